@@ -1,0 +1,37 @@
+# Compiler settings that hold for the whole tree.
+include_guard(GLOBAL)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  if(WEFT_SANITIZE)
+    set(CMAKE_BUILD_TYPE Debug CACHE STRING "Build type" FORCE)  # assertions stay in
+  else()
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  endif()
+endif()
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(WEFT_CCACHE ccache)
+  mark_as_advanced(WEFT_CCACHE)
+  if(WEFT_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${WEFT_CCACHE}")
+  endif()
+endif()
+
+# RUNPATH rather than RPATH: LD_LIBRARY_PATH can then put a site's own UCX in the place of the built-in one.
+add_link_options(-Wl,--enable-new-dtags)
+
+if(WEFT_SANITIZE)
+  set(sanitizer_flags -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_options(${sanitizer_flags} -fno-sanitize-recover=all -O1 -g1)
+  add_link_options(${sanitizer_flags})
+endif()
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)

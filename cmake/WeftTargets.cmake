@@ -1,0 +1,77 @@
+# The functions with which each folder's CMakeLists.txt declares its targets.
+include_guard(GLOBAL)
+
+function(weft_set_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  if(WEFT_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE -Wno-restrict)  # GCC bug 105651: false alarms in std::string
+  endif()
+endfunction()
+
+# weft_add_layer(NAME name SOURCES file... [DEPENDS target...] [PRIVATE_DEPENDS target...])
+#
+# The static library weft_<name>, alias weft::<name>. Users of the layer see include/ only; its own sources
+# see src/ as well. DEPENDS are the layers and libraries its users link too (all of them, for a static
+# library); fmt is used header-only inside and reaches nobody else.
+function(weft_add_layer)
+  cmake_parse_arguments(PARSE_ARGV 0 layer "" "NAME" "SOURCES;DEPENDS")
+  if(NOT layer_NAME OR layer_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "weft_add_layer(NAME name SOURCES file... [DEPENDS target...]): got '${ARGV}'")
+  endif()
+  set(target weft_${layer_NAME})
+  if(layer_SOURCES)
+    add_library(${target} STATIC ${layer_SOURCES})
+    set(scope PUBLIC)
+    target_include_directories(${target} PRIVATE "${weft_SOURCE_DIR}/src")
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:fmt::fmt-header-only>)
+    weft_set_warnings(${target})
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(weft::${layer_NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer_NAME})
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${weft_SOURCE_DIR}/include>"
+                                                "$<INSTALL_INTERFACE:include>")
+  target_link_libraries(${target} ${scope} ${layer_DEPENDS} Threads::Threads)
+  target_link_libraries(weft INTERFACE ${target})
+  set_property(GLOBAL APPEND PROPERTY WEFT_LAYERS ${target})
+endfunction()
+
+# weft_add_program(NAME name SOURCES file... [LIBS target...] [INTERNAL])
+#
+# An executable. With INTERNAL it also sees the private headers under src/ (tests, benchmarks of the machine).
+function(weft_add_program)
+  cmake_parse_arguments(PARSE_ARGV 0 program "INTERNAL" "NAME" "SOURCES;LIBS")
+  if(NOT program_NAME OR NOT program_SOURCES OR program_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "weft_add_program(NAME name SOURCES file... [LIBS target...] [INTERNAL]): got '${ARGV}'")
+  endif()
+  add_executable(${program_NAME} ${program_SOURCES})
+  target_link_libraries(${program_NAME} PRIVATE ${program_LIBS} fmt::fmt-header-only)
+  target_include_directories(${program_NAME} PRIVATE "${weft_SOURCE_DIR}/include")
+  if(program_INTERNAL)
+    target_include_directories(${program_NAME} PRIVATE "${weft_SOURCE_DIR}/src" "${weft_SOURCE_DIR}")
+  endif()
+  weft_set_warnings(${program_NAME})
+endfunction()
+
+# weft_add_test(NAME name SOURCES file... [LIBS target...] [TIMEOUT seconds])
+#
+# A GoogleTest executable and one ctest entry that runs all of it: starting a process per test case costs
+# more than the cases do. Each run may take TIMEOUT seconds (120), so that a hang is a failure.
+function(weft_add_test)
+  cmake_parse_arguments(PARSE_ARGV 0 test "" "NAME;TIMEOUT" "SOURCES;LIBS")
+  if(test_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "weft_add_test(NAME name SOURCES file... [LIBS target...] [TIMEOUT seconds]): got '${ARGV}'")
+  endif()
+  if(NOT test_TIMEOUT)
+    set(test_TIMEOUT 120)
+  endif()
+  weft_add_program(NAME ${test_NAME} SOURCES ${test_SOURCES} LIBS ${test_LIBS} GTest::gtest_main INTERNAL)
+  add_test(NAME ${test_NAME} COMMAND ${test_NAME} --gtest_brief=1)
+  set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${test_TIMEOUT})
+endfunction()
