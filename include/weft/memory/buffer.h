@@ -1,0 +1,49 @@
+// Memory of any kind as the layers above see it: a pointer, a size, where the memory lives, and the
+// stream whose queued work must come first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace weft::memory {
+
+enum class Kind : std::uint8_t { kHost, kCuda, kEmulated };
+inline constexpr int kNumKinds = 3;
+
+std::string_view kind_name(Kind kind);
+
+// A kind and, for device kinds, the device's ordinal in this process.
+struct Place {
+  Kind kind = Kind::kHost;
+  std::int16_t device = 0;
+
+  bool is_host() const { return kind == Kind::kHost; }
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+// A queue of device work, as its kind names it (CUDA: a CUstream; 0x1 and 0x2 are its legacy and
+// per-thread default streams). Null means that nothing queued has to be waited for.
+using StreamHandle = void*;
+
+struct Buffer {
+  void* data = nullptr;
+  std::size_t size_bytes = 0;
+  Place place;
+  StreamHandle stream = nullptr;
+};
+
+struct ConstBuffer {
+  ConstBuffer() = default;
+  ConstBuffer(const void* data_in, std::size_t size_in, Place place_in = {}, StreamHandle stream_in = nullptr)
+      : data(data_in), size_bytes(size_in), place(place_in), stream(stream_in) {}
+  ConstBuffer(const Buffer& other)
+      : data(other.data), size_bytes(other.size_bytes), place(other.place), stream(other.stream) {}
+
+  const void* data = nullptr;
+  std::size_t size_bytes = 0;
+  Place place;
+  StreamHandle stream = nullptr;
+};
+
+}  // namespace weft::memory

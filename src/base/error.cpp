@@ -1,0 +1,13 @@
+#include "weft/base/error.h"
+
+namespace weft::base {
+
+RemoteError::RemoteError(const std::string& type, const std::string& message, const std::string& traceback)
+    : Error(StatusCode::kInternal, type + ": " + message + "\n" + traceback),
+      type_(type),
+      message_(message),
+      traceback_(traceback) {}
+
+void throw_status(const Status& status) { throw Error(status.code(), std::string(status.message())); }
+
+}  // namespace weft::base
