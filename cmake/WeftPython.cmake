@@ -1,0 +1,51 @@
+# weft_add_python_module(NAME name SOURCES file... [LIBS target...])
+#
+# The nanobind extension weft.<name>. In the build tree <build>/python is a usable package (PYTHONPATH=<build>/python):
+# the modules of python/weft linked in, beside the extension. Installed (component `python`), the extension finds
+# UCX in the libucx package next to weft; LD_LIBRARY_PATH goes before that.
+include_guard(GLOBAL)
+
+macro(weft_find_nanobind)
+  if(NOT Python_EXECUTABLE)
+    if(WEFT_PYTHON)
+      set(Python_EXECUTABLE "${WEFT_PYTHON}")
+    elseif(EXISTS "${weft_SOURCE_DIR}/.venv/bin/python")
+      set(Python_EXECUTABLE "${weft_SOURCE_DIR}/.venv/bin/python")
+    endif()
+  endif()
+  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+  execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT
+                          OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE weft_nanobind_status)
+  if(NOT weft_nanobind_status EQUAL 0)
+    message(FATAL_ERROR "${Python_EXECUTABLE} has no nanobind. Run `make setup`, or pip install nanobind.")
+  endif()
+  find_package(nanobind CONFIG REQUIRED)
+endmacro()
+
+# The package folder of the build tree, <build>/python/weft: links to the modules in python/weft.
+function(weft_link_python_package)
+  file(GLOB entries CONFIGURE_DEPENDS "${weft_SOURCE_DIR}/python/weft/*")
+  file(MAKE_DIRECTORY "${weft_BINARY_DIR}/python/weft")
+  foreach(entry IN LISTS entries)
+    get_filename_component(name "${entry}" NAME)
+    if(NOT name STREQUAL "__pycache__")
+      file(CREATE_LINK "${entry}" "${weft_BINARY_DIR}/python/weft/${name}" SYMBOLIC)
+    endif()
+  endforeach()
+endfunction()
+
+function(weft_add_python_module)
+  cmake_parse_arguments(PARSE_ARGV 0 module "" "NAME" "SOURCES;LIBS")
+  if(NOT module_NAME OR NOT module_SOURCES OR module_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "weft_add_python_module(NAME name SOURCES file... [LIBS target...]): got '${ARGV}'")
+  endif()
+  weft_find_nanobind()
+  nanobind_add_module(${module_NAME} NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${module_SOURCES})
+  weft_set_warnings(${module_NAME})
+  target_include_directories(${module_NAME} PRIVATE "${weft_SOURCE_DIR}/src")
+  target_link_libraries(${module_NAME} PRIVATE ${module_LIBS} fmt::fmt-header-only)
+  set_target_properties(${module_NAME} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${weft_BINARY_DIR}/python/weft"
+                                                  INSTALL_RPATH "$ORIGIN/../libucx/lib")
+  weft_link_python_package()
+  install(TARGETS ${module_NAME} LIBRARY DESTINATION weft COMPONENT python)
+endfunction()
