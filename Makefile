@@ -1,0 +1,68 @@
+# Each target works alone from a clean clone: it makes .venv and the build tree it needs.
+.PHONY: help setup build demo test test-cpp test-sanitized test-python test-gpu bench lint docs clean
+.DEFAULT_GOAL := help
+
+VENV := .venv
+SETUP := $(VENV)/setup-stamp
+RELEASE := build/release
+SANITIZED := build/sanitized
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+help:
+	@echo "make setup | demo | test | bench | lint | docs | test-gpu | clean   (see README.md)"
+
+setup: $(SETUP)
+$(SETUP): tools/setup tools/requirements-dev.txt
+	tools/setup
+
+$(RELEASE)/build.ninja: $(SETUP)
+	cmake -S . -B $(RELEASE) -G Ninja -DWEFT_BUILD_PYTHON=ON -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)"
+
+$(SANITIZED)/build.ninja: $(SETUP)
+	cmake -S . -B $(SANITIZED) -G Ninja -DWEFT_SANITIZE=address,undefined -DWEFT_BUILD_EXAMPLES=OFF \
+	    -DWEFT_BUILD_BENCHMARKS=OFF -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)"
+
+# The libraries, the programs, and the Python package as the wheel that users get, installed into .venv.
+build: $(RELEASE)/build.ninja
+	cmake --build $(RELEASE) --target weft_python_package weft_examples weft_benchmarks
+	pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
+	    -C build-dir=$(RELEASE) .
+
+demo: build
+	tools/demo $(RELEASE)
+
+test: test-cpp test-sanitized test-python
+
+test-cpp: $(RELEASE)/build.ninja
+	cmake --build $(RELEASE) --target weft_tests
+	ctest --test-dir $(RELEASE) --output-on-failure --no-tests=error
+
+test-sanitized: $(SANITIZED)/build.ninja
+	cmake --build $(SANITIZED) --target weft_tests
+	ctest --test-dir $(SANITIZED) --output-on-failure --no-tests=error
+
+test-python: build
+	pytest
+
+# On a machine with an NVIDIA GPU and its driver.
+test-gpu: build
+	pytest tests/gpu
+
+bench: build
+	tools/bench
+
+lint: $(RELEASE)/build.ninja
+	tools/check_layers.py
+	ruff check
+	ruff format --check
+	mypy
+	git ls-files -co --exclude-standard '*.h' '*.cpp' | xargs clang-format --dry-run -Werror
+	cmake --build $(RELEASE) --target weft_check_headers
+	tools/run_clang_tidy.py $(RELEASE)
+
+docs: build
+	pdoc weft -o build/docs
+	tools/check_links.py
+
+clean:
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,137 @@
+"""tools/check_layers.py reports every kind of violation, planted in a small tree, and nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools" / "check_layers.py"
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("check_layers", TOOL)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["check_layers"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+check_layers = load()
+
+LAWFUL = {
+    "include/weft/base/status.h": "#include <string>\n",
+    "include/weft/memory/buffer.h": '#include "weft/base/status.h"\n',
+    "include/weft/runtime/runtime.h": '#include "weft/memory/buffer.h"\n',
+    "include/weft/chare/chare.h": '#include "weft/runtime/runtime.h"\n',
+    "include/weft/channel/channel.h": '#include "weft/chare/chare.h"\n#include "weft/runtime/runtime.h"\n',
+    "include/weft/weft.h": '#include "weft/chare/chare.h"\n#include "weft/channel/channel.h"\n',
+    "src/memory/cuda/driver.cpp": '#include <dlfcn.h>\n#include "memory/cuda/driver.h"\n',
+    "src/memory/cuda/driver.h": "",
+    "src/base/text.h": "#include <memory>\n",
+    "src/memory/kinds.cpp": '#include "memory/cuda/driver.h"\n',
+    "src/machine/machine.h": '#include "weft/memory/buffer.h"\n',
+    "src/machine/ucx/ucx_machine.h": '#include <ucp/api/ucp.h>\n#include "machine/machine.h"\n',
+    "src/machine/loopback/loopback.h": '#include "machine/machine.h"\n',
+    "src/machine/factory.cpp": '#include "machine/loopback/loopback.h"\n#include "machine/ucx/ucx_machine.h"',
+    "src/runtime/pe.cpp": '#include "machine/machine.h"\n#include "weft/runtime/runtime.h"\n',
+    "src/models/channel/channel.cpp": '#include "models/chare/location.h"\n',
+    "src/models/chare/location.h": "",
+    "python/src/core.cpp": '#include <nanobind/nanobind.h>\n#include "weft/weft.h"\n',
+    "examples/ring.cpp": '#include "weft/weft.h"\n',
+    "benchmarks/machine.cpp": '#include "machine/ucx/ucx_machine.h"\n',
+    "tests/unit/machine/ucx_test.cpp": '#include "machine/ucx/ucx_machine.h"\n#include <ucp/api/ucp.h>\n',
+    "src/base/CMakeLists.txt": "weft_add_layer(NAME base SOURCES a.cpp)\n",
+    "src/memory/CMakeLists.txt": "weft_add_layer(NAME memory\n  SOURCES b.cpp\n  DEPENDS weft::base)\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, text in LAWFUL.items():
+        write(tmp_path, name, text)
+    return tmp_path
+
+
+def write(tree: Path, name: str, text: str) -> None:
+    path = tree / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def reports(tree: Path) -> list[str]:
+    return [str(violation) for violation in check_layers.check(tree)]
+
+
+def test_a_lawful_tree_has_no_violations(tree: Path) -> None:
+    assert reports(tree) == []
+
+
+PLANTED = [
+    # file, include line, words of the report
+    ("src/base/log.cpp", '#include "weft/memory/buffer.h"', "base includes memory, which is above it"),
+    ("include/weft/memory/kind.h", '#include "weft/runtime/runtime.h"', "memory includes runtime"),
+    ("src/machine/wait.h", '#include "runtime/pe.h"', "machine includes runtime"),
+    ("src/runtime/pe.h", '#include "models/chare/location.h"', "runtime includes chare"),
+    ("src/runtime/pe.h", "#include <weft/weft.h>", "runtime includes umbrella"),
+    ("src/models/chare/array.h", '#include "weft/channel/channel.h"', "model chare includes model channel"),
+    ("src/models/pgas/pointer.h", '#include "weft/chare/chare.h"', "model pgas includes model chare"),
+    ("src/models/mpi/comm.h", '#include "../chare/location.h"', "model mpi includes model chare"),
+    ("src/runtime/send.cpp", "#include <ucp/api/ucp.h>", "outside src/machine/ucx/"),
+    ("src/machine/tag.h", "#  include <ucs/type/status.h>", "outside src/machine/ucx/"),
+    ("src/machine/ucx/am.cpp", "#include <cuda_runtime.h>", "outside src/memory/cuda/"),
+    ("src/models/chare/a.cpp", "#include <cuda.h>", "outside src/memory/cuda/"),
+    ("src/runtime/gil.cpp", "#include <Python.h>", "outside python/"),
+    ("include/weft/chare/bind.h", '#include "nanobind/nanobind.h"', "outside python/"),
+    ("src/runtime/boot.cpp", '#include "machine/ucx/ucx_machine.h"', "names a concrete machine"),
+    ("src/machine/ucx/ucx.cpp", '#include "machine/loopback/loopback.h"', "names a concrete machine"),
+    ("python/src/gpu.cpp", '#include "memory/cuda/driver.h"', "names the CUDA kind"),
+    (
+        "include/weft/machine/info.h",
+        '#include "machine/machine.h"',
+        "is private, and this header installed",
+    ),
+    ("examples/peek.cpp", '#include "runtime/pe.h"', "an example uses what a user has"),
+    ("src/base/odd.h", "#include HEADER_NAME(x)", "is computed and cannot be checked"),
+]
+
+
+@pytest.mark.parametrize(("file", "line", "words"), PLANTED, ids=[f"{f}:{w}" for f, _, w in PLANTED])
+def test_a_planted_violation_is_reported_where_it_is(tree: Path, file: str, line: str, words: str) -> None:
+    write(tree, file, f"// two lines\n#pragma once\n{line}\n")
+    (report,) = reports(tree)
+    assert report.startswith(f"{file}:3: ")
+    assert words in report
+    assert ";" in report.split(": ", 1)[1], "what to do follows a semicolon"
+
+
+def test_an_include_in_a_comment_is_none(tree: Path) -> None:
+    write(tree, "src/base/a.h", '/*\n#include "weft/memory/buffer.h"\n*/\n// #include <ucp/api/ucp.h>\n')
+    assert reports(tree) == []
+
+
+def test_an_upward_link_is_reported(tree: Path) -> None:
+    write(tree, "src/base/CMakeLists.txt", "weft_add_layer(NAME base \n  DEPENDS weft::runtime)\n")
+    (report,) = reports(tree)
+    assert report.startswith("src/base/CMakeLists.txt:2: base links runtime")
+
+
+def test_exit_status(tree: Path) -> None:
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, TOOL, tree], capture_output=True, text=True, check=False)
+
+    assert run().returncode == 0
+    write(tree, "src/base/a.h", "#include <ucp/api/ucp.h>\n")
+    failed = run()
+    assert failed.returncode == 1
+    assert "src/base/a.h:1:" in failed.stdout
+
+
+def test_an_empty_tree_is_an_error_not_a_success(tmp_path: Path) -> None:
+    assert check_layers.main([str(tmp_path)]) == 1

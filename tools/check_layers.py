@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
+
+    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- python
+
+Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
+with 1 if there was one. Tests may include anything; ARCHITECTURE.md says why each rule is there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# A layer may use those before it. The models share a rank: they do not use one another, with one exception.
+RANKS = {
+    "base": 0,
+    "memory": 1,
+    "machine": 2,
+    "runtime": 3,
+    "chare": 4,
+    "channel": 4,
+    "mpi": 4,
+    "pgas": 4,
+    "umbrella": 5,  # include/weft/weft.h
+    "python": 6,
+}
+SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
+
+CHECKED_FOLDERS = ("include", "src", "python/src", "examples", "benchmarks")
+CPP_SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".cu", ".cuh"}
+
+INCLUDE = re.compile(r'^\s*#\s*(?:include|include_next|import)\b\s*(?:([<"])([^>"]+)[>"]|(\S.*))')
+BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+UCX_HEADER = re.compile(r"^(ucp|uct|ucs|ucm)/")
+CUDA_HEADER = re.compile(r"^(cuda|nvrtc|nvml|cudart|cublas|nccl|cooperative_groups|cub/|thrust/)")
+PYTHON_HEADER = re.compile(r"^(Python\.h|nanobind/|pybind11/|numpy/)")
+CONCRETE_MACHINE = re.compile(r"^machine/(ucx|loopback)/")
+
+
+@dataclass(frozen=True)
+class Violation:
+    file: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Include:
+    file: str  # the file with the #include line, relative to the root
+    line: int
+    name: str  # what it names, as written
+    target: str | None  # the file of this tree that it names, relative to the root, if it is one
+
+
+def layer_of(path: str) -> str | None:
+    """The layer that a file of the tree belongs to; None for examples, benchmarks and foreign headers."""
+    parts = path.split("/")
+    if path == "include/weft/weft.h":
+        return "umbrella"
+    if parts[:2] == ["python", "src"]:
+        return "python"
+    if parts[:2] in (["include", "weft"], ["src", "models"]) and len(parts) > 3:
+        return parts[2] if parts[2] in RANKS else None
+    if parts[0] == "src" and len(parts) > 2:
+        return parts[1] if parts[1] in RANKS else None
+    return None
+
+
+def may_use(user: str, used: str) -> bool:
+    if user == used or (user, used) in SAME_RANK_ALLOWED:
+        return True
+    return RANKS[used] < RANKS[user]
+
+
+def resolve(root: Path, file: str, name: str) -> str | None:
+    """The tree's file that an include names: relative to src/, to include/ or to the including file."""
+    beside = posixpath.normpath(posixpath.join(posixpath.dirname(file), name))
+    for candidate in (f"include/{name}", f"src/{name}", beside):
+        if (root / candidate).is_file():
+            return candidate
+    first, slash, _ = name.partition("/")
+    if not slash:
+        return None  # <memory> is a header of the standard library
+    if name.startswith("weft/"):
+        return f"include/{name}"
+    if first in RANKS or first == "models":
+        return f"src/{name}"
+    return None
+
+
+def includes_of(root: Path, file: str) -> Iterator[Include]:
+    text = (root / file).read_text(encoding="utf-8", errors="replace")
+    text = BLOCK_COMMENT.sub(lambda comment: "\n" * comment.group().count("\n"), text)
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = INCLUDE.match(line)
+        if match:
+            name = match.group(2) or match.group(3)
+            target = resolve(root, file, name) if match.group(2) else None
+            yield Include(file, number, name, target)
+
+
+def foreign_problem(include: Include) -> str | None:
+    """Headers from outside that belong to one folder."""
+    file, name = include.file, include.name
+    if UCX_HEADER.match(name) and not file.startswith("src/machine/ucx/"):
+        return f"<{name}> outside src/machine/ucx/; use the interface in machine/machine.h, or extend it"
+    if CUDA_HEADER.match(name) and not file.startswith("src/memory/cuda/"):
+        return f"<{name}> outside src/memory/cuda/; use the interface in memory/kind.h, or extend it"
+    if PYTHON_HEADER.match(name) and not file.startswith("python/"):
+        return f"<{name}> outside python/; give the layer a callback and put the Python half there"
+    return None
+
+
+def concrete_problem(include: Include) -> str | None:
+    """Concrete machines and kinds are named by their own folder and by the factory alone."""
+    file = include.file
+    inside = (include.target or "").removeprefix("src/")
+    machine = CONCRETE_MACHINE.match(inside)
+    if machine:
+        allowed = (f"src/machine/{machine.group(1)}/", "src/machine/factory.cpp", "benchmarks/")
+        if not file.startswith(allowed):
+            return (
+                f'"{include.name}" names a concrete machine; '
+                "include machine/machine.h and get the machine from machine/factory.h"
+            )
+    if inside.startswith("memory/cuda/") and layer_of(file) != "memory":
+        return f'"{include.name}" names the CUDA kind; include memory/kind.h and get the kind by its name'
+    return None
+
+
+def arrow_problem(include: Include) -> str | None:
+    """Arrows between layers point down only, and from public headers to public headers only."""
+    if include.target is None:
+        return None
+    user, used = layer_of(include.file), layer_of(include.target)
+    if user and used and not may_use(user, used):
+        if RANKS[user] == RANKS[used]:
+            return (
+                f'"{include.name}": model {user} includes model {used}; '
+                "put what both need into runtime, or let them meet in python or in a program"
+            )
+        return (
+            f'"{include.name}": {user} includes {used}, which is above it; '
+            f"move the shared part down, or let {used} hand {user} a callback"
+        )
+    if include.file.startswith("include/") and include.target.startswith("src/"):
+        return (
+            f'"{include.name}" is private, and this header installed; move it to include/, or forward-declare'
+        )
+    if include.file.startswith("examples/") and include.target.startswith("src/"):
+        return f'"{include.name}" is private; an example uses what a user has, the headers in include/weft/'
+    return None
+
+
+def check_include(include: Include) -> Iterator[Violation]:
+    if include.target is None and not re.match(r"[\w./+-]+$", include.name):
+        message = f"the include {include.name!r} is computed and cannot be checked; name the file"
+        yield Violation(include.file, include.line, message)
+        return
+    for problem in (foreign_problem(include), concrete_problem(include), arrow_problem(include)):
+        if problem:
+            yield Violation(include.file, include.line, problem)
+
+
+LAYER_CALL = re.compile(r"weft_add_layer\s*\(([^)]*)\)")
+
+
+def check_links(root: Path) -> Iterator[Violation]:
+    """What each weft_add_layer(NAME x ... DEPENDS weft::y) links."""
+    for path in sorted((root / "src").rglob("CMakeLists.txt")):
+        text = path.read_text(encoding="utf-8")
+        for call in LAYER_CALL.finditer(text):
+            name = re.search(r"\bNAME\s+(\w+)", call.group(1))
+            if not name or name.group(1) not in RANKS:
+                continue
+            for used in re.finditer(r"\bweft(?:::|_)(\w+)", call.group(1)):
+                if used.group(1) in RANKS and not may_use(name.group(1), used.group(1)):
+                    line = text.count("\n", 0, call.start(1) + used.start()) + 1
+                    message = (
+                        f"{name.group(1)} links {used.group(1)}, which is not below it; remove the dependency"
+                    )
+                    yield Violation(path.relative_to(root).as_posix(), line, message)
+
+
+def checked_files(root: Path) -> list[str]:
+    files = []
+    for folder in CHECKED_FOLDERS:
+        for path in (root / folder).rglob("*"):
+            if path.suffix in CPP_SUFFIXES and path.is_file():
+                files.append(path.relative_to(root).as_posix())
+    return sorted(files)
+
+
+def check(root: Path) -> list[Violation]:
+    found = [
+        violation
+        for file in checked_files(root)
+        for include in includes_of(root, file)
+        for violation in check_include(include)
+    ]
+    return found + list(check_links(root))
+
+
+def main(arguments: list[str]) -> int:
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
+    files = checked_files(root)
+    if not files:
+        print(f"check_layers: no C++ files under {root}: nothing was checked", file=sys.stderr)
+        return 1
+    violations = check(root)
+    for violation in violations:
+        print(violation)
+    print(f"check_layers: {len(files)} files, {len(violations)} violations")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
