@@ -1,0 +1,63 @@
+"""What the measuring programs in Python share: their command line, their clock, the line they print.
+
+    program.py BENCH SIZE:ITERATIONS:WARMUP... [options of the program]
+
+BENCH is latency, bandwidth or rate. Every program measures in the manner of the OSU benchmarks:
+
+- latency: a ping-pong; one way is half of a round trip, averaged over ITERATIONS round trips.
+- bandwidth, rate: ITERATIONS windows of WINDOW sends in flight together, the receives posted as one window,
+  one acknowledgement without data per window.
+
+WARMUP round trips or windows come first, untimed. The clock of PE 0 runs from its first send after the
+warm-up to the last reply. Each process stays on the core with its PE's number, modulo the cores that it may
+use. Buffers are written before use: pages never written are all one page of zeros, which reads faster than
+any message travels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import dataclass
+
+WINDOW = 64
+METRICS = {"latency": "latency_us", "bandwidth": "bandwidth_GBps", "rate": "rate_Mps"}
+
+
+@dataclass
+class Step:
+    """One message size, and how often."""
+
+    size_bytes: int
+    iterations: int
+    warmup: int
+
+    @classmethod
+    def parse(cls, text: str) -> Step:
+        return cls(*(int(part) for part in text.split(":")))
+
+
+def argument_parser(description: str | None) -> argparse.ArgumentParser:
+    """With the arguments that all measuring programs take."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("bench", choices=sorted(METRICS))
+    parser.add_argument("steps", nargs="+", type=Step.parse, metavar="SIZE:ITERATIONS:WARMUP")
+    return parser
+
+
+def pin(pe: int) -> None:
+    """Keep this process on one core, so that the scheduler's choices are not part of the figure."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[pe % len(cores)]})
+
+
+def report(bench: str, step: Step, elapsed_s: float) -> None:
+    """Print the figure for `step`, whose timed part took `elapsed_s`."""
+    messages = step.iterations * WINDOW
+    value = {
+        "latency": elapsed_s / step.iterations / 2 * 1e6,
+        "bandwidth": messages * step.size_bytes / elapsed_s / 1e9,
+        "rate": messages / elapsed_s / 1e6,
+    }[bench]
+    print(json.dumps({"size_bytes": step.size_bytes, "metric": METRICS[bench], "value": value}), flush=True)

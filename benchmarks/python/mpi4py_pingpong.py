@@ -1,0 +1,49 @@
+"""mpi4py between two ranks: Send and Recv of NumPy arrays for latency, Isend and Irecv for windows."""
+
+import time
+
+import numpy as np
+from measuring import WINDOW, argument_parser, pin, report
+from mpi4py import MPI
+
+
+def ping_pong(comm, sent, received, round_trips):
+    if comm.Get_rank() == 0:
+        for _ in range(round_trips):
+            comm.Send(sent, 1)
+            comm.Recv(received, 1)
+    else:
+        for _ in range(round_trips):
+            comm.Recv(received, 0)
+            comm.Send(sent, 0)
+
+
+def windows(comm, sent, received, count):
+    """All sends of a window share one buffer, and so do its receives, as in osu_bw."""
+    acknowledgement = np.ones(0, np.uint8)
+    for _ in range(count):
+        if comm.Get_rank() == 0:
+            MPI.Request.Waitall([comm.Isend(sent, 1) for _ in range(WINDOW)])
+            comm.Recv(acknowledgement, 1)
+        else:
+            MPI.Request.Waitall([comm.Irecv(received, 0) for _ in range(WINDOW)])
+            comm.Send(acknowledgement, 0)
+
+
+def main():
+    arguments = argument_parser(__doc__).parse_args()
+    comm = MPI.COMM_WORLD
+    pin(comm.Get_rank())
+    exchange = ping_pong if arguments.bench == "latency" else windows
+    for step in arguments.steps:
+        sent, received = np.full(step.size_bytes, 1, np.uint8), np.full(step.size_bytes, 2, np.uint8)
+        comm.Barrier()
+        exchange(comm, sent, received, step.warmup)
+        start = time.perf_counter()
+        exchange(comm, sent, received, step.iterations)
+        elapsed_s = time.perf_counter() - start
+        if comm.Get_rank() == 0:
+            report(arguments.bench, step, elapsed_s)
+
+
+main()

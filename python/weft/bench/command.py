@@ -1,0 +1,75 @@
+"""What ``weft bench latency``, ``bandwidth`` and ``rate`` do with their parsed arguments."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from weft.bench.errors import BenchError
+from weft.bench.plot import write_plot
+from weft.bench.programs import Programs
+from weft.bench.provenance import provenance
+from weft.bench.question import DEFAULT_SIZES, MIN_RUNS, Question, parse_sizes
+from weft.bench.record import write_records
+from weft.bench.report import make_console, show
+from weft.bench.schedule import Outcome, ask
+from weft.bench.systems import all_systems
+
+
+def run_bench(arguments: argparse.Namespace) -> int:
+    """Measure, print, write files; the exit status: 0, or 1 when a system failed or nothing was there."""
+    console = make_console()
+    try:
+        sizes = parse_sizes(arguments.sizes) if arguments.sizes else DEFAULT_SIZES[arguments.bench]
+        if arguments.runs < 1:
+            raise BenchError(f"--runs {arguments.runs}: at least one run is needed")
+        question = Question(arguments.bench, sizes, arguments.memory)
+        outcome = _ask_with_progress(question, arguments, console)
+        show(outcome, console)
+        if arguments.runs < MIN_RUNS:
+            console.print(
+                f"{arguments.runs} runs are too few to rely on: take {MIN_RUNS} or more", style="yellow"
+            )
+        if arguments.json:
+            write_records(arguments.json, outcome.records)
+        if arguments.plot:
+            write_plot(arguments.plot, outcome.records)
+    except BenchError as error:
+        print(f"weft bench: {error}", file=sys.stderr)
+        return 1
+    return 1 if outcome.failed or not outcome.records else 0
+
+
+def make_progress(console: Console) -> Progress:
+    """A bar with the name of what is running, counted in launches."""
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    return Progress(*columns, console=console, transient=True)
+
+
+def _ask_with_progress(question: Question, arguments: argparse.Namespace, console: Console) -> Outcome:
+    systems = all_systems(question, arguments.against, Programs(arguments.programs))
+    present = [system for system in systems if system.absent(question) is None]
+    with make_progress(console) as progress:
+        task = progress.add_task("", total=len(present) * arguments.runs)
+
+        def step(label: str) -> None:
+            done = progress.tasks[task].description != ""
+            progress.update(task, advance=1 if done else 0, description=label)
+
+        return ask(question, systems, arguments.runs, provenance(), step)

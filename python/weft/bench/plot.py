@@ -1,0 +1,58 @@
+"""A log-log picture of records: a line per series through the medians, a band from minimum to maximum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft.bench.errors import BenchError
+from weft.bench.record import Record
+from weft.bench.report import TITLES, series_of, size_label
+
+_SIZE_INCHES = (9.0, 5.5)
+_DOTS_PER_INCH = 140
+_MAX_TICKS = 12
+
+
+def write_plot(path: Path, records: Sequence[Record]) -> None:
+    """Draw records of one metric into `path`, a PNG; BenchError when there are none or no matplotlib."""
+    if not records:
+        raise BenchError(f"nothing was measured, so {path} was not drawn")
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BenchError("--plot needs matplotlib: pip install matplotlib") from error
+    figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for series in dict.fromkeys(series_of(record) for record in records):
+        points = sorted((r for r in records if series_of(r) == series), key=lambda r: r.size_bytes)
+        # A logarithmic axis has no place for zero bytes.
+        sizes = [max(record.size_bytes, 0.5) for record in points]
+        (line,) = axes.plot(
+            sizes,
+            [record.median for record in points],
+            marker="o",
+            markersize=3.5,
+            linewidth=2.0 if series.system == "weft" else 1.2,
+            linestyle="-" if series.system == "weft" else "--",
+            label=series.label,
+        )
+        low, high = [record.min for record in points], [record.max for record in points]
+        axes.fill_between(sizes, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    ticks = sorted({record.size_bytes for record in records if record.size_bytes > 0})
+    ticks = ticks[:: max(1, -(-len(ticks) // _MAX_TICKS))]
+    axes.set_xticks(ticks, [size_label(size) for size in ticks])
+    axes.set_xlabel("message size, bytes")
+    axes.set_ylabel(TITLES[records[0].metric])
+    axes.grid(True, which="major", alpha=0.4)
+    axes.legend(fontsize=8)
+    first = records[0]
+    axes.set_title(
+        f"{first.bench}, {first.memory} memory, {first.pes} PEs\n{first.host}; {first.date}", fontsize=9
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png")

@@ -1,0 +1,85 @@
+"""What is asked of a system: the bench, its message sizes, and how many iterations answer it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from weft.bench.errors import BenchError
+
+#: Sends that are in flight together in the bandwidth and rate benches, before one acknowledgement.
+WINDOW = 64
+
+#: Fewer runs give a median that one disturbed run can move.
+MIN_RUNS = 5
+
+#: The timed part of one size takes about this long in one run, however slow the system.
+_SIZE_BUDGET_US = 150_000.0
+_MAX_ROUND_TRIPS = 200_000
+_MAX_WINDOWS = 20_000
+_MIN_ITERATIONS = 5
+_COPY_BYTES_PER_US = 10_000.0
+
+DEFAULT_SIZES: dict[str, tuple[int, ...]] = {
+    "latency": (1, 8, 64, 512, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20),
+    "bandwidth": (64, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20),
+    "rate": (1, 8, 64, 512),
+}
+
+METRIC_OF_BENCH = {"latency": "latency_us", "bandwidth": "bandwidth_GBps", "rate": "rate_Mps"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One size of a question: `iterations` timed round trips or windows after `warmup` untimed ones."""
+
+    size_bytes: int
+    iterations: int
+    warmup: int
+
+    def argument(self) -> str:
+        """As the measuring programs take it on their command line."""
+        return f"{self.size_bytes}:{self.iterations}:{self.warmup}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A bench ("latency", "bandwidth", "rate") over `sizes` in bytes, with buffers in `memory`."""
+
+    bench: str
+    sizes: tuple[int, ...]
+    memory: str = "host"
+    pes: int = 2
+
+    @property
+    def metric(self) -> str:
+        return METRIC_OF_BENCH[self.bench]
+
+    def steps(self, message_us: float) -> list[Step]:
+        """The steps for a system whose small messages cost about `message_us` each.
+
+        The estimate only sizes the loops, so that a slow system does not hold up a run for minutes.
+        """
+        return [_step(self.bench, size, message_us) for size in self.sizes]
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Message sizes from "8,1K,4M": whole numbers of bytes with an optional K, M or G (powers of 1024)."""
+    return tuple(_parse_size(part.strip()) for part in text.split(","))
+
+
+def _parse_size(text: str) -> int:
+    match = re.fullmatch(r"(\d+)([KMG]?)(i?B)?", text, flags=re.IGNORECASE)
+    if match is None:
+        raise BenchError(
+            f"{text!r} is not a message size: write bytes as in 8, 64K or 4M, with commas between"
+        )
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2].upper()]
+
+
+def _step(bench: str, size_bytes: int, message_us: float) -> Step:
+    one_way_us = message_us + size_bytes / _COPY_BYTES_PER_US
+    messages, most = (2, _MAX_ROUND_TRIPS) if bench == "latency" else (WINDOW, _MAX_WINDOWS)
+    iterations = int(_SIZE_BUDGET_US / (messages * one_way_us))
+    iterations = max(_MIN_ITERATIONS, min(most, iterations))
+    return Step(size_bytes, iterations, warmup=max(2, iterations // 10))

@@ -1,0 +1,96 @@
+"""What people see of records: tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from weft.bench.record import METRICS, Record
+from weft.bench.schedule import Outcome
+from weft.bench.system import Series
+
+TITLES = {
+    "latency_us": "One-way latency, us",
+    "bandwidth_GBps": "Bandwidth, GB/s (10^9)",
+    "rate_Mps": "Message rate, million/s",
+    "time_s": "Time, s",
+    "memory_bytes": "Memory, bytes",
+}
+#: A table is laid out for this width where the output is no terminal.
+_PLAIN_WIDTH = 150
+
+
+def make_console() -> Console:
+    """For standard output; wide enough for the tables when it is a file or a pipe."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_PLAIN_WIDTH)
+
+
+def series_of(record: Record) -> Series:
+    return Series(record.system, record.model, record.language, record.path)
+
+
+def size_label(size_bytes: int) -> str:
+    """8, 64K, 4M: powers of 1024 where they come out even."""
+    for unit, shift in (("G", 30), ("M", 20), ("K", 10)):
+        if size_bytes >= 1 << shift and size_bytes % (1 << shift) == 0:
+            return f"{size_bytes >> shift}{unit}"
+    return str(size_bytes)
+
+
+def value_label(value: float) -> str:
+    """Three significant digits, without an exponent where that is short."""
+    return f"{value:.0f}" if value >= 1000 else f"{value:#.3g}".rstrip(".")
+
+
+def best_of(records: Iterable[Record], system: str) -> dict[int, Record]:
+    """By size, the record of `system` with the best median of those that went different ways."""
+    best: dict[int, Record] = {}
+    for record in records:
+        if record.system == system:
+            smaller_is_better = METRICS[record.metric][1]
+            known = best.get(record.size_bytes)
+            if known is None or (record.median < known.median) == smaller_is_better:
+                best[record.size_bytes] = record
+    return best
+
+
+def table(records: Sequence[Record]) -> Table:
+    """Medians of records of one metric: a row per size, a column per series, the best in each row bold."""
+    columns = list(dict.fromkeys(series_of(record) for record in records))
+    cells = {(series_of(record), record.size_bytes): record for record in records}
+    sizes = sorted({record.size_bytes for record in records})
+    metric = records[0].metric
+    smaller_is_better = METRICS[metric][1]
+    result = Table(title=f"{TITLES[metric]}: median of {records[0].runs} runs, {records[0].memory} memory")
+    result.add_column("bytes", justify="right", no_wrap=True)
+    for series in columns:
+        result.add_column(escape(series.label.replace(", ", ",\n").replace(" ", "\n", 1)), justify="right")
+    for size in sizes:
+        row = [cells.get((series, size)) for series in columns]
+        medians = [record.median for record in row if record is not None]
+        best = min(medians) if smaller_is_better else max(medians)
+        result.add_row(size_label(size), *(_cell(record, best) for record in row))
+    return result
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    """Print the table, then what is absent and what failed, each with what to do."""
+    if outcome.records:
+        console.print(table(outcome.records))
+        first = outcome.records[0]
+        console.print(f"{escape(first.host)}; {first.date}; {first.git}", style="dim", highlight=False)
+    for label, advice in outcome.absent.items():
+        console.print(f"absent: {escape(label)}: {escape(advice)}", style="yellow", highlight=False)
+    for label, reason in outcome.failed.items():
+        console.print(f"failed: {escape(label)}: {escape(reason)}", style="red", highlight=False)
+
+
+def _cell(record: Record | None, best: float) -> str:
+    if record is None:
+        return "-"
+    text = value_label(record.median)
+    return f"[bold]{text}[/bold]" if record.median == best else text

@@ -1,0 +1,144 @@
+"""Raw UCX: `ucx_perftest` of the libucx package, two processes on this host.
+
+They find each other over TCP on the loopback interface; that connection carries no measured message.
+Latency is tag_lat (or ucp_am_lat), the average over a run; bandwidth and rate are tag_bw (ucp_am_bw), which
+keeps up to WINDOW sends in flight without the acknowledgement between windows that the other systems pay
+for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from weft.bench.errors import BenchError
+from weft.bench.process import finish, free_port, launched, tail, wait_listening
+from weft.bench.question import WINDOW, Question, Step
+from weft.bench.system import Reading, Series
+
+INSTALL = "pip install libucx-cu13, or put a ucx_perftest of UCX >= 1.16 on PATH"
+
+
+@dataclasses.dataclass(frozen=True)
+class UcxSettings:
+    """A way to configure UCX: environment variables, and whether endpoints ask for error handling."""
+
+    name: str
+    environment: tuple[tuple[str, str], ...] = ()
+    error_handling: bool = False
+
+
+#: What UCX does when nobody says anything.
+DEFAULT_SETTINGS = UcxSettings("default settings")
+#: What Weft's machine asks for: a failing peer is reported, over shared memory as well.
+WEFT_SETTINGS = UcxSettings("Weft's settings", (("UCX_MM_ERROR_HANDLING", "y"),), error_handling=True)
+
+_TESTS = {
+    ("tag", "latency"): "tag_lat",
+    ("tag", "bandwidth"): "tag_bw",
+    ("tag", "rate"): "tag_bw",
+    ("am", "latency"): "ucp_am_lat",
+    ("am", "bandwidth"): "ucp_am_bw",
+    ("am", "rate"): "ucp_am_bw",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class UcxPerftest:
+    """One way of sending ("tag" or "am") under one configuration."""
+
+    way: str
+    settings: UcxSettings
+
+    @property
+    def series(self) -> Series:
+        return Series("ucx", "machine", "cpp", f"{self.way}, {self.settings.name}")
+
+    def absent(self, question: Question) -> str | None:
+        if perftest() is None:
+            return INSTALL
+        if question.memory == "emulated":
+            return "UCX knows nothing of emulated memory: compare --memory host or cuda"
+        return None
+
+    def run(self, question: Question) -> list[Reading]:
+        steps = question.steps(message_us=0.1)
+        with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
+            batch = Path(folder) / "batch"
+            batch.write_text(
+                "".join(batch_line(self.way, question, step) for step in steps), encoding="utf-8"
+            )
+            output = self._run_pair(batch)
+        return parse_output(output, question, steps)
+
+    def _run_pair(self, batch: Path) -> str:
+        """What the client of a server and client pair prints."""
+        tool = perftest()
+        if tool is None:
+            raise BenchError(f"no ucx_perftest: {INSTALL}")
+        port = free_port()
+        environment = {**tool.environment, **dict(self.settings.environment)}
+        command = [str(tool.path), "-p", str(port), "-f", "-v", "-b", str(batch)]
+        command += ["-e"] if self.settings.error_handling else []
+        cores = sorted(os.sched_getaffinity(0))
+        what = f"ucx_perftest ({self.series.label})"
+        with launched([*command, "-c", str(cores[0])], environment) as server:
+            wait_listening(server, port, what)
+            with launched([*command, "-c", str(cores[1 % len(cores)]), "127.0.0.1"], environment) as client:
+                return finish(client, what)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tool:
+    """An executable and what its environment must have."""
+
+    path: Path
+    environment: dict[str, str]
+
+
+def perftest() -> Tool | None:
+    """ucx_perftest of the libucx package of this Python, else the one on PATH, else None."""
+    spec = importlib.util.find_spec("libucx")
+    if spec is not None and spec.submodule_search_locations:
+        folder = Path(spec.submodule_search_locations[0])
+        if (folder / "bin" / "ucx_perftest").is_file():
+            return Tool(folder / "bin" / "ucx_perftest", {"LD_LIBRARY_PATH": str(folder / "lib")})
+    found = shutil.which("ucx_perftest")
+    return Tool(Path(found), {}) if found else None
+
+
+def batch_line(way: str, question: Question, step: Step) -> str:
+    """The line of a batch file that makes ucx_perftest take `step`; its name is the size."""
+    messages = 1 if question.bench == "latency" else WINDOW
+    options = [f"-t {_TESTS[way, question.bench]}", f"-s {step.size_bytes}"]
+    options += [f"-n {step.iterations * messages}", f"-w {step.warmup * messages}"]
+    options += [f"-O {WINDOW}"] if question.bench != "latency" else []
+    options += ["-m cuda"] if question.memory == "cuda" else []
+    return f"{step.size_bytes} {' '.join(options)}\n"
+
+
+def parse_output(output: str, question: Question, steps: Sequence[Step]) -> list[Reading]:
+    """The readings in what ucx_perftest -f -v prints: a line of column names, then a line of values per size.
+
+    Of each pair of columns (avg_x, overall_x) the overall one is used. Bandwidths are in MiB/s, rates in
+    messages/s.
+    """
+    column = {"latency": "overall_lat", "bandwidth": "overall_bw", "rate": "overall_mr"}[question.bench]
+    scale = {"latency": 1.0, "bandwidth": 2**20 / 1e9, "rate": 1e-6}[question.bench]
+    names: list[str] = []
+    values: dict[int, float] = {}
+    for line in output.splitlines():
+        fields = [field.strip() for field in line.split(",")]
+        if column in fields:
+            names = fields
+        elif names and len(fields) == len(names) and fields[0].isdigit():
+            values[int(fields[0])] = float(fields[names.index(column)]) * scale
+    missing = [step.size_bytes for step in steps if step.size_bytes not in values]
+    if missing:
+        raise BenchError(f"ucx_perftest gave no figure for {missing} bytes; its last lines:\n{tail(output)}")
+    return [Reading(step.size_bytes, values[step.size_bytes], step.warmup) for step in steps]

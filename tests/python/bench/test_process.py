@@ -1,0 +1,93 @@
+"""Launched programs: figures found among banners, failures with their last words, nothing left behind."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from weft.bench.errors import BenchError
+from weft.bench.process import capture, finish, free_port, launched, read_measurements, wait_listening
+from weft.bench.question import Question, Step
+
+STEPS = [Step(8, 10, 1), Step(64, 10, 2)]
+LATENCY = Question("latency", (8, 64))
+
+
+def test_figures_are_found_among_banners():
+    output = """Charm++> Running
+{"size_bytes": 64, "metric": "latency_us", "value": 2.5}
+{not json}
+{"size_bytes": 8, "metric": "rate_Mps", "value": 99}
+{"size_bytes": 8, "metric": "latency_us", "value": 1}
+bye"""
+    readings = read_measurements(output, LATENCY, STEPS, "a program")
+    assert [(r.size_bytes, r.value, r.warmup) for r in readings] == [(8, 1.0, 1), (64, 2.5, 2)]
+
+
+def test_a_missing_figure_is_an_error_with_the_last_lines():
+    with pytest.raises(
+        BenchError, match=r"a program printed no latency_us for \[8, 64\] bytes(.|\n)*oh dear"
+    ):
+        read_measurements("oh dear", LATENCY, STEPS, "a program")
+
+
+def test_a_failing_program_is_quoted():
+    with pytest.raises(BenchError, match=r"the thing ended with status 3(.|\n)*it broke"):
+        capture([sys.executable, "-c", "print('it broke'); raise SystemExit(3)"], "the thing")
+
+
+def test_the_environment_is_added_to():
+    program = "import os; print(os.environ['ADDED'], 'PATH' in os.environ)"
+    assert capture([sys.executable, "-c", program], "the thing", {"ADDED": "yes"}).split() == ["yes", "True"]
+
+
+def test_a_program_that_hangs_is_killed_with_its_children():
+    child = "import signal; print('up', flush=True); signal.pause()"
+    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with launched([sys.executable, "-c", program]) as process:
+        assert process.stdout.readline() == "up\n"
+        members = group_members(process.pid)
+        assert len(members) == 2
+        with pytest.raises(BenchError, match="did not end within 0 s"):
+            finish(process, "the thing", timeout_s=0.01)
+    assert process.returncode == -signal.SIGKILL
+    assert not any(alive(pid) for pid in members)
+
+
+def test_waiting_for_a_server_that_dies_ends_with_its_last_words():
+    with (
+        launched([sys.executable, "-c", "raise SystemExit('no network today')"]) as process,
+        pytest.raises(BenchError, match="no network today"),
+    ):
+        wait_listening(process, free_port(), "the server")
+
+
+def test_waiting_for_a_server_ends_when_it_listens():
+    port = free_port()
+    program = f"import socket; s = socket.create_server(('127.0.0.1', {port})); s.accept()"
+    with launched([sys.executable, "-c", program]) as process:
+        wait_listening(process, port, "the server")
+        assert process.poll() is None
+
+
+def group_members(group):
+    pids = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+    return [pid for pid in pids if stat_of(pid) and int(stat_of(pid)[2]) == group]
+
+
+def stat_of(pid):
+    """The fields after the program's name: state, parent, group, ...; None when there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return stat_of(pid) is not None and stat_of(pid)[0] != "Z"

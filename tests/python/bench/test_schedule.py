@@ -1,0 +1,69 @@
+"""Systems take turns; what is missing or fails is told and does not stop the others."""
+
+import dataclasses
+
+from weft.bench.errors import BenchError
+from weft.bench.provenance import Provenance
+from weft.bench.question import Question
+from weft.bench.schedule import ask
+from weft.bench.system import Reading, Series
+
+WHERE = Provenance(git="0123", host="a machine", date="2026-01-02T03:04:05Z")
+
+
+@dataclasses.dataclass
+class Fake:
+    """Says `values` one after another, the same at every size; a None among them is a failure."""
+
+    series: Series
+    values: list
+    log: list
+    missing: str | None = None
+
+    def absent(self, question):
+        return self.missing
+
+    def run(self, question):
+        self.log.append(self.series.system)
+        value = self.values.pop(0)
+        if value is None:
+            raise BenchError("it fell over")
+        return [Reading(size, value, warmup=7) for size in question.sizes]
+
+
+def fakes(log, **values):
+    return [Fake(Series(name, "machine", "cpp"), list(said), log) for name, said in values.items()]
+
+
+def test_systems_take_turns():
+    log, told = [], []
+    ask(Question("latency", (8,)), fakes(log, weft=[1, 2, 3], ucx=[4, 5, 6]), 3, WHERE, told.append)
+    assert log == ["weft", "ucx"] * 3
+    assert told == ["weft machine C++", "ucx machine"] * 3
+
+
+def test_a_record_is_the_median_and_the_extremes_over_all_runs():
+    outcome = ask(Question("latency", (8, 64)), fakes([], weft=[5.0, 1.0, 4.0, 2.0, 9.0]), 5, WHERE)
+    assert [record.size_bytes for record in outcome.records] == [8, 64]
+    for record in outcome.records:
+        assert (record.min, record.median, record.max, record.runs) == (1.0, 4.0, 9.0, 5)
+        assert (record.metric, record.unit, record.warmup) == ("latency_us", "us", 7)
+        assert (record.git, record.host, record.date) == ("0123", "a machine", "2026-01-02T03:04:05Z")
+
+
+def test_an_absent_system_is_listed_and_never_run():
+    log = []
+    systems = fakes(log, weft=[1], ucx=[2])
+    systems[1].missing = "pip install it"
+    outcome = ask(Question("rate", (8,)), systems, 1, WHERE)
+    assert outcome.absent == {"ucx machine": "pip install it"}
+    assert log == ["weft"]
+    assert [record.system for record in outcome.records] == ["weft"]
+
+
+def test_a_system_that_fails_leaves_no_record_and_the_others_go_on():
+    log = []
+    outcome = ask(Question("latency", (8,)), fakes(log, weft=[1, None, 3], ucx=[4, 5, 6]), 3, WHERE)
+    assert outcome.failed == {"weft machine C++": "it fell over"}
+    assert log == ["weft", "ucx", "weft", "ucx", "ucx"]
+    assert [(record.system, record.runs) for record in outcome.records] == [("ucx", 3)]
