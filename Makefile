@@ -42,6 +42,7 @@ test-sanitized: $(SANITIZED)/build.ninja
 	ctest --test-dir $(SANITIZED) --output-on-failure --no-tests=error
 
 test-python: build
+	cmake --build $(RELEASE) --target weft_tests
 	pytest
 
 # On a machine with an NVIDIA GPU and its driver.
