@@ -1,7 +1,8 @@
 // How the processes of a job find one another: who am I, how many are we, and one exchange of bytes.
 //
 // Implementations: singleton (no launcher), local (`weft run`), pmix (srun, prterun, mpiexec). Used by one
-// thread. Everything here may block, but ends with an error when a peer or the launcher is gone.
+// thread. Everything here may block, but ends with an error when a peer or the launcher is gone: kCancelled when
+// the launcher ends the job, has said why on stderr, and the PE has only to exit; any other code is for the PE to say.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +39,8 @@ class Bootstrap {
 
   // Readable when the launcher has gone or ordered the end of the job; -1 where there is nothing to watch.
   virtual int watch_fd() const = 0;
+  // Why watch_fd() is readable: what to end with, or ok when the job goes on. Does not block.
+  virtual base::Status watch_status() { return {}; }
 };
 
 // Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, else singleton.

@@ -1,0 +1,123 @@
+"""The `weft` command: run, info, bench.
+
+Imports of the parts are inside their functions: `weft run` starts fast, and works without the extension module.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+_RUN_DESCRIPTION = """\
+Starts N processes (PEs) of a program on this host and ends them together: a C++ binary, or a .py file with this
+Python. On a cluster start the same program with the resource manager's own launcher (srun, prterun, mpiexec)."""
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """An environment variable that is the same as an option of `weft run`."""
+
+    option: str
+    variable: str
+    help: str
+
+
+_SETTINGS: tuple[_Setting, ...] = ()
+
+_SET_BY_RUN = """\
+set by weft run for each PE, not meant to be changed:
+  -n N                  WEFT_NUM_PES
+                        WEFT_PE            its number, from 0
+                        WEFT_BOOTSTRAP     socket of the launcher
+                        WEFT_LAUNCHER_PID  process number of the launcher
+
+exit code: 0, that of the first PE that ended with another one, or 128 + the signal that killed a PE;
+2 when the job could not be started"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors are one sentence; the usage is for --help."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit code."""
+    parser = _Parser(prog="weft", description="GPU-aware, message-driven parallel programming.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    _add_run(commands)
+    _add_info(commands)
+    _add_bench(commands)
+    options = parser.parse_args(arguments)
+    code: int = options.function(options)
+    return code
+
+
+def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a program on N PEs of this host",
+        usage="weft run -n N [options] program [arguments]",
+        description=_RUN_DESCRIPTION,
+        epilog=_SET_BY_RUN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-n", dest="num_pes", metavar="N", help="number of PEs (WEFT_NUM_PES)")
+    for setting in _SETTINGS:
+        parser.add_argument(
+            setting.option, dest=setting.variable, help=f"{setting.help} ({setting.variable})"
+        )
+    parser.add_argument("--hosts", "--host", "--hostfile", dest="hosts", help=argparse.SUPPRESS)
+    parser.add_argument("program", nargs="?", help="a C++ binary or a .py file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed to the program")
+    parser.set_defaults(function=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from weft.launch.command import UsageError, parse_num_pes, program_argv
+    from weft.launch.job import Job
+
+    try:
+        if options.hosts is not None:
+            raise UsageError(
+                "`weft run` starts PEs on this host only; to use other hosts start the same program with the resource "
+                "manager's launcher, for example `srun -n 8 program` or `mpiexec -n 8 program`"
+            )
+        if options.program is None or options.num_pes is None:
+            raise UsageError("say how many PEs and which program: weft run -n N program [arguments]")
+        num_pes = parse_num_pes(options.num_pes)
+        argv = program_argv(options.program, options.arguments)
+        environment = dict(os.environ)
+        for setting in _SETTINGS:
+            value = getattr(options, setting.variable)
+            if value is not None:
+                environment[setting.variable] = value
+        return Job(argv, num_pes, environment).run()
+    except UsageError as error:
+        print(f"weft run: {error}", file=sys.stderr)
+        return 2
+
+
+def _add_info(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = commands.add_parser("info", help="version, UCX and its transports, memory kinds, GPUs")
+    parser.set_defaults(function=_info)
+
+
+def _info(options: argparse.Namespace) -> int:
+    from weft.launch.info import info_lines
+
+    print("\n".join(info_lines()))
+    return 0
+
+
+def _add_bench(commands: argparse._SubParsersAction[_Parser]) -> None:
+    try:
+        from weft.bench.cli import add_parser
+    except ImportError:
+        return
+    add_parser(commands)

@@ -1,0 +1,82 @@
+"""Which command line starts a PE of the program that the user named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Sequence
+
+MAX_PES = 4096
+
+
+class UsageError(Exception):
+    """The command line asks for what cannot be; the message says what to do. Exit code 2."""
+
+
+def parse_num_pes(text: str) -> int:
+    """The value of -n.
+
+    Raises:
+        UsageError: not a number from 1 to MAX_PES.
+    """
+    try:
+        num_pes = int(text)
+    except ValueError:
+        raise UsageError(
+            f"-n takes the number of PEs, a whole number from 1 to {MAX_PES}, not '{text}'"
+        ) from None
+    if num_pes < 1:
+        raise UsageError(f"-n {num_pes}: a job has at least one PE; give a number from 1 to {MAX_PES}")
+    if num_pes > MAX_PES:
+        raise UsageError(
+            f"-n {num_pes}: `weft run` starts the PEs of one host, at most {MAX_PES}; "
+            "for more hosts use the resource manager's launcher (srun, mpiexec)"
+        )
+    return num_pes
+
+
+def program_argv(program: str, arguments: Sequence[str]) -> list[str]:
+    """The command line of a PE: a .py file runs with this Python, anything else directly.
+
+    Raises:
+        UsageError: there is no such program, or it cannot be run.
+    """
+    if program.endswith(".py"):
+        return [sys.executable, _readable_file(program), *arguments]
+    return [_executable(program), *arguments]
+
+
+def _readable_file(path: str) -> str:
+    _check_is_file(path)
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{path}: not readable by this user; check its permissions (chmod u+r {path})")
+    return path
+
+
+def _executable(program: str) -> str:
+    if "/" not in program:
+        found = shutil.which(program)
+        if found is not None:
+            return found
+        if not os.path.lexists(program):
+            raise UsageError(
+                f"{program}: no such program here or on PATH; give its path, for example build/{program}"
+            )
+        program = f"./{program}"
+    _check_is_file(program)
+    if not os.access(program, os.X_OK):
+        raise UsageError(
+            f"{program}: not executable; `chmod +x {program}` if it is a program, or name a .py file for Python"
+        )
+    return program
+
+
+def _check_is_file(path: str) -> None:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; give the path of a program or of a .py file") from None
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{path}: is a directory; give the path of a program or of a .py file in it")

@@ -1,0 +1,82 @@
+"""A PE's connection to the launcher: frames in, frames out, never blocking."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import deque
+from collections.abc import Iterator
+
+from weft.launch.frames import Frame, FrameDecoder, ProtocolError
+from weft.launch.processes import Pe
+
+_UCRED = struct.Struct("=iII")  # pid, uid, gid
+_READ_BYTES = 1 << 18
+
+
+class Connection:
+    """One accepted socket; `pe` is set once the process has said which PE it is."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.setblocking(False)
+        self.socket = connected
+        self.pe: Pe | None = None
+        credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+        self.peer_pid, self.peer_uid, _ = _UCRED.unpack(credentials)
+        self.at_end = False
+        self._decoder = FrameDecoder()
+        self._unsent: deque[memoryview] = deque()
+
+    @property
+    def name(self) -> str:
+        """How messages call the other side."""
+        return self.pe.name if self.pe is not None else f"process {self.peer_pid}"
+
+    @property
+    def wants_to_write(self) -> bool:
+        """Something is left that the socket did not take."""
+        return bool(self._unsent)
+
+    def receive(self) -> Iterator[Frame]:
+        """Yields the frames that have arrived; sets `at_end` when there will be no more.
+
+        Raises:
+            ProtocolError: what arrived is no frame.
+        """
+        while not self.at_end:
+            try:
+                data = self.socket.recv(_READ_BYTES)
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                data = b""
+            if data:
+                yield from self._decoder.feed(data)
+                continue
+            self.at_end = True
+            if self._decoder.pending_bytes:
+                raise ProtocolError(
+                    f"the connection ended inside a frame, after {self._decoder.pending_bytes} bytes"
+                )
+
+    def send(self, frame: bytes) -> None:
+        """Sends what the socket takes and keeps the rest for `flush`; nothing where there is no other side."""
+        if self.at_end:
+            return
+        self._unsent.append(memoryview(frame))
+        self.flush()
+
+    def flush(self) -> None:
+        """Sends more of what is left. A peer that has gone is noticed by `receive`."""
+        while self._unsent and not self.at_end:
+            try:
+                sent = self.socket.send(self._unsent[0], socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                self._unsent.clear()
+                return
+            if sent == len(self._unsent[0]):
+                self._unsent.popleft()
+            else:
+                self._unsent[0] = self._unsent[0][sent:]

@@ -1,0 +1,108 @@
+"""The frames between a PE and `weft run`; src/machine/bootstrap/frame.h is the other end.
+
+A frame is a 16-byte header (magic, type, payload size; little-endian) and its payload. Both sides check what
+arrives: the last byte of the magic is the version of the protocol.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAGIC = b"WFT1"
+HEADER = struct.Struct("<4sIQ")
+MAX_FRAME_BYTES = 1 << 30
+
+
+class FrameType(enum.IntEnum):
+    """What a frame says; the payload is given beside each."""
+
+    HELLO = 1  # u32 pe
+    EXCHANGE = 2  # this PE's bytes
+    BARRIER = 3  # empty
+    FINISHED = 4  # i32 exit code
+    ABORT = 5  # i32 exit code, message in UTF-8
+    WELCOME = 6  # u32 number of PEs
+    EXCHANGED = 7  # u64 size per PE, then everybody's bytes
+    BARRIER_DONE = 8  # empty
+    END = 9  # why the job ends, in UTF-8
+
+
+class ProtocolError(Exception):
+    """The other side sent what is no frame, or a frame that has no place there."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One message."""
+
+    type: FrameType
+    payload: bytes = b""
+
+    def integer(self) -> int:
+        """The signed 32-bit number that the payload begins with."""
+        if len(self.payload) < 4:
+            raise ProtocolError(f"malformed frame: '{self.type.name}' of {len(self.payload)} bytes")
+        return int.from_bytes(self.payload[:4], "little", signed=True)
+
+
+def encode(frame_type: FrameType, payload: bytes = b"") -> bytes:
+    """The bytes of one frame.
+
+    Raises:
+        ProtocolError: the payload is larger than a frame may be.
+    """
+    if len(payload) > MAX_FRAME_BYTES:
+        raise ProtocolError(
+            f"{len(payload)} bytes in one frame, more than the limit of {MAX_FRAME_BYTES}: exchange less at once"
+        )
+    return HEADER.pack(MAGIC, frame_type, len(payload)) + payload
+
+
+class FrameDecoder:
+    """Cuts a stream of bytes into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Yields the frames that `data` completes.
+
+        Raises:
+            ProtocolError: the stream is no stream of frames; nothing more can be read from it.
+        """
+        self._buffer += data
+        while len(self._buffer) >= HEADER.size:
+            frame_type, size_bytes = self._header()
+            end = HEADER.size + size_bytes
+            if len(self._buffer) < end:
+                return
+            payload = bytes(memoryview(self._buffer)[HEADER.size : end])
+            del self._buffer[:end]
+            yield Frame(frame_type, payload)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of a frame that is not complete yet."""
+        return len(self._buffer)
+
+    def _header(self) -> tuple[FrameType, int]:
+        magic, raw_type, size_bytes = HEADER.unpack_from(self._buffer)
+        if magic != MAGIC:
+            if magic[:3] == MAGIC[:3]:
+                raise ProtocolError(
+                    f"it speaks version {chr(magic[3])} of the launch protocol, this `weft run` version "
+                    f"{chr(MAGIC[3])}: use the `weft` command and the library of one Weft release"
+                )
+            raise ProtocolError(f"malformed frame: it begins with {bytes(magic)!r}, not with {MAGIC!r}")
+        try:
+            frame_type = FrameType(raw_type)
+        except ValueError:
+            raise ProtocolError(f"malformed frame: unknown type {raw_type}") from None
+        if size_bytes > MAX_FRAME_BYTES:
+            raise ProtocolError(
+                f"malformed frame: {size_bytes} bytes, more than the limit of {MAX_FRAME_BYTES}"
+            )
+        return frame_type, size_bytes

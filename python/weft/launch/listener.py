@@ -1,0 +1,58 @@
+"""The Unix socket at which PEs find the launcher, in a directory that only this user may enter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+
+from weft.launch.command import UsageError
+
+_MAX_PATH_BYTES = 107
+_NAME = "launcher"
+
+
+class Listener:
+    """Made in a private directory (mode 0700) which `close` removes."""
+
+    def __init__(self, backlog: int) -> None:
+        self._directory = _private_directory()
+        self.path = os.path.join(self._directory, _NAME)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.socket.bind(self.path)
+            self.socket.listen(backlog)
+            self.socket.setblocking(False)
+        except OSError:
+            self.close()
+            raise
+
+    def accept(self) -> socket.socket | None:
+        """The next connection, or None when there is none waiting."""
+        try:
+            return self.socket.accept()[0]
+        except (BlockingIOError, ConnectionError):
+            return None
+
+    def close(self) -> None:
+        """Nobody can connect any more, and nothing is left on disk. May be called twice."""
+        self.socket.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _private_directory() -> str:
+    problems = []
+    for parent in dict.fromkeys((tempfile.gettempdir(), "/tmp")):
+        try:
+            directory = tempfile.mkdtemp(prefix="weft-", dir=parent)
+        except OSError as error:
+            problems.append(f"{parent}: {error.strerror}")
+            continue
+        if len(os.fsencode(os.path.join(directory, _NAME))) <= _MAX_PATH_BYTES:
+            return directory
+        os.rmdir(directory)
+        problems.append(f"{parent}: too long for a socket's path")
+    raise UsageError(
+        f"no directory for the launcher's socket ({'; '.join(problems)}): set TMPDIR to a short, writable one"
+    )

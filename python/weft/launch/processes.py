@@ -1,0 +1,115 @@
+"""The PEs as processes: starting them, and saying how one of them ended."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from weft.launch.command import UsageError
+from weft.launch.signals import SignalFd, die_with_parent
+
+
+@dataclass
+class Pe:
+    """One PE. `exit_status` is what waitpid said, as an exit code or a negative signal number."""
+
+    number: int
+    pid: int
+    # Behind a wrapper (`weft run -n 2 numactl prog`) the process that connected is not the one that was started.
+    connected_pid: int | None = None
+    exit_status: int | None = None
+    # Set by the PE's own word that it is done: from then on its exit is no death.
+    finished_code: int | None = None
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return f"PE {self.number} (pid {self.pid})"
+
+    @property
+    def running(self) -> bool:
+        """Not reaped yet."""
+        return self.exit_status is None
+
+    def send_signal(self, number: int) -> None:
+        """To the process and to the one behind its wrapper; one that has gone is left alone."""
+        targets = {self.pid} if self.running else set()
+        if self.connected_pid is not None:
+            targets.add(self.connected_pid)
+        for pid in targets:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+
+
+def describe_exit(status: int) -> str:
+    """For example "was killed by signal 9 (SIGKILL)" or "exited with code 3"."""
+    if status >= 0:
+        return f"exited with code {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = "a real-time signal"
+    return f"was killed by signal {-status} ({name})"
+
+
+def exit_code_of(status: int) -> int:
+    """The exit code with which a shell would report it."""
+    return status if status >= 0 else 128 - status
+
+
+def reserve_descriptors(count: int) -> None:
+    """Raises the soft limit on open files where `count` needs it.
+
+    Raises:
+        UsageError: the hard limit is lower.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= count:
+        return
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise UsageError(
+            f"{count} open files are needed for that many PEs and the limit is {hard}: "
+            "start fewer (-n) or raise the limit (ulimit -Hn)"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+
+
+class Starter:
+    """Starts PEs that die with this process, with the signal mask and the limits that it was itself given."""
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], signals: SignalFd) -> None:
+        self._argv = list(argv)
+        self._environment = environment
+        self._signals = signals
+        self._limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._launcher_pid = os.getpid()
+
+    def start(self, number: int) -> Pe:
+        """Starts one PE; PE 0 has the terminal's input, the others none.
+
+        Raises:
+            UsageError: the system refuses to run the program.
+        """
+        try:
+            process = subprocess.Popen(
+                self._argv,
+                env={**self._environment, "WEFT_PE": str(number)},
+                stdin=None if number == 0 else subprocess.DEVNULL,
+                preexec_fn=self._between_fork_and_exec,
+            )
+        except OSError as error:
+            raise UsageError(f"{self._argv[0]}: cannot be run as PE {number}: {error.strerror}") from None
+        # The job reaps by pid; without this the Popen object would do so as well.
+        process.returncode = 0
+        return Pe(number, process.pid)
+
+    def _between_fork_and_exec(self) -> None:
+        die_with_parent(self._launcher_pid)
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._limits)
+        self._signals.restore_mask()

@@ -1,0 +1,73 @@
+"""The collective operations that the launcher serves: who takes part, who is missing, what everybody gets.
+
+No sockets here: `job` feeds it frames and sends what it returns.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from weft.launch.frames import Frame, FrameType, ProtocolError, encode
+
+_COLLECTIVES = {FrameType.EXCHANGE: "an exchange", FrameType.BARRIER: "a barrier"}
+
+
+class Rendezvous:
+    """One collective at a time over all PEs; all of them have to enter the same one."""
+
+    def __init__(self, num_pes: int) -> None:
+        self._num_pes = num_pes
+        self._type: FrameType | None = None
+        self._entered: dict[int, bytes] = {}
+        self._finished: set[int] = set()
+
+    def enter(self, pe: int, frame: Frame) -> bytes | None:
+        """PE `pe` enters a collective. Returns the frame that answers every PE once the last has entered.
+
+        Raises:
+            ProtocolError: not what the other PEs are in, twice, or after a PE has finished.
+        """
+        name = _COLLECTIVES[frame.type]
+        if self._type is not None and self._type != frame.type:
+            other = min(self._entered)
+            raise ProtocolError(
+                f"PE {pe} entered {name} while PE {other} waits in {_COLLECTIVES[self._type]}: "
+                "every PE has to enter the same collectives in the same order"
+            )
+        if pe in self._entered:
+            raise ProtocolError(f"PE {pe} entered {name} twice before the others entered it once")
+        if frame.type is FrameType.BARRIER and frame.payload:
+            raise ProtocolError(f"malformed frame: a barrier of {len(frame.payload)} bytes")
+        self._type = frame.type
+        self._entered[pe] = frame.payload
+        self._check_nobody_missing()
+        if len(self._entered) < self._num_pes:
+            return None
+        answer = self._answer()
+        self._type = None
+        self._entered = {}
+        return answer
+
+    def finish(self, pe: int) -> None:
+        """PE `pe` will enter no further collective.
+
+        Raises:
+            ProtocolError: others wait for it in one.
+        """
+        self._finished.add(pe)
+        self._check_nobody_missing()
+
+    def _check_nobody_missing(self) -> None:
+        if self._type is None or not self._finished:
+            return
+        raise ProtocolError(
+            f"PE {min(self._entered)} waits in {_COLLECTIVES[self._type]} that PE {min(self._finished)}, "
+            "which has finished, will never enter: every PE has to enter the same collectives"
+        )
+
+    def _answer(self) -> bytes:
+        if self._type is FrameType.BARRIER:
+            return encode(FrameType.BARRIER_DONE)
+        parts = [self._entered[pe] for pe in range(self._num_pes)]
+        sizes = struct.pack(f"<{len(parts)}Q", *map(len, parts))
+        return encode(FrameType.EXCHANGED, sizes + b"".join(parts))

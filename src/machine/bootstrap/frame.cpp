@@ -1,0 +1,137 @@
+#include "machine/bootstrap/frame.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace weft::machine::bootstrap {
+namespace {
+
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+Status closed(std::string why) { return Status(StatusCode::kClosed, std::move(why)); }
+
+// Fills `out`, or says how the stream ended before.
+Status read_all(int fd, std::span<std::byte> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got = recv(fd, out.data() + done, out.size() - done, 0);
+    if (got > 0) {
+      done += static_cast<std::size_t>(got);
+    } else if (got == 0) {
+      return closed(fmt::format("the connection ended after {} of {} bytes", done, out.size()));
+    } else if (errno != EINTR) {
+      return closed(fmt::format("reading failed: {}", std::strerror(errno)));
+    }
+  }
+  return {};
+}
+
+Status check_header(std::span<const std::byte> header) {
+  const char* magic = reinterpret_cast<const char*>(header.data());
+  if (std::memcmp(magic, kFrameMagic.data(), kFrameMagic.size()) != 0) {
+    if (std::memcmp(magic, kFrameMagic.data(), kFrameMagic.size() - 1) == 0) {
+      return Status(StatusCode::kCorrupt,
+                    fmt::format("the other side speaks version {} of the launch protocol, this program version {}: "
+                                "use the `weft` command and the library of one Weft release",
+                                magic[3], kFrameMagic[3]));
+    }
+    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: it begins with 0x{:08x}, not with a frame's magic",
+                                                    get_integer<std::uint32_t>(header, 0)));
+  }
+  const auto type = get_integer<std::uint32_t>(header, 4);
+  if (frame_type_name(static_cast<FrameType>(type)).empty()) {
+    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: unknown type {}", type));
+  }
+  const auto size_bytes = get_integer<std::uint64_t>(header, 8);
+  if (size_bytes > kMaxFrameBytes) {
+    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: {} bytes, more than the limit of {}", size_bytes,
+                                                    kMaxFrameBytes));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Frame::text(std::size_t offset) const {
+  return {reinterpret_cast<const char*>(payload.data()) + offset, payload.size() - offset};
+}
+
+std::string_view frame_type_name(FrameType type) {
+  switch (type) {
+    case FrameType::kHello:
+      return "hello";
+    case FrameType::kExchange:
+      return "exchange";
+    case FrameType::kBarrier:
+      return "barrier";
+    case FrameType::kFinished:
+      return "finished";
+    case FrameType::kAbort:
+      return "abort";
+    case FrameType::kWelcome:
+      return "welcome";
+    case FrameType::kExchanged:
+      return "exchanged";
+    case FrameType::kBarrierDone:
+      return "barrier done";
+    case FrameType::kEnd:
+      return "end";
+  }
+  return {};
+}
+
+Status write_frame(int fd, FrameType type, std::span<const std::byte> payload) {
+  if (payload.size() > kMaxFrameBytes) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("{} bytes in one frame, more than the limit of {}",
+                                                            payload.size(), kMaxFrameBytes));
+  }
+  std::vector<std::byte> header;
+  for (const char c : kFrameMagic) header.push_back(static_cast<std::byte>(c));
+  put_integer(header, static_cast<std::uint32_t>(type));
+  put_integer(header, static_cast<std::uint64_t>(payload.size()));
+
+  std::array<iovec, 2> pieces = {
+      iovec{header.data(), header.size()},
+      iovec{const_cast<std::byte*>(payload.data()), payload.size()},
+  };
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  std::size_t left = header.size() + payload.size();
+  while (left > 0) {
+    const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      return closed(fmt::format("writing failed: {}", std::strerror(errno)));
+    }
+    left -= static_cast<std::size_t>(sent);
+    auto advance = static_cast<std::size_t>(sent);
+    for (iovec& piece : pieces) {
+      const std::size_t step = std::min(advance, piece.iov_len);
+      piece.iov_base = static_cast<std::byte*>(piece.iov_base) + step;
+      piece.iov_len -= step;
+      advance -= step;
+    }
+  }
+  return {};
+}
+
+Result<Frame> read_frame(int fd) {
+  std::array<std::byte, kFrameHeaderBytes> header;
+  if (Status status = read_all(fd, header); status.failed()) return status;
+  if (Status status = check_header(header); status.failed()) return status;
+  Frame frame;
+  frame.type = static_cast<FrameType>(get_integer<std::uint32_t>(header, 4));
+  frame.payload.resize(get_integer<std::uint64_t>(header, 8));
+  if (Status status = read_all(fd, frame.payload); status.failed()) return status;
+  return frame;
+}
+
+}  // namespace weft::machine::bootstrap

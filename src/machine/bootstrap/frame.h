@@ -1,0 +1,71 @@
+// The frames between a PE and `weft run`; python/weft/launch/frames.py is the other end.
+//
+// A frame is a 16-byte header (magic, type, payload size; little-endian) and its payload, over a stream socket
+// that never leaves the host. Both sides check what arrives: the last byte of the magic is the version of the
+// protocol, a type must be known, a size within kMaxFrameBytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/status.h"
+
+namespace weft::machine::bootstrap {
+
+enum class FrameType : std::uint32_t {
+  // PE to launcher
+  kHello = 1,     // u32 pe
+  kExchange = 2,  // this PE's bytes
+  kBarrier = 3,   // empty
+  kFinished = 4,  // i32 exit code
+  kAbort = 5,     // i32 exit code, message in UTF-8
+  // launcher to PE
+  kWelcome = 6,      // u32 number of PEs
+  kExchanged = 7,    // u64 size per PE, then everybody's bytes
+  kBarrierDone = 8,  // empty
+  kEnd = 9,          // why the job ends, in UTF-8
+};
+
+inline constexpr std::array<char, 4> kFrameMagic = {'W', 'F', 'T', '1'};
+inline constexpr std::size_t kFrameHeaderBytes = 16;
+// Far above any address exchange; a larger size can only be a frame read out of step.
+inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{1} << 30;
+
+struct Frame {
+  FrameType type{};
+  std::vector<std::byte> payload;
+
+  std::string text(std::size_t offset = 0) const;
+};
+
+std::string_view frame_type_name(FrameType type);
+
+// Blocks until all of it is written. A connection that is gone gives kClosed.
+base::Status write_frame(int fd, FrameType type, std::span<const std::byte> payload);
+// Blocks until a whole frame is there. Gives kClosed at the end of the stream, kCorrupt for what is no frame.
+base::Result<Frame> read_frame(int fd);
+
+// Little-endian integers in payloads.
+template <class Integer>
+void put_integer(std::vector<std::byte>& out, Integer value) {
+  for (std::size_t i = 0; i < sizeof(Integer); ++i) {
+    out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+  }
+}
+
+// REQUIRES: offset + sizeof(Integer) <= in.size().
+template <class Integer>
+Integer get_integer(std::span<const std::byte> in, std::size_t offset) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < sizeof(Integer); ++i) {
+    value |= std::to_integer<std::uint64_t>(in[offset + i]) << (8 * i);
+  }
+  return static_cast<Integer>(value);
+}
+
+}  // namespace weft::machine::bootstrap

@@ -1,0 +1,228 @@
+#include "machine/bootstrap/local.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "machine/bootstrap/last_words.h"
+
+namespace weft::machine::bootstrap {
+namespace {
+
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+constexpr int kMaxPes = 1 << 20;
+
+Result<int> integer_variable(const char* name, int low, int high) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("WEFT_BOOTSTRAP is set but {} is not: start the program with `weft run`, which sets "
+                              "both, or unset WEFT_BOOTSTRAP",
+                              name));
+  }
+  int value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stopped, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stopped != end || value < low || value > high) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("the environment variable {}='{}' is not a number from {} to {}: it is set by `weft run` "
+                              "and not meant to be changed",
+                              name, text, low, high));
+  }
+  return value;
+}
+
+// A launcher that dies takes its own children along. What a wrapper started depends on watch_fd() instead: its
+// parent's thread may end at any time without meaning anything.
+Status die_with_launcher(const LocalSettings& settings) {
+  if (getppid() != settings.launcher_pid) return {};
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == settings.launcher_pid) return {};
+  return Status(StatusCode::kPeerFailed,
+                fmt::format("`weft run` (pid {}) ended while PE {} was starting", settings.launcher_pid, settings.pe));
+}
+
+Result<int> connect_to(const LocalSettings& settings) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (settings.socket_path.size() >= sizeof(address.sun_path)) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("WEFT_BOOTSTRAP='{}' is longer than the {} bytes of a socket's path",
+                              settings.socket_path, sizeof(address.sun_path) - 1));
+  }
+  std::memcpy(address.sun_path, settings.socket_path.data(), settings.socket_path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return Status(StatusCode::kUnreachable, fmt::format("no socket: {}", std::strerror(errno)));
+  while (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    if (errno == EINTR) continue;
+    const int error = errno;
+    close(fd);
+    return Status(StatusCode::kUnreachable,
+                  fmt::format("PE {} cannot reach `weft run` (pid {}) at {}: {}. It has probably ended: start the "
+                              "program again with `weft run`",
+                              settings.pe, settings.launcher_pid, settings.socket_path, std::strerror(error)));
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<LocalSettings> LocalSettings::from_environment() {
+  LocalSettings settings;
+  if (const char* path = std::getenv("WEFT_BOOTSTRAP"); path != nullptr) settings.socket_path = path;
+  Result<int> num_pes = integer_variable("WEFT_NUM_PES", 1, kMaxPes);
+  if (!num_pes.ok()) return num_pes.status();
+  Result<int> pe = integer_variable("WEFT_PE", 0, *num_pes - 1);
+  if (!pe.ok()) return pe.status();
+  Result<int> launcher = integer_variable("WEFT_LAUNCHER_PID", 1, 1 << 30);
+  if (!launcher.ok()) return launcher.status();
+  settings.num_pes = *num_pes;
+  settings.pe = *pe;
+  settings.launcher_pid = *launcher;
+  return settings;
+}
+
+Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(const LocalSettings& settings) {
+  if (Status status = die_with_launcher(settings); status.failed()) return status;
+  Result<int> fd = connect_to(settings);
+  if (!fd.ok()) return fd.status();
+  return join(*fd, settings);
+}
+
+Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSettings& settings) {
+  std::unique_ptr<LocalBootstrap> self(new LocalBootstrap(fd, settings));
+  std::vector<std::byte> hello;
+  put_integer(hello, static_cast<std::uint32_t>(settings.pe));
+  if (Status status = self->send(FrameType::kHello, hello); status.failed()) return status;
+  Result<Frame> welcome = self->receive(FrameType::kWelcome);
+  if (!welcome.ok()) return welcome.status();
+  if (welcome->payload.size() != 4) {
+    return Status(StatusCode::kCorrupt,
+                  fmt::format("malformed frame: a welcome of {} bytes instead of 4", welcome->payload.size()));
+  }
+  const auto num_pes = get_integer<std::uint32_t>(welcome->payload, 0);
+  if (num_pes != static_cast<std::uint32_t>(settings.num_pes)) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("WEFT_NUM_PES says {} PEs, `weft run` started {}: leave that variable alone",
+                              settings.num_pes, num_pes));
+  }
+  return std::unique_ptr<Bootstrap>(std::move(self));
+}
+
+LocalBootstrap::~LocalBootstrap() { close(fd_); }
+
+Result<std::vector<std::vector<std::byte>>> LocalBootstrap::exchange(const std::vector<std::byte>& mine) {
+  if (Status status = send(FrameType::kExchange, mine); status.failed()) return status;
+  Result<Frame> answer = receive(FrameType::kExchanged);
+  if (!answer.ok()) return answer.status();
+
+  const std::vector<std::byte>& payload = answer->payload;
+  const auto count = static_cast<std::size_t>(settings_.num_pes);
+  std::vector<std::vector<std::byte>> all(count);
+  std::size_t begin = count * 8;
+  for (std::size_t i = 0; i < count && begin <= payload.size(); ++i) {
+    const auto size_bytes = get_integer<std::uint64_t>(payload, i * 8);
+    if (size_bytes > payload.size() - begin) {
+      begin = payload.size() + 1;
+      break;
+    }
+    const auto first = payload.begin() + static_cast<std::ptrdiff_t>(begin);
+    all[i].assign(first, first + static_cast<std::ptrdiff_t>(size_bytes));
+    begin += size_bytes;
+  }
+  if (begin != payload.size()) {
+    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: the {} bytes of an exchange do not add up for {} "
+                                                    "PEs",
+                                                    payload.size(), count));
+  }
+  return all;
+}
+
+Status LocalBootstrap::barrier() {
+  if (Status status = send(FrameType::kBarrier, {}); status.failed()) return status;
+  return receive(FrameType::kBarrierDone).status();
+}
+
+void LocalBootstrap::finished(int exit_code) {
+  std::vector<std::byte> payload;
+  put_integer(payload, static_cast<std::uint32_t>(exit_code));
+  // Without a launcher there is nobody left to tell.
+  [[maybe_unused]] const Status status = send(FrameType::kFinished, payload);
+}
+
+void LocalBootstrap::abort(int exit_code, std::string_view message) {
+  std::vector<std::byte> payload;
+  put_integer(payload, static_cast<std::uint32_t>(exit_code));
+  const auto* text = reinterpret_cast<const std::byte*>(message.data());
+  payload.insert(payload.end(), text, text + message.size());
+  if (send(FrameType::kAbort, payload).failed()) {
+    print_last_words(message);
+    return;
+  }
+  // Until the launcher has taken it in: an exit before that would look like a death of its own.
+  while (true) {
+    Result<Frame> frame = read_frame(fd_);
+    if (!frame.ok() || frame->type == FrameType::kEnd) return;
+  }
+}
+
+Status LocalBootstrap::watch_status() {
+  char probe = 0;
+  const ssize_t got = recv(fd_, &probe, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return {};
+  if (got <= 0) return launcher_gone(got == 0 ? "the connection ended" : std::strerror(errno));
+  Result<Frame> frame = read_frame(fd_);
+  if (!frame.ok()) return launcher_gone(frame.status().message());
+  if (frame->type == FrameType::kEnd) return job_ends(*frame);
+  return Status(StatusCode::kCorrupt, fmt::format("`weft run` sent a frame of type '{}' that nobody asked for",
+                                                  frame_type_name(frame->type)));
+}
+
+Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) {
+  Status status = write_frame(fd_, type, payload);
+  if (status.code() != StatusCode::kClosed) return status;
+  // The launcher's reason for hanging up may still be there to be read.
+  Result<Frame> last = read_frame(fd_);
+  if (last.ok() && last->type == FrameType::kEnd) return job_ends(*last);
+  return launcher_gone(status.message());
+}
+
+Result<Frame> LocalBootstrap::receive(FrameType expected) {
+  Result<Frame> frame = read_frame(fd_);
+  if (!frame.ok()) {
+    if (frame.status().code() == StatusCode::kClosed) return launcher_gone(frame.status().message());
+    return frame;
+  }
+  if (frame->type == FrameType::kEnd) return job_ends(*frame);
+  if (frame->type != expected) {
+    return Status(StatusCode::kCorrupt,
+                  fmt::format("`weft run` answered PE {} with a frame of type '{}' instead of '{}'", settings_.pe,
+                              frame_type_name(frame->type), frame_type_name(expected)));
+  }
+  return frame;
+}
+
+Status LocalBootstrap::launcher_gone(std::string_view detail) const {
+  return Status(StatusCode::kPeerFailed,
+                fmt::format("PE {} lost `weft run` (pid {}): {}. The job cannot go on without its launcher; start it "
+                            "again",
+                            settings_.pe, settings_.launcher_pid, detail));
+}
+
+Status LocalBootstrap::job_ends(const Frame& end) const {
+  return Status(StatusCode::kCancelled, end.text());
+}
+
+}  // namespace weft::machine::bootstrap

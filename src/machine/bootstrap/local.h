@@ -1,0 +1,62 @@
+// A PE that `weft run` started: one connection to the launcher carries everything.
+//
+// The launcher's death ends the PE: the kernel sends SIGKILL when the launcher was its parent, and watch_fd()
+// becomes readable for every PE, also behind a wrapper such as `weft run -n 2 numactl prog`.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+
+#include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/frame.h"
+
+namespace weft::machine::bootstrap {
+
+struct LocalSettings {
+  std::string socket_path;
+  int pe = 0;
+  int num_pes = 0;
+  pid_t launcher_pid = 0;
+
+  // From WEFT_BOOTSTRAP, WEFT_PE, WEFT_NUM_PES, WEFT_LAUNCHER_PID; says which one is wrong.
+  static base::Result<LocalSettings> from_environment();
+};
+
+class LocalBootstrap final : public Bootstrap {
+ public:
+  // Connects to the launcher and is welcomed by it.
+  static base::Result<std::unique_ptr<Bootstrap>> join(const LocalSettings& settings);
+  // The same over a connection that is there already; owns `fd` from here on.
+  static base::Result<std::unique_ptr<Bootstrap>> join(int fd, const LocalSettings& settings);
+
+  ~LocalBootstrap() override;
+  LocalBootstrap(const LocalBootstrap&) = delete;
+  LocalBootstrap& operator=(const LocalBootstrap&) = delete;
+
+  std::string_view name() const override { return "local"; }
+  int pe() const override { return settings_.pe; }
+  int num_pes() const override { return settings_.num_pes; }
+  int local_rank() const override { return settings_.pe; }
+  int local_size() const override { return settings_.num_pes; }
+  base::Result<std::vector<std::vector<std::byte>>> exchange(const std::vector<std::byte>& mine) override;
+  base::Status barrier() override;
+  void finished(int exit_code) override;
+  void abort(int exit_code, std::string_view message) override;
+  int watch_fd() const override { return fd_; }
+  base::Status watch_status() override;
+
+ private:
+  LocalBootstrap(int fd, LocalSettings settings) : fd_(fd), settings_(std::move(settings)) {}
+
+  base::Status send(FrameType type, std::span<const std::byte> payload);
+  // The frame that answers a request, `expected`; anything else is the end of the job or an error.
+  base::Result<Frame> receive(FrameType expected);
+  base::Status launcher_gone(std::string_view detail) const;
+  base::Status job_ends(const Frame& end) const;
+
+  int fd_;
+  LocalSettings settings_;
+};
+
+}  // namespace weft::machine::bootstrap

@@ -1,0 +1,23 @@
+// One PE without a launcher: `python app.py`, or a plain binary.
+#pragma once
+
+#include "machine/bootstrap/bootstrap.h"
+
+namespace weft::machine::bootstrap {
+
+class SingletonBootstrap final : public Bootstrap {
+ public:
+  std::string_view name() const override { return "singleton"; }
+  int pe() const override { return 0; }
+  int num_pes() const override { return 1; }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  base::Result<std::vector<std::vector<std::byte>>> exchange(const std::vector<std::byte>& mine) override;
+  base::Status barrier() override { return {}; }
+  void finished(int /*exit_code*/) override {}
+  // Prints the message; the caller exits.
+  void abort(int exit_code, std::string_view message) override;
+  int watch_fd() const override { return -1; }
+};
+
+}  // namespace weft::machine::bootstrap
