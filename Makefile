@@ -11,7 +11,9 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 help:
 	@echo "make setup | demo | test | bench | lint | docs | test-gpu | clean   (see README.md)"
 
-setup: $(SETUP)
+setup:
+	tools/setup
+
 $(SETUP): tools/setup tools/requirements-dev.txt
 	tools/setup
 
@@ -34,7 +36,7 @@ demo: build
 test: test-cpp test-sanitized test-python
 
 test-cpp: $(RELEASE)/build.ninja
-	cmake --build $(RELEASE) --target weft_tests
+	cmake --build $(RELEASE)
 	ctest --test-dir $(RELEASE) --output-on-failure --no-tests=error
 
 test-sanitized: $(SANITIZED)/build.ninja

@@ -1,0 +1,19 @@
+# `cmake --install` (component `devel`): headers, static libraries and a package file, so that a program of one's
+# own says find_package(weft) and links weft::weft. The wheel takes the component `python` alone.
+include_guard(GLOBAL)
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(weft_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/weft")
+get_property(weft_layers GLOBAL PROPERTY WEFT_LAYERS)
+
+install(DIRECTORY "${weft_SOURCE_DIR}/include/weft" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT devel
+        FILES_MATCHING PATTERN "*.h")
+install(TARGETS weft ${weft_layers} EXPORT weft-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT devel)
+install(EXPORT weft-targets NAMESPACE weft:: DESTINATION "${weft_package_folder}" COMPONENT devel)
+
+configure_package_config_file("${weft_SOURCE_DIR}/cmake/weft-config.cmake.in" "${weft_BINARY_DIR}/weft-config.cmake"
+                              INSTALL_DESTINATION "${weft_package_folder}")
+write_basic_package_version_file("${weft_BINARY_DIR}/weft-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${weft_BINARY_DIR}/weft-config.cmake" "${weft_BINARY_DIR}/weft-config-version.cmake"
+        DESTINATION "${weft_package_folder}" COMPONENT devel)
