@@ -40,6 +40,15 @@ As bandwidth, for small messages: windows of 64 sends with one acknowledgement, 
 second, one direction. (OSU osu_mbw_mr with one pair.)
 """,
 }
+_FIGURES_METHOD = """
+Latency at 8 bytes and bandwidth at 4 MiB of every system, as below, then the figures without a rival. Local
+entry method: messages per second that one chare sends to another on the same PE, in windows of 64. Array:
+seconds from the call that creates 100,000 elements on 2 PEs, over a broadcast to them, to the result of a
+reduction over them, on PE 0. Memory: growth of the process's heap divided by the chares created, less the
+size of the chare's class. Python chares: seconds from the call that creates 10,000 chares on one PE until
+every constructor has run. 4 PEs on 2 cores: one way of a ping-pong of entry methods between two PEs while
+the others idle, not pinned; the slowest pair's median.
+"""
 _SUMMARIES = {
     "latency": "one-way time of a message between two PEs",
     "bandwidth": "bytes per second from one PE to another",
@@ -55,6 +64,28 @@ def add_parser(subparsers: Any) -> None:
     benches = bench.add_subparsers(dest="bench", required=True, metavar="BENCH")
     for name in METHODS:
         _add_bench(benches, name)
+    _add_figures(benches)
+
+
+def _add_figures(benches: Any) -> None:
+    parser = benches.add_parser(
+        "figures",
+        help="every figure that Weft is held to, beside its limit",
+        description=_FIGURES_METHOD
+        + METHODS["latency"]
+        + METHODS["bandwidth"]
+        + METHODS["rate"]
+        + _COMMON_METHOD,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_running(parser)
+    parser.set_defaults(function=_run_figures)
+
+
+def _run_figures(arguments: argparse.Namespace) -> int:
+    from weft.bench.command import run_figures
+
+    return run_figures(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -81,8 +112,12 @@ def _add_bench(benches: Any, name: str) -> None:
         help=f"systems to measure beside Weft: {', '.join(REFERENCES)} (all that are installed)",
     )
     parser.add_argument("--sizes", metavar="8,1K,4M", help="message sizes in bytes")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a log-log plot")
+    _add_running(parser)
+    parser.set_defaults(function=_run)
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=MIN_RUNS, help=f"launches of each system ({MIN_RUNS})")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write one JSON object per figure and line")
-    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a log-log plot")
     parser.add_argument("--programs", type=Path, metavar="DIR", help="folder of the measuring programs")
-    parser.set_defaults(function=_run)

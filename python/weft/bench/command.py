@@ -1,9 +1,10 @@
-"""What ``weft bench latency``, ``bandwidth`` and ``rate`` do with their parsed arguments."""
+"""What the benches of ``weft bench`` do with their parsed arguments."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.progress import (
@@ -16,13 +17,15 @@ from rich.progress import (
 )
 
 from weft.bench.errors import BenchError
+from weft.bench.figures import judge, questions
 from weft.bench.plot import write_plot
 from weft.bench.programs import Programs
 from weft.bench.provenance import provenance
 from weft.bench.question import DEFAULT_SIZES, MIN_RUNS, Question, parse_sizes
-from weft.bench.record import write_records
-from weft.bench.report import make_console, show
+from weft.bench.record import Record, write_records
+from weft.bench.report import make_console, show, verdict_table
 from weft.bench.schedule import Outcome, ask
+from weft.bench.system import System
 from weft.bench.systems import all_systems
 
 
@@ -34,7 +37,8 @@ def run_bench(arguments: argparse.Namespace) -> int:
         if arguments.runs < 1:
             raise BenchError(f"--runs {arguments.runs}: at least one run is needed")
         question = Question(arguments.bench, sizes, arguments.memory)
-        outcome = _ask_with_progress(question, arguments, console)
+        systems = all_systems(question, arguments.against, Programs(arguments.programs))
+        outcome = _ask_with_progress(question, systems, arguments.runs, console)
         show(outcome, console)
         if arguments.runs < MIN_RUNS:
             console.print(
@@ -50,6 +54,27 @@ def run_bench(arguments: argparse.Namespace) -> int:
     return 1 if outcome.failed or not outcome.records else 0
 
 
+def run_figures(arguments: argparse.Namespace) -> int:
+    """Measure what `figures.GOALS` need, print the verdicts; the exit status: 0 when all goals are met."""
+    console = make_console()
+    records: list[Record] = []
+    failed = False
+    try:
+        for question, systems in questions(Programs(arguments.programs)):
+            outcome = _ask_with_progress(question, systems, arguments.runs, console)
+            show(outcome, console)
+            records += outcome.records
+            failed = failed or bool(outcome.failed)
+        verdicts = judge(records)
+        console.print(verdict_table(verdicts))
+        if arguments.json:
+            write_records(arguments.json, records)
+    except BenchError as error:
+        print(f"weft bench: {error}", file=sys.stderr)
+        return 1
+    return 0 if not failed and all(verdict.met for verdict in verdicts) else 1
+
+
 def make_progress(console: Console) -> Progress:
     """A bar with the name of what is running, counted in launches."""
     columns = (
@@ -62,14 +87,13 @@ def make_progress(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-def _ask_with_progress(question: Question, arguments: argparse.Namespace, console: Console) -> Outcome:
-    systems = all_systems(question, arguments.against, Programs(arguments.programs))
+def _ask_with_progress(question: Question, systems: Sequence[System], runs: int, console: Console) -> Outcome:
     present = [system for system in systems if system.absent(question) is None]
     with make_progress(console) as progress:
-        task = progress.add_task("", total=len(present) * arguments.runs)
+        task = progress.add_task("", total=len(present) * runs)
 
         def step(label: str) -> None:
-            done = progress.tasks[task].description != ""
-            progress.update(task, advance=1 if done else 0, description=label)
+            started = progress.tasks[task].description != ""
+            progress.update(task, advance=1 if started else 0, description=label)
 
-        return ask(question, systems, arguments.runs, provenance(), step)
+        return ask(question, systems, runs, provenance(), step)

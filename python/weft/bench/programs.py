@@ -38,7 +38,11 @@ class Programs:
         here = checkout()
         if here is None:
             return []
-        builds = sorted(here.glob("build*/benchmarks"), key=lambda path: path.stat().st_mtime, reverse=True)
+        builds = sorted(
+            (f for pattern in ("build*", "build/*") for f in here.glob(f"{pattern}/benchmarks")),
+            key=lambda path: path.stat().st_mtime,
+            reverse=True,
+        )
         return [here / "benchmarks" / "python", *builds]
 
 

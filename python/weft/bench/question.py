@@ -26,7 +26,13 @@ DEFAULT_SIZES: dict[str, tuple[int, ...]] = {
     "rate": (1, 8, 64, 512),
 }
 
-METRIC_OF_BENCH = {"latency": "latency_us", "bandwidth": "bandwidth_GBps", "rate": "rate_Mps"}
+METRIC_OF_BENCH = {
+    "latency": "latency_us",
+    "bandwidth": "bandwidth_GBps",
+    "rate": "rate_Mps",
+    "startup": "time_s",
+    "memory": "memory_bytes",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """A bench ("latency", "bandwidth", "rate") over `sizes` in bytes, with buffers in `memory`."""
+    """A bench, a key of METRIC_OF_BENCH, over message `sizes` in bytes, with buffers in `memory`."""
 
     bench: str
     sizes: tuple[int, ...]
@@ -78,6 +84,8 @@ def _parse_size(text: str) -> int:
 
 
 def _step(bench: str, size_bytes: int, message_us: float) -> Step:
+    if bench in ("startup", "memory"):
+        return Step(size_bytes, iterations=1, warmup=0)
     one_way_us = message_us + size_bytes / _COPY_BYTES_PER_US
     messages, most = (2, _MAX_ROUND_TRIPS) if bench == "latency" else (WINDOW, _MAX_WINDOWS)
     iterations = int(_SIZE_BUDGET_US / (messages * one_way_us))

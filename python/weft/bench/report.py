@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from weft.bench.figures import Verdict
 from weft.bench.record import METRICS, Record
 from weft.bench.schedule import Outcome
 from weft.bench.system import Series
@@ -74,6 +75,32 @@ def table(records: Sequence[Record]) -> Table:
         medians = [record.median for record in row if record is not None]
         best = min(medians) if smaller_is_better else max(medians)
         result.add_row(size_label(size), *(_cell(record, best) for record in row))
+    return result
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> Table:
+    """A row per goal: what was measured, the reference, the limit, and whether it is met."""
+    result = Table(title="Figures")
+    result.add_column("figure")
+    for heading in ("measured", "reference", "ratio", "limit", "min .. max"):
+        result.add_column(heading, justify="right")
+    result.add_column("")
+    for verdict in verdicts:
+        goal, measured, reference = verdict.goal, verdict.measured, verdict.reference
+        metric = goal.question.metric
+        unit, at_most = METRICS[metric]
+        sign = "<=" if at_most else ">="
+        limit = f"{sign} {value_label(goal.limit)} {'x' if goal.reference else unit}"
+        text = {True: "[green]met[/green]", False: "[red]missed[/red]", None: "[yellow]not measured[/yellow]"}
+        result.add_row(
+            escape(goal.text),
+            f"{value_label(measured.median)} {unit}" if measured else "-",
+            f"{value_label(reference.median)} {unit}, {escape(reference.system)}" if reference else "-",
+            f"{verdict.ratio:.2f} x" if verdict.ratio is not None else "-",
+            limit,
+            f"{value_label(measured.min)} .. {value_label(measured.max)}" if measured else "-",
+            text[verdict.met],
+        )
     return result
 
 

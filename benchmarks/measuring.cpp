@@ -1,0 +1,106 @@
+#include "benchmarks/measuring.h"
+
+#include <sched.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+
+#include "fmt/format.h"
+
+namespace weft::benchmarks {
+namespace {
+
+template <class Number>
+Number parse_number(std::string_view text, std::string_view argument) {
+  Number number{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    die(fmt::format("'{}' is not SIZE:ITERATIONS:WARMUP", argument));
+  }
+  return number;
+}
+
+Step parse_step(std::string_view argument) {
+  std::size_t first = argument.find(':');
+  std::size_t second = first == argument.npos ? argument.npos : argument.find(':', first + 1);
+  if (second == argument.npos) die(fmt::format("'{}' is not SIZE:ITERATIONS:WARMUP", argument));
+  return {parse_number<std::size_t>(argument.substr(0, first), argument),
+          parse_number<std::int64_t>(argument.substr(first + 1, second - first - 1), argument),
+          parse_number<std::int64_t>(argument.substr(second + 1), argument)};
+}
+
+Bench parse_bench(std::string_view name) {
+  if (name == "latency") return Bench::kLatency;
+  if (name == "bandwidth") return Bench::kBandwidth;
+  if (name == "rate") return Bench::kRate;
+  die(fmt::format("'{}' is not a bench: latency, bandwidth or rate", name));
+}
+
+memory::Kind parse_memory(std::string_view name) {
+  if (name == "host") return memory::Kind::kHost;
+  if (name == "emulated") return memory::Kind::kEmulated;
+  if (name == "cuda") return memory::Kind::kCuda;
+  die(fmt::format("'{}' is not a kind of memory: host, emulated or cuda", name));
+}
+
+}  // namespace
+
+Arguments parse_arguments(int argc, char** argv) {
+  if (argc < 3) die("usage: BENCH SIZE:ITERATIONS:WARMUP... [--memory KIND] [--way tag|am]");
+  Arguments arguments;
+  arguments.bench = parse_bench(argv[1]);
+  for (int i = 2; i < argc; ++i) {
+    std::string_view argument = argv[i];
+    if (argument == "--memory" && i + 1 < argc) {
+      arguments.memory = parse_memory(argv[++i]);
+    } else if (argument == "--way" && i + 1 < argc) {
+      arguments.way = argv[++i];
+    } else {
+      arguments.steps.push_back(parse_step(argument));
+    }
+  }
+  return arguments;
+}
+
+void pin(int pe) {
+  cpu_set_t usable;
+  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return;
+  int index = pe % CPU_COUNT(&usable);
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &usable) || index-- != 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
+void report(Bench bench, const Step& step, double elapsed_s) {
+  double messages = static_cast<double>(step.iterations) * kWindow;
+  switch (bench) {
+    case Bench::kLatency:
+      return report("latency_us", step.size_bytes,
+                    elapsed_s / static_cast<double>(step.iterations) / 2 * 1e6);
+    case Bench::kBandwidth:
+      return report("bandwidth_GBps", step.size_bytes,
+                    messages * static_cast<double>(step.size_bytes) / elapsed_s / 1e9);
+    case Bench::kRate:
+      return report("rate_Mps", step.size_bytes, messages / elapsed_s / 1e6);
+  }
+}
+
+void report(std::string_view metric, std::size_t size_bytes, double value) {
+  std::string line =
+      fmt::format("{{\"size_bytes\": {}, \"metric\": \"{}\", \"value\": {}}}\n", size_bytes, metric, value);
+  std::fputs(line.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void die(std::string_view message) {
+  std::fputs(fmt::format("benchmark: {}\n", message).c_str(), stderr);
+  std::exit(2);
+}
+
+}  // namespace weft::benchmarks

@@ -1,0 +1,68 @@
+// What the measuring programs share: their command line, their clock, the line they print.
+//
+//   program BENCH SIZE:ITERATIONS:WARMUP... [--memory host|emulated|cuda] [--way tag|am]
+//
+// BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks. latency: a ping-pong; one way is
+// half of a round trip, averaged over ITERATIONS round trips. bandwidth and rate: ITERATIONS windows of
+// kWindow sends in flight together, the receives posted as one window, one acknowledgement without data per
+// window. WARMUP round trips or windows come first, untimed. The clock of PE 0 runs from its first send after
+// the warm-up to the last reply.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/memory/buffer.h"
+
+namespace weft::benchmarks {
+
+inline constexpr int kWindow = 64;
+
+enum class Bench { kLatency, kBandwidth, kRate };
+
+struct Step {
+  std::size_t size_bytes = 0;
+  std::int64_t iterations = 0;
+  std::int64_t warmup = 0;
+
+  void pup(auto& p) { p | size_bytes | iterations | warmup; }
+};
+
+struct Arguments {
+  Bench bench = Bench::kLatency;
+  std::vector<Step> steps;
+  memory::Kind memory = memory::Kind::kHost;
+  // Of the bare machine: tagged or active messages.
+  std::string way = "tag";
+};
+
+// Ends the process with a sentence on stderr when the command line is not as above.
+Arguments parse_arguments(int argc, char** argv);
+
+// Keeps this process on the core with its PE's number, modulo the cores that it may use, so that the kernel's
+// choices are not part of the figure.
+void pin(int pe);
+
+// Prints {"size_bytes": ..., "metric": ..., "value": ...} for a step whose timed part took `elapsed_s`.
+void report(Bench bench, const Step& step, double elapsed_s);
+// The same for a figure of another kind.
+void report(std::string_view metric, std::size_t size_bytes, double value);
+
+// Says what went wrong on stderr and ends the process; a measuring program has nobody else to tell.
+[[noreturn]] void die(std::string_view message);
+
+class Stopwatch {
+ public:
+  double elapsed_s() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace weft::benchmarks
