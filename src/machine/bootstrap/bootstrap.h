@@ -1,8 +1,9 @@
 // How the processes of a job find one another: who am I, how many are we, and one exchange of bytes.
 //
 // Implementations: singleton (no launcher), local (`weft run`), pmix (srun, prterun, mpiexec). Used by one
-// thread. Everything here may block, but ends with an error when a peer or the launcher is gone: kCancelled when
-// the launcher ends the job, has said why on stderr, and the PE has only to exit; any other code is for the PE to say.
+// thread. Everything here may block, but ends with an error when a peer or the launcher is gone: kCancelled
+// when the launcher ends the job, has said why on stderr, and the PE has only to exit; any other code is for
+// the PE to say.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +32,11 @@ class Bootstrap {
   // Collective: returns when every PE has called it.
   virtual base::Status barrier() = 0;
 
-  // Tells the launcher that this PE is done and may exit; after it the launcher does not take an exit for a death.
+  // Tells the launcher that this PE is done and may exit; after it the launcher does not take an exit for a
+  // death.
   virtual void finished(int exit_code) = 0;
-  // Ends the whole job: `message` goes to stderr once, every PE ends with a non-zero code. Returns, if at all, only
-  // so that the caller can exit.
+  // Ends the whole job: `message` goes to stderr once, every PE ends with a non-zero code. Returns, if at
+  // all, only so that the caller can exit.
   virtual void abort(int exit_code, std::string_view message) = 0;
 
   // Readable when the launcher has gone or ordered the end of the job; -1 where there is nothing to watch.
@@ -43,7 +45,8 @@ class Bootstrap {
   virtual base::Status watch_status() { return {}; }
 };
 
-// Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, else singleton.
+// Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, else
+// singleton.
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap();
 
 }  // namespace weft::machine

@@ -37,13 +37,15 @@ Status check_header(std::span<const std::byte> header) {
   const char* magic = reinterpret_cast<const char*>(header.data());
   if (std::memcmp(magic, kFrameMagic.data(), kFrameMagic.size()) != 0) {
     if (std::memcmp(magic, kFrameMagic.data(), kFrameMagic.size() - 1) == 0) {
-      return Status(StatusCode::kCorrupt,
-                    fmt::format("the other side speaks version {} of the launch protocol, this program version {}: "
-                                "use the `weft` command and the library of one Weft release",
-                                magic[3], kFrameMagic[3]));
+      return Status(
+          StatusCode::kCorrupt,
+          fmt::format("the other side speaks version {} of the launch protocol, this program version {}: "
+                      "use the `weft` command and the library of one Weft release",
+                      magic[3], kFrameMagic[3]));
     }
-    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: it begins with 0x{:08x}, not with a frame's magic",
-                                                    get_integer<std::uint32_t>(header, 0)));
+    return Status(StatusCode::kCorrupt,
+                  fmt::format("malformed frame: it begins with 0x{:08x}, not with a frame's magic",
+                              get_integer<std::uint32_t>(header, 0)));
   }
   const auto type = get_integer<std::uint32_t>(header, 4);
   if (frame_type_name(static_cast<FrameType>(type)).empty()) {
@@ -51,8 +53,8 @@ Status check_header(std::span<const std::byte> header) {
   }
   const auto size_bytes = get_integer<std::uint64_t>(header, 8);
   if (size_bytes > kMaxFrameBytes) {
-    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: {} bytes, more than the limit of {}", size_bytes,
-                                                    kMaxFrameBytes));
+    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: {} bytes, more than the limit of {}",
+                                                    size_bytes, kMaxFrameBytes));
   }
   return {};
 }
@@ -89,8 +91,9 @@ std::string_view frame_type_name(FrameType type) {
 
 Status write_frame(int fd, FrameType type, std::span<const std::byte> payload) {
   if (payload.size() > kMaxFrameBytes) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("{} bytes in one frame, more than the limit of {}",
-                                                            payload.size(), kMaxFrameBytes));
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("{} bytes in one frame, more than the limit of {}", payload.size(), kMaxFrameBytes));
   }
   std::vector<std::byte> header;
   for (const char c : kFrameMagic) header.push_back(static_cast<std::byte>(c));

@@ -1,8 +1,8 @@
 // The frames between a PE and `weft run`; python/weft/launch/frames.py is the other end.
 //
-// A frame is a 16-byte header (magic, type, payload size; little-endian) and its payload, over a stream socket
-// that never leaves the host. Both sides check what arrives: the last byte of the magic is the version of the
-// protocol, a type must be known, a size within kMaxFrameBytes.
+// A frame is a 16-byte header (magic, type, payload size; little-endian) and its payload, over a stream
+// socket that never leaves the host. Both sides check what arrives: the last byte of the magic is the version
+// of the protocol, a type must be known, a size within kMaxFrameBytes.
 #pragma once
 
 #include <array>

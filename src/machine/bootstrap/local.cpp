@@ -27,31 +27,33 @@ constexpr int kMaxPes = 1 << 20;
 Result<int> integer_variable(const char* name, int low, int high) {
   const char* text = std::getenv(name);
   if (text == nullptr) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("WEFT_BOOTSTRAP is set but {} is not: start the program with `weft run`, which sets "
-                              "both, or unset WEFT_BOOTSTRAP",
-                              name));
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("WEFT_BOOTSTRAP is set but {} is not: start the program with `weft run`, which sets "
+                    "both, or unset WEFT_BOOTSTRAP",
+                    name));
   }
   int value = 0;
   const char* end = text + std::strlen(text);
   const auto [stopped, error] = std::from_chars(text, end, value);
   if (error != std::errc() || stopped != end || value < low || value > high) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("the environment variable {}='{}' is not a number from {} to {}: it is set by `weft run` "
-                              "and not meant to be changed",
-                              name, text, low, high));
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("the environment variable {}='{}' is not a number from {} to {}: it is set by `weft run` "
+                    "and not meant to be changed",
+                    name, text, low, high));
   }
   return value;
 }
 
-// A launcher that dies takes its own children along. What a wrapper started depends on watch_fd() instead: its
-// parent's thread may end at any time without meaning anything.
+// A launcher that dies takes its own children along. What a wrapper started depends on watch_fd() instead:
+// its parent's thread may end at any time without meaning anything.
 Status die_with_launcher(const LocalSettings& settings) {
   if (getppid() != settings.launcher_pid) return {};
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() == settings.launcher_pid) return {};
-  return Status(StatusCode::kPeerFailed,
-                fmt::format("`weft run` (pid {}) ended while PE {} was starting", settings.launcher_pid, settings.pe));
+  return Status(StatusCode::kPeerFailed, fmt::format("`weft run` (pid {}) ended while PE {} was starting",
+                                                     settings.launcher_pid, settings.pe));
 }
 
 Result<int> connect_to(const LocalSettings& settings) {
@@ -69,10 +71,11 @@ Result<int> connect_to(const LocalSettings& settings) {
     if (errno == EINTR) continue;
     const int error = errno;
     close(fd);
-    return Status(StatusCode::kUnreachable,
-                  fmt::format("PE {} cannot reach `weft run` (pid {}) at {}: {}. It has probably ended: start the "
-                              "program again with `weft run`",
-                              settings.pe, settings.launcher_pid, settings.socket_path, std::strerror(error)));
+    return Status(
+        StatusCode::kUnreachable,
+        fmt::format("PE {} cannot reach `weft run` (pid {}) at {}: {}. It has probably ended: start the "
+                    "program again with `weft run`",
+                    settings.pe, settings.launcher_pid, settings.socket_path, std::strerror(error)));
   }
   return fd;
 }
@@ -109,8 +112,8 @@ Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSetti
   Result<Frame> welcome = self->receive(FrameType::kWelcome);
   if (!welcome.ok()) return welcome.status();
   if (welcome->payload.size() != 4) {
-    return Status(StatusCode::kCorrupt,
-                  fmt::format("malformed frame: a welcome of {} bytes instead of 4", welcome->payload.size()));
+    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: a welcome of {} bytes instead of 4",
+                                                    welcome->payload.size()));
   }
   const auto num_pes = get_integer<std::uint32_t>(welcome->payload, 0);
   if (num_pes != static_cast<std::uint32_t>(settings.num_pes)) {
@@ -143,9 +146,10 @@ Result<std::vector<std::vector<std::byte>>> LocalBootstrap::exchange(const std::
     begin += size_bytes;
   }
   if (begin != payload.size()) {
-    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: the {} bytes of an exchange do not add up for {} "
-                                                    "PEs",
-                                                    payload.size(), count));
+    return Status(StatusCode::kCorrupt,
+                  fmt::format("malformed frame: the {} bytes of an exchange do not add up for {} "
+                              "PEs",
+                              payload.size(), count));
   }
   return all;
 }
@@ -186,8 +190,9 @@ Status LocalBootstrap::watch_status() {
   Result<Frame> frame = read_frame(fd_);
   if (!frame.ok()) return launcher_gone(frame.status().message());
   if (frame->type == FrameType::kEnd) return job_ends(*frame);
-  return Status(StatusCode::kCorrupt, fmt::format("`weft run` sent a frame of type '{}' that nobody asked for",
-                                                  frame_type_name(frame->type)));
+  return Status(StatusCode::kCorrupt,
+                fmt::format("`weft run` sent a frame of type '{}' that nobody asked for",
+                            frame_type_name(frame->type)));
 }
 
 Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) {
@@ -208,21 +213,20 @@ Result<Frame> LocalBootstrap::receive(FrameType expected) {
   if (frame->type == FrameType::kEnd) return job_ends(*frame);
   if (frame->type != expected) {
     return Status(StatusCode::kCorrupt,
-                  fmt::format("`weft run` answered PE {} with a frame of type '{}' instead of '{}'", settings_.pe,
-                              frame_type_name(frame->type), frame_type_name(expected)));
+                  fmt::format("`weft run` answered PE {} with a frame of type '{}' instead of '{}'",
+                              settings_.pe, frame_type_name(frame->type), frame_type_name(expected)));
   }
   return frame;
 }
 
 Status LocalBootstrap::launcher_gone(std::string_view detail) const {
-  return Status(StatusCode::kPeerFailed,
-                fmt::format("PE {} lost `weft run` (pid {}): {}. The job cannot go on without its launcher; start it "
-                            "again",
-                            settings_.pe, settings_.launcher_pid, detail));
+  return Status(
+      StatusCode::kPeerFailed,
+      fmt::format("PE {} lost `weft run` (pid {}): {}. The job cannot go on without its launcher; start it "
+                  "again",
+                  settings_.pe, settings_.launcher_pid, detail));
 }
 
-Status LocalBootstrap::job_ends(const Frame& end) const {
-  return Status(StatusCode::kCancelled, end.text());
-}
+Status LocalBootstrap::job_ends(const Frame& end) const { return Status(StatusCode::kCancelled, end.text()); }
 
 }  // namespace weft::machine::bootstrap

@@ -2,6 +2,7 @@
 
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/local.h"
+#include "machine/bootstrap/pmix.h"
 #include "machine/bootstrap/singleton.h"
 
 namespace weft::machine {
@@ -12,6 +13,7 @@ base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
     if (!settings.ok()) return settings.status();
     return bootstrap::LocalBootstrap::join(*settings);
   }
+  if (std::getenv("PMIX_NAMESPACE") != nullptr) return bootstrap::PmixBootstrap::join();
   return std::unique_ptr<Bootstrap>(std::make_unique<bootstrap::SingletonBootstrap>());
 }
 

@@ -4,7 +4,8 @@
 
 namespace weft::machine::bootstrap {
 
-base::Result<std::vector<std::vector<std::byte>>> SingletonBootstrap::exchange(const std::vector<std::byte>& mine) {
+base::Result<std::vector<std::vector<std::byte>>> SingletonBootstrap::exchange(
+    const std::vector<std::byte>& mine) {
   return std::vector<std::vector<std::byte>>{mine};
 }
 

@@ -3,10 +3,10 @@
 //
 //     bootstrap_probe [ROUNDS] [PE:STAGE:ACTION]...
 //
-// Stages in order: start, join, exchange, barrier, finish. Before a stage every action that names this PE (or * for all
-// of them) is done: kill (SIGKILL itself), segv, exit0, exit3, abort, idle (until the launcher ends the job), spin,
-// hangup (close the connection and wait), garbage (send bytes that are no frame), ready (print a line),
-// stubborn (ignore SIGTERM from here on).
+// Stages in order: start, join, exchange, barrier, finish. Before a stage every action that names this PE (or
+// * for all of them) is done: kill (SIGKILL itself), segv, exit0, exit3, abort, idle (until the launcher ends
+// the job), spin, hangup (close the connection and wait), garbage (send bytes that are no frame), ready
+// (print a line), stubborn (ignore SIGTERM from here on).
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -32,7 +32,8 @@ struct Action {
 };
 
 [[noreturn]] void leave(const Status& status) {
-  if (status.code() != weft::base::StatusCode::kCancelled) fmt::print(stderr, "probe: {}\n", status.to_string());
+  if (status.code() != weft::base::StatusCode::kCancelled)
+    fmt::print(stderr, "probe: {}\n", status.to_string());
   std::_Exit(1);
 }
 
@@ -111,7 +112,8 @@ int main(int argc, char** argv) {
       continue;
     }
     const auto second = text.find(':', first + 1);
-    actions.push_back({text.substr(0, first), text.substr(first + 1, second - first - 1), text.substr(second + 1)});
+    actions.push_back(
+        {text.substr(0, first), text.substr(first + 1, second - first - 1), text.substr(second + 1)});
   }
   std::unique_ptr<Bootstrap> bootstrap;
   const auto stage = [&](std::string_view name) {

@@ -1,0 +1,49 @@
+// A PE that a PMIx launcher started: srun, prterun, mpiexec.
+//
+// The launcher ends the job when a PE dies; watch_fd() watches the launcher's process on this host.
+#pragma once
+
+#include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/pmix_library.h"
+
+namespace weft::machine::bootstrap {
+
+class PmixBootstrap final : public Bootstrap {
+ public:
+  static base::Result<std::unique_ptr<Bootstrap>> join();
+
+  ~PmixBootstrap() override;
+  PmixBootstrap(const PmixBootstrap&) = delete;
+  PmixBootstrap& operator=(const PmixBootstrap&) = delete;
+
+  std::string_view name() const override { return "pmix"; }
+  int pe() const override { return static_cast<int>(self_.rank); }
+  int num_pes() const override { return num_pes_; }
+  int local_rank() const override { return local_rank_; }
+  int local_size() const override { return local_size_; }
+  base::Result<std::vector<std::vector<std::byte>>> exchange(const std::vector<std::byte>& mine) override;
+  base::Status barrier() override;
+  void finished(int exit_code) override;
+  void abort(int exit_code, std::string_view message) override;
+  int watch_fd() const override { return launcher_fd_; }
+  base::Status watch_status() override;
+
+ private:
+  explicit PmixBootstrap(PmixLibrary library) : library_(std::move(library)) {}
+
+  base::Status read_job();
+  base::Result<int> job_number(const PmixProcess& process, const char* key);
+  base::Result<std::vector<std::byte>> get_bytes(int pe, const std::string& key);
+  base::Status check(int code, std::string_view what) const;
+
+  PmixLibrary library_;
+  PmixProcess self_{};
+  int num_pes_ = 0;
+  int local_rank_ = 0;
+  int local_size_ = 0;
+  int launcher_pid_ = 0;
+  int launcher_fd_ = -1;
+  int round_ = 0;
+};
+
+}  // namespace weft::machine::bootstrap
