@@ -12,8 +12,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="session")
 def build_folder() -> Path:
-    """The CMake build tree with the compiled examples and test programs; WEFT_BUILD_FOLDER names another one."""
+    """The build tree with the compiled examples and test programs; WEFT_BUILD_FOLDER names another one."""
     folder = Path(os.environ.get("WEFT_BUILD_FOLDER", ROOT / "build" / "release")).resolve()
     if not (folder / "CMakeCache.txt").is_file():
-        pytest.fail(f"{folder} is no build tree; run `make test-python`, or set WEFT_BUILD_FOLDER", pytrace=False)
+        pytest.fail(
+            f"{folder} is no build tree; run `make test-python`, or set WEFT_BUILD_FOLDER", pytrace=False
+        )
     return folder
