@@ -1,6 +1,6 @@
 """The `weft` command: run, info, bench.
 
-Imports of the parts are inside their functions: `weft run` starts fast, and works without the extension module.
+Imports are inside the functions that need them: `weft run` starts fast, also without the extension module.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 _RUN_DESCRIPTION = """\
-Starts N processes (PEs) of a program on this host and ends them together: a C++ binary, or a .py file with this
-Python. On a cluster start the same program with the resource manager's own launcher (srun, prterun, mpiexec)."""
+Starts N processes (PEs) of a program on this host and ends them together. The program is a C++ binary, or a
+.py file that runs with this Python. On a cluster start the same program with the resource manager's own
+launcher (srun, prterun, mpiexec)."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         if options.hosts is not None:
             raise UsageError(
-                "`weft run` starts PEs on this host only; to use other hosts start the same program with the resource "
-                "manager's launcher, for example `srun -n 8 program` or `mpiexec -n 8 program`"
+                "`weft run` starts PEs on this host only; to use other hosts start the same program with the "
+                "resource manager's launcher, for example `srun -n 8 program` or `mpiexec -n 8 program`"
             )
         if options.program is None or options.num_pes is None:
             raise UsageError("say how many PEs and which program: weft run -n N program [arguments]")

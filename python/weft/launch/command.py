@@ -68,7 +68,7 @@ def _executable(program: str) -> str:
     _check_is_file(program)
     if not os.access(program, os.X_OK):
         raise UsageError(
-            f"{program}: not executable; `chmod +x {program}` if it is a program, or name a .py file for Python"
+            f"{program}: not executable; `chmod +x {program}` if it is a program, or give a .py file"
         )
     return program
 

@@ -60,7 +60,7 @@ class Connection:
                 )
 
     def send(self, frame: bytes) -> None:
-        """Sends what the socket takes and keeps the rest for `flush`; nothing where there is no other side."""
+        """Sends what the socket takes and keeps the rest for `flush`; nothing once the peer has gone."""
         if self.at_end:
             return
         self._unsent.append(memoryview(frame))

@@ -56,7 +56,7 @@ def encode(frame_type: FrameType, payload: bytes = b"") -> bytes:
     """
     if len(payload) > MAX_FRAME_BYTES:
         raise ProtocolError(
-            f"{len(payload)} bytes in one frame, more than the limit of {MAX_FRAME_BYTES}: exchange less at once"
+            f"{len(payload)} bytes in one frame, above the limit of {MAX_FRAME_BYTES}: exchange less at once"
         )
     return HEADER.pack(MAGIC, frame_type, len(payload)) + payload
 

@@ -125,7 +125,7 @@ class Job:
             self._check_left_alone(pe)
 
     def _check_left_alone(self, pe: Pe) -> None:
-        """An exit with code 0 is a death for those who need that PE; a program that never joins needs nobody."""
+        """An exit with code 0 is a death for PEs that need this one; who never joins needs nobody."""
         waiting = [p for p in self._connections if p != pe.number and self._pes[p].finished_code is None]
         if pe.number in self._connections:
             if any(other.running and other.finished_code is None for other in self._pes):
@@ -289,8 +289,8 @@ class Job:
             raise ProtocolError(f"it says that it is PE {number} of {self._num_pes}; leave WEFT_PE alone")
         if number in self._connections:
             raise ProtocolError(
-                f"PE {number} has joined already: a program started by a PE must not use that PE's WEFT_BOOTSTRAP; "
-                "unset it for that program"
+                f"PE {number} has joined already: a program that a PE starts must not use that PE's "
+                "WEFT_BOOTSTRAP; unset it for that program"
             )
         pe = self._pes[number]
         connection.pe = pe

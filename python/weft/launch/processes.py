@@ -19,7 +19,7 @@ class Pe:
 
     number: int
     pid: int
-    # Behind a wrapper (`weft run -n 2 numactl prog`) the process that connected is not the one that was started.
+    # Behind a wrapper (`weft run -n 2 numactl prog`) another process connects than the one that was started.
     connected_pid: int | None = None
     exit_status: int | None = None
     # Set by the PE's own word that it is done: from then on its exit is no death.

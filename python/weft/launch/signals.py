@@ -21,14 +21,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class ReceivedSignal:
-    """One signal; `from_terminal` when the kernel sent it to the whole foreground group, so to every PE too."""
+    """One signal; `from_terminal` when the kernel sent it to the whole foreground group, PEs included."""
 
     number: signal.Signals
     from_terminal: bool
 
 
 class SignalFd:
-    """Turns signals into something that a selector waits for. They stay blocked for the life of the object."""
+    """Turns signals into something that a selector waits for. They stay blocked until `close`."""
 
     def __init__(self, numbers: Iterable[signal.Signals]) -> None:
         numbers = set(numbers)
