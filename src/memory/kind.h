@@ -6,6 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
 
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
@@ -15,16 +19,29 @@ namespace weft::memory {
 // A point in a stream's queue; made by record(), given back by release_event().
 using EventHandle = void*;
 
-// The allocation that an address belongs to. `generation` differs between two allocations at the same address.
+// The allocation that an address belongs to. `generation` differs between two allocations at the same
+// address; 0 when the kind cannot tell them apart, and then nothing may be remembered about the address.
 struct Allocation {
   std::uintptr_t base = 0;
   std::size_t size_bytes = 0;
   Place place;
   std::uint64_t generation = 0;
+
+  bool contains(std::uintptr_t address) const { return address - base < size_bytes; }
+};
+
+// Addresses that may belong to a kind: it never had memory outside.
+struct AddressRange {
+  std::uintptr_t low = std::numeric_limits<std::uintptr_t>::max();
+  std::uintptr_t high = 0;
+
+  bool contains(std::uintptr_t address) const { return address >= low && address < high; }
 };
 
 class KindBackend {
  public:
+  using ReleaseListener = std::function<void(std::uintptr_t base)>;
+
   virtual ~KindBackend() = default;
 
   virtual Kind kind() const = 0;
@@ -35,10 +52,19 @@ class KindBackend {
   virtual base::Result<void*> allocate(std::size_t size_bytes, int device) = 0;
   virtual base::Status deallocate(void* data) = 0;
 
-  // The allocation of this kind that holds `address`; kNotFound when the memory is not of this kind.
-  virtual base::Result<Allocation> find_allocation(const void* address) = 0;
+  // The allocation of this kind that holds `address`; nothing when the memory is not of this kind.
+  virtual std::optional<Allocation> find_allocation(const void* address) = 0;
+  // Whether `address` still belongs to `allocation`, which find_allocation gave earlier. A kind that calls
+  // the release listener for everything that is freed need not look.
+  virtual bool is_current(const Allocation& allocation, const void* address) = 0;
+
+  // Addresses outside are not of this kind, and nobody needs to be asked about them.
+  const AddressRange& address_range() const { return address_range_; }
+  // `listener` is called with the base of each allocation that goes away through deallocate().
+  void set_release_listener(ReleaseListener listener) { release_listener_ = std::move(listener); }
 
   virtual base::Result<StreamHandle> create_stream(int device) = 0;
+  // Work already queued on the stream is still done.
   virtual base::Status destroy_stream(StreamHandle stream) = 0;
 
   // Queues a copy behind the work already on `stream` (null: the kind's own stream of that device). One side
@@ -46,12 +72,32 @@ class KindBackend {
   virtual base::Status copy_async(void* destination, Place destination_place, const void* source,
                                   Place source_place, std::size_t size_bytes, StreamHandle stream) = 0;
 
+  // Host memory that copy_async reaches without ever blocking the CPU. Other host memory may make it block
+  // when host_copy_is_async says no.
+  virtual base::Result<void*> allocate_host(std::size_t size_bytes) = 0;
+  virtual void deallocate_host(void* data) = 0;
+  virtual bool host_copy_is_async(const void* host_address, std::size_t size_bytes) = 0;
+
   virtual base::Result<EventHandle> record(StreamHandle stream, int device) = 0;
   // ok: everything before the event is done and visible to every stream; pending: not yet; else the failure.
   virtual base::Status query(EventHandle event) = 0;
-  // Makes work queued on `stream` after this call wait for the event, without blocking the CPU.
+  // Makes work queued on `stream` after this call wait for the event, without blocking the CPU. The event may
+  // be released as soon as this returned.
   virtual base::Status stream_wait(StreamHandle stream, int device, EventHandle event) = 0;
   virtual void release_event(EventHandle event) = 0;
+
+ protected:
+  void widen_address_range(std::uintptr_t base, std::size_t size_bytes) {
+    if (base < address_range_.low) address_range_.low = base;
+    if (base + size_bytes > address_range_.high) address_range_.high = base + size_bytes;
+  }
+  void notify_release(std::uintptr_t base) {
+    if (release_listener_) release_listener_(base);
+  }
+
+ private:
+  AddressRange address_range_;
+  ReleaseListener release_listener_;
 };
 
 }  // namespace weft::memory

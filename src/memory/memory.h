@@ -1,23 +1,35 @@
 // The memory layer of one PE: its kinds, the kind cache, and copies between any two kinds.
 //
-// Threads: one PE's thread, except that invalidation of freed allocations may come from a hook on the same thread.
-// Invariants: an operation started here completes exactly once, from progress() or close().
+// Threads: the PE's.
+// Invariants: an operation started here completes exactly once, from progress() or close(). Memory leaves
+// Completion::in_flight to its caller.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
-#include "memory/kind.h"
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
+#include "memory/emulated/faults.h"
+#include "memory/kind.h"
+
 namespace weft::memory {
+
+struct MemoryOptions {
+  int emulated_devices = 2;
+  EmulatedFaults emulated_faults;
+  // What the CUDA driver is loaded from; empty: no cuda.
+  std::string cuda_driver = "libcuda.so.1";
+};
 
 class Memory {
  public:
-  // Finds the kinds usable in this process: host and emulated always, cuda when its driver and a device are there.
-  Memory();
+  // Finds the kinds usable in this process: host and emulated always, cuda when its driver and a device are
+  // there.
+  explicit Memory(const MemoryOptions& options = {});
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -25,15 +37,23 @@ class Memory {
   // Null when this process cannot use that kind.
   KindBackend* backend(Kind kind);
 
+  // Zero bytes are a null address.
   base::Result<Buffer> allocate(std::size_t size_bytes, Place place);
+  // REQUIRES: nothing in flight uses the buffer.
   base::Status deallocate(const Buffer& buffer);
 
-  // Where `address` lives; host when no device kind knows it. Asked of the driver once per allocation and cached by
-  // allocation range; an entry dies with its allocation, also when it was freed behind our back.
+  // Where `address` lives; host when no device kind knows it. Asked of the driver once per allocation and
+  // cached by allocation range; an entry dies with its allocation, also when it was freed behind our back.
   Place place_of(const void* address);
+  // The device allocation that holds `address`, from the same cache; size and generation 0 for host memory.
+  // Whoever keeps something per allocation (an IPC handle, a registration) compares the generation before
+  // using it again.
+  Allocation allocation_of(const void* address);
 
-  // Copies between any two kinds, in order after destination.stream and source.stream. Completes later.
-  // size_bytes in the completion is the number of bytes copied. REQUIRES: equal sizes.
+  // Copies between any two kinds, in order after what is queued on destination.stream and source.stream now.
+  // Work queued on them later does not wait for the copy. Completes later; size_bytes in the completion is
+  // the number of bytes copied, 0 for a failure, after which the destination's contents are undefined. A copy
+  // of zero bytes waits for nothing. REQUIRES: equal sizes, no overlap, no stream on a host side.
   base::Status copy(const Buffer& destination, const ConstBuffer& source, base::Completion* completion);
 
   // Completes when all work queued so far on `stream` of `place` is done.
@@ -44,7 +64,8 @@ class Memory {
   // Whether progress() must be polled: device work does not wake a sleeping PE.
   bool has_pending() const;
 
-  // Fails what is in flight with kClosed after waiting for the device to be done with its buffers.
+  // Fails what is in flight with kClosed after waiting for the device to be done with its buffers, which
+  // takes as long as the work that is queued before it. Allocations stay valid until the destructor.
   void close();
 
  private:

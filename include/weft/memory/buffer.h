@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace weft::memory {
@@ -12,6 +14,7 @@ enum class Kind : std::uint8_t { kHost, kCuda, kEmulated };
 inline constexpr int kNumKinds = 3;
 
 std::string_view kind_name(Kind kind);
+std::optional<Kind> kind_from_name(std::string_view name);
 
 // A kind and, for device kinds, the device's ordinal in this process.
 struct Place {
@@ -21,6 +24,9 @@ struct Place {
   bool is_host() const { return kind == Kind::kHost; }
   friend bool operator==(const Place&, const Place&) = default;
 };
+
+// "host", "cuda:1"
+std::string place_name(Place place);
 
 // A queue of device work, as its kind names it (CUDA: a CUstream; 0x1 and 0x2 are its legacy and
 // per-thread default streams). Null means that nothing queued has to be waited for.

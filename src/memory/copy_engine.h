@@ -1,0 +1,132 @@
+// The copies and stream waits in flight in one PE's memory.
+//
+// A copy takes one of three ways:
+//   direct   the device kind of one side reaches the other side: one copy in a lane
+//   staged   through chunks of host memory that the devices reach without blocking the CPU, pipelined:
+//   between device
+//            kinds, and between a device and host memory that its driver would block for (cuda: not
+//            page-locked)
+//   host     the CPU copies, in slices, when it is polled
+//
+// Lanes are streams of our own, a few per device, so that a copy that waits for a busy stream of the user
+// holds up neither that stream's later work nor other copies. A lane's pieces are done in order, hence a poll
+// asks the driver about the first piece of each lane only.
+//
+// Threads: the PE's. Invariants: completion functions are called by progress() and close() alone, after the
+// engine has forgotten the operation; a transfer ends only when no piece of it is in flight, also when one
+// has failed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "weft/base/completion.h"
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+
+#include "memory/kind.h"
+#include "memory/staging_pool.h"
+
+namespace weft::memory {
+
+class CopyEngine {
+ public:
+  // Kinds by number, null where there is none; they outlive the engine.
+  explicit CopyEngine(const std::array<KindBackend*, kNumKinds>& kinds) : kinds_(kinds) {}
+  ~CopyEngine();
+  CopyEngine(const CopyEngine&) = delete;
+  CopyEngine& operator=(const CopyEngine&) = delete;
+
+  // REQUIRES: equal sizes, known kinds and devices, host sides name no stream.
+  base::Status copy(const Buffer& destination, const ConstBuffer& source, base::Completion* completion);
+  base::Status when_stream_done(Place place, StreamHandle stream, base::Completion* completion);
+
+  bool progress();
+  bool has_pending() const;
+  // Afterwards nothing can be started. Waits for the devices, as long as they take.
+  void close();
+
+ private:
+  struct Transfer {
+    std::size_t slot = 0;  // in transfers_
+    base::Completion* completion = nullptr;
+    Buffer destination;
+    ConstBuffer source;
+    // What was queued on the buffers' streams when the copy was started; null when there is nothing to wait
+    // for.
+    EventHandle destination_ready = nullptr;
+    EventHandle source_ready = nullptr;
+    StagingPool* staging = nullptr;  // of a staged copy
+    std::size_t issued_bytes = 0;
+    std::size_t landed_bytes = 0;
+    int pieces_in_flight = 0;
+    base::Status failure;
+
+    std::size_t size_bytes() const { return destination.size_bytes; }
+  };
+  // Some bytes of a transfer in a lane. `chunk` is null for a direct copy.
+  struct Piece {
+    Transfer* transfer = nullptr;
+    std::size_t offset_bytes = 0;
+    std::size_t size_bytes = 0;
+    std::byte* chunk = nullptr;
+    bool into_chunk = false;
+    EventHandle event = nullptr;
+  };
+  struct Lane {
+    KindBackend* kind = nullptr;
+    int device = 0;
+    StreamHandle stream = nullptr;
+    std::deque<Piece> pieces;
+  };
+  struct Watch {
+    KindBackend* kind = nullptr;
+    EventHandle event = nullptr;
+    base::Completion* completion = nullptr;
+  };
+  struct Done {
+    base::Completion* completion = nullptr;
+    base::Status status;
+    std::size_t size_bytes = 0;
+  };
+
+  KindBackend* kind_of(Place place) const { return kinds_[static_cast<std::size_t>(place.kind)]; }
+  base::Status start(Transfer& transfer);
+  base::Status start_direct(Transfer& transfer);
+  base::Status start_staged(Transfer& transfer);
+
+  base::Result<Lane*> choose_lane(Place place);
+  base::Status queue_piece(Place lane_place, Piece piece);
+  base::Status wait_for_streams(const Lane& lane, const Piece& piece);
+  void piece_done(const Piece& piece, base::Status status);
+  // Queues up to max_chunks chunks of staged copies, as far as there are free ones.
+  void issue_chunks(int max_chunks);
+  base::Status issue_chunk(Transfer& transfer, std::byte* chunk);
+  base::Status leave_chunk(Piece piece);
+
+  bool poll_lanes();
+  bool poll_watches();
+  bool copy_host_slices();
+  bool deliver();
+
+  void end_if_over(Transfer& transfer);
+  // Gives back what the transfer holds; its completion is the caller's affair.
+  void forget(Transfer& transfer);
+  base::Result<StagingPool*> staging_for(const Transfer& transfer);
+
+  std::array<KindBackend*, kNumKinds> kinds_;
+  std::array<std::unique_ptr<StagingPool>, kNumKinds> staging_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::deque<Transfer*> host_copies_;
+  std::deque<Transfer*> unissued_;  // staged copies with bytes that no chunk has taken yet
+  std::vector<Watch> watches_;
+  std::vector<Done> done_;
+  std::vector<Done> delivering_;
+  bool closed_ = false;
+};
+
+}  // namespace weft::memory

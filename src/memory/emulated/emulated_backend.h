@@ -1,0 +1,102 @@
+// Device memory on a machine without a device, for tests of everything that is done with device memory.
+//
+// An allocation is one memfd mapped twice. The address that users get is PROT_NONE: a CPU access to it faults
+// at once, as it would with a real device that the CPU does not reach. Copies and kernels of this class go
+// through the other mapping. They run in streams that move only when polled (software_streams.h), so a copy
+// is never done inside the call that starts it, and what happens is the same in every run.
+//
+// A copy whose allocation was freed, or freed and made anew at the same address, before its turn fails with a
+// Status.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "memory/emulated/faults.h"
+#include "memory/kind.h"
+#include "memory/software_streams.h"
+
+namespace weft::memory {
+
+class EmulatedBackend final : public KindBackend {
+ public:
+  using Kernel = SoftwareStreams::Work;
+
+  explicit EmulatedBackend(int num_devices, const EmulatedFaults& faults = {});
+  ~EmulatedBackend() override;
+  EmulatedBackend(const EmulatedBackend&) = delete;
+  EmulatedBackend& operator=(const EmulatedBackend&) = delete;
+
+  // Counting of copies and allocations starts anew.
+  void set_faults(const EmulatedFaults& faults);
+  // The next allocation gets exactly this address, or fails. REQUIRES: a multiple of the page size.
+  void place_next_at(void* address) { next_address_ = address; }
+
+  // Queues a kernel. It runs at a poll, on the CPU, and reaches device memory through device_view();
+  // returning pending means that it goes on at the next poll.
+  base::Status launch(StreamHandle stream, int device, Kernel kernel);
+  // Where device code finds [address, address + size_bytes); kInvalidArgument if that is not inside one
+  // allocation.
+  base::Result<void*> device_view(const void* address, std::size_t size_bytes);
+
+  Kind kind() const override { return Kind::kEmulated; }
+  int num_devices() const override { return num_devices_; }
+  bool cpu_accessible() const override { return false; }
+
+  base::Result<void*> allocate(std::size_t size_bytes, int device) override;
+  base::Status deallocate(void* data) override;
+  std::optional<Allocation> find_allocation(const void* address) override;
+  bool is_current(const Allocation&, const void*) override { return true; }  // the release listener tells
+
+  base::Result<StreamHandle> create_stream(int device) override { return streams_.create(device); }
+  base::Status destroy_stream(StreamHandle stream) override { return streams_.destroy(stream); }
+  base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
+                          std::size_t size_bytes, StreamHandle stream) override;
+  base::Result<void*> allocate_host(std::size_t size_bytes) override;
+  void deallocate_host(void* data) override;
+  bool host_copy_is_async(const void*, std::size_t) override { return true; }
+
+  base::Result<EventHandle> record(StreamHandle stream, int device) override {
+    return streams_.record(stream, device);
+  }
+  base::Status query(EventHandle event) override { return streams_.query(event); }
+  base::Status stream_wait(StreamHandle stream, int device, EventHandle event) override {
+    return streams_.wait(stream, device, event);
+  }
+  void release_event(EventHandle event) override { streams_.release(event); }
+
+ private:
+  struct Block {
+    Allocation allocation;
+    std::size_t mapped_bytes = 0;
+    std::byte* view = nullptr;
+  };
+  // One side of a queued copy: enough to notice that the memory is no longer what it was.
+  struct Side {
+    std::uintptr_t address = 0;
+    std::uint64_t generation = 0;  // 0: host memory
+  };
+
+  Block* find_block(std::uintptr_t address);
+  base::Result<Side> check_side(const char* role, const void* address, Place place, std::size_t size_bytes);
+  base::Result<void*> reach(const char* role, const Side& side, std::size_t size_bytes);
+  base::Status copy_now(const Side& destination, const Side& source, std::size_t size_bytes);
+  static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
+  base::Result<void*> map_block(std::size_t size_bytes, int device);
+  static void unmap(const Block& block);
+
+  int num_devices_;
+  EmulatedFaults faults_;
+  std::uint64_t copies_ = 0;
+  std::uint64_t allocations_ = 0;
+  std::uint64_t next_generation_ = 1;
+  void* next_address_ = nullptr;
+  std::vector<std::size_t> used_bytes_;  // by device
+  std::map<std::uintptr_t, Block> blocks_;
+  SoftwareStreams streams_;
+};
+
+}  // namespace weft::memory

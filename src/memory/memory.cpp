@@ -1,0 +1,152 @@
+#include "memory/memory.h"
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "fmt/format.h"
+
+#include "memory/copy_engine.h"
+#include "memory/emulated/emulated_backend.h"
+#include "memory/host/host_backend.h"
+#include "memory/kind_cache.h"
+
+namespace weft::memory {
+
+using base::Completion;
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+using Backends = std::array<std::unique_ptr<KindBackend>, kNumKinds>;
+
+Backends make_backends(const MemoryOptions& options) {
+  Backends backends;
+  backends[static_cast<std::size_t>(Kind::kHost)] = std::make_unique<HostBackend>();
+  backends[static_cast<std::size_t>(Kind::kEmulated)] =
+      std::make_unique<EmulatedBackend>(options.emulated_devices, options.emulated_faults);
+  return backends;
+}
+
+std::array<KindBackend*, kNumKinds> pointers(const Backends& backends) {
+  std::array<KindBackend*, kNumKinds> result{};
+  for (std::size_t i = 0; i < backends.size(); ++i) result[i] = backends[i].get();
+  return result;
+}
+
+}  // namespace
+
+struct Memory::State {
+  explicit State(const MemoryOptions& options)
+      : backends(make_backends(options)), copies(pointers(backends)) {
+    for (const Kind kind : {Kind::kEmulated, Kind::kCuda}) {
+      if (KindBackend* const backend = find(kind)) cache.add(backend);
+    }
+  }
+
+  KindBackend* find(Kind kind) const { return backends[static_cast<std::size_t>(kind)].get(); }
+  Status check_place(Place place) const;
+  Status check_side(const char* role, const void* data, std::size_t size_bytes, Place place,
+                    StreamHandle stream) const;
+
+  KindCache cache;  // outlives the kinds, which tell it what is released
+  Backends backends;
+  CopyEngine copies;
+};
+
+Status Memory::State::check_place(Place place) const {
+  const KindBackend* const backend = find(place.kind);
+  if (backend == nullptr) {
+    return Status(
+        StatusCode::kUnsupported,
+        fmt::format("this process cannot use {} memory: no driver or no device was found (see `weft info`)",
+                    kind_name(place.kind)));
+  }
+  if (place.device < 0 || place.device >= backend->num_devices()) {
+    return Status(StatusCode::kOutOfRange,
+                  fmt::format("there is no {}: this process has {} {} devices", place_name(place),
+                              backend->num_devices(), kind_name(place.kind)));
+  }
+  return {};
+}
+
+Status Memory::State::check_side(const char* role, const void* data, std::size_t size_bytes, Place place,
+                                 StreamHandle stream) const {
+  Status status = check_place(place);
+  if (status.failed()) return status;
+  if (place.is_host() && stream != nullptr) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("the {} of a copy of {} bytes is host memory and names stream {}: only device memory has "
+                    "a stream; wait for the stream first",
+                    role, size_bytes, stream));
+  }
+  if (data == nullptr && size_bytes > 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("the {} of a copy of {} bytes is a null address on {}", role, size_bytes,
+                              place_name(place)));
+  }
+  return {};
+}
+
+Memory::Memory(const MemoryOptions& options) : state_(std::make_unique<State>(options)) {}
+
+Memory::~Memory() { close(); }
+
+KindBackend* Memory::backend(Kind kind) { return state_->find(kind); }
+
+Result<Buffer> Memory::allocate(std::size_t size_bytes, Place place) {
+  Status status = state_->check_place(place);
+  if (status.failed()) return status;
+  Buffer buffer;
+  buffer.size_bytes = size_bytes;
+  buffer.place = place;
+  if (size_bytes == 0) return buffer;
+  Result<void*> data = backend(place.kind)->allocate(size_bytes, place.device);
+  if (!data.ok()) return data.status();
+  buffer.data = *data;
+  return buffer;
+}
+
+Status Memory::deallocate(const Buffer& buffer) {
+  if (buffer.data == nullptr) return {};
+  Status status = state_->check_place(buffer.place);
+  if (status.failed()) return status;
+  return backend(buffer.place.kind)->deallocate(buffer.data);
+}
+
+Place Memory::place_of(const void* address) { return state_->cache.place_of(address); }
+
+Allocation Memory::allocation_of(const void* address) { return state_->cache.find(address); }
+
+Status Memory::copy(const Buffer& destination, const ConstBuffer& source, Completion* completion) {
+  if (destination.size_bytes != source.size_bytes) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("a copy needs equal sizes: the source on {} has {} bytes, the destination on {} has {}",
+                    place_name(source.place), source.size_bytes, place_name(destination.place),
+                    destination.size_bytes));
+  }
+  Status status = state_->check_side("destination", destination.data, destination.size_bytes,
+                                     destination.place, destination.stream);
+  if (status.failed()) return status;
+  status = state_->check_side("source", source.data, source.size_bytes, source.place, source.stream);
+  if (status.failed()) return status;
+  return state_->copies.copy(destination, source, completion);
+}
+
+Status Memory::when_stream_done(Place place, StreamHandle stream, Completion* completion) {
+  Status status = state_->check_place(place);
+  if (status.failed()) return status;
+  return state_->copies.when_stream_done(place, stream, completion);
+}
+
+bool Memory::progress() { return state_->copies.progress(); }
+
+bool Memory::has_pending() const { return state_->copies.has_pending(); }
+
+void Memory::close() { state_->copies.close(); }
+
+}  // namespace weft::memory

@@ -1,0 +1,71 @@
+// Streams and events for kinds whose copies the CPU makes itself: the same rules as a device's, but nothing
+// moves unless somebody polls, so what happens is the same in every run.
+//
+// A poll is a query() of an event that is not done: every stream, oldest first, then does at most one piece
+// of work and the event and wait operations that follow it. Work that fails makes the rest of its stream's
+// work be skipped up to the next event, which reports the failure; a stream that waits for a failed event
+// takes the failure over.
+//
+// Threads: one. Invariants: work never runs inside enqueue(); a stream's operations are done in order.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "memory/kind.h"
+
+namespace weft::memory {
+
+class SoftwareStreams {
+ public:
+  // Called at a poll. ok: done; pending: call again at the next poll; else its failure.
+  using Work = std::function<base::Status()>;
+
+  explicit SoftwareStreams(Kind kind, int num_devices);
+
+  base::Result<StreamHandle> create(int device);
+  base::Status destroy(StreamHandle stream);
+
+  // A null stream is the device's own. `polls` >= 1: the poll at which the work is done once it is at the
+  // stream's head.
+  base::Status enqueue(StreamHandle stream, int device, Work work, int polls);
+  base::Result<EventHandle> record(StreamHandle stream, int device);
+  base::Status wait(StreamHandle stream, int device, EventHandle event);
+  base::Status query(EventHandle event);
+  void release(EventHandle event);
+
+ private:
+  struct Event {
+    bool done = false;
+    base::Status failure;
+  };
+  // One of the three.
+  struct Operation {
+    Work work;
+    int polls_left = 0;
+    std::shared_ptr<Event> signals;
+    std::shared_ptr<Event> waits_for;
+  };
+  struct Stream {
+    int device = 0;
+    bool destroyed = false;
+    std::deque<Operation> queue;
+    base::Status failure;
+  };
+
+  base::Result<Stream*> find(StreamHandle stream, int device);
+  void poll();
+  static void advance(Stream& stream);
+
+  Kind kind_;
+  int num_devices_;
+  // By handle, which is never given twice: a destroyed stream is recognised, and the order is that of
+  // creation.
+  std::map<std::uintptr_t, Stream> streams_;
+  std::uintptr_t next_handle_;
+};
+
+}  // namespace weft::memory

@@ -1,0 +1,477 @@
+// Memory: copies between every pair of places over the kinds of a machine without a GPU, and how operations
+// end.
+#include "memory/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "memory/emulated/emulated_backend.h"
+#include "tests/unit/memory/outcome.h"
+
+namespace weft::memory {
+namespace {
+
+using base::Status;
+using base::StatusCode;
+
+constexpr Place kHostPlace{};
+constexpr Place kDevice0{Kind::kEmulated, 0};
+constexpr Place kDevice1{Kind::kEmulated, 1};
+
+class MemoryTest : public testing::Test {
+ protected:
+  static MemoryOptions without_cuda() {
+    MemoryOptions options;
+    options.cuda_driver = "";
+    return options;
+  }
+
+  EmulatedBackend& emulated() { return static_cast<EmulatedBackend&>(*memory.backend(Kind::kEmulated)); }
+
+  Buffer make(std::size_t size_bytes, Place place) {
+    base::Result<Buffer> buffer = memory.allocate(size_bytes, place);
+    EXPECT_TRUE(buffer.ok()) << buffer.status().to_string();
+    owned.push_back(*buffer);
+    return *buffer;
+  }
+
+  void move(const Buffer& destination, const ConstBuffer& source) {
+    Outcome outcome;
+    ASSERT_TRUE(memory.copy(destination, source, &outcome).is_pending());
+    poll_until_idle(memory);
+    ASSERT_EQ(outcome.calls, 1);
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.to_string();
+    ASSERT_EQ(outcome.size_bytes, source.size_bytes);
+  }
+
+  void fill(const Buffer& buffer, const std::vector<unsigned char>& bytes) {
+    move(buffer, ConstBuffer(bytes.data(), bytes.size()));
+  }
+
+  std::vector<unsigned char> read(const Buffer& buffer) {
+    std::vector<unsigned char> bytes(buffer.size_bytes);
+    move(host_buffer(bytes), buffer);
+    return bytes;
+  }
+
+  void TearDown() override {
+    memory.close();
+    for (const Buffer& buffer : owned) EXPECT_TRUE(memory.deallocate(buffer).ok());
+  }
+
+  Memory memory{without_cuda()};
+  std::vector<Buffer> owned;
+};
+
+struct Pair {
+  Place source;
+  Place destination;
+};
+
+class MemoryCopyTest : public MemoryTest, public testing::WithParamInterface<Pair> {};
+
+TEST_P(MemoryCopyTest, MovesTheBytesAndNothingElse) {
+  for (const std::size_t size_bytes :
+       {std::size_t{1}, std::size_t{8}, std::size_t{4097}, std::size_t{1} << 20}) {
+    const auto bytes = pattern(size_bytes, 3);
+    const Buffer source = make(size_bytes, GetParam().source);
+    const Buffer whole = make(size_bytes + 16, GetParam().destination);
+    fill(source, bytes);
+    fill(whole, std::vector<unsigned char>(size_bytes + 16, 0xee));
+    Buffer middle = whole;
+    middle.data = static_cast<std::byte*>(whole.data) + 8;
+    middle.size_bytes = size_bytes;
+    move(middle, source);
+
+    const auto result = read(whole);
+    EXPECT_EQ(std::vector<unsigned char>(result.begin() + 8, result.end() - 8), bytes);
+    EXPECT_EQ(std::vector<unsigned char>(result.begin(), result.begin() + 8),
+              std::vector<unsigned char>(8, 0xee));
+    EXPECT_EQ(std::vector<unsigned char>(result.end() - 8, result.end()),
+              std::vector<unsigned char>(8, 0xee));
+  }
+}
+
+TEST_P(MemoryCopyTest, IsNeverDoneInsideTheCall) {
+  const Buffer source = make(64, GetParam().source);
+  const Buffer destination = make(64, GetParam().destination);
+  Outcome outcome;
+  ASSERT_TRUE(memory.copy(destination, source, &outcome).is_pending());
+  EXPECT_EQ(outcome.calls, 0);
+  EXPECT_TRUE(memory.has_pending());
+  poll_until_idle(memory);
+  EXPECT_EQ(outcome.calls, 1);
+}
+
+TEST_P(MemoryCopyTest, ZeroBytesComplete) {
+  Outcome outcome;
+  ASSERT_TRUE(memory
+                  .copy(Buffer{nullptr, 0, GetParam().destination, nullptr},
+                        ConstBuffer(nullptr, 0, GetParam().source), &outcome)
+                  .is_pending());
+  EXPECT_EQ(outcome.calls, 0);
+  poll_until_idle(memory);
+  EXPECT_EQ(outcome.calls, 1);
+  EXPECT_TRUE(outcome.status.ok());
+}
+
+TEST_P(MemoryCopyTest, ThousandsInFlightCompleteOnceEach) {
+  constexpr std::size_t kCount = 3000;
+  const Buffer source = make(kCount * 8, GetParam().source);
+  const Buffer destination = make(kCount * 8, GetParam().destination);
+  const auto bytes = pattern(kCount * 8, 11);
+  fill(source, bytes);
+  std::vector<Outcome> outcomes(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const Buffer to{static_cast<std::byte*>(destination.data) + i * 8, 8, destination.place, nullptr};
+    const ConstBuffer from(static_cast<std::byte*>(source.data) + i * 8, 8, source.place);
+    ASSERT_TRUE(memory.copy(to, from, &outcomes[i]).is_pending());
+  }
+  poll_until_idle(memory);
+  for (const Outcome& outcome : outcomes) {
+    ASSERT_EQ(outcome.calls, 1);
+    ASSERT_TRUE(outcome.status.ok());
+  }
+  EXPECT_EQ(read(destination), bytes);
+}
+
+TEST_P(MemoryCopyTest, CloseEndsEachCopyOnce) {
+  const Buffer source = make(1 << 20, GetParam().source);
+  const Buffer destination = make(1 << 20, GetParam().destination);
+  std::vector<Outcome> outcomes(20);
+  for (Outcome& outcome : outcomes) ASSERT_TRUE(memory.copy(destination, source, &outcome).is_pending());
+  memory.close();
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.calls, 1);
+    EXPECT_EQ(outcome.status.code(), StatusCode::kClosed);
+  }
+  EXPECT_FALSE(memory.has_pending());
+  Outcome late;
+  EXPECT_EQ(memory.copy(destination, source, &late).code(), StatusCode::kClosed);
+  EXPECT_EQ(late.calls, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, MemoryCopyTest,
+                         testing::Values(Pair{kHostPlace, kHostPlace}, Pair{kHostPlace, kDevice0},
+                                         Pair{kDevice0, kHostPlace}, Pair{kDevice0, kDevice0},
+                                         Pair{kDevice0, kDevice1}),
+                         [](const auto& param_info) {
+                           std::string name = place_name(param_info.param.source) + "_to_" +
+                                              place_name(param_info.param.destination);
+                           for (char& c : name) c = c == ':' ? '_' : c;
+                           return name;
+                         });
+
+TEST_F(MemoryTest, LongHostCopiesLeaveRoomBetweenPolls) {
+  const Buffer source = make(20 << 20, kHostPlace);
+  const Buffer destination = make(20 << 20, kHostPlace);
+  const auto bytes = pattern(20 << 20, 9);
+  std::copy(bytes.begin(), bytes.end(), static_cast<unsigned char*>(source.data));
+  Outcome outcome;
+  ASSERT_TRUE(memory.copy(destination, source, &outcome).is_pending());
+  EXPECT_TRUE(memory.progress());
+  EXPECT_EQ(outcome.calls, 0) << "20 MiB in one poll";
+  poll_until_idle(memory);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), static_cast<unsigned char*>(destination.data)));
+}
+
+TEST_F(MemoryTest, CopyComesAfterTheSourcesStream) {
+  const Buffer device = make(64, kDevice0);
+  fill(device, std::vector<unsigned char>(64, 1));
+  const StreamHandle stream = emulated().create_stream(0).value();
+  bool go = false;
+  ASSERT_TRUE(emulated()
+                  .launch(stream, 0,
+                          [&] {
+                            if (!go) return Status::pending();
+                            std::memset(emulated().device_view(device.data, 64).value(), 2, 64);
+                            return Status();
+                          })
+                  .ok());
+  Buffer produced = device;
+  produced.stream = stream;
+  std::vector<unsigned char> bytes(64);
+  Outcome outcome;
+  ASSERT_TRUE(memory.copy(host_buffer(bytes), produced, &outcome).is_pending());
+  for (int i = 0; i < 100; ++i) memory.progress();
+  EXPECT_EQ(outcome.calls, 0) << "the copy did not wait for the kernel that makes its bytes";
+  go = true;
+  poll_until_idle(memory);
+  EXPECT_TRUE(outcome.status.ok());
+  EXPECT_EQ(bytes, std::vector<unsigned char>(64, 2));
+}
+
+TEST_F(MemoryTest, CopyComesAfterTheDestinationsStream) {
+  const Buffer device = make(64, kDevice1);
+  fill(device, std::vector<unsigned char>(64, 1));
+  const StreamHandle stream = emulated().create_stream(1).value();
+  bool go = false;
+  std::vector<unsigned char> seen(64);
+  ASSERT_TRUE(emulated()
+                  .launch(stream, 1,
+                          [&] {
+                            if (!go) return Status::pending();
+                            std::memcpy(seen.data(), emulated().device_view(device.data, 64).value(), 64);
+                            return Status();
+                          })
+                  .ok());
+  Buffer consumed = device;
+  consumed.stream = stream;
+  std::vector<unsigned char> bytes(64, 7);
+  Outcome outcome;
+  ASSERT_TRUE(memory.copy(consumed, host_buffer(bytes), &outcome).is_pending());
+  for (int i = 0; i < 100; ++i) memory.progress();
+  EXPECT_EQ(outcome.calls, 0);
+  go = true;
+  poll_until_idle(memory);
+  EXPECT_EQ(seen, std::vector<unsigned char>(64, 1)) << "overwritten under the kernel that reads it";
+  EXPECT_EQ(read(device), bytes);
+}
+
+TEST_F(MemoryTest, ABusyStreamHoldsUpNeitherOtherCopiesNorItsOwnLaterWork) {
+  const Buffer device = make(64, kDevice0);
+  const StreamHandle stream = emulated().create_stream(0).value();
+  bool go = false;
+  const auto kernel = [&] { return go ? Status() : Status::pending(); };
+  ASSERT_TRUE(emulated().launch(stream, 0, kernel).ok());
+  Buffer busy = device;
+  busy.stream = stream;
+  std::vector<unsigned char> bytes(64);
+  Outcome waits;
+  ASSERT_TRUE(memory.copy(host_buffer(bytes), busy, &waits).is_pending());
+
+  Outcome other;
+  std::vector<unsigned char> other_bytes(64);
+  ASSERT_TRUE(memory.copy(host_buffer(other_bytes), device, &other).is_pending());
+  for (int i = 0; i < 100; ++i) memory.progress();
+  EXPECT_EQ(other.calls, 1);
+  EXPECT_EQ(waits.calls, 0);
+  go = true;
+  poll_until_idle(memory);
+  EXPECT_EQ(waits.calls, 1);
+}
+
+TEST_F(MemoryTest, WhenStreamDone) {
+  const StreamHandle stream = emulated().create_stream(0).value();
+  bool go = false;
+  ASSERT_TRUE(emulated().launch(stream, 0, [&] { return go ? Status() : Status::pending(); }).ok());
+  Outcome before;
+  Outcome null_stream;
+  ASSERT_TRUE(memory.when_stream_done(kDevice0, stream, &before).is_pending());
+  ASSERT_TRUE(memory.when_stream_done(kDevice0, nullptr, &null_stream).is_pending());
+  EXPECT_EQ(null_stream.calls, 0);
+  for (int i = 0; i < 100; ++i) memory.progress();
+  EXPECT_EQ(null_stream.calls, 1);
+  EXPECT_EQ(before.calls, 0);
+  go = true;
+  poll_until_idle(memory);
+  EXPECT_EQ(before.calls, 1);
+  EXPECT_TRUE(before.status.ok());
+
+  Outcome closed;
+  ASSERT_TRUE(memory.when_stream_done(kDevice0, stream, &closed).is_pending());
+  memory.close();
+  EXPECT_EQ(closed.calls, 1);
+  EXPECT_EQ(closed.status.code(), StatusCode::kClosed);
+}
+
+TEST_F(MemoryTest, AFailedKernelFailsTheWaitAndTheCopyBehindIt) {
+  const Buffer device = make(64, kDevice0);
+  const StreamHandle stream = emulated().create_stream(0).value();
+  const auto broken = [] { return Status(StatusCode::kInternal, "kernel went wrong"); };
+  ASSERT_TRUE(emulated().launch(stream, 0, broken).ok());
+  Outcome wait;
+  ASSERT_TRUE(memory.when_stream_done(kDevice0, stream, &wait).is_pending());
+  ASSERT_TRUE(emulated().launch(stream, 0, broken).ok());
+  Buffer produced = device;
+  produced.stream = stream;
+  std::vector<unsigned char> bytes(64, 5);
+  Outcome copy;
+  ASSERT_TRUE(memory.copy(host_buffer(bytes), produced, &copy).is_pending());
+  poll_until_idle(memory);
+  EXPECT_EQ(wait.status.message(), "kernel went wrong");
+  EXPECT_EQ(copy.calls, 1);
+  EXPECT_EQ(copy.status.message(), "kernel went wrong");
+  EXPECT_EQ(bytes, std::vector<unsigned char>(64, 5)) << "garbage was copied";
+}
+
+TEST_F(MemoryTest, AFailingCopyFailsAloneAndOnce) {
+  const Buffer device = make(64, kDevice0);
+  EmulatedFaults faults;
+  faults.fail_copy = 3;
+  emulated().set_faults(faults);
+  std::vector<unsigned char> bytes(64);
+  std::vector<Outcome> outcomes(6);
+  for (Outcome& outcome : outcomes)
+    ASSERT_TRUE(memory.copy(device, host_buffer(bytes), &outcome).is_pending());
+  poll_until_idle(memory);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    EXPECT_EQ(outcomes[i].calls, 1);
+    EXPECT_EQ(outcomes[i].status.ok(), i != 2) << "copy " << i << ": " << outcomes[i].status.to_string();
+  }
+  EXPECT_EQ(outcomes[2].size_bytes, 0u);
+}
+
+TEST_F(MemoryTest, ASlowDeviceIsWaitedForOneWayOrTheOther) {
+  const Buffer device = make(64, kDevice0);
+  EmulatedFaults faults;
+  faults.polls_per_copy = 500;
+  emulated().set_faults(faults);
+  std::vector<unsigned char> bytes(64);
+  Outcome polled;
+  ASSERT_TRUE(memory.copy(device, host_buffer(bytes), &polled).is_pending());
+  for (int i = 0; i < 499; ++i) memory.progress();
+  EXPECT_EQ(polled.calls, 0);
+  memory.progress();
+  EXPECT_EQ(polled.calls, 1);
+
+  const auto before = pattern(64, 1);
+  std::vector<unsigned char> source = before;
+  Outcome closed;
+  ASSERT_TRUE(memory.copy(device, host_buffer(source), &closed).is_pending());
+  memory.close();
+  // The device must be done with `source` by now: overwriting it changes nothing any more.
+  std::fill(source.begin(), source.end(), 0);
+  EXPECT_EQ(closed.calls, 1);
+  EXPECT_EQ(closed.status.code(), StatusCode::kClosed);
+  EXPECT_EQ(0, std::memcmp(emulated().device_view(device.data, 64).value(), before.data(), 64));
+}
+
+TEST_F(MemoryTest, ABufferFreedUnderAPendingCopyIsReported) {
+  const Buffer device = memory.allocate(64, kDevice0).value();
+  std::vector<unsigned char> bytes(64, 9);
+  Outcome write;
+  Outcome read_back;
+  ASSERT_TRUE(memory.copy(device, host_buffer(bytes), &write).is_pending());
+  ASSERT_TRUE(memory.copy(host_buffer(bytes), device, &read_back).is_pending());
+  ASSERT_TRUE(memory.deallocate(device).ok());
+  // Something else at the very same address must not be touched.
+  emulated().place_next_at(device.data);
+  const Buffer other = make(64, kDevice0);
+  ASSERT_EQ(other.data, device.data);
+  poll_until_idle(memory);
+  for (const Outcome* outcome : {&write, &read_back}) {
+    EXPECT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->status.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(outcome->status.message().find("freed while the copy was pending"), std::string::npos)
+        << outcome->status.to_string();
+  }
+  EXPECT_EQ(read(other), std::vector<unsigned char>(64, 0));
+}
+
+TEST_F(MemoryTest, WrongUseIsRefusedAtTheCall) {
+  std::vector<unsigned char> bytes(64);
+  const Buffer host = host_buffer(bytes);
+  const Buffer device = make(64, kDevice0);
+  Outcome outcome;
+  const auto code = [&](const Buffer& to, const ConstBuffer& from) {
+    return memory.copy(to, from, &outcome).code();
+  };
+
+  Buffer wrong = device;
+  wrong.size_bytes = 63;
+  EXPECT_EQ(code(wrong, host), StatusCode::kInvalidArgument) << "sizes";
+  wrong = device;
+  wrong.place.device = 7;
+  EXPECT_EQ(code(wrong, host), StatusCode::kOutOfRange) << "device";
+  wrong.place = kDevice1;
+  EXPECT_EQ(code(wrong, host), StatusCode::kInvalidArgument) << "the place is not where the memory is";
+  wrong = device;
+  wrong.data = static_cast<std::byte*>(wrong.data) + 1;
+  EXPECT_EQ(code(wrong, host), StatusCode::kOutOfRange) << "leaves the allocation";
+  wrong = device;
+  wrong.place = kHostPlace;
+  EXPECT_EQ(code(device, wrong), StatusCode::kInvalidArgument) << "device memory said to be host";
+  wrong = host;
+  wrong.stream = reinterpret_cast<StreamHandle>(0x1234);
+  EXPECT_EQ(code(device, wrong), StatusCode::kInvalidArgument) << "a stream on the host";
+  wrong = device;
+  wrong.stream = reinterpret_cast<StreamHandle>(0x1234);
+  EXPECT_EQ(code(wrong, host), StatusCode::kInvalidArgument) << "no such stream";
+  wrong = host;
+  wrong.data = nullptr;
+  EXPECT_EQ(code(device, wrong), StatusCode::kInvalidArgument) << "null";
+  wrong = device;
+  wrong.place = Place{Kind::kCuda, 0};
+  EXPECT_EQ(code(wrong, host), StatusCode::kUnsupported) << "no cuda here";
+  EXPECT_EQ(memory.allocate(8, Place{Kind::kCuda, 0}).status().code(), StatusCode::kUnsupported);
+
+  EXPECT_FALSE(memory.has_pending());
+  memory.progress();
+  EXPECT_EQ(outcome.calls, 0);
+}
+
+TEST_F(MemoryTest, AllocationFailureIsAStatus) {
+  EmulatedFaults faults;
+  faults.fail_allocation = 2;
+  faults.device_bytes = 1000;
+  emulated().set_faults(faults);
+  make(400, kDevice0);
+  EXPECT_EQ(memory.allocate(400, kDevice0).status().code(), StatusCode::kOutOfMemory) << "told to fail";
+  make(400, kDevice0);
+  EXPECT_EQ(memory.allocate(400, kDevice0).status().code(), StatusCode::kOutOfMemory) << "device 0 is full";
+  make(400, kDevice1);
+  EXPECT_EQ(memory.allocate(SIZE_MAX, kHostPlace).status().code(), StatusCode::kOutOfMemory);
+}
+
+TEST_F(MemoryTest, ZeroBytesAreANullAddress) {
+  for (const Place place : {kHostPlace, kDevice0}) {
+    const Buffer empty = memory.allocate(0, place).value();
+    EXPECT_EQ(empty.data, nullptr);
+    EXPECT_TRUE(memory.deallocate(empty).ok());
+  }
+}
+
+struct Chain : Outcome {
+  explicit Chain(Memory& memory_in) : memory(memory_in) { function = &Chain::next; }
+  static void next(base::Completion* self, Status status, std::size_t size_bytes) {
+    auto* chain = static_cast<Chain*>(self);
+    Outcome::record(self, std::move(status), size_bytes);
+    if (--chain->left > 0) {
+      EXPECT_TRUE(chain->memory.copy(chain->to, chain->from, chain).is_pending());
+    }
+  }
+  Memory& memory;
+  Buffer to;
+  ConstBuffer from;
+  int left = 0;
+};
+
+TEST_F(MemoryTest, ACompletionMayStartTheNextCopyOnItself) {
+  std::vector<unsigned char> bytes(64);
+  Chain chain(memory);
+  chain.to = make(64, kDevice0);
+  chain.from = host_buffer(bytes);
+  chain.left = 10;
+  ASSERT_TRUE(memory.copy(chain.to, chain.from, &chain).is_pending());
+  poll_until_idle(memory);
+  EXPECT_EQ(chain.calls, 10);
+}
+
+TEST(MemoryWithoutDriver, CudaIsAbsent) {
+  MemoryOptions options;
+  options.cuda_driver = "libweft-there-is-no-such-driver.so.1";
+  Memory memory(options);
+  EXPECT_EQ(memory.backend(Kind::kCuda), nullptr);
+  EXPECT_NE(memory.backend(Kind::kHost), nullptr);
+  EXPECT_NE(memory.backend(Kind::kEmulated), nullptr);
+}
+
+TEST(MemoryOptionsTest, EmulatedDevicesAndFaults) {
+  MemoryOptions options;
+  options.emulated_devices = 5;
+  options.emulated_faults.fail_allocation = 1;
+  Memory memory(options);
+  ASSERT_EQ(memory.backend(Kind::kEmulated)->num_devices(), 5);
+  EXPECT_EQ(memory.allocate(8, Place{Kind::kEmulated, 4}).status().code(), StatusCode::kOutOfMemory);
+  const Buffer buffer = memory.allocate(8, Place{Kind::kEmulated, 4}).value();
+  EXPECT_TRUE(memory.deallocate(buffer).ok());
+}
+
+}  // namespace
+}  // namespace weft::memory
