@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that the relative links and the paths in backquotes of the Markdown pages name something that exists.
+"""Checks that relative links and the paths in backquotes of the Markdown pages name something that exists.
 
-Usage: tools/check_links.py [PAGE ...]; without pages, all *.md files that git knows. Anchors are compared with
-the headings of the page. Links to other hosts are not followed.
+Usage: tools/check_links.py [PAGE ...]; without pages, all *.md files that git knows. Anchors are compared
+with the headings of the page. Links to other hosts are not followed.
 """
 
 from __future__ import annotations
