@@ -1,0 +1,320 @@
+// PUP (pack and unpack): one function per type says what travels in a message, and serves sizing, packing
+// and unpacking, so that the three cannot disagree.
+//
+//   struct Particle { std::string name; std::vector<double> x;  void pup(weft::Pup& p) { p | name | x; } };
+//
+// Without a pup function travel: trivially copyable types (no pointers), std::string, vector, array, pair, tuple,
+// optional, variant, map, unordered_map, set, unique_ptr and smart combinations of them. A free function
+// `void pup(weft::Pup&, T&)` found by argument-dependent lookup serves types that are not yours.
+//
+// Bytes are those of the machine (Linux x86-64 and aarch64 are both little-endian). Unpacking trusts nothing: a
+// size that exceeds what arrived throws Error(kCorrupt).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace weft::base {
+
+class Pup;
+
+template <class T>
+concept HasMemberPup = requires(T& value, Pup& p) { value.pup(p); };
+template <class T>
+concept HasFreePup = requires(T& value, Pup& p) { pup(p, value); };
+
+class Pup {
+ public:
+  enum class Mode : std::uint8_t { kSizing, kPacking, kUnpacking };
+
+  // `context` is for types that need to know where they arrive (proxies, futures): the runtime of this PE.
+  static Pup sizer(void* context = nullptr) { return Pup(Mode::kSizing, nullptr, nullptr, context); }
+  static Pup packer(void* data, std::size_t size_bytes, void* context = nullptr) {
+    auto* begin = static_cast<std::byte*>(data);
+    return Pup(Mode::kPacking, begin, begin + size_bytes, context);
+  }
+  static Pup unpacker(const void* data, std::size_t size_bytes, void* context = nullptr) {
+    auto* begin = static_cast<std::byte*>(const_cast<void*>(data));
+    return Pup(Mode::kUnpacking, begin, begin + size_bytes, context);
+  }
+
+  bool is_sizing() const { return mode_ == Mode::kSizing; }
+  bool is_packing() const { return mode_ == Mode::kPacking; }
+  bool is_unpacking() const { return mode_ == Mode::kUnpacking; }
+  void* context() const { return context_; }
+
+  // Bytes counted, written or read so far, and, when unpacking, those that are left.
+  std::size_t offset_bytes() const { return is_sizing() ? sized_ : static_cast<std::size_t>(cursor_ - begin_); }
+  std::size_t remaining_bytes() const { return static_cast<std::size_t>(end_ - cursor_); }
+  const std::byte* cursor() const { return cursor_; }
+
+  // Moves `size_bytes` raw bytes to or from `data`.
+  void bytes(void* data, std::size_t size_bytes) {
+    if (mode_ == Mode::kSizing) {
+      sized_ += size_bytes;
+      return;
+    }
+    if (size_bytes > remaining_bytes()) overrun(size_bytes);
+    if (size_bytes == 0) return;
+    if (mode_ == Mode::kPacking) {
+      std::memcpy(cursor_, data, size_bytes);
+    } else {
+      std::memcpy(data, cursor_, size_bytes);
+    }
+    cursor_ += size_bytes;
+  }
+
+  // Skips over bytes that the caller reads in place at cursor(). REQUIRES: unpacking.
+  void skip(std::size_t size_bytes) {
+    if (size_bytes > remaining_bytes()) overrun(size_bytes);
+    cursor_ += size_bytes;
+  }
+
+  // A container's element count. When unpacking it is checked against the bytes that are left, each element taking at
+  // least `element_bytes`, so that a corrupt count cannot cause a huge allocation.
+  std::size_t count(std::size_t current, std::size_t element_bytes) {
+    std::uint64_t value = current;
+    bytes(&value, sizeof value);
+    if (is_unpacking() && element_bytes != 0 && value > remaining_bytes() / element_bytes) overrun(value);
+    return value;
+  }
+
+  template <class T>
+  Pup& operator|(T& value) {
+    visit(value);
+    return *this;
+  }
+  // Temporaries and constants can be packed, never unpacked into.
+  template <class T>
+  Pup& operator|(const T& value) {
+    visit(const_cast<T&>(value));
+    return *this;
+  }
+
+ private:
+  Pup(Mode mode, std::byte* begin, std::byte* end, void* context)
+      : mode_(mode), begin_(begin), cursor_(begin), end_(end), context_(context) {}
+
+  [[noreturn]] void overrun(std::size_t wanted_bytes) const;
+
+  template <class T>
+  void visit(T& value);
+
+  Mode mode_;
+  std::byte* begin_;
+  std::byte* cursor_;
+  std::byte* end_;
+  std::size_t sized_ = 0;
+  void* context_;
+};
+
+namespace pup_detail {
+
+template <class T>
+inline constexpr bool kIsBulk = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !HasMemberPup<T> &&
+                                !HasFreePup<T>;
+
+template <class Container>
+void visit_sequence(Pup& p, Container& values) {
+  using Element = typename Container::value_type;
+  constexpr bool bulk = kIsBulk<Element> && !std::is_same_v<Element, bool>;
+  std::size_t size = p.count(values.size(), bulk ? sizeof(Element) : 0);
+  if constexpr (bulk) {
+    if (p.is_unpacking()) values.resize(size);
+    p.bytes(values.data(), size * sizeof(Element));
+  } else if (p.is_unpacking()) {
+    values.clear();
+    for (std::size_t i = 0; i < size; ++i) {
+      if (p.remaining_bytes() == 0) p.count(1, 1);  // an element that takes no byte cannot fill a corrupt count
+      Element element{};
+      p | element;
+      values.push_back(std::move(element));
+    }
+  } else {
+    for (auto&& element : values) {
+      Element copy_of_bool = element;  // std::vector<bool> has no addressable elements
+      p | copy_of_bool;
+    }
+  }
+}
+
+template <class Container, class Element>
+void visit_associative(Pup& p, Container& values) {
+  std::size_t size = p.count(values.size(), 1);
+  if (p.is_unpacking()) {
+    values.clear();
+    for (std::size_t i = 0; i < size; ++i) {
+      Element element{};
+      p | element;
+      values.insert(std::move(element));
+    }
+  } else {
+    for (auto& element : values) p | const_cast<Element&>(reinterpret_cast<const Element&>(element));
+  }
+}
+
+inline void visit_type(Pup& p, std::string& value) { visit_sequence(p, value); }
+
+template <class T, class A>
+void visit_type(Pup& p, std::vector<T, A>& values) {
+  if constexpr (kIsBulk<T> || std::is_same_v<T, bool>) {
+    visit_sequence(p, values);
+  } else {
+    std::size_t size = p.count(values.size(), 0);
+    if (p.is_unpacking()) {
+      values.clear();
+      for (std::size_t i = 0; i < size; ++i) {
+        if (p.remaining_bytes() == 0) p.count(1, 1);
+        p | values.emplace_back();
+      }
+    } else {
+      for (auto& value : values) p | value;
+    }
+  }
+}
+
+template <class T, std::size_t N>
+void visit_type(Pup& p, std::array<T, N>& values) {
+  for (auto& value : values) p | value;
+}
+
+template <class A, class B>
+void visit_type(Pup& p, std::pair<A, B>& value) {
+  p | value.first | value.second;
+}
+
+template <class... Ts>
+void visit_type(Pup& p, std::tuple<Ts...>& values) {
+  std::apply([&p](auto&... value) { ((p | value), ...); }, values);
+}
+
+template <class T>
+void visit_type(Pup& p, std::optional<T>& value) {
+  bool has = value.has_value();
+  p | has;
+  if (!has) {
+    value.reset();
+    return;
+  }
+  if (p.is_unpacking()) value.emplace();
+  p | *value;
+}
+
+template <class T>
+void visit_type(Pup& p, std::unique_ptr<T>& value) {
+  bool has = value != nullptr;
+  p | has;
+  if (!has) {
+    value.reset();
+    return;
+  }
+  if (p.is_unpacking()) value = std::make_unique<T>();
+  p | *value;
+}
+
+template <class K, class V, class C, class A>
+void visit_type(Pup& p, std::map<K, V, C, A>& values) {
+  visit_associative<std::map<K, V, C, A>, std::pair<K, V>>(p, values);
+}
+template <class K, class V, class H, class E, class A>
+void visit_type(Pup& p, std::unordered_map<K, V, H, E, A>& values) {
+  visit_associative<std::unordered_map<K, V, H, E, A>, std::pair<K, V>>(p, values);
+}
+template <class K, class C, class A>
+void visit_type(Pup& p, std::set<K, C, A>& values) {
+  visit_associative<std::set<K, C, A>, K>(p, values);
+}
+
+template <std::size_t I, class Variant>
+void emplace_alternative(Variant& value, std::size_t wanted) {
+  if constexpr (I < std::variant_size_v<Variant>) {
+    if (I == wanted) {
+      value.template emplace<I>();
+    } else {
+      emplace_alternative<I + 1>(value, wanted);
+    }
+  }
+}
+
+template <class... Ts>
+void visit_type(Pup& p, std::variant<Ts...>& value) {
+  std::uint8_t which = static_cast<std::uint8_t>(value.index());
+  p | which;
+  if (p.is_unpacking()) {
+    if (which >= sizeof...(Ts)) p.skip(p.remaining_bytes() + 1);
+    emplace_alternative<0>(value, which);
+  }
+  std::visit([&p](auto& alternative) { p | alternative; }, value);
+}
+
+template <class T>
+concept HasVisitType = requires(Pup& p, T& value) { visit_type(p, value); };
+
+template <class>
+inline constexpr bool kAlwaysFalse = false;
+
+}  // namespace pup_detail
+
+template <class T>
+void Pup::visit(T& value) {
+  if constexpr (HasMemberPup<T>) {
+    value.pup(*this);
+  } else if constexpr (HasFreePup<T>) {
+    pup(*this, value);
+  } else if constexpr (pup_detail::HasVisitType<T>) {
+    pup_detail::visit_type(*this, value);
+  } else if constexpr (pup_detail::kIsBulk<T>) {
+    bytes(&value, sizeof value);
+  } else {
+    static_assert(pup_detail::kAlwaysFalse<T>,
+                  "this argument cannot travel: give its type a member `void pup(weft::Pup& p) { p | a | b; }` that "
+                  "names what to send, or send what a pointer points to");
+  }
+}
+
+template <class T>
+std::size_t packed_size(const T& value, void* context = nullptr) {
+  if constexpr (pup_detail::kIsBulk<T>) {
+    return sizeof(T);
+  } else {
+    Pup p = Pup::sizer(context);
+    p | value;
+    return p.offset_bytes();
+  }
+}
+
+template <class T>
+std::vector<std::byte> pack(const T& value, void* context = nullptr) {
+  std::vector<std::byte> bytes(packed_size(value, context));
+  Pup p = Pup::packer(bytes.data(), bytes.size(), context);
+  p | value;
+  return bytes;
+}
+
+template <class T>
+T unpack(std::span<const std::byte> bytes, void* context = nullptr) {
+  Pup p = Pup::unpacker(bytes.data(), bytes.size(), context);
+  T value{};
+  p | value;
+  return value;
+}
+
+}  // namespace weft::base
+
+namespace weft {
+using base::Pup;
+}

@@ -1,0 +1,226 @@
+// weft::Future<T>: a value that will be set once, by anybody who holds a copy, on any PE.
+//
+// A future belongs to the PE that made it. Its copies are cheap and share one state; a copy that travels in a message
+// can be set on the PE where it arrives, and the value travels back. It is awaited, or given a callback, on its own PE.
+//
+// Threads: one PE's thread.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/base/pup.h"
+#include "weft/runtime/message.h"
+#include "weft/runtime/work.h"
+
+namespace weft::runtime {
+
+// Where a future can be set from afar.
+struct FutureAddress {
+  std::uint32_t pe = 0;
+  std::uint64_t id = 0;  // 0: nowhere
+};
+
+class FutureState {
+ public:
+  explicit FutureState(Runtime& runtime) : runtime_(runtime) {}
+  FutureState(const FutureState&) = delete;
+  FutureState& operator=(const FutureState&) = delete;
+  virtual ~FutureState() = default;
+
+  void acquire() { ++references_; }
+  void release() {
+    if (--references_ == 0) delete this;
+  }
+
+  Runtime& runtime() const { return runtime_; }
+  bool is_ready() const { return ready_; }
+  const std::exception_ptr& error() const { return error_; }
+
+  // Sets the value from its packed bytes.
+  virtual void set_packed(Pup& p) = 0;
+  void set_error(std::exception_ptr error);
+
+  // Posts `work` when the future is ready, at once if it is. REQUIRES: the future belongs to this PE.
+  void when_ready(Work* work);
+
+  // Non-zero id when the future belongs to another PE.
+  FutureAddress remote() const { return remote_; }
+  // Where others can set it; enters it in the runtime's table on first use.
+  FutureAddress address();
+
+ protected:
+  // Throws when it was set before. Returns with the waiters still to be posted by mark_ready().
+  void expect_unset() const;
+  void mark_ready();
+
+ private:
+  template <class T>
+  friend class Future;
+
+  Runtime& runtime_;
+  std::uint32_t references_ = 0;
+  bool ready_ = false;
+  std::exception_ptr error_;
+  Work* waiters_ = nullptr;
+  FutureAddress remote_;
+  FutureAddress address_;
+};
+
+// What a future set from afar, and the reply to a call, put on the wire: one byte and then the value or three strings.
+void pack_error(Pup& p, const std::exception_ptr& error);
+std::exception_ptr unpack_error(Pup& p);
+// `error` as the RemoteError that travels: what it was, and where ("in Ring[3].work on PE 1").
+std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::string& where);
+
+template <class T = void>
+class Future {
+  using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+  struct State final : FutureState {
+    using FutureState::FutureState;
+    void set(Stored value) {
+      expect_unset();
+      result.emplace(std::move(value));
+      mark_ready();
+    }
+    void set_packed(Pup& p) override {
+      Stored value{};
+      if constexpr (!std::is_void_v<T>) p | value;
+      set(std::move(value));
+    }
+    std::optional<Stored> result;
+  };
+
+ public:
+  using Value = T;
+
+  // No future: only assignment and pup may touch it.
+  Future() = default;
+  explicit Future(Runtime& runtime) : state_(new State(runtime)) { state_->acquire(); }
+  Future(const Future& other) : state_(other.state_) {
+    if (state_ != nullptr) state_->acquire();
+  }
+  Future(Future&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  Future& operator=(Future other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~Future() {
+    if (state_ != nullptr) state_->release();
+  }
+
+  bool is_ready() const { return state_->is_ready(); }
+  FutureState* state() const { return state_; }
+
+  // Sets it, here or on the PE it belongs to. A second set is an Error.
+  template <class U = T>
+    requires(!std::is_void_v<U>)
+  void set(U value) const {
+    if (state_->remote().id != 0) {
+      send_value(&value);
+    } else {
+      state_->set(std::move(value));
+    }
+  }
+  void set() const
+    requires std::is_void_v<T>
+  {
+    if (state_->remote().id != 0) {
+      std::monostate nothing;
+      send_value(&nothing);
+    } else {
+      state_->set({});
+    }
+  }
+  void set_error(std::exception_ptr error) const { state_->set_error(std::move(error)); }
+
+  // The value. REQUIRES: is_ready(). Throws what it was set to throw.
+  T get() const {
+    if (state_->error()) std::rethrow_exception(state_->error());
+    if constexpr (!std::is_void_v<T>) return *state_->result;
+  }
+
+  // Calls `callback(future)` from the scheduler once the future is ready.
+  template <class Callback>
+  void then(Callback callback) const {
+    struct ThenWork : Work {
+      ThenWork(Future future_in, Callback callback_in)
+          : Work(&ThenWork::call), future(std::move(future_in)), callback(std::move(callback_in)) {}
+      static void call(Work* self, Runtime&, WorkAction action) {
+        std::unique_ptr<ThenWork> work(static_cast<ThenWork*>(self));
+        if (action == WorkAction::kRun) work->callback(work->future);
+      }
+      Future future;
+      Callback callback;
+    };
+    state_->when_ready(new ThenWork(*this, std::move(callback)));
+  }
+
+  auto operator co_await() const {
+    struct Awaiter : ResumeWork {
+      explicit Awaiter(Future future_in) : future(std::move(future_in)) {}
+      bool await_ready() const { return future.is_ready(); }
+      void await_suspend(std::coroutine_handle<> waiting) {
+        handle = waiting;
+        future.state()->when_ready(this);
+      }
+      T await_resume() const { return future.get(); }
+      Future future;
+    };
+    return Awaiter(*this);
+  }
+
+  void pup(Pup& p);
+
+ private:
+  void send_value(const Stored* value) const;
+
+  State* state_ = nullptr;
+};
+
+// The message that sets a future of another PE; the value's bytes follow the header that `begin` writes.
+struct FutureSetHeader {
+  std::uint64_t id = 0;
+  std::uint8_t failed = 0;
+  void pup(Pup& p) { p | id | failed; }
+};
+void send_future_message(Runtime& runtime, std::uint32_t pe, MessagePtr message);
+FutureState* find_exported_future(Runtime& runtime, std::uint64_t id);
+std::uint32_t future_home_pe(Runtime& runtime);
+inline constexpr HandlerId kFutureSetHandler = kFirstRuntimeHandler;
+
+template <class T>
+void Future<T>::send_value(const Stored* value) const {
+  FutureAddress to = state_->remote();
+  FutureSetHeader header{to.id, 0};
+  send_future_message(state_->runtime(), to.pe,
+                      Message::pack(state_->runtime(), kFutureSetHandler, header, *value));
+}
+
+template <class T>
+void Future<T>::pup(Pup& p) {
+  FutureAddress at;
+  if (p.is_packing() && state_ != nullptr) at = state_->address();
+  p | at.pe | at.id;
+  if (!p.is_unpacking()) return;
+  *this = Future();
+  if (at.id == 0) return;
+  auto& runtime = *static_cast<Runtime*>(p.context());
+  if (at.pe == future_home_pe(runtime)) {
+    auto* state = dynamic_cast<State*>(find_exported_future(runtime, at.id));
+    if (state == nullptr) throw base::Error(base::StatusCode::kNotFound, "a future came home after it had been set");
+    state->acquire();
+    state_ = state;
+  } else {
+    *this = Future(runtime);
+    state_->remote_ = at;
+  }
+}
+
+}  // namespace weft::runtime

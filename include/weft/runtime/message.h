@@ -1,0 +1,97 @@
+// A message to a handler on some PE: an envelope that travels in front of a payload, in one block of memory, so that
+// sending is one active message and nothing is copied on the way to the machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "weft/base/completion.h"
+#include "weft/base/pup.h"
+#include "weft/runtime/work.h"
+
+namespace weft::runtime {
+
+// Who handles a message. Each layer has a range of its own, the same on every PE.
+using HandlerId = std::uint16_t;
+inline constexpr HandlerId kFirstRuntimeHandler = 0;
+inline constexpr HandlerId kFirstChareHandler = 32;
+inline constexpr HandlerId kFirstChannelHandler = 64;
+inline constexpr HandlerId kFirstMpiHandler = 96;
+inline constexpr HandlerId kFirstPgasHandler = 128;
+inline constexpr HandlerId kFirstPythonHandler = 160;
+inline constexpr HandlerId kNumHandlers = 192;
+
+enum EnvelopeFlag : std::uint8_t {
+  kBroadcastFlag = 1,  // forwarded down the spanning tree of root_pe, then handled
+  kControlFlag = 2,    // the runtime's own; not counted by quiescence detection
+};
+
+// The wire format in front of every payload.
+struct Envelope {
+  HandlerId handler = 0;
+  std::uint8_t flags = 0;
+  std::uint8_t reserved = 0;
+  std::uint32_t source_pe = 0;
+  std::int32_t priority = 0;
+  std::uint32_t root_pe = 0;
+};
+static_assert(sizeof(Envelope) == 16);
+
+class Message;
+struct MessageRelease {
+  void operator()(Message* message) const;
+};
+// Shared by reference count while several sends of one broadcast are in flight.
+using MessagePtr = std::unique_ptr<Message, MessageRelease>;
+
+class Message final : public Work, public base::Completion {
+ public:
+  static MessagePtr create(Runtime& runtime, HandlerId handler, std::size_t payload_bytes);
+
+  // A message whose payload is `values`, packed in order.
+  template <class... Values>
+  static MessagePtr pack(Runtime& runtime, HandlerId handler, const Values&... values);
+
+  Envelope& envelope() { return envelope_; }
+  std::byte* payload() { return reinterpret_cast<std::byte*>(this + 1); }
+  std::size_t payload_bytes() const { return payload_bytes_; }
+  std::span<std::byte> payload_span() { return {payload(), payload_bytes_}; }
+  Pup unpacker() { return Pup::unpacker(payload(), payload_bytes_, runtime_); }
+  Runtime& runtime() { return *runtime_; }
+
+  // What travels: the envelope and, right behind it, the payload.
+  std::byte* wire() { return reinterpret_cast<std::byte*>(&envelope_); }
+  std::size_t wire_bytes() const { return sizeof(Envelope) + payload_bytes_; }
+
+  MessagePtr share() {
+    ++references_;
+    return MessagePtr(this);
+  }
+
+  // As a Completion: the send of this message; one send at a time.
+ private:
+  friend struct MessageRelease;
+  Message(Runtime& runtime, std::size_t payload_bytes) : runtime_(&runtime), payload_bytes_(payload_bytes) {}
+
+  Runtime* runtime_;
+  std::size_t payload_bytes_;
+  std::uint64_t references_ = 1;
+  alignas(16) Envelope envelope_;
+};
+// The payload follows the envelope without a gap.
+static_assert(sizeof(Message) % 16 == 0);
+
+using MessageHandler = void (*)(void* context, MessagePtr message);
+
+template <class... Values>
+MessagePtr Message::pack(Runtime& runtime, HandlerId handler, const Values&... values) {
+  std::size_t size_bytes = (std::size_t{0} + ... + base::packed_size(values, &runtime));
+  MessagePtr message = create(runtime, handler, size_bytes);
+  Pup p = Pup::packer(message->payload(), size_bytes, &runtime);
+  ((p | values), ...);
+  return message;
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,133 @@
+// One send or receive under way, as a program sees it: await it, give it a callback, turn it into a future, or drop
+// it, in which case it goes on by itself and a failure ends the job.
+//
+// The state comes from the runtime's pool and is shared by the handle here and by the machine that completes it, so
+// that dropping the handle is safe. Threads: one PE's thread.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "weft/base/completion.h"
+#include "weft/base/error.h"
+#include "weft/base/status.h"
+#include "weft/runtime/future.h"
+#include "weft/runtime/work.h"
+
+namespace weft::runtime {
+
+class OperationState final : private base::Completion {
+ public:
+  static OperationState* create(Runtime& runtime);
+
+  // Give it to the start function of the machine and what that returned to started().
+  base::Completion* completion() { return this; }
+  void started(base::Status status, std::size_t size_bytes);
+  // Ends it without a machine; REQUIRES: started() was called with pending.
+  void complete(base::Status status, std::size_t size_bytes);
+
+  bool is_done() const { return done_; }
+  const base::Status& status() const { return status_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+  Runtime& runtime() const { return runtime_; }
+
+  // Posted once when it is done. REQUIRES: not done and no other waiter.
+  void set_waiter(Work* work) { waiter_ = work; }
+  // What else must live until it is done (a copy of the data); called once with the outcome, before the waiter is
+  // posted, and may change it.
+  using Finisher = void (*)(OperationState* self, void* context);
+  void set_finisher(Finisher finisher, void* context) {
+    finisher_ = finisher;
+    finisher_context_ = context;
+  }
+  void set_outcome(base::Status status, std::size_t size_bytes) {
+    status_ = std::move(status);
+    size_bytes_ = size_bytes;
+  }
+
+  void drop_handle();
+  void observe() { observed_ = true; }
+
+ private:
+  explicit OperationState(Runtime& runtime) : base::Completion(&OperationState::on_complete), runtime_(runtime) {}
+  static void on_complete(base::Completion* completion, base::Status status, std::size_t size_bytes);
+  void finish(base::Status status, std::size_t size_bytes);
+  void release();
+
+  Runtime& runtime_;
+  base::Status status_;
+  std::size_t size_bytes_ = 0;
+  Work* waiter_ = nullptr;
+  Finisher finisher_ = nullptr;
+  void* finisher_context_ = nullptr;
+  bool done_ = false;
+  bool handle_dropped_ = false;
+  bool observed_ = false;
+};
+
+class [[nodiscard]] Operation {
+ public:
+  // Takes the handle's share of `state`.
+  explicit Operation(OperationState* state) : state_(state) {}
+  Operation(Operation&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  Operation& operator=(Operation&& other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~Operation() {
+    if (state_ != nullptr) state_->drop_handle();
+  }
+
+  bool is_done() const { return state_->is_done(); }
+
+  // Goes on by itself; the buffer must stay until the job or the peer is done with it.
+  void detach() && { *this = Operation(nullptr); }
+
+  // The number of bytes that moved; throws Error on failure.
+  auto operator co_await() {
+    struct Awaiter : ResumeWork {
+      explicit Awaiter(OperationState* state_in) : state(state_in) {}
+      bool await_ready() const { return state->is_done(); }
+      void await_suspend(std::coroutine_handle<> waiting) {
+        handle = waiting;
+        state->set_waiter(this);
+      }
+      std::size_t await_resume() const {
+        state->observe();
+        if (state->status().failed()) base::throw_status(state->status());
+        return state->size_bytes();
+      }
+      OperationState* state;
+    };
+    return Awaiter(state_);
+  }
+
+  // A future of the number of bytes.
+  Future<std::size_t> as_future() &&;
+
+  // Calls `callback(Status, size_bytes)` from the scheduler when it is over.
+  template <class Callback>
+  void then(Callback callback) && {
+    struct ThenWork : Work {
+      ThenWork(OperationState* state_in, Callback callback_in)
+          : Work(&ThenWork::call), state(state_in), callback(std::move(callback_in)) {}
+      static void call(Work* self, Runtime&, WorkAction action) {
+        std::unique_ptr<ThenWork> work(static_cast<ThenWork*>(self));
+        work->state->observe();
+        if (action == WorkAction::kRun) work->callback(work->state->status(), work->state->size_bytes());
+        work->state->drop_handle();
+      }
+      OperationState* state;
+      Callback callback;
+    };
+    OperationState* state = std::exchange(state_, nullptr);
+    state_then(state, new ThenWork(state, std::move(callback)));
+  }
+
+ private:
+  static void state_then(OperationState* state, Work* work);
+
+  OperationState* state_;
+};
+
+}  // namespace weft::runtime

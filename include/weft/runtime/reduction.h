@@ -1,0 +1,143 @@
+// What can be reduced, and where a result goes.
+//
+// A Combiner merges packed contributions; one is registered by the compiler for each type that a program reduces, so
+// that partial results can be merged on every PE of the spanning tree.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/pup.h"
+#include "weft/runtime/message.h"
+#include "weft/runtime/registry.h"
+
+namespace weft::runtime {
+
+enum class Reducer : std::uint8_t {
+  kSum,
+  kProduct,
+  kMin,
+  kMax,
+  kLogicalAnd,
+  kLogicalOr,
+  kLogicalXor,
+  kGather,  // a vector of all contributions, in index order
+  kConcat,  // contributions are vectors; one vector of their elements, in index order
+  kCustom,
+};
+
+// `accumulated` and `more` are packed values; leaves the merged one in `accumulated`.
+struct Combiner {
+  using Function = void (*)(Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
+                            std::span<const std::byte> more);
+  std::string_view name;
+  Function function = nullptr;
+  std::uint32_t id = 0;
+};
+
+// Where a result is delivered: `prefix` and then the packed result are the payload of a message to `handler`.
+struct Target {
+  HandlerId handler = 0;
+  std::uint8_t flags = 0;  // of the envelope: kBroadcastFlag for every PE, kControlFlag for the runtime's own
+  std::uint32_t pe = 0;
+  std::vector<std::byte> prefix;
+
+  void pup(Pup& p) { p | handler | flags | pe | prefix; }
+};
+
+namespace reduction_detail {
+
+template <class T>
+T merge(Reducer reducer, T a, T b) {
+  switch (reducer) {
+    case Reducer::kSum:
+      return static_cast<T>(a + b);
+    case Reducer::kProduct:
+      return static_cast<T>(a * b);
+    case Reducer::kMin:
+      return std::min(a, b);
+    case Reducer::kMax:
+      return std::max(a, b);
+    case Reducer::kLogicalAnd:
+      return static_cast<T>(a && b);
+    case Reducer::kLogicalOr:
+      return static_cast<T>(a || b);
+    case Reducer::kLogicalXor:
+      return static_cast<T>(!a != !b);
+    default:
+      throw base::Error(base::StatusCode::kInvalidArgument, "this reducer does not apply to numbers");
+  }
+}
+
+[[noreturn]] void throw_length_mismatch(std::size_t a, std::size_t b);
+
+template <class T>
+void merge_into(Reducer reducer, T& a, const T& b) {
+  a = merge(reducer, a, b);
+}
+template <class T>
+void merge_into(Reducer reducer, std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) throw_length_mismatch(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = merge(reducer, a[i], b[i]);
+}
+
+template <class T>
+void combine_values(Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
+                    std::span<const std::byte> more) {
+  T merged = base::unpack<T>(accumulated, &runtime);
+  merge_into(reducer, merged, base::unpack<T>(more, &runtime));
+  accumulated = base::pack(merged, &runtime);
+}
+
+template <class T, auto Merge>
+void combine_custom(Runtime& runtime, Reducer, std::vector<std::byte>& accumulated, std::span<const std::byte> more) {
+  T merged = Merge(base::unpack<T>(accumulated, &runtime), base::unpack<T>(more, &runtime));
+  accumulated = base::pack(merged, &runtime);
+}
+
+template <class T>
+struct ValueCombiner {
+  static inline Combiner info{type_name<T>(), &combine_values<T>, 0};
+  static inline bool registered = Registry<Combiner>::add(&info);
+};
+
+template <class T, auto Merge>
+struct CustomCombiner {
+  static inline Combiner info{value_name<Merge>(), &combine_custom<T, Merge>, 0};
+  static inline bool registered = Registry<Combiner>::add(&info);
+};
+
+template <class T>
+struct IsNumeric : std::is_arithmetic<T> {};
+template <class T>
+struct IsNumeric<std::vector<T>> : std::is_arithmetic<T> {};
+
+}  // namespace reduction_detail
+
+// The combiner for contributions of type T, null for kGather and kConcat, which need none.
+template <class T>
+const Combiner* value_combiner(Reducer reducer) {
+  if (reducer == Reducer::kGather || reducer == Reducer::kConcat) return nullptr;
+  if constexpr (reduction_detail::IsNumeric<T>::value) {
+    static_cast<void>(reduction_detail::ValueCombiner<T>::registered);
+    return &reduction_detail::ValueCombiner<T>::info;
+  } else {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "only numbers and vectors of numbers have sum, product, min, max and logical reducers; pass a "
+                      "function `T merge(T, T)` as contribute<&merge>(value, target), or use kGather");
+  }
+}
+
+template <class T, auto Merge>
+const Combiner* custom_combiner() {
+  static_cast<void>(reduction_detail::CustomCombiner<T, Merge>::registered);
+  return &reduction_detail::CustomCombiner<T, Merge>::info;
+}
+
+}  // namespace weft::runtime

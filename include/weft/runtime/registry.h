@@ -1,0 +1,85 @@
+// Numbers for things that the compiler makes: entry methods, chare types, reducers.
+//
+// Each is registered during static initialisation, under its mangled-like unique name, by the template that it is an
+// instance of; so nothing has to be declared twice and no code is generated. Numbers follow the sorted names: every
+// PE runs the same program and therefore agrees, which Job checks at start by exchanging program_fingerprint().
+//
+// Threads: registration and numbering happen on one thread, before the first runtime runs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::runtime {
+
+// Info has `std::string_view name` and `std::uint32_t id`, and lives as long as the program.
+template <class Info>
+class Registry {
+ public:
+  static bool add(Info* info) {
+    list().push_back(info);
+    numbered() = false;
+    return true;
+  }
+
+  // Null when no such number was given: bytes from a peer may hold anything.
+  static const Info* find(std::uint32_t id) {
+    const auto& infos = all();
+    return id < infos.size() ? infos[id] : nullptr;
+  }
+
+  static const std::vector<Info*>& all() {
+    if (!numbered()) number();
+    return list();
+  }
+
+ private:
+  static std::vector<Info*>& list() {
+    static std::vector<Info*> infos;
+    return infos;
+  }
+  static bool& numbered() {
+    static bool flag = false;
+    return flag;
+  }
+  static void number() {
+    std::stable_sort(list().begin(), list().end(), [](Info* a, Info* b) { return a->name < b->name; });
+    for (std::uint32_t i = 0; i < list().size(); ++i) list()[i]->id = i;
+    numbered() = true;
+  }
+};
+
+// FNV-1a, for comparing programs.
+inline std::uint64_t fingerprint(std::string_view text, std::uint64_t seed = 0xcbf29ce484222325) {
+  for (char c : text) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return seed;
+}
+
+template <class Info>
+std::uint64_t registry_fingerprint(std::uint64_t seed) {
+  for (const Info* info : Registry<Info>::all()) seed = fingerprint(info->name, seed);
+  return seed;
+}
+
+// "&Ring::token" for a template parameter, as the compiler writes it in the signature of a function template.
+constexpr std::string_view template_argument_name(std::string_view pretty_function) {
+  std::size_t begin = pretty_function.find("= ");
+  if (begin == std::string_view::npos) return pretty_function;
+  begin += 2;
+  std::size_t end = pretty_function.find_first_of(";]", begin);
+  return pretty_function.substr(begin, end - begin);
+}
+
+template <class T>
+constexpr std::string_view type_name() {
+  return template_argument_name(__PRETTY_FUNCTION__);
+}
+template <auto Value>
+constexpr std::string_view value_name() {
+  return template_argument_name(__PRETTY_FUNCTION__);
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,142 @@
+// weft::Task<T>, the coroutine type of entry methods and of main.
+//
+// A Task starts when it is awaited, or when the runtime starts it as an entry method, and runs on its PE's thread. An
+// exception that leaves it is thrown from the co_await of whoever awaits it. Destroying a Task that has not finished
+// destroys its frame.
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace weft::runtime {
+
+class DetachedTask;
+
+class PromiseBase {
+ public:
+  struct FinalAwaiter {
+    bool await_ready() noexcept { return false; }
+    template <class Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> handle) noexcept {
+      return static_cast<PromiseBase&>(handle.promise()).finish();
+    }
+    void await_resume() noexcept {}
+  };
+
+  std::suspend_always initial_suspend() noexcept { return {}; }
+  FinalAwaiter final_suspend() noexcept { return {}; }
+  void unhandled_exception() noexcept { error = std::current_exception(); }
+
+  // Who goes on when this one ends: the awaiting coroutine, or the runtime that started it.
+  std::coroutine_handle<> continuation;
+  DetachedTask* detached = nullptr;
+  std::exception_ptr error;
+
+ private:
+  std::coroutine_handle<> finish() noexcept;
+};
+
+// A coroutine that nobody awaits, with what is to be done at its end. The runtime keeps a list of them and destroys
+// those that are still suspended when it closes.
+class DetachedTask {
+ public:
+  DetachedTask() = default;
+  DetachedTask(const DetachedTask&) = delete;
+  DetachedTask& operator=(const DetachedTask&) = delete;
+  virtual ~DetachedTask() {
+    if (previous_ != nullptr) *previous_ = next_;
+    if (next_ != nullptr) next_->previous_ = previous_;
+  }
+
+  // Called once, after the coroutine has ended; destroys the coroutine and itself.
+  virtual void finished() noexcept = 0;
+  // The same without any effect on others: the runtime closes.
+  virtual void abandon() noexcept = 0;
+
+  void link(DetachedTask*& head) {
+    previous_ = &head;
+    next_ = head;
+    if (next_ != nullptr) next_->previous_ = &next_;
+    head = this;
+  }
+
+ private:
+  DetachedTask* next_ = nullptr;
+  DetachedTask** previous_ = nullptr;
+};
+
+inline std::coroutine_handle<> PromiseBase::finish() noexcept {
+  if (continuation) return continuation;
+  if (detached != nullptr) detached->finished();
+  return std::noop_coroutine();
+}
+
+template <class T>
+class Promise : public PromiseBase {
+ public:
+  template <class U>
+  void return_value(U&& value) {
+    result_.emplace(std::forward<U>(value));
+  }
+  T take() {
+    if (error) std::rethrow_exception(error);
+    return std::move(*result_);
+  }
+
+ private:
+  std::optional<T> result_;
+};
+
+template <>
+class Promise<void> : public PromiseBase {
+ public:
+  void return_void() {}
+  void take() {
+    if (error) std::rethrow_exception(error);
+  }
+};
+
+template <class T = void>
+class [[nodiscard]] Task {
+ public:
+  struct promise_type : Promise<T> {
+    Task get_return_object() { return Task(Handle::from_promise(*this)); }
+  };
+  using Handle = std::coroutine_handle<promise_type>;
+  using Value = T;
+
+  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Task& operator=(Task&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Task() {
+    if (handle_) handle_.destroy();
+  }
+
+  auto operator co_await() && noexcept {
+    struct Awaiter {
+      Handle handle;
+      bool await_ready() noexcept { return false; }
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<> continuation) noexcept {
+        handle.promise().continuation = continuation;
+        return handle;
+      }
+      T await_resume() { return handle.promise().take(); }
+    };
+    return Awaiter{handle_};
+  }
+  auto operator co_await() & noexcept { return std::move(*this).operator co_await(); }
+
+  // For the runtime, which then owns the frame.
+  Handle release() { return std::exchange(handle_, nullptr); }
+
+ private:
+  explicit Task(Handle handle) : handle_(handle) {}
+
+  Handle handle_;
+};
+
+}  // namespace weft::runtime

@@ -1,0 +1,24 @@
+// The runtime's own message handlers and the active message that carries every message.
+#pragma once
+
+#include "machine/machine.h"
+#include "weft/runtime/message.h"
+
+namespace weft::runtime {
+
+inline constexpr machine::AmId kMessageAm = 0;
+
+enum RuntimeHandler : HandlerId {
+  // kFutureSetHandler = kFirstRuntimeHandler is public: future.h packs it
+  kExitRequestHandler = kFirstRuntimeHandler + 1,
+  kExitHandler,
+  kDrainedHandler,
+  kCloseHandler,
+  kReductionPartialHandler,
+  kReductionSilentHandler,
+  kQuiescenceStartHandler,
+  kQuiescenceProbeHandler,
+  kQuiescenceResultHandler,
+};
+
+}  // namespace weft::runtime

@@ -1,0 +1,68 @@
+#include "weft/runtime/operation.h"
+
+#include <fmt/format.h>
+
+#include "weft/runtime/runtime.h"
+
+namespace weft::runtime {
+
+OperationState* OperationState::create(Runtime& runtime) {
+  return new (runtime.pool().allocate(sizeof(OperationState))) OperationState(runtime);
+}
+
+void OperationState::started(base::Status status, std::size_t size_bytes) {
+  if (!status.is_pending()) finish(std::move(status), size_bytes);
+}
+
+void OperationState::complete(base::Status status, std::size_t size_bytes) { finish(std::move(status), size_bytes); }
+
+void OperationState::on_complete(base::Completion* completion, base::Status status, std::size_t size_bytes) {
+  static_cast<OperationState*>(completion)->finish(std::move(status), size_bytes);
+}
+
+void OperationState::finish(base::Status status, std::size_t size_bytes) {
+  done_ = true;
+  status_ = std::move(status);
+  size_bytes_ = size_bytes;
+  if (finisher_ != nullptr) finisher_(this, finisher_context_);
+  if (waiter_ != nullptr) runtime_.post(waiter_);
+  if (handle_dropped_) release();
+}
+
+void OperationState::drop_handle() {
+  handle_dropped_ = true;
+  if (done_) release();
+}
+
+void OperationState::release() {
+  // Nobody looked: a failure must not go unseen.
+  if (!observed_ && status_.failed() && !runtime_.exiting()) {
+    runtime_.fail(fmt::format("PE {}: a send or receive that nobody awaits failed: {}", runtime_.pe(),
+                              status_.to_string()));
+  }
+  BlockPool& pool = runtime_.pool();
+  this->~OperationState();
+  pool.deallocate(this, sizeof(OperationState));
+}
+
+void Operation::state_then(OperationState* state, Work* work) {
+  if (state->is_done()) {
+    state->runtime().post(work);
+  } else {
+    state->set_waiter(work);
+  }
+}
+
+Future<std::size_t> Operation::as_future() && {
+  Future<std::size_t> future(state_->runtime());
+  std::move(*this).then([future](const base::Status& status, std::size_t size_bytes) {
+    if (status.failed()) {
+      future.set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
+    } else {
+      future.set(size_bytes);
+    }
+  });
+  return future;
+}
+
+}  // namespace weft::runtime

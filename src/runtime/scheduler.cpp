@@ -1,0 +1,175 @@
+// The turn of a PE: progress, queued work, timers, and what an idle PE does.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "machine/machine.h"
+#include "memory/memory.h"
+#include "runtime/parts.h"
+#include "weft/runtime/runtime.h"
+
+namespace weft::runtime {
+
+namespace {
+
+// Work done between two looks at the network.
+constexpr int kBatch = 64;
+// An idle PE yields its processor for this long before it goes to sleep: waking costs about 20 us, a yield about 1.
+constexpr std::chrono::microseconds kYieldTime{100};
+
+}  // namespace
+
+bool Runtime::run_queue() {
+  for (int i = 0; i < kBatch; ++i) {
+    Work* work = queue_.pop();
+    if (work == nullptr) return i > 0;
+    // While the job ends, user work is dropped; the runtime's own messages still go through.
+    work->function(work, *this, exiting_ ? WorkAction::kDrop : WorkAction::kRun);
+  }
+  return true;
+}
+
+bool Runtime::step() {
+  bool busy = machine_.progress();
+  if (memory_.has_pending()) busy |= memory_.progress();
+  busy |= run_queue();
+  if (parts_->mail_arrived.load(std::memory_order_acquire)) busy |= read_mail();
+  if (!parts_->timers.empty()) busy |= expire_timers();
+  if (parts_->termination.begun()) {
+    exiting_ = true;
+    exit_code_ = parts_->termination.code();
+    stopped_ |= parts_->termination.advance(outstanding_sends_ > 0);
+  }
+  return busy;
+}
+
+int Runtime::run() {
+  while (!stopped_) {
+    if (step()) {
+      idle_rounds_ = 0;
+    } else if (!stopped_) {
+      idle();
+    }
+  }
+  return failure_.empty() ? exit_code_ : 1;
+}
+
+void Runtime::idle() {
+  ++idle_rounds_;
+  if (idle_rounds_ < parts_->spin_rounds) return;
+  auto now = Parts::Clock::now();
+  if (idle_rounds_ == parts_->spin_rounds) parts_->idle_since = now;
+  if (now - parts_->idle_since < kYieldTime || machine_.needs_polling() || memory_.has_pending()) {
+    sched_yield();
+    return;
+  }
+  std::int64_t timeout_us = -1;
+  if (!parts_->timers.empty()) {
+    auto left = std::chrono::ceil<std::chrono::microseconds>(parts_->timers.top().when - now);
+    timeout_us = left.count() > 0 ? left.count() : 0;
+  }
+  if (idle_hook_ != nullptr) idle_hook_->before_sleep();
+  machine_.wait(timeout_us);
+  if (idle_hook_ != nullptr && !idle_hook_->after_sleep()) fail("interrupted");
+}
+
+void Runtime::post_from_any_thread(std::function<void()> function) {
+  {
+    std::lock_guard lock(parts_->mailbox_mutex);
+    parts_->mailbox.push_back(std::move(function));
+  }
+  parts_->mail_arrived.store(true, std::memory_order_release);
+  machine_.wake();
+}
+
+bool Runtime::read_mail() {
+  std::vector<std::function<void()>> mail;
+  {
+    std::lock_guard lock(parts_->mailbox_mutex);
+    mail.swap(parts_->mailbox);
+    parts_->mail_arrived.store(false, std::memory_order_relaxed);
+  }
+  for (auto& function : mail) {
+    if (!exiting_) function();
+  }
+  return !mail.empty();
+}
+
+void Runtime::post_after(double seconds, Work* work) {
+  auto delay = std::chrono::duration_cast<Parts::Clock::duration>(std::chrono::duration<double>(seconds));
+  parts_->timers.push({Parts::Clock::now() + delay, parts_->next_timer++, work});
+}
+
+bool Runtime::expire_timers() {
+  auto now = Parts::Clock::now();
+  bool any = false;
+  while (!parts_->timers.empty() && parts_->timers.top().when <= now) {
+    queue_.push(parts_->timers.top().work);
+    parts_->timers.pop();
+    any = true;
+  }
+  return any;
+}
+
+Future<> Runtime::sleep(double seconds) {
+  struct Alarm : Work {
+    explicit Alarm(Future<> future_in) : Work(&Alarm::call), future(std::move(future_in)) {}
+    static void call(Work* self, Runtime&, WorkAction action) {
+      std::unique_ptr<Alarm> alarm(static_cast<Alarm*>(self));
+      if (action == WorkAction::kRun) alarm->future.set();
+    }
+    Future<> future;
+  };
+  Future<> future(*this);
+  post_after(seconds, new Alarm(future));
+  return future;
+}
+
+void Runtime::drop_queue() {
+  while (Work* work = queue_.pop()) work->function(work, *this, WorkAction::kDrop);
+  while (!parts_->timers.empty()) {
+    Work* work = parts_->timers.top().work;
+    parts_->timers.pop();
+    work->function(work, *this, WorkAction::kDrop);
+  }
+}
+
+// --- Ending -----------------------------------------------------------------------------------------------------
+
+void Runtime::exit(int code) { parts_->termination.request(code); }
+
+void Runtime::fail(std::string message) {
+  if (failure_.empty()) failure_ = std::move(message);
+  exiting_ = true;
+  stopped_ = true;
+}
+
+// --- Coroutines ----------------------------------------------------------------------------------------------
+
+void Runtime::start_detached(DetachedTask* task, std::coroutine_handle<> coroutine) {
+  task->link(detached_);
+  coroutine.resume();
+}
+
+void Runtime::spawn(Task<> task, std::string where) {
+  struct Spawned final : DetachedTask {
+    Spawned(Runtime& runtime_in, Task<>::Handle handle_in, std::string where_in)
+        : runtime(runtime_in), handle(handle_in), where(std::move(where_in)) {}
+    void finished() noexcept override {
+      if (handle.promise().error) runtime.fail_unawaited(handle.promise().error, where);
+      abandon();
+    }
+    void abandon() noexcept override {
+      handle.destroy();
+      delete this;
+    }
+    Runtime& runtime;
+    Task<>::Handle handle;
+    std::string where;
+  };
+  Task<>::Handle handle = task.release();
+  auto* spawned = new Spawned(*this, handle, std::move(where));
+  handle.promise().detached = spawned;
+  start_detached(spawned, handle);
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,33 @@
+// The tree along which broadcasts go down and reductions go up, for any root.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::runtime {
+
+class SpanningTree {
+ public:
+  static constexpr int kArity = 4;
+
+  SpanningTree(int root_pe, int pe, int num_pes)
+      : root_pe_(root_pe), num_pes_(num_pes), rank_((pe - root_pe + num_pes) % num_pes) {}
+
+  bool is_root() const { return rank_ == 0; }
+  int parent() const { return pe_of((rank_ - 1) / kArity); }
+  int num_children() const {
+    int first = first_child();
+    if (first >= num_pes_) return 0;
+    return first + kArity <= num_pes_ ? kArity : num_pes_ - first;
+  }
+  int child(int which) const { return pe_of(first_child() + which); }
+
+ private:
+  int first_child() const { return rank_ > (num_pes_ - 1) / kArity ? num_pes_ : rank_ * kArity + 1; }
+  int pe_of(int rank) const { return static_cast<int>((std::int64_t{rank} + root_pe_) % num_pes_); }
+
+  int root_pe_;
+  int num_pes_;
+  int rank_;
+};
+
+}  // namespace weft::runtime
