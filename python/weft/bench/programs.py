@@ -10,7 +10,10 @@ from weft.bench.errors import BenchError
 
 @dataclasses.dataclass(frozen=True)
 class Programs:
-    """Looks in `folder` when one is given, else in the checkout in use and its builds."""
+    """Executables come from `folder` when one is given, else from the builds of the checkout in use.
+
+    Scripts come from there as well, or from the checkout's sources.
+    """
 
     folder: Path | None = None
 
@@ -27,23 +30,23 @@ class Programs:
     def advice(self, name: str) -> str:
         """What to do when `name` is not found."""
         if self.folder is not None:
-            return f"it is not in {self.folder}: give the folder it was built in with --programs"
+            return f"it is not in {self.folder}, which --programs names: give the folder it was built in"
         if name.endswith(".py"):
             return "run from a checkout of Weft, or give the folder benchmarks/python of one with --programs"
         return "build it with cmake -DWEFT_BUILD_BENCHMARKS=ON, or give the folder it is in with --programs"
 
     def _folders(self) -> list[Path]:
-        if self.folder is not None:
-            return [self.folder, self.folder / "python"]
         here = checkout()
-        if here is None:
-            return []
-        builds = sorted(
-            (f for pattern in ("build*", "build/*") for f in here.glob(f"{pattern}/benchmarks")),
-            key=lambda path: path.stat().st_mtime,
-            reverse=True,
-        )
-        return [here / "benchmarks" / "python", *builds]
+        scripts = [] if here is None else [here / "benchmarks" / "python"]
+        if self.folder is not None:
+            return [self.folder, self.folder / "python", *scripts]
+        return scripts if here is None else [*scripts, *_builds(here)]
+
+
+def _builds(folder: Path) -> list[Path]:
+    """Where the builds of a checkout have their measuring programs, the latest build first."""
+    found = [path for pattern in ("build*", "build/*") for path in folder.glob(f"{pattern}/benchmarks")]
+    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def checkout() -> Path | None:

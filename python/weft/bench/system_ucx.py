@@ -35,8 +35,11 @@ class UcxSettings:
 
 #: What UCX does when nobody says anything.
 DEFAULT_SETTINGS = UcxSettings("default settings")
-#: What Weft's machine asks for: a failing peer is reported, over shared memory as well.
-WEFT_SETTINGS = UcxSettings("Weft's settings", (("UCX_MM_ERROR_HANDLING", "y"),), error_handling=True)
+#: What Weft's machine asks for (src/machine/ucx/context.cpp): a failing peer is reported, over shared
+#: memory as well, and no TCP on one host.
+WEFT_SETTINGS = UcxSettings(
+    "Weft's settings", (("UCX_MM_ERROR_HANDLING", "y"), ("UCX_TLS", "^tcp")), error_handling=True
+)
 
 _TESTS = {
     ("tag", "latency"): "tag_lat",
