@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -95,10 +96,10 @@ Status write_frame(int fd, FrameType type, std::span<const std::byte> payload) {
         StatusCode::kInvalidArgument,
         fmt::format("{} bytes in one frame, more than the limit of {}", payload.size(), kMaxFrameBytes));
   }
-  std::vector<std::byte> header;
-  for (const char c : kFrameMagic) header.push_back(static_cast<std::byte>(c));
-  put_integer(header, static_cast<std::uint32_t>(type));
-  put_integer(header, static_cast<std::uint64_t>(payload.size()));
+  std::array<std::byte, kFrameHeaderBytes> header;
+  std::memcpy(header.data(), kFrameMagic.data(), kFrameMagic.size());
+  set_integer(header, 4, static_cast<std::uint32_t>(type));
+  set_integer(header, 8, static_cast<std::uint64_t>(payload.size()));
 
   std::array<iovec, 2> pieces = {
       iovec{header.data(), header.size()},

@@ -50,11 +50,11 @@ base::Status write_frame(int fd, FrameType type, std::span<const std::byte> payl
 // Blocks until a whole frame is there. Gives kClosed at the end of the stream, kCorrupt for what is no frame.
 base::Result<Frame> read_frame(int fd);
 
-// Little-endian integers in payloads.
+// Little-endian integers in payloads. REQUIRES: offset + sizeof(Integer) <= out.size().
 template <class Integer>
-void put_integer(std::vector<std::byte>& out, Integer value) {
+void set_integer(std::span<std::byte> out, std::size_t offset, Integer value) {
   for (std::size_t i = 0; i < sizeof(Integer); ++i) {
-    out.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+    out[offset + i] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i));
   }
 }
 

@@ -8,6 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -106,8 +108,8 @@ Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(const LocalSettings& set
 
 Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSettings& settings) {
   std::unique_ptr<LocalBootstrap> self(new LocalBootstrap(fd, settings));
-  std::vector<std::byte> hello;
-  put_integer(hello, static_cast<std::uint32_t>(settings.pe));
+  std::array<std::byte, 4> hello;
+  set_integer(hello, 0, static_cast<std::uint32_t>(settings.pe));
   if (Status status = self->send(FrameType::kHello, hello); status.failed()) return status;
   Result<Frame> welcome = self->receive(FrameType::kWelcome);
   if (!welcome.ok()) return welcome.status();
@@ -160,17 +162,16 @@ Status LocalBootstrap::barrier() {
 }
 
 void LocalBootstrap::finished(int exit_code) {
-  std::vector<std::byte> payload;
-  put_integer(payload, static_cast<std::uint32_t>(exit_code));
+  std::array<std::byte, 4> payload;
+  set_integer(payload, 0, static_cast<std::uint32_t>(exit_code));
   // Without a launcher there is nobody left to tell.
   [[maybe_unused]] const Status status = send(FrameType::kFinished, payload);
 }
 
 void LocalBootstrap::abort(int exit_code, std::string_view message) {
-  std::vector<std::byte> payload;
-  put_integer(payload, static_cast<std::uint32_t>(exit_code));
-  const auto* text = reinterpret_cast<const std::byte*>(message.data());
-  payload.insert(payload.end(), text, text + message.size());
+  std::vector<std::byte> payload(4 + message.size());
+  set_integer(payload, 0, static_cast<std::uint32_t>(exit_code));
+  std::transform(message.begin(), message.end(), payload.begin() + 4, [](char c) { return std::byte(c); });
   if (send(FrameType::kAbort, payload).failed()) {
     print_last_words(message);
     return;

@@ -1,0 +1,196 @@
+#include "machine/bootstrap/local.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <cstring>
+#include <string>
+
+#include "tests/unit/bootstrap/socket_pair.h"
+
+namespace weft::machine::bootstrap {
+namespace {
+
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+constexpr int kPe = 1;
+constexpr int kNumPes = 2;
+
+std::vector<std::byte> u32(std::uint32_t value) {
+  std::vector<std::byte> bytes(4);
+  set_integer(bytes, 0, value);
+  return bytes;
+}
+
+// An answer to an exchange of two PEs that claims these sizes.
+std::vector<std::byte> exchanged(std::uint64_t first, std::uint64_t second, std::string_view text) {
+  std::vector<std::byte> payload(16 + text.size());
+  set_integer(payload, 0, first);
+  set_integer(payload, 8, second);
+  std::memcpy(payload.data() + 16, text.data(), text.size());
+  return payload;
+}
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+
+// The test is the launcher; it writes its answers before the PE asks, so one thread is enough.
+class LocalTest : public testing::Test {
+ protected:
+  void answer(FrameType type, std::span<const std::byte> payload = {}) {
+    ASSERT_TRUE(write_frame(sockets_.ours(), type, payload).ok());
+  }
+
+  Result<std::unique_ptr<Bootstrap>> join() {
+    LocalSettings settings;
+    settings.pe = kPe;
+    settings.num_pes = kNumPes;
+    settings.launcher_pid = 4711;
+    return LocalBootstrap::join(sockets_.give_theirs(), settings);
+  }
+
+  void join_welcomed() {
+    answer(FrameType::kWelcome, u32(kNumPes));
+    auto joined = join();
+    ASSERT_TRUE(joined.ok()) << joined.status().to_string();
+    bootstrap_ = std::move(joined).value();
+    Result<Frame> hello = read_frame(sockets_.ours());
+    ASSERT_TRUE(hello.ok());
+    EXPECT_EQ(hello->type, FrameType::kHello);
+    EXPECT_EQ(get_integer<std::uint32_t>(hello->payload, 0), std::uint32_t{kPe});
+  }
+
+  bool watch_fd_readable() const {
+    pollfd watched{bootstrap_->watch_fd(), POLLIN, 0};
+    return poll(&watched, 1, 0) == 1;
+  }
+
+  SocketPair sockets_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+};
+
+void expect_says(const Status& status, StatusCode code, std::string_view words) {
+  EXPECT_EQ(status.code(), code) << status.to_string();
+  EXPECT_NE(status.message().find(words), std::string_view::npos) << status.to_string();
+}
+
+TEST_F(LocalTest, JoinsAndKnowsItsPlace) {
+  join_welcomed();
+  EXPECT_EQ(bootstrap_->name(), "local");
+  EXPECT_EQ(bootstrap_->pe(), kPe);
+  EXPECT_EQ(bootstrap_->num_pes(), kNumPes);
+  EXPECT_EQ(bootstrap_->local_rank(), kPe);
+  EXPECT_EQ(bootstrap_->local_size(), kNumPes);
+}
+
+TEST_F(LocalTest, RefusalSaysWhy) {
+  answer(FrameType::kEnd, bytes_of("PE 1 has joined already"));
+  expect_says(join().status(), StatusCode::kCancelled, "PE 1 has joined already");
+}
+
+TEST_F(LocalTest, WelcomeToAnotherJobIsRefused) {
+  answer(FrameType::kWelcome, u32(3));
+  expect_says(join().status(), StatusCode::kInvalidArgument, "WEFT_NUM_PES says 2 PEs, `weft run` started 3");
+}
+
+TEST_F(LocalTest, MalformedWelcomeIsRefused) {
+  answer(FrameType::kWelcome, bytes_of("too long"));
+  expect_says(join().status(), StatusCode::kCorrupt, "a welcome of 8 bytes");
+}
+
+TEST_F(LocalTest, LauncherThatHangsUpIsNamed) {
+  sockets_.close_ours();
+  expect_says(join().status(), StatusCode::kPeerFailed, "PE 1 lost `weft run` (pid 4711)");
+}
+
+TEST_F(LocalTest, ExchangeGivesEverybodysBytes) {
+  join_welcomed();
+  answer(FrameType::kExchanged, exchanged(0, 4, "mine"));
+  auto all = bootstrap_->exchange(bytes_of("mine"));
+  ASSERT_TRUE(all.ok()) << all.status().to_string();
+  EXPECT_EQ(*all, (std::vector<std::vector<std::byte>>{{}, bytes_of("mine")}));
+  Result<Frame> sent = read_frame(sockets_.ours());
+  ASSERT_TRUE(sent.ok());
+  EXPECT_EQ(sent->type, FrameType::kExchange);
+  EXPECT_EQ(sent->text(), "mine");
+}
+
+TEST_F(LocalTest, ExchangeThatDoesNotAddUpIsRefused) {
+  // Sizes too large, bytes left over, and no room for the sizes.
+  for (const std::uint64_t second : {std::uint64_t{5}, std::uint64_t{3}, ~std::uint64_t{0} - 2}) {
+    SCOPED_TRACE(second);
+    if (bootstrap_ == nullptr) join_welcomed();
+    answer(FrameType::kExchanged, exchanged(0, second, "mine"));
+    expect_says(bootstrap_->exchange({}).status(), StatusCode::kCorrupt, "do not add up for 2 PEs");
+  }
+  answer(FrameType::kExchanged, bytes_of("short"));
+  expect_says(bootstrap_->exchange({}).status(), StatusCode::kCorrupt, "do not add up for 2 PEs");
+}
+
+TEST_F(LocalTest, BarrierWaitsForItsAnswer) {
+  join_welcomed();
+  answer(FrameType::kBarrierDone);
+  EXPECT_TRUE(bootstrap_->barrier().ok());
+  Result<Frame> sent = read_frame(sockets_.ours());
+  ASSERT_TRUE(sent.ok());
+  EXPECT_EQ(sent->type, FrameType::kBarrier);
+}
+
+TEST_F(LocalTest, AnswerToSomethingElseIsRefused) {
+  join_welcomed();
+  answer(FrameType::kBarrierDone);
+  expect_says(bootstrap_->exchange({}).status(), StatusCode::kCorrupt,
+              "'barrier done' instead of 'exchanged'");
+}
+
+TEST_F(LocalTest, EndOfTheJobEndsWaiting) {
+  join_welcomed();
+  answer(FrameType::kEnd, bytes_of("the job ends: PE 0 was killed"));
+  expect_says(bootstrap_->barrier(), StatusCode::kCancelled, "the job ends: PE 0 was killed");
+}
+
+TEST_F(LocalTest, WatchFdTellsOfTheEndOfTheJob) {
+  join_welcomed();
+  EXPECT_FALSE(watch_fd_readable());
+  EXPECT_TRUE(bootstrap_->watch_status().ok());
+  answer(FrameType::kEnd, bytes_of("the job ends: PE 0 was killed"));
+  EXPECT_TRUE(watch_fd_readable());
+  expect_says(bootstrap_->watch_status(), StatusCode::kCancelled, "PE 0 was killed");
+}
+
+TEST_F(LocalTest, WatchFdTellsOfTheLaunchersDeath) {
+  join_welcomed();
+  sockets_.close_ours();
+  EXPECT_TRUE(watch_fd_readable());
+  expect_says(bootstrap_->watch_status(), StatusCode::kPeerFailed, "PE 1 lost `weft run` (pid 4711)");
+}
+
+TEST_F(LocalTest, FinishedAndAbortAreTold) {
+  join_welcomed();
+  answer(FrameType::kEnd, bytes_of("the job ends"));
+  bootstrap_->abort(-3, "why");
+  bootstrap_->finished(5);
+  Result<Frame> abort = read_frame(sockets_.ours());
+  Result<Frame> finished = read_frame(sockets_.ours());
+  ASSERT_TRUE(abort.ok() && finished.ok());
+  EXPECT_EQ(abort->type, FrameType::kAbort);
+  EXPECT_EQ(get_integer<std::int32_t>(abort->payload, 0), -3);
+  EXPECT_EQ(abort->text(4), "why");
+  EXPECT_EQ(finished->type, FrameType::kFinished);
+  EXPECT_EQ(get_integer<std::int32_t>(finished->payload, 0), 5);
+}
+
+TEST_F(LocalTest, AbortWithoutALauncherIsPrintedHere) {
+  join_welcomed();
+  sockets_.close_ours();
+  testing::internal::CaptureStderr();
+  bootstrap_->abort(1, "last words");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "last words\n");
+}
+
+}  // namespace
+}  // namespace weft::machine::bootstrap

@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "machine/bootstrap/bootstrap.h"
+
+namespace weft::machine {
+namespace {
+
+using base::StatusCode;
+
+constexpr const char* kVariables[] = {"WEFT_BOOTSTRAP", "WEFT_PE", "WEFT_NUM_PES", "WEFT_LAUNCHER_PID",
+                                      "PMIX_NAMESPACE"};
+
+class MakeBootstrapTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : kVariables) unsetenv(name);
+  }
+  void TearDown() override { SetUp(); }
+
+  static void set(const std::map<std::string, std::string>& variables) {
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  }
+
+  static void expect_refused(StatusCode code, std::string_view words) {
+    const auto bootstrap = make_bootstrap();
+    ASSERT_FALSE(bootstrap.ok());
+    EXPECT_EQ(bootstrap.status().code(), code) << bootstrap.status().to_string();
+    EXPECT_NE(bootstrap.status().message().find(words), std::string_view::npos)
+        << bootstrap.status().to_string();
+  }
+};
+
+TEST_F(MakeBootstrapTest, WithoutALauncherThereIsOnePe) {
+  auto made = make_bootstrap();
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  Bootstrap& bootstrap = **made;
+  EXPECT_EQ(bootstrap.name(), "singleton");
+  EXPECT_EQ(bootstrap.pe(), 0);
+  EXPECT_EQ(bootstrap.num_pes(), 1);
+  EXPECT_EQ(bootstrap.local_rank(), 0);
+  EXPECT_EQ(bootstrap.local_size(), 1);
+  EXPECT_EQ(bootstrap.watch_fd(), -1);
+  EXPECT_TRUE(bootstrap.watch_status().ok());
+  EXPECT_TRUE(bootstrap.barrier().ok());
+  const std::vector<std::byte> mine = {std::byte{1}, std::byte{2}};
+  auto all = bootstrap.exchange(mine);
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(*all, std::vector<std::vector<std::byte>>{mine});
+  bootstrap.finished(0);
+  testing::internal::CaptureStderr();
+  bootstrap.abort(1, "two\nlines");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "two\nlines\n");
+}
+
+TEST_F(MakeBootstrapTest, AMissingVariableIsNamed) {
+  set({{"WEFT_BOOTSTRAP", "/nowhere"}});
+  expect_refused(StatusCode::kInvalidArgument, "WEFT_BOOTSTRAP is set but WEFT_NUM_PES is not");
+}
+
+TEST_F(MakeBootstrapTest, AWrongVariableIsNamed) {
+  set({{"WEFT_BOOTSTRAP", "/nowhere"}, {"WEFT_NUM_PES", "2"}, {"WEFT_PE", "2"}, {"WEFT_LAUNCHER_PID", "1"}});
+  expect_refused(StatusCode::kInvalidArgument, "WEFT_PE='2' is not a number from 0 to 1");
+  set({{"WEFT_PE", "1x"}});
+  expect_refused(StatusCode::kInvalidArgument, "WEFT_PE='1x'");
+  set({{"WEFT_PE", "1"}, {"WEFT_NUM_PES", "0"}});
+  expect_refused(StatusCode::kInvalidArgument, "WEFT_NUM_PES='0'");
+}
+
+TEST_F(MakeBootstrapTest, ALauncherThatIsGoneIsNamed) {
+  set({{"WEFT_BOOTSTRAP", "/nowhere/at/all"},
+       {"WEFT_NUM_PES", "2"},
+       {"WEFT_PE", "1"},
+       {"WEFT_LAUNCHER_PID", "1"}});
+  expect_refused(StatusCode::kUnreachable, "PE 1 cannot reach `weft run` (pid 1) at /nowhere/at/all");
+  set({{"WEFT_BOOTSTRAP", std::string(200, 'x')}});
+  expect_refused(StatusCode::kInvalidArgument, "is longer than the 107 bytes of a socket's path");
+}
+
+}  // namespace
+}  // namespace weft::machine
