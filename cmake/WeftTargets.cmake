@@ -6,8 +6,10 @@ function(weft_set_warnings target)
   if(WEFT_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(${target} PRIVATE -Wno-restrict)  # GCC bug 105651: false alarms in std::string
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+    # False alarms inside inlined library code (GCC bugs 105651, 105329, 107852 and kin), gone in GCC 14.
+    target_compile_options(${target} PRIVATE -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
+                                             -Wno-array-bounds)
   endif()
 endfunction()
 

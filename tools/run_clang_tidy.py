@@ -18,7 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "python/src", "examples", "benchmarks")
 # The compile commands are those of g++, which knows warnings that clang does not.
-OPTIONS = ("--quiet", "--extra-arg=-Wno-unknown-warning-option")
+OPTIONS = (
+    "--quiet",
+    "--extra-arg=-Wno-unknown-warning-option",
+    "--extra-arg=-Wno-deprecated-declarations",  # raised inside libstdc++ 12
+)
 
 
 def sources_of(build: Path) -> list[Path]:
