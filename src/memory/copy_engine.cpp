@@ -84,7 +84,9 @@ Status CopyEngine::start(Transfer& transfer) {
   } else if (destination.place.is_host()) {
     direct = kind_of(source.place)->host_copy_is_async(destination.data, destination.size_bytes);
   }
-  return direct ? start_direct(transfer) : start_staged(transfer);
+  if (direct) return start_direct(transfer);
+  start_staged(transfer);
+  return {};
 }
 
 Status CopyEngine::start_direct(Transfer& transfer) {
@@ -99,26 +101,23 @@ Status CopyEngine::start_direct(Transfer& transfer) {
   return {};
 }
 
-Status CopyEngine::start_staged(Transfer& transfer) {
-  Result<StagingPool*> staging = staging_for(transfer);
-  if (!staging.ok()) return staging.status();
-  transfer.staging = *staging;
+void CopyEngine::start_staged(Transfer& transfer) {
+  find_staging(transfer);
   unissued_.push_back(&transfer);
   // A short copy is on its way at once; the rest of a long one follows when polled, because it costs CPU
   // copies.
   if (unissued_.size() == 1) issue_chunks(1);
-  return {};
 }
 
-Result<StagingPool*> CopyEngine::staging_for(const Transfer& transfer) {
+void CopyEngine::find_staging(Transfer& transfer) {
   // The side that blocks for ordinary host memory provides the chunks.
   static constexpr char kProbe = 0;
-  KindBackend* owner = kind_of(transfer.destination.place);
-  if (owner->kind() == Kind::kHost || owner->host_copy_is_async(&kProbe, 1))
-    owner = kind_of(transfer.source.place);
-  std::unique_ptr<StagingPool>& pool = staging_[static_cast<std::size_t>(owner->kind())];
-  if (pool == nullptr) pool = std::make_unique<StagingPool>(owner);
-  return pool.get();
+  Place place = transfer.destination.place;
+  if (place.is_host() || kind_of(place)->host_copy_is_async(&kProbe, 1)) place = transfer.source.place;
+  std::unique_ptr<StagingPool>& pool = staging_[static_cast<std::size_t>(place.kind)];
+  if (pool == nullptr) pool = std::make_unique<StagingPool>(kind_of(place));
+  transfer.staging = pool.get();
+  transfer.staging_device = place.device;
 }
 
 Result<CopyEngine::Lane*> CopyEngine::choose_lane(Place place) {
@@ -181,7 +180,7 @@ Status CopyEngine::queue_piece(Place lane_place, Piece piece) {
 void CopyEngine::issue_chunks(int max_chunks) {
   while (max_chunks-- > 0 && !unissued_.empty()) {
     Transfer& transfer = *unissued_.front();
-    Result<std::byte*> chunk = transfer.staging->take();
+    Result<std::byte*> chunk = transfer.staging->take(transfer.staging_device);
     if (chunk.ok() && *chunk == nullptr) return;
     transfer.failure = chunk.ok() ? issue_chunk(transfer, *chunk) : chunk.status();
     if (transfer.failure.failed() || transfer.issued_bytes == transfer.size_bytes()) {

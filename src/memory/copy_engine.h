@@ -59,7 +59,8 @@ class CopyEngine {
     // for.
     EventHandle destination_ready = nullptr;
     EventHandle source_ready = nullptr;
-    StagingPool* staging = nullptr;  // of a staged copy
+    StagingPool* staging = nullptr;  // of a staged copy, for this device
+    int staging_device = 0;
     std::size_t issued_bytes = 0;
     std::size_t landed_bytes = 0;
     int pieces_in_flight = 0;
@@ -96,7 +97,7 @@ class CopyEngine {
   KindBackend* kind_of(Place place) const { return kinds_[static_cast<std::size_t>(place.kind)]; }
   base::Status start(Transfer& transfer);
   base::Status start_direct(Transfer& transfer);
-  base::Status start_staged(Transfer& transfer);
+  void start_staged(Transfer& transfer);
 
   base::Result<Lane*> choose_lane(Place place);
   base::Status queue_piece(Place lane_place, Piece piece);
@@ -115,7 +116,7 @@ class CopyEngine {
   void end_if_over(Transfer& transfer);
   // Gives back what the transfer holds; its completion is the caller's affair.
   void forget(Transfer& transfer);
-  base::Result<StagingPool*> staging_for(const Transfer& transfer);
+  void find_staging(Transfer& transfer);
 
   std::array<KindBackend*, kNumKinds> kinds_;
   std::array<std::unique_ptr<StagingPool>, kNumKinds> staging_;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "weft/base/status.h"
@@ -46,6 +47,8 @@ class KindBackend {
 
   virtual Kind kind() const = 0;
   virtual int num_devices() const = 0;
+  // As a person knows the device: "NVIDIA H200". REQUIRES: device < num_devices().
+  virtual std::string device_name(int device) const = 0;
   // Whether the CPU may read and write this memory through its address.
   virtual bool cpu_accessible() const = 0;
 
@@ -72,9 +75,9 @@ class KindBackend {
   virtual base::Status copy_async(void* destination, Place destination_place, const void* source,
                                   Place source_place, std::size_t size_bytes, StreamHandle stream) = 0;
 
-  // Host memory that copy_async reaches without ever blocking the CPU. Other host memory may make it block
-  // when host_copy_is_async says no.
-  virtual base::Result<void*> allocate_host(std::size_t size_bytes) = 0;
+  // Host memory that copies of every device reach without ever blocking the CPU; `device` is one that is in
+  // use or will be. With other host memory copy_async may block, unless host_copy_is_async says no.
+  virtual base::Result<void*> allocate_host(std::size_t size_bytes, int device) = 0;
   virtual void deallocate_host(void* data) = 0;
   virtual bool host_copy_is_async(const void* host_address, std::size_t size_bytes) = 0;
 

@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 
 #include "memory/copy_engine.h"
+#include "memory/cuda/cuda_backend.h"
 #include "memory/emulated/emulated_backend.h"
 #include "memory/host/host_backend.h"
 #include "memory/kind_cache.h"
@@ -22,11 +23,24 @@ namespace {
 
 using Backends = std::array<std::unique_ptr<KindBackend>, kNumKinds>;
 
-Backends make_backends(const MemoryOptions& options) {
+Result<std::unique_ptr<KindBackend>> make_cuda(const std::string& library) {
+  if (library.empty()) return Status(StatusCode::kUnsupported, "cuda memory is switched off");
+  Result<std::unique_ptr<CudaDriver>> driver = CudaDriver::load(library);
+  if (!driver.ok()) return driver.status();
+  return std::unique_ptr<KindBackend>(std::make_unique<CudaBackend>(std::move(*driver)));
+}
+
+Backends make_backends(const MemoryOptions& options, Status* why_no_cuda) {
   Backends backends;
   backends[static_cast<std::size_t>(Kind::kHost)] = std::make_unique<HostBackend>();
   backends[static_cast<std::size_t>(Kind::kEmulated)] =
       std::make_unique<EmulatedBackend>(options.emulated_devices, options.emulated_faults);
+  Result<std::unique_ptr<KindBackend>> cuda = make_cuda(options.cuda_driver);
+  if (cuda.ok()) {
+    backends[static_cast<std::size_t>(Kind::kCuda)] = std::move(*cuda);
+  } else {
+    *why_no_cuda = cuda.status();
+  }
   return backends;
 }
 
@@ -40,7 +54,7 @@ std::array<KindBackend*, kNumKinds> pointers(const Backends& backends) {
 
 struct Memory::State {
   explicit State(const MemoryOptions& options)
-      : backends(make_backends(options)), copies(pointers(backends)) {
+      : backends(make_backends(options, &why_no_cuda)), copies(pointers(backends)) {
     for (const Kind kind : {Kind::kEmulated, Kind::kCuda}) {
       if (KindBackend* const backend = find(kind)) cache.add(backend);
     }
@@ -51,6 +65,7 @@ struct Memory::State {
   Status check_side(const char* role, const void* data, std::size_t size_bytes, Place place,
                     StreamHandle stream) const;
 
+  Status why_no_cuda;
   KindCache cache;  // outlives the kinds, which tell it what is released
   Backends backends;
   CopyEngine copies;
@@ -59,10 +74,8 @@ struct Memory::State {
 Status Memory::State::check_place(Place place) const {
   const KindBackend* const backend = find(place.kind);
   if (backend == nullptr) {
-    return Status(
-        StatusCode::kUnsupported,
-        fmt::format("this process cannot use {} memory: no driver or no device was found (see `weft info`)",
-                    kind_name(place.kind)));
+    return Status(StatusCode::kUnsupported, fmt::format("this process cannot use {} memory: {}",
+                                                        kind_name(place.kind), why_no_cuda.message()));
   }
   if (place.device < 0 || place.device >= backend->num_devices()) {
     return Status(StatusCode::kOutOfRange,
@@ -96,6 +109,10 @@ Memory::Memory(const MemoryOptions& options) : state_(std::make_unique<State>(op
 Memory::~Memory() { close(); }
 
 KindBackend* Memory::backend(Kind kind) { return state_->find(kind); }
+
+Status Memory::availability(Kind kind) const {
+  return state_->find(kind) != nullptr ? Status() : state_->why_no_cuda;
+}
 
 Result<Buffer> Memory::allocate(std::size_t size_bytes, Place place) {
   Status status = state_->check_place(place);

@@ -34,8 +34,9 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Null when this process cannot use that kind.
+  // Null when this process cannot use that kind; availability() says why.
   KindBackend* backend(Kind kind);
+  base::Status availability(Kind kind) const;
 
   // Zero bytes are a null address.
   base::Result<Buffer> allocate(std::size_t size_bytes, Place place);

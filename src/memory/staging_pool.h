@@ -26,10 +26,11 @@ class StagingPool {
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
-  // Null when all are in use, so that one will be given back; a failure when there is none to wait for.
-  base::Result<std::byte*> take() {
+  // For copies of `device`. Null when all are in use, so that one will be given back; a failure when there is
+  // none to wait for.
+  base::Result<std::byte*> take(int device) {
     if (free_.empty() && num_chunks_ < kMaxChunks) {
-      base::Result<void*> made = kind_->allocate_host(kChunkBytes);
+      base::Result<void*> made = kind_->allocate_host(kChunkBytes, device);
       if (!made.ok() && num_chunks_ == 0) return made.status();
       if (made.ok()) {
         ++num_chunks_;

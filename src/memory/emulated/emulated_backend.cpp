@@ -218,7 +218,7 @@ Status EmulatedBackend::launch(StreamHandle stream, int device, Kernel kernel) {
   return streams_.enqueue(stream, device, std::move(kernel), /*polls=*/1);
 }
 
-Result<void*> EmulatedBackend::allocate_host(std::size_t size_bytes) {
+Result<void*> EmulatedBackend::allocate_host(std::size_t size_bytes, int) {
   void* data = std::malloc(size_bytes);
   if (data == nullptr) {
     return Status(StatusCode::kOutOfMemory,

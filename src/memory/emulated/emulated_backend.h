@@ -44,6 +44,7 @@ class EmulatedBackend final : public KindBackend {
 
   Kind kind() const override { return Kind::kEmulated; }
   int num_devices() const override { return num_devices_; }
+  std::string device_name(int) const override { return "emulated device"; }
   bool cpu_accessible() const override { return false; }
 
   base::Result<void*> allocate(std::size_t size_bytes, int device) override;
@@ -55,7 +56,7 @@ class EmulatedBackend final : public KindBackend {
   base::Status destroy_stream(StreamHandle stream) override { return streams_.destroy(stream); }
   base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
                           std::size_t size_bytes, StreamHandle stream) override;
-  base::Result<void*> allocate_host(std::size_t size_bytes) override;
+  base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
   void deallocate_host(void* data) override;
   bool host_copy_is_async(const void*, std::size_t) override { return true; }
 

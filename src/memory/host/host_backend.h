@@ -13,6 +13,7 @@ class HostBackend final : public KindBackend {
 
   Kind kind() const override { return Kind::kHost; }
   int num_devices() const override { return 1; }
+  std::string device_name(int) const override { return "host memory"; }
   bool cpu_accessible() const override { return true; }
 
   base::Result<void*> allocate(std::size_t size_bytes, int device) override;
@@ -25,7 +26,7 @@ class HostBackend final : public KindBackend {
   base::Status destroy_stream(StreamHandle stream) override { return streams_.destroy(stream); }
   base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
                           std::size_t size_bytes, StreamHandle stream) override;
-  base::Result<void*> allocate_host(std::size_t size_bytes) override { return allocate(size_bytes, 0); }
+  base::Result<void*> allocate_host(std::size_t size_bytes, int) override { return allocate(size_bytes, 0); }
   void deallocate_host(void* data) override;
   bool host_copy_is_async(const void*, std::size_t) override { return true; }
 

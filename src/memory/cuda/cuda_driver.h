@@ -1,0 +1,119 @@
+// The CUDA driver, loaded at run time, so that one binary serves machines with and without a GPU. Our own
+// declarations of the few functions and constants used here; the binary interface of the driver is stable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "weft/base/status.h"
+
+namespace weft::memory {
+
+using CudaResult = int;
+using CudaDevice = int;
+using CudaContext = struct CudaContextTag*;
+using CudaStream = struct CudaStreamTag*;
+using CudaEvent = struct CudaEventTag*;
+using CudaAddress = unsigned long long;
+
+namespace cuda {
+inline constexpr CudaResult kSuccess = 0;
+inline constexpr CudaResult kInvalidValue = 1;
+inline constexpr CudaResult kOutOfMemory = 2;
+inline constexpr CudaResult kDeinitialized = 4;
+inline constexpr CudaResult kNotReady = 600;
+
+inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kHostAllocPortable = 1;
+
+inline constexpr unsigned kMemoryTypeHost = 1;
+inline constexpr unsigned kMemoryTypeDevice = 2;
+
+inline constexpr int kAttributeMemoryType = 2;
+inline constexpr int kAttributeBufferId = 7;
+inline constexpr int kAttributeIsManaged = 8;
+inline constexpr int kAttributeDeviceOrdinal = 9;
+inline constexpr int kAttributeRangeStart = 11;
+inline constexpr int kAttributeRangeSize = 12;
+}  // namespace cuda
+
+// The functions by the driver's names, without "cu" and version suffix.
+class CudaDriver {
+ public:
+  // Loads the driver and initialises it. kNotFound, saying why, when there is no driver or no device.
+  static base::Result<std::unique_ptr<CudaDriver>> load(const std::string& library);
+  CudaDriver(const CudaDriver&) = delete;
+  CudaDriver& operator=(const CudaDriver&) = delete;
+
+  int num_devices() const { return num_devices_; }
+  // ok, pending for "not ready", or a failure that names the call, what it was about, and the driver's own
+  // words.
+  base::Status status(CudaResult result, const char* call, std::string_view about = {}) const;
+
+  CudaResult (*Init)(unsigned flags) = nullptr;
+  CudaResult (*DeviceGetCount)(int* count) = nullptr;
+  CudaResult (*DeviceGet)(CudaDevice* device, int ordinal) = nullptr;
+  CudaResult (*DeviceGetName)(char* name, int size_bytes, CudaDevice device) = nullptr;
+  CudaResult (*GetErrorName)(CudaResult error, const char** name) = nullptr;
+  CudaResult (*GetErrorString)(CudaResult error, const char** text) = nullptr;
+  CudaResult (*DevicePrimaryCtxRetain)(CudaContext* context, CudaDevice device) = nullptr;
+  CudaResult (*DevicePrimaryCtxRelease)(CudaDevice device) = nullptr;
+  CudaResult (*CtxGetCurrent)(CudaContext* context) = nullptr;
+  CudaResult (*CtxSetCurrent)(CudaContext context) = nullptr;
+  CudaResult (*MemAlloc)(CudaAddress* address, std::size_t size_bytes) = nullptr;
+  CudaResult (*MemFree)(CudaAddress address) = nullptr;
+  CudaResult (*MemHostAlloc)(void** address, std::size_t size_bytes, unsigned flags) = nullptr;
+  CudaResult (*MemFreeHost)(void* address) = nullptr;
+  CudaResult (*MemcpyAsync)(CudaAddress destination, CudaAddress source, std::size_t size_bytes,
+                            CudaStream stream) = nullptr;
+  CudaResult (*MemcpyPeerAsync)(CudaAddress destination, CudaContext destination_context, CudaAddress source,
+                                CudaContext source_context, std::size_t size_bytes,
+                                CudaStream stream) = nullptr;
+  CudaResult (*PointerGetAttribute)(void* data, int attribute, CudaAddress address) = nullptr;
+  CudaResult (*PointerGetAttributes)(unsigned count, int* attributes, void** data,
+                                     CudaAddress address) = nullptr;
+  CudaResult (*StreamCreate)(CudaStream* stream, unsigned flags) = nullptr;
+  CudaResult (*StreamDestroy)(CudaStream stream) = nullptr;
+  CudaResult (*StreamWaitEvent)(CudaStream stream, CudaEvent event, unsigned flags) = nullptr;
+  CudaResult (*EventCreate)(CudaEvent* event, unsigned flags) = nullptr;
+  CudaResult (*EventDestroy)(CudaEvent event) = nullptr;
+  CudaResult (*EventRecord)(CudaEvent event, CudaStream stream) = nullptr;
+  CudaResult (*EventQuery)(CudaEvent event) = nullptr;
+
+ private:
+  CudaDriver() = default;
+  base::Status find_functions(void* library, const std::string& name);
+  base::Status initialise();
+
+  int num_devices_ = 0;
+};
+
+// Makes a context current on this thread, and what was current before when it ends.
+class CudaContextScope {
+ public:
+  CudaContextScope(const CudaDriver& driver, CudaContext context) : driver_(driver) {
+    result_ = driver_.CtxGetCurrent(&previous_);
+    if (result_ != cuda::kSuccess || previous_ == context) return;
+    result_ = driver_.CtxSetCurrent(context);
+    changed_ = result_ == cuda::kSuccess;
+  }
+  ~CudaContextScope() {
+    if (changed_) driver_.CtxSetCurrent(previous_);
+  }
+  CudaContextScope(const CudaContextScope&) = delete;
+  CudaContextScope& operator=(const CudaContextScope&) = delete;
+
+  CudaResult result() const { return result_; }
+
+ private:
+  const CudaDriver& driver_;
+  CudaContext previous_ = nullptr;
+  CudaResult result_ = cuda::kSuccess;
+  bool changed_ = false;
+};
+
+}  // namespace weft::memory
