@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
-    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- python
+    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python
 
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
 with 1 if there was one. Tests may include anything; ARCHITECTURE.md says why each rule is there.
@@ -26,8 +26,9 @@ RANKS = {
     "channel": 4,
     "mpi": 4,
     "pgas": 4,
-    "umbrella": 5,  # include/weft/weft.h
-    "python": 6,
+    "job": 5,
+    "umbrella": 6,  # include/weft/weft.h
+    "python": 7,
 }
 SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 
@@ -71,6 +72,14 @@ def layer_of(path: str) -> str | None:
         return parts[2] if parts[2] in RANKS else None
     if parts[0] == "src" and len(parts) > 2:
         return parts[1] if parts[1] in RANKS else None
+    return None
+
+
+def unknown_layer(file: str) -> Violation | None:
+    """A file of the library that no rule would hold for."""
+    if file.startswith(("include/", "src/")) and layer_of(file) is None:
+        message = f"{posixpath.dirname(file)} is no layer; move the file, or give its layer a rank in check_layers.py"
+        return Violation(file, 1, message)
     return None
 
 
@@ -200,9 +209,11 @@ def checked_files(root: Path) -> list[str]:
 
 
 def check(root: Path) -> list[Violation]:
-    found = [
+    files = checked_files(root)
+    found = [violation for file in files if (violation := unknown_layer(file))]
+    found += [
         violation
-        for file in checked_files(root)
+        for file in files
         for include in includes_of(root, file)
         for violation in check_include(include)
     ]

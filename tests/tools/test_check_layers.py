@@ -77,6 +77,7 @@ PLANTED = [
     # file, include line, words of the report
     ("src/base/log.cpp", '#include "weft/memory/buffer.h"', "base includes memory, which is above it"),
     ("include/weft/memory/kind.h", '#include "weft/runtime/runtime.h"', "memory includes runtime"),
+    ("src/models/channel/ends.h", '#include "weft/job/job.h"', "channel includes job, which is above it"),
     ("src/machine/wait.h", '#include "runtime/pe.h"', "machine includes runtime"),
     ("src/runtime/pe.h", '#include "models/chare/location.h"', "runtime includes chare"),
     ("src/runtime/pe.h", "#include <weft/weft.h>", "runtime includes umbrella"),
@@ -120,6 +121,15 @@ def test_an_upward_link_is_reported(tree: Path) -> None:
     write(tree, "src/base/CMakeLists.txt", "weft_add_layer(NAME base \n  DEPENDS weft::runtime)\n")
     (report,) = reports(tree)
     assert report.startswith("src/base/CMakeLists.txt:2: base links runtime")
+
+
+@pytest.mark.parametrize(
+    "file", ["src/network/socket.h", "include/weft/io/file.h", "src/models/actor/actor.h"]
+)
+def test_a_folder_that_is_no_layer_is_reported(tree: Path, file: str) -> None:
+    write(tree, file, "")
+    (report,) = reports(tree)
+    assert report.startswith(f"{file}:1: {Path(file).parent} is no layer")
 
 
 def test_exit_status(tree: Path) -> None:
