@@ -78,7 +78,7 @@ def layer_of(path: str) -> str | None:
 def unknown_layer(file: str) -> Violation | None:
     """A file of the library that no rule would hold for."""
     if file.startswith(("include/", "src/")) and layer_of(file) is None:
-        message = f"{posixpath.dirname(file)} is no layer; move the file, or give its layer a rank in check_layers.py"
+        message = f"{posixpath.dirname(file)} is no layer; move the file, or give the layer its rank here"
         return Violation(file, 1, message)
     return None
 
