@@ -6,8 +6,9 @@
 
 namespace weft::runtime {
 
-OperationState* OperationState::create(Runtime& runtime) {
-  return new (runtime.pool().allocate(sizeof(OperationState))) OperationState(runtime);
+OperationState* OperationState::create(Runtime& runtime, std::size_t extra_bytes) {
+  void* block = runtime.pool().allocate(sizeof(OperationState) + extra_bytes);
+  return new (block) OperationState(runtime, extra_bytes);
 }
 
 void OperationState::started(base::Status status, std::size_t size_bytes) {
@@ -41,8 +42,9 @@ void OperationState::release() {
                               status_.to_string()));
   }
   BlockPool& pool = runtime_.pool();
+  std::size_t size_bytes = sizeof(OperationState) + extra_bytes_;
   this->~OperationState();
-  pool.deallocate(this, sizeof(OperationState));
+  pool.deallocate(this, size_bytes);
 }
 
 void Operation::state_then(OperationState* state, Work* work) {

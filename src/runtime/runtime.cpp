@@ -236,7 +236,12 @@ void Runtime::enqueue(MessagePtr message) {
 void Runtime::dispatch(MessagePtr message) {
   if ((message->envelope().flags & kControlFlag) == 0) count_processed();
   Parts::Handler handler = parts_->handlers[message->envelope().handler];
-  handler.function(handler.context, std::move(message));
+  std::uint32_t source_pe = message->envelope().source_pe;
+  try {
+    handler.function(handler.context, std::move(message));
+  } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
+    fail_unawaited(std::current_exception(), fmt::format("the handling of a message from PE {}", source_pe));
+  }
 }
 
 Future<> Runtime::quiescence() { return quiescence_->detect(); }

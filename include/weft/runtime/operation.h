@@ -18,7 +18,9 @@ namespace weft::runtime {
 
 class OperationState final : private base::Completion {
  public:
-  static OperationState* create(Runtime& runtime);
+  // With room for `extra_bytes` of the caller's, for instance a copy of the data: see extra().
+  static OperationState* create(Runtime& runtime, std::size_t extra_bytes = 0);
+  std::byte* extra() { return reinterpret_cast<std::byte*>(this + 1); }
 
   // Give it to the start function of the machine and what that returned to started().
   base::Completion* completion() { return this; }
@@ -33,8 +35,7 @@ class OperationState final : private base::Completion {
 
   // Posted once when it is done. REQUIRES: not done and no other waiter.
   void set_waiter(Work* work) { waiter_ = work; }
-  // What else must live until it is done (a copy of the data); called once with the outcome, before the waiter is
-  // posted, and may change it.
+  // Called once with the outcome, before the waiter is posted; may change it.
   using Finisher = void (*)(OperationState* self, void* context);
   void set_finisher(Finisher finisher, void* context) {
     finisher_ = finisher;
@@ -49,12 +50,14 @@ class OperationState final : private base::Completion {
   void observe() { observed_ = true; }
 
  private:
-  explicit OperationState(Runtime& runtime) : base::Completion(&OperationState::on_complete), runtime_(runtime) {}
+  OperationState(Runtime& runtime, std::size_t extra_bytes)
+      : base::Completion(&OperationState::on_complete), runtime_(runtime), extra_bytes_(extra_bytes) {}
   static void on_complete(base::Completion* completion, base::Status status, std::size_t size_bytes);
   void finish(base::Status status, std::size_t size_bytes);
   void release();
 
   Runtime& runtime_;
+  std::size_t extra_bytes_;
   base::Status status_;
   std::size_t size_bytes_ = 0;
   Work* waiter_ = nullptr;

@@ -1,0 +1,109 @@
+// weft::Chare<T>, the base of a program's objects.
+//
+//   struct Ring : weft::Chare<Ring> {
+//     explicit Ring(int rounds);
+//     void token(int n);              // an entry method: any method that a program passes to send<> or call<>
+//     weft::Task<double> work();      // one that may wait
+//   };
+//
+// A chare lives on one PE at a time and its entry methods run one after the other there, each to its end or to its
+// next co_await. In its constructor index(), proxy() and runtime() work already.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/chare/chares.h"
+
+namespace weft::chare {
+
+template <class T>
+class CollectionProxy;
+
+class ChareBase {
+ public:
+  ChareBase();
+  ChareBase(const ChareBase&) = delete;
+  ChareBase& operator=(const ChareBase&) = delete;
+  virtual ~ChareBase() = default;
+
+  runtime::Runtime& runtime() const { return collection_->chares().runtime(); }
+  Collection& collection() const { return *collection_; }
+  int pe() const { return runtime().pe(); }
+  int num_pes() const { return runtime().num_pes(); }
+  Index index() const { return collection_->shape().index(linear_index_); }
+  // Position in the row-major order of the collection.
+  std::uint64_t linear_index() const { return linear_index_; }
+  // "Ring[3] on PE 1".
+  std::string where() const;
+  // "Ring[3].work on PE 1".
+  std::string where(const EntryInfo& entry) const;
+
+  // Entry methods of this chare that wait; it does not migrate while there are any.
+  std::uint32_t num_suspended() const { return num_suspended_; }
+  void coroutine_started() { ++num_suspended_; }
+  void coroutine_ended() { --num_suspended_; }
+
+ private:
+  friend class Chares;
+
+  Collection* collection_;
+  std::uint64_t linear_index_;
+  std::uint32_t num_suspended_ = 0;
+  std::uint32_t next_reduction_ = 0;
+};
+
+template <class T>
+class Chare : public ChareBase {
+ public:
+  // This chare's collection: proxy()[i] is an element, proxy().send<&T::m>() reaches all.
+  CollectionProxy<T> proxy() const { return CollectionProxy<T>(collection()); }
+
+  // Takes part in the collection's next reduction; every element must, in the same order. The result goes to `target`:
+  // target_of(future), proxy[i].target<&T::method>(), or proxy.target<&T::method>() for all elements.
+  template <class Value>
+  void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target) {
+    chares().contribute(*this, reducer, runtime::value_combiner<Value>(reducer), base::pack(value, &runtime()),
+                        target);
+  }
+  // With a function `Value merge(Value, Value)`, associative and commutative: contribute<&merge>(value, target).
+  template <auto Merge, class Value>
+  void contribute(const Value& value, const runtime::Target& target) {
+    chares().contribute(*this, runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
+                        base::pack(value, &runtime()), target);
+  }
+
+  // The same with the result for every element: co_await allreduce(x, Reducer::kSum).
+  template <class Value>
+  runtime::Future<Value> allreduce(const Value& value, runtime::Reducer reducer) {
+    if (reducer == runtime::Reducer::kGather) {
+      throw base::Error(base::StatusCode::kInvalidArgument, "allreduce with kGather has another type: call allgather");
+    }
+    runtime::Future<Value> result(runtime());
+    chares().contribute_to_all(*this, reducer, runtime::value_combiner<Value>(reducer),
+                               base::pack(value, &runtime()), result.state());
+    return result;
+  }
+  template <auto Merge, class Value>
+  runtime::Future<Value> allreduce(const Value& value) {
+    runtime::Future<Value> result(runtime());
+    chares().contribute_to_all(*this, runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
+                               base::pack(value, &runtime()), result.state());
+    return result;
+  }
+  // Every element's value, in index order.
+  template <class Value>
+  runtime::Future<std::vector<Value>> allgather(const Value& value) {
+    runtime::Future<std::vector<Value>> result(runtime());
+    chares().contribute_to_all(*this, runtime::Reducer::kGather, nullptr, base::pack(value, &runtime()),
+                               result.state());
+    return result;
+  }
+
+ private:
+  Chares& chares() const { return collection().chares(); }
+};
+
+}  // namespace weft::chare

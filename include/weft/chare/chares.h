@@ -1,0 +1,171 @@
+// The chare model on one PE: collections of objects, and what reaches them. Types know nothing here: C++ proxies
+// (proxy.h) and the Python package both stand on this interface.
+//
+// A collection is made by a broadcast that carries shape, map and constructor arguments; each PE makes the elements
+// whose home it is. What arrives for a collection or an element before it is there waits. Threads: one PE's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/chare/index.h"
+#include "weft/runtime/runtime.h"
+
+namespace weft::chare {
+
+class ChareBase;
+class Chares;
+
+// Where the outcome of a call goes: to a future, or into the gather of a call to a whole collection.
+struct ReplyTo {
+  enum class Kind : std::uint32_t { kNone, kFuture, kGather };
+  Kind kind = Kind::kNone;
+  std::uint32_t pe = 0;
+  std::uint64_t id = 0;
+};
+
+// What travels in front of the packed arguments of an entry method.
+struct EntryHeader {
+  std::uint64_t collection = 0;
+  std::uint64_t index = 0;
+  std::uint32_t entry = 0;
+  std::uint32_t reserved = 0;
+  ReplyTo reply;
+};
+static_assert(std::is_trivially_copyable_v<EntryHeader> && sizeof(EntryHeader) == 40);
+
+// A chare type, its constructors and its entry methods, as the compiler registered them.
+struct ChareType {
+  std::string_view name;
+  std::uint32_t id = 0;
+};
+struct ConstructorInfo {
+  std::string_view name;
+  const ChareType* type = nullptr;
+  std::unique_ptr<ChareBase> (*construct)(Pup& arguments) = nullptr;
+  std::uint32_t id = 0;
+};
+struct EntryInfo {
+  std::string_view name;
+  const ChareType* type = nullptr;
+  // Runs the method; an exception, now or in its coroutine, goes where `reply` says or ends the job.
+  void (*invoke)(ChareBase& chare, Pup& arguments, const ReplyTo& reply) = nullptr;
+  std::uint32_t id = 0;
+};
+
+enum class CollectionKind : std::uint8_t { kSingleton, kGroup, kArray };
+
+class Collection {
+ public:
+  Collection(Chares& chares, std::uint64_t id);
+  ~Collection();
+  Collection(const Collection&) = delete;
+  Collection& operator=(const Collection&) = delete;
+
+  Chares& chares() const { return chares_; }
+  std::uint64_t id() const { return id_; }
+  CollectionKind kind() const { return kind_; }
+  const Shape& shape() const { return shape_; }
+  const ChareType* type() const { return type_; }
+  // Whether this PE has made its elements.
+  bool is_created() const { return created_; }
+
+  ChareBase* find(std::uint64_t index) const;
+  std::size_t num_local() const;
+  int home(std::uint64_t index) const;
+  // "Ring[3]" for messages to people.
+  std::string element_name(std::uint64_t index) const;
+
+ private:
+  friend class Chares;
+  struct Elements;
+
+  Chares& chares_;
+  std::uint64_t id_;
+  CollectionKind kind_ = CollectionKind::kArray;
+  Shape shape_;
+  const ChareType* type_ = nullptr;
+  bool created_ = false;
+  std::unique_ptr<Elements> elements_;
+};
+
+class Chares final : public runtime::Model {
+ public:
+  explicit Chares(runtime::Runtime& runtime);
+  ~Chares() override;
+
+  runtime::Runtime& runtime() { return runtime_; }
+
+  // Starts making a collection on all PEs; returns at once, usable at once. `arguments` are packed for `constructor`.
+  Collection& create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
+                     std::span<const std::byte> arguments);
+  // The collection with that id, not created here yet if its creation has not arrived.
+  Collection& collection(std::uint64_t id);
+  // For proxies that arrive before the creation does.
+  void know_shape(Collection& collection, CollectionKind kind, const Shape& shape);
+
+  // A message to an element: the caller packs the arguments behind the header.
+  runtime::MessagePtr make_entry_message(const EntryHeader& header, std::size_t argument_bytes);
+  // Sends it to where the element is, or is thought to be.
+  void send_entry(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
+  // For handlers of other models whose payload begins with an EntryHeader (entry unused): the element if it is here,
+  // else null and the message has been kept or forwarded.
+  ChareBase* find_or_forward(runtime::MessagePtr& message);
+  // Runs the entry method on every element of the collection. `header.reply` of kind kGather collects the outcomes.
+  runtime::MessagePtr make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes);
+  void broadcast_entry(runtime::MessagePtr message);
+
+  // Where a call's outcomes are gathered: `done` gets, once, a Pup over an element count and each element's outcome
+  // in index order: a byte that says whether it failed, then the value or the error.
+  ReplyTo expect_gather(std::function<void(Pup&)> done);
+  // The outcome of one element of a gathering call.
+  void contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome);
+
+  // Part of a reduction of the chare's collection; see Reductions. The result goes to `target`.
+  void contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                  std::span<const std::byte> value, const runtime::Target& target);
+  // The same; the result goes to `state`, which each contributor has one of.
+  void contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                         std::span<const std::byte> value, runtime::FutureState* state);
+
+ private:
+  friend class ChareBase;
+  struct Parts;
+
+  void on_create(runtime::MessagePtr message);
+  void on_entry(runtime::MessagePtr message);
+  void on_broadcast(runtime::MessagePtr message);
+  void on_location(runtime::MessagePtr message);
+  void on_gathered(runtime::MessagePtr message);
+  void on_all_reduced(runtime::MessagePtr message);
+  void construct_elements(Collection& collection, const ConstructorInfo& constructor,
+                          std::span<const std::byte> arguments);
+  void forward(Collection& collection, const EntryHeader& header, runtime::MessagePtr message);
+  void invoke(ChareBase& chare, const EntryInfo& entry, Pup arguments, const ReplyTo& reply);
+  const EntryInfo* checked_entry(Collection& collection, const EntryHeader& header);
+  runtime::Target gather_target(const ReplyTo& reply) const;
+
+  runtime::Runtime& runtime_;
+  std::unique_ptr<Parts> parts_;
+  std::uint64_t next_collection_ = 1;
+};
+
+// A future as the target of a reduction.
+template <class T>
+runtime::Target target_of(const runtime::Future<T>& future) {
+  runtime::FutureAddress at = future.state()->address();
+  runtime::Target target;
+  target.handler = runtime::kFutureSetHandler;
+  target.pe = at.pe;
+  target.prefix = base::pack(runtime::FutureSetHeader{at.id, 0});
+  return target;
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,106 @@
+// The index of a chare in its collection, and the shape of a collection with the map from indices to home PEs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "weft/base/pup.h"
+#include "weft/runtime/registry.h"
+
+namespace weft::chare {
+
+inline constexpr int kMaxDimensions = 6;
+
+// One to six coordinates, each at least 0. An int is a one-dimensional index.
+class Index {
+ public:
+  Index() = default;
+  Index(int i) : num_dimensions_(1), coordinates_{i} {}
+  Index(std::initializer_list<int> coordinates);
+
+  int num_dimensions() const { return num_dimensions_; }
+  int operator[](int dimension) const { return coordinates_[static_cast<std::size_t>(dimension)]; }
+  int& operator[](int dimension) { return coordinates_[static_cast<std::size_t>(dimension)]; }
+  // The only coordinate of a one-dimensional index.
+  operator int() const { return coordinates_[0]; }
+
+  friend bool operator==(const Index&, const Index&) = default;
+  std::string to_string() const;  // "3" or "(0, 2, 1)"
+
+ private:
+  friend class Shape;
+  std::int32_t num_dimensions_ = 1;
+  std::array<std::int32_t, kMaxDimensions> coordinates_{};
+};
+
+class Shape;
+
+// The home of an element: a function of its index alone, the same on every PE.
+struct MapInfo {
+  std::string_view name;
+  int (*home)(const Index& index, const Shape& shape, int num_pes) = nullptr;
+  std::uint32_t id = 0;
+};
+
+enum class Map : std::uint8_t {
+  kBlock,       // contiguous runs of the row-major order, equal to one element
+  kRoundRobin,  // element i on PE i modulo the number of PEs
+  kOnePe,       // all on one PE
+  kUser,
+};
+
+// Extents in one to six dimensions, all at least 1, in row-major order (the last coordinate varies fastest), and the map.
+class Shape {
+ public:
+  Shape() = default;
+  Shape(int extent) : Shape({extent}) {}
+  Shape(std::initializer_list<int> extents) : Shape(extents.begin(), static_cast<int>(extents.size())) {}
+  Shape(const int* extents, int num_dimensions);
+
+  Shape with_map(Map map) const;
+  Shape on_pe(int pe) const;
+  // Home is any function `int home(const Index&, const Shape&, int num_pes)`, given at compile time so that every PE
+  // has it: Shape{8, 8}.with_map<&my_home>().
+  template <auto Home>
+  Shape with_map() const;
+
+  int num_dimensions() const { return extents_.num_dimensions(); }
+  int extent(int dimension) const { return extents_[dimension]; }
+  std::uint64_t size() const { return size_; }
+
+  // Throws Error(kOutOfRange) naming index and shape.
+  std::uint64_t linear(const Index& index) const;
+  Index index(std::uint64_t linear) const;
+  // REQUIRES: linear < size().
+  int home(std::uint64_t linear, int num_pes) const;
+
+  std::string to_string() const { return extents_.to_string(); }
+  void pup(Pup& p);
+
+ private:
+  Index extents_;
+  std::uint64_t size_ = 0;
+  Map map_ = Map::kBlock;
+  std::uint32_t map_argument_ = 0;  // kOnePe: the PE; kUser: the MapInfo's id
+};
+
+namespace map_detail {
+template <auto Home>
+struct UserMap {
+  static inline MapInfo info{runtime::value_name<Home>(), Home, 0};
+  static inline bool registered = runtime::Registry<MapInfo>::add(&info);
+};
+}  // namespace map_detail
+
+template <auto Home>
+Shape Shape::with_map() const {
+  static_cast<void>(map_detail::UserMap<Home>::registered);
+  static_cast<void>(runtime::Registry<MapInfo>::all());  // numbers it
+  Shape shape = with_map(Map::kUser);
+  shape.map_argument_ = map_detail::UserMap<Home>::info.id;
+  return shape;
+}
+
+}  // namespace weft::chare

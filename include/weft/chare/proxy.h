@@ -1,0 +1,328 @@
+// Proxies: cheap values that name a chare or a whole collection from anywhere, and can be sent in messages.
+//
+//   auto ring = weft::Array<Ring>::create(runtime, {8}, /*rounds=*/3);
+//   ring[0].send<&Ring::token>(1);                              // asynchronous, nothing comes back
+//   std::vector<double> all = co_await ring.call<&Ring::work>();  // every element's result, in index order
+//
+// Arguments are taken by value: the callee gets its own, also on the same PE. No call here blocks.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/chares.h"
+#include "weft/chare/entry.h"
+
+namespace weft::chare {
+
+namespace proxy_detail {
+
+// What a constructor's argument travels as: a string literal as a std::string.
+template <class T>
+using Travelling =
+    std::conditional_t<std::is_same_v<std::decay_t<T>, const char*> || std::is_same_v<std::decay_t<T>, char*>,
+                       std::string, std::decay_t<T>>;
+
+// A call to a chare on this PE: its arguments move, nothing is packed.
+template <class T, auto Method>
+struct LocalCall final : runtime::Work {
+  using Entry = EntryMethod<T, Method>;
+  using Arguments = typename Entry::Arguments;
+
+  LocalCall(Collection& collection_in, std::uint64_t index_in, Arguments&& arguments_in, const ReplyTo& reply_in)
+      : runtime::Work(&LocalCall::turn),
+        collection(collection_in),
+        index(index_in),
+        arguments(std::move(arguments_in)),
+        reply(reply_in) {}
+
+  static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
+
+  Collection& collection;
+  std::uint64_t index;
+  Arguments arguments;
+  ReplyTo reply;
+};
+
+template <class T, auto Method>
+void send_packed(Collection& collection, std::uint64_t index, const typename EntryMethod<T, Method>::Arguments& arguments,
+                 const ReplyTo& reply, std::int32_t priority) {
+  Chares& chares = collection.chares();
+  EntryHeader header{collection.id(), index, EntryMethod<T, Method>::info().id, 0, reply};
+  std::size_t size_bytes = base::packed_size(arguments, &chares.runtime());
+  runtime::MessagePtr message = chares.make_entry_message(header, size_bytes);
+  message->envelope().priority = priority;
+  Pup p = Pup::packer(message->payload() + sizeof header, size_bytes, &chares.runtime());
+  p | arguments;
+  chares.send_entry(collection, index, std::move(message));
+}
+
+template <class T, auto Method>
+void LocalCall<T, Method>::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
+  auto* call = static_cast<LocalCall*>(self);
+  if (action == runtime::WorkAction::kRun) {
+    runtime.count_processed();
+    if (ChareBase* chare = call->collection.find(call->index)) {
+      Entry::run(*chare, std::move(call->arguments), call->reply);
+    } else {  // it has moved since
+      send_packed<T, Method>(call->collection, call->index, call->arguments, call->reply, 0);
+    }
+  }
+  call->~LocalCall();
+  runtime.pool().deallocate(call, sizeof(LocalCall));
+}
+
+}  // namespace proxy_detail
+
+template <class T>
+class ElementProxy {
+ public:
+  ElementProxy() = default;
+  ElementProxy(Collection& collection, std::uint64_t linear_index) : collection_(&collection), index_(linear_index) {}
+  // Not trivially copyable: a struct that holds a proxy needs a pup function to travel.
+  ElementProxy(const ElementProxy& other) : ElementProxy() { *this = other; }
+  ElementProxy& operator=(const ElementProxy& other) = default;
+
+  Collection& collection() const { return *collection_; }
+  std::uint64_t linear_index() const { return index_; }
+  Index index() const { return collection_->shape().index(index_); }
+
+  // The same element, its messages taken before (negative) or after (positive) those of priority 0.
+  ElementProxy with_priority(std::int32_t priority) const {
+    ElementProxy proxy = *this;
+    proxy.priority_ = priority;
+    return proxy;
+  }
+
+  template <auto Method, class... Args>
+  void send(Args&&... arguments) const {
+    send_call<Method>(ReplyTo{}, std::forward<Args>(arguments)...);
+  }
+
+  // What the method returns, or throws.
+  template <auto Method, class... Args>
+  auto call(Args&&... arguments) const {
+    using Value = typename EntryMethod<T, Method>::Value;
+    runtime::Future<Value> result(collection_->chares().runtime());
+    runtime::FutureAddress at = result.state()->address();
+    send_call<Method>(ReplyTo{ReplyTo::Kind::kFuture, at.pe, at.id}, std::forward<Args>(arguments)...);
+    return result;
+  }
+
+  // This element's method as the target of a reduction; its only argument is the result.
+  template <auto Method>
+  runtime::Target target() const {
+    runtime::Target target;
+    target.handler = entry_handler();
+    target.pe = static_cast<std::uint32_t>(collection_->home(index_));
+    target.prefix = base::pack(EntryHeader{collection_->id(), index_, EntryMethod<T, Method>::info().id, 0, {}});
+    return target;
+  }
+
+  void pup(Pup& p);
+
+ private:
+  template <class>
+  friend class CollectionProxy;
+  static runtime::HandlerId entry_handler();
+
+  template <auto Method, class... Args>
+  void send_call(const ReplyTo& reply, Args&&... arguments) const {
+    using Entry = EntryMethod<T, Method>;
+    using Arguments = typename Entry::Arguments;
+    static_assert(std::tuple_size_v<Arguments> == sizeof...(Args), "the method takes another number of arguments");
+    Arguments values(std::forward<Args>(arguments)...);
+    if (collection_->find(index_) == nullptr) {
+      proxy_detail::send_packed<T, Method>(*collection_, index_, values, reply, priority_);
+      return;
+    }
+    using Call = proxy_detail::LocalCall<T, Method>;
+    static_cast<void>(Entry::info());
+    runtime::Runtime& runtime = collection_->chares().runtime();
+    auto* call = new (runtime.pool().allocate(sizeof(Call))) Call(*collection_, index_, std::move(values), reply);
+    runtime.count_sent();
+    runtime.post(call, priority_);
+  }
+
+  Collection* collection_ = nullptr;
+  std::uint64_t index_ = 0;
+  std::int32_t priority_ = 0;
+};
+
+template <class T>
+class CollectionProxy {
+ public:
+  CollectionProxy() = default;
+  explicit CollectionProxy(Collection& collection) : collection_(&collection) {}
+  CollectionProxy(const CollectionProxy& other) : CollectionProxy() { *this = other; }
+  CollectionProxy& operator=(const CollectionProxy& other) = default;
+
+  Collection& collection() const { return *collection_; }
+  const Shape& shape() const { return collection_->shape(); }
+
+  // Throws Error(kOutOfRange) naming index and shape.
+  ElementProxy<T> operator[](const Index& index) const {
+    return ElementProxy<T>(*collection_, collection_->shape().linear(index));
+  }
+  template <class... Ints>
+  ElementProxy<T> operator()(Ints... coordinates) const {
+    return (*this)[Index{static_cast<int>(coordinates)...}];
+  }
+
+  // Runs the method on every element.
+  template <auto Method, class... Args>
+  void send(Args&&... arguments) const {
+    broadcast<Method>(ReplyTo{}, std::forward<Args>(arguments)...);
+  }
+
+  // Runs the method on every element; their results in index order. The first element's exception is thrown.
+  template <auto Method, class... Args>
+  auto call(Args&&... arguments) const;
+
+  // The method of every element as the target of a reduction.
+  template <auto Method>
+  runtime::Target target() const;
+
+  // The element itself where it is on this PE, else null: for calls by reference between chares of a PE, which run at
+  // once and inside the caller.
+  T* local(const Index& index) const {
+    return static_cast<T*>(collection_->find(collection_->shape().linear(index)));
+  }
+
+  void pup(Pup& p);
+
+ protected:
+  template <class Kind, class... Args>
+  static Kind make(CollectionKind kind, runtime::Runtime& runtime, const Shape& shape, Args&&... arguments) {
+    using proxy_detail::Travelling;
+    std::tuple<Travelling<Args>...> values(std::forward<Args>(arguments)...);
+    std::vector<std::byte> bytes = base::pack(values, &runtime);
+    return Kind(runtime.model<Chares>().create(kind, shape, Constructor<T, Travelling<Args>...>::get(), bytes));
+  }
+
+ private:
+  template <auto Method, class... Args>
+  void broadcast(const ReplyTo& reply, Args&&... arguments) const {
+    typename EntryMethod<T, Method>::Arguments values(std::forward<Args>(arguments)...);
+    Chares& chares = collection_->chares();
+    EntryHeader header{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, reply};
+    std::size_t size_bytes = base::packed_size(values, &chares.runtime());
+    runtime::MessagePtr message = chares.make_broadcast_message(header, size_bytes);
+    Pup p = Pup::packer(message->payload() + sizeof header, size_bytes, &chares.runtime());
+    p | values;
+    chares.broadcast_entry(std::move(message));
+  }
+
+  Collection* collection_ = nullptr;
+};
+
+// A collection over a shape; see Shape for its map.
+template <class T>
+class Array : public CollectionProxy<T> {
+ public:
+  using CollectionProxy<T>::CollectionProxy;
+  template <class... Args>
+  static Array create(runtime::Runtime& runtime, const Shape& shape, Args&&... arguments) {
+    return Array::template make<Array>(CollectionKind::kArray, runtime, shape, std::forward<Args>(arguments)...);
+  }
+};
+
+// One chare per PE, its index the PE.
+template <class T>
+class Group : public CollectionProxy<T> {
+ public:
+  using CollectionProxy<T>::CollectionProxy;
+  template <class... Args>
+  static Group create(runtime::Runtime& runtime, Args&&... arguments) {
+    return Group::template make<Group>(CollectionKind::kGroup, runtime,
+                                       Shape(runtime.num_pes()).with_map(Map::kRoundRobin),
+                                       std::forward<Args>(arguments)...);
+  }
+  // The one of this PE.
+  T* on_this_pe() const { return this->local(this->collection().chares().runtime().pe()); }
+};
+
+// One chare on a PE of the creator's choice.
+template <class T>
+class Singleton : public CollectionProxy<T> {
+ public:
+  using CollectionProxy<T>::CollectionProxy;
+  template <class... Args>
+  static Singleton create(runtime::Runtime& runtime, int pe, Args&&... arguments) {
+    return Singleton::template make<Singleton>(CollectionKind::kSingleton, runtime, Shape(1).on_pe(pe),
+                                               std::forward<Args>(arguments)...);
+  }
+  ElementProxy<T> element() const { return (*this)[0]; }
+};
+
+// --- Implementation -----------------------------------------------------------------------------------------
+
+void pup_collection(Pup& p, Collection*& collection);
+runtime::HandlerId entry_handler_id();
+runtime::HandlerId broadcast_handler_id();
+
+template <class T>
+runtime::HandlerId ElementProxy<T>::entry_handler() {
+  return entry_handler_id();
+}
+
+template <class T>
+void ElementProxy<T>::pup(Pup& p) {
+  pup_collection(p, collection_);
+  p | index_;
+}
+
+template <class T>
+void CollectionProxy<T>::pup(Pup& p) {
+  pup_collection(p, collection_);
+}
+
+template <class T>
+template <auto Method>
+runtime::Target CollectionProxy<T>::target() const {
+  runtime::Target target;
+  target.handler = broadcast_handler_id();
+  target.flags = runtime::kBroadcastFlag;
+  target.prefix = base::pack(EntryHeader{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}});
+  return target;
+}
+
+template <class T>
+template <auto Method, class... Args>
+auto CollectionProxy<T>::call(Args&&... arguments) const {
+  using Value = typename EntryMethod<T, Method>::Value;
+  using Values = std::conditional_t<std::is_void_v<Value>, void, std::vector<std::conditional_t<std::is_void_v<Value>, int, Value>>>;
+  runtime::Future<Values> result(collection_->chares().runtime());
+  ReplyTo reply = collection_->chares().expect_gather([result](Pup& p) {
+    std::exception_ptr error;
+    std::vector<std::conditional_t<std::is_void_v<Value>, std::monostate, Value>> values(p.count(0, 1));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      bool failed = false;
+      p | failed;
+      if (!failed) {
+        std::conditional_t<std::is_void_v<Value>, std::monostate, Value> value{};
+        p | value;
+        values[i] = std::move(value);
+        continue;
+      }
+      std::exception_ptr one = runtime::unpack_error(p);
+      if (!error) error = one;
+    }
+    if (error) {
+      result.set_error(error);
+    } else if constexpr (std::is_void_v<Value>) {
+      result.set();
+    } else {
+      result.set(std::move(values));
+    }
+  });
+  broadcast<Method>(reply, std::forward<Args>(arguments)...);
+  return result;
+}
+
+}  // namespace weft::chare

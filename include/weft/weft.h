@@ -1,0 +1,46 @@
+// Weft's C++ API in one header. Start here: chare/chare.h, chare/proxy.h, channel/channel.h, runtime/runtime.h.
+#pragma once
+
+#include "weft/base/error.h"
+#include "weft/base/pup.h"
+#include "weft/channel/channel.h"
+#include "weft/chare/chare.h"
+#include "weft/chare/proxy.h"
+#include "weft/job/job.h"
+#include "weft/memory/buffer.h"
+#include "weft/runtime/future.h"
+#include "weft/runtime/operation.h"
+#include "weft/runtime/reduction.h"
+#include "weft/runtime/runtime.h"
+#include "weft/runtime/task.h"
+
+namespace weft {
+
+using base::Error;
+using base::pack;
+using base::RemoteError;
+using base::Status;
+using base::StatusCode;
+using base::unpack;
+using channel::Channel;
+using chare::Array;
+using chare::Chare;
+using chare::CollectionProxy;
+using chare::ElementProxy;
+using chare::Group;
+using chare::Index;
+using chare::Map;
+using chare::Shape;
+using chare::Singleton;
+using chare::target_of;
+using job::run;
+using memory::Buffer;
+using memory::ConstBuffer;
+using runtime::Future;
+using runtime::Operation;
+using runtime::Reducer;
+using runtime::Runtime;
+using runtime::Target;
+using runtime::Task;
+
+}  // namespace weft

@@ -1,0 +1,126 @@
+#include "weft/job/job.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "machine/bootstrap/bootstrap.h"
+#include "machine/factory.h"
+#include "machine/machine.h"
+#include "memory/memory.h"
+#include "models/channel/channels.h"
+#include "weft/chare/chares.h"
+
+namespace weft::job {
+
+namespace {
+
+template <class T>
+T value_or_throw(base::Result<T> result) {
+  if (!result.ok()) base::throw_status(result.status());
+  return std::move(result).value();
+}
+
+std::uint64_t program_fingerprint() {
+  std::uint64_t seed = runtime::registry_fingerprint<chare::ChareType>(runtime::fingerprint("weft"));
+  seed = runtime::registry_fingerprint<chare::ConstructorInfo>(seed);
+  seed = runtime::registry_fingerprint<chare::EntryInfo>(seed);
+  seed = runtime::registry_fingerprint<chare::MapInfo>(seed);
+  return runtime::registry_fingerprint<runtime::Combiner>(seed);
+}
+
+void expect_same_program(machine::Bootstrap& bootstrap) {
+  std::uint64_t mine = program_fingerprint();
+  auto all = value_or_throw(bootstrap.exchange(base::pack(mine)));
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    if (all[pe].size() == sizeof mine && std::memcmp(all[pe].data(), &mine, sizeof mine) == 0) continue;
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      fmt::format("PE {} and PE {} run different programs (their entry methods differ); start the same "
+                                  "build on every PE",
+                                  bootstrap.pe(), pe));
+  }
+}
+
+bool statistics_wanted() {
+  const char* value = std::getenv("WEFT_STATS");
+  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+}
+
+void print_statistics(const machine::Machine& machine) {
+  std::string text;
+  for (const machine::TransportUse& use : machine.transport_use()) {
+    text += fmt::format("weft: PE {}: {}: {} messages, {} bytes\n", machine.pe(), use.name, use.messages, use.bytes);
+  }
+  std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace
+
+struct Job::Parts {
+  std::unique_ptr<machine::Bootstrap> bootstrap;
+  std::unique_ptr<memory::Memory> memory;
+  std::unique_ptr<machine::Machine> machine;
+  std::unique_ptr<runtime::Runtime> runtime;
+};
+
+Job::Job() : parts_(std::make_unique<Parts>()) {
+  parts_->bootstrap = value_or_throw(machine::make_bootstrap());
+  parts_->memory = std::make_unique<memory::Memory>();
+  if (parts_->bootstrap->num_pes() > 1) expect_same_program(*parts_->bootstrap);
+  parts_->machine = value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
+  runtime::RuntimeOptions options;
+  options.local_pes = parts_->bootstrap->local_size();
+  parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
+  parts_->runtime->install<chare::Chares>();
+  parts_->runtime->install<channel::Channels>();
+  // Nobody sends before everybody has set its handlers.
+  base::check(parts_->bootstrap->barrier());
+}
+
+Job::~Job() = default;
+
+runtime::Runtime& Job::runtime() { return *parts_->runtime; }
+
+int Job::run() {
+  int code = parts_->runtime->run();
+  const std::string& failure = parts_->runtime->failure();
+  if (!failure.empty()) {
+    parts_->bootstrap->abort(code, fmt::format("weft: {}", failure));
+    return code;
+  }
+  if (statistics_wanted()) print_statistics(*parts_->machine);
+  // Termination has drained every PE; nobody needs this one's progress any more.
+  base::Status together = parts_->bootstrap->barrier();
+  if (together.failed()) {
+    std::fputs(fmt::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()).c_str(), stderr);
+    return code == 0 ? 1 : code;
+  }
+  parts_->runtime->close();
+  parts_->bootstrap->finished(code);
+  return code;
+}
+
+int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main) {
+  static_cast<void>(argc);
+  static_cast<void>(argv);
+  try {
+    Job job;
+    runtime::Runtime& runtime = job.runtime();
+    if (runtime.pe() == 0) {
+      auto main_task = [](runtime::Runtime& rt,
+                          const std::function<runtime::Task<>(runtime::Runtime&)>& body) -> runtime::Task<> {
+        co_await body(rt);
+        rt.exit(0);
+      };
+      runtime.spawn(main_task(runtime, main), "main on PE 0");
+    }
+    return job.run();
+  } catch (const base::Error& error) {
+    std::fputs(fmt::format("weft: {}\n", error.what()).c_str(), stderr);
+    return 1;
+  }
+}
+
+}  // namespace weft::job

@@ -1,0 +1,178 @@
+#include "models/channel/channels.h"
+
+#include <fmt/format.h>
+
+#include "machine/machine.h"
+#include "machine/tag.h"
+#include "memory/memory.h"
+
+namespace weft::channel {
+
+namespace {
+
+constexpr runtime::HandlerId kAnnouncementHandler = runtime::kFirstChannelHandler;
+
+// Follows the EntryHeader, by which the message finds the peer.
+struct Announcement {
+  ChannelKey key;  // as the receiver of the announcement sees it
+  EndAddress from;
+};
+
+base::Status start_send(ChannelEnd& end, const memory::ConstBuffer& buffer, base::Completion* completion) {
+  machine::Tag tag = machine::channel_tag(end.peer.number, end.next_send++);
+  return end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), tag, buffer, completion);
+}
+
+std::string describe(const ChannelEnd& end) {
+  auto& chares = end.runtime->model<chare::Chares>();
+  return fmt::format("the channel {} - {}, id {}, on PE {}",
+                     chares.collection(end.key.self_collection).element_name(end.key.self_index),
+                     chares.collection(end.key.peer_collection).element_name(end.key.peer_index), end.key.id,
+                     end.runtime->pe());
+}
+
+// A receive must have got exactly what it asked for; the expected size is in the operation's extra bytes.
+void check_received(runtime::OperationState* operation, void* context) {
+  auto& end = *static_cast<ChannelEnd*>(context);
+  end.runtime->count_processed();
+  std::size_t expected = *reinterpret_cast<std::size_t*>(operation->extra());
+  const base::Status& status = operation->status();
+  if (status.ok() && operation->size_bytes() != expected) {
+    operation->set_outcome(
+        base::Status(base::StatusCode::kTruncated,
+                     fmt::format("{}: a receive of {} bytes met a send of {} bytes; both ends must name the same size",
+                                 describe(end), expected, operation->size_bytes())),
+        operation->size_bytes());
+  } else if (status.failed()) {
+    operation->set_outcome(
+        base::Status(status.code(), fmt::format("{}: a receive of {} bytes: {}", describe(end), expected,
+                                                status.message())),
+        operation->size_bytes());
+  }
+}
+
+}  // namespace
+
+// --- The model ------------------------------------------------------------------------------------------------
+
+Channels::Channels(runtime::Runtime& runtime) : runtime_(runtime) {
+  runtime_.set_handler(
+      kAnnouncementHandler,
+      [](void* context, runtime::MessagePtr message) {
+        static_cast<Channels*>(context)->on_announcement(std::move(message));
+      },
+      this);
+}
+
+Channels::~Channels() {
+  // Sends whose peer never appeared: nobody is left to wait for them.
+  for (auto& [key, end] : ends_) {
+    for (ChannelEnd::WaitingSend& send : end->waiting_sends) {
+      send.operation->complete(base::Status(base::StatusCode::kClosed, "the job ended before the peer made its end"), 0);
+    }
+  }
+}
+
+ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_t id) {
+  ChannelKey key{self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id};
+  auto& slot = ends_[key];
+  if (slot != nullptr) return *slot;
+  if (key == key.reversed()) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      fmt::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
+  }
+  if (next_number_ > machine::kMaxChannelId) {
+    throw base::Error(base::StatusCode::kOutOfRange,
+                      fmt::format("PE {} has {} channel ends, the most that tags can tell apart", runtime_.pe(),
+                                  machine::kMaxChannelId));
+  }
+  slot = std::make_unique<ChannelEnd>();
+  slot->runtime = &runtime_;
+  slot->key = key;
+  slot->number = next_number_++;
+  slot->next_send = first_counter_;
+  slot->next_receive = first_counter_;
+  announce(*slot);
+  if (auto early = early_.find(key); early != early_.end()) {
+    connect(*slot, early->second);
+    early_.erase(early);
+  }
+  return *slot;
+}
+
+void Channels::announce(const ChannelEnd& end) {
+  chare::EntryHeader header{end.key.peer_collection, end.key.peer_index, 0, 0, {}};
+  Announcement announcement{end.key.reversed(), {static_cast<std::uint32_t>(runtime_.pe()), end.number}};
+  auto message = runtime::Message::pack(runtime_, kAnnouncementHandler, header, announcement);
+  auto& chares = runtime_.model<chare::Chares>();
+  chares.send_entry(chares.collection(end.key.peer_collection), end.key.peer_index, std::move(message));
+}
+
+void Channels::on_announcement(runtime::MessagePtr message) {
+  chare::ChareBase* chare = runtime_.model<chare::Chares>().find_or_forward(message);
+  if (chare == nullptr) return;
+  chare::EntryHeader header;
+  Announcement announcement;
+  Pup p = message->unpacker();
+  p | header | announcement;
+  auto found = ends_.find(announcement.key);
+  if (found == ends_.end()) {
+    early_[announcement.key] = announcement.from;
+  } else {
+    connect(*found->second, announcement.from);
+  }
+}
+
+void Channels::connect(ChannelEnd& end, EndAddress peer) {
+  end.peer = peer;
+  while (!end.waiting_sends.empty()) {
+    ChannelEnd::WaitingSend send = end.waiting_sends.front();
+    end.waiting_sends.pop_front();
+    base::Status status = start_send(end, send.buffer, send.operation->completion());
+    send.operation->started(std::move(status), send.buffer.size_bytes);
+  }
+}
+
+// --- The channel ------------------------------------------------------------------------------------------------
+
+Channel::Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id)
+    : end_(&self.runtime().model<Channels>().end(self, peer, id)) {}
+
+runtime::Operation Channel::send(const memory::ConstBuffer& buffer) {
+  runtime::Runtime& runtime = *end_->runtime;
+  bool copies = buffer.place.is_host() && buffer.size_bytes <= kCopyLimitBytes;
+  auto* operation = runtime::OperationState::create(runtime, copies ? buffer.size_bytes : 0);
+  memory::ConstBuffer source = buffer;
+  if (copies && buffer.size_bytes > 0) {
+    std::memcpy(operation->extra(), buffer.data, buffer.size_bytes);
+    source.data = operation->extra();
+  }
+  runtime.count_sent();
+  if (end_->peer.number == 0) {
+    end_->waiting_sends.push_back({source, operation});
+  } else {
+    operation->started(start_send(*end_, source, operation->completion()), source.size_bytes);
+  }
+  return runtime::Operation(operation);
+}
+
+runtime::Operation Channel::recv(const memory::Buffer& buffer) {
+  runtime::Runtime& runtime = *end_->runtime;
+  auto* operation = runtime::OperationState::create(runtime, sizeof(std::size_t));
+  *reinterpret_cast<std::size_t*>(operation->extra()) = buffer.size_bytes;
+  operation->set_finisher(&check_received, end_);
+  machine::Tag tag = machine::channel_tag(end_->number, end_->next_receive++);
+  // A receive that is over at once found its message waiting; the machine has checked that it fits.
+  operation->started(
+      runtime.machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()), buffer.size_bytes);
+  return runtime::Operation(operation);
+}
+
+memory::Buffer Channel::locate(const void* data, std::size_t size_bytes) const {
+  memory::Place place = size_bytes == 0 ? memory::Place{} : end_->runtime->memory().place_of(data);
+  return {const_cast<void*>(data), size_bytes, place, nullptr};
+}
+
+std::string Channel::description() const { return describe(*end_); }
+
+}  // namespace weft::channel

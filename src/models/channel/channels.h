@@ -1,0 +1,75 @@
+// The channel model on one PE: the ends of its chares, and how the two ends of a channel find each other.
+//
+// Each end has a number of its own on its PE, under which it receives: the sender puts it into the tag, so matching
+// needs no message besides. When an end is made it tells its peer that number, once, through the location service;
+// sends wait until the peer's number is known, receives do not. Counters, one per direction, keep the order and wrap.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "weft/channel/channel.h"
+#include "weft/runtime/runtime.h"
+
+namespace weft::channel {
+
+// One chare's view of a channel: itself, its peer and the id that both name.
+struct ChannelKey {
+  std::uint64_t self_collection = 0;
+  std::uint64_t self_index = 0;
+  std::uint64_t peer_collection = 0;
+  std::uint64_t peer_index = 0;
+  std::uint32_t id = 0;
+
+  friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
+  ChannelKey reversed() const { return {peer_collection, peer_index, self_collection, self_index, id}; }
+};
+
+// Where an end receives.
+struct EndAddress {
+  std::uint32_t pe = 0;
+  std::uint32_t number = 0;  // 0: not known
+};
+
+struct ChannelEnd {
+  struct WaitingSend {
+    memory::ConstBuffer buffer;
+    runtime::OperationState* operation;
+  };
+
+  runtime::Runtime* runtime = nullptr;
+  ChannelKey key;
+  std::uint32_t number = 0;
+  EndAddress peer;
+  std::uint32_t next_send = 0;
+  std::uint32_t next_receive = 0;
+  std::deque<WaitingSend> waiting_sends;
+};
+
+class Channels final : public runtime::Model {
+ public:
+  explicit Channels(runtime::Runtime& runtime);
+  ~Channels() override;
+
+  ChannelEnd& end(chare::ChareBase& self, const Peer& peer, std::uint32_t id);
+  // For tests of wrapping: what new ends count from. The same on every PE.
+  void set_first_counter(std::uint32_t counter) { first_counter_ = counter; }
+
+ private:
+  void announce(const ChannelEnd& end);
+  void on_announcement(runtime::MessagePtr message);
+  void connect(ChannelEnd& end, EndAddress peer);
+
+  runtime::Runtime& runtime_;
+  std::map<ChannelKey, std::unique_ptr<ChannelEnd>> ends_;
+  // Announcements for ends that their chares have not made yet.
+  std::map<ChannelKey, EndAddress> early_;
+  std::uint32_t next_number_ = 1;
+  std::uint32_t first_counter_ = 0;
+};
+
+}  // namespace weft::channel

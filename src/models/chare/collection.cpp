@@ -1,0 +1,59 @@
+#include "models/chare/collection.h"
+
+#include <fmt/format.h>
+
+#include "weft/chare/chare.h"
+
+namespace weft::chare {
+
+Collection::Collection(Chares& chares, std::uint64_t id)
+    : chares_(chares), id_(id), elements_(std::make_unique<Elements>(chares.runtime().pe())) {}
+
+Collection::~Collection() {
+  elements_->directory.for_each([](std::uint64_t, ChareBase& chare) { delete &chare; });
+}
+
+ChareBase* Collection::find(std::uint64_t index) const { return elements_->directory.find(index); }
+
+std::size_t Collection::num_local() const { return elements_->directory.num_local(); }
+
+int Collection::home(std::uint64_t index) const { return shape_.home(index, chares_.runtime().num_pes()); }
+
+std::string Collection::element_name(std::uint64_t index) const {
+  return fmt::format("{}[{}]", type_ == nullptr ? "chare" : type_->name, shape_.index(index).to_string());
+}
+
+namespace {
+
+// What the constructor of ChareBase needs and a program's constructor does not pass on.
+thread_local const NewChare* being_constructed = nullptr;
+
+}  // namespace
+
+NewChare::NewChare(Collection& collection_in, std::uint64_t index_in)
+    : collection(collection_in), index(index_in), outer(being_constructed) {
+  being_constructed = this;
+}
+
+NewChare::~NewChare() { being_constructed = outer; }
+
+ChareBase::ChareBase() {
+  if (being_constructed == nullptr) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "a chare cannot be made directly; make it with Array, Group or Singleton::create");
+  }
+  collection_ = &being_constructed->collection;
+  linear_index_ = being_constructed->index;
+}
+
+std::string ChareBase::where() const {
+  return fmt::format("{} on PE {}", collection_->element_name(linear_index_), pe());
+}
+
+std::string ChareBase::where(const EntryInfo& entry) const {
+  std::string_view method = entry.name;
+  if (auto scope = method.rfind("::"); scope != std::string_view::npos) method.remove_prefix(scope + 2);
+  return fmt::format("{}.{} on PE {}", collection_->element_name(linear_index_), method, pe());
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,121 @@
+#include "weft/chare/index.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+
+namespace weft::chare {
+
+namespace {
+
+[[noreturn]] void invalid(std::string message) {
+  throw base::Error(base::StatusCode::kInvalidArgument, message);
+}
+
+}  // namespace
+
+Index::Index(std::initializer_list<int> coordinates) : num_dimensions_(static_cast<std::int32_t>(coordinates.size())) {
+  if (coordinates.size() == 0 || coordinates.size() > kMaxDimensions) {
+    invalid(fmt::format("an index has 1 to {} coordinates, not {}", kMaxDimensions, coordinates.size()));
+  }
+  std::copy(coordinates.begin(), coordinates.end(), coordinates_.begin());
+}
+
+std::string Index::to_string() const {
+  if (num_dimensions_ == 1) return fmt::format("{}", coordinates_[0]);
+  std::string text = "(";
+  for (int d = 0; d < num_dimensions_; ++d) text += fmt::format("{}{}", d == 0 ? "" : ", ", (*this)[d]);
+  return text + ")";
+}
+
+Shape::Shape(const int* extents, int num_dimensions) {
+  if (num_dimensions < 1 || num_dimensions > kMaxDimensions) {
+    invalid(fmt::format("a shape has 1 to {} dimensions, not {}", kMaxDimensions, num_dimensions));
+  }
+  extents_.num_dimensions_ = num_dimensions;
+  size_ = 1;
+  for (int d = 0; d < num_dimensions; ++d) {
+    if (extents[d] < 1) invalid(fmt::format("extent {} of dimension {} is not at least 1", extents[d], d));
+    extents_[d] = extents[d];
+    if (__builtin_mul_overflow(size_, static_cast<std::uint64_t>(extents[d]), &size_)) {
+      invalid(fmt::format("the shape {} has more than 2^64 elements", extents_.to_string()));
+    }
+  }
+}
+
+Shape Shape::with_map(Map map) const {
+  Shape shape = *this;
+  shape.map_ = map;
+  return shape;
+}
+
+Shape Shape::on_pe(int pe) const {
+  Shape shape = with_map(Map::kOnePe);
+  shape.map_argument_ = static_cast<std::uint32_t>(pe);
+  return shape;
+}
+
+std::uint64_t Shape::linear(const Index& index) const {
+  bool inside = index.num_dimensions() == num_dimensions();
+  std::uint64_t linear = 0;
+  for (int d = 0; inside && d < num_dimensions(); ++d) {
+    inside = index[d] >= 0 && index[d] < extent(d);
+    linear = linear * static_cast<std::uint64_t>(extent(d)) + static_cast<std::uint64_t>(index[d]);
+  }
+  if (!inside) {
+    throw base::Error(base::StatusCode::kOutOfRange,
+                      fmt::format("index {} is outside a collection of shape {}; each coordinate counts from 0 to its "
+                                  "extent - 1",
+                                  index.to_string(), to_string()));
+  }
+  return linear;
+}
+
+Index Shape::index(std::uint64_t linear) const {
+  Index index = extents_;
+  for (int d = num_dimensions() - 1; d >= 0; --d) {
+    auto extent_here = static_cast<std::uint64_t>(extent(d));
+    index[d] = static_cast<int>(linear % extent_here);
+    linear /= extent_here;
+  }
+  return index;
+}
+
+int Shape::home(std::uint64_t linear, int num_pes) const {
+  auto pes = static_cast<std::uint64_t>(num_pes);
+  switch (map_) {
+    case Map::kBlock:
+      return static_cast<int>((static_cast<unsigned __int128>(linear + 1) * pes - 1) / size_);
+    case Map::kRoundRobin:
+      return static_cast<int>(linear % pes);
+    case Map::kOnePe:
+      if (map_argument_ < pes) return static_cast<int>(map_argument_);
+      invalid(fmt::format("a collection was put on PE {}; this job has PEs 0 to {}", map_argument_, num_pes - 1));
+    case Map::kUser:
+      break;
+  }
+  const MapInfo* map = runtime::Registry<MapInfo>::find(map_argument_);
+  if (map == nullptr) invalid(fmt::format("the map {} is not known on this PE", map_argument_));
+  int pe = map->home(index(linear), *this, num_pes);
+  if (pe < 0 || pe >= num_pes) {
+    invalid(fmt::format("the map {} puts element {} on PE {}; this job has PEs 0 to {}", map->name,
+                        index(linear).to_string(), pe, num_pes - 1));
+  }
+  return pe;
+}
+
+void Shape::pup(Pup& p) {
+  int num_dimensions = extents_.num_dimensions_;
+  p | num_dimensions;
+  if (p.is_unpacking()) {
+    std::array<int, kMaxDimensions> extents{};
+    if (num_dimensions < 1 || num_dimensions > kMaxDimensions) p.skip(p.remaining_bytes() + 1);
+    for (int d = 0; d < num_dimensions; ++d) p | extents[static_cast<std::size_t>(d)];
+    *this = Shape(extents.data(), num_dimensions);
+  } else {
+    for (int d = 0; d < num_dimensions; ++d) p | extents_[d];
+  }
+  p | map_ | map_argument_;
+}
+
+}  // namespace weft::chare
