@@ -121,3 +121,9 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=MIN_RUNS, help=f"launches of each system ({MIN_RUNS})")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write one JSON object per figure and line")
     parser.add_argument("--programs", type=Path, metavar="DIR", help="folder of the measuring programs")
+    parser.add_argument(
+        "--charm4py-source",
+        type=Path,
+        metavar="DIR",
+        help="where charm4py was built in place on MPI, to be measured beside the installed one",
+    )

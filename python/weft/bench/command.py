@@ -26,7 +26,8 @@ from weft.bench.record import Record, write_records
 from weft.bench.report import make_console, show, verdict_table
 from weft.bench.schedule import Outcome, ask
 from weft.bench.system import System
-from weft.bench.systems import all_systems
+from weft.bench.system_weft import weft_systems
+from weft.bench.systems import reference_systems
 
 
 def run_bench(arguments: argparse.Namespace) -> int:
@@ -37,7 +38,9 @@ def run_bench(arguments: argparse.Namespace) -> int:
         if arguments.runs < 1:
             raise BenchError(f"--runs {arguments.runs}: at least one run is needed")
         question = Question(arguments.bench, sizes, arguments.memory)
-        systems = all_systems(question, arguments.against, Programs(arguments.programs))
+        programs = Programs(arguments.programs)
+        references = reference_systems(arguments.against, programs, arguments.charm4py_source)
+        systems: list[System] = [*weft_systems(programs), *references]
         outcome = _ask_with_progress(question, systems, arguments.runs, console)
         show(outcome, console)
         if arguments.runs < MIN_RUNS:
@@ -60,7 +63,7 @@ def run_figures(arguments: argparse.Namespace) -> int:
     records: list[Record] = []
     failed = False
     try:
-        for question, systems in questions(Programs(arguments.programs)):
+        for question, systems in questions(Programs(arguments.programs), arguments.charm4py_source):
             outcome = _ask_with_progress(question, systems, arguments.runs, console)
             show(outcome, console)
             records += outcome.records

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 from weft.bench.programs import Programs
 from weft.bench.question import Question
@@ -88,12 +89,12 @@ GOALS = (
 )
 
 
-def questions(programs: Programs) -> list[tuple[Question, list[System]]]:
+def questions(programs: Programs, charm4py_source: Path | None = None) -> list[tuple[Question, list[System]]]:
     """What has to be asked of whom to judge every goal."""
-    own = weft_systems(programs)
+    systems: list[System] = [*weft_systems(programs), *reference_systems("all", programs, charm4py_source)]
     return [
-        (LATENCY, [*own, *reference_systems("all", programs)]),
-        (BANDWIDTH, [*own, *reference_systems("all", programs)]),
+        (LATENCY, systems),
+        (BANDWIDTH, systems),
         (LOCAL_RATE, [Weft("messaging", "cpp", "local_entry_rate", programs, "same PE")]),
         (STARTUP, [Weft("messaging", "cpp", "array_startup", programs, "100,000 elements")]),
         (MEMORY, [Weft("messaging", "cpp", "chare_memory", programs, "per chare")]),

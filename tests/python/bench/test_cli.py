@@ -6,9 +6,11 @@ import re
 import pytest
 
 from weft.bench import cli, command
+from weft.bench.programs import Programs
 from weft.bench.question import Question
 from weft.bench.record import read_records
 from weft.bench.system import Reading, Series
+from weft.bench.systems import reference_systems
 
 
 class Fixed:
@@ -52,7 +54,8 @@ def test_help_names_the_method(bench, words, capsys):
 
 @pytest.fixture
 def one_system(monkeypatch):
-    monkeypatch.setattr(command, "all_systems", lambda question, against, programs: [Fixed()])
+    monkeypatch.setattr(command, "weft_systems", lambda programs: [])
+    monkeypatch.setattr(command, "reference_systems", lambda *_: [Fixed()])
 
 
 def test_json_and_plot_are_written(one_system, tmp_path, capsys):
@@ -69,8 +72,8 @@ def test_json_and_plot_are_written(one_system, tmp_path, capsys):
 
 
 def test_when_nothing_is_there_all_is_listed_and_the_status_says_so(monkeypatch, capsys):
-    missing = [Fixed("pip install it")]
-    monkeypatch.setattr(command, "all_systems", lambda question, against, programs: missing)
+    monkeypatch.setattr(command, "weft_systems", lambda programs: [])
+    monkeypatch.setattr(command, "reference_systems", lambda *_: [Fixed("pip install it")])
     assert run("latency", "--sizes", "8") == 1
     assert "pip install it" in capsys.readouterr().out
 
@@ -88,16 +91,22 @@ def test_mistakes_are_told_in_a_sentence(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_against_chooses_the_references():
-    question = Question("latency", (8,))
+@pytest.mark.parametrize(
+    ("against", "names"),
+    [
+        ("none", set()),
+        ("ucx,charm4py", {"ucx", "charm4py"}),
+        ("all", {"ucx", "mpi4py-openmpi", "charm4py"}),
+    ],
+)
+def test_against_chooses_the_references(against, names):
+    assert {system.series.system for system in reference_systems(against, Programs())} == names
 
-    def names(against):
-        systems = command.all_systems(question, against, command.Programs())
-        return {system.series.system for system in systems}
 
-    assert names("none") == {"weft"}
-    assert names("ucx,charm4py") == {"weft", "ucx", "charm4py"}
-    assert names("all") == {"weft", "ucx", "mpi4py-openmpi", "charm4py"}
+def test_a_charm4py_built_from_source_is_measured_beside_the_installed_one(tmp_path):
+    systems = reference_systems("charm4py", Programs(), tmp_path)
+    assert [system.series.path for system in systems] == ["", "", "on MPI", "on MPI"]
+    assert str(tmp_path) in systems[2].absent(Question("latency", (8,)))
 
 
 def test_few_runs_are_remarked_on(one_system, capsys):
