@@ -1,0 +1,86 @@
+// A chare that plays ping-pong, or sends windows, to another by entry methods.
+//
+// A message of 8 bytes is an integer argument, any other size a vector of bytes, which is allocated anew for
+// every message that arrives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "weft/weft.h"
+
+#include "benchmarks/measuring.h"
+
+namespace weft::benchmarks {
+
+class EntryPeer : public weft::Chare<EntryPeer> {
+ public:
+  explicit EntryPeer(bool pinned) {
+    if (pinned) pin(pe());
+  }
+
+  // Plays `step` with element `partner`; `done` gets the seconds of the timed part.
+  void begin(int bench, Step step, int partner, weft::Future<double> done) {
+    bench_ = static_cast<Bench>(bench);
+    partner_ = partner;
+    data_.assign(step.size_bytes, std::byte{1});
+    left_ = step.warmup;
+    timed_left_ = step.iterations;
+    done_ = done;
+    next();
+  }
+
+  void ping(int from, std::uint64_t number) { proxy()[from].send<&EntryPeer::pong>(number); }
+  void ping_bytes(int from, std::vector<std::byte> data) { proxy()[from].send<&EntryPeer::pong_bytes>(data); }
+  void pong(std::uint64_t) { next(); }
+  void pong_bytes(std::vector<std::byte>) { next(); }
+
+  void take(int from, std::uint64_t) { count(from); }
+  void take_bytes(int from, std::vector<std::byte>) { count(from); }
+  void acknowledge() { next(); }
+
+ private:
+  void next() {
+    if (left_ == 0) {
+      if (timed_left_ == 0) return done_.set(stopwatch_.elapsed_s());
+      left_ = timed_left_;
+      timed_left_ = 0;
+      stopwatch_ = Stopwatch();
+    }
+    --left_;
+    if (bench_ == Bench::kLatency) {
+      send<&EntryPeer::ping, &EntryPeer::ping_bytes>();
+    } else {
+      for (int i = 0; i < kWindow; ++i) send<&EntryPeer::take, &EntryPeer::take_bytes>();
+    }
+  }
+
+  template <auto Number, auto Bytes>
+  void send() {
+    auto partner = proxy()[partner_];
+    int self = index();
+    if (data_.size() == sizeof(std::uint64_t)) {
+      partner.template send<Number>(self, std::uint64_t{1});
+    } else {
+      partner.template send<Bytes>(self, data_);
+    }
+  }
+
+  void count(int from) {
+    if (++arrived_ < kWindow) return;
+    arrived_ = 0;
+    proxy()[from].send<&EntryPeer::acknowledge>();
+  }
+
+  Bench bench_ = Bench::kLatency;
+  int partner_ = 0;
+  std::vector<std::byte> data_;
+  std::int64_t left_ = 0;
+  std::int64_t timed_left_ = 0;
+  std::int64_t arrived_ = 0;
+  Stopwatch stopwatch_;
+  weft::Future<double> done_;
+};
+
+}  // namespace weft::benchmarks
