@@ -30,8 +30,8 @@ class Weft:
         return Series("weft", self.model, self.language, self.path)
 
     def absent(self, question: Question) -> str | None:
-        if importlib.util.find_spec("weft._core") is None:
-            return "the compiled part of weft is not installed: pip install weft, or make setup in a checkout"
+        if self.language == "python" and importlib.util.find_spec("weft._core") is None:
+            return "the compiled part of weft is not here: pip install weft, or make setup in a checkout"
         if self.programs.find(self.program) is None:
             return self.programs.advice(self.program)
         return None
