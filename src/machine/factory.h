@@ -6,21 +6,22 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/status.h"
+
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
-#include "weft/base/status.h"
 
 namespace weft::machine {
 
-// Collective over the bootstrap. The machine is ucx, or, when the environment variable WEFT_MACHINE says so and the
-// job has one PE, loopback. `memory` must outlive the machine.
+// Collective over the bootstrap. The machine is ucx, or, when the environment variable WEFT_MACHINE says so
+// and the job has one PE, loopback. `memory` must outlive the machine.
 base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory);
 
-// Machines named "loopback" or "ucx", all in this process and on one thread, that reach one another, for tests.
-// memories[i] serves PE i. Each machine is progressed by whoever owns it.
-base::Result<std::vector<std::unique_ptr<Machine>>> make_in_process(std::string_view machine_name,
-                                                                   const std::vector<memory::Memory*>& memories);
+// Machines named "loopback" or "ucx", all in this process and on one thread, that reach one another, for
+// tests. memories[i] serves PE i. Each machine is progressed by whoever owns it.
+base::Result<std::vector<std::unique_ptr<Machine>>> make_in_process(
+    std::string_view machine_name, const std::vector<memory::Memory*>& memories);
 
 // Version and transports of the UCX in use, one per line, for `weft info`.
 std::vector<std::string> machine_report();

@@ -5,6 +5,9 @@
 // weft/base/completion.h: `pending` means that the completion is called exactly once later, from
 // progress(), cancel() or close(), and any other status means that it never is.
 //
+// A receive that returns ok has filled its buffer exactly; one that got less completes from progress(), with
+// the size.
+//
 // Buffers may be of any memory kind. A buffer handed to a send belongs to the machine until completion, one
 // handed to a receive until completion too. Work queued on a buffer's stream comes first, without blocking
 // the CPU; a completed receive is visible to every stream.
@@ -19,10 +22,11 @@
 #include <string>
 #include <vector>
 
-#include "machine/tag.h"
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
+
+#include "machine/tag.h"
 
 namespace weft::machine {
 
@@ -34,7 +38,8 @@ inline constexpr std::size_t kMaxAmHeaderBytes = 4096;
 class Machine;
 
 // An active message's payload that the handler took over. Move-only. Either receive it once with
-// Machine::am_receive, or destroy it, which drops the data; both release what the machine holds for it.
+// Machine::am_receive, or destroy it, which drops the data; both release what the machine holds for it. After
+// the machine's close() it is empty; it must be destroyed before the machine is.
 class AmPayload {
  public:
   AmPayload() = default;
@@ -117,49 +122,54 @@ class Machine {
 
   // REQUIRES: id <= kMaxAmId, set on every PE before a message with that id can arrive.
   virtual base::Status set_am_handler(AmId id, AmHandler handler, void* context) = 0;
-  // The header (host memory, at most kMaxAmHeaderBytes) is copied at the call; the payload is not. Messages between
-  // a pair of PEs arrive once each; their order is not promised.
+  // The header (host memory, at most kMaxAmHeaderBytes) is copied at the call; the payload is not. Messages
+  // between a pair of PEs arrive once each; their order is not promised.
   virtual base::Status am_send(int pe, AmId id, std::span<const std::byte> header,
                                const memory::ConstBuffer& payload, base::Completion* completion) = 0;
   // Moves a taken payload into `into`. A buffer that is too small is kTruncated, naming both sizes.
-  virtual base::Status am_receive(AmPayload payload, const memory::Buffer& into, base::Completion* completion) = 0;
+  virtual base::Status am_receive(AmPayload payload, const memory::Buffer& into,
+                                  base::Completion* completion) = 0;
 
-  // Matched messages. The receiver's tag bits under `mask` must equal the sender's. Messages with equal tags from one
-  // PE match in the order in which they were sent. A message larger than the receive is kTruncated, naming both sizes.
-  virtual base::Status tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer, base::Completion* completion) = 0;
-  virtual base::Status tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer, base::Completion* completion) = 0;
-  // Asks an operation in flight to end early: it still completes exactly once, with kCancelled or, when it was too
-  // late, with its own outcome.
+  // Matched messages. The receiver's tag bits under `mask` must equal the sender's. Messages with equal tags
+  // from one PE match in the order in which they were sent. A message larger than the receive is kTruncated,
+  // naming both sizes.
+  virtual base::Status tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
+                                base::Completion* completion) = 0;
+  virtual base::Status tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+                                   base::Completion* completion) = 0;
+  // Asks an operation in flight to end early: it still completes exactly once, with kCancelled or, when it
+  // was too late, with its own outcome.
   virtual void cancel(base::Completion* completion) = 0;
 
   // Makes memory addressable by peers until deregister_memory. `memory` keeps its owner.
   virtual base::Result<RemoteMemory> register_memory(const memory::Buffer& memory) = 0;
   virtual base::Status deregister_memory(const RemoteMemory& memory) = 0;
-  // One-sided. A put completes when the local buffer is reusable and, after flush(), the data is at the peer. `remote`
-  // came from that peer's register_memory and need not outlive the call.
+  // One-sided. A put completes when the local buffer is reusable and, after flush(), the data is at the peer.
+  // `remote` came from that peer's register_memory and need not outlive the call.
   virtual base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                            std::size_t offset_bytes, base::Completion* completion) = 0;
   virtual base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                            std::size_t offset_bytes, base::Completion* completion) = 0;
   // 64-bit, on host memory; *result receives the old value and must stay until completion (null for none).
-  virtual base::Status atomic(int pe, AtomicOperation operation, const RemoteMemory& remote, std::size_t offset_bytes,
-                              std::uint64_t operand, std::uint64_t compare, std::uint64_t* result,
-                              base::Completion* completion) = 0;
+  virtual base::Status atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
+                              std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
+                              std::uint64_t* result, base::Completion* completion) = 0;
   // Completes when all puts and atomics started before it are visible at their peers.
   virtual base::Status flush(base::Completion* completion) = 0;
 
   // Moves communication forward and calls handlers and completions. Returns whether anything happened.
   virtual bool progress() = 0;
-  // Sleeps until there may be something to progress, wake() was called, or the time is over (timeout_us < 0: no
-  // limit). May return early; returns at once when work is at hand.
+  // Sleeps until there may be something to progress, wake() was called, or the time is over (timeout_us < 0:
+  // no limit). May return early; returns at once when work is at hand.
   virtual void wait(std::int64_t timeout_us) = 0;
   // Ends a wait() under way, or the next one. Any thread.
   virtual void wake() = 0;
   // Whether progress() must keep being called for work that cannot wake a sleeper (device copies).
   virtual bool needs_polling() const = 0;
 
-  // Ends all operations in flight with kClosed or kCancelled, each completion exactly once, then releases what
-  // the machine holds. A peer that is gone does not make it hang. Afterwards only the destructor may be called.
+  // Ends all operations in flight with kClosed or kCancelled, each completion exactly once, then releases
+  // what the machine holds. A peer that is gone does not make it hang. Afterwards only the destructor may be
+  // called.
   virtual void close() = 0;
 
   virtual std::vector<TransportUse> transport_use() const = 0;

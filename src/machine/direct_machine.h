@@ -1,0 +1,48 @@
+// What a concrete machine provides: the operations of machine.h on buffers that it can address itself,
+// without regard to streams. StagedMachine adds the rest.
+//
+// Contract of each direct_ operation: that of its namesake in Machine, and moreover: the PE is in range, the
+// machine is open, sizes are checked, and the buffer's kind is one that addresses() accepts.
+#pragma once
+
+#include "machine/machine.h"
+
+namespace weft::machine {
+
+// Ids above kMaxAmId are the machine layer's own.
+inline constexpr AmId kStagingAmId = kMaxAmId + 1;
+inline constexpr AmId kNumAmIds = kStagingAmId + 1;
+
+class DirectMachine : public Machine {
+ public:
+  // Whether direct_ operations take buffers of that kind.
+  virtual bool addresses(memory::Kind kind) const = 0;
+
+  virtual base::Status direct_set_am_handler(AmId id, AmHandler handler, void* context) = 0;
+  virtual base::Status direct_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                      const memory::ConstBuffer& payload, base::Completion* completion) = 0;
+  // The payload fits. Data that is here already (data() != null) goes to host memory only.
+  virtual base::Status direct_am_receive(AmPayload payload, const memory::Buffer& into,
+                                         base::Completion* completion) = 0;
+  virtual base::Status direct_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
+                                       base::Completion* completion) = 0;
+  virtual base::Status direct_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+                                          base::Completion* completion) = 0;
+  virtual void direct_cancel(base::Completion* completion) = 0;
+  virtual base::Result<RemoteMemory> direct_register_memory(const memory::Buffer& memory) = 0;
+  virtual base::Status direct_deregister_memory(const RemoteMemory& memory) = 0;
+  virtual base::Status direct_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                                  std::size_t offset_bytes, base::Completion* completion) = 0;
+  virtual base::Status direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
+                                  std::size_t offset_bytes, base::Completion* completion) = 0;
+  // Host memory, 8-byte aligned.
+  virtual base::Status direct_atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
+                                     std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
+                                     std::uint64_t* result, base::Completion* completion) = 0;
+  virtual base::Status direct_flush(base::Completion* completion) = 0;
+
+ protected:
+  using Machine::Machine;
+};
+
+}  // namespace weft::machine

@@ -1,0 +1,397 @@
+#include "machine/loopback/loopback_machine.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace weft::machine::loopback {
+
+using base::Completion;
+using base::Status;
+using base::StatusCode;
+using memory::Buffer;
+using memory::ConstBuffer;
+
+// A message inside its handler's call.
+class LoopbackMachine::Arrival final : public AmArrival {
+ public:
+  Arrival(LoopbackMachine& machine, const Packet& packet) : machine_(machine), payload_(packet.payload) {
+    header = packet.header;
+    payload_size_bytes = payload_->size_bytes;
+    data = payload_->source == nullptr ? payload_->eager.data() : nullptr;
+  }
+
+  AmPayload take() override {
+    taken_ = true;
+    machine_.kept_.emplace(payload_.get(), payload_);
+    return {&machine_, payload_.get(), data, payload_size_bytes};
+  }
+  bool is_taken() const { return taken_; }
+
+ private:
+  LoopbackMachine& machine_;
+  std::shared_ptr<Payload> payload_;
+  bool taken_ = false;
+};
+
+base::Result<std::vector<std::unique_ptr<Machine>>> make_loopback(
+    const std::vector<memory::Memory*>& memories) {
+  auto fabric = std::make_shared<Fabric>();
+  std::vector<std::unique_ptr<Machine>> machines;
+  fabric->machines.resize(memories.size());
+  for (std::size_t pe = 0; pe < memories.size(); ++pe) {
+    auto machine = std::make_unique<LoopbackMachine>(static_cast<int>(pe), fabric, *memories[pe]);
+    fabric->machines[pe] = machine.get();
+    if (Status status = machine->open(); status.failed()) return status;
+    machines.push_back(std::move(machine));
+  }
+  return machines;
+}
+
+LoopbackMachine::LoopbackMachine(int pe, std::shared_ptr<Fabric> fabric, memory::Memory& memory)
+    : StagedMachine(pe, static_cast<int>(fabric->machines.size()), memory), fabric_(std::move(fabric)) {}
+
+LoopbackMachine::~LoopbackMachine() { close(); }
+
+std::string LoopbackMachine::description() const {
+  return fmt::format("loopback, PE {} of {} in one process", pe(), num_pes());
+}
+
+// --- starting and ending operations ---
+
+Status LoopbackMachine::start(Completion* completion) {
+  completion->in_flight = this;
+  return Status::pending();
+}
+
+void LoopbackMachine::complete(Completion* completion, Status status, std::size_t size_bytes) {
+  done_.push_back({completion, std::move(status), size_bytes});
+}
+
+Status LoopbackMachine::send(int pe, Packet packet, const ConstBuffer& buffer, Completion* completion) {
+  LoopbackMachine* receiver = fabric_->machines[static_cast<std::size_t>(pe)];
+  if (receiver == nullptr) {
+    return {StatusCode::kPeerFailed, fmt::format("PE {} has closed: nothing can be sent to it any more", pe)};
+  }
+  ++messages_;
+  bytes_ += buffer.size_bytes;
+  packet.payload = std::make_shared<Payload>();
+  Payload& payload = *packet.payload;
+  payload.size_bytes = buffer.size_bytes;
+  if (buffer.size_bytes <= kEagerBytes) {
+    const auto* bytes = static_cast<const std::byte*>(buffer.data);
+    payload.eager.assign(bytes, bytes + buffer.size_bytes);
+    receiver->inbox_.push_back(std::move(packet));
+    return {};
+  }
+  payload.sender = this;
+  payload.source = buffer.data;
+  payload.completion = completion;
+  sending_.push_back(packet.payload);
+  receiver->inbox_.push_back(std::move(packet));
+  return start(completion);
+}
+
+Status LoopbackMachine::consume(Payload& payload, void* into) {
+  if (payload.source == nullptr) {
+    if (payload.size_bytes > 0) std::memcpy(into, payload.eager.data(), payload.size_bytes);
+    return {};
+  }
+  if (payload.completion == nullptr) {
+    return {StatusCode::kPeerFailed, "the sending PE closed before its message was received"};
+  }
+  std::memcpy(into, payload.source, payload.size_bytes);
+  return drop(payload, {});
+}
+
+Status LoopbackMachine::drop(Payload& payload, Status sender_status) {
+  if (payload.completion == nullptr) return {};
+  Completion* completion = std::exchange(payload.completion, nullptr);
+  std::erase_if(payload.sender->sending_, [&](const auto& sending) { return sending.get() == &payload; });
+  payload.sender->complete(completion, std::move(sender_status), payload.size_bytes);
+  return {};
+}
+
+// --- active messages ---
+
+Status LoopbackMachine::direct_set_am_handler(AmId id, AmHandler handler, void* context) {
+  handlers_[id] = {handler, context};
+  return {};
+}
+
+Status LoopbackMachine::direct_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                       const ConstBuffer& payload, Completion* completion) {
+  Packet packet;
+  packet.is_active_message = true;
+  packet.id = id;
+  packet.header.assign(header.begin(), header.end());
+  return send(pe, std::move(packet), payload, completion);
+}
+
+Status LoopbackMachine::direct_am_receive(AmPayload payload, const Buffer& into, Completion* completion) {
+  auto found = kept_.extract(payload.detach());
+  Status status = consume(*found.mapped(), into.data);
+  complete(completion, std::move(status), payload.size_bytes());
+  return start(completion);
+}
+
+void LoopbackMachine::release_payload(void* descriptor) {
+  auto found = kept_.extract(descriptor);
+  if (!found.empty()) (void)drop(*found.mapped(), {});
+}
+
+// --- tagged messages ---
+
+Status LoopbackMachine::direct_tag_send(int pe, Tag tag, const ConstBuffer& buffer, Completion* completion) {
+  Packet packet;
+  packet.tag = tag;
+  return send(pe, std::move(packet), buffer, completion);
+}
+
+Status LoopbackMachine::direct_tag_receive(Tag tag, Tag mask, const Buffer& buffer, Completion* completion) {
+  const Posted posted{tag, mask, buffer, completion};
+  for (auto packet = unexpected_.begin(); packet != unexpected_.end(); ++packet) {
+    if (((packet->tag ^ tag) & mask) != 0) continue;
+    match(posted, *packet);
+    unexpected_.erase(packet);
+    return start(completion);
+  }
+  posted_.push_back(posted);
+  return start(completion);
+}
+
+void LoopbackMachine::match(const Posted& posted, const Packet& packet) {
+  Payload& payload = *packet.payload;
+  if (payload.size_bytes <= posted.buffer.size_bytes) {
+    complete(posted.completion, consume(payload, posted.buffer.data), payload.size_bytes);
+    return;
+  }
+  (void)drop(payload, {});
+  complete(
+      posted.completion,
+      {StatusCode::kTruncated,
+       fmt::format(
+           "a message of {} bytes does not fit the buffer of {} bytes posted for it on PE {}; post one of "
+           "at least the message's size",
+           payload.size_bytes, posted.buffer.size_bytes, pe())},
+      payload.size_bytes);
+}
+
+void LoopbackMachine::direct_cancel(Completion* completion) {
+  for (auto posted = posted_.begin(); posted != posted_.end(); ++posted) {
+    if (posted->completion != completion) continue;
+    posted_.erase(posted);
+    complete(completion, {StatusCode::kCancelled, fmt::format("a receive on PE {} was cancelled", pe())}, 0);
+    return;
+  }
+}
+
+// --- one-sided operations: done in order, from this PE's progress() ---
+
+base::Result<RemoteMemory> LoopbackMachine::direct_register_memory(const Buffer& memory) {
+  const std::uint64_t region = next_region_++;
+  RemoteMemory result{reinterpret_cast<std::uintptr_t>(memory.data), memory.size_bytes, memory.place, {}};
+  result.key.resize(sizeof region);
+  std::memcpy(result.key.data(), &region, sizeof region);
+  regions_.emplace(region, memory);
+  return result;
+}
+
+Status LoopbackMachine::direct_deregister_memory(const RemoteMemory& memory) {
+  std::uint64_t region = 0;
+  if (memory.key.size() == sizeof region) std::memcpy(&region, memory.key.data(), sizeof region);
+  if (regions_.erase(region) == 1) return {};
+  return {StatusCode::kNotFound,
+          fmt::format(
+              "memory at {:#x} of {} bytes is not registered here; only its owner can deregister it, once",
+              memory.address, memory.size_bytes)};
+}
+
+base::Result<std::byte*> LoopbackMachine::find(int pe, const RemoteMemory& remote,
+                                               std::size_t offset_bytes) const {
+  const LoopbackMachine* owner = fabric_->machines[static_cast<std::size_t>(pe)];
+  if (owner == nullptr) return Status(StatusCode::kPeerFailed, fmt::format("PE {} has closed", pe));
+  std::uint64_t region = 0;
+  if (remote.key.size() == sizeof region) std::memcpy(&region, remote.key.data(), sizeof region);
+  auto found = owner->regions_.find(region);
+  if (found == owner->regions_.end()) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("the memory at {:#x} is not registered on PE {} (any more)", remote.address, pe));
+  }
+  return static_cast<std::byte*>(found->second.data) + offset_bytes;
+}
+
+Status LoopbackMachine::start_one_sided(std::size_t size_bytes, Completion* completion,
+                                        std::function<Status()> run) {
+  one_sided_.push_back({completion, size_bytes, std::move(run)});
+  return start(completion);
+}
+
+Status LoopbackMachine::direct_put(int pe, const ConstBuffer& local, const RemoteMemory& remote,
+                                   std::size_t offset_bytes, Completion* completion) {
+  return start_one_sided(local.size_bytes, completion, [=, this] {
+    base::Result<std::byte*> address = find(pe, remote, offset_bytes);
+    if (address.ok()) std::memcpy(*address, local.data, local.size_bytes);
+    return address.status();
+  });
+}
+
+Status LoopbackMachine::direct_get(int pe, const Buffer& local, const RemoteMemory& remote,
+                                   std::size_t offset_bytes, Completion* completion) {
+  return start_one_sided(local.size_bytes, completion, [=, this] {
+    base::Result<std::byte*> address = find(pe, remote, offset_bytes);
+    if (address.ok()) std::memcpy(local.data, *address, local.size_bytes);
+    return address.status();
+  });
+}
+
+namespace {
+
+std::uint64_t apply(AtomicOperation operation, std::uint64_t old, std::uint64_t operand,
+                    std::uint64_t compare) {
+  switch (operation) {
+    case AtomicOperation::kAdd:
+      return old + operand;
+    case AtomicOperation::kSwap:
+      return operand;
+    case AtomicOperation::kCompareSwap:
+      return old == compare ? operand : old;
+    case AtomicOperation::kAnd:
+      return old & operand;
+    case AtomicOperation::kOr:
+      return old | operand;
+    case AtomicOperation::kXor:
+      return old ^ operand;
+  }
+  return old;
+}
+
+}  // namespace
+
+Status LoopbackMachine::direct_atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
+                                      std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
+                                      std::uint64_t* result, Completion* completion) {
+  return start_one_sided(sizeof operand, completion, [=, this] {
+    base::Result<std::byte*> address = find(pe, remote, offset_bytes);
+    if (!address.ok()) return address.status();
+    std::uint64_t old = 0;
+    std::memcpy(&old, *address, sizeof old);
+    const std::uint64_t changed = apply(operation, old, operand, compare);
+    std::memcpy(*address, &changed, sizeof changed);
+    if (result != nullptr) *result = old;
+    return Status();
+  });
+}
+
+Status LoopbackMachine::direct_flush(Completion* completion) {
+  return start_one_sided(0, completion, [] { return Status(); });
+}
+
+// --- progress, wait, close ---
+
+void LoopbackMachine::arrive(Packet packet) {
+  if (packet.is_active_message) {
+    const Handler handler = handlers_[packet.id];
+    if (handler.function == nullptr) {
+      (void)drop(*packet.payload, {});
+      return;
+    }
+    Arrival arrival(*this, packet);
+    handler.function(handler.context, arrival);
+    if (!arrival.is_taken()) (void)drop(*packet.payload, {});
+    return;
+  }
+  for (auto posted = posted_.begin(); posted != posted_.end(); ++posted) {
+    if (((packet.tag ^ posted->tag) & posted->mask) != 0) continue;
+    match(*posted, packet);
+    posted_.erase(posted);
+    return;
+  }
+  unexpected_.push_back(std::move(packet));
+}
+
+bool LoopbackMachine::progress() {
+  bool any = false;
+  // Only what is there now: handlers may send to their own PE without end.
+  for (std::size_t count = inbox_.size(); count > 0; --count) {
+    Packet packet = std::move(inbox_.front());
+    inbox_.pop_front();
+    arrive(std::move(packet));
+    any = true;
+  }
+  for (std::size_t count = one_sided_.size(); count > 0; --count) {
+    OneSided operation = std::move(one_sided_.front());
+    one_sided_.pop_front();
+    complete(operation.completion, operation.run(), operation.size_bytes);
+  }
+  for (std::size_t count = done_.size(); count > 0; --count) {
+    Done done = std::move(done_.front());
+    done_.pop_front();
+    done.completion->in_flight = nullptr;
+    done.completion->function(done.completion, std::move(done.status), done.size_bytes);
+    any = true;
+  }
+  if (needs_polling()) any |= staging().progress();
+  return any;
+}
+
+void LoopbackMachine::wait(std::int64_t timeout_us) {
+  if (has_work()) return;
+  std::unique_lock lock(wake_mutex_);
+  const auto woken = [this] { return woken_; };
+  if (timeout_us < 0) {
+    wake_condition_.wait(lock, woken);
+  } else {
+    wake_condition_.wait_for(lock, std::chrono::microseconds(timeout_us), woken);
+  }
+  woken_ = false;
+}
+
+void LoopbackMachine::wake() {
+  {
+    std::lock_guard lock(wake_mutex_);
+    woken_ = true;
+  }
+  wake_condition_.notify_one();
+}
+
+void LoopbackMachine::close() {
+  if (is_closed()) return;
+  begin_close();
+  fabric_->machines[static_cast<std::size_t>(pe())] = nullptr;
+  for (Posted& posted : posted_) complete(posted.completion, closed_machine(pe()), 0);
+  posted_.clear();
+  for (OneSided& operation : one_sided_) complete(operation.completion, closed_machine(pe()), 0);
+  one_sided_.clear();
+  while (!sending_.empty()) {
+    (void)drop(*std::shared_ptr<Payload>(sending_.front()), closed_machine(pe()));
+  }
+  // Those whose messages will not be received now.
+  const Status gone{StatusCode::kPeerFailed,
+                    fmt::format("PE {} closed before it received the message", pe())};
+  for (Packet& packet : inbox_) (void)drop(*packet.payload, gone);
+  for (Packet& packet : unexpected_) (void)drop(*packet.payload, gone);
+  for (auto& [descriptor, payload] : kept_) (void)drop(*payload, gone);
+  inbox_.clear();
+  unexpected_.clear();
+  kept_.clear();
+  while (!done_.empty()) {
+    Done done = std::move(done_.front());
+    done_.pop_front();
+    done.completion->in_flight = nullptr;
+    done.completion->function(done.completion, std::move(done.status), done.size_bytes);
+  }
+  staging().end_close();
+}
+
+std::vector<TransportUse> LoopbackMachine::transport_use() const {
+  std::vector<TransportUse> result;
+  if (messages_ > 0) result.push_back({"loopback host", messages_, bytes_});
+  for (TransportUse& use : staging().transport_use()) result.push_back(std::move(use));
+  return result;
+}
+
+}  // namespace weft::machine::loopback

@@ -1,0 +1,193 @@
+#include "machine/ucx/active_message.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "machine/ucx/library.h"
+
+namespace weft::machine::ucx {
+
+// A message inside its handler's call.
+class Arrival final : public AmArrival {
+ public:
+  Arrival(ActiveMessages& owner, const void* header_in, std::size_t header_size, void* payload,
+          std::size_t size_bytes, std::uint64_t attributes)
+      : owner_(owner), payload_(payload), attributes_(attributes) {
+    header = {static_cast<const std::byte*>(header_in), header_size};
+    payload_size_bytes = size_bytes;
+    data = is_rendezvous() ? nullptr : static_cast<const std::byte*>(payload);
+  }
+  // A message that waited for progress(): its payload is kept already.
+  Arrival(ActiveMessages& owner, std::span<const std::byte> header_in, KeptPayload* kept,
+          std::size_t size_bytes)
+      : owner_(owner), kept_(kept) {
+    header = header_in;
+    payload_size_bytes = size_bytes;
+    data = kept->source == KeptPayload::Source::kRendezvous ? nullptr : bytes_of(*kept);
+  }
+
+  AmPayload take() override {
+    if (kept_ == nullptr) {
+      kept_ = owner_.keep(payload_, payload_size_bytes, attributes_);
+      kept_->arrival = this;
+    }
+    taken_ = true;
+    const void* bytes = kept_->source == KeptPayload::Source::kRendezvous ? nullptr : bytes_of(*kept_);
+    return {&owner_.machine_, kept_, bytes, payload_size_bytes};
+  }
+
+  bool is_taken() const { return taken_; }
+  // For ActiveMessages: the payload was received or dropped inside the handler.
+  void consumed(bool received) {
+    kept_ = nullptr;
+    received_ = received;
+  }
+  // What the UCX callback returns.
+  ucs_status_t outcome() {
+    if (kept_ != nullptr) kept_->arrival = nullptr;
+    const bool held_by_handler = kept_ != nullptr && kept_->source != KeptPayload::Source::kCopy;
+    return held_by_handler || received_ ? UCS_INPROGRESS : UCS_OK;
+  }
+
+ private:
+  bool is_rendezvous() const { return (attributes_ & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0; }
+  static const std::byte* bytes_of(const KeptPayload& kept) {
+    return kept.source == KeptPayload::Source::kCopy ? kept.copy.get()
+                                                     : static_cast<const std::byte*>(kept.ucx_data);
+  }
+
+  ActiveMessages& owner_;
+  void* payload_ = nullptr;
+  std::uint64_t attributes_ = 0;
+  KeptPayload* kept_ = nullptr;
+  bool taken_ = false;
+  bool received_ = false;
+};
+
+ActiveMessages::ActiveMessages(Machine& machine, RequestTracker& tracker)
+    : machine_(machine), tracker_(tracker) {
+  live_.previous = live_.next = &live_;
+  for (Slot& slot : slots_) slot.owner = this;
+}
+
+ActiveMessages::~ActiveMessages() = default;
+
+base::Status ActiveMessages::set_handler(ucp_worker_h worker, AmId id, AmHandler handler, void* context) {
+  Slot& slot = slots_[id];
+  slot.handler = handler;
+  slot.context = context;
+  ucp_am_handler_param_t params{};
+  params.field_mask =
+      UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  params.id = id;
+  params.cb = handler == nullptr ? nullptr : &ActiveMessages::on_message;
+  params.arg = &slot;
+  const ucs_status_t status = ucp_worker_set_am_recv_handler(worker, &params);
+  if (status == UCS_OK) return {};
+  return {base::StatusCode::kInternal,
+          fmt::format("UCX refuses the handler of active message {}: {}", id, status_text(status))};
+}
+
+ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std::size_t header_size,
+                                        void* data, std::size_t size_bytes,
+                                        const ucp_am_recv_param_t* params) {
+  auto& slot = *static_cast<Slot*>(argument);
+  ActiveMessages& self = *slot.owner;
+  if (self.closed_) return UCS_OK;
+  if (self.tracker_.starting()) [[unlikely]] {
+    const auto* bytes = static_cast<const std::byte*>(header);
+    KeptPayload* kept = self.keep(data, size_bytes, params->recv_attr);
+    self.deferred_.push_back({&slot, {bytes, bytes + header_size}, size_bytes, kept});
+    return kept->source == KeptPayload::Source::kCopy ? UCS_OK : UCS_INPROGRESS;
+  }
+  Arrival arrival(self, header, header_size, data, size_bytes, params->recv_attr);
+  slot.handler(slot.context, arrival);
+  return arrival.outcome();
+}
+
+bool ActiveMessages::deliver_deferred(ucp_worker_h worker) {
+  // Only what is there now: a handler that sends to its own PE would keep this loop going for ever.
+  std::size_t count = deferred_.size();
+  const bool any = count > 0;
+  for (; count > 0; --count) {
+    Deferred message = std::move(deferred_.front());
+    deferred_.pop_front();
+    Arrival arrival(*this, message.header, message.payload, message.size_bytes);
+    message.slot->handler(message.slot->context, arrival);
+    if (!arrival.is_taken()) release(worker, message.payload);
+  }
+  return any;
+}
+
+KeptPayload* ActiveMessages::new_kept() {
+  if (free_ == nullptr) {
+    pool_.push_back(std::make_unique<KeptPayload>());
+    free_ = pool_.back().get();
+  }
+  KeptPayload* kept = std::exchange(free_, free_->next);
+  kept->previous = live_.previous;
+  kept->next = &live_;
+  live_.previous->next = kept;
+  live_.previous = kept;
+  return kept;
+}
+
+void ActiveMessages::recycle(KeptPayload* kept) {
+  kept->previous->next = kept->next;
+  kept->next->previous = kept->previous;
+  kept->source = KeptPayload::Source::kGone;
+  kept->copy.reset();
+  kept->ucx_data = nullptr;
+  kept->arrival = nullptr;
+  kept->next = std::exchange(free_, kept);
+}
+
+KeptPayload* ActiveMessages::keep(void* data, std::size_t size_bytes, std::uint64_t attributes) {
+  KeptPayload* kept = new_kept();
+  if ((attributes & (UCP_AM_RECV_ATTR_FLAG_RNDV | UCP_AM_RECV_ATTR_FLAG_DATA)) != 0) {
+    kept->source = (attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ? KeptPayload::Source::kRendezvous
+                                                                  : KeptPayload::Source::kUcxData;
+    kept->ucx_data = data;
+    return kept;
+  }
+  kept->source = KeptPayload::Source::kCopy;
+  kept->copy = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+  if (size_bytes > 0) std::memcpy(kept->copy.get(), data, size_bytes);
+  return kept;
+}
+
+ucs_status_ptr_t ActiveMessages::receive(ucp_worker_h worker, KeptPayload* kept, void* into,
+                                         std::size_t size_bytes, const ucp_request_param_t& params) {
+  assert(kept->source == KeptPayload::Source::kRendezvous);
+  void* descriptor = kept->ucx_data;
+  if (kept->arrival != nullptr) kept->arrival->consumed(true);
+  recycle(kept);
+  return ucp_am_recv_data_nbx(worker, descriptor, into, size_bytes, &params);
+}
+
+void ActiveMessages::release(ucp_worker_h worker, KeptPayload* kept) {
+  const bool held_by_ucx =
+      kept->source == KeptPayload::Source::kRendezvous || kept->source == KeptPayload::Source::kUcxData;
+  if (kept->arrival != nullptr) {
+    kept->arrival->consumed(false);  // UCX drops it when the callback returns
+  } else if (held_by_ucx) {
+    ucp_am_data_release(worker, kept->ucx_data);
+  }
+  recycle(kept);
+}
+
+void ActiveMessages::close(ucp_worker_h worker) {
+  closed_ = true;
+  deferred_.clear();
+  for (KeptPayload* kept = live_.next; kept != &live_; kept = kept->next) {
+    if (kept->source == KeptPayload::Source::kRendezvous || kept->source == KeptPayload::Source::kUcxData) {
+      ucp_am_data_release(worker, kept->ucx_data);
+    }
+    kept->source = KeptPayload::Source::kGone;
+  }
+}
+
+}  // namespace weft::machine::ucx

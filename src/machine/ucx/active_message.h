@@ -1,0 +1,90 @@
+// Active messages on a UCP worker: the handler table, arrivals, and payloads that handlers keep.
+//
+// Threads: the PE's thread. A kept payload is a record from a pool, so keeping one allocates only when UCX
+// hands out bytes that do not outlive the callback (they are copied then).
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "machine/machine.h"
+#include "machine/ucx/request.h"
+
+namespace weft::machine::ucx {
+
+class ActiveMessages;
+class Arrival;
+
+// What AmPayload::descriptor() points to here.
+struct KeptPayload {
+  enum class Source : std::uint8_t { kRendezvous, kUcxData, kCopy, kGone };
+
+  Source source = Source::kGone;
+  void* ucx_data = nullptr;  // rendezvous descriptor or persistent data
+  std::unique_ptr<std::byte[]> copy;
+  Arrival* arrival = nullptr;  // while the handler that took it still runs
+  KeptPayload* previous = nullptr;
+  KeptPayload* next = nullptr;
+};
+
+class ActiveMessages {
+ public:
+  static constexpr std::size_t kNumIds = 256;
+
+  ActiveMessages(Machine& machine, RequestTracker& tracker);
+  ~ActiveMessages();
+  ActiveMessages(const ActiveMessages&) = delete;
+  ActiveMessages& operator=(const ActiveMessages&) = delete;
+
+  base::Status set_handler(ucp_worker_h worker, AmId id, AmHandler handler, void* context);
+
+  // Starts to fetch a rendezvous payload; null when there is nothing to fetch it from any more.
+  ucs_status_ptr_t receive(ucp_worker_h worker, KeptPayload* kept, void* into, std::size_t size_bytes,
+                           const ucp_request_param_t& params);
+  void release(ucp_worker_h worker, KeptPayload* kept);
+
+  // Calls the handlers of messages that arrived inside a start call. Returns whether there were any.
+  bool deliver_deferred(ucp_worker_h worker);
+  bool has_deferred() const { return !deferred_.empty(); }
+
+  // Drops what handlers still keep and calls no handler from now on; kept payloads are empty shells
+  // afterwards.
+  void close(ucp_worker_h worker);
+
+ private:
+  friend class Arrival;
+  struct Slot {
+    ActiveMessages* owner = nullptr;
+    AmHandler handler = nullptr;
+    void* context = nullptr;
+  };
+  struct Deferred {
+    Slot* slot;
+    std::vector<std::byte> header;
+    std::size_t size_bytes;
+    KeptPayload* payload;
+  };
+
+  static ucs_status_t on_message(void* slot, const void* header, std::size_t header_size, void* data,
+                                 std::size_t size_bytes, const ucp_am_recv_param_t* params);
+  KeptPayload* keep(void* data, std::size_t size_bytes, std::uint64_t attributes);
+  KeptPayload* new_kept();
+  void recycle(KeptPayload* kept);
+
+  Machine& machine_;
+  RequestTracker& tracker_;
+  std::array<Slot, kNumIds> slots_;
+  std::deque<Deferred> deferred_;
+  std::vector<std::unique_ptr<KeptPayload>> pool_;
+  KeptPayload* free_ = nullptr;
+  KeptPayload live_;
+  bool closed_ = false;
+};
+
+}  // namespace weft::machine::ucx

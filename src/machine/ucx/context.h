@@ -1,0 +1,45 @@
+// One UCP context with Weft's features and the few settings that measurements asked for.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+
+namespace weft::machine::ucx {
+
+struct ContextOptions {
+  int num_pes = 1;
+  int pes_on_host = 1;
+  // Space at the end of every UCX request, and what prepares it.
+  std::size_t request_size = 0;
+  ucp_request_init_callback_t request_init = nullptr;
+};
+
+class Context {
+ public:
+  static base::Result<Context> create(const ContextOptions& options);
+
+  Context(Context&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Context& operator=(Context&&) = delete;
+  ~Context() {
+    if (handle_ != nullptr) ucp_cleanup(handle_);
+  }
+
+  ucp_context_h get() const { return handle_; }
+  // Whether UCX moves memory of that kind by itself in this process.
+  bool can_address(memory::Kind kind) const;
+
+ private:
+  explicit Context(ucp_context_h handle) : handle_(handle) {}
+  ucp_context_h handle_;
+};
+
+// The UCX name of a memory kind. REQUIRES: a kind that UCX knows.
+ucs_memory_type_t memory_type_of(memory::Kind kind);
+
+}  // namespace weft::machine::ucx

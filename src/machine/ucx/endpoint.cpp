@@ -1,0 +1,115 @@
+#include "machine/ucx/endpoint.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "machine/ucx/library.h"
+
+namespace weft::machine::ucx {
+
+void EndpointTable::set_addresses(std::vector<std::vector<std::byte>> addresses) {
+  peers_.resize(addresses.size());
+  for (std::size_t pe = 0; pe < addresses.size(); ++pe) {
+    peers_[pe].table = this;
+    peers_[pe].address = std::move(addresses[pe]);
+  }
+}
+
+base::Result<ucp_ep_h> EndpointTable::connect(ucp_worker_h worker, int pe) {
+  Peer& peer = peers_[static_cast<std::size_t>(pe)];
+  if (peer.failed) {
+    return base::Status(base::StatusCode::kPeerFailed,
+                        fmt::format("PE {} has failed: nothing can be sent to it any more", pe));
+  }
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(peer.address.data());
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler.cb = &EndpointTable::on_error;
+  params.err_handler.arg = &peer;
+  ucs_status_t status = ucp_ep_create(worker, &params, &peer.endpoint);
+  if (status == UCS_ERR_UNREACHABLE) {
+    // The transports that the user asked for (UCX_TLS) may not be able to report failures; do without reports
+    // then.
+    params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
+    status = ucp_ep_create(worker, &params, &peer.endpoint);
+  }
+  if (status != UCS_OK) {
+    peer.endpoint = nullptr;
+    return base::Status(
+        base::StatusCode::kUnreachable,
+        fmt::format("PE {} cannot be reached: {}. Check that UCX_TLS and UCX_NET_DEVICES leave a "
+                    "transport to it (`ucx_info -d` lists them) and that both run the same UCX; this "
+                    "one is {}.",
+                    pe, status_text(status), library_version()));
+  }
+  return peer.endpoint;
+}
+
+void EndpointTable::on_error(void* argument, ucp_ep_h endpoint, ucs_status_t) {
+  auto& peer = *static_cast<Peer*>(argument);
+  if (peer.failed) return;
+  peer.failed = true;
+  peer.endpoint = nullptr;
+  peer.failed_endpoint = endpoint;
+  ++peer.table->unclosed_failures_;
+}
+
+void EndpointTable::force_close(ucp_ep_h endpoint) {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  const ucs_status_ptr_t request = ucp_ep_close_nbx(endpoint, &params);
+  if (request != nullptr && !UCS_PTR_IS_ERR(request)) closing_.push_back(request);
+}
+
+void EndpointTable::close_failed(ucp_worker_h) {
+  for (Peer& peer : peers_) {
+    if (peer.failed_endpoint == nullptr) continue;
+    force_close(std::exchange(peer.failed_endpoint, nullptr));
+    --unclosed_failures_;
+  }
+}
+
+void EndpointTable::close_all(ucp_worker_h worker) {
+  close_failed(worker);
+  for (Peer& peer : peers_) {
+    if (peer.endpoint != nullptr) force_close(std::exchange(peer.endpoint, nullptr));
+  }
+}
+
+bool EndpointTable::closed() const {
+  for (void* request : closing_) {
+    if (ucp_request_check_status(request) == UCS_INPROGRESS) return false;
+  }
+  return true;
+}
+
+void EndpointTable::free_close_requests() {
+  for (void* request : closing_) ucp_request_free(request);
+  closing_.clear();
+}
+
+std::string EndpointTable::transports(int pe) const {
+  const Peer& peer = peers_[static_cast<std::size_t>(pe)];
+  if (peer.endpoint == nullptr) return {};
+  std::array<ucp_transport_entry_t, 16> entries{};
+  ucp_ep_attr_t attributes{};
+  attributes.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
+  attributes.transports.entries = entries.data();
+  attributes.transports.num_entries = static_cast<unsigned>(entries.size());
+  attributes.transports.entry_size = sizeof(ucp_transport_entry_t);
+  if (ucp_ep_query(peer.endpoint, &attributes) != UCS_OK) return {};
+  std::string text;
+  for (unsigned i = 0; i < attributes.transports.num_entries; ++i) {
+    fmt::format_to(std::back_inserter(text), "{}{}/{}", text.empty() ? "" : " ", entries[i].transport_name,
+                   entries[i].device_name);
+  }
+  return text;
+}
+
+}  // namespace weft::machine::ucx

@@ -1,0 +1,58 @@
+// The peers of a PE: an address each, an endpoint made on first use, and whether the peer has failed.
+//
+// Threads: the PE's thread. A failed peer stays failed: the job is about to end.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "weft/base/status.h"
+
+namespace weft::machine::ucx {
+
+class EndpointTable {
+ public:
+  EndpointTable() = default;
+  EndpointTable(const EndpointTable&) = delete;
+  EndpointTable& operator=(const EndpointTable&) = delete;
+
+  void set_addresses(std::vector<std::vector<std::byte>> addresses);
+
+  // The endpoint of `pe` if there is one; else null, and connect() makes it. REQUIRES: pe in range.
+  ucp_ep_h find(int pe) const { return peers_[static_cast<std::size_t>(pe)].endpoint; }
+  base::Result<ucp_ep_h> connect(ucp_worker_h worker, int pe);
+
+  bool has_failed(int pe) const { return peers_[static_cast<std::size_t>(pe)].failed; }
+  bool has_unclosed_failures() const { return unclosed_failures_ > 0; }
+  // Closes the endpoints of failed peers, which ends their operations. Not from inside a UCX callback.
+  void close_failed(ucp_worker_h worker);
+  // Closes every endpoint at once; what is in flight is progressed by the caller.
+  void close_all(ucp_worker_h worker);
+  // Whether every close has ended. Progress is the caller's.
+  bool closed() const;
+  void free_close_requests();
+
+  // "posix/memory sysv/memory", for each endpoint that exists.
+  std::string transports(int pe) const;
+
+ private:
+  struct Peer {
+    EndpointTable* table = nullptr;
+    ucp_ep_h endpoint = nullptr;
+    ucp_ep_h failed_endpoint = nullptr;
+    bool failed = false;
+    std::vector<std::byte> address;
+  };
+
+  static void on_error(void* argument, ucp_ep_h endpoint, ucs_status_t status);
+  void force_close(ucp_ep_h endpoint);
+
+  std::vector<Peer> peers_;
+  std::vector<void*> closing_;
+  int unclosed_failures_ = 0;
+};
+
+}  // namespace weft::machine::ucx

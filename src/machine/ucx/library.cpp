@@ -1,0 +1,47 @@
+#include "machine/ucx/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <ucp/api/ucp.h>
+
+namespace weft::machine::ucx {
+
+std::string library_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+std::string library_path() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&ucp_get_version), &info) == 0 || info.dli_fname == nullptr) {
+    return "an unknown file";
+  }
+  return info.dli_fname;
+}
+
+base::Status check_library_version(unsigned major, unsigned minor, std::string_view version,
+                                   std::string_view path) {
+  if (major == kApiMajor && minor >= kApiMinor) return {};
+  return {
+      base::StatusCode::kUnsupported,
+      fmt::format(
+          "Weft needs UCX {}.{} or newer (of UCX {}), but this process runs with UCX {} from {}. Take that "
+          "folder out of LD_LIBRARY_PATH, or put the lib folder of a newer UCX in front of it (the PyPI "
+          "package libucx-cu13 has one).",
+          kApiMajor, kApiMinor, kApiMajor, version, path)};
+}
+
+base::Status check_library() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return check_library_version(major, minor, library_version(), library_path());
+}
+
+std::string_view status_text(ucs_status_t status) { return ucs_status_string(status); }
+
+}  // namespace weft::machine::ucx

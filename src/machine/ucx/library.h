@@ -1,0 +1,33 @@
+// The UCX library that this process runs with: which it is, and whether it will do.
+//
+// Refers to UCX functions only, never to its data symbols, so that one binary runs with any UCX >= 1.16.
+#pragma once
+
+#include <ucs/type/status.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/status.h"
+
+namespace weft::machine::ucx {
+
+// The API that Weft is written against. Older libraries ignore UCP_AM_SEND_FLAG_COPY_HEADER without a word.
+inline constexpr unsigned kApiMajor = 1;
+inline constexpr unsigned kApiMinor = 16;
+
+// "1.22.0".
+std::string library_version();
+// The file that libucp was loaded from.
+std::string library_path();
+
+// Fails with a sentence for the user when the library is older than kApiMajor.kApiMinor.
+base::Status check_library();
+// The same for a given version; for tests.
+base::Status check_library_version(unsigned major, unsigned minor, std::string_view version,
+                                   std::string_view path);
+
+std::string_view status_text(ucs_status_t status);
+
+}  // namespace weft::machine::ucx

@@ -1,0 +1,115 @@
+#include "machine/ucx/memory_region.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <iterator>
+
+#include "machine/ucx/context.h"
+#include "machine/ucx/library.h"
+
+namespace weft::machine::ucx {
+namespace {
+
+base::Status bad_key(int pe, std::string_view why) {
+  return {
+      base::StatusCode::kInvalidArgument,
+      fmt::format(
+          "the key of the memory of PE {} cannot be used: {}. Pass the RemoteMemory that register_memory() "
+          "returned on that PE.",
+          pe, why)};
+}
+
+std::uint64_t id_of(const RemoteMemory& memory) {
+  std::uint64_t id = 0;
+  std::memcpy(&id, memory.key.data(), sizeof id);
+  return id;
+}
+
+}  // namespace
+
+base::Result<RemoteMemory> MemoryRegions::add(ucp_context_h context, const memory::Buffer& memory) {
+  ucp_mem_map_params_t params{};
+  params.field_mask =
+      UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  params.address = memory.data;
+  params.length = memory.size_bytes;
+  params.memory_type = memory_type_of(memory.place.kind);
+  ucp_mem_h handle = nullptr;
+  if (const ucs_status_t status = ucp_mem_map(context, &params, &handle); status != UCS_OK) {
+    return base::Status(
+        base::StatusCode::kOutOfMemory,
+        fmt::format("UCX cannot register {} bytes of {} memory: {}. Check `ulimit -l`.", memory.size_bytes,
+                    memory::kind_name(memory.place.kind), status_text(status)));
+  }
+  void* packed = nullptr;
+  std::size_t packed_size = 0;
+  if (const ucs_status_t status = ucp_rkey_pack(context, handle, &packed, &packed_size); status != UCS_OK) {
+    ucp_mem_unmap(context, handle);
+    return base::Status(base::StatusCode::kInternal,
+                        fmt::format("UCX cannot make a key for registered memory: {}", status_text(status)));
+  }
+  const std::uint64_t id = next_id_++;
+  RemoteMemory result;
+  result.address = reinterpret_cast<std::uintptr_t>(memory.data);
+  result.size_bytes = memory.size_bytes;
+  result.place = memory.place;
+  result.key.resize(sizeof id + packed_size);
+  std::memcpy(result.key.data(), &id, sizeof id);
+  std::memcpy(result.key.data() + sizeof id, packed, packed_size);
+  ucp_rkey_buffer_release(packed);
+  regions_.emplace(result.address, Region{id, memory.size_bytes, handle});
+  return result;
+}
+
+base::Status MemoryRegions::remove(ucp_context_h context, const RemoteMemory& memory) {
+  if (memory.key.size() >= sizeof(std::uint64_t)) {
+    auto [position, end] = regions_.equal_range(memory.address);
+    for (; position != end; ++position) {
+      if (position->second.id != id_of(memory)) continue;
+      ucp_mem_unmap(context, position->second.handle);
+      regions_.erase(position);
+      return {};
+    }
+  }
+  return {base::StatusCode::kNotFound,
+          fmt::format(
+              "memory at {:#x} of {} bytes is not registered here; only its owner can deregister it, once",
+              memory.address, memory.size_bytes)};
+}
+
+void MemoryRegions::remove_all(ucp_context_h context) {
+  for (auto& [address, region] : regions_) ucp_mem_unmap(context, region.handle);
+  regions_.clear();
+}
+
+ucp_mem_h MemoryRegions::search(const void* data, std::size_t size_bytes) const {
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  auto next = regions_.upper_bound(begin);
+  if (next == regions_.begin()) return nullptr;
+  const auto& [address, region] = *std::prev(next);
+  return begin + size_bytes <= address + region.size_bytes ? region.handle : nullptr;
+}
+
+base::Result<ucp_rkey_h> MemoryRegions::remote_key(int pe, ucp_ep_h endpoint, const RemoteMemory& remote) {
+  if (remote.key.size() <= sizeof(std::uint64_t)) return bad_key(pe, "it is too short");
+  auto [position, is_new] = remote_keys_[static_cast<std::size_t>(pe)].try_emplace(id_of(remote), nullptr);
+  if (!is_new) return position->second;
+  ucp_rkey_h key = nullptr;
+  const ucs_status_t status = ucp_ep_rkey_unpack(endpoint, remote.key.data() + sizeof(std::uint64_t), &key);
+  if (status != UCS_OK) {
+    remote_keys_[static_cast<std::size_t>(pe)].erase(position);
+    return bad_key(pe, status_text(status));
+  }
+  position->second = key;
+  return key;
+}
+
+void MemoryRegions::destroy_remote_keys() {
+  for (auto& keys : remote_keys_) {
+    for (auto& [id, key] : keys) ucp_rkey_destroy(key);
+    keys.clear();
+  }
+}
+
+}  // namespace weft::machine::ucx

@@ -1,0 +1,405 @@
+#include "machine/ucx/ucx_machine.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "machine/ucx/library.h"
+
+namespace weft::machine::ucx {
+namespace {
+
+void on_sent(void* request, ucs_status_t status, void* tracker) {
+  static_cast<RequestTracker*>(tracker)->done(request, status, 0);
+}
+
+void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* tracker) {
+  static_cast<RequestTracker*>(tracker)->done(request, status, info->length);
+}
+
+void on_am_received(void* request, ucs_status_t status, std::size_t size_bytes, void* tracker) {
+  static_cast<RequestTracker*>(tracker)->done(request, status, size_bytes);
+}
+
+std::string_view operation_name(Operation operation) {
+  switch (operation) {
+    case Operation::kTagSend:
+      return "sending a message";
+    case Operation::kTagReceive:
+      return "receiving a message";
+    case Operation::kAmSend:
+      return "sending an active message";
+    case Operation::kAmReceive:
+      return "receiving an active message";
+    case Operation::kPut:
+      return "a put";
+    case Operation::kGet:
+      return "a get";
+    case Operation::kAtomic:
+      return "an atomic";
+    case Operation::kFlush:
+      return "a flush";
+  }
+  return "an operation";
+}
+
+bool means_peer_failed(ucs_status_t status) {
+  switch (status) {
+    case UCS_ERR_ENDPOINT_TIMEOUT:
+    case UCS_ERR_CONNECTION_RESET:
+    case UCS_ERR_UNREACHABLE:
+    case UCS_ERR_REJECTED:
+    case UCS_ERR_NOT_CONNECTED:
+    case UCS_ERR_TIMED_OUT:
+    case UCS_ERR_IO_ERROR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// How long close() lets what was sent last leave, and its endpoints close. A peer that is gone costs this
+// much.
+constexpr auto kCloseLimit = std::chrono::milliseconds(200);
+
+}  // namespace
+
+base::Result<std::unique_ptr<UcxMachine>> UcxMachine::create(const UcxMachineOptions& options,
+                                                             memory::Memory& memory) {
+  base::Result<Context> context = Context::create({.num_pes = options.num_pes,
+                                                   .pes_on_host = options.pes_on_host,
+                                                   .request_size = sizeof(Request),
+                                                   .request_init = &Request::initialize});
+  if (!context.ok()) return context.status();
+  base::Result<Worker> worker = Worker::create(context->get());
+  if (!worker.ok()) return worker.status();
+  return std::unique_ptr<UcxMachine>(
+      new UcxMachine(options, memory, std::move(context).value(), std::move(worker).value()));
+}
+
+UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context,
+                       Worker worker)
+    : StagedMachine(options.pe, options.num_pes, memory),
+      context_(std::move(context)),
+      worker_(std::move(worker)),
+      tracker_(*this),
+      active_messages_(*this, tracker_),
+      regions_(options.num_pes),
+      pes_on_host_(options.pes_on_host),
+      addresses_cuda_(context_.can_address(memory::Kind::kCuda)) {}
+
+UcxMachine::~UcxMachine() { close(); }
+
+base::Status UcxMachine::connect(std::vector<std::vector<std::byte>> addresses) {
+  endpoints_.set_addresses(std::move(addresses));
+  return staging().open();
+}
+
+bool UcxMachine::addresses(memory::Kind kind) const {
+  return kind == memory::Kind::kHost || (kind == memory::Kind::kCuda && addresses_cuda_);
+}
+
+std::string UcxMachine::description() const {
+  return fmt::format("ucx {} ({}), PE {} of {}, {} on this host", library_version(), library_path(), pe(),
+                     num_pes(), pes_on_host_);
+}
+
+template <class Callback>
+ucp_request_param_t UcxMachine::parameters(memory::Place place, const void* data, std::size_t size_bytes,
+                                           Callback set) const {
+  ucp_request_param_t params;
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  params.user_data = const_cast<RequestTracker*>(&tracker_);
+  params.memory_type = memory_type_of(place.kind);
+  set(params);
+  // Without its handle, a rendezvous from registered memory would never end once the peer was killed.
+  if (ucp_mem_h handle = regions_.find(data, size_bytes); handle != nullptr) [[unlikely]] {
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+    params.memh = handle;
+  }
+  return params;
+}
+
+void UcxMachine::count(Operation operation, memory::Place place, std::size_t size_bytes) {
+  Use& use = use_[static_cast<std::size_t>(operation)][place.is_host() ? 0 : 1];
+  ++use.messages;
+  use.bytes += size_bytes;
+}
+
+base::Status UcxMachine::direct_set_am_handler(AmId id, AmHandler handler, void* context) {
+  return active_messages_.set_handler(worker_.get(), id, handler, context);
+}
+
+base::Status UcxMachine::direct_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                        const memory::ConstBuffer& payload, base::Completion* completion) {
+  ucp_ep_h endpoint = endpoints_.find(pe);
+  if (endpoint == nullptr) [[unlikely]] {
+    base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
+    if (!made.ok()) return made.status();
+    endpoint = *made;
+  }
+  ucp_request_param_t params =
+      parameters(payload.place, payload.data, payload.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+  params.flags = header.empty() ? 0 : UCP_AM_SEND_FLAG_COPY_HEADER;
+  // Eager device data would be staged through the host by UCX, at twice the time.
+  if (!payload.place.is_host() && payload.size_bytes > 0) params.flags |= UCP_AM_SEND_FLAG_RNDV;
+  count(Operation::kAmSend, payload.place, payload.size_bytes);
+  return tracker_.start({Operation::kAmSend, pe, payload.size_bytes}, completion, [&] {
+    return ucp_am_send_nbx(endpoint, id, header.data(), header.size(), payload.data, payload.size_bytes,
+                           &params);
+  });
+}
+
+base::Status UcxMachine::direct_am_receive(AmPayload payload, const memory::Buffer& into,
+                                           base::Completion* completion) {
+  const std::size_t size_bytes = payload.size_bytes();
+  if (payload.data() != nullptr) {
+    std::memcpy(into.data, payload.data(), size_bytes);
+    return {};
+  }
+  const ucp_request_param_t params =
+      parameters(into.place, into.data, size_bytes, [](auto& p) { p.cb.recv_am = &on_am_received; });
+  auto* kept = static_cast<KeptPayload*>(payload.detach());
+  return tracker_.start({Operation::kAmReceive, -1, size_bytes}, completion, [&] {
+    return active_messages_.receive(worker_.get(), kept, into.data, size_bytes, params);
+  });
+}
+
+void UcxMachine::release_payload(void* descriptor) {
+  active_messages_.release(worker_.get(), static_cast<KeptPayload*>(descriptor));
+}
+
+base::Status UcxMachine::direct_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
+                                         base::Completion* completion) {
+  ucp_ep_h endpoint = endpoints_.find(pe);
+  if (endpoint == nullptr) [[unlikely]] {
+    base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
+    if (!made.ok()) return made.status();
+    endpoint = *made;
+  }
+  const ucp_request_param_t params =
+      parameters(buffer.place, buffer.data, buffer.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+  count(Operation::kTagSend, buffer.place, buffer.size_bytes);
+  return tracker_.start({Operation::kTagSend, pe, buffer.size_bytes}, completion, [&] {
+    return ucp_tag_send_nbx(endpoint, buffer.data, buffer.size_bytes, tag, &params);
+  });
+}
+
+base::Status UcxMachine::direct_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+                                            base::Completion* completion) {
+  ucp_request_param_t params =
+      parameters(buffer.place, buffer.data, buffer.size_bytes, [](auto& p) { p.cb.recv = &on_received; });
+  // The callback tells the message's size also when it was here already, and also when it was too large.
+  params.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  return tracker_.start({Operation::kTagReceive, -1, buffer.size_bytes}, completion, [&] {
+    return ucp_tag_recv_nbx(worker_.get(), buffer.data, buffer.size_bytes, tag, mask, &params);
+  });
+}
+
+void UcxMachine::direct_cancel(base::Completion* completion) { tracker_.cancel(worker_.get(), completion); }
+
+base::Result<RemoteMemory> UcxMachine::direct_register_memory(const memory::Buffer& memory) {
+  return regions_.add(context_.get(), memory);
+}
+
+base::Status UcxMachine::direct_deregister_memory(const RemoteMemory& memory) {
+  return regions_.remove(context_.get(), memory);
+}
+
+base::Status UcxMachine::one_sided(int pe, const RemoteMemory& remote, ucp_ep_h& endpoint, ucp_rkey_h& key) {
+  endpoint = endpoints_.find(pe);
+  if (endpoint == nullptr) [[unlikely]] {
+    base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
+    if (!made.ok()) return made.status();
+    endpoint = *made;
+  }
+  base::Result<ucp_rkey_h> found = regions_.remote_key(pe, endpoint, remote);
+  if (!found.ok()) return found.status();
+  key = *found;
+  return {};
+}
+
+base::Status UcxMachine::direct_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                                    std::size_t offset_bytes, base::Completion* completion) {
+  ucp_ep_h endpoint = nullptr;
+  ucp_rkey_h key = nullptr;
+  if (base::Status status = one_sided(pe, remote, endpoint, key); status.failed()) return status;
+  const ucp_request_param_t params =
+      parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+  count(Operation::kPut, local.place, local.size_bytes);
+  return tracker_.start({Operation::kPut, pe, local.size_bytes}, completion, [&] {
+    return ucp_put_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes, key, &params);
+  });
+}
+
+base::Status UcxMachine::direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
+                                    std::size_t offset_bytes, base::Completion* completion) {
+  ucp_ep_h endpoint = nullptr;
+  ucp_rkey_h key = nullptr;
+  if (base::Status status = one_sided(pe, remote, endpoint, key); status.failed()) return status;
+  const ucp_request_param_t params =
+      parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+  count(Operation::kGet, local.place, local.size_bytes);
+  return tracker_.start({Operation::kGet, pe, local.size_bytes}, completion, [&] {
+    return ucp_get_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes, key, &params);
+  });
+}
+
+base::Status UcxMachine::direct_atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
+                                       std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
+                                       std::uint64_t* result, base::Completion* completion) {
+  ucp_ep_h endpoint = nullptr;
+  ucp_rkey_h key = nullptr;
+  if (base::Status status = one_sided(pe, remote, endpoint, key); status.failed()) return status;
+  PendingAtomic* pending = atomics_.acquire(completion, result);
+  const bool is_compare_swap = operation == AtomicOperation::kCompareSwap;
+  pending->operand = is_compare_swap ? compare : operand;
+  pending->reply = operand;
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE;
+  params.cb.send = &on_sent;
+  params.user_data = &tracker_;
+  params.datatype = ucp_dt_make_contig(sizeof operand);
+  if (result != nullptr || is_compare_swap || operation == AtomicOperation::kSwap) {
+    params.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+    params.reply_buffer = &pending->reply;
+  }
+  count(Operation::kAtomic, {}, sizeof operand);
+  base::Status status = tracker_.start({Operation::kAtomic, pe, sizeof operand}, pending, [&] {
+    return ucp_atomic_op_nbx(endpoint, ucx_operation(operation), &pending->operand, 1,
+                             remote.address + offset_bytes, key, &params);
+  });
+  if (!status.is_pending()) atomics_.release(pending, status.ok());
+  return status;
+}
+
+base::Status UcxMachine::direct_flush(base::Completion* completion) {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = &on_sent;
+  params.user_data = &tracker_;
+  return tracker_.start({Operation::kFlush}, completion,
+                        [&] { return ucp_worker_flush_nbx(worker_.get(), &params); });
+}
+
+bool UcxMachine::progress() {
+  bool happened = ucp_worker_progress(worker_.get()) != 0;
+  if (tracker_.has_deferred() || active_messages_.has_deferred() || endpoints_.has_unclosed_failures() ||
+      staging().needs_progress()) [[unlikely]] {
+    happened |= progress_rare();
+  }
+  return happened;
+}
+
+bool UcxMachine::progress_rare() {
+  bool happened = tracker_.deliver_deferred();
+  happened |= active_messages_.deliver_deferred(worker_.get());
+  if (endpoints_.has_unclosed_failures()) endpoints_.close_failed(worker_.get());
+  return staging().progress() || happened;
+}
+
+void UcxMachine::wait(std::int64_t timeout_us) {
+  if (tracker_.has_deferred() || active_messages_.has_deferred() || needs_polling()) return;
+  worker_.wait(timeout_us);
+}
+
+base::Status UcxMachine::translate(const Request& request) const {
+  if (request.status == UCS_ERR_MESSAGE_TRUNCATED) {
+    return {
+        base::StatusCode::kTruncated,
+        fmt::format(
+            "a message of {} bytes does not fit the buffer of {} bytes posted for it on PE {}; post one of "
+            "at least the message's size",
+            request.received_bytes, request.size_bytes, pe())};
+  }
+  return translate({request.operation, request.peer, request.size_bytes}, request.status);
+}
+
+base::Status UcxMachine::translate(const Started& started, ucs_status_t status) const {
+  const bool names_peer = started.peer >= 0;
+  const std::string what =
+      names_peer ? fmt::format("{} of {} bytes between PE {} and PE {}", operation_name(started.operation),
+                               started.size_bytes, pe(), started.peer)
+                 : fmt::format("{} of {} bytes on PE {}", operation_name(started.operation),
+                               started.size_bytes, pe());
+  if (is_closed()) {
+    return {base::StatusCode::kClosed, fmt::format("{} did not finish before the machine was closed", what)};
+  }
+  if (means_peer_failed(status) || (names_peer && endpoints_.has_failed(started.peer))) {
+    return {base::StatusCode::kPeerFailed,
+            names_peer
+                ? fmt::format("PE {} has failed ({}), during {}", started.peer, status_text(status), what)
+                : fmt::format("the other PE has failed ({}), during {}", status_text(status), what)};
+  }
+  if (status == UCS_ERR_CANCELED)
+    return {base::StatusCode::kCancelled, fmt::format("{} was cancelled", what)};
+  if (status == UCS_ERR_NO_MEMORY) {
+    return {base::StatusCode::kOutOfMemory, fmt::format("{}: UCX has no memory left", what)};
+  }
+  return {base::StatusCode::kInternal, fmt::format("{} failed in UCX: {}", what, status_text(status))};
+}
+
+void UcxMachine::drain(int max_rounds) {
+  for (int round = 0; round < max_rounds && ucp_worker_progress(worker_.get()) != 0; ++round) {
+  }
+}
+
+void UcxMachine::close() {
+  if (is_closed()) return;
+  begin_close();
+  active_messages_.close(worker_.get());
+  tracker_.cancel_all(worker_.get());
+
+  // What was sent last may still have to leave (TCP); a peer that does not take it costs the limit.
+  const auto progress_until = [&](auto done) {
+    const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
+    while (!done() && std::chrono::steady_clock::now() < limit) ucp_worker_progress(worker_.get());
+  };
+  ucp_request_param_t none{};
+  const ucs_status_ptr_t flush = ucp_worker_flush_nbx(worker_.get(), &none);
+  if (flush != nullptr && !UCS_PTR_IS_ERR(flush)) {
+    progress_until([&] { return ucp_request_check_status(flush) != UCS_INPROGRESS; });
+    ucp_request_free(flush);
+  }
+  endpoints_.close_all(worker_.get());
+  progress_until([&] { return endpoints_.closed(); });
+  endpoints_.free_close_requests();
+  drain(1000);
+  tracker_.deliver_deferred();
+
+  regions_.destroy_remote_keys();
+  regions_.remove_all(context_.get());
+  const std::vector<base::Completion*> left = tracker_.take_all();
+  worker_.destroy();
+  for (base::Completion* completion : left) {
+    completion->function(completion, closed_machine(pe()), 0);
+  }
+  staging().end_close();
+}
+
+std::vector<TransportUse> UcxMachine::transport_use() const {
+  static constexpr std::array<std::pair<Operation, std::string_view>, 5> kNames = {{
+      {Operation::kTagSend, "tagged"},
+      {Operation::kAmSend, "active message"},
+      {Operation::kPut, "put"},
+      {Operation::kGet, "get"},
+      {Operation::kAtomic, "atomic"},
+  }};
+  std::vector<TransportUse> result;
+  for (const auto& [operation, name] : kNames) {
+    for (int device = 0; device < 2; ++device) {
+      const Use& use = use_[static_cast<std::size_t>(operation)][static_cast<std::size_t>(device)];
+      if (use.messages == 0) continue;
+      result.push_back(
+          {fmt::format("ucx {} {}", device == 0 ? "host" : "cuda", name), use.messages, use.bytes});
+    }
+  }
+  for (TransportUse& use : staging().transport_use()) result.push_back(std::move(use));
+  return result;
+}
+
+}  // namespace weft::machine::ucx

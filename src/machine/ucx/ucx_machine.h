@@ -1,0 +1,105 @@
+// The machine that runs on UCX: one context and one worker per PE, endpoints made on first use.
+//
+// Threads: the PE's thread only (UCS_THREAD_MODE_SINGLE), except wake(). Nothing on the path of a small
+// message allocates: UCX's own request carries Weft's record of the operation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "machine/staged_machine.h"
+#include "machine/ucx/active_message.h"
+#include "machine/ucx/atomic.h"
+#include "machine/ucx/context.h"
+#include "machine/ucx/endpoint.h"
+#include "machine/ucx/memory_region.h"
+#include "machine/ucx/request.h"
+#include "machine/ucx/worker.h"
+
+namespace weft::machine::ucx {
+
+struct UcxMachineOptions {
+  int pe = 0;
+  int num_pes = 1;
+  int pes_on_host = 1;
+};
+
+class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracker::Translator {
+ public:
+  // `memory` must outlive the machine. The machine works once connect() was called.
+  static base::Result<std::unique_ptr<UcxMachine>> create(const UcxMachineOptions& options,
+                                                          memory::Memory& memory);
+  ~UcxMachine() override;
+
+  // What peers need to reach this PE, and what this PE needs to reach them, indexed by PE.
+  base::Result<std::vector<std::byte>> address() const { return worker_.address(); }
+  base::Status connect(std::vector<std::vector<std::byte>> addresses);
+
+  std::string description() const override;
+
+  bool progress() override;
+  void wait(std::int64_t timeout_us) override;
+  void wake() override { worker_.wake(); }
+  void close() override;
+  std::vector<TransportUse> transport_use() const override;
+
+  bool addresses(memory::Kind kind) const override;
+  base::Status direct_set_am_handler(AmId id, AmHandler handler, void* context) override;
+  base::Status direct_am_send(int pe, AmId id, std::span<const std::byte> header,
+                              const memory::ConstBuffer& payload, base::Completion* completion) override;
+  base::Status direct_am_receive(AmPayload payload, const memory::Buffer& into,
+                                 base::Completion* completion) override;
+  base::Status direct_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
+                               base::Completion* completion) override;
+  base::Status direct_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+                                  base::Completion* completion) override;
+  void direct_cancel(base::Completion* completion) override;
+  base::Result<RemoteMemory> direct_register_memory(const memory::Buffer& memory) override;
+  base::Status direct_deregister_memory(const RemoteMemory& memory) override;
+  base::Status direct_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                          std::size_t offset_bytes, base::Completion* completion) override;
+  base::Status direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
+                          std::size_t offset_bytes, base::Completion* completion) override;
+  base::Status direct_atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
+                             std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
+                             std::uint64_t* result, base::Completion* completion) override;
+  base::Status direct_flush(base::Completion* completion) override;
+
+ private:
+  struct Use {
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context, Worker worker);
+
+  void release_payload(void* descriptor) override;
+  base::Status translate(const Request& request) const override;
+  base::Status translate(const Started& started, ucs_status_t status) const override;
+
+  // The parameters that every operation passes: callback, tracker, memory type, and the handle of registered
+  // memory.
+  template <class Callback>
+  ucp_request_param_t parameters(memory::Place place, const void* data, std::size_t size_bytes,
+                                 Callback set) const;
+  base::Status one_sided(int pe, const RemoteMemory& remote, ucp_ep_h& endpoint, ucp_rkey_h& key);
+  void count(Operation operation, memory::Place place, std::size_t size_bytes);
+  bool progress_rare();
+  void drain(int max_rounds);
+
+  Context context_;
+  Worker worker_;
+  RequestTracker tracker_;
+  ActiveMessages active_messages_;
+  EndpointTable endpoints_;
+  MemoryRegions regions_;
+  AtomicPool atomics_;
+  int pes_on_host_;
+  bool addresses_cuda_;
+  std::array<std::array<Use, 2>, 8> use_{};  // by operation; host, device
+};
+
+}  // namespace weft::machine::ucx

@@ -1,0 +1,87 @@
+#include "machine/ucx/worker.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <ctime>
+
+#include "machine/ucx/library.h"
+
+namespace weft::machine::ucx {
+namespace {
+
+base::Status failure(std::string_view what, std::string_view why) {
+  return {base::StatusCode::kInternal,
+          fmt::format("UCX cannot make {}: {}. Check UCX_TLS and `ulimit -n`.", what, why)};
+}
+
+}  // namespace
+
+base::Result<Worker> Worker::create(ucp_context_h context) {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS;
+  params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  // close() may abandon operations whose peer is gone; a warning about each would tell nobody anything.
+  params.flags = UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK;
+  ucp_worker_h handle = nullptr;
+  if (const ucs_status_t status = ucp_worker_create(context, &params, &handle); status != UCS_OK) {
+    return failure("a worker", status_text(status));
+  }
+  int ucx_fd = -1;
+  if (const ucs_status_t status = ucp_worker_get_efd(handle, &ucx_fd); status != UCS_OK) {
+    ucp_worker_destroy(handle);
+    return failure("an event descriptor", status_text(status));
+  }
+  const int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd < 0) {
+    ucp_worker_destroy(handle);
+    return failure("an event descriptor", std::strerror(errno));
+  }
+  return Worker(handle, ucx_fd, wake_fd);
+}
+
+Worker::~Worker() {
+  destroy();
+  if (wake_fd_ >= 0) ::close(wake_fd_);
+}
+
+void Worker::destroy() {
+  if (handle_ != nullptr) ucp_worker_destroy(std::exchange(handle_, nullptr));
+}
+
+base::Result<std::vector<std::byte>> Worker::address() const {
+  ucp_address_t* address = nullptr;
+  std::size_t size = 0;
+  if (const ucs_status_t status = ucp_worker_get_address(handle_, &address, &size); status != UCS_OK) {
+    return failure("an address", status_text(status));
+  }
+  const auto* bytes = reinterpret_cast<const std::byte*>(address);
+  std::vector<std::byte> copy(bytes, bytes + size);
+  ucp_worker_release_address(handle_, address);
+  return copy;
+}
+
+void Worker::wait(std::int64_t timeout_us) {
+  // Anything but OK means that there is work already, or that this UCX cannot sleep: the caller goes on
+  // polling.
+  if (ucp_worker_arm(handle_) != UCS_OK) return;
+  pollfd events[2] = {{ucx_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
+  timespec timeout{static_cast<std::time_t>(timeout_us / 1'000'000),
+                   static_cast<long>(timeout_us % 1'000'000) * 1000};
+  if (ppoll(events, 2, timeout_us < 0 ? nullptr : &timeout, nullptr) <= 0) return;
+  if ((events[1].revents & POLLIN) != 0) {
+    std::uint64_t count = 0;
+    (void)!::read(wake_fd_, &count, sizeof count);
+  }
+}
+
+void Worker::wake() const {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full, and then the sleeper wakes anyway.
+  (void)!::write(wake_fd_, &one, sizeof one);
+}
+
+}  // namespace weft::machine::ucx

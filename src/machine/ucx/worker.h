@@ -1,0 +1,46 @@
+// One UCP worker: progress, sleep until work, and the address by which peers reach it.
+//
+// Threads: the PE's thread, except wake().
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "weft/base/status.h"
+
+namespace weft::machine::ucx {
+
+class Worker {
+ public:
+  static base::Result<Worker> create(ucp_context_h context);
+
+  Worker(Worker&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)),
+        ucx_fd_(other.ucx_fd_),
+        wake_fd_(std::exchange(other.wake_fd_, -1)) {}
+  Worker& operator=(Worker&&) = delete;
+  ~Worker();
+
+  ucp_worker_h get() const { return handle_; }
+  // Ends all communication; get() is null afterwards.
+  void destroy();
+  base::Result<std::vector<std::byte>> address() const;
+
+  // Sleeps until UCX has an event, wake() was called or the time is over (timeout_us < 0: no limit).
+  void wait(std::int64_t timeout_us);
+  void wake() const;
+
+ private:
+  Worker(ucp_worker_h handle, int ucx_fd, int wake_fd)
+      : handle_(handle), ucx_fd_(ucx_fd), wake_fd_(wake_fd) {}
+
+  ucp_worker_h handle_;
+  int ucx_fd_;
+  int wake_fd_;
+};
+
+}  // namespace weft::machine::ucx

@@ -1,0 +1,25 @@
+// Says which memory kinds this run of the suite could not test.
+#include <algorithm>
+
+#include "tests/conformance/world.h"
+
+namespace weft::conformance {
+namespace {
+
+class KindTest : public testing::TestWithParam<memory::Kind> {};
+
+TEST_P(KindTest, IsTested) {
+  const auto kinds = usable_kinds();
+  if (std::ranges::find(kinds, GetParam()) == kinds.end()) {
+    GTEST_SKIP()
+        << "memory kind " << memory::kind_name(GetParam())
+        << " cannot be used in this process (no driver or no device): NO test of this suite ran on it";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KindTest,
+                         testing::Values(memory::Kind::kHost, memory::Kind::kEmulated, memory::Kind::kCuda),
+                         [](const auto& info) { return std::string(memory::kind_name(info.param)); });
+
+}  // namespace
+}  // namespace weft::conformance

@@ -1,0 +1,147 @@
+#include "tests/conformance/world.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "machine/factory.h"
+
+namespace weft::conformance {
+
+using base::Status;
+using memory::Buffer;
+using memory::ConstBuffer;
+using memory::Kind;
+
+std::string param_name(const testing::TestParamInfo<Param>& info) {
+  return fmt::format("{}_{}", std::get<0>(info.param), memory::kind_name(std::get<1>(info.param)));
+}
+
+Operation::Operation() : base::Completion(&Operation::on_complete) {}
+
+Operation::~Operation() {
+  if (state_ == State::kPending) ADD_FAILURE() << "an operation never completed";
+}
+
+Operation& Operation::start(Status status) {
+  if (calls_ != 0) ADD_FAILURE() << "an operation completed inside its start call";
+  was_pending_ = status.is_pending();
+  state_ = was_pending_ ? State::kPending : State::kDone;
+  status_ = std::move(status);
+  return *this;
+}
+
+void Operation::on_complete(base::Completion* self, Status status, std::size_t size_bytes) {
+  auto& operation = *static_cast<Operation*>(self);
+  ++operation.calls_;
+  if (operation.calls_ != 1 || operation.state_ != State::kPending) {
+    ADD_FAILURE() << "an operation completed " << operation.calls_ << " times or without being pending";
+  }
+  if (status.is_pending()) ADD_FAILURE() << "an operation completed with the status pending";
+  operation.state_ = State::kDone;
+  operation.status_ = std::move(status);
+  operation.size_bytes_ = size_bytes;
+  if (operation.then) operation.then();
+}
+
+std::vector<std::byte> pattern(std::size_t size_bytes, std::uint64_t seed) {
+  std::vector<std::byte> bytes(size_bytes);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (std::byte& byte : bytes) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    byte = static_cast<std::byte>(state >> 56);
+  }
+  return bytes;
+}
+
+World::World(const std::string& machine_name, int num_pes) {
+  std::vector<memory::Memory*> memories;
+  for (int pe = 0; pe < num_pes; ++pe) {
+    memories_.push_back(std::make_unique<memory::Memory>());
+    memories.push_back(memories_.back().get());
+  }
+  auto machines = machine::make_in_process(machine_name, memories);
+  if (!machines.ok()) throw std::runtime_error(machines.status().to_string());
+  machines_ = std::move(machines).value();
+}
+
+World::~World() {
+  for (auto& machine : machines_) {
+    if (machine != nullptr) machine->close();
+  }
+  machines_.clear();
+  for (auto& [pe, buffer] : buffers_) EXPECT_TRUE(memory(pe).deallocate(buffer).ok());
+}
+
+void World::progress() {
+  for (auto& machine : machines_) {
+    if (machine != nullptr) machine->progress();
+  }
+}
+
+bool World::until(const std::function<bool()>& condition, std::int64_t rounds) {
+  for (; rounds > 0; --rounds) {
+    if (condition()) return true;
+    progress();
+  }
+  return condition();
+}
+
+void World::on_message(int pe, machine::AmId id, Handler handler) {
+  handlers_.push_back(std::move(handler));
+  const Status status = machine(pe).set_am_handler(
+      id, [](void* context, machine::AmArrival& arrival) { (*static_cast<Handler*>(context))(arrival); },
+      &handlers_.back());
+  ASSERT_TRUE(status.ok()) << status.to_string();
+}
+
+Buffer World::buffer(int pe, Kind kind, std::size_t size_bytes) {
+  auto result = memory(pe).allocate(size_bytes, {kind, 0});
+  if (!result.ok()) throw std::runtime_error(result.status().to_string());
+  buffers_.emplace_back(pe, *result);
+  return *result;
+}
+
+Buffer World::buffer(int pe, Kind kind, std::span<const std::byte> contents) {
+  Buffer result = buffer(pe, kind, contents.size());
+  write(pe, result, contents);
+  return result;
+}
+
+void World::copy(int pe, const Buffer& to, const ConstBuffer& from) {
+  Operation operation;
+  operation.start(memory(pe).copy(to, from, &operation));
+  for (int round = 0; !operation.done() && round < 100'000'000; ++round) memory(pe).progress();
+  if (!operation.status().ok()) throw std::runtime_error(operation.status().to_string());
+}
+
+void World::write(int pe, const Buffer& buffer, std::span<const std::byte> contents) {
+  if (contents.empty()) return;
+  if (buffer.place.is_host()) {
+    std::memcpy(buffer.data, contents.data(), contents.size());
+  } else {
+    copy(pe, {buffer.data, contents.size(), buffer.place, nullptr}, {contents.data(), contents.size()});
+  }
+}
+
+std::vector<std::byte> World::read(int pe, const Buffer& buffer, std::size_t size_bytes) {
+  std::vector<std::byte> bytes(size_bytes);
+  if (size_bytes == 0) return bytes;
+  if (buffer.place.is_host()) {
+    std::memcpy(bytes.data(), buffer.data, size_bytes);
+  } else {
+    copy(pe, {bytes.data(), size_bytes, {}, nullptr}, {buffer.data, size_bytes, buffer.place});
+  }
+  return bytes;
+}
+
+std::vector<Kind> usable_kinds() {
+  memory::Memory memory;
+  std::vector<Kind> kinds;
+  for (Kind kind : {Kind::kHost, Kind::kEmulated, Kind::kCuda}) {
+    if (memory.backend(kind) != nullptr) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+}  // namespace weft::conformance

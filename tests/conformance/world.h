@@ -1,0 +1,129 @@
+// What the conformance suite is written with: a World of PEs in one process, operations that insist on
+// completing exactly once, and buffers of any memory kind whose bytes a test can set and look at.
+//
+// Nothing here sleeps: until() calls progress() on every machine in turn, a bounded number of times.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "weft/base/completion.h"
+#include "weft/memory/buffer.h"
+
+#include "machine/machine.h"
+#include "memory/memory.h"
+
+namespace weft::conformance {
+
+// The machines that every test runs on: a new one is one line here.
+inline const std::vector<std::string> kMachines = {
+    "loopback",
+    "ucx",
+};
+
+using Param = std::tuple<std::string, memory::Kind>;
+std::string param_name(const testing::TestParamInfo<Param>& info);
+
+// A started operation. Fails the test when it completes twice, from inside its start call, or never.
+class Operation : public base::Completion {
+ public:
+  Operation();
+  ~Operation();
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  // Give it what the start function returned: op.start(machine.tag_send(..., &op)).
+  Operation& start(base::Status status);
+  bool done() const { return state_ == State::kDone; }
+  bool was_pending() const { return was_pending_; }
+  const base::Status& status() const { return status_; }
+  // Known for operations that were pending.
+  std::size_t size_bytes() const { return size_bytes_; }
+
+  // Called on completion, after which the Operation may be reused by another start().
+  std::function<void()> then;
+
+ private:
+  enum class State { kIdle, kPending, kDone };
+  static void on_complete(base::Completion* self, base::Status status, std::size_t size_bytes);
+
+  State state_ = State::kIdle;
+  int calls_ = 0;
+  bool was_pending_ = false;
+  base::Status status_;
+  std::size_t size_bytes_ = 0;
+};
+
+std::vector<std::byte> pattern(std::size_t size_bytes, std::uint64_t seed);
+
+class World {
+ public:
+  World(const std::string& machine_name, int num_pes);
+  ~World();
+
+  machine::Machine& machine(int pe) { return *machines_[static_cast<std::size_t>(pe)]; }
+  memory::Memory& memory(int pe) { return *memories_[static_cast<std::size_t>(pe)]; }
+  int num_pes() const { return static_cast<int>(machines_.size()); }
+  // Ends a PE early.
+  void destroy(int pe) { machines_[static_cast<std::size_t>(pe)].reset(); }
+
+  void progress();
+  // Whether `condition` came true within that many rounds.
+  bool until(const std::function<bool()>& condition, std::int64_t rounds = 4'000'000);
+  bool finish(Operation& operation) {
+    return until([&] { return operation.done(); });
+  }
+
+  void on_message(int pe, machine::AmId id, std::function<void(machine::AmArrival&)> handler);
+
+  // A buffer that lives as long as the world.
+  memory::Buffer buffer(int pe, memory::Kind kind, std::size_t size_bytes);
+  memory::Buffer buffer(int pe, memory::Kind kind, std::span<const std::byte> contents);
+  void write(int pe, const memory::Buffer& buffer, std::span<const std::byte> contents);
+  std::vector<std::byte> read(int pe, const memory::Buffer& buffer, std::size_t size_bytes);
+  std::vector<std::byte> read(int pe, const memory::Buffer& buffer) {
+    return read(pe, buffer, buffer.size_bytes);
+  }
+
+ private:
+  using Handler = std::function<void(machine::AmArrival&)>;
+
+  void copy(int pe, const memory::Buffer& to, const memory::ConstBuffer& from);
+
+  std::vector<std::unique_ptr<memory::Memory>> memories_;
+  std::vector<std::pair<int, memory::Buffer>> buffers_;
+  std::deque<Handler> handlers_;
+  std::vector<std::unique_ptr<machine::Machine>> machines_;
+};
+
+// A test on one machine with buffers of one kind.
+class ConformanceTest : public testing::TestWithParam<Param> {
+ protected:
+  World make_world(int num_pes) { return World(std::get<0>(GetParam()), num_pes); }
+  memory::Kind kind() const { return std::get<1>(GetParam()); }
+};
+
+// The kinds that this process can use; a test of its own (kinds_test.cpp) says which are missing.
+std::vector<memory::Kind> usable_kinds();
+
+// For every test file: INSTANTIATE_TEST_SUITE_P(All, SuiteName, every_machine_and_kind(), param_name)
+inline auto every_machine_and_kind() {
+  return testing::Combine(testing::ValuesIn(kMachines), testing::ValuesIn(usable_kinds()));
+}
+// For what does not depend on the kind.
+inline auto every_machine() {
+  return testing::Combine(testing::ValuesIn(kMachines), testing::Values(memory::Kind::kHost));
+}
+
+}  // namespace weft::conformance
