@@ -1,0 +1,148 @@
+// What Memory's tests do not see of the copy engine: its lanes, and what progress() says.
+#include "memory/copy_engine.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "memory/emulated/emulated_backend.h"
+#include "memory/host/host_backend.h"
+#include "tests/unit/memory/outcome.h"
+
+namespace weft::memory {
+namespace {
+
+using base::Status;
+using base::StatusCode;
+
+constexpr Place kDevice0{Kind::kEmulated, 0};
+constexpr Place kDevice1{Kind::kEmulated, 1};
+
+class CopyEngineTest : public testing::Test {
+ protected:
+  // Stream handles are numbered: the difference of two new ones tells how many were made between.
+  std::uintptr_t stream_number() {
+    const StreamHandle stream = emulated.create_stream(0).value();
+    EXPECT_TRUE(emulated.destroy_stream(stream).ok());
+    return reinterpret_cast<std::uintptr_t>(stream);
+  }
+  Buffer make(std::size_t size_bytes, Place place) {
+    return {emulated.allocate(size_bytes, place.device).value(), size_bytes, place, nullptr};
+  }
+  void poll_until_idle() {
+    for (int i = 0; i < kManyPolls && engine.has_pending(); ++i) engine.progress();
+    EXPECT_FALSE(engine.has_pending());
+  }
+
+  HostBackend host;
+  EmulatedBackend emulated{2};
+  CopyEngine engine{{&host, nullptr, &emulated}};
+};
+
+TEST_F(CopyEngineTest, IdleMeansNothingToDo) {
+  EXPECT_FALSE(engine.has_pending());
+  EXPECT_FALSE(engine.progress());
+  const std::uintptr_t before = stream_number();
+  EXPECT_EQ(stream_number(), before + 1) << "no lane before the first copy";
+}
+
+TEST_F(CopyEngineTest, ACopyAfterAnotherUsesTheSameLane) {
+  const Buffer device = make(64, kDevice0);
+  std::vector<unsigned char> bytes(64);
+  const std::uintptr_t before = stream_number();
+  for (int i = 0; i < 10; ++i) {
+    Outcome outcome;
+    ASSERT_TRUE(engine.copy(device, host_buffer(bytes), &outcome).is_pending());
+    poll_until_idle();
+  }
+  EXPECT_EQ(stream_number() - before - 1, 1u);
+}
+
+TEST_F(CopyEngineTest, ManyCopiesShareFourLanesPerDevice) {
+  const Buffer device0 = make(64, kDevice0);
+  const Buffer device1 = make(64, kDevice1);
+  std::vector<unsigned char> bytes(64);
+  std::vector<Outcome> outcomes(100);
+  const std::uintptr_t before = stream_number();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    ASSERT_TRUE(engine.copy(i % 2 == 0 ? device0 : device1, host_buffer(bytes), &outcomes[i]).is_pending());
+  }
+  EXPECT_EQ(stream_number() - before - 1, 8u);
+  poll_until_idle();
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls, 1);
+}
+
+TEST_F(CopyEngineTest, ProgressSaysWhetherSomethingCompleted) {
+  const Buffer device = make(64, kDevice0);
+  std::vector<unsigned char> bytes(64);
+  EmulatedFaults faults;
+  faults.polls_per_copy = 3;
+  emulated.set_faults(faults);
+  Outcome outcome;
+  ASSERT_TRUE(engine.copy(device, host_buffer(bytes), &outcome).is_pending());
+  EXPECT_FALSE(engine.progress());
+  EXPECT_FALSE(engine.progress());
+  EXPECT_EQ(outcome.calls, 0);
+  EXPECT_TRUE(engine.progress());
+  EXPECT_EQ(outcome.calls, 1);
+  EXPECT_FALSE(engine.progress());
+}
+
+TEST_F(CopyEngineTest, ARefusedCopyLeavesNothingBehind) {
+  const Buffer device = make(64, kDevice0);
+  std::vector<unsigned char> bytes(64);
+  Buffer wrong = device;
+  wrong.stream = reinterpret_cast<StreamHandle>(0x77);
+  Outcome first;
+  Outcome refused;
+  Outcome last;
+  ASSERT_TRUE(engine.copy(device, host_buffer(bytes), &first).is_pending());
+  EXPECT_EQ(engine.copy(wrong, host_buffer(bytes), &refused).code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(engine.copy(device, host_buffer(bytes), &last).is_pending());
+  poll_until_idle();
+  EXPECT_EQ(first.calls, 1);
+  EXPECT_EQ(refused.calls, 0);
+  EXPECT_EQ(last.calls, 1);
+}
+
+TEST_F(CopyEngineTest, WhatWasDoneBeforeCloseKeepsItsOutcome) {
+  std::vector<unsigned char> bytes(64);
+  Outcome empty;
+  ASSERT_TRUE(engine.copy(Buffer{}, ConstBuffer{}, &empty).is_pending());
+  Outcome full;
+  std::vector<unsigned char> to(64);
+  ASSERT_TRUE(engine.copy(host_buffer(to), host_buffer(bytes), &full).is_pending());
+  engine.close();
+  EXPECT_TRUE(empty.status.ok());
+  EXPECT_EQ(empty.calls, 1);
+  EXPECT_EQ(full.status.code(), StatusCode::kClosed);
+  EXPECT_EQ(full.calls, 1);
+  engine.close();
+  EXPECT_EQ(full.calls, 1);
+  Outcome late;
+  EXPECT_EQ(engine.when_stream_done(kDevice0, nullptr, &late).code(), StatusCode::kClosed);
+}
+
+TEST_F(CopyEngineTest, ACompletionCalledByCloseCannotStartAnother) {
+  struct Restart : Outcome {
+    explicit Restart(CopyEngine& engine_in) : engine(engine_in) { function = &Restart::again; }
+    static void again(base::Completion* self, Status status, std::size_t size_bytes) {
+      auto* restart = static_cast<Restart*>(self);
+      Outcome::record(self, std::move(status), size_bytes);
+      restart->restarted = restart->engine.copy(Buffer{}, ConstBuffer{}, restart);
+    }
+    CopyEngine& engine;
+    Status restarted;
+  };
+  const Buffer device = make(64, kDevice0);
+  std::vector<unsigned char> bytes(64);
+  Restart restart(engine);
+  ASSERT_TRUE(engine.copy(device, host_buffer(bytes), &restart).is_pending());
+  engine.close();
+  EXPECT_EQ(restart.calls, 1);
+  EXPECT_EQ(restart.restarted.code(), StatusCode::kClosed);
+}
+
+}  // namespace
+}  // namespace weft::memory

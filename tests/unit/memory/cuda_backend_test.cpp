@@ -1,0 +1,247 @@
+// Kind cuda over the fake driver: contexts, events, copies, what an address belongs to, and how calls fail.
+#include "memory/cuda/cuda_backend.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "tests/unit/memory/fake_cuda.h"
+
+namespace weft::memory {
+namespace {
+
+using base::Status;
+using base::StatusCode;
+
+constexpr Place kGpu0{Kind::kCuda, 0};
+constexpr Place kGpu1{Kind::kCuda, 1};
+
+class CudaBackendTest : public testing::Test {
+ protected:
+  CudaBackendTest() {
+    fake_cuda_reset();
+    auto driver = CudaDriver::load(FAKE_CUDA);
+    EXPECT_TRUE(driver.ok()) << driver.status().to_string();
+    driver_ = driver->get();
+    backend = std::make_unique<CudaBackend>(std::move(*driver));
+  }
+
+  void TearDown() override {
+    const CudaContext before = current();
+    EXPECT_EQ(before, nullptr) << "a call left its context current";
+    backend.reset();
+    EXPECT_EQ(fake_cuda()->wrong_context_calls, 0);
+    EXPECT_TRUE(fake_cuda()->events.empty()) << "events leaked";
+    for (const auto* stream : fake_cuda()->streams) {
+      const bool is_default = &fake_cuda()->default_streams[stream->device] == stream;
+      EXPECT_TRUE(is_default) << "a stream leaked";
+    }
+    for (const auto& context : fake_cuda()->contexts) EXPECT_EQ(context->retained, 0);
+  }
+
+  CudaContext current() {
+    CudaContext context = nullptr;
+    EXPECT_EQ(driver_->CtxGetCurrent(&context), cuda::kSuccess);
+    return context;
+  }
+
+  void* make(std::size_t size_bytes, int device) {
+    auto data = backend->allocate(size_bytes, device);
+    EXPECT_TRUE(data.ok()) << data.status().to_string();
+    return *data;
+  }
+
+  StreamHandle make_stream(int device) {
+    auto stream = backend->create_stream(device);
+    EXPECT_TRUE(stream.ok()) << stream.status().to_string();
+    return *stream;
+  }
+
+  Status finish(StreamHandle stream, int device) {
+    auto event = backend->record(stream, device);
+    if (!event.ok()) return event.status();
+    Status status = Status::pending();
+    for (int i = 0; i < 1000 && status.is_pending(); ++i) status = backend->query(*event);
+    backend->release_event(*event);
+    return status;
+  }
+
+  const CudaDriver* driver_ = nullptr;
+  std::unique_ptr<CudaBackend> backend;
+};
+
+TEST_F(CudaBackendTest, ContextsAreMadeWhenNeeded) {
+  EXPECT_EQ(backend->num_devices(), 2);
+  EXPECT_EQ(backend->device_name(1), "Fake GPU");
+  EXPECT_FALSE(backend->find_allocation(&backend).has_value());
+  EXPECT_EQ(fake_cuda()->calls["cuDevicePrimaryCtxRetain"], 0);
+  void* const data = make(64, 1);
+  EXPECT_EQ(fake_cuda()->calls["cuDevicePrimaryCtxRetain"], 1);
+  EXPECT_TRUE(backend->deallocate(data).ok());
+  EXPECT_EQ(fake_cuda()->calls["cuDevicePrimaryCtxRetain"], 1);
+}
+
+TEST_F(CudaBackendTest, TheThreadsOwnContextIsLeftCurrent) {
+  void* const data = make(64, 1);
+  CudaContext mine = nullptr;
+  ASSERT_EQ(driver_->DevicePrimaryCtxRetain(&mine, 0), cuda::kSuccess);
+  ASSERT_EQ(driver_->CtxSetCurrent(mine), cuda::kSuccess);
+  const StreamHandle stream = make_stream(1);
+  EXPECT_EQ(current(), mine);
+  EXPECT_TRUE(backend->copy_async(data, kGpu1, data, kGpu1, 8, stream).ok());
+  EXPECT_EQ(current(), mine);
+  EXPECT_TRUE(finish(stream, 1).ok());
+  EXPECT_EQ(current(), mine);
+  EXPECT_TRUE(backend->destroy_stream(stream).ok());
+  EXPECT_TRUE(backend->deallocate(data).ok());
+  EXPECT_EQ(current(), mine);
+  ASSERT_EQ(driver_->CtxSetCurrent(nullptr), cuda::kSuccess);
+  ASSERT_EQ(driver_->DevicePrimaryCtxRelease(0), cuda::kSuccess);
+}
+
+TEST_F(CudaBackendTest, FindsTheAllocationOfAnAddress) {
+  auto* const data = static_cast<std::byte*>(make(1000, 1));
+  const auto found = backend->find_allocation(data + 999);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->base, reinterpret_cast<std::uintptr_t>(data));
+  EXPECT_EQ(found->size_bytes, 1000u);
+  EXPECT_EQ(found->place, kGpu1);
+  EXPECT_NE(found->generation, 0u);
+  EXPECT_TRUE(backend->is_current(*found, data));
+  EXPECT_FALSE(backend->find_allocation(data + 1000).has_value());
+
+  std::uintptr_t released = 0;
+  backend->set_release_listener([&](std::uintptr_t base) { released = base; });
+  EXPECT_TRUE(backend->deallocate(data).ok());
+  EXPECT_EQ(released, found->base);
+  EXPECT_FALSE(backend->is_current(*found, data));
+  EXPECT_FALSE(backend->find_allocation(data).has_value());
+
+  fake_cuda()->next_address = data;
+  void* const again = make(1000, 1);
+  ASSERT_EQ(again, data);
+  EXPECT_FALSE(backend->is_current(*found, data)) << "another allocation at the same address";
+  EXPECT_TRUE(backend->deallocate(again).ok());
+}
+
+TEST_F(CudaBackendTest, ManagedMemoryIsDeviceMemoryAndPageLockedMemoryIsNot) {
+  const std::uintptr_t managed = fake_cuda()->add_block(64, -2, 1, true);
+  const auto found = backend->find_allocation(reinterpret_cast<void*>(managed));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->place, kGpu0) << "it names no device while it is on the host";
+  fake_cuda()->remove_block(managed);
+
+  auto locked = backend->allocate_host(4096, 0);
+  ASSERT_TRUE(locked.ok());
+  EXPECT_FALSE(backend->find_allocation(*locked).has_value());
+  EXPECT_TRUE(backend->host_copy_is_async(*locked, 4096));
+  EXPECT_FALSE(backend->host_copy_is_async(*locked, 4097)) << "its last byte is not page-locked";
+  int ordinary = 0;
+  EXPECT_FALSE(backend->host_copy_is_async(&ordinary, sizeof ordinary));
+  backend->deallocate_host(*locked);
+  EXPECT_TRUE(fake_cuda()->blocks.empty());
+}
+
+TEST_F(CudaBackendTest, CopiesAndEventsFollowTheStream) {
+  auto locked = backend->allocate_host(128, 0);
+  ASSERT_TRUE(locked.ok());
+  auto* const host = static_cast<char*>(*locked);
+  std::strcpy(host, "over and back");
+  void* const on0 = make(64, 0);
+  void* const on1 = make(64, 1);
+  const StreamHandle stream0 = make_stream(0);
+  const StreamHandle stream1 = make_stream(1);
+
+  ASSERT_TRUE(backend->copy_async(on0, kGpu0, host, Place(), 64, stream0).ok());
+  ASSERT_TRUE(backend->copy_async(on1, kGpu1, on0, kGpu0, 64, stream0).ok());
+  auto arrived = backend->record(stream0, 0);
+  ASSERT_TRUE(arrived.ok());
+  ASSERT_TRUE(backend->stream_wait(stream1, 1, *arrived).ok());
+  ASSERT_TRUE(backend->copy_async(host + 64, Place(), on1, kGpu1, 64, stream1).ok());
+  auto back = backend->record(stream1, 1);
+  ASSERT_TRUE(back.ok());
+
+  EXPECT_TRUE(backend->query(*back).is_pending());
+  Status status = Status::pending();
+  for (int i = 0; i < 100 && status.is_pending(); ++i) status = backend->query(*back);
+  EXPECT_TRUE(status.ok());
+  EXPECT_TRUE(backend->query(*arrived).ok());
+  EXPECT_STREQ(host + 64, "over and back");
+  EXPECT_EQ(fake_cuda()->peer_copies, 1);
+  EXPECT_EQ(fake_cuda()->blocking_copies, 0);
+
+  backend->release_event(*arrived);
+  backend->release_event(*back);
+  EXPECT_TRUE(backend->destroy_stream(stream0).ok());
+  EXPECT_TRUE(backend->destroy_stream(stream1).ok());
+  EXPECT_TRUE(backend->deallocate(on0).ok());
+  EXPECT_TRUE(backend->deallocate(on1).ok());
+  backend->deallocate_host(*locked);
+}
+
+TEST_F(CudaBackendTest, EventsAreReused) {
+  const StreamHandle stream = make_stream(0);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(finish(stream, 0).ok());
+  EXPECT_EQ(fake_cuda()->calls["cuEventCreate"], 1);
+}
+
+TEST_F(CudaBackendTest, AnEventMayBeReusedOnceAStreamWaitsForIt) {
+  const StreamHandle first = make_stream(0);
+  const StreamHandle second = make_stream(0);
+  void* const data = make(64, 0);
+  ASSERT_TRUE(backend->copy_async(data, kGpu0, data, kGpu0, 8, first).ok());
+  auto event = backend->record(first, 0);
+  ASSERT_TRUE(event.ok());
+  ASSERT_TRUE(backend->stream_wait(second, 0, *event).ok());
+  backend->release_event(*event);
+  EXPECT_TRUE(finish(second, 0).ok());
+  EXPECT_TRUE(backend->deallocate(data).ok());
+}
+
+TEST_F(CudaBackendTest, NullAndDefaultStreams) {
+  void* const data = make(64, 1);
+  for (const std::uintptr_t handle : {0, 1, 2}) {
+    const auto stream = reinterpret_cast<StreamHandle>(handle);
+    EXPECT_TRUE(backend->copy_async(data, kGpu1, data, kGpu1, 8, stream).ok()) << handle;
+    EXPECT_TRUE(finish(stream, 1).ok()) << handle;
+  }
+  EXPECT_TRUE(backend->deallocate(data).ok());
+}
+
+TEST_F(CudaBackendTest, FailuresSayWhatAndWhere) {
+  EXPECT_EQ(backend->allocate(8, 2).status().code(), StatusCode::kOutOfRange);
+  EXPECT_EQ(backend->create_stream(-1).status().code(), StatusCode::kOutOfRange);
+  fake_cuda()->fail_next["cuMemAlloc"] = 2;
+  const Status full = backend->allocate(4096, 1).status();
+  EXPECT_EQ(full.code(), StatusCode::kOutOfMemory);
+  EXPECT_NE(full.message().find("4096 bytes on cuda:1"), std::string::npos) << full.to_string();
+  for (const char* call : {"cuDeviceGet", "cuDevicePrimaryCtxRetain"}) {
+    fake_cuda()->fail_next[call] = 2;
+    EXPECT_EQ(backend->allocate(8, 0).status().code(), StatusCode::kOutOfMemory) << call;
+  }
+  fake_cuda()->fail_next["cuMemHostAlloc"] = 2;
+  EXPECT_EQ(backend->allocate_host(8, 0).status().code(), StatusCode::kOutOfMemory);
+
+  void* const data = make(64, 0);
+  fake_cuda()->fail_next["cuMemcpyAsync"] = 1;
+  EXPECT_EQ(backend->copy_async(data, kGpu0, data, kGpu0, 8, nullptr).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(backend->record(make_stream(1), 0).status().failed()) << "a stream of another device";
+  fake_cuda()->fail_next["cuEventCreate"] = 2;
+  EXPECT_TRUE(backend->record(nullptr, 1).status().failed());
+  fake_cuda()->broken = 700;
+  EXPECT_EQ(finish(nullptr, 0).code(), StatusCode::kInternal);
+  fake_cuda()->broken = 0;
+
+  EXPECT_EQ(backend->deallocate(static_cast<std::byte*>(data) + 8).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(backend->deallocate(data).ok());
+  EXPECT_EQ(backend->deallocate(data).code(), StatusCode::kInvalidArgument) << "freed twice";
+  EXPECT_EQ(backend->destroy_stream(reinterpret_cast<StreamHandle>(0x1234)).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(fake_cuda()->wrong_context_calls, 0);
+}
+
+}  // namespace
+}  // namespace weft::memory

@@ -1,0 +1,78 @@
+// A stand-in for libcuda.so.1 that keeps "device" memory on the host, so that everything of kind cuda but the
+// hardware runs on any machine. It is strict where the driver is lenient, since mistakes that a driver
+// tolerates today are what it is here to find: a call without the right context current fails and is counted.
+//
+// Streams move when an event is queried, one operation of each per query. The tests reach it through
+// fake_cuda().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+struct CudaContextTag {
+  int device = 0;
+  int retained = 0;
+};
+
+struct FakeEventState {
+  bool done = true;  // an event that was never recorded is done, as with the driver
+};
+
+struct CudaEventTag {
+  int device = 0;
+  std::shared_ptr<FakeEventState> recorded = std::make_shared<FakeEventState>();
+};
+
+struct CudaStreamTag {
+  int device = 0;
+  // Each returns whether it is done.
+  std::deque<std::function<bool()>> queue;
+};
+
+struct FakeCuda {
+  struct Block {
+    std::size_t size_bytes = 0;
+    int device = 0;
+    std::uint64_t buffer_id = 0;
+    unsigned memory_type = 2;
+    bool managed = false;
+    bool mapped_here = false;
+  };
+
+  int num_devices = 2;
+  // By function name: what its next call returns instead of doing anything.
+  std::map<std::string, int> fail_next;
+  // What every EventQuery returns, as after a kernel that broke the context; 0: works.
+  int broken = 0;
+  void* next_address = nullptr;
+
+  std::map<std::uintptr_t, Block> blocks;
+  std::vector<std::unique_ptr<CudaContextTag>> contexts;
+  std::vector<CudaStreamTag*> streams;           // oldest first
+  std::map<int, CudaStreamTag> default_streams;  // by device
+  std::set<CudaEventTag*> events;
+  std::uint64_t next_buffer_id = 1;
+
+  std::map<std::string, int> calls;
+  int wrong_context_calls = 0;
+  // Copies that a real driver would have blocked the CPU for.
+  int blocking_copies = 0;
+  int peer_copies = 0;
+
+  // What another library would do behind our back.
+  std::uintptr_t add_block(std::size_t size_bytes, int device, unsigned memory_type = 2,
+                           bool managed = false);
+  void remove_block(std::uintptr_t base);
+  Block* find(std::uintptr_t address, std::uintptr_t* base = nullptr);
+};
+
+extern "C" FakeCuda* fake_cuda();
+// A driver that was never used. REQUIRES: nothing is allocated or made any more.
+extern "C" void fake_cuda_reset();

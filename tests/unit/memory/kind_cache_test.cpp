@@ -1,0 +1,242 @@
+// The kind cache must never give yesterday's answer: addresses go from kind to kind here in every direction.
+// What a driver does behind our back is in memory_over_fake_cuda_test.cpp.
+#include "memory/kind_cache.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "memory/emulated/emulated_backend.h"
+#include "memory/host/host_backend.h"
+
+namespace weft::memory {
+namespace {
+
+constexpr std::size_t kSizeBytes = 8192;
+constexpr Place kDevice0{Kind::kEmulated, 0};
+constexpr Place kDevice1{Kind::kEmulated, 1};
+
+// A driver whose answers the test sets and whose questions it counts.
+class ScriptedKind final : public KindBackend {
+ public:
+  ScriptedKind() { widen_address_range(1 << 20, 1 << 20); }
+
+  Kind kind() const override { return Kind::kCuda; }
+  int num_devices() const override { return 2; }
+  std::string device_name(int) const override { return "scripted"; }
+  bool cpu_accessible() const override { return false; }
+  std::optional<Allocation> find_allocation(const void*) override {
+    ++questions;
+    return answer;
+  }
+  bool is_current(const Allocation& allocation, const void*) override {
+    return answer.has_value() && answer->generation == allocation.generation;
+  }
+  base::Status deallocate(void* data) override {
+    notify_release(reinterpret_cast<std::uintptr_t>(data));
+    return {};
+  }
+
+  base::Result<void*> allocate(std::size_t, int) override { return unused(); }
+  base::Result<StreamHandle> create_stream(int) override { return unused(); }
+  base::Status destroy_stream(StreamHandle) override { return unused(); }
+  base::Status copy_async(void*, Place, const void*, Place, std::size_t, StreamHandle) override {
+    return unused();
+  }
+  base::Result<void*> allocate_host(std::size_t, int) override { return unused(); }
+  void deallocate_host(void*) override {}
+  bool host_copy_is_async(const void*, std::size_t) override { return false; }
+  base::Result<EventHandle> record(StreamHandle, int) override { return unused(); }
+  base::Status query(EventHandle) override { return unused(); }
+  base::Status stream_wait(StreamHandle, int, EventHandle) override { return unused(); }
+  void release_event(EventHandle) override {}
+
+  std::optional<Allocation> answer;
+  int questions = 0;
+
+ private:
+  static base::Status unused() { return {base::StatusCode::kUnsupported, "not part of the test"}; }
+};
+
+void* address(std::uintptr_t number) { return reinterpret_cast<void*>(number); }
+
+class KindCacheTest : public testing::Test {
+ protected:
+  KindCacheTest() { cache.add(&emulated); }
+
+  void* allocate(int device = 0) { return emulated.allocate(kSizeBytes, device).value(); }
+  void* allocate_at(void* where, int device = 0) {
+    emulated.place_next_at(where);
+    return emulated.allocate(kSizeBytes, device).value();
+  }
+  static void* map_host(void* where) {
+    return ::mmap(where, kSizeBytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  }
+  static void unmap_host(void* where) { ::munmap(where, kSizeBytes); }
+
+  KindCache cache;
+  EmulatedBackend emulated{2};
+};
+
+TEST_F(KindCacheTest, BeforeAnyDeviceMemoryEverythingIsHost) {
+  int on_stack = 0;
+  EXPECT_EQ(cache.place_of(&on_stack), Place());
+  EXPECT_EQ(cache.place_of(nullptr), Place());
+  EXPECT_EQ(cache.find(&on_stack).size_bytes, 0u);
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST_F(KindCacheTest, KnowsEveryByteOfAnAllocationAndNoOther) {
+  auto* const data = static_cast<std::byte*>(allocate(1));
+  EXPECT_EQ(cache.place_of(data), kDevice1);
+  EXPECT_EQ(cache.place_of(data + kSizeBytes - 1), kDevice1);
+  EXPECT_EQ(cache.place_of(data + kSizeBytes), Place());
+  EXPECT_EQ(cache.place_of(data - 1), Place());
+  EXPECT_EQ(cache.size(), 1u);
+}
+
+TEST_F(KindCacheTest, DeviceThenHostAtTheSameAddress) {
+  void* const data = allocate();
+  ASSERT_EQ(cache.place_of(data), kDevice0);
+  ASSERT_TRUE(emulated.deallocate(data).ok());
+  EXPECT_EQ(cache.place_of(data), Place()) << "freed";
+  ASSERT_EQ(map_host(data), data);
+  EXPECT_EQ(cache.place_of(data), Place()) << "now host memory";
+  unmap_host(data);
+}
+
+TEST_F(KindCacheTest, HostThenDeviceAtTheSameAddress) {
+  void* const data = allocate();
+  ASSERT_TRUE(emulated.deallocate(data).ok());
+  ASSERT_EQ(map_host(data), data);
+  ASSERT_EQ(cache.place_of(data), Place());
+  unmap_host(data);
+  ASSERT_EQ(allocate_at(data, 1), data);
+  EXPECT_EQ(cache.place_of(data), kDevice1);
+}
+
+TEST_F(KindCacheTest, HostThenDeviceWhereNoDeviceMemoryEverWas) {
+  void* const data = ::mmap(nullptr, kSizeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(data, MAP_FAILED);
+  ASSERT_EQ(cache.place_of(data), Place());
+  unmap_host(data);
+  ASSERT_EQ(allocate_at(data), data);
+  EXPECT_EQ(cache.place_of(data), kDevice0);
+}
+
+TEST_F(KindCacheTest, DeviceThenOtherDeviceAtTheSameAddress) {
+  void* const data = allocate(0);
+  const Allocation first = cache.find(data);
+  ASSERT_EQ(first.place, kDevice0);
+  ASSERT_TRUE(emulated.deallocate(data).ok());
+  ASSERT_EQ(allocate_at(data, 1), data);
+  EXPECT_EQ(cache.find(data).place, kDevice1);
+  EXPECT_NE(cache.find(data).generation, first.generation);
+}
+
+TEST_F(KindCacheTest, BackAndForthManyTimes) {
+  void* const data = allocate(0);
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_EQ(cache.place_of(data), (Place{Kind::kEmulated, static_cast<std::int16_t>(i % 2)}));
+    ASSERT_TRUE(emulated.deallocate(data).ok());
+    ASSERT_EQ(cache.place_of(data), Place());
+    ASSERT_EQ(map_host(data), data);
+    ASSERT_EQ(cache.place_of(data), Place());
+    unmap_host(data);
+    ASSERT_EQ(allocate_at(data, (i + 1) % 2), data);
+  }
+  EXPECT_LE(cache.size(), 1u);
+}
+
+class ScriptedCacheTest : public testing::Test {
+ protected:
+  ScriptedCacheTest() { cache.add(&kind); }
+
+  static Allocation made(std::uintptr_t base, std::size_t size_bytes, std::uint64_t generation,
+                         std::int16_t device) {
+    return {base, size_bytes, Place{Kind::kCuda, device}, generation};
+  }
+
+  KindCache cache;
+  ScriptedKind kind;
+};
+
+constexpr std::uintptr_t kBase = (1 << 20) + 4096;
+
+TEST_F(ScriptedCacheTest, AsksOncePerAllocation) {
+  kind.answer = made(kBase, 4096, 1, 1);
+  for (std::uintptr_t i = 0; i < 4096; i += 64) EXPECT_EQ(cache.place_of(address(kBase + i)).device, 1);
+  EXPECT_EQ(kind.questions, 1);
+}
+
+TEST_F(ScriptedCacheTest, NeverAsksAboutAddressesOutOfRange) {
+  int on_stack = 0;
+  EXPECT_TRUE(cache.place_of(&on_stack).is_host());
+  EXPECT_TRUE(cache.place_of(address((1 << 20) - 1)).is_host());
+  EXPECT_TRUE(cache.place_of(address(2 << 20)).is_host());
+  EXPECT_EQ(kind.questions, 0);
+}
+
+TEST_F(ScriptedCacheTest, HostMemoryInRangeIsAskedForEveryTime) {
+  EXPECT_TRUE(cache.place_of(address(kBase)).is_host());
+  EXPECT_TRUE(cache.place_of(address(kBase)).is_host());
+  EXPECT_EQ(kind.questions, 2);
+  kind.answer = made(kBase, 64, 1, 0);
+  EXPECT_EQ(cache.place_of(address(kBase)).kind, Kind::kCuda);
+}
+
+TEST_F(ScriptedCacheTest, AnotherGenerationIsAskedForAgain) {
+  kind.answer = made(kBase, 4096, 1, 0);
+  EXPECT_EQ(cache.place_of(address(kBase)).device, 0);
+  kind.answer = made(kBase, 4096, 2, 1);
+  EXPECT_EQ(cache.place_of(address(kBase)).device, 1);
+  kind.answer.reset();
+  EXPECT_TRUE(cache.place_of(address(kBase)).is_host());
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST_F(ScriptedCacheTest, GenerationZeroIsNotRemembered) {
+  kind.answer = made(kBase, 4096, 0, 0);
+  EXPECT_EQ(cache.place_of(address(kBase)).kind, Kind::kCuda);
+  kind.answer = made(kBase, 4096, 0, 1);
+  EXPECT_EQ(cache.place_of(address(kBase)).device, 1);
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST_F(ScriptedCacheTest, ANewAllocationRemovesTheOnesItCovers) {
+  kind.answer = made(kBase, 1024, 1, 0);
+  EXPECT_EQ(cache.place_of(address(kBase)).device, 0);
+  kind.answer = made(kBase + 1024, 1024, 2, 0);
+  EXPECT_EQ(cache.place_of(address(kBase + 1024)).device, 0);
+  kind.answer = made(kBase + 4096, 1024, 3, 0);
+  EXPECT_EQ(cache.place_of(address(kBase + 4096)).device, 0);
+  EXPECT_EQ(cache.size(), 3u);
+  // It starts inside the first and ends inside the third, and is asked for where neither was known.
+  kind.answer = made(kBase + 512, 4096, 4, 1);
+  EXPECT_EQ(cache.place_of(address(kBase + 3000)).device, 1);
+  EXPECT_EQ(cache.size(), 1u);
+  EXPECT_EQ(cache.place_of(address(kBase + 1024)).device, 1);
+}
+
+TEST_F(ScriptedCacheTest, ReleaseRemovesTheEntry) {
+  kind.answer = made(kBase, 4096, 1, 0);
+  EXPECT_EQ(cache.place_of(address(kBase + 9)).device, 0);
+  ASSERT_TRUE(kind.deallocate(address(kBase)).ok());
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+TEST_F(ScriptedCacheTest, StaysBoundedWhenOthersFreeWithoutTelling) {
+  for (std::uintptr_t i = 0; i < 10000; ++i) {
+    kind.answer = made((1 << 20) + i * 64, 64, i + 1, 0);
+    EXPECT_EQ(cache.place_of(address((1 << 20) + i * 64)).kind, Kind::kCuda);
+  }
+  EXPECT_LE(cache.size(), 4096u);
+}
+
+}  // namespace
+}  // namespace weft::memory

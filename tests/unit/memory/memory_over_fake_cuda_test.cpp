@@ -1,0 +1,277 @@
+// Memory with kind cuda in it: staged copies, which never block the CPU, and the kind cache where memory is
+// freed and made behind our back.
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "memory/emulated/emulated_backend.h"
+#include "memory/memory.h"
+#include "memory/staging_pool.h"
+#include "tests/unit/memory/fake_cuda.h"
+#include "tests/unit/memory/outcome.h"
+
+namespace weft::memory {
+namespace {
+
+using base::StatusCode;
+
+constexpr Place kHostPlace{};
+constexpr Place kGpu0{Kind::kCuda, 0};
+constexpr Place kGpu1{Kind::kCuda, 1};
+constexpr Place kEmulated{Kind::kEmulated, 1};
+
+class MemoryOverFakeCudaTest : public testing::Test {
+ protected:
+  MemoryOverFakeCudaTest() {
+    fake_cuda_reset();
+    MemoryOptions options;
+    options.cuda_driver = FAKE_CUDA;
+    memory = std::make_unique<Memory>(options);
+    EXPECT_TRUE(memory->availability(Kind::kCuda).ok());
+  }
+
+  void TearDown() override {
+    memory->close();
+    for (const Buffer& buffer : owned) EXPECT_TRUE(memory->deallocate(buffer).ok());
+    memory.reset();
+    EXPECT_EQ(fake_cuda()->wrong_context_calls, 0);
+    EXPECT_EQ(fake_cuda()->blocking_copies, 0) << "the driver would have blocked the CPU";
+    EXPECT_TRUE(fake_cuda()->blocks.empty()) << "page-locked or device memory leaked";
+    EXPECT_TRUE(fake_cuda()->events.empty());
+  }
+
+  EmulatedBackend& emulated() { return static_cast<EmulatedBackend&>(*memory->backend(Kind::kEmulated)); }
+
+  Buffer make(std::size_t size_bytes, Place place) {
+    auto buffer = memory->allocate(size_bytes, place);
+    EXPECT_TRUE(buffer.ok()) << buffer.status().to_string();
+    owned.push_back(*buffer);
+    return *buffer;
+  }
+
+  base::Status move(const Buffer& destination, const ConstBuffer& source) {
+    Outcome outcome;
+    base::Status started = memory->copy(destination, source, &outcome);
+    if (!started.is_pending()) return started;
+    poll_until_idle(*memory);
+    EXPECT_EQ(outcome.calls, 1);
+    if (outcome.status.ok()) {
+      EXPECT_EQ(outcome.size_bytes, source.size_bytes);
+    }
+    return outcome.status;
+  }
+
+  std::unique_ptr<Memory> memory;
+  std::vector<Buffer> owned;
+};
+
+class StagedTest : public MemoryOverFakeCudaTest,
+                   public testing::WithParamInterface<std::pair<Place, Place>> {};
+
+TEST_P(StagedTest, MovesTheBytesWithoutBlocking) {
+  // From one byte to more than all chunks together.
+  for (const std::size_t size_bytes :
+       {std::size_t{1}, std::size_t{4097}, StagingPool::kChunkBytes, StagingPool::kChunkBytes * 20 + 5}) {
+    const auto bytes = pattern(size_bytes, 1);
+    std::vector<unsigned char> result(size_bytes);
+    const Buffer source = make(size_bytes, GetParam().first);
+    const Buffer destination = make(size_bytes, GetParam().second);
+    ASSERT_TRUE(move(source, ConstBuffer(bytes.data(), size_bytes)).ok());
+    ASSERT_TRUE(move(destination, source).ok());
+    ASSERT_TRUE(move(host_buffer(result), destination).ok());
+    EXPECT_EQ(result, bytes) << size_bytes;
+  }
+}
+
+TEST_P(StagedTest, AFailureInTheMiddleEndsTheCopyOnceAndNothingElse) {
+  const std::size_t size_bytes = StagingPool::kChunkBytes * 40;
+  const Buffer source = make(size_bytes, GetParam().first);
+  const Buffer destination = make(size_bytes, GetParam().second);
+  Outcome fails;
+  ASSERT_TRUE(memory->copy(destination, source, &fails).is_pending());
+  Outcome works;
+  std::vector<unsigned char> result(64);
+  const Buffer start{make(64, kGpu0)};
+  ASSERT_TRUE(memory->copy(host_buffer(result), start, &works).is_pending());
+  memory->progress();
+  fake_cuda()->fail_next["cuMemcpyAsync"] = 2;
+  fake_cuda()->fail_next["cuMemcpyPeerAsync"] = 2;
+  poll_until_idle(*memory);
+  EXPECT_EQ(fails.calls, 1);
+  EXPECT_EQ(fails.status.ok(), GetParam().first == kGpu0 && GetParam().second == kGpu1)
+      << "a peer copy is one piece";
+  EXPECT_EQ(works.calls, 1);
+  fake_cuda()->fail_next.clear();
+  EXPECT_TRUE(move(destination, source).ok()) << "chunks were lost";
+}
+
+TEST_P(StagedTest, CloseInTheMiddle) {
+  const std::size_t size_bytes = StagingPool::kChunkBytes * 40;
+  const Buffer source = make(size_bytes, GetParam().first);
+  const Buffer destination = make(size_bytes, GetParam().second);
+  for (const int polls : {0, 1, 2, 5}) {
+    Outcome first;
+    Outcome second;
+    ASSERT_TRUE(memory->copy(destination, source, &first).is_pending());
+    ASSERT_TRUE(memory->copy(destination, source, &second).is_pending());
+    for (int i = 0; i < polls; ++i) memory->progress();
+    if (polls < 5) {
+      poll_until_idle(*memory);
+      continue;
+    }
+    const int early = first.calls;
+    memory->close();
+    EXPECT_EQ(first.calls, 1);
+    EXPECT_EQ(second.calls, 1);
+    if (early == 0) {
+      EXPECT_EQ(first.status.code(), StatusCode::kClosed);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, StagedTest,
+                         testing::Values(std::pair{kHostPlace, kGpu0}, std::pair{kGpu0, kHostPlace},
+                                         std::pair{kGpu0, kGpu1}, std::pair{kGpu1, kEmulated},
+                                         std::pair{kEmulated, kGpu1}),
+                         [](const auto& param_info) {
+                           std::string name = place_name(param_info.param.first) + "_to_" +
+                                              place_name(param_info.param.second);
+                           for (char& c : name) c = c == ':' ? '_' : c;
+                           return name;
+                         });
+
+TEST_F(MemoryOverFakeCudaTest, PageLockedMemoryIsCopiedDirectly) {
+  auto locked = memory->backend(Kind::kCuda)->allocate_host(4096, 0);
+  ASSERT_TRUE(locked.ok());
+  const int chunks = fake_cuda()->calls["cuMemHostAlloc"];
+  const Buffer device = make(4096, kGpu0);
+  ASSERT_TRUE(move(device, ConstBuffer(*locked, 4096)).ok());
+  EXPECT_EQ(fake_cuda()->calls["cuMemHostAlloc"], chunks) << "it was staged";
+  memory->backend(Kind::kCuda)->deallocate_host(*locked);
+}
+
+TEST_F(MemoryOverFakeCudaTest, NoPageLockedMemoryIsAFailureOfTheCopy) {
+  const Buffer device = make(64, kGpu0);
+  std::vector<unsigned char> bytes(64);
+  fake_cuda()->fail_next["cuMemHostAlloc"] = 2;
+  EXPECT_EQ(move(device, host_buffer(bytes)).code(), StatusCode::kOutOfMemory);
+  EXPECT_TRUE(move(device, host_buffer(bytes)).ok());
+}
+
+TEST_F(MemoryOverFakeCudaTest, StagedCopiesFollowTheStreamsOfBothSides) {
+  const Buffer on_gpu = make(64, kGpu0);
+  const Buffer on_emulated = make(64, kEmulated);
+  std::vector<unsigned char> ones(64, 1);
+  ASSERT_TRUE(move(on_emulated, host_buffer(ones)).ok());
+  const StreamHandle producer = emulated().create_stream(1).value();
+  bool go = false;
+  ASSERT_TRUE(emulated()
+                  .launch(producer, 1,
+                          [&] {
+                            if (!go) return base::Status::pending();
+                            std::memset(emulated().device_view(on_emulated.data, 64).value(), 2, 64);
+                            return base::Status();
+                          })
+                  .ok());
+  Buffer source = on_emulated;
+  source.stream = producer;
+  Buffer destination = on_gpu;
+  destination.stream = reinterpret_cast<StreamHandle>(1);
+  Outcome outcome;
+  ASSERT_TRUE(memory->copy(destination, source, &outcome).is_pending());
+  for (int i = 0; i < 100; ++i) memory->progress();
+  EXPECT_EQ(outcome.calls, 0);
+  go = true;
+  poll_until_idle(*memory);
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.to_string();
+  std::vector<unsigned char> result(64);
+  ASSERT_TRUE(move(host_buffer(result), on_gpu).ok());
+  EXPECT_EQ(result, std::vector<unsigned char>(64, 2));
+}
+
+TEST_F(MemoryOverFakeCudaTest, EitherHalfOfABounceMayFail) {
+  const std::size_t size_bytes = StagingPool::kChunkBytes * 5;
+  const Buffer on_gpu = make(size_bytes, kGpu0);
+  const Buffer on_emulated = make(size_bytes, kEmulated);
+  for (const auto& [source, destination] : {std::pair{on_gpu, on_emulated}, std::pair{on_emulated, on_gpu}}) {
+    EmulatedFaults faults;
+    faults.fail_copy = 3;
+    emulated().set_faults(faults);
+    const base::Status status = move(destination, source);
+    EXPECT_NE(status.message().find("fault injection"), std::string::npos) << status.to_string();
+    emulated().set_faults({});
+    EXPECT_TRUE(move(destination, source).ok()) << "chunks were lost";
+  }
+}
+
+TEST_F(MemoryOverFakeCudaTest, AStreamOfAnotherDeviceIsRefusedAtTheCall) {
+  Buffer device = make(64, kGpu0);
+  device.stream = memory->backend(Kind::kCuda)->create_stream(1).value();
+  std::vector<unsigned char> bytes(64);
+  Outcome outcome;
+  EXPECT_TRUE(memory->copy(host_buffer(bytes), device, &outcome).failed());
+  EXPECT_FALSE(memory->has_pending());
+}
+
+TEST_F(MemoryOverFakeCudaTest, TheDriverIsAskedOncePerAllocation) {
+  auto* const data = reinterpret_cast<std::byte*>(fake_cuda()->add_block(4096, 1));
+  EXPECT_EQ(memory->place_of(data), kGpu1);
+  EXPECT_EQ(fake_cuda()->calls["cuPointerGetAttributes"], 1);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(memory->place_of(data + i), kGpu1);
+  EXPECT_EQ(fake_cuda()->calls["cuPointerGetAttributes"], 1);
+  fake_cuda()->remove_block(reinterpret_cast<std::uintptr_t>(data));
+}
+
+TEST_F(MemoryOverFakeCudaTest, FreedBehindOurBack) {
+  const std::uintptr_t base = fake_cuda()->add_block(8192, 1);
+  auto* const data = reinterpret_cast<std::byte*>(base);
+  EXPECT_EQ(memory->place_of(data + 5000), kGpu1);
+  // Device to nothing, to host memory, to another device, and to a smaller allocation.
+  fake_cuda()->remove_block(base);
+  EXPECT_EQ(memory->place_of(data + 5000), kHostPlace);
+  fake_cuda()->next_address = data;
+  ASSERT_EQ(fake_cuda()->add_block(8192, 0), base);
+  EXPECT_EQ(memory->place_of(data + 5000), kGpu0);
+  const std::uint64_t generation = memory->allocation_of(data).generation;
+  fake_cuda()->remove_block(base);
+  fake_cuda()->next_address = data;
+  ASSERT_EQ(fake_cuda()->add_block(8192, 0), base);
+  EXPECT_NE(memory->allocation_of(data).generation, generation)
+      << "the same place is not the same allocation";
+  fake_cuda()->remove_block(base);
+  fake_cuda()->next_address = data;
+  ASSERT_EQ(fake_cuda()->add_block(4096, 0), base);
+  EXPECT_EQ(memory->place_of(data), kGpu0);
+  EXPECT_EQ(memory->place_of(data + 5000), kHostPlace);
+  fake_cuda()->remove_block(base);
+}
+
+TEST_F(MemoryOverFakeCudaTest, OneAddressGoesFromKindToKind) {
+  const std::uintptr_t base = fake_cuda()->add_block(8192, 1);
+  auto* const data = reinterpret_cast<std::byte*>(base);
+  EXPECT_EQ(memory->place_of(data + 4096), kGpu1);
+  fake_cuda()->remove_block(base);
+  emulated().place_next_at(data);
+  const Buffer buffer = memory->allocate(8192, kEmulated).value();
+  ASSERT_EQ(buffer.data, data);
+  EXPECT_EQ(memory->place_of(data + 4096), kEmulated);
+  ASSERT_TRUE(memory->deallocate(buffer).ok());
+  fake_cuda()->next_address = data;
+  ASSERT_EQ(fake_cuda()->add_block(8192, 0), base);
+  EXPECT_EQ(memory->place_of(data + 4096), kGpu0);
+  fake_cuda()->remove_block(base);
+  EXPECT_EQ(memory->place_of(data + 4096), kHostPlace);
+}
+
+TEST_F(MemoryOverFakeCudaTest, OurOwnDeallocationIsSeenAtOnce) {
+  const Buffer buffer = memory->allocate(4096, kGpu1).value();
+  EXPECT_EQ(memory->place_of(buffer.data), kGpu1);
+  ASSERT_TRUE(memory->deallocate(buffer).ok());
+  EXPECT_EQ(memory->place_of(buffer.data), kHostPlace);
+}
+
+}  // namespace
+}  // namespace weft::memory
