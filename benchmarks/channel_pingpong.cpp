@@ -1,6 +1,6 @@
 // A channel between two chares, each on a PE of its own; on one PE both live there.
 #include <cstring>
-#include <span>
+#include <optional>
 #include <vector>
 
 #include "weft/weft.h"
@@ -52,16 +52,15 @@ class Peer : public weft::Chare<Peer> {
  private:
   weft::Task<> ping_pong(weft::Channel channel, weft::Buffer outgoing, weft::Buffer incoming,
                          std::int64_t round_trips) {
+    // An answer says that the message before it has arrived, so that its buffer is free again; the last
+    // message of all is waited for.
+    std::optional<weft::Operation> sending;
     for (std::int64_t i = 0; i < round_trips; ++i) {
-      if (linear_index() == 0) {
-        // The answer says that the message has arrived, so its buffer is free again.
-        channel.send(outgoing).detach();
-        co_await channel.recv(incoming);
-      } else {
-        co_await channel.recv(incoming);
-        channel.send(outgoing).detach();
-      }
+      if (linear_index() == 0) sending = channel.send(outgoing);
+      co_await channel.recv(incoming);
+      if (linear_index() == 1) sending = channel.send(outgoing);
     }
+    if (sending) co_await *sending;
   }
 
   weft::Task<> windows(weft::Channel channel, weft::Buffer outgoing, weft::Buffer incoming,
