@@ -73,11 +73,14 @@ Result<int> connect_to(const LocalSettings& settings) {
     if (errno == EINTR) continue;
     const int error = errno;
     close(fd);
+    const bool launcher_runs = kill(settings.launcher_pid, 0) == 0;
     return Status(
         StatusCode::kUnreachable,
-        fmt::format("PE {} cannot reach `weft run` (pid {}) at {}: {}. It has probably ended: start the "
-                    "program again with `weft run`",
-                    settings.pe, settings.launcher_pid, settings.socket_path, std::strerror(error)));
+        fmt::format("PE {} cannot reach `weft run` (pid {}) at {}: {}. {}", settings.pe,
+                    settings.launcher_pid, settings.socket_path, std::strerror(error),
+                    launcher_runs ? "It runs, and all PEs of that job have joined: a program that a PE "
+                                    "starts must not use that PE's WEFT_BOOTSTRAP; unset it for that program"
+                                  : "It has ended: start the program again with `weft run`"));
   }
   return fd;
 }

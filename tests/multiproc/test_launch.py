@@ -1,0 +1,98 @@
+"""`weft run`: jobs that go well."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 4, 9])
+def test_all_pes_join_and_exchange(run, probe: Path, num_pes: int) -> None:
+    outcome = run("-n", num_pes, probe, 20)
+    assert outcome.stderr == ""
+    assert outcome.exit_code == 0
+    expected = [f"local {pe} of {num_pes}, local {pe} of {num_pes}" for pe in range(num_pes)]
+    assert sorted(outcome.stdout.splitlines()) == expected
+
+
+def test_a_plain_binary_is_one_pe(start_command, probe: Path) -> None:
+    outcome = start_command([str(probe), "3"]).wait()
+    assert (outcome.stdout, outcome.exit_code) == ("singleton 0 of 1, local 0 of 1\n", 0)
+
+
+def test_a_python_program_runs_with_this_python_and_its_arguments(run, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys\n"
+        "sys.stdout.write(f\"{sys.executable} {sys.argv[1:]} {os.environ['WEFT_NUM_PES']}\\n\")"
+    )
+    outcome = run("-n", 2, program, "-n", "7", "--help", "--", "two words", "")
+    assert outcome.stdout == f"{sys.executable} ['-n', '7', '--help', '--', 'two words', ''] 2\n" * 2
+    assert outcome.exit_code == 0
+
+
+def test_a_program_on_the_path_that_knows_nothing_of_weft(run) -> None:
+    outcome = run("-n", 3, "--", "echo", "hello")
+    assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("hello\n" * 3, "", 0)
+
+
+def test_only_pe_0_has_the_input(run, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys; sys.stdout.write(os.environ['WEFT_PE'] + ':' + sys.stdin.read() + '\\n')"
+    )
+    text = tmp_path / "input"
+    text.write_text("some input")
+    with text.open() as stdin:
+        outcome = run("-n", 3, program, stdin=stdin)
+    assert sorted(outcome.stdout.splitlines()) == ["0:some input", "1:", "2:"]
+
+
+def test_output_is_the_terminal_itself(start, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys; print([stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)])"
+    )
+    ours, theirs = pty.openpty()
+    job = start("-n", 1, program, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    with open(ours, "rb", closefd=False) as terminal:
+        assert terminal.readline() == b"[True, True, True]\r\n"
+    job.wait()
+    os.close(ours)
+
+
+def test_the_socket_is_reachable_for_this_user_only(run, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, stat\n"
+        "folder = os.path.dirname(os.environ['WEFT_BOOTSTRAP'])\n"
+        "print(oct(stat.S_IMODE(os.stat(folder).st_mode)), os.listdir(folder))"
+    )
+    assert run("-n", 1, program).stdout == "0o700 ['launcher']\n"
+
+
+def test_a_wrapper_may_stand_between(run, probe: Path) -> None:
+    outcome = run("-n", 2, "sh", "-c", '"$0" 3; exit $?', probe)
+    assert outcome.exit_code == 0
+    assert len(outcome.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize("folder", ["x" * 120])
+def test_a_long_temporary_folder_is_no_obstacle(run, probe: Path, job_folder: Path, folder: str) -> None:
+    long_folder = job_folder / folder
+    long_folder.mkdir()
+    outcome = run("-n", 2, probe, env={**os.environ, "TMPDIR": str(long_folder)})
+    assert outcome.exit_code == 0, outcome.stderr
+    long_folder.rmdir()
+
+
+def test_help_names_every_variable(start_command) -> None:
+    outcome = start_command([sys.executable, "-m", "weft", "run", "--help"]).wait()
+    assert outcome.exit_code == 0
+    for variable in ("WEFT_NUM_PES", "WEFT_PE", "WEFT_BOOTSTRAP", "WEFT_LAUNCHER_PID"):
+        assert variable in outcome.stdout

