@@ -52,8 +52,8 @@ class Channel {
   runtime::Operation recv(const memory::Buffer& buffer);
 
   // Contiguous data wherever it lives; the kind of memory is looked up.
-  template <class T>
-  runtime::Operation send(std::span<T> data) {
+  template <class T, std::size_t Extent>
+  runtime::Operation send(std::span<T, Extent> data) {
     static_assert(std::is_trivially_copyable_v<T>, "a channel moves plain bytes; pack other types with weft::pack");
     return send(locate(data.data(), data.size_bytes()));
   }
@@ -61,8 +61,8 @@ class Channel {
   runtime::Operation send(const std::vector<T>& data) {
     return send(std::span<const T>(data));
   }
-  template <class T>
-  runtime::Operation recv(std::span<T> data) {
+  template <class T, std::size_t Extent>
+  runtime::Operation recv(std::span<T, Extent> data) {
     static_assert(std::is_trivially_copyable_v<T>, "a channel moves plain bytes; unpack other types with weft::unpack");
     return recv(locate(data.data(), data.size_bytes()));
   }

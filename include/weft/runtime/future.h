@@ -59,6 +59,8 @@ class FutureState {
   void expect_unset() const;
   void mark_ready();
 
+  FutureAddress remote_;
+
  private:
   template <class T>
   friend class Future;
@@ -68,7 +70,6 @@ class FutureState {
   bool ready_ = false;
   std::exception_ptr error_;
   Work* waiters_ = nullptr;
-  FutureAddress remote_;
   FutureAddress address_;
 };
 
@@ -121,7 +122,7 @@ class Future {
   // Sets it, here or on the PE it belongs to. A second set is an Error.
   template <class U = T>
     requires(!std::is_void_v<U>)
-  void set(U value) const {
+  void set(std::type_identity_t<U> value) const {
     if (state_->remote().id != 0) {
       send_value(&value);
     } else {
