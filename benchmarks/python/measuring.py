@@ -43,6 +43,7 @@ def argument_parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("bench", choices=sorted(METRICS))
     parser.add_argument("steps", nargs="+", type=Step.parse, metavar="SIZE:ITERATIONS:WARMUP")
+    parser.add_argument("--memory", choices=["host"], default="host", help="kind of the buffers")
     return parser
 
 

@@ -32,6 +32,8 @@ class Weft:
     def absent(self, question: Question) -> str | None:
         if self.language == "python" and importlib.util.find_spec("weft._core") is None:
             return "the compiled part of weft is not here: pip install weft, or make setup in a checkout"
+        if self.language == "python" and question.memory != "host":
+            return f"its measuring program has no {question.memory} buffers"
         if self.programs.find(self.program) is None:
             return self.programs.advice(self.program)
         return None

@@ -1,0 +1,58 @@
+"""A channel between two Python chares, each on a PE of its own: arrays sent in place, received into an array."""
+
+import time
+
+import numpy as np
+from measuring import WINDOW, argument_parser, pin, report
+
+import weft
+
+arguments = argument_parser(__doc__).parse_args()
+
+
+async def ping_pong(first, channel, sent, received, round_trips):
+    if first:
+        for _ in range(round_trips):
+            channel.send(sent)
+            await channel.recv(into=received)
+    else:
+        for _ in range(round_trips):
+            await channel.recv(into=received)
+            channel.send(sent)
+
+
+async def windows(first, channel, sent, received, count):
+    """All sends of a window share one buffer, and so do its receives, as in osu_bw."""
+    acknowledgement = np.ones(0, np.uint8)
+    for _ in range(count):
+        if first:
+            for operation in [channel.send(sent) for _ in range(WINDOW)]:
+                await operation
+            await channel.recv(into=acknowledgement)
+        else:
+            for operation in [channel.recv(into=received) for _ in range(WINDOW)]:
+                await operation
+            channel.send(acknowledgement)
+
+
+class Peer(weft.Chare):
+    async def play(self):
+        first = self.index == 0
+        pin(weft.my_pe())
+        channel = weft.Channel(self, self.proxy[1 - self.index])
+        exchange = ping_pong if arguments.bench == "latency" else windows
+        for step in arguments.steps:
+            sent, received = np.full(step.size_bytes, 1, np.uint8), np.full(step.size_bytes, 2, np.uint8)
+            await exchange(first, channel, sent, received, step.warmup)
+            start = time.perf_counter()
+            await exchange(first, channel, sent, received, step.iterations)
+            if first:
+                report(arguments.bench, step, time.perf_counter() - start)
+
+
+async def main():
+    peers = weft.Array(Peer, 2)
+    await peers.play.call()
+
+
+weft.run(main)
