@@ -1,4 +1,4 @@
-"""A channel between two Python chares, each on a PE of its own: arrays sent in place, received into an array."""
+"""A channel between two Python chares, a PE each: arrays are sent in place and received into an array."""
 
 import time
 
