@@ -1,0 +1,50 @@
+"""A user's own C++ project, outside the tree, builds against an installed Weft."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.22)
+project(own_program LANGUAGES CXX)
+find_package(weft 0.1 REQUIRED)
+add_executable(hello hello.cpp)
+target_link_libraries(hello PRIVATE weft::weft)
+"""
+
+
+def run(*command: object) -> str:
+    """Runs a command that has to succeed; returns its standard output."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(cmake: str, build_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weft, installed."""
+    folder = tmp_path_factory.mktemp("prefix")
+    run(cmake, "--install", build_folder, "--component", "devel", "--prefix", folder)
+    return folder
+
+
+def test_find_package_and_run(cmake: str, compiler: str, prefix: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples" / "01_hello" / "hello.cpp", tmp_path / "hello.cpp")
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT, encoding="utf-8")
+    build = tmp_path / "build"
+    run(cmake, "-S", tmp_path, "-B", build, f"-Dweft_ROOT={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}")
+    run(cmake, "--build", build)
+    assert "hello from PE 0 of 1" in run(build / "hello")
+
+
+def test_installed_headers_are_the_public_ones(prefix: Path) -> None:
+    installed = {path.relative_to(prefix / "include") for path in (prefix / "include").rglob("*.h")}
+    public = {path.relative_to(ROOT / "include") for path in (ROOT / "include").rglob("*.h")}
+    assert installed == public
+    assert Path("weft/weft.h") in installed
