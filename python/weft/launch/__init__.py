@@ -1,6 +1,7 @@
 """What `weft run` is made of: starts the PEs of one host, joins them, and ends the job when one of them dies.
 
-`job` is the event loop; `processes` starts and names PEs; `listener`, `connection`, `frames` and `rendezvous`
-are the protocol that PEs speak (its other end is src/machine/bootstrap/local.cpp); `signals` and `command` do
-what they say. Nothing here needs the extension module, so C++ programs can be launched without it.
+`job` is the event loop and decides when a job ends; `processes` starts and names PEs; `service` speaks their
+protocol with `listener`, `connection`, `frames` and `rendezvous` (its other end is
+src/machine/bootstrap/local.cpp); `signals` and `command` do what they say. Nothing here needs the extension
+module, so C++ programs can be launched without it.
 """

@@ -1,0 +1,182 @@
+"""The launcher's side of the bootstrap: the connections of the PEs and what they ask for.
+
+What concerns the life of the job goes to its owner as `Events`.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from weft.launch.connection import Connection
+from weft.launch.frames import Frame, FrameType, ProtocolError, encode
+from weft.launch.listener import Listener
+from weft.launch.processes import Pe
+from weft.launch.rendezvous import Rendezvous
+
+
+class Events(Protocol):
+    """What the owner of a service gets to know."""
+
+    def joined(self, pe: Pe) -> None:
+        """A PE has connected."""
+
+    def finished(self, pe: Pe) -> None:
+        """A PE has said that it is done; `finished_code` is set."""
+
+    def aborted(self, pe: Pe, exit_code: int, message: str) -> None:
+        """A PE wants the job to end, and why."""
+
+    def hung_up(self, pe: Pe) -> None:
+        """The connection of a PE has closed before it was done."""
+
+    def broke_protocol(self, problem: str) -> None:
+        """A PE sent what has no place; the sentence names it."""
+
+    def refused(self, problem: str) -> None:
+        """Somebody who is no PE of this job was turned away."""
+
+
+class BootstrapService:
+    """Serves `pes`, which is complete before the first of them is served, on the owner's selector."""
+
+    def __init__(
+        self, selector: selectors.BaseSelector, num_pes: int, pes: Sequence[Pe], events: Events
+    ) -> None:
+        self._selector = selector
+        self._num_pes = num_pes
+        self._pes = pes
+        self._events = events
+        self._connections: dict[int, Connection] = {}
+        self._rendezvous = Rendezvous(num_pes)
+        self._listener = Listener(backlog=num_pes)
+        self.path = self._listener.path
+        selector.register(self._listener.socket, selectors.EVENT_READ, self._accept)
+
+    @property
+    def connections(self) -> Mapping[int, Connection]:
+        """By PE; those that have closed included."""
+        return self._connections
+
+    def handle(self, connection: Connection, events: int) -> None:
+        """What the selector found ready for one of the connections."""
+        if events & selectors.EVENT_WRITE:
+            connection.flush()
+            self._watch(connection)
+        if events & selectors.EVENT_READ:
+            self.read(connection)
+
+    def read(self, connection: Connection) -> None:
+        """Handles what has arrived on a connection."""
+        try:
+            for frame in connection.receive():
+                self._handle_frame(connection, frame)
+        except ProtocolError as error:
+            self._protocol_error(connection, str(error))
+        if connection.at_end:
+            self._disconnect(connection)
+
+    def end(self, reason: str) -> None:
+        """Tells every PE why the job ends."""
+        for connection in self._connections.values():
+            connection.send(encode(FrameType.END, reason.encode()))
+
+    def close(self) -> None:
+        """Closes everything and leaves nothing on disk."""
+        self._listener.close()
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.data, Connection):
+                self._selector.unregister(key.fileobj)
+                key.data.socket.close()
+
+    def _accept(self) -> None:
+        while (accepted := self._listener.accept()) is not None:
+            connection = Connection(accepted)
+            if connection.peer_uid != os.geteuid():
+                self._events.refused(
+                    f"{connection.name} of user {connection.peer_uid}: not the user of this job"
+                )
+                accepted.close()
+                continue
+            self._selector.register(accepted, selectors.EVENT_READ, connection)
+
+    def _watch(self, connection: Connection) -> None:
+        if connection.at_end:
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.wants_to_write else 0)
+        self._selector.modify(connection.socket, events, connection)
+
+    def _disconnect(self, connection: Connection) -> None:
+        if connection.socket.fileno() < 0:
+            return
+        connection.at_end = True
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        pe = connection.pe
+        if pe is None:
+            return
+        pe.connected_pid = None
+        if pe.finished_code is None:
+            self._events.hung_up(pe)
+
+    def _protocol_error(self, connection: Connection, problem: str) -> None:
+        connection.send(encode(FrameType.END, f"weft run refused this process: {problem}".encode()))
+        if connection.pe is None:
+            self._events.refused(f"{connection.name}: {problem}")
+        else:
+            # A collective gone wrong names its PEs itself.
+            self._events.broke_protocol(
+                problem if problem.startswith("PE ") else f"{connection.name}: {problem}"
+            )
+        self._disconnect(connection)
+
+    def _handle_frame(self, connection: Connection, frame: Frame) -> None:
+        pe = connection.pe
+        if pe is None:
+            self._welcome(connection, frame)
+            return
+        if pe.finished_code is not None:
+            raise ProtocolError(f"{pe.name} sent '{frame.type.name}' after it had finished")
+        if frame.type in (FrameType.EXCHANGE, FrameType.BARRIER):
+            if (answer := self._rendezvous.enter(pe.number, frame)) is not None:
+                self._answer_all(answer)
+        elif frame.type is FrameType.FINISHED:
+            pe.finished_code = frame.integer() & 0xFF
+            self._events.finished(pe)
+            self._rendezvous.finish(pe.number)
+        elif frame.type is FrameType.ABORT:
+            # A job that was aborted has not succeeded.
+            self._events.aborted(pe, frame.integer() & 0xFF or 1, frame.payload[4:].decode(errors="replace"))
+        else:
+            raise ProtocolError(f"malformed frame: '{frame.type.name}' is not a PE's to send")
+
+    def _welcome(self, connection: Connection, frame: Frame) -> None:
+        if frame.type is not FrameType.HELLO or len(frame.payload) != 4:
+            raise ProtocolError(
+                f"malformed frame: '{frame.type.name}' of {len(frame.payload)} bytes instead of a hello"
+            )
+        number = frame.integer()
+        if not 0 <= number < self._num_pes:
+            raise ProtocolError(f"it says that it is PE {number} of {self._num_pes}; leave WEFT_PE alone")
+        if number in self._connections:
+            raise ProtocolError(
+                f"PE {number} has joined already: a program that a PE starts must not use that PE's "
+                "WEFT_BOOTSTRAP; unset it for that program"
+            )
+        pe = self._pes[number]
+        connection.pe = pe
+        pe.connected_pid = connection.peer_pid
+        self._connections[number] = connection
+        connection.send(encode(FrameType.WELCOME, self._num_pes.to_bytes(4, "little")))
+        if len(self._connections) == self._num_pes:
+            # Nobody else may come; and a launcher that is killed from here on leaves nothing behind.
+            self._selector.unregister(self._listener.socket)
+            self._listener.close()
+        self._events.joined(pe)
+
+    def _answer_all(self, answer: bytes) -> None:
+        for connection in self._connections.values():
+            connection.send(answer)
+            self._watch(connection)
