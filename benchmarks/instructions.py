@@ -4,8 +4,8 @@
 
 Each program runs twice with different numbers of messages; the difference of the counts over the difference
 of the messages is what one message costs: sending, moving and receiving it, in both PEs together. "in UCX" is
-what of it is spent in UCX's own libraries, "in Weft" in the program itself; the rest is libc. --functions lists
-the N functions that cost most, without those they call.
+what of it is spent in UCX's own libraries, "in Weft" in the program itself; the rest is libc.
+--functions lists the N functions that cost most, without those they call.
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from weft.bench.programs import Programs
 
@@ -62,13 +59,18 @@ def main() -> None:
     for path in PATHS:
         program = programs.need(path.program)
         few, many = (count([str(program), *path.arguments(messages)]) for messages in (_FEW, _MANY))
-        cost = {key: (many[key] - few[key]) / (_MANY - _FEW) for key in many}
+        cost = {key: (many[key] - few[key]) / (_MANY - _FEW) for key in many if not is_start_up(key[0])}
         total = sum(cost.values())
         in_ucx = sum(value for (file, _), value in cost.items() if "libuc" in file)
         in_weft = sum(value for (file, _), value in cost.items() if Path(file).name == program.name)
         print(f"{path.title:28}{total:14.0f}{in_ucx:10.0f}{in_weft:10.0f}")
         for (file, function), value in Counter(cost).most_common(options.functions):
             print(f"    {value:8.1f}  {Path(file).name:20} {function}")
+
+
+def is_start_up(file: str) -> bool:
+    """Whether `file` works at start-up only, and not the same in every run."""
+    return Path(file).name.startswith(("libucm", "ld-linux"))
 
 
 def count(command: list[str]) -> Counter[tuple[str, str]]:
