@@ -1,0 +1,65 @@
+// What tests on real GPUs share: skipping loudly where there is none, and a stream that stays busy until
+// told.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+
+#include "memory/memory.h"
+
+namespace weft::memory {
+
+class GpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const base::Status available = memory.availability(Kind::kCuda);
+    if (available.ok()) return;
+    const std::string why(available.message());
+    if (std::getenv("WEFT_REQUIRE_GPU") != nullptr) FAIL() << "WEFT_REQUIRE_GPU is set, but: " << why;
+    std::printf("SKIPPED: no GPU (%s)\n", why.c_str());
+    GTEST_SKIP() << why;
+  }
+
+  KindBackend& cuda() { return *memory.backend(Kind::kCuda); }
+
+  Memory memory;
+};
+
+// Keeps a CUDA stream busy from block() until open(). A call that waits for the stream in between never
+// returns, so "does not block" is tested by getting on at all.
+class StreamGate {
+ public:
+  ~StreamGate() { open(); }
+
+  void block(StreamHandle stream) {
+    using LaunchHostFunction = int (*)(void*, void (*)(void*), void*);
+    void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+    ASSERT_NE(driver, nullptr);
+    const auto launch = reinterpret_cast<LaunchHostFunction>(::dlsym(driver, "cuLaunchHostFunc"));
+    ASSERT_NE(launch, nullptr);
+    auto* const shared = new std::shared_ptr<std::atomic<bool>>(open_);
+    ASSERT_EQ(launch(stream, &StreamGate::wait, shared), 0);
+  }
+  void open() {
+    open_->store(true);
+    open_->notify_all();
+  }
+
+ private:
+  static void wait(void* argument) {
+    auto* const shared = static_cast<std::shared_ptr<std::atomic<bool>>*>(argument);
+    (*shared)->wait(false);
+    delete shared;
+  }
+
+  std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+}  // namespace weft::memory
