@@ -193,7 +193,7 @@ TEST_F(MemoryOverFakeCudaTest, StagedCopiesFollowTheStreamsOfBothSides) {
 }
 
 TEST_F(MemoryOverFakeCudaTest, EitherHalfOfABounceMayFail) {
-  const std::size_t size_bytes = StagingPool::kChunkBytes * 5;
+  const std::size_t size_bytes = StagingPool::kChunkBytes * 40;  // so that some have no chunk yet
   const Buffer on_gpu = make(size_bytes, kGpu0);
   const Buffer on_emulated = make(size_bytes, kEmulated);
   for (const auto& [source, destination] : {std::pair{on_gpu, on_emulated}, std::pair{on_emulated, on_gpu}}) {
