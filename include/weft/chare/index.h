@@ -27,6 +27,7 @@ class Index {
   operator int() const { return coordinates_[0]; }
 
   friend bool operator==(const Index&, const Index&) = default;
+  friend bool operator==(const Index& index, int i) { return index == Index(i); }
   std::string to_string() const;  // "3" or "(0, 2, 1)"
 
  private:

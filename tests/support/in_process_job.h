@@ -1,0 +1,85 @@
+// A whole job in one process and on one thread: several runtimes over the loopback machine, each with every model, that
+// take turns until the job ends. Deterministic: the turns go round robin.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "machine/factory.h"
+#include "machine/machine.h"
+#include "memory/memory.h"
+#include "models/channel/channels.h"
+#include "weft/weft.h"
+
+namespace weft::testing {
+
+class InProcessJob {
+ public:
+  explicit InProcessJob(int num_pes, std::string_view machine = "loopback") {
+    std::vector<memory::Memory*> memories;
+    for (int pe = 0; pe < num_pes; ++pe) {
+      memories_.push_back(std::make_unique<memory::Memory>());
+      memories.push_back(memories_.back().get());
+    }
+    auto machines = machine::make_in_process(machine, memories);
+    if (!machines.ok()) throw std::runtime_error(machines.status().to_string());
+    machines_ = std::move(machines).value();
+    for (auto& one : machines_) {
+      runtimes_.push_back(std::make_unique<Runtime>(*one, *memories_[static_cast<std::size_t>(one->pe())]));
+      runtimes_.back()->install<chare::Chares>();
+      runtimes_.back()->install<channel::Channels>();
+    }
+  }
+
+  ~InProcessJob() {
+    // All machines close before any goes: they may point at one another.
+    for (auto& runtime : runtimes_) runtime->close();
+    runtimes_.clear();
+  }
+
+  Runtime& runtime(int pe) { return *runtimes_.at(static_cast<std::size_t>(pe)); }
+  memory::Memory& memory(int pe) { return *memories_.at(static_cast<std::size_t>(pe)); }
+  int num_pes() const { return static_cast<int>(runtimes_.size()); }
+
+  // Runs `main` on PE 0 until the job has ended everywhere. Returns what failed first, empty if nothing did.
+  std::string run(std::function<Task<>(Runtime&)> main) {
+    auto whole = [](Runtime& runtime, std::function<Task<>(Runtime&)> body) -> Task<> {
+      co_await body(runtime);
+      runtime.exit(0);
+    };
+    runtime(0).spawn(whole(runtime(0), std::move(main)), "main on PE 0");
+    return run_until([this] {
+      for (auto& runtime : runtimes_) {
+        if (!runtime->stopped()) return false;
+      }
+      return true;
+    });
+  }
+
+  // Turns until `done`. A job that does nothing more and is not done has hung: that is a failure too.
+  std::string run_until(const std::function<bool()>& done) {
+    constexpr int kHungTurns = 2'000'000;  // timers and quiescence waves leave idle turns in between
+    int idle_turns = 0;
+    while (!done()) {
+      bool busy = false;
+      for (auto& runtime : runtimes_) {
+        if (!runtime->stopped()) busy |= runtime->step();
+        if (!runtime->failure().empty()) return runtime->failure();
+      }
+      idle_turns = busy ? 0 : idle_turns + 1;
+      if (idle_turns > kHungTurns) return "the job hangs: nothing is left to do and it has not ended";
+    }
+    return "";
+  }
+
+ private:
+  std::vector<std::unique_ptr<memory::Memory>> memories_;
+  std::vector<std::unique_ptr<machine::Machine>> machines_;
+  std::vector<std::unique_ptr<Runtime>> runtimes_;
+};
+
+}  // namespace weft::testing

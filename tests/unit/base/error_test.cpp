@@ -1,0 +1,29 @@
+#include "weft/base/error.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::base {
+namespace {
+
+TEST(Error, CheckThrowsOnlyForFailures) {
+  EXPECT_NO_THROW(check(Status()));
+  EXPECT_NO_THROW(check(Status::pending()));
+  try {
+    check(Status(StatusCode::kPeerFailed, "PE 3 is gone"));
+    FAIL() << "did not throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), StatusCode::kPeerFailed);
+    EXPECT_STREQ(error.what(), "PE 3 is gone");
+  }
+}
+
+TEST(Error, RemoteErrorShowsTypeMessageAndTraceback) {
+  RemoteError error("std::out_of_range", "index 9", "  in Ring[3].work on PE 1\n");
+  EXPECT_EQ(error.type(), "std::out_of_range");
+  std::string what = error.what();
+  EXPECT_NE(what.find("index 9"), std::string::npos);
+  EXPECT_NE(what.find("Ring[3].work on PE 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft::base

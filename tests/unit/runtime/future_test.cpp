@@ -1,0 +1,121 @@
+#include "weft/runtime/future.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/in_process_job.h"
+
+namespace weft::runtime {
+namespace {
+
+// Sets the futures that are sent to it, on its own PE.
+struct Setter : Chare<Setter> {
+  void set(Future<std::string> future) { future.set("set on PE " + std::to_string(pe())); }
+  void fail(Future<int> future) {
+    future.set_error(std::make_exception_ptr(std::runtime_error("no value on PE " + std::to_string(pe()))));
+  }
+  void pass_on(Future<std::string> future, int to) { proxy()[to].send<&Setter::set>(future); }
+  void set_back(Future<std::string> future, Future<> done) {
+    future.set("home");
+    done.set();
+  }
+};
+
+TEST(Future, SetTravelsBackFromAnotherPe) {
+  testing::InProcessJob job(3);
+  std::string value;
+  std::string passed;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto setters = Group<Setter>::create(runtime);
+    Future<std::string> direct(runtime);
+    setters[2].send<&Setter::set>(direct);
+    value = co_await direct;
+    Future<std::string> twice(runtime);
+    setters[1].send<&Setter::pass_on>(twice, 2);
+    passed = co_await twice;
+  }),
+            "");
+  EXPECT_EQ(value, "set on PE 2");
+  EXPECT_EQ(passed, "set on PE 2");
+}
+
+TEST(Future, ErrorsTravelBack) {
+  testing::InProcessJob job(2);
+  std::string message;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto setters = Group<Setter>::create(runtime);
+    Future<int> future(runtime);
+    setters[1].send<&Setter::fail>(future);
+    try {
+      co_await future;
+    } catch (const RemoteError& error) {
+      message = error.remote_message();
+    }
+  }),
+            "");
+  EXPECT_EQ(message, "no value on PE 1");
+}
+
+TEST(Future, ComesHomeAsItself) {
+  testing::InProcessJob job(2);
+  bool same = false;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto setters = Group<Setter>::create(runtime);
+    Future<std::string> future(runtime);
+    Future<> done(runtime);
+    setters[0].send<&Setter::set_back>(future, done);  // a local call: the same state
+    co_await done;
+    same = future.is_ready() && future.get() == "home";
+  }),
+            "");
+  EXPECT_TRUE(same);
+}
+
+TEST(Future, SecondSetIsAnError) {
+  testing::InProcessJob job(1);
+  Future<int> future(job.runtime(0));
+  future.set(1);
+  EXPECT_THROW(future.set(2), Error);
+  EXPECT_EQ(future.get(), 1);
+}
+
+TEST(Future, CallbacksRunOnceEachInOrder) {
+  testing::InProcessJob job(1);
+  std::vector<int> order;
+  Future<int> future(job.runtime(0));
+  future.then([&order](const Future<int>& ready) { order.push_back(ready.get()); });
+  future.then([&order](const Future<int>& ready) { order.push_back(ready.get() + 1); });
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    future.set(10);
+    future.then([&order](const Future<int>& ready) { order.push_back(ready.get() + 2); });
+    co_await runtime.sleep(0);
+  }),
+            "");
+  EXPECT_EQ(order, (std::vector<int>{10, 11, 12}));
+}
+
+TEST(Future, ASetAfterASetFromAfarIsReported) {
+  testing::InProcessJob job(2);
+  std::string failure = job.run([&](Runtime& runtime) -> Task<> {
+    auto setters = Group<Setter>::create(runtime);
+    Future<std::string> future(runtime);
+    setters[1].send<&Setter::set>(future);
+    setters[1].send<&Setter::set>(future);
+    co_await runtime.quiescence();
+  });
+  EXPECT_NE(failure.find("set exactly once"), std::string::npos) << failure;
+}
+
+TEST(Future, TimersFireInOrderOfTime) {
+  testing::InProcessJob job(1);
+  std::vector<int> order;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    runtime.sleep(0.002).then([&](const Future<>&) { order.push_back(2); });
+    runtime.sleep(0.001).then([&](const Future<>&) { order.push_back(1); });
+    co_await runtime.sleep(0.003);
+  }),
+            "");
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+}  // namespace
+}  // namespace weft::runtime

@@ -1,0 +1,170 @@
+#include "runtime/reductions.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/in_process_job.h"
+
+namespace weft::runtime {
+namespace {
+
+std::string longest(std::string a, std::string b) { return a.size() >= b.size() ? a : b; }
+
+struct Member : Chare<Member> {
+  Task<std::vector<double>> all_reducers() {
+    double mine = index() + 1;
+    std::vector<double> results;
+    for (Reducer reducer : {Reducer::kSum, Reducer::kProduct, Reducer::kMin, Reducer::kMax}) {
+      results.push_back(co_await allreduce(mine, reducer));
+    }
+    results.push_back(co_await allreduce<int>(index() == 0 ? 0 : 1, Reducer::kLogicalAnd));
+    results.push_back(co_await allreduce<int>(index() == 0 ? 0 : 1, Reducer::kLogicalOr));
+    results.push_back(co_await allreduce<int>(1, Reducer::kLogicalXor));
+    co_return results;
+  }
+  Task<std::vector<double>> vectors() {
+    std::vector<double> mine{1.0, static_cast<double>(static_cast<int>(index()))};
+    std::vector<double> sum = co_await allreduce(mine, Reducer::kSum);
+    std::vector<double> all = co_await allreduce(mine, Reducer::kConcat);
+    sum.insert(sum.end(), all.begin(), all.end());
+    co_return sum;
+  }
+  Task<std::vector<std::string>> names() { co_return co_await allgather("member " + std::to_string(index())); }
+  Task<std::string> longest_name() { co_return co_await allreduce<&longest>(std::string(index() + 1, 'x')); }
+  void give(Future<int> result) { contribute<int>(index(), Reducer::kSum, target_of(result)); }
+  void give_to(ElementProxy<Member> to) { contribute<int>(index(), Reducer::kMax, to.target<&Member::take>()); }
+  void give_to_all() { contribute<int>(1, Reducer::kSum, proxy().target<&Member::take>()); }
+  void many(int count) {
+    for (int i = 0; i < count; ++i) contribute<int>(i, Reducer::kSum, proxy()[0].target<&Member::take>());
+  }
+  void disagree() { contribute<int>(1, index() == 0 ? Reducer::kSum : Reducer::kMax, proxy()[0].target<&Member::take>()); }
+  void take(int value) { taken.push_back(value); }
+  std::vector<int> what_was_taken() { return taken; }
+  std::vector<int> taken;
+};
+
+// On 1, 3 and 7 PEs, with elements on all of them and on one only, rooted on PE 0 and elsewhere.
+class Reductions : public ::testing::TestWithParam<std::tuple<int, int>> {
+ protected:
+  int num_pes() const { return std::get<0>(GetParam()); }
+  int num_members() const { return std::get<1>(GetParam()); }
+  Shape shape() const { return num_members() == 2 ? Shape(2).on_pe(num_pes() - 1) : Shape(num_members()); }
+};
+
+TEST_P(Reductions, EveryReducerGivesEveryMemberTheSame) {
+  testing::InProcessJob job(num_pes());
+  std::vector<std::vector<double>> results;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto members = Array<Member>::create(runtime, shape());
+    results = co_await members.call<&Member::all_reducers>();
+  }),
+            "");
+  int n = num_members();
+  double factorial = 1;
+  for (int i = 2; i <= n; ++i) factorial *= i;
+  ASSERT_EQ(results.size(), static_cast<std::size_t>(n));
+  for (auto& result : results) {
+    EXPECT_EQ(result, (std::vector<double>{n * (n + 1) / 2.0, factorial, 1, static_cast<double>(n), 0,
+                                           n > 1 ? 1.0 : 0.0, static_cast<double>(n % 2)}));
+  }
+}
+
+TEST_P(Reductions, VectorsGathersAndCustomMerges) {
+  testing::InProcessJob job(num_pes());
+  std::vector<std::vector<double>> vectors;
+  std::vector<std::vector<std::string>> names;
+  std::vector<std::string> longest_names;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto members = Array<Member>::create(runtime, shape());
+    vectors = co_await members.call<&Member::vectors>();
+    names = co_await members.call<&Member::names>();
+    longest_names = co_await members.call<&Member::longest_name>();
+  }),
+            "");
+  int n = num_members();
+  std::vector<double> expected{static_cast<double>(n), n * (n - 1) / 2.0};
+  std::vector<std::string> expected_names;
+  for (int i = 0; i < n; ++i) {
+    expected.insert(expected.end(), {1.0, static_cast<double>(i)});
+    expected_names.push_back("member " + std::to_string(i));
+  }
+  for (auto& vector : vectors) EXPECT_EQ(vector, expected);
+  for (auto& name : names) EXPECT_EQ(name, expected_names);
+  for (auto& name : longest_names) EXPECT_EQ(name.size(), static_cast<std::size_t>(n));
+}
+
+TEST_P(Reductions, TargetsAreFuturesElementsAndCollections) {
+  testing::InProcessJob job(num_pes());
+  int sum = 0;
+  std::vector<std::vector<int>> taken;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto members = Array<Member>::create(runtime, shape());
+    Future<int> result(runtime);
+    members.send<&Member::give>(result);
+    sum = co_await result;
+    members.send<&Member::give_to>(members[num_members() - 1]);
+    co_await runtime.quiescence();
+    members.send<&Member::give_to_all>();
+    co_await runtime.quiescence();
+    taken = co_await members.call<&Member::what_was_taken>();
+  }),
+            "");
+  int n = num_members();
+  EXPECT_EQ(sum, n * (n - 1) / 2);
+  for (int i = 0; i < n; ++i) {
+    std::vector<int> expected = i == n - 1 ? std::vector<int>{n - 1, n} : std::vector<int>{n};
+    EXPECT_EQ(taken[static_cast<std::size_t>(i)], expected) << i;
+  }
+}
+
+TEST_P(Reductions, ManyInFlightKeepTheirOrder) {
+  testing::InProcessJob job(num_pes());
+  std::vector<int> taken;
+  constexpr int kCount = 50;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto members = Array<Member>::create(runtime, shape());
+    members.send<&Member::many>(kCount);
+    co_await runtime.quiescence();
+    taken = (co_await members.call<&Member::what_was_taken>())[0];
+  }),
+            "");
+  std::sort(taken.begin(), taken.end());
+  ASSERT_EQ(taken.size(), static_cast<std::size_t>(kCount));
+  for (int i = 0; i < kCount; ++i) EXPECT_EQ(taken[static_cast<std::size_t>(i)], i * num_members());
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, Reductions,
+                         ::testing::Values(std::tuple(1, 1), std::tuple(1, 5), std::tuple(3, 2), std::tuple(3, 10),
+                                           std::tuple(7, 2), std::tuple(7, 3), std::tuple(7, 20)));
+
+TEST(ReductionErrors, DisagreeingReducersEndTheJob) {
+  testing::InProcessJob job(2);
+  std::string failure = job.run([](Runtime& runtime) -> Task<> {
+    auto members = Array<Member>::create(runtime, {4});
+    members.send<&Member::disagree>();
+    co_await runtime.make_future<>();
+  });
+  EXPECT_NE(failure.find("name different reducers"), std::string::npos) << failure;
+}
+
+struct Root : Chare<Root> {
+  Task<int> make_and_reduce() {
+    auto members = Array<Member>::create(runtime(), Shape(9));
+    Future<int> result(runtime());
+    members.send<&Member::give>(result);
+    co_return co_await result;
+  }
+};
+
+TEST(ReductionRoots, CollectionsMadeOnAnyPeReduceThere) {
+  testing::InProcessJob job(5);
+  std::vector<int> sums;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto roots = Group<Root>::create(runtime);
+    sums = co_await roots.call<&Root::make_and_reduce>();
+  }),
+            "");
+  EXPECT_EQ(sums, std::vector<int>(5, 36));
+}
+
+}  // namespace
+}  // namespace weft::runtime

@@ -1,0 +1,159 @@
+#include "weft/runtime/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/in_process_job.h"
+
+namespace weft::runtime {
+namespace {
+
+constexpr HandlerId kTestHandler = kFirstPgasHandler;
+
+// Records what reaches the handler on each PE.
+struct Received {
+  explicit Received(testing::InProcessJob& job) : payloads(static_cast<std::size_t>(job.num_pes())) {
+    for (int pe = 0; pe < job.num_pes(); ++pe) {
+      job.runtime(pe).set_handler(
+          kTestHandler,
+          [](void* context, MessagePtr message) {
+            auto& list = *static_cast<std::vector<std::vector<std::byte>>*>(context);
+            list.emplace_back(message->payload_span().begin(), message->payload_span().end());
+          },
+          &payloads[static_cast<std::size_t>(pe)]);
+    }
+  }
+  std::vector<std::vector<std::vector<std::byte>>> payloads;
+};
+
+TEST(Runtime, MessagesOfAllSizesArriveWhole) {
+  for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{5000}, std::size_t{1} << 20}) {
+    testing::InProcessJob job(2);
+    Received received(job);
+    std::vector<std::byte> sent(size);
+    for (std::size_t i = 0; i < size; ++i) sent[i] = static_cast<std::byte>(i * 7);
+    EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+      for (int to : {0, 1}) {
+        MessagePtr message = Message::create(runtime, kTestHandler, size);
+        std::copy(sent.begin(), sent.end(), message->payload());
+        runtime.send(to, std::move(message));
+      }
+      co_await runtime.quiescence();
+    }),
+              "");
+    ASSERT_EQ(received.payloads[0].size(), 1u) << size;
+    ASSERT_EQ(received.payloads[1].size(), 1u) << size;
+    EXPECT_EQ(received.payloads[0][0], sent);
+    EXPECT_EQ(received.payloads[1][0], sent);
+  }
+}
+
+TEST(Runtime, BroadcastReachesEveryPeOnceFromAnyRoot) {
+  testing::InProcessJob job(7);
+  Received received(job);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    job.runtime(0).broadcast(Message::pack(job.runtime(0), kTestHandler, 1));
+    job.runtime(5).broadcast(Message::pack(job.runtime(5), kTestHandler, 2));
+    co_await runtime.quiescence();
+  }),
+            "");
+  for (auto& payloads : received.payloads) EXPECT_EQ(payloads.size(), 2u);
+}
+
+TEST(Runtime, ExitCodeReachesEveryPe) {
+  testing::InProcessJob job(6);
+  job.runtime(4).exit(3);
+  EXPECT_EQ(job.run_until([&] {
+    for (int pe = 0; pe < 6; ++pe) {
+      if (!job.runtime(pe).stopped()) return false;
+    }
+    return true;
+  }),
+            "");
+  for (int pe = 0; pe < 6; ++pe) EXPECT_EQ(job.runtime(pe).run(), 3) << pe;
+}
+
+TEST(Runtime, UserWorkIsDroppedOnceTheJobEnds) {
+  testing::InProcessJob job(2);
+  Received received(job);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    runtime.exit(0);
+    co_await runtime.sleep(0);
+    ADD_FAILURE() << "resumed after the end";
+  }),
+            "");
+}
+
+TEST(Runtime, SendingToAPeThatDoesNotExistSaysSo) {
+  testing::InProcessJob job(2);
+  try {
+    job.runtime(0).send(2, Message::pack(job.runtime(0), kTestHandler, 1));
+    FAIL() << "did not throw";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "PE 2 does not exist; this job has PEs 0 to 1");
+  }
+}
+
+TEST(Runtime, AMessageForAHandlerThatIsNotThereIsRefused) {
+  testing::InProcessJob job(2);
+  std::string failure = job.run([](Runtime& runtime) -> Task<> {
+    runtime.send(1, Message::pack(runtime, kNumHandlers + 100, 1));
+    co_await runtime.make_future<>();
+  });
+  EXPECT_NE(failure.find("do all PEs run the same program"), std::string::npos) << failure;
+}
+
+TEST(Runtime, BytesThatDoNotUnpackEndTheJob) {
+  testing::InProcessJob job(2);
+  std::string failure = job.run([](Runtime& runtime) -> Task<> {
+    runtime.send(1, Message::create(runtime, kFutureSetHandler, 3));
+    co_await runtime.make_future<>();
+  });
+  EXPECT_NE(failure.find("from PE 0"), std::string::npos) << failure;
+}
+
+TEST(Runtime, OtherThreadsPostWork) {
+  testing::InProcessJob job(1);
+  std::thread::id ran_on;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    Future<> done(runtime);
+    std::thread other([&] {
+      runtime.post_from_any_thread([&] {
+        ran_on = std::this_thread::get_id();
+        done.set();
+      });
+    });
+    co_await done;
+    other.join();
+  }),
+            "");
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+}
+
+TEST(Runtime, ASleepingPeIsWokenByAnotherThread) {
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  Future<> done(runtime);
+  done.then([&](const Future<>&) { runtime.exit(9); });
+  std::thread other([&] { runtime.post_from_any_thread([&] { done.set(); }); });
+  EXPECT_EQ(runtime.run(), 9);  // goes to sleep until the post comes
+  other.join();
+}
+
+struct Interrupting : IdleHook {
+  void before_sleep() override {}
+  bool after_sleep() override { return false; }
+};
+
+TEST(Runtime, AnIdleHookCanInterrupt) {
+  testing::InProcessJob job(1);
+  Interrupting hook;
+  job.runtime(0).set_idle_hook(&hook);
+  job.runtime(0).sleep(0.001).then([](const Future<>&) {});
+  EXPECT_EQ(job.runtime(0).run(), 1);
+  EXPECT_EQ(job.runtime(0).failure(), "interrupted");
+}
+
+}  // namespace
+}  // namespace weft::runtime
