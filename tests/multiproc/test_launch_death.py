@@ -22,7 +22,7 @@ def expect_one_sentence(outcome, pattern: str) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("victim", [0, 2])
 def test_killed_at_each_stage(run, probe: Path, victim: int, stage: str) -> None:
-    outcome = run("-n", 4, probe, 3, f"{victim}:{stage}:kill")
+    outcome = run("-n", 4, probe, 3, f"{victim}:{stage}:kill", "*:finish:idle")
     expect_one_sentence(
         outcome, rf"PE {victim} \(pid \d+\) was killed by signal 9 \(SIGKILL\); ending the job"
     )
@@ -32,7 +32,7 @@ def test_killed_at_each_stage(run, probe: Path, victim: int, stage: str) -> None
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_exit_with_a_code_at_each_stage(run, probe: Path, stage: str) -> None:
-    outcome = run("-n", 4, probe, 3, f"1:{stage}:exit3")
+    outcome = run("-n", 4, probe, 3, f"1:{stage}:exit3", "*:finish:idle")
     expect_one_sentence(outcome, r"PE 1 \(pid \d+\) exited with code 3; ending the job")
     assert outcome.exit_code == 3
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
 # A PE in Python that sends the bytes, or does what, its argument says.
 PROGRAM = """\
-import os, socket, struct, sys
+import os, signal, socket, struct, sys
 
 def frame(kind, payload=b""):
     return struct.pack("<4sIQ", b"WFT1", kind, len(payload)) + payload
@@ -142,3 +143,32 @@ def test_collectives_that_do_not_match_end_the_job(run, program: Path, script: s
     outcome = run("-n", 2, program, script)
     assert re.fullmatch(f"weft run: {problem}; ending the job\n", outcome.stderr), outcome.stderr
     assert outcome.exit_code == 1
+
+
+DEATH_AND_ABORT = """
+launcher = int(os.environ["WEFT_LAUNCHER_PID"])
+hello()
+if pe == 1:
+    with open("pid", "w") as turn:  # a fifo
+        turn.write(str(os.getpid()))
+else:
+    with open("pid") as turn:
+        victim = int(turn.read())
+    os.kill(launcher, signal.SIGSTOP)
+    os.kill(victim, signal.SIGKILL)
+    while open(f"/proc/{victim}/stat").read().rpartition(")")[2].split()[0] != "Z":
+        pass
+    send(frame(5, bytes(4) + b"PE 0 noticed that PE 1 is gone"))
+    os.kill(launcher, signal.SIGCONT)
+connection.recv(1)
+signal.pause()
+"""
+
+
+def test_a_death_is_the_reason_of_the_aborts_that_it_causes(run, program: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pid")
+    outcome = run("-n", 2, program, DEATH_AND_ABORT, cwd=tmp_path)
+    assert re.fullmatch(
+        r"weft run: PE 1 \(pid \d+\) was killed by signal 9 \(SIGKILL\); ending the job\n", outcome.stderr
+    ), outcome.stderr
+    assert outcome.exit_code == 128 + signal.SIGKILL

@@ -88,10 +88,8 @@ class Job:
         for number, deadline in list(self._hangups.items()):
             if now >= deadline:
                 del self._hangups[number]
-                self._end(
-                    f"{self._pes[number].name} closed its connection to the launcher before it had finished",
-                    1,
-                )
+                name = self._pes[number].name
+                self._end(f"{name} closed its connection to the launcher before it had finished", 1)
 
     # --- processes
 
@@ -136,7 +134,7 @@ class Job:
     # --- why a job ends
 
     def _settle(self) -> None:
-        """Judges deaths and aborts together: a PE's death makes others abort, and only the death is the reason."""
+        """Judges deaths and aborts together: where a death made other PEs abort, it is the reason."""
         if not self._reaped and not self._aborts:
             return
         self._reap()
@@ -153,6 +151,8 @@ class Job:
                 self._judge_exit(pe, exit_status_of(pe))
 
     def _judge_kill(self, pe: Pe, status: int) -> None:
+        if self._ending and (self._killed or status == -signal.SIGTERM):
+            return
         sentence = f"{pe.name} {describe_exit(status)}"
         if pe.finished_code is not None:
             self._exit_code = self._exit_code or exit_code_of(status)
@@ -161,7 +161,7 @@ class Job:
             self._end(f"interrupted by signal {-status} ({self._passed_signal.name})", exit_code_of(status))
         elif not self._ending:
             self._end(sentence, exit_code_of(status))
-        elif not self._killed and status != -signal.SIGTERM:
+        else:
             # Not our doing, so perhaps the reason of what is known already.
             self._say(sentence)
 
