@@ -2,10 +2,10 @@
 // (--way am).
 //
 // As in ucx_perftest an active message's eager payload is looked at where it arrived and not copied out.
+#include <fmt/format.h>
+
 #include <cstring>
 #include <memory>
-
-#include "fmt/format.h"
 
 #include "benchmarks/measuring.h"
 #include "machine/bootstrap/bootstrap.h"

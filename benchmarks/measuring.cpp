@@ -1,12 +1,11 @@
 #include "benchmarks/measuring.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-
-#include "fmt/format.h"
 
 namespace weft::benchmarks {
 namespace {

@@ -1,5 +1,7 @@
 """What the tests of the harness share."""
 
+from pathlib import Path
+
 import pytest
 
 from weft.bench.record import Record
@@ -33,3 +35,9 @@ def _make_record(**changes):
 def make_record():
     """Makes a valid record, with changes."""
     return _make_record
+
+
+@pytest.fixture(scope="session")
+def python_programs():
+    """Folder of the measuring programs in Python."""
+    return Path(__file__).resolve().parents[3] / "benchmarks" / "python"

@@ -1,0 +1,79 @@
+"""Every measuring program answers its question; the figure's size is not the matter here."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+_PING_PONG = [("latency", "latency_us"), ("bandwidth", "bandwidth_GBps"), ("rate", "rate_Mps")]
+_SINGLE = [
+    ("local_entry_rate", "rate", "rate_Mps", 1),
+    ("array_startup", "startup", "time_s", 2),
+    ("chare_memory", "memory", "memory_bytes", 1),
+    ("oversubscribed_pingpong", "latency", "latency_us", 3),
+]
+
+
+def figures(program, pes, *arguments):
+    """What `program` prints, by metric and size."""
+    command = [sys.executable, "-m", "weft", "run", "-n", str(pes), str(program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return {(figure["metric"], figure["size_bytes"]): figure["value"] for figure in found}
+
+
+@pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
+@pytest.mark.parametrize("program", ["machine_pingpong", "channel_pingpong", "entry_pingpong"])
+def test_ping_pong_in_cpp(build_folder, program, bench, metric):
+    # Above and below what is sent eagerly, and the largest with no power of two in it.
+    steps = ["0:3:1", "8:3:1", "100000:3:1"]
+    found = figures(build_folder / "benchmarks" / program, 2, bench, *steps)
+    assert set(found) == {(metric, 0), (metric, 8), (metric, 100000)}
+    assert all(value > 0 for (_, size), value in found.items() if size > 0)
+
+
+@pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
+def test_ping_pong_of_active_messages(build_folder, bench, metric):
+    program = build_folder / "benchmarks" / "machine_pingpong"
+    found = figures(program, 2, bench, "8:3:1", "4194304:3:1", "--way", "am")
+    assert set(found) == {(metric, 8), (metric, 4194304)}
+
+
+@pytest.mark.parametrize("program", ["machine_pingpong", "channel_pingpong"])
+def test_ping_pong_of_device_memory(build_folder, program):
+    found = figures(
+        build_folder / "benchmarks" / program, 2, "latency", "8:3:1", "100000:3:1", "--memory", "emulated"
+    )
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(("program", "bench", "metric", "pes"), _SINGLE)
+def test_the_others_in_cpp(build_folder, program, bench, metric, pes):
+    size = 0 if bench in ("startup", "memory") else 8
+    found = figures(build_folder / "benchmarks" / program, pes, bench, f"{size}:300:1")
+    assert list(found) == [(metric, size)]
+    assert found[metric, size] > 0
+
+
+@pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
+@pytest.mark.parametrize("program", ["channel_pingpong.py", "entry_pingpong.py"])
+def test_ping_pong_in_python(python_programs, program, bench, metric):
+    found = figures(python_programs / program, 2, bench, "0:3:1", "8:3:1", "100000:3:1")
+    assert set(found) == {(metric, 0), (metric, 8), (metric, 100000)}
+
+
+def test_chare_creation(python_programs):
+    assert list(figures(python_programs / "chare_creation.py", 1)) == [("time_s", 0)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["speed", "8:1:1"], ["latency", "8:1"], ["latency"], ["latency", "8:1:1", "--memory", "core"]],
+)
+def test_a_wrong_command_line_ends_with_a_sentence(build_folder, arguments):
+    program = build_folder / "benchmarks" / "machine_pingpong"
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith("benchmark: ")
