@@ -80,6 +80,9 @@ class Collection {
   ChareBase* find(std::uint64_t index) const;
   std::size_t num_local() const;
   int home(std::uint64_t index) const;
+  // What messages to people call it, in place of its C++ type's name.
+  void set_display_name(std::string name) { display_name_ = std::move(name); }
+  bool has_display_name() const { return !display_name_.empty(); }
   // "Ring[3]" for messages to people.
   std::string element_name(std::uint64_t index) const;
 
@@ -93,6 +96,7 @@ class Collection {
   Shape shape_;
   const ChareType* type_ = nullptr;
   bool created_ = false;
+  std::string display_name_;
   std::unique_ptr<Elements> elements_;
 };
 

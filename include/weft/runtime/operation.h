@@ -82,6 +82,8 @@ class [[nodiscard]] Operation {
   }
 
   bool is_done() const { return state_->is_done(); }
+  // The handle's share of the state, for other languages' handles.
+  OperationState* release() && { return std::exchange(state_, nullptr); }
 
   // Goes on by itself; the buffer must stay until the job or the peer is done with it.
   void detach() && { *this = Operation(nullptr); }

@@ -20,7 +20,8 @@ std::size_t Collection::num_local() const { return elements_->directory.num_loca
 int Collection::home(std::uint64_t index) const { return shape_.home(index, chares_.runtime().num_pes()); }
 
 std::string Collection::element_name(std::uint64_t index) const {
-  return fmt::format("{}[{}]", type_ == nullptr ? "chare" : type_->name, shape_.index(index).to_string());
+  std::string_view name = type_ == nullptr ? "chare" : type_->name;
+  return fmt::format("{}[{}]", display_name_.empty() ? name : display_name_, shape_.index(index).to_string());
 }
 
 namespace {

@@ -1,0 +1,135 @@
+#include "weft/channel/channel.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "arrays.h"
+#include "channel.h"
+#include "chare.h"
+#include "engine.h"
+#include "operation.h"
+#include "proxy.h"
+
+namespace weft::python {
+
+namespace {
+
+struct ChannelObject {
+  PyObject_HEAD EngineRef engine;
+  channel::Channel channel;
+};
+
+ChannelObject* as_channel(PyObject* object) { return reinterpret_cast<ChannelObject*>(object); }
+
+PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static const char* const names[] = {"self", "peer", "id", nullptr};
+    PyObject* self = nullptr;
+    PyObject* peer = nullptr;
+    unsigned int id = 0;
+    if (PyArg_ParseTupleAndKeywords(positional, keywords, "OO|I:Channel", const_cast<char**>(names), &self,
+                                    &peer, &id) == 0) {
+      throw PythonError();
+    }
+    if (PyObject_TypeCheck(self, chare_type()) == 0) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          fmt::format("weft.Channel(self, peer) takes the chare that this end belongs to, not a {}",
+                      type_name_of(self)));
+    }
+    PyChare& chare = chare_of(self);
+    ElementName name = element_of(peer, "weft.Channel(self, peer)");
+    Ref object = checked(type->tp_alloc(type, 0));
+    new (&as_channel(object.get())->engine) EngineRef(Engine::current());
+    new (&as_channel(object.get())->channel) channel::Channel();
+    as_channel(object.get())->channel =
+        channel::Channel(chare, channel::Peer(*name.collection, name.index), id);
+    return object.release();
+  });
+}
+
+void deallocate(PyObject* self) {
+  as_channel(self)->~ChannelObject();
+  free_object(self);
+}
+
+PyObject* send(PyObject* self, PyObject* data) {
+  return guarded([&]() -> PyObject* {
+    ChannelObject& object = *as_channel(self);
+    object.engine->expect_open();
+    ObjectBuffer buffer(data, false, "Channel.send");
+    runtime::OperationState* state = object.channel.send(buffer.buffer()).release();
+    std::optional<ObjectBuffer> kept;
+    if (buffer.buffer().size_bytes > channel::kCopyLimitBytes) kept.emplace(std::move(buffer));
+    return make_operation_object(*object.engine, state, std::move(kept), Ref::borrow(Py_None)).release();
+  });
+}
+
+PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    ChannelObject& object = *as_channel(self);
+    object.engine->expect_open();
+    Arguments arguments("Channel.recv", {"into"}, 1, values, count, names);
+    ObjectBuffer buffer(arguments[0], true, "Channel.recv");
+    runtime::OperationState* state = object.channel.recv(buffer.buffer()).release();
+    return make_operation_object(*object.engine, state, std::move(buffer), Ref::borrow(arguments[0]))
+        .release();
+  });
+}
+
+PyObject* text(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    as_channel(self)->engine->expect_open();
+    return make_text(fmt::format("<weft.Channel: {}>", as_channel(self)->channel.description())).release();
+  });
+}
+
+PyMethodDef methods[] = {
+    {"send", &send, METH_O,
+     "send($self, buffer, /)\n--\n\n"
+     "Starts sending the bytes of `buffer` and returns a weft.Operation, which may be dropped.\n\n"
+     "Up to 4096 bytes are copied at once, so the buffer may be changed on return. More is sent in place: it "
+     "must not be\n"
+     "changed before the operation is over (``await channel.send(a)``); it is kept alive until then.\n\n"
+     "Args:\n"
+     "    buffer: a C-contiguous NumPy array or another object with the buffer protocol.\n\n"
+     "Raises:\n"
+     "    weft.Error: not such a buffer."},
+    {"recv", as_method(&recv), METH_FASTCALL | METH_KEYWORDS,
+     "recv($self, into)\n--\n\n"
+     "Starts receiving the next message into `into` and returns a weft.Operation; awaiting it gives "
+     "`into`.\n\n"
+     "Args:\n"
+     "    into: a writable, C-contiguous NumPy array or buffer of exactly the size that is sent. It belongs "
+     "to the\n"
+     "        runtime until the operation is over.\n\n"
+     "Raises:\n"
+     "    weft.Error: not such a buffer; when awaited: the message has another size, or the peer failed."},
+    {},
+};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(&make)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_methods, methods},
+    {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_doc, const_cast<char*>("Channel(self, peer, id=0)\n--\n\n"
+                                  "An ordered two-sided stream of plain memory between two chares.\n\n"
+                                  "Both chares name each other and the same id; then the sends of each meet "
+                                  "the receives of the other in order.\n"
+                                  "Either side may come first, and many operations may be in flight. Naming "
+                                  "the same peer and id again gives\n"
+                                  "the same end.\n\n"
+                                  "Args:\n"
+                                  "    self: the chare that this end belongs to.\n"
+                                  "    peer: the proxy of the other chare, of any collection.\n"
+                                  "    id: tells apart several channels between the same two chares.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"weft.Channel", sizeof(ChannelObject), 0, Py_TPFLAGS_DEFAULT, slots};
+
+}  // namespace
+
+void init_channel(PyObject* module) { add_type(module, spec); }
+
+}  // namespace weft::python

@@ -1,0 +1,35 @@
+// weft._core: the extension module. One init_<topic> per file.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arrays.h"
+#include "channel.h"
+#include "chare.h"
+#include "entry_method.h"
+#include "errors.h"
+#include "future.h"
+#include "machine/factory.h"
+#include "operation.h"
+#include "proxy.h"
+#include "run.h"
+
+NB_MODULE(_core, m) {
+  using namespace weft::python;
+  PyObject* module = m.ptr();
+  try {
+    init_arrays(module);
+    init_errors(module);
+    init_future(module);
+    init_operation(module);
+    init_chare(module);
+    init_proxy(module);
+    init_entry_method(module);
+    init_channel(module);
+    init_run(module);
+  } catch (const PythonError&) {
+    throw nanobind::python_error();
+  }
+  m.def("machine_report", &weft::machine::machine_report,
+        "Version and transports of the UCX in use, one per line.");
+}

@@ -1,0 +1,62 @@
+// Bytes to Python values; see encoding.h. The bytes may be anything: what does not decode is
+// base::Error(kCorrupt).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "weft/base/pup.h"
+
+#include "encoding.h"
+#include "support.h"
+
+namespace weft::python {
+
+class Decoder {
+ public:
+  explicit Decoder(std::span<const std::byte> bytes)
+      : cursor_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+  // What is left in `p`; see finish().
+  explicit Decoder(const base::Pup& p) : cursor_(p.cursor()), end_(p.cursor() + p.remaining_bytes()) {}
+  // Moves `p` behind what was decoded. REQUIRES: made from `p`.
+  void finish(base::Pup& p) const { p.skip(static_cast<std::size_t>(cursor_ - p.cursor())); }
+
+  Ref value() { return nested(0); }
+
+  template <class T>
+  T number() {
+    T number;
+    std::memcpy(&number, raw(sizeof number), sizeof number);
+    return number;
+  }
+  const std::byte* raw(std::uint64_t size_bytes) {
+    if (size_bytes > remaining_bytes()) overrun(size_bytes);
+    const std::byte* at = cursor_;
+    cursor_ += size_bytes;
+    return at;
+  }
+  std::string_view name();
+  template <class Function>
+  void packed(void* context, Function unpack) {
+    base::Pup p = base::Pup::unpacker(cursor_, remaining_bytes(), context);
+    unpack(p);
+    cursor_ += p.offset_bytes();
+  }
+  std::size_t remaining_bytes() const { return static_cast<std::size_t>(end_ - cursor_); }
+
+ private:
+  [[noreturn]] void overrun(std::uint64_t wanted_bytes) const;
+  Ref nested(int depth);
+  Ref container(ValueTag tag, int depth);
+  Ref text(std::uint64_t size_bytes);
+  Ref bytes(std::uint64_t size_bytes);
+  Ref pickle();
+
+  const std::byte* cursor_;
+  const std::byte* end_;
+};
+
+}  // namespace weft::python

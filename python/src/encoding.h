@@ -1,0 +1,45 @@
+// How Python values travel. Self-delimiting: a tag byte, then what the tag says. The bytes are this
+// machine's.
+//
+// None, bool, int, float, str, bytes, tuple, list, dict, NumPy arrays and scalars of number types, futures
+// and proxies have forms of their own; everything else is pickled with protocol 5, its buffers out of band. A
+// value that occurs twice arrives as two.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::python {
+
+enum class ValueTag : std::uint8_t {
+  kNone,
+  kTrue,
+  kFalse,
+  kSmallInt,    // 1 byte, signed
+  kInt,         // 8 bytes, signed
+  kFloat,       // 8 bytes
+  kShortText,   // 1 byte length, UTF-8
+  kText,        // 8 bytes length
+  kShortBytes,  // 1 byte length
+  kBytes,       // 8 bytes length
+  kTuple,       // 4 bytes count, values
+  kList,        // 4 bytes count, values
+  kDict,        // 4 bytes count, keys and values in turn
+  kArray,       // ArrayHeader, extents of 8 bytes, the elements
+  kNumber,      // a NumPy scalar: 1 byte type number, its bytes
+  kFuture,      // FutureAddress
+  kElement,     // a collection as pup_collection packs it, its class, 8 bytes index, 4 bytes priority
+  kCollection,  // a collection as pup_collection packs it, its class
+  kPickle,  // 4 bytes count of buffers, 8 bytes size, pickle; then for each buffer 8 bytes size and its bytes
+};
+
+// Deeper nesting is left to pickle, which also knows lists that contain themselves.
+inline constexpr int kMaxNesting = 32;
+
+struct ArrayHeader {
+  std::uint8_t type_number = 0;
+  std::uint8_t num_dimensions = 0;
+  std::uint8_t fortran_order = 0;
+};
+
+}  // namespace weft::python

@@ -1,0 +1,35 @@
+#include "engine.h"
+
+#include "weft/base/error.h"
+
+namespace weft::python {
+
+Engine& Engine::current() {
+  if (running_ == nullptr) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        "no job is running: chares, futures and channels exist between the start and the end of "
+        "weft.run(main); make them in main or in an entry method");
+  }
+  return *running_;
+}
+
+void Engine::throw_closed() {
+  throw base::Error(base::StatusCode::kClosed, "the job that this belongs to has ended");
+}
+
+RunningEngine::RunningEngine() {
+  if (Engine::running() != nullptr) {
+    throw base::Error(base::StatusCode::kInvalidArgument, "weft.run was called inside a running job");
+  }
+  engine_ = EngineRef(*new Engine);
+  Engine::running_ = &*engine_;
+}
+
+RunningEngine::~RunningEngine() {
+  engine_->closed_ = true;
+  engine_->runtime().close();
+  Engine::running_ = nullptr;
+}
+
+}  // namespace weft::python

@@ -1,0 +1,100 @@
+// The job as Python sees it: what weft.run makes and every object of this extension refers to.
+//
+// At most one runs at a time in a process. Its PE's thread is the one that called weft.run; it holds the GIL
+// except while it sleeps, so nothing here needs a lock. Python objects may outlive the run: each holds a
+// share of the Engine, whose runtime is closed by then but still there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "weft/chare/chares.h"
+#include "weft/job/job.h"
+#include "weft/runtime/runtime.h"
+
+#include "support.h"
+
+namespace weft::python {
+
+class Engine {
+ public:
+  // Collective over all PEs, like Job.
+  Engine() : job_(std::make_unique<job::Job>()), chares_(job_->runtime().model<chare::Chares>()) {}
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // The running one; throws Error where there is none.
+  static Engine& current();
+  // Null where there is none.
+  static Engine* running() { return running_; }
+
+  job::Job& job() { return *job_; }
+  runtime::Runtime& runtime() { return job_->runtime(); }
+  chare::Chares& chares() { return chares_; }
+  // Throws Error once the job has ended: collections and channels are gone by then.
+  void expect_open() const {
+    if (closed_) throw_closed();
+  }
+
+  // Ctrl-C: ends the job, and makes weft.run raise KeyboardInterrupt.
+  void interrupt() {
+    interrupted_ = true;
+    runtime().fail("interrupted");
+  }
+  bool interrupted() const { return interrupted_; }
+
+  void acquire() { ++references_; }
+  void release() {
+    if (--references_ == 0) delete this;
+  }
+
+ private:
+  friend class RunningEngine;
+  ~Engine() = default;
+  [[noreturn]] static void throw_closed();
+
+  static inline Engine* running_ = nullptr;
+  std::unique_ptr<job::Job> job_;
+  chare::Chares& chares_;
+  std::uint64_t references_ = 0;
+  bool closed_ = false;
+  bool interrupted_ = false;
+};
+
+// A share of an engine, for members of Python objects.
+class EngineRef {
+ public:
+  EngineRef() = default;
+  explicit EngineRef(Engine& engine) : engine_(&engine) { engine_->acquire(); }
+  EngineRef(const EngineRef& other) : engine_(other.engine_) {
+    if (engine_ != nullptr) engine_->acquire();
+  }
+  EngineRef& operator=(EngineRef other) noexcept {
+    std::swap(engine_, other.engine_);
+    return *this;
+  }
+  ~EngineRef() {
+    if (engine_ != nullptr) engine_->release();
+  }
+  Engine* operator->() const { return engine_; }
+  Engine& operator*() const { return *engine_; }
+
+ private:
+  Engine* engine_ = nullptr;
+};
+
+// Makes the engine of a run and, at the end of the run, closes it.
+class RunningEngine {
+ public:
+  RunningEngine();
+  ~RunningEngine();
+  RunningEngine(const RunningEngine&) = delete;
+  RunningEngine& operator=(const RunningEngine&) = delete;
+  Engine& engine() { return *engine_; }
+
+ private:
+  EngineRef engine_;
+};
+
+}  // namespace weft::python

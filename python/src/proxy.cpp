@@ -1,0 +1,575 @@
+#include "proxy.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <new>
+
+#include "weft/chare/proxy.h"
+
+#include "chare.h"
+#include "decoder.h"
+#include "encoder.h"
+#include "entry_method.h"
+#include "errors.h"
+
+namespace weft::python {
+
+namespace {
+
+struct CollectionObject {
+  PyObject_HEAD ProxyCore core;
+};
+struct ElementObject {
+  PyObject_HEAD ProxyCore core;
+  std::uint64_t index;
+  std::int32_t priority;
+};
+
+PyTypeObject* collection_type = nullptr;
+PyTypeObject* array_type = nullptr;
+PyTypeObject* group_type = nullptr;
+PyTypeObject* element_type = nullptr;
+
+CollectionObject* as_collection(PyObject* object) { return reinterpret_cast<CollectionObject*>(object); }
+ElementObject* as_element(PyObject* object) { return reinterpret_cast<ElementObject*>(object); }
+
+template <class Object>
+void deallocate(PyObject* self) {
+  reinterpret_cast<Object*>(self)->core.~ProxyCore();
+  free_object(self);
+}
+
+Ref make_collection_object(PyTypeObject* type, const ProxyCore& core) {
+  Ref object = checked(type->tp_alloc(type, 0));
+  new (&as_collection(object.get())->core) ProxyCore(core);
+  return object;
+}
+
+Ref make_element(const ProxyCore& core, std::uint64_t index, std::int32_t priority) {
+  Ref object = checked(element_type->tp_alloc(element_type, 0));
+  new (&as_element(object.get())->core) ProxyCore(core);
+  as_element(object.get())->index = index;
+  as_element(object.get())->priority = priority;
+  return object;
+}
+
+// --- Indices and shapes
+// -----------------------------------------------------------------------------------------
+
+int coordinate(PyObject* object) {
+  Ref number = Ref::steal(PyNumber_Index(object));
+  if (!number) {
+    PyErr_Clear();
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      fmt::format("an index or extent is a whole number, not a {}", type_name_of(object)));
+  }
+  int overflow = 0;
+  long value = PyLong_AsLongAndOverflow(number.get(), &overflow);
+  if (overflow != 0 || value < INT_MIN || value > INT_MAX) {
+    throw base::Error(base::StatusCode::kOutOfRange,
+                      fmt::format("an index or extent is less than 2^31; {} is not", readable(object)));
+  }
+  return static_cast<int>(value);
+}
+
+struct Coordinates {
+  explicit Coordinates(PyObject* object) {
+    if (!PyTuple_Check(object) && !PyList_Check(object)) {
+      values[0] = coordinate(object);
+      return;
+    }
+    Ref sequence = checked(PySequence_Fast(object, "not a sequence"));
+    Py_ssize_t given = PySequence_Fast_GET_SIZE(sequence.get());
+    if (given < 1 || given > chare::kMaxDimensions) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          fmt::format("an index or shape has 1 to {} dimensions, not {}", chare::kMaxDimensions, given));
+    }
+    count = static_cast<int>(given);
+    for (int d = 0; d < count; ++d) {
+      values[static_cast<std::size_t>(d)] = coordinate(PySequence_Fast_GET_ITEM(sequence.get(), d));
+    }
+  }
+  std::array<int, chare::kMaxDimensions> values{};
+  int count = 1;
+};
+
+std::uint64_t linear_index(const ProxyCore& core, PyObject* index) {
+  const chare::Shape& shape = core.collection->shape();
+  if (PyLong_CheckExact(index) && shape.num_dimensions() == 1) {
+    long i = PyLong_AsLong(index);
+    if (i >= 0 && static_cast<std::uint64_t>(i) < shape.size()) return static_cast<std::uint64_t>(i);
+    PyErr_Clear();
+  }
+  Coordinates coordinates(index);
+  bool inside = coordinates.count == shape.num_dimensions();
+  std::uint64_t linear = 0;
+  for (int d = 0; inside && d < coordinates.count; ++d) {
+    int at = coordinates.values[static_cast<std::size_t>(d)];
+    inside = at >= 0 && at < shape.extent(d);
+    linear = linear * static_cast<std::uint64_t>(shape.extent(d)) + static_cast<std::uint64_t>(at);
+  }
+  if (inside) return linear;
+  throw base::Error(
+      base::StatusCode::kOutOfRange,
+      fmt::format("index {} is outside {} of shape {}; each coordinate counts from 0 to its extent - 1",
+                  readable(index), core.info->name(), readable(shape_object(shape).get())));
+}
+
+// --- Collections
+// ------------------------------------------------------------------------------------------------
+
+Ref constructor_arguments(PyObject* arguments) {
+  if (arguments == nullptr) return checked(PyTuple_New(0));
+  if (PyTuple_Check(arguments) || PyList_Check(arguments)) return checked(PySequence_Tuple(arguments));
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      fmt::format("args is a tuple of the constructor's arguments, not a {}; for one argument write "
+                  "args=(value,)",
+                  type_name_of(arguments)));
+}
+
+ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject* type, PyObject* arguments) {
+  Engine& engine = Engine::current();
+  engine.expect_open();
+  const ClassInfo& info = ClassInfo::of(type);
+  Ref values = constructor_arguments(arguments);
+  std::vector<std::byte> packed;
+  try {
+    packed = pack_constructor(info, values.get());
+  } catch (const PythonError&) {
+    rethrow_unsendable(fmt::format("an argument of {}.__init__", info.name()), values.get());
+  }
+  chare::Collection& collection = engine.chares().create(kind, shape, python_constructor(), packed);
+  collection.set_display_name(info.name());
+  return {EngineRef(engine), &collection, &info};
+}
+
+chare::Shape with_map(const chare::Shape& shape, PyObject* map) {
+  std::string name = map == nullptr ? "block" : readable(map);
+  if (name == "block") return shape.with_map(chare::Map::kBlock);
+  if (name == "round_robin") return shape.with_map(chare::Map::kRoundRobin);
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    fmt::format("there is no map {}; map is 'block' or 'round_robin'", name));
+}
+
+struct ConstructorCall {
+  ConstructorCall(const char* function, std::initializer_list<const char*> names, std::size_t num_required,
+                  PyObject* positional, PyObject* keywords) {
+    std::array<PyObject*, 8> values{};
+    std::size_t count = 0;
+    auto expect_room = [&] {
+      if (count == values.size()) {
+        PyErr_Format(PyExc_TypeError, "%s takes at most %zu arguments", function, names.size());
+        throw PythonError();
+      }
+    };
+    Py_ssize_t num_positional = PyTuple_GET_SIZE(positional);
+    for (Py_ssize_t i = 0; i < num_positional; ++i) {
+      expect_room();
+      values[count++] = PyTuple_GET_ITEM(positional, i);
+    }
+    Ref keyword_names = checked(PyTuple_New(keywords == nullptr ? 0 : PyDict_GET_SIZE(keywords)));
+    Py_ssize_t position = 0;
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    for (Py_ssize_t k = 0; keywords != nullptr && PyDict_Next(keywords, &position, &key, &value) != 0; ++k) {
+      expect_room();
+      values[count++] = value;
+      PyTuple_SET_ITEM(keyword_names.get(), k, Py_NewRef(key));
+    }
+    arguments = Arguments(function, names, num_required, values.data(), num_positional, keyword_names.get());
+  }
+  PyObject* operator[](std::size_t which) const { return arguments[which]; }
+  Arguments arguments;
+};
+
+PyObject* make_array(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    ConstructorCall call("weft.Array", {"chare", "shape", "args", "map"}, 2, positional, keywords);
+    Coordinates extents(call[1]);
+    chare::Shape shape = with_map(chare::Shape(extents.values.data(), extents.count), call[3]);
+    return make_collection_object(type, create(chare::CollectionKind::kArray, shape, call[0], call[2]))
+        .release();
+  });
+}
+
+PyObject* make_group(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    ConstructorCall call("weft.Group", {"chare", "args"}, 1, positional, keywords);
+    chare::Shape shape =
+        chare::Shape(Engine::current().runtime().num_pes()).with_map(chare::Map::kRoundRobin);
+    return make_collection_object(type, create(chare::CollectionKind::kGroup, shape, call[0], call[1]))
+        .release();
+  });
+}
+
+PyObject* make_singleton(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("weft.Singleton", {"chare", "pe", "args"}, 1, values, count, names);
+    chare::Shape shape = chare::Shape(1).on_pe(arguments[1] == nullptr ? 0 : coordinate(arguments[1]));
+    return make_element(create(chare::CollectionKind::kSingleton, shape, arguments[0], arguments[2]), 0, 0)
+        .release();
+  });
+}
+
+PyObject* subscript(PyObject* self, PyObject* index) {
+  return guarded([&]() -> PyObject* {
+    const ProxyCore& core = as_collection(self)->core;
+    core.engine->expect_open();
+    return make_element(core, linear_index(core, index), 0).release();
+  });
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = as_collection(self)->core;
+    core.engine->expect_open();
+    return shape_object(core.collection->shape()).release();
+  });
+}
+
+Py_ssize_t length(PyObject* self) {
+  try {
+    const ProxyCore& core = as_collection(self)->core;
+    core.engine->expect_open();
+    return static_cast<Py_ssize_t>(core.collection->shape().size());
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+PyObject* iterate(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = as_collection(self)->core;
+    core.engine->expect_open();
+    std::uint64_t size = core.collection->shape().size();
+    Ref elements = checked(PyList_New(static_cast<Py_ssize_t>(size)));
+    for (std::uint64_t i = 0; i < size; ++i) {
+      PyList_SET_ITEM(elements.get(), static_cast<Py_ssize_t>(i), make_element(core, i, 0).release());
+    }
+    return PyObject_GetIter(elements.get());
+  });
+}
+
+PyObject* no_method(PyObject* self, const ProxyCore& core, PyObject* name) {
+  PyObject* other = PyObject_GenericGetAttr(self, name);
+  if (other != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return other;
+  if (PyUnicode_Check(name) && readable(name).starts_with("_")) return nullptr;
+  PyErr_Clear();
+  PyErr_Format(PyExc_AttributeError, "the chare class %s has no entry method '%U'; its entry methods: %s",
+               core.info->name().c_str(), name, core.info->method_list().c_str());
+  return nullptr;
+}
+
+PyObject* collection_attribute(PyObject* self, PyObject* name) {
+  const ProxyCore& core = as_collection(self)->core;
+  int method = core.info->method(name);
+  if (method < 0) return no_method(self, core, name);
+  return guarded([&] { return make_entry_method(core, std::nullopt, method, 0).release(); });
+}
+
+PyObject* collection_text(PyObject* self) {
+  const ProxyCore& core = as_collection(self)->core;
+  return PyUnicode_FromFormat("<%s of %s>", Py_TYPE(self)->tp_name, core.info->name().c_str());
+}
+
+// --- Elements
+// ---------------------------------------------------------------------------------------------------
+
+PyObject* element_attribute(PyObject* self, PyObject* name) {
+  ElementObject* element = as_element(self);
+  int method = element->core.info->method(name);
+  if (method < 0) return no_method(self, element->core, name);
+  return guarded(
+      [&] { return make_entry_method(element->core, element->index, method, element->priority).release(); });
+}
+
+PyObject* get_index(PyObject* self, void*) {
+  return guarded([self]() -> PyObject* {
+    ElementObject* element = as_element(self);
+    element->core.engine->expect_open();
+    return index_object(element->core.collection->shape().index(element->index)).release();
+  });
+}
+
+PyObject* get_collection(PyObject* self, void*) {
+  return guarded([self]() -> PyObject* {
+    ElementObject* element = as_element(self);
+    element->core.engine->expect_open();
+    return make_collection_proxy(*element->core.collection, *element->core.info).release();
+  });
+}
+
+PyObject* with_priority(PyObject* self, PyObject* priority) {
+  return guarded([&]() -> PyObject* {
+    ElementObject* element = as_element(self);
+    return make_element(element->core, element->index, coordinate(priority)).release();
+  });
+}
+
+PyObject* element_text(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    ElementObject* element = as_element(self);
+    element->core.engine->expect_open();
+    Ref index = index_object(element->core.collection->shape().index(element->index));
+    return make_text(
+               fmt::format("<weft.ElementProxy {}[{}]>", element->core.info->name(), readable(index.get())))
+        .release();
+  });
+}
+
+// --- Comparing and pickling
+// -------------------------------------------------------------------------------------
+
+bool same_element(PyObject* a, PyObject* b) {
+  return as_element(a)->core.collection == as_element(b)->core.collection &&
+         as_element(a)->index == as_element(b)->index;
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  if (operation != Py_EQ && operation != Py_NE) Py_RETURN_NOTIMPLEMENTED;
+  bool equal = false;
+  if (is_element_proxy(a) && is_element_proxy(b)) {
+    equal = same_element(a, b);
+  } else if (is_collection_proxy(a) && is_collection_proxy(b)) {
+    equal = as_collection(a)->core.collection == as_collection(b)->core.collection;
+  } else {
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  return PyBool_FromLong(equal == (operation == Py_EQ));
+}
+
+Py_hash_t hash_of(const ProxyCore& core, std::uint64_t salt) {
+  auto hash = static_cast<Py_hash_t>((reinterpret_cast<std::uintptr_t>(core.collection) >> 4) +
+                                     salt * 0x9e3779b97f4a7c15);
+  return hash == -1 ? -2 : hash;
+}
+Py_hash_t collection_hash(PyObject* self) { return hash_of(as_collection(self)->core, 0); }
+Py_hash_t element_hash(PyObject* self) {
+  return hash_of(as_element(self)->core, as_element(self)->index + 1);
+}
+
+// Inside a pickled object a proxy travels as the bytes of its own form.
+PyObject* reduce(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    Encoder encoder;
+    encoder.value(self);
+    std::vector<std::byte> bytes = encoder.copy();
+    Ref rebuild = import_from("weft._core", "_decode");
+    return Py_BuildValue("O(y#)", rebuild.get(), reinterpret_cast<const char*>(bytes.data()),
+                         static_cast<Py_ssize_t>(bytes.size()));
+  });
+}
+
+// --- Types
+// ------------------------------------------------------------------------------------------------------
+
+PyGetSetDef collection_properties[] = {
+    {"shape", &get_shape, nullptr, "The extents, a tuple.", nullptr},
+    {},
+};
+PyMethodDef collection_methods[] = {
+    {"__reduce__", &reduce, METH_NOARGS, nullptr},
+    {},
+};
+PyType_Slot collection_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate<CollectionObject>)},
+    {Py_tp_getattro, reinterpret_cast<void*>(&collection_attribute)},
+    {Py_tp_repr, reinterpret_cast<void*>(&collection_text)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
+    {Py_tp_hash, reinterpret_cast<void*>(&collection_hash)},
+    {Py_tp_iter, reinterpret_cast<void*>(&iterate)},
+    {Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
+    {Py_mp_length, reinterpret_cast<void*>(&length)},
+    {Py_tp_getset, collection_properties},
+    {Py_tp_methods, collection_methods},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Names a collection of chares from anywhere; a cheap value that can be sent in messages.\n\n"
+         "``proxy.method(args)`` calls an entry method of every element, ``await proxy.method.call(args)`` "
+         "brings the\n"
+         "results in index order, ``proxy[i]`` or ``proxy[i, j]`` names an element, ``for element in proxy`` "
+         "goes\n"
+         "through them in index order.")},
+    {0, nullptr},
+};
+PyType_Spec collection_spec = {"weft.CollectionProxy", sizeof(CollectionObject), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               collection_slots};
+
+PyType_Slot array_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(&make_array)},
+    {Py_tp_doc, const_cast<char*>(
+                    "Array(chare, shape, args=(), map='block')\n--\n\n"
+                    "Makes a collection of chares over a shape; returns at once, usable at once.\n\n"
+                    "Args:\n"
+                    "    chare: a class derived from weft.Chare, defined at the top level of its module.\n"
+                    "    shape: an int, or a tuple of 1 to 6 extents, each at least 1.\n"
+                    "    args: the constructor's arguments; every element gets its own copy.\n"
+                    "    map: 'block' (contiguous runs of the row-major order per PE) or 'round_robin'.\n\n"
+                    "Raises:\n"
+                    "    weft.Error: no job is running, or an argument is not as above.")},
+    {0, nullptr},
+};
+PyType_Spec array_spec = {"weft.Array", sizeof(CollectionObject), 0, Py_TPFLAGS_DEFAULT, array_slots};
+
+PyType_Slot group_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(&make_group)},
+    {Py_tp_doc,
+     const_cast<char*>("Group(chare, args=())\n--\n\n"
+                       "Makes one chare on each PE, its index the PE; see Array for the arguments.")},
+    {0, nullptr},
+};
+PyType_Spec group_spec = {"weft.Group", sizeof(CollectionObject), 0, Py_TPFLAGS_DEFAULT, group_slots};
+
+PyGetSetDef element_properties[] = {
+    {"index", &get_index, nullptr, "The element's index: an int, or a tuple for several dimensions.",
+     nullptr},
+    {"collection", &get_collection, nullptr, "The proxy of the collection that the element is in.", nullptr},
+    {},
+};
+PyMethodDef element_methods[] = {
+    {"with_priority", &with_priority, METH_O,
+     "with_priority($self, priority, /)\n--\n\n"
+     "A proxy of the same element whose messages are taken before (negative) or after (positive) those of "
+     "priority 0."},
+    {"__reduce__", &reduce, METH_NOARGS, nullptr},
+    {},
+};
+PyType_Slot element_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate<ElementObject>)},
+    {Py_tp_getattro, reinterpret_cast<void*>(&element_attribute)},
+    {Py_tp_repr, reinterpret_cast<void*>(&element_text)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
+    {Py_tp_hash, reinterpret_cast<void*>(&element_hash)},
+    {Py_tp_getset, element_properties},
+    {Py_tp_methods, element_methods},
+    {Py_tp_doc,
+     const_cast<char*>("Names one chare from anywhere; a cheap value that can be sent in messages.\n\n"
+                       "``proxy.method(args)`` calls an entry method and returns at once; ``await "
+                       "proxy.method.call(args)`` brings\n"
+                       "what it returns or raises.")},
+    {0, nullptr},
+};
+PyType_Spec element_spec = {"weft.ElementProxy", sizeof(ElementObject), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, element_slots};
+
+PyMethodDef functions[] = {
+    {"Singleton", as_method(&make_singleton), METH_FASTCALL | METH_KEYWORDS,
+     "Singleton(chare, pe=0, args=())\n--\n\nMakes one chare, on PE `pe`, and returns its proxy; see Array "
+     "for the other "
+     "arguments."},
+    {},
+};
+
+}  // namespace
+
+Ref make_collection_proxy(chare::Collection& collection, const ClassInfo& info) {
+  PyTypeObject* type = collection_type;
+  if (collection.kind() == chare::CollectionKind::kArray) type = array_type;
+  if (collection.kind() == chare::CollectionKind::kGroup) type = group_type;
+  return make_collection_object(type, {EngineRef(Engine::current()), &collection, &info});
+}
+
+Ref index_object(const chare::Index& index) {
+  if (index.num_dimensions() == 1) return checked(PyLong_FromLong(index[0]));
+  Ref tuple = checked(PyTuple_New(index.num_dimensions()));
+  for (int d = 0; d < index.num_dimensions(); ++d) {
+    PyTuple_SET_ITEM(tuple.get(), d, checked(PyLong_FromLong(index[d])).release());
+  }
+  return tuple;
+}
+
+Ref shape_object(const chare::Shape& shape) {
+  Ref tuple = checked(PyTuple_New(shape.num_dimensions()));
+  for (int d = 0; d < shape.num_dimensions(); ++d) {
+    PyTuple_SET_ITEM(tuple.get(), d, checked(PyLong_FromLong(shape.extent(d))).release());
+  }
+  return tuple;
+}
+
+bool is_element_proxy(PyObject* object) { return Py_TYPE(object) == element_type; }
+bool is_collection_proxy(PyObject* object) {
+  return Py_TYPE(object) == array_type || Py_TYPE(object) == group_type || Py_TYPE(object) == collection_type;
+}
+
+namespace {
+
+void encode_core(Encoder& encoder, const ProxyCore& core) {
+  core.engine->expect_open();
+  encoder.packed(Pup::sizer(&core.engine->runtime()), [&core](Pup& p) {
+    chare::Collection* collection = core.collection;
+    chare::pup_collection(p, collection);
+  });
+  encoder.name(core.info->key());
+}
+
+ProxyCore decode_core(Decoder& decoder) {
+  Engine& engine = Engine::current();
+  chare::Collection* collection = nullptr;
+  decoder.packed(&engine.runtime(), [&collection](Pup& p) { chare::pup_collection(p, collection); });
+  if (collection == nullptr)
+    throw base::Error(base::StatusCode::kCorrupt, "a proxy arrived damaged: of no collection");
+  return {EngineRef(engine), collection, &ClassInfo::find(decoder.name())};
+}
+
+}  // namespace
+
+void encode_element_proxy(Encoder& encoder, PyObject* proxy) {
+  encode_core(encoder, as_element(proxy)->core);
+  encoder.number(as_element(proxy)->index);
+  encoder.number(as_element(proxy)->priority);
+}
+
+void encode_collection_proxy(Encoder& encoder, PyObject* proxy) {
+  encode_core(encoder, as_collection(proxy)->core);
+}
+
+Ref decode_element_proxy(Decoder& decoder) {
+  ProxyCore core = decode_core(decoder);
+  auto index = decoder.number<std::uint64_t>();
+  auto priority = decoder.number<std::int32_t>();
+  if (index >= core.collection->shape().size()) {
+    throw base::Error(base::StatusCode::kCorrupt,
+                      "a proxy arrived damaged: its index is outside its collection");
+  }
+  return make_element(core, index, priority);
+}
+
+Ref decode_collection_proxy(Decoder& decoder) {
+  ProxyCore core = decode_core(decoder);
+  return make_collection_proxy(*core.collection, *core.info);
+}
+
+ElementName element_of(PyObject* proxy, const char* use) {
+  if (!is_element_proxy(proxy)) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      fmt::format("{} takes the proxy of one chare, such as self.proxy[i], not a {}", use,
+                                  type_name_of(proxy)));
+  }
+  as_element(proxy)->core.engine->expect_open();
+  return {as_element(proxy)->core.collection, as_element(proxy)->index};
+}
+
+void rethrow_unsendable(const std::string& what, PyObject*) {
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
+  Ref error = PythonError::take();
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      fmt::format("{} cannot be sent: {}: {}; send plain data, arrays, or objects of importable classes "
+                  "that pickle",
+                  what, type_name_of(error.get()), readable(error.get())));
+}
+
+void init_proxy(PyObject* module) {
+  collection_type = add_type(module, collection_spec);
+  array_type = add_type(module, array_spec, collection_type);
+  group_type = add_type(module, group_spec, collection_type);
+  element_type = add_type(module, element_spec);
+  add_functions(module, functions);
+}
+
+}  // namespace weft::python

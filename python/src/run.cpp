@@ -1,0 +1,207 @@
+#include "run.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "chare.h"
+#include "coroutine.h"
+#include "decoder.h"
+#include "encoder.h"
+#include "engine.h"
+#include "errors.h"
+#include "future.h"
+
+namespace weft::python {
+
+namespace {
+
+// Lets other Python threads run while the PE sleeps, and signal handlers run when it wakes.
+class SleepingGil final : public runtime::IdleHook {
+ public:
+  explicit SleepingGil(Engine& engine) : engine_(engine) { engine_.runtime().set_idle_hook(this); }
+  ~SleepingGil() override { engine_.runtime().set_idle_hook(nullptr); }
+
+  void before_sleep() override { thread_ = PyEval_SaveThread(); }
+  bool after_sleep() override {
+    PyEval_RestoreThread(thread_);
+    if (PyErr_CheckSignals() == 0) return true;
+    if (!ended_by_exception(engine_)) fail_with_python_error(engine_, "a signal handler");
+    return !engine_.interrupted();
+  }
+
+ private:
+  Engine& engine_;
+  PyThreadState* thread_ = nullptr;
+};
+
+constexpr const char* kMain = "main on PE 0";
+
+class MainCoroutine final : public Coroutine {
+ public:
+  MainCoroutine(Engine& engine, Ref coroutine, Ref& result)
+      : Coroutine(engine, std::move(coroutine)), result_(result) {}
+
+ private:
+  void returned(Ref result) override {
+    result_ = std::move(result);
+    engine().runtime().exit(0);
+  }
+  void raised() override {
+    if (!ended_by_exception(engine())) fail_with_python_error(engine(), kMain);
+  }
+
+  Ref& result_;
+};
+
+// Starts main from the scheduler, so that all that it does runs inside the job.
+struct StartMain final : runtime::Work {
+  StartMain(Engine& engine_in, PyObject* main_in, Ref& result_in)
+      : runtime::Work(&StartMain::turn), engine(engine_in), main(main_in), result(result_in) {}
+
+  static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
+    auto* start = static_cast<StartMain*>(self);
+    if (action != runtime::WorkAction::kRun) return;
+    Ref made = Ref::steal(PyObject_CallNoArgs(start->main));
+    if (!made) {
+      if (!ended_by_exception(start->engine)) fail_with_python_error(start->engine, kMain);
+    } else if (is_coroutine(made.get())) {
+      (new MainCoroutine(start->engine, std::move(made), start->result))->start();
+    } else {
+      start->result = std::move(made);
+    }
+  }
+
+  Engine& engine;
+  PyObject* main;
+  Ref& result;
+};
+
+// (exit code, whether Ctrl-C ended it, what main returned)
+PyObject* run(PyObject*, PyObject* main) {
+  return guarded([&]() -> PyObject* {
+    int code = 0;
+    bool interrupted = false;
+    Ref result = Ref::borrow(Py_None);
+    {
+      RunningEngine running;
+      Engine& engine = running.engine();
+      SleepingGil gil(engine);
+      StartMain start(engine, main, result);
+      if (engine.runtime().pe() == 0) engine.runtime().post(&start);
+      code = engine.job().run();
+      interrupted = engine.interrupted();
+    }
+    return Py_BuildValue("(iOO)", code, interrupted ? Py_True : Py_False, result.get());
+  });
+}
+
+PyObject* my_pe(PyObject*, PyObject*) {
+  return guarded([] { return PyLong_FromLong(Engine::current().runtime().pe()); });
+}
+
+PyObject* num_pes(PyObject*, PyObject*) {
+  return guarded([] { return PyLong_FromLong(Engine::current().runtime().num_pes()); });
+}
+
+PyObject* end_job(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("weft.exit", {"code"}, 0, values, count, names);
+    long code = arguments[0] == nullptr ? 0 : PyLong_AsLong(arguments[0]);
+    if (code == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+    if (code < 0 || code > 255) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        fmt::format("weft.exit({}): an exit code is from 0 to 255", code));
+    }
+    Engine::current().runtime().exit(static_cast<int>(code));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* sleep(PyObject*, PyObject* duration) {
+  return guarded([&]() -> PyObject* {
+    double seconds = PyFloat_AsDouble(duration);
+    if (seconds == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+    if (!(seconds >= 0) || seconds > 1e9) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        fmt::format("weft.sleep({}): give seconds from 0 to 1e9", seconds));
+    }
+    Engine& engine = Engine::current();
+    return wrap_future(engine, engine.runtime().sleep(seconds)).release();
+  });
+}
+
+PyObject* quiescence(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    Engine& engine = Engine::current();
+    return wrap_future(engine, engine.runtime().quiescence()).release();
+  });
+}
+
+// The only function here that any thread may call.
+PyObject* post_from_any_thread(PyObject*, PyObject* function) {
+  return guarded([&]() -> PyObject* {
+    Engine& engine = Engine::current();
+    engine.runtime().post_from_any_thread([&engine, function = Ref::borrow(function)] {
+      Ref result = Ref::steal(PyObject_CallNoArgs(function.get()));
+      if (!result) fail_with_python_error(engine, "a function posted from another thread");
+    });
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* encode(PyObject*, PyObject* value) {
+  return guarded([&]() -> PyObject* {
+    Encoder encoder;
+    encoder.value(value);
+    std::vector<std::byte> bytes = encoder.copy();
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                     static_cast<Py_ssize_t>(bytes.size()));
+  });
+}
+
+PyObject* decode(PyObject*, PyObject* bytes) {
+  return guarded([&]() -> PyObject* {
+    char* data = nullptr;
+    Py_ssize_t size = 0;
+    checked(PyBytes_AsStringAndSize(bytes, &data, &size));
+    Decoder decoder({reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(size)});
+    return decoder.value().release();
+  });
+}
+
+PyObject* importable_key_of(PyObject*, PyObject* function) {
+  return guarded([&] { return make_text(importable_key(function, "the function")).release(); });
+}
+
+PyMethodDef functions[] = {
+    {"_run", &run, METH_O, nullptr},
+    {"_encode", &encode, METH_O, nullptr},
+    {"_decode", &decode, METH_O, nullptr},
+    {"_importable_key", &importable_key_of, METH_O, nullptr},
+    {"my_pe", &my_pe, METH_NOARGS, "my_pe()\n--\n\nThe number of this PE, from 0."},
+    {"num_pes", &num_pes, METH_NOARGS, "num_pes()\n--\n\nHow many PEs the job has."},
+    {"exit", as_method(&end_job), METH_FASTCALL | METH_KEYWORDS,
+     "exit(code=0)\n--\n\nEnds the job on every PE, from any PE; weft.run then returns, or raises "
+     "SystemExit(code) for a "
+     "code other\nthan 0. Messages that are still under way are lost."},
+    {"sleep", &sleep, METH_O,
+     "sleep(seconds, /)\n--\n\nAwaitable: ready after `seconds`; other entry methods of the PE run "
+     "meanwhile."},
+    {"quiescence", &quiescence, METH_NOARGS,
+     "quiescence()\n--\n\nAwaitable: ready when no message is under way or queued anywhere and every PE is "
+     "idle.\n\n"
+     "Timers and coroutines that wait for something else than messages do not count."},
+    {"post_from_any_thread", &post_from_any_thread, METH_O,
+     "post_from_any_thread(function, /)\n--\n\nCalls ``function()`` on this PE's thread, soon; may be called "
+     "from any "
+     "thread."},
+    {},
+};
+
+}  // namespace
+
+void init_run(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace weft::python

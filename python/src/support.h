@@ -1,0 +1,115 @@
+// The few tools with which this folder speaks CPython: owned references, errors that unwind C++ up to the
+// slot that Python called, and heap types from specs.
+//
+// Everything here needs the GIL, which the PE's thread holds except while it sleeps (see engine.h).
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weft::python {
+
+// An owned reference, null for none.
+class Ref {
+ public:
+  Ref() = default;
+  static Ref steal(PyObject* object) { return Ref(object); }
+  static Ref borrow(PyObject* object) { return Ref(Py_XNewRef(object)); }
+  Ref(const Ref& other) : object_(Py_XNewRef(other.object_)) {}
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(object_); }
+
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  explicit Ref(PyObject* object) : object_(object) {}
+  PyObject* object_ = nullptr;
+};
+
+// Thrown with Python's error indicator set, which stays so until guarded() hands it to Python or
+// PythonError::take() fetches it.
+struct PythonError {
+  // The exception itself; clears the indicator.
+  static Ref take();
+};
+
+// A new reference that must not be null, and a call that must not fail.
+inline Ref checked(PyObject* new_reference) {
+  if (new_reference == nullptr) throw PythonError();
+  return Ref::steal(new_reference);
+}
+inline void checked(int status) {
+  if (status < 0) throw PythonError();
+}
+
+// In a catch block: sets Python's error indicator to what was caught.
+void set_python_error() noexcept;
+
+// The body of a slot that Python calls: C++ exceptions become Python's.
+template <class Function>
+PyObject* guarded(Function&& function) noexcept {
+  try {
+    return function();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+template <class Function>
+int guarded_status(Function&& function) noexcept {
+  try {
+    function();
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+// REQUIRES: a str; throws PythonError for one with lone surrogates.
+std::string_view text_of(PyObject* str);
+// str(object), whatever it is; never fails.
+std::string readable(PyObject* object);
+// "numpy.ndarray" or "list".
+std::string type_name_of(PyObject* object);
+Ref make_text(std::string_view text);
+Ref attribute(PyObject* object, const char* name);
+Ref import_module(const char* name);
+Ref import_from(const char* module, const char* name);
+
+// Positional and keyword arguments of a METH_FASTCALL | METH_KEYWORDS function, by name; null where absent.
+// Throws PythonError (TypeError) like a Python function would.
+struct Arguments {
+  Arguments() = default;
+  Arguments(const char* function, std::initializer_list<const char*> names, std::size_t num_required,
+            PyObject* const* values, Py_ssize_t num_positional, PyObject* keyword_names);
+  PyObject* operator[](std::size_t which) const { return found[which]; }
+  PyObject* found[8] = {};
+};
+
+// Makes a heap type and adds it to the module under the last part of its name.
+PyTypeObject* add_type(PyObject* module, PyType_Spec& spec, PyTypeObject* base = nullptr);
+void add_functions(PyObject* module, PyMethodDef* functions);
+
+// PyCFunction of any flags, for a PyMethodDef.
+template <class Function>
+PyCFunction as_method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+// Slot functions of a type that needs nothing but its memory freed and its type released.
+void free_object(PyObject* self);
+
+}  // namespace weft::python

@@ -1,0 +1,96 @@
+"""GPU-aware, message-driven parallel programming.
+
+    import weft
+
+    class Hello(weft.Chare):
+        def greet(self, name):
+            return f"{name}, this is chare {self.index} on PE {weft.my_pe()}"
+
+    async def main():
+        chares = weft.Array(Hello, 8)
+        for line in await chares.greet.call("world"):
+            print(line)
+
+    weft.run(main)
+
+``python app.py`` runs it on one PE, ``weft run -n 4 app.py`` on four. Every PE runs the script up to weft.run(main);
+main then runs on PE 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft._asyncio import as_asyncio, asyncio_future
+    from weft._core import (
+        Array,
+        Channel,
+        Chare,
+        CollectionProxy,
+        ElementProxy,
+        EntryMethod,
+        Error,
+        Future,
+        Group,
+        Operation,
+        RemoteError,
+        Singleton,
+        exit,
+        my_pe,
+        num_pes,
+        post_from_any_thread,
+        quiescence,
+        sleep,
+    )
+    from weft._reducers import Reducer
+    from weft._run import run
+
+__all__ = [
+    "Array",
+    "Channel",
+    "Chare",
+    "CollectionProxy",
+    "ElementProxy",
+    "EntryMethod",
+    "Error",
+    "Future",
+    "Group",
+    "Operation",
+    "Reducer",
+    "RemoteError",
+    "Singleton",
+    "as_asyncio",
+    "asyncio_future",
+    "exit",
+    "my_pe",
+    "num_pes",
+    "post_from_any_thread",
+    "quiescence",
+    "run",
+    "sleep",
+]
+
+
+# The extension module and NumPy are loaded on first use, so that the `weft` command starts fast and `weft info` can say
+# what is missing.
+_HOMES = {
+    "as_asyncio": "weft._asyncio",
+    "asyncio_future": "weft._asyncio",
+    "Reducer": "weft._reducers",
+    "run": "weft._run",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'weft' has no attribute '{name}'")
+    import importlib
+
+    for each in __all__:
+        globals()[each] = getattr(importlib.import_module(_HOMES.get(each, "weft._core")), each)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
