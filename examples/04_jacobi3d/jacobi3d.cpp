@@ -1,0 +1,105 @@
+// Jacobi3D: a 7-point stencil over a chare array, its faces exchanged by entry methods or over channels.
+//
+//   weft run -n 2 build/release/examples/jacobi3d --odf 4 --verify
+//
+// decomposition.h cuts the grid, field.h computes, messaging_block.h and channel_block.h are the chares.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "channel_block.h"
+#include "messaging_block.h"
+#include "options.h"
+#include "report.h"
+#include "verification.h"
+
+namespace jacobi3d {
+namespace {
+
+Reporting make_reporting(weft::Runtime& runtime, const std::string& model, int num_iterations) {
+  auto progress = weft::Singleton<ProgressBar>::create(runtime, 0, model, num_iterations);
+  return {progress.element(), progress_is_visible() ? std::max(1, num_iterations / 100) : 0};
+}
+
+template <class Block>
+weft::Task<std::vector<double>> gather(weft::Array<Block> blocks, Problem problem) {
+  std::vector<std::vector<double>> parts = co_await blocks.template call<&Block::values>();
+  std::vector<double> grid(num_points(problem.points));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    weft::Index index = blocks.shape().index(i);
+    place_block(problem.points, range_of(problem, {index[0], index[1], index[2]}), parts[i], grid);
+  }
+  co_return grid;
+}
+
+template <class Block>
+weft::Task<Result> solve(weft::Runtime& runtime, const Options& options, const Problem& problem,
+                         const std::string& model, const std::vector<double>& expected) {
+  Reporting reporting = make_reporting(runtime, model, options.warmup + options.iterations);
+  weft::Shape shape{problem.blocks[0], problem.blocks[1], problem.blocks[2]};
+  auto blocks = weft::Array<Block>::create(runtime, shape.with_map<&home_pe>(), problem, reporting);
+  co_await blocks.template call<&Block::run>(options.warmup);
+  auto start = std::chrono::steady_clock::now();
+  std::vector<Times> times = co_await blocks.template call<&Block::run>(options.iterations);
+  double elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (reporting.every != 0) co_await reporting.progress.template call<&ProgressBar::clear>();
+
+  Result result = make_result(model, elapsed_s, times, options.iterations, runtime.num_pes());
+  std::vector<std::uint64_t> checksums = co_await blocks.template call<&Block::checksum>();
+  result.checksum = std::accumulate(checksums.begin(), checksums.end(), std::uint64_t{0});
+  if (options.verify) {
+    Comparison comparison = compare(problem.points, co_await gather<Block>(blocks, problem), expected);
+    result.verdict = comparison.describe();
+    result.correct = comparison.equal();
+  }
+  co_return result;
+}
+
+// Whether all results are right, as far as that was asked for.
+weft::Task<bool> solve_all(weft::Runtime& runtime, const Options& options) {
+  Problem problem{options.points, divide(options.points, runtime.num_pes() * options.odf)};
+  std::printf("%s\n", describe(options, problem, runtime.num_pes()).c_str());
+  std::fflush(stdout);
+  std::vector<double> expected;
+  if (options.verify) expected = solve_serially(options.points, options.warmup + options.iterations);
+  std::vector<Result> results;
+  for (const std::string& model : options.models) {
+    if (model == "messaging") {
+      results.push_back(co_await solve<MessagingBlock>(runtime, options, problem, model, expected));
+    } else {
+      results.push_back(co_await solve<ChannelBlock>(runtime, options, problem, model, expected));
+    }
+  }
+  std::fputs(table(results).c_str(), stdout);
+  std::fflush(stdout);
+  if (!options.json_file.empty()) write_records(options, runtime.num_pes(), results);
+  co_return std::all_of(results.begin(), results.end(), [](const Result& result) { return result.correct; });
+}
+
+// On PE 0 alone, so that a mistake is reported once.
+weft::Task<> start(weft::Runtime& runtime, int argc, char** argv) {
+  int code = 0;
+  try {
+    Options options = parse_options(argc, argv);
+    if (options.help) {
+      std::fputs(help_text().c_str(), stdout);
+    } else if (!co_await solve_all(runtime, options)) {
+      code = 1;
+    }
+  } catch (const UserError& error) {
+    std::fprintf(stderr, "jacobi3d: %s (see jacobi3d --help)\n", error.what());
+    code = 2;
+  }
+  runtime.exit(code);
+}
+
+}  // namespace
+}  // namespace jacobi3d
+
+int main(int argc, char** argv) {
+  return weft::run(argc, argv, [=](weft::Runtime& runtime) { return jacobi3d::start(runtime, argc, argv); });
+}

@@ -1,0 +1,110 @@
+#include "options.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "fmt/format.h"
+
+namespace jacobi3d {
+namespace {
+
+class Arguments {
+ public:
+  Arguments(int argc, char** argv) : words_(argv + 1, argv + argc) {}
+
+  bool done() const { return next_ == words_.size(); }
+  std::string_view take() { return words_[next_++]; }
+  bool next_is_value() const { return !done() && !words_[next_].starts_with("--"); }
+
+  std::string_view take_value(std::string_view option) {
+    if (!next_is_value()) throw UserError(fmt::format("{} needs a value", option));
+    return take();
+  }
+
+  int take_number(std::string_view option, int least) {
+    std::string_view text = take_value(option);
+    int number = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number < least) {
+      throw UserError(fmt::format("{} must be a whole number of at least {}, not '{}'", option, least, text));
+    }
+    return number;
+  }
+
+ private:
+  std::vector<std::string_view> words_;
+  std::size_t next_ = 0;
+};
+
+Triple take_points(Arguments& arguments) {
+  Triple points{};
+  points.fill(arguments.take_number("--size", 1));
+  if (!arguments.next_is_value()) return points;
+  points[1] = arguments.take_number("--size", 1);
+  if (!arguments.next_is_value()) throw UserError("--size takes one number, or three: X Y Z");
+  points[2] = arguments.take_number("--size", 1);
+  return points;
+}
+
+std::vector<std::string> take_models(Arguments& arguments) {
+  std::string_view model = arguments.take_value("--model");
+  if (model == "both") return {"messaging", "channel"};
+  if (model == "messaging" || model == "channel") return {std::string(model)};
+  throw UserError(fmt::format("--model must be messaging, channel or both, not '{}'", model));
+}
+
+}  // namespace
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  for (Arguments arguments(argc, argv); !arguments.done();) {
+    std::string_view option = arguments.take();
+    if (option == "--size") {
+      options.points = take_points(arguments);
+    } else if (option == "--odf") {
+      options.odf = arguments.take_number(option, 1);
+    } else if (option == "--iterations") {
+      options.iterations = arguments.take_number(option, 1);
+    } else if (option == "--warmup") {
+      options.warmup = arguments.take_number(option, 0);
+    } else if (option == "--model") {
+      options.models = take_models(arguments);
+    } else if (option == "--verify") {
+      options.verify = true;
+    } else if (option == "--json") {
+      options.json_file = arguments.take_value(option);
+    } else if (option == "--help" || option == "-h") {
+      options.help = true;
+    } else {
+      throw UserError(fmt::format("there is no option '{}'", option));
+    }
+  }
+  return options;
+}
+
+std::string help_text() {
+  return R"(usage: weft run -n PES jacobi3d [options]
+
+Jacobi's iteration for Laplace's equation on a 3D grid of doubles with fixed boundary values. The grid is cut into
+PES x ODF blocks with the least area between them; a block is a chare that exchanges its faces with up to six
+neighbours in every iteration.
+
+  --size N | X Y Z     points along each dimension, without the boundary (96)
+  --odf N              overdecomposition factor: blocks per PE (4)
+  --iterations N       timed iterations (100)
+  --warmup N           iterations before them (10)
+  --model NAME         messaging: faces are arguments of an entry method; channel: each pair of neighbours has a
+                       channel and buffers that are used again; both (both)
+  --verify             compare with a serial reference: every value must be equal to the last bit
+  --json FILE          write the times as records, one JSON object a line
+  --help               this text
+
+What is timed. overall: from PE 0's broadcast that starts the iterations after the warm-up until the last block has
+answered, divided by the iterations; the blocks start and end together and nothing else synchronises them. The time
+of a PE goes to: compute, updating points; pack, copying faces out of and into the blocks; communication, all else:
+calls to send, scheduling, transport, and waiting that no other block's work filled. The three are means over PEs and
+add up to overall.
+)";
+}
+
+}  // namespace jacobi3d

@@ -1,0 +1,27 @@
+// The command line of jacobi3d.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "decomposition.h"
+
+namespace jacobi3d {
+
+struct Options {
+  Triple points{96, 96, 96};
+  int odf = 4;
+  int iterations = 100;
+  int warmup = 10;
+  std::vector<std::string> models{"messaging", "channel"};
+  bool verify = false;
+  std::string json_file;  // empty: none
+  bool help = false;
+};
+
+// Throws UserError, whose text says what is wrong and what would be right.
+Options parse_options(int argc, char** argv);
+
+std::string help_text();
+
+}  // namespace jacobi3d
