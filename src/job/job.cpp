@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/launcher_watch.h"
 #include "machine/factory.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
@@ -56,6 +57,11 @@ void print_statistics(const machine::Machine& machine) {
   std::fputs(text.c_str(), stderr);
 }
 
+// A launcher that ends the job has said why; the PEs need not repeat it.
+void print_unless_told(base::StatusCode code, const std::string& sentence) {
+  if (code != base::StatusCode::kCancelled) std::fputs(sentence.c_str(), stderr);
+}
+
 }  // namespace
 
 struct Job::Parts {
@@ -63,6 +69,17 @@ struct Job::Parts {
   std::unique_ptr<memory::Memory> memory;
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<runtime::Runtime> runtime;
+
+  // Runs the scheduler; a launcher that has gone, or ends the job, is a failure of this PE.
+  int run_watched() {
+    machine::LauncherWatch watch(*bootstrap, [this] {
+      runtime->post_from_any_thread([this] {
+        const base::Status status = bootstrap->watch_status();
+        if (status.failed()) runtime->fail(std::string(status.message()));
+      });
+    });
+    return runtime->run();
+  }
 };
 
 Job::Job() : parts_(std::make_unique<Parts>()) {
@@ -84,7 +101,7 @@ Job::~Job() = default;
 runtime::Runtime& Job::runtime() { return *parts_->runtime; }
 
 int Job::run() {
-  int code = parts_->runtime->run();
+  int code = parts_->run_watched();
   const std::string& failure = parts_->runtime->failure();
   if (!failure.empty()) {
     parts_->bootstrap->abort(code, fmt::format("weft: {}", failure));
@@ -94,7 +111,8 @@ int Job::run() {
   // Termination has drained every PE; nobody needs this one's progress any more.
   base::Status together = parts_->bootstrap->barrier();
   if (together.failed()) {
-    std::fputs(fmt::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()).c_str(), stderr);
+    print_unless_told(together.code(),
+                      fmt::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()));
     return code == 0 ? 1 : code;
   }
   parts_->runtime->close();
@@ -118,7 +136,7 @@ int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)>
     }
     return job.run();
   } catch (const base::Error& error) {
-    std::fputs(fmt::format("weft: {}\n", error.what()).c_str(), stderr);
+    print_unless_told(error.code(), fmt::format("weft: {}\n", error.what()));
     return 1;
   }
 }

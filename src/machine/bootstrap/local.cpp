@@ -172,6 +172,7 @@ void LocalBootstrap::finished(int exit_code) {
 }
 
 void LocalBootstrap::abort(int exit_code, std::string_view message) {
+  if (job_ended_) return;
   std::vector<std::byte> payload(4 + message.size());
   set_integer(payload, 0, static_cast<std::uint32_t>(exit_code));
   std::transform(message.begin(), message.end(), payload.begin() + 4, [](char c) { return std::byte(c); });
@@ -231,6 +232,9 @@ Status LocalBootstrap::launcher_gone(std::string_view detail) const {
                   settings_.pe, settings_.launcher_pid, detail));
 }
 
-Status LocalBootstrap::job_ends(const Frame& end) const { return Status(StatusCode::kCancelled, end.text()); }
+Status LocalBootstrap::job_ends(const Frame& end) {
+  job_ended_ = true;
+  return Status(StatusCode::kCancelled, end.text());
+}
 
 }  // namespace weft::machine::bootstrap

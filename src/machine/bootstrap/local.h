@@ -53,10 +53,12 @@ class LocalBootstrap final : public Bootstrap {
   // The frame that answers a request, `expected`; anything else is the end of the job or an error.
   base::Result<Frame> receive(FrameType expected);
   base::Status launcher_gone(std::string_view detail) const;
-  base::Status job_ends(const Frame& end) const;
+  base::Status job_ends(const Frame& end);
 
   int fd_;
   LocalSettings settings_;
+  // The launcher has said that the job ends.
+  bool job_ended_ = false;
 };
 
 }  // namespace weft::machine::bootstrap

@@ -1,0 +1,37 @@
+// A thread that waits for the launcher's end or its order to end the job, so that an idle PE can sleep and a
+// busy one is ended too. It costs nothing until then.
+//
+// REQUIRES: nobody calls the bootstrap's collectives while a watch exists; they read from the watched
+// connection.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+#include "machine/bootstrap/bootstrap.h"
+
+namespace weft::machine {
+
+class LauncherWatch {
+ public:
+  // `on_word` is called once, on the watch's thread, when watch_fd() is readable; it should make the PE's
+  // thread call watch_status() and end. A PE that has not destroyed its watch kGraceMs later is busy
+  // elsewhere: it is ended here.
+  LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word);
+  ~LauncherWatch();
+  LauncherWatch(const LauncherWatch&) = delete;
+  LauncherWatch& operator=(const LauncherWatch&) = delete;
+
+  static constexpr int kGraceMs = 3000;
+
+ private:
+  void watch();
+
+  int pe_;
+  int watched_fd_;
+  int stop_fd_ = -1;
+  std::function<void()> on_word_;
+  std::thread thread_;
+};
+
+}  // namespace weft::machine
