@@ -24,14 +24,15 @@ $(SANITIZED)/build.ninja: $(SETUP)
 	cmake -S . -B $(SANITIZED) -G Ninja -DWEFT_SANITIZE=address,undefined -DWEFT_BUILD_EXAMPLES=OFF \
 	    -DWEFT_BUILD_BENCHMARKS=OFF -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)"
 
-# The libraries, the programs, and the Python package as the wheel that users get, installed into .venv.
+# The examples, and the Python package as the wheel that users get, installed into .venv.
 build: $(RELEASE)/build.ninja
-	cmake --build $(RELEASE) --target weft_python_package weft_examples weft_benchmarks
+	cmake --build $(RELEASE) --target weft_python_package weft_examples
 	pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
 	    -C build-dir=$(RELEASE) .
 
 demo: build
-	tools/demo $(RELEASE)
+	weft run -n 2 $(RELEASE)/examples/jacobi3d --verify
+	weft run -n 2 examples/04_jacobi3d/jacobi3d.py --verify
 
 test: test-cpp test-sanitized test-python
 
@@ -44,7 +45,7 @@ test-sanitized: $(SANITIZED)/build.ninja
 	ctest --test-dir $(SANITIZED) --output-on-failure --no-tests=error
 
 test-python: build
-	cmake --build $(RELEASE) --target weft_tests
+	cmake --build $(RELEASE)
 	pytest
 
 # On a machine with an NVIDIA GPU and its driver.
@@ -52,7 +53,10 @@ test-gpu: build
 	pytest tests/gpu
 
 bench: build
-	tools/bench
+	cmake --build $(RELEASE) --target weft_benchmarks
+	mkdir -p build/bench
+	for bench in latency bandwidth rate; do \
+	    weft bench $$bench --json build/bench/$$bench.json --plot build/bench/$$bench.png || exit; done
 
 lint: $(RELEASE)/build.ninja
 	tools/check_layers.py
