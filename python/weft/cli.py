@@ -20,14 +20,31 @@ launcher (srun, prterun, mpiexec)."""
 
 @dataclass(frozen=True)
 class _Setting:
-    """An environment variable that is the same as an option of `weft run`."""
+    """An environment variable that is the same as an option of `weft run`; a switch sets it to 1."""
 
     option: str
     variable: str
     help: str
+    choices: tuple[str, ...] | None = None
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Makes it an option."""
+        text = f"{self.help} ({self.variable})"
+        if self.choices is None:
+            parser.add_argument(self.option, dest=self.variable, action="store_const", const="1", help=text)
+        else:
+            parser.add_argument(self.option, dest=self.variable, choices=self.choices, help=text)
 
 
-_SETTINGS: tuple[_Setting, ...] = ()
+_SETTINGS = (
+    _Setting("--stats", "WEFT_STATS", "at the end every PE says how much each transport carried"),
+    _Setting(
+        "--machine",
+        "WEFT_MACHINE",
+        "what carries messages: ucx, or loopback for a job of one PE that is to do without UCX",
+        ("ucx", "loopback"),
+    ),
+)
 
 _SET_BY_RUN = """\
 set by weft run for each PE, not meant to be changed:
@@ -54,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_run(commands)
     _add_info(commands)
     _add_bench(commands)
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        asked = getattr(options, "parser", parser)
+        asked.error(f"unknown options: {' '.join(unknown)}")
     code: int = options.function(options)
     return code
 
@@ -70,13 +90,11 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     parser.add_argument("-n", dest="num_pes", metavar="N", help="number of PEs (WEFT_NUM_PES)")
     for setting in _SETTINGS:
-        parser.add_argument(
-            setting.option, dest=setting.variable, help=f"{setting.help} ({setting.variable})"
-        )
+        setting.add_to(parser)
     parser.add_argument("--hosts", "--host", "--hostfile", dest="hosts", help=argparse.SUPPRESS)
     parser.add_argument("program", nargs="?", help="a C++ binary or a .py file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed to the program")
-    parser.set_defaults(function=_run)
+    parser.set_defaults(function=_run, parser=parser)
 
 
 def _run(options: argparse.Namespace) -> int:

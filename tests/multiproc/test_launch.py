@@ -94,5 +94,25 @@ def test_a_long_temporary_folder_is_no_obstacle(run, probe: Path, job_folder: Pa
 def test_help_names_every_variable(start_command) -> None:
     outcome = start_command([sys.executable, "-m", "weft", "run", "--help"]).wait()
     assert outcome.exit_code == 0
-    for variable in ("WEFT_NUM_PES", "WEFT_PE", "WEFT_BOOTSTRAP", "WEFT_LAUNCHER_PID"):
+    for variable in (
+        "WEFT_STATS",
+        "WEFT_MACHINE",
+        "WEFT_NUM_PES",
+        "WEFT_PE",
+        "WEFT_BOOTSTRAP",
+        "WEFT_LAUNCHER_PID",
+    ):
         assert variable in outcome.stdout
+
+
+def test_an_option_is_the_same_as_its_variable(run, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import os; print([os.environ.get(name) for name in ('WEFT_STATS', 'WEFT_MACHINE')])")
+    environment = {
+        name: text for name, text in os.environ.items() if name not in ("WEFT_STATS", "WEFT_MACHINE")
+    }
+    assert run("-n", 1, program, env=environment).stdout == "[None, None]\n"
+    options = ("--stats", "--machine", "loopback")
+    assert run("-n", 1, *options, program, env=environment).stdout == "['1', 'loopback']\n"
+    environment["WEFT_MACHINE"] = "ucx"
+    assert run("-n", 1, program, env=environment).stdout == "[None, 'ucx']\n"

@@ -39,6 +39,10 @@ def test_nothing_to_do(run, probe: Path) -> None:
     expect_sentence(run(probe), sentence)
 
 
+def test_unknown_option(run, probe: Path) -> None:
+    expect_sentence(run("-n", 2, "--fast", probe), "unknown options: --fast (see weft run --help)")
+
+
 def test_other_hosts(run, probe: Path) -> None:
     expect_sentence(
         run("-n", 2, "--hosts", "a,b", probe),
