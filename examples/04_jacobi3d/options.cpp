@@ -85,25 +85,25 @@ Options parse_options(int argc, char** argv) {
 std::string help_text() {
   return R"(usage: weft run -n PES jacobi3d [options]
 
-Jacobi's iteration for Laplace's equation on a 3D grid of doubles with fixed boundary values. The grid is cut into
-PES x ODF blocks with the least area between them; a block is a chare that exchanges its faces with up to six
-neighbours in every iteration.
+Jacobi's iteration for Laplace's equation on a 3D grid of doubles with fixed boundary values. The grid is
+cut into PES x ODF blocks with the least area between them; a block is a chare that exchanges its faces with
+up to six neighbours in every iteration.
 
   --size N | X Y Z     points along each dimension, without the boundary (96)
   --odf N              overdecomposition factor: blocks per PE (4)
   --iterations N       timed iterations (100)
   --warmup N           iterations before them (10)
-  --model NAME         messaging: faces are arguments of an entry method; channel: each pair of neighbours has a
-                       channel and buffers that are used again; both (both)
+  --model NAME         messaging: faces are arguments of an entry method; channel: each pair of neighbours
+                       has a channel and buffers that are used again; both (both)
   --verify             compare with a serial reference: every value must be equal to the last bit
   --json FILE          write the times as records, one JSON object a line
   --help               this text
 
-What is timed. overall: from PE 0's broadcast that starts the iterations after the warm-up until the last block has
-answered, divided by the iterations; the blocks start and end together and nothing else synchronises them. The time
-of a PE goes to: compute, updating points; pack, copying faces out of and into the blocks; communication, all else:
-calls to send, scheduling, transport, and waiting that no other block's work filled. The three are means over PEs and
-add up to overall.
+What is timed. overall: from PE 0's broadcast that starts the iterations after the warm-up until the last
+block has answered, divided by the iterations; the blocks start and end together and nothing else
+synchronises them. The time of a PE goes to: compute, updating points; pack, copying faces out of and into
+the blocks; communication, all else: calls to send, scheduling, transport, and waiting that no other block's
+work filled. The three are means over PEs and add up to overall.
 )";
 }
 

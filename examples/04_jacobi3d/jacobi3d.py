@@ -1,0 +1,168 @@
+"""Jacobi3D: a 7-point stencil over a chare array, its faces exchanged by entry methods or over channels.
+
+    weft run -n 2 examples/04_jacobi3d/jacobi3d.py --odf 4 --verify
+
+decomposition.py cuts the grid, field.py computes, blocks.py has the chares. jacobi3d.cpp is the same in C++
+and comes to the same values, to the last bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+import weft
+from blocks import BLOCKS
+from decomposition import Problem, UserError, divide, range_of
+from field import Values, make_kernel
+from report import ProgressBar, Result, describe, progress_is_visible, table, write_json
+from verification import compare, solve_serially
+
+DESCRIPTION = """\
+Jacobi's iteration for Laplace's equation on a 3D grid of doubles with fixed boundary values. The grid is
+cut into PES x ODF blocks with the least area between them; a block is a chare that exchanges its faces with
+up to six neighbours in every iteration."""
+
+METHOD = """\
+What is timed. overall: from PE 0's broadcast that starts the iterations after the warm-up until the last
+block has answered, divided by the iterations; the blocks start and end together and nothing else
+synchronises them. The time of a PE goes to: compute, updating points; pack, copying faces out of and into
+the blocks; communication, all else: calls to send, scheduling, transport, and waiting that no other block's
+work filled. The three are means over PEs and add up to overall."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(message)
+
+
+def at_least(least: int):
+    """The type of an argument that is a whole number of at least `least`."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, not {text!r}")
+        return number
+
+    return parse
+
+
+def parse_options(arguments: list[str]) -> argparse.Namespace:
+    """The command line. Raises UserError, whose text says what is wrong and what would be right."""
+    parser = Parser(
+        prog="jacobi3d.py",
+        usage="weft run -n PES jacobi3d.py [options]",
+        description=DESCRIPTION,
+        epilog=METHOD,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    count, positive = at_least(0), at_least(1)
+    parser.add_argument(
+        "--size",
+        nargs="+",
+        type=positive,
+        default=[96],
+        metavar="N",
+        help="points: N, or X Y Z (96)",
+    )
+    parser.add_argument("--odf", type=positive, default=4, metavar="N", help="blocks per PE (4)")
+    parser.add_argument("--iterations", type=positive, default=100, metavar="N", help="timed ones (100)")
+    parser.add_argument("--warmup", type=count, default=10, metavar="N", help="iterations before them (10)")
+    parser.add_argument(
+        "--model",
+        choices=[*BLOCKS, "both"],
+        default="both",
+        help="messaging: faces are arguments of an entry method; channel: each pair of neighbours has a "
+        "channel and buffers that are used again; both (both)",
+    )
+    parser.add_argument(
+        "--kernel",
+        choices=["auto", "numba", "numpy"],
+        default="auto",
+        help="auto: numba if installed (auto)",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="every value must equal a serial reference's, to the last bit",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the times as records, one JSON object a line"
+    )
+    options = parser.parse_args(arguments)
+    if len(options.size) not in (1, 3):
+        raise UserError("--size takes one number, or three: X Y Z")
+    options.size = tuple(options.size * 3 if len(options.size) == 1 else options.size)
+    return options
+
+
+async def gather(blocks: Any, problem: Problem) -> Values:
+    """The whole grid, from all blocks."""
+    grid = np.empty(problem.points)
+    parts = await blocks.values.call()
+    for index, values in zip(np.ndindex(problem.blocks), parts, strict=True):
+        part = range_of(problem, index)
+        grid[tuple(slice(f, f + n) for f, n in zip(part.first, part.size, strict=True))] = values
+    return grid
+
+
+async def solve(options: argparse.Namespace, problem: Problem, model: str, expected: Values | None) -> Result:
+    """One run of one model."""
+    total = options.warmup + options.iterations
+    progress = weft.Singleton(ProgressBar, 0, args=(model, total))
+    report_every = max(1, total // 100) if progress_is_visible() else 0
+    blocks = weft.Array(BLOCKS[model], problem.blocks, args=(problem, options.kernel, progress, report_every))
+    await blocks.run.call(options.warmup)
+    start = time.perf_counter()
+    times = await blocks.run.call(options.iterations)
+    elapsed = time.perf_counter() - start
+    if report_every:
+        await progress.clear.call()
+
+    result = Result.of(model, elapsed, times, options.iterations)
+    result.checksum = sum(await blocks.checksum.call()) % 2**64
+    if expected is not None:
+        comparison = compare(await gather(blocks, problem), expected)
+        result.verdict, result.correct = str(comparison), comparison.equal
+    return result
+
+
+async def solve_all(options: argparse.Namespace) -> bool:
+    """Whether all results are right, as far as that was asked for."""
+    problem = Problem(options.size, divide(options.size, weft.num_pes() * options.odf))
+    make_kernel(options.kernel)  # a missing Numba is better found here
+    print(describe(options, problem))
+    expected = solve_serially(options.size, options.warmup + options.iterations) if options.verify else None
+    models = list(BLOCKS) if options.model == "both" else [options.model]
+    results = [await solve(options, problem, model, expected) for model in models]
+    print(table(results))
+    if options.json is not None:
+        write_json(options.json, options, results)
+    return all(result.correct for result in results)
+
+
+async def main() -> None:
+    """On PE 0 alone, so that a mistake is reported once."""
+    code = 0
+    try:
+        if not await solve_all(parse_options(sys.argv[1:])):
+            code = 1
+    except UserError as error:
+        print(f"jacobi3d.py: {error} (see jacobi3d.py --help)", file=sys.stderr)
+        code = 2
+    weft.exit(code)
+
+
+if __name__ == "__main__":
+    weft.run(main)

@@ -1,0 +1,42 @@
+"""Every small example runs to its end, alone and on several PEs, and says what it should."""
+
+from __future__ import annotations
+
+import pytest
+
+LANGUAGES = ("cpp", "python")
+PES = (None, 1, 2, 4)
+
+
+def lines_of(done) -> list[str]:
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_hello(run_example, language: str, num_pes: int | None) -> None:
+    total = num_pes or 1
+    lines = lines_of(run_example("hello", language, num_pes))
+    expected = [f"hello from PE {pe} of {total}" for pe in range(total)]
+    assert sorted(lines) == sorted([*expected, "all PEs have said hello"])
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_ring(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("ring", language, num_pes)) == [
+        "the token ended at chare 0",
+        "every chare knows the sum of squares: 140",
+    ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_collectives(run_example, language: str, num_pes: int | None) -> None:
+    first, second = lines_of(run_example("collectives", language, num_pes))
+    assert first == "a rumour was heard 255 times, as it should be 255 times"
+    number, rest = second.split(" ", 1)
+    assert 1 <= int(number) <= 40
+    assert rest == "of 40 heard it most often"
