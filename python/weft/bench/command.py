@@ -23,7 +23,7 @@ from weft.bench.programs import Programs
 from weft.bench.provenance import provenance
 from weft.bench.question import DEFAULT_SIZES, MIN_RUNS, Question, parse_sizes
 from weft.bench.record import Record, write_records
-from weft.bench.report import make_console, show, verdict_table
+from weft.bench.report import make_console, show, show_problems, verdict_table
 from weft.bench.schedule import Outcome, ask
 from weft.bench.system import System
 from weft.bench.system_weft import weft_systems
@@ -65,7 +65,10 @@ def run_figures(arguments: argparse.Namespace) -> int:
     try:
         for question, systems in questions(Programs(arguments.programs), arguments.charm4py_source):
             outcome = _ask_with_progress(question, systems, arguments.runs, console)
-            show(outcome, console)
+            if len(systems) > 1:
+                show(outcome, console)
+            else:
+                show_problems(outcome, console)
             records += outcome.records
             failed = failed or bool(outcome.failed)
         verdicts = judge(records)

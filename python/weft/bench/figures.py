@@ -98,6 +98,8 @@ GOALS = (
 def questions(programs: Programs, charm4py_source: Path | None = None) -> list[tuple[Question, list[System]]]:
     """What has to be asked of whom to judge every goal."""
     systems: list[System] = [*weft_systems(programs), *reference_systems("all", programs, charm4py_source)]
+    # Those that are compared with one another follow on one another, so that they see the machine in one mood.
+    systems.sort(key=lambda system: system.series.language)
     return [
         (LATENCY, systems),
         (BANDWIDTH, systems),
@@ -133,6 +135,15 @@ class Verdict:
         if self.measured is None or self.reference is None:
             return None
         return self.measured.median / self.reference.median
+
+    @property
+    def ratio_of_best(self) -> float | None:
+        """The same of the best run of each, which was disturbed the least, but is only one."""
+        if self.measured is None or self.reference is None:
+            return None
+        if METRICS[self.goal.question.metric][1]:
+            return self.measured.min / self.reference.min
+        return self.measured.max / self.reference.max
 
     @property
     def met(self) -> bool | None:

@@ -60,21 +60,20 @@ def best_of(records: Iterable[Record], system: str) -> dict[int, Record]:
 
 
 def table(records: Sequence[Record]) -> Table:
-    """Medians of records of one metric: a row per size, a column per series, the best in each row bold."""
-    columns = list(dict.fromkeys(series_of(record) for record in records))
+    """Medians of records of one metric: a row per series, a column per size, the best in each column bold."""
+    rows = list(dict.fromkeys(series_of(record) for record in records))
     cells = {(series_of(record), record.size_bytes): record for record in records}
     sizes = sorted({record.size_bytes for record in records})
     metric = records[0].metric
-    smaller_is_better = METRICS[metric][1]
+    best_value = min if METRICS[metric][1] else max
+    best = {size: best_value(r.median for r in records if r.size_bytes == size) for size in sizes}
     result = Table(title=f"{TITLES[metric]}: median of {records[0].runs} runs, {records[0].memory} memory")
-    result.add_column("bytes", justify="right", no_wrap=True)
-    for series in columns:
-        result.add_column(escape(series.label.replace(", ", ",\n").replace(" ", "\n", 1)), justify="right")
+    result.add_column("bytes")
     for size in sizes:
-        row = [cells.get((series, size)) for series in columns]
-        medians = [record.median for record in row if record is not None]
-        best = min(medians) if smaller_is_better else max(medians)
-        result.add_row(size_label(size), *(_cell(record, best) for record in row))
+        result.add_column(size_label(size), justify="right", no_wrap=True)
+    for series in rows:
+        found = [cells.get((series, size)) for size in sizes]
+        result.add_row(escape(series.label), *(_cell(record, best) for record in found))
     return result
 
 
@@ -82,7 +81,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     """A row per goal: what was measured, the reference, the limit, and whether it is met."""
     result = Table(title="Figures")
     result.add_column("figure")
-    for heading in ("measured", "reference", "ratio", "limit", "min .. max"):
+    for heading in ("measured", "reference", "ratio", "of best", "limit", "min .. max"):
         result.add_column(heading, justify="right")
     result.add_column("")
     for verdict in verdicts:
@@ -96,7 +95,8 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
             escape(goal.text),
             f"{value_label(measured.median)} {unit}" if measured else "-",
             f"{value_label(reference.median)} {unit}, {escape(reference.system)}" if reference else "-",
-            f"{verdict.ratio:.2f} x" if verdict.ratio is not None else "-",
+            _ratio(verdict.ratio),
+            _ratio(verdict.ratio_of_best),
             limit,
             f"{value_label(measured.min)} .. {value_label(measured.max)}" if measured else "-",
             text[verdict.met],
@@ -110,14 +110,23 @@ def show(outcome: Outcome, console: Console) -> None:
         console.print(table(outcome.records))
         first = outcome.records[0]
         console.print(f"{escape(first.host)}; {first.date}; {first.git}", style="dim", highlight=False)
+    show_problems(outcome, console)
+
+
+def show_problems(outcome: Outcome, console: Console) -> None:
+    """Print what is absent and what failed."""
     for label, advice in outcome.absent.items():
         console.print(f"absent: {escape(label)}: {escape(advice)}", style="yellow", highlight=False)
     for label, reason in outcome.failed.items():
         console.print(f"failed: {escape(label)}: {escape(reason)}", style="red", highlight=False)
 
 
-def _cell(record: Record | None, best: float) -> str:
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} x"
+
+
+def _cell(record: Record | None, best: dict[int, float]) -> str:
     if record is None:
         return "-"
     text = value_label(record.median)
-    return f"[bold]{text}[/bold]" if record.median == best else text
+    return f"[bold]{text}[/bold]" if record.median == best[record.size_bytes] else text
