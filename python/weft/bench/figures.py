@@ -98,7 +98,7 @@ GOALS = (
 def questions(programs: Programs, charm4py_source: Path | None = None) -> list[tuple[Question, list[System]]]:
     """What has to be asked of whom to judge every goal."""
     systems: list[System] = [*weft_systems(programs), *reference_systems("all", programs, charm4py_source)]
-    # Those that are compared with one another follow on one another, so that they see the machine in one mood.
+    # What is compared with one another runs one after the other, and so sees the machine in one mood.
     systems.sort(key=lambda system: system.series.language)
     return [
         (LATENCY, systems),
