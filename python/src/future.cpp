@@ -216,6 +216,7 @@ PyMethodDef methods[] = {
      "result($self, /)\n--\n\nThe value; raises what it was set to raise, or weft.Error while it is not "
      "set."},
     {"__reduce__", &reduce, METH_NOARGS, nullptr},
+    {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
     {},
 };
 

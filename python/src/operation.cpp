@@ -106,6 +106,7 @@ PyMethodDef methods[] = {
     {"result", &result, METH_NOARGS,
      "result($self, /)\n--\n\nWhat awaiting it gives: the buffer of a receive, None of a send.\n\n"
      "Raises:\n    weft.Error: it is not over, or it failed."},
+    {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
     {},
 };
 

@@ -13,8 +13,8 @@
 
     weft.run(main)
 
-``python app.py`` runs it on one PE, ``weft run -n 4 app.py`` on four. Every PE runs the script up to weft.run(main);
-main then runs on PE 0.
+``python app.py`` runs it on one PE, ``weft run -n 4 app.py`` on four. Every PE runs the script up to
+weft.run(main); main then runs on PE 0.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ __all__ = [
 ]
 
 
-# The extension module and NumPy are loaded on first use, so that the `weft` command starts fast and `weft info` can say
-# what is missing.
+# The extension module and NumPy are loaded on first use, so that the `weft` command starts fast and
+# `weft info` can say what is missing.
 _HOMES = {
     "as_asyncio": "weft._asyncio",
     "asyncio_future": "weft._asyncio",

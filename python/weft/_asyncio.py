@@ -1,8 +1,8 @@
 """The edge to asyncio: its coroutines run on a thread of their own, entry methods on the PE's.
 
-Entry methods await what Weft makes. What asyncio makes is awaited through ``asyncio_future``; code that runs in an
-event loop awaits what Weft makes through ``as_asyncio``. Each crossing costs a thread switch, so keep them off hot
-paths.
+Entry methods await what Weft makes. What asyncio makes is awaited through ``asyncio_future``; code that runs
+in an event loop awaits what Weft makes through ``as_asyncio``. Each crossing costs a thread switch, so keep
+them off hot paths.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _background_loop() -> asyncio.AbstractEventLoop:
 def asyncio_future(coroutine: Coroutine[Any, Any, _T]) -> _core.Future[_T]:
     """Runs an asyncio coroutine on Weft's background event loop and returns a weft.Future of its result.
 
-    ``text = await weft.asyncio_future(fetch(url))`` in an entry method lets the PE go on with others meanwhile. An
-    exception arrives as weft.RemoteError.
+    ``text = await weft.asyncio_future(fetch(url))`` in an entry method lets the PE go on with others
+    meanwhile. An exception arrives as weft.RemoteError.
     """
     future: _core.Future[_T] = _core.Future()
     running = asyncio.run_coroutine_threadsafe(coroutine, _background_loop())
@@ -53,7 +53,7 @@ def _set_from(future: _core.Future[_T], ended: concurrent.futures.Future[_T]) ->
 
 
 def as_asyncio(future: _core.Future[_T]) -> asyncio.Future[_T]:
-    """An asyncio future that follows a weft.Future of this PE; call it in a running event loop, on any thread."""
+    """An asyncio future that follows a weft.Future of this PE; call it in a running event loop."""
     loop = asyncio.get_running_loop()
     following: asyncio.Future[_T] = loop.create_future()
 

@@ -19,9 +19,9 @@ _SUM, _PRODUCT, _MIN, _MAX, _AND, _OR, _XOR, _GATHER, _CONCAT, _CUSTOM = range(1
 class Reducer:
     """How the contributions to a reduction become one value.
 
-    ``sum``, ``product``, ``min``, ``max``, ``logical_and``, ``logical_or``, ``logical_xor`` take numbers (or anything
-    with the operator) and NumPy arrays of one shape, element by element. ``gather`` makes a list of all contributions
-    in index order, ``concat`` one list or array of the elements of all.
+    ``sum``, ``product``, ``min``, ``max``, ``logical_and``, ``logical_or``, ``logical_xor`` take numbers (or
+    anything with the operator) and NumPy arrays of one shape, element by element. ``gather`` makes a list of
+    all contributions in index order, ``concat`` one list or array of the elements of all.
     """
 
     __slots__ = ("_function_key", "_kind", "name")
@@ -93,8 +93,8 @@ _UFUNCS: tuple[np.ufunc, ...] = (
 def _merge_arrays(kind: int, a: Any, b: Any) -> Any:
     if np.shape(a) != np.shape(b):
         raise _core.Error(
-            f"arrays of shapes {np.shape(a)} and {np.shape(b)} were contributed to one reduction; all must have the "
-            "same shape, or use weft.Reducer.gather"
+            f"arrays of shapes {np.shape(a)} and {np.shape(b)} were contributed to one reduction; all must "
+            "have the same shape, or use weft.Reducer.gather"
         )
     return _UFUNCS[kind](a, b)
 

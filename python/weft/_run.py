@@ -15,8 +15,8 @@ _T = TypeVar("_T")
 def run(main: Callable[[], Coroutine[Any, Any, _T] | _T]) -> _T | None:
     """Runs a job: collective over its PEs, each of which calls it once with the same `main`.
 
-    `main` runs on PE 0. When it is an ``async def`` the job ends when it returns; a plain function starts things
-    and the job goes on until somebody calls weft.exit().
+    `main` runs on PE 0. When it is an ``async def`` the job ends when it returns; a plain function starts
+    things and the job goes on until somebody calls weft.exit().
 
     Args:
         main: a function without arguments.
@@ -25,8 +25,8 @@ def run(main: Callable[[], Coroutine[Any, Any, _T] | _T]) -> _T | None:
         What main returned, on PE 0; None on the others.
 
     Raises:
-        SystemExit: the job ended with another code than 0: weft.exit(code), or an exception that nobody awaited,
-            which has been described on stderr.
+        SystemExit: the job ended with another code than 0: weft.exit(code), or an exception that nobody
+            awaited, which has been described on stderr.
         KeyboardInterrupt: Ctrl-C.
         weft.Error: the job could not start.
     """
