@@ -1,5 +1,5 @@
 # Each target works alone from a clean clone: it makes .venv and the build tree it needs.
-.PHONY: help setup build demo test test-cpp test-sanitized test-python test-gpu bench lint docs clean
+.PHONY: help setup build demo test test-cpp test-sanitized test-python test-gpu bench lint format docs clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -9,7 +9,7 @@ SANITIZED := build/sanitized
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:
-	@echo "make setup | demo | test | bench | lint | docs | test-gpu | clean   (see README.md)"
+	@echo "make setup | demo | test | bench | lint | format | docs | test-gpu | clean   (see README.md)"
 
 setup:
 	tools/setup
@@ -66,6 +66,12 @@ lint: $(RELEASE)/build.ninja
 	git ls-files -co --exclude-standard '*.h' '*.cpp' | xargs clang-format --dry-run -Werror
 	cmake --build $(RELEASE) --target weft_check_headers
 	tools/run_clang_tidy.py $(RELEASE)
+
+# What `make lint` would complain of and a tool can put right.
+format: $(SETUP)
+	ruff format -q
+	ruff check -q --fix
+	git ls-files -co --exclude-standard '*.h' '*.cpp' | xargs clang-format -i
 
 docs: build
 	pdoc weft -o build/docs
