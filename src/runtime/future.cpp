@@ -23,7 +23,7 @@ std::string readable_type(const std::type_info& type) {
 }  // namespace
 
 std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::string& where) {
-  std::string frame = "  " + where + "\n";
+  std::string frame = where.empty() ? "" : "  " + where + "\n";
   try {
     std::rethrow_exception(error);
   } catch (const base::RemoteError& remote) {

@@ -1,6 +1,7 @@
 #include "runtime/quiescence.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "runtime/handlers.h"
@@ -16,6 +17,9 @@ constexpr ScopeId kScope{0, 0};
 // for a receive that is never posted costs little.
 constexpr double kFirstPauseSeconds = 20e-6;
 constexpr double kLongestPauseSeconds = 5e-3;
+
+// A look at an idle queue must not keep work of a low priority from being done.
+constexpr std::int32_t kBehindEverything = std::numeric_limits<std::int32_t>::max();
 
 using Counts = std::vector<std::uint64_t>;
 
@@ -83,13 +87,13 @@ void Quiescence::on_probe(Pup p) {
       if (runtime.queue_empty()) {
         retry->owner->answer(retry->wave);
       } else {
-        runtime.post(retry.release());
+        runtime.post(retry.release(), kBehindEverything);
       }
     }
     Quiescence* owner;
     std::uint64_t wave;
   };
-  runtime_.post(new Retry(this, wave));
+  runtime_.post(new Retry(this, wave), kBehindEverything);
 }
 
 void Quiescence::answer(std::uint64_t wave) {

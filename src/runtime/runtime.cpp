@@ -76,7 +76,7 @@ void Runtime::close() {
   drop_queue();
   while (detached_ != nullptr) detached_->abandon();
   drop_queue();  // what the frames' destructors posted
-  parts_->models.clear();
+  while (!parts_->models.empty()) parts_->models.pop_back();  // the last may use those before it
   for (auto& [id, state] : parts_->exported_futures) state->release();
   parts_->exported_futures.clear();
   reductions_.reset();

@@ -64,16 +64,18 @@ class InProcessJob {
   std::string run_until(const std::function<bool()>& done) {
     constexpr int kHungTurns = 2'000'000;  // timers and quiescence waves leave idle turns in between
     int idle_turns = 0;
-    while (!done()) {
+    for (;;) {
+      for (auto& runtime : runtimes_) {
+        if (!runtime->failure().empty()) return runtime->failure();
+      }
+      if (done()) return "";
       bool busy = false;
       for (auto& runtime : runtimes_) {
         if (!runtime->stopped()) busy |= runtime->step();
-        if (!runtime->failure().empty()) return runtime->failure();
       }
       idle_turns = busy ? 0 : idle_turns + 1;
       if (idle_turns > kHungTurns) return "the job hangs: nothing is left to do and it has not ended";
     }
-    return "";
   }
 
  private:

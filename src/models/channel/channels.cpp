@@ -75,8 +75,7 @@ Channels::~Channels() {
 
 ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_t id) {
   ChannelKey key{self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id};
-  auto& slot = ends_[key];
-  if (slot != nullptr) return *slot;
+  if (auto found = ends_.find(key); found != ends_.end()) return *found->second;
   if (key == key.reversed()) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       fmt::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
@@ -86,6 +85,7 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
                       fmt::format("PE {} has {} channel ends, the most that tags can tell apart", runtime_.pe(),
                                   machine::kMaxChannelId));
   }
+  auto& slot = ends_[key];
   slot = std::make_unique<ChannelEnd>();
   slot->runtime = &runtime_;
   slot->key = key;
