@@ -241,8 +241,8 @@ TEST(ChannelErrors, AChannelToItselfIsRefused) {
 TEST(ChannelErrors, OperationsInFlightEndWithTheJob) {
   testing::InProcessJob job(2);
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
-    auto talkers = Array<Talker>::create(runtime, {2});
-    talkers[0].send<&Talker::sum_of>(1, 1);                                 // a receive that nobody serves
+    auto talkers = Array<Talker>::create(runtime, {3});
+    talkers[0].send<&Talker::sum_of>(2, 1);                                 // a receive that nobody serves
     talkers[1].send<&Talker::send_only>(0, std::vector<char>(1'000'000));  // a send that nobody receives
     co_await runtime.sleep(0.001);
   }),
