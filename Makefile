@@ -31,8 +31,8 @@ build: $(RELEASE)/build.ninja
 	    -C build-dir=$(RELEASE) .
 
 demo: build
-	weft run -n 2 $(RELEASE)/examples/jacobi3d --verify
-	weft run -n 2 examples/04_jacobi3d/jacobi3d.py --verify
+	weft run -n 2 $(RELEASE)/examples/jacobi3d --odf 4 --size 128 --iterations 300 --verify
+	weft run -n 2 examples/04_jacobi3d/jacobi3d.py --odf 4 --size 128 --iterations 300 --verify
 
 test: test-cpp test-sanitized test-python
 

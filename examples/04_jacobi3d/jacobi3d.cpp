@@ -20,6 +20,11 @@
 namespace jacobi3d {
 namespace {
 
+void say(const std::string& text) {
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+}
+
 Reporting make_reporting(weft::Runtime& runtime, const std::string& model, int num_iterations) {
   auto progress = weft::Singleton<ProgressBar>::create(runtime, 0, model, num_iterations);
   return {progress.element(), progress_is_visible() ? std::max(1, num_iterations / 100) : 0};
@@ -62,10 +67,12 @@ weft::Task<Result> solve(weft::Runtime& runtime, const Options& options, const P
 // Whether all results are right, as far as that was asked for.
 weft::Task<bool> solve_all(weft::Runtime& runtime, const Options& options) {
   Problem problem{options.points, divide(options.points, runtime.num_pes() * options.odf)};
-  std::printf("%s\n", describe(options, problem, runtime.num_pes()).c_str());
-  std::fflush(stdout);
+  say(describe(options, problem, runtime.num_pes()));
   std::vector<double> expected;
-  if (options.verify) expected = solve_serially(options.points, options.warmup + options.iterations);
+  if (options.verify) {
+    say("verify: computing the serial reference");
+    expected = solve_serially(options.points, options.warmup + options.iterations);
+  }
   std::vector<Result> results;
   for (const std::string& model : options.models) {
     if (model == "messaging") {
@@ -74,8 +81,7 @@ weft::Task<bool> solve_all(weft::Runtime& runtime, const Options& options) {
       results.push_back(co_await solve<ChannelBlock>(runtime, options, problem, model, expected));
     }
   }
-  std::fputs(table(results).c_str(), stdout);
-  std::fflush(stdout);
+  say(table(results));
   if (!options.json_file.empty()) write_records(options, runtime.num_pes(), results);
   co_return std::all_of(results.begin(), results.end(), [](const Result& result) { return result.correct; });
 }

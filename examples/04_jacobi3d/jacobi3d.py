@@ -143,7 +143,10 @@ async def solve_all(options: argparse.Namespace) -> bool:
     problem = Problem(options.size, divide(options.size, weft.num_pes() * options.odf))
     make_kernel(options.kernel)  # a missing Numba is better found here
     print(describe(options, problem))
-    expected = solve_serially(options.size, options.warmup + options.iterations) if options.verify else None
+    expected = None
+    if options.verify:
+        print("verify: computing the serial reference")
+        expected = solve_serially(options.size, options.warmup + options.iterations)
     models = list(BLOCKS) if options.model == "both" else [options.model]
     results = [await solve(options, problem, model, expected) for model in models]
     print(table(results))

@@ -90,15 +90,15 @@ std::string describe(const Options& options, const Problem& problem, int num_pes
 }
 
 std::string table(std::span<const Result> results) {
-  std::string text = fmt::format("{:<12}{:>10}{:>10}{:>10}{:>15}   {}\n", "ms/iteration", "overall",
-                                 "compute", "pack", "communication", "checksum");
+  std::string text = fmt::format("{:<12}{:>10}{:>10}{:>10}{:>15}   {}", "ms/iteration", "overall", "compute",
+                                 "pack", "communication", "checksum");
   for (const Result& result : results) {
-    text += fmt::format("{:<12}{:>10.4f}{:>10.4f}{:>10.4f}{:>15.4f}   {:016x}\n", result.model,
+    text += fmt::format("\n{:<12}{:>10.4f}{:>10.4f}{:>10.4f}{:>15.4f}   {:016x}", result.model,
                         result.overall_s * 1e3, result.compute_s * 1e3, result.pack_s * 1e3,
                         result.communication_s * 1e3, result.checksum);
   }
   for (const Result& result : results) {
-    if (!result.verdict.empty()) text += fmt::format("verify {}: {}\n", result.model, result.verdict);
+    if (!result.verdict.empty()) text += fmt::format("\nverify {}: {}", result.model, result.verdict);
   }
   return text;
 }
