@@ -17,8 +17,13 @@ using base::StatusCode;
 
 namespace {
 
-// Enough for copies in both directions beside one another and beside one that waits for its stream.
-constexpr int kLanesPerDevice = 4;
+// Copies in both directions run beside one another; more lanes add nothing on the device.
+constexpr int kSharedLanesPerDevice = 4;
+// Fewer than a StagingPool has chunks, so that some are left for copies that wait for nothing.
+constexpr int kMaxGatedWithLanes = 12;
+static_assert(kMaxGatedWithLanes < StagingPool::kMaxChunks);
+// How many deferred copies one poll looks at.
+constexpr std::size_t kDeferredPerPoll = 16;
 // What the CPU copies in one poll, so that a PE with a large copy still gets to its messages.
 constexpr std::size_t kHostSliceBytes = 4 * 1024 * 1024;
 
@@ -61,52 +66,38 @@ Status CopyEngine::copy(const Buffer& destination, const ConstBuffer& source, Co
 }
 
 Status CopyEngine::start(Transfer& transfer) {
-  const Buffer& destination = transfer.destination;
-  const ConstBuffer& source = transfer.source;
-  if (destination.place.is_host() && source.place.is_host()) {
+  if (transfer.destination.place.is_host() && transfer.source.place.is_host()) {
     host_copies_.push_back(&transfer);
     return {};
   }
-  if (source.stream != nullptr) {
-    Result<EventHandle> event = kind_of(source.place)->record(source.stream, source.place.device);
-    if (!event.ok()) return event.status();
-    transfer.source_ready = *event;
-  }
-  if (destination.stream != nullptr) {
-    Result<EventHandle> event =
-        kind_of(destination.place)->record(destination.stream, destination.place.device);
-    if (!event.ok()) return event.status();
-    transfer.destination_ready = *event;
-  }
-  bool direct = destination.place.kind == source.place.kind;
-  if (source.place.is_host()) {
-    direct = kind_of(destination.place)->host_copy_is_async(source.data, source.size_bytes);
-  } else if (destination.place.is_host()) {
-    direct = kind_of(source.place)->host_copy_is_async(destination.data, destination.size_bytes);
-  }
-  if (direct) return start_direct(transfer);
-  start_staged(transfer);
-  return {};
-}
-
-Status CopyEngine::start_direct(Transfer& transfer) {
-  const Place place = transfer.source.place.is_host() ? transfer.destination.place : transfer.source.place;
-  Piece piece;
-  piece.transfer = &transfer;
-  piece.size_bytes = transfer.size_bytes();
-  Status status = queue_piece(place, piece);
+  Status status = record_streams(transfer);
   if (status.failed()) return status;
-  transfer.issued_bytes = piece.size_bytes;
-  transfer.pieces_in_flight = 1;
-  return {};
+  if (needs_staging(transfer)) find_staging(transfer);
+  return begin(transfer);
 }
 
-void CopyEngine::start_staged(Transfer& transfer) {
-  find_staging(transfer);
-  unissued_.push_back(&transfer);
-  // A short copy is on its way at once; the rest of a long one follows when polled, because it costs CPU
-  // copies.
-  if (unissued_.size() == 1) issue_chunks(1);
+Status CopyEngine::record_streams(Transfer& transfer) {
+  const auto record = [&](Place place, StreamHandle stream, EventHandle& ready) {
+    if (stream == nullptr) return Status();
+    Result<EventHandle> event = kind_of(place)->record(stream, place.device);
+    if (event.ok()) ready = *event;
+    return event.status();
+  };
+  Status status = record(transfer.source.place, transfer.source.stream, transfer.source_ready);
+  if (status.failed()) return status;
+  return record(transfer.destination.place, transfer.destination.stream, transfer.destination_ready);
+}
+
+bool CopyEngine::needs_staging(const Transfer& transfer) const {
+  const Buffer& destination = transfer.destination;
+  const ConstBuffer& source = transfer.source;
+  if (source.place.is_host()) {
+    return !kind_of(destination.place)->host_copy_is_async(source.data, source.size_bytes);
+  }
+  if (destination.place.is_host()) {
+    return !kind_of(source.place)->host_copy_is_async(destination.data, destination.size_bytes);
+  }
+  return destination.place.kind != source.place.kind;
 }
 
 void CopyEngine::find_staging(Transfer& transfer) {
@@ -120,71 +111,171 @@ void CopyEngine::find_staging(Transfer& transfer) {
   transfer.staging_device = place.device;
 }
 
-Result<CopyEngine::Lane*> CopyEngine::choose_lane(Place place) {
-  KindBackend* const kind = kind_of(place);
-  Lane* best = nullptr;
-  int num_lanes = 0;
-  for (const auto& lane : lanes_) {
-    if (lane->kind != kind || lane->device != place.device) continue;
-    ++num_lanes;
-    if (best == nullptr || lane->pieces.size() < best->pieces.size()) best = lane.get();
-  }
-  if (best != nullptr && (best->pieces.empty() || num_lanes >= kLanesPerDevice)) return best;
-  Result<StreamHandle> stream = kind->create_stream(place.device);
-  if (!stream.ok()) return stream.status();
-  lanes_.push_back(std::make_unique<Lane>());
-  Lane& lane = *lanes_.back();
-  lane.kind = kind;
-  lane.device = place.device;
-  lane.stream = *stream;
-  return &lane;
-}
-
-Status CopyEngine::wait_for_streams(const Lane& lane, const Piece& piece) {
-  const Transfer& transfer = *piece.transfer;
-  const bool reads_source = piece.chunk == nullptr || piece.into_chunk;
-  const bool writes_destination = !piece.into_chunk;
-  if (transfer.source_ready != nullptr && reads_source) {
-    Status status = lane.kind->stream_wait(lane.stream, lane.device, transfer.source_ready);
+Status CopyEngine::begin(Transfer& transfer) {
+  if (transfer.is_gated()) {
+    if (num_with_lanes_ == kMaxGatedWithLanes) {
+      deferred_.push_back(&transfer);
+      return {};
+    }
+    Status status = take_lanes(transfer);
     if (status.failed()) return status;
   }
-  if (transfer.destination_ready != nullptr && writes_destination) {
-    return lane.kind->stream_wait(lane.stream, lane.device, transfer.destination_ready);
+  if (transfer.staging != nullptr) {
+    unissued_.push_back(&transfer);
+    // A short copy is on its way at once; the rest of a long one follows when polled, because it costs CPU
+    // copies.
+    if (unissued_.size() == 1) issue_chunks(1);
+    return {};
   }
+  Piece piece;
+  piece.transfer = &transfer;
+  piece.size_bytes = transfer.size_bytes();
+  Status status = queue_piece(piece, /*on_source_side=*/!transfer.source.place.is_host());
+  if (status.failed()) return status;
+  transfer.issued_bytes = piece.size_bytes;
+  transfer.pieces_in_flight = 1;
   return {};
 }
 
-Status CopyEngine::queue_piece(Place lane_place, Piece piece) {
-  Result<Lane*> chosen = choose_lane(lane_place);
-  if (!chosen.ok()) return chosen.status();
-  Lane& lane = **chosen;
-  Status status = wait_for_streams(lane, piece);
-  if (status.failed()) return status;
+Result<CopyEngine::Lane*> CopyEngine::make_lane(Place place, bool is_shared) {
+  Result<StreamHandle> stream = kind_of(place)->create_stream(place.device);
+  if (!stream.ok()) return stream.status();
+  lanes_.push_back(std::make_unique<Lane>());
+  Lane& lane = *lanes_.back();
+  lane.kind = kind_of(place);
+  lane.device = place.device;
+  lane.stream = *stream;
+  lane.is_shared = is_shared;
+  return &lane;
+}
 
-  const Buffer& destination = piece.transfer->destination;
-  const ConstBuffer& source = piece.transfer->source;
+Result<CopyEngine::Lane*> CopyEngine::shared_lane(Place place) {
+  Lane* best = nullptr;
+  int num_lanes = 0;
+  for (const auto& lane : lanes_) {
+    if (!lane->is_shared || lane->kind != kind_of(place) || lane->device != place.device) continue;
+    ++num_lanes;
+    if (best == nullptr || lane->pieces.size() < best->pieces.size()) best = lane.get();
+  }
+  if (best != nullptr && (best->pieces.empty() || num_lanes >= kSharedLanesPerDevice)) return best;
+  return make_lane(place, /*is_shared=*/true);
+}
+
+Result<CopyEngine::Lane*> CopyEngine::take_lane(Place place) {
+  for (const auto& lane : lanes_) {
+    if (lane->is_shared || lane->is_taken || lane->kind != kind_of(place) || lane->device != place.device)
+      continue;
+    lane->is_taken = true;
+    return lane.get();
+  }
+  Result<Lane*> made = make_lane(place, /*is_shared=*/false);
+  if (made.ok()) (*made)->is_taken = true;
+  return made;
+}
+
+// A direct copy has one lane, which waits for both streams; a staged one has a lane per device side, for its
+// stream.
+Status CopyEngine::take_lanes(Transfer& transfer) {
+  const Place source = transfer.source.place;
+  const Place destination = transfer.destination.place;
+  transfer.has_lanes = true;
+  ++num_with_lanes_;
+  if (!source.is_host()) {
+    Result<Lane*> lane = take_lane(source);
+    if (!lane.ok()) return lane.status();
+    transfer.source_lane = *lane;
+  }
+  if (!destination.is_host() && (source.is_host() || transfer.staging != nullptr)) {
+    Result<Lane*> lane = take_lane(destination);
+    if (!lane.ok()) return lane.status();
+    transfer.destination_lane = *lane;
+  }
+  if (transfer.source_ready != nullptr) {
+    Status status = wait_in_lane(source, transfer.source_ready, *transfer.source_lane);
+    if (status.failed()) return status;
+  }
+  if (transfer.destination_ready == nullptr) return {};
+  Lane* const lane = transfer.destination_lane != nullptr ? transfer.destination_lane : transfer.source_lane;
+  return wait_in_lane(destination, transfer.destination_ready, *lane);
+}
+
+Status CopyEngine::wait_in_lane(Place place, EventHandle& event, Lane& lane) {
+  Status status = lane.kind->stream_wait(lane.stream, lane.device, event);
+  release(place, event);
+  return status;
+}
+
+void CopyEngine::release(Place place, EventHandle& event) {
+  if (event != nullptr) kind_of(place)->release_event(std::exchange(event, nullptr));
+}
+
+bool CopyEngine::begin_deferred() {
+  bool any = false;
+  for (std::size_t left = std::min(kDeferredPerPoll, deferred_.size()); left > 0; --left) {
+    Transfer& transfer = *deferred_.front();
+    deferred_.pop_front();
+    if (num_with_lanes_ == kMaxGatedWithLanes && !streams_are_done(transfer)) {
+      deferred_.push_back(&transfer);
+      continue;
+    }
+    any = true;
+    if (transfer.failure.ok()) transfer.failure = begin(transfer);
+    if (transfer.failure.failed()) end_if_over(transfer);
+  }
+  return any;
+}
+
+bool CopyEngine::streams_are_done(Transfer& transfer) {
+  const auto is_done = [&](Place place, EventHandle& event) {
+    if (event == nullptr) return true;
+    Status status = kind_of(place)->query(event);
+    if (status.is_pending()) return false;
+    release(place, event);
+    if (transfer.failure.ok()) transfer.failure = std::move(status);
+    return true;
+  };
+  return is_done(transfer.source.place, transfer.source_ready) &&
+         is_done(transfer.destination.place, transfer.destination_ready);
+}
+
+Status CopyEngine::queue_piece(Piece piece, bool on_source_side) {
+  const Transfer& transfer = *piece.transfer;
+  const Buffer& destination = transfer.destination;
+  const ConstBuffer& source = transfer.source;
+  Lane* lane = on_source_side ? transfer.source_lane : transfer.destination_lane;
+  if (lane == nullptr) {
+    Result<Lane*> shared = shared_lane(on_source_side ? source.place : destination.place);
+    if (!shared.ok()) return shared.status();
+    lane = *shared;
+  }
   const bool to_chunk = piece.chunk != nullptr && piece.into_chunk;
   const bool from_chunk = piece.chunk != nullptr && !piece.into_chunk;
-  status = lane.kind->copy_async(to_chunk ? piece.chunk : at(destination, piece.offset_bytes),
-                                 to_chunk ? Place() : destination.place,
-                                 from_chunk ? piece.chunk : at(source, piece.offset_bytes),
-                                 from_chunk ? Place() : source.place, piece.size_bytes, lane.stream);
+  Status status = lane->kind->copy_async(to_chunk ? piece.chunk : at(destination, piece.offset_bytes),
+                                         to_chunk ? Place() : destination.place,
+                                         from_chunk ? piece.chunk : at(source, piece.offset_bytes),
+                                         from_chunk ? Place() : source.place, piece.size_bytes, lane->stream);
   if (status.failed()) return status;
-  Result<EventHandle> event = lane.kind->record(lane.stream, lane.device);
+  Result<EventHandle> event = lane->kind->record(lane->stream, lane->device);
   if (!event.ok()) return event.status();
   piece.event = *event;
-  lane.pieces.push_back(piece);
+  lane->pieces.push_back(piece);
   return {};
 }
 
 void CopyEngine::issue_chunks(int max_chunks) {
-  while (max_chunks-- > 0 && !unissued_.empty()) {
-    Transfer& transfer = *unissued_.front();
+  for (std::size_t i = 0; i < unissued_.size() && max_chunks > 0;) {
+    Transfer& transfer = *unissued_[i];
+    const bool is_waiting = transfer.has_lanes && transfer.landed_bytes == 0 && transfer.pieces_in_flight > 0;
+    if (is_waiting) {
+      ++i;
+      continue;
+    }
     Result<std::byte*> chunk = transfer.staging->take(transfer.staging_device);
     if (chunk.ok() && *chunk == nullptr) return;
+    --max_chunks;
     transfer.failure = chunk.ok() ? issue_chunk(transfer, *chunk) : chunk.status();
     if (transfer.failure.failed() || transfer.issued_bytes == transfer.size_bytes()) {
-      unissued_.pop_front();
+      unissued_.erase(unissued_.begin() + static_cast<std::ptrdiff_t>(i));
       end_if_over(transfer);
     }
   }
@@ -199,7 +290,7 @@ Status CopyEngine::issue_chunk(Transfer& transfer, std::byte* chunk) {
   piece.chunk = chunk;
   piece.into_chunk = !from_host;
   if (from_host) std::memcpy(chunk, at(transfer.source, piece.offset_bytes), piece.size_bytes);
-  Status status = queue_piece(from_host ? transfer.destination.place : transfer.source.place, piece);
+  Status status = queue_piece(piece, /*on_source_side=*/!from_host);
   if (status.failed()) {
     transfer.staging->give_back(chunk);
     return status;
@@ -236,7 +327,7 @@ Status CopyEngine::leave_chunk(Piece piece) {
     return {};
   }
   piece.into_chunk = false;
-  Status status = queue_piece(transfer.destination.place, piece);
+  Status status = queue_piece(piece, /*on_source_side=*/false);
   if (status.ok()) return Status::pending();
   transfer.staging->give_back(piece.chunk);
   return status;
@@ -251,10 +342,11 @@ void CopyEngine::end_if_over(Transfer& transfer) {
 }
 
 void CopyEngine::forget(Transfer& transfer) {
-  if (transfer.source_ready != nullptr) kind_of(transfer.source.place)->release_event(transfer.source_ready);
-  if (transfer.destination_ready != nullptr) {
-    kind_of(transfer.destination.place)->release_event(transfer.destination_ready);
-  }
+  release(transfer.source.place, transfer.source_ready);
+  release(transfer.destination.place, transfer.destination_ready);
+  if (transfer.source_lane != nullptr) transfer.source_lane->is_taken = false;
+  if (transfer.destination_lane != nullptr) transfer.destination_lane->is_taken = false;
+  if (transfer.has_lanes) --num_with_lanes_;
   const std::size_t slot = transfer.slot;
   if (slot + 1 != transfers_.size()) {
     std::swap(transfers_[slot], transfers_.back());
@@ -344,6 +436,7 @@ bool CopyEngine::deliver() {
 
 bool CopyEngine::progress() {
   bool any = poll_lanes();
+  if (!deferred_.empty()) any |= begin_deferred();
   issue_chunks(StagingPool::kMaxChunks);
   if (!watches_.empty()) any |= poll_watches();
   if (!host_copies_.empty()) any |= copy_host_slices();
@@ -362,17 +455,20 @@ void CopyEngine::close() {
       if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
     }
     lane->pieces.clear();
-    [[maybe_unused]] Status status =
-        lane->kind->destroy_stream(lane->stream);  // nothing is left to be done about it
   }
-  lanes_.clear();
   host_copies_.clear();
+  deferred_.clear();
   unissued_.clear();
   while (!transfers_.empty()) {
     Transfer& transfer = *transfers_.back();
     done_.push_back({transfer.completion, closed_status("a copy"), 0});
     forget(transfer);
   }
+  for (const auto& lane : lanes_) {
+    [[maybe_unused]] Status status =
+        lane->kind->destroy_stream(lane->stream);  // nothing is left to be done about it
+  }
+  lanes_.clear();
   for (const Watch& watch : watches_) {
     watch.kind->release_event(watch.event);
     done_.push_back({watch.completion, closed_status("a stream's work"), 0});

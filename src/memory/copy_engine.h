@@ -2,15 +2,18 @@
 //
 // A copy takes one of three ways:
 //   direct   the device kind of one side reaches the other side: one copy in a lane
-//   staged   through chunks of host memory that the devices reach without blocking the CPU, pipelined:
-//   between device
-//            kinds, and between a device and host memory that its driver would block for (cuda: not
+//   staged   pipelined through chunks of host memory that devices reach without blocking the CPU: between
+//            device kinds, and between a device and host memory that its driver would block for (cuda: not
 //            page-locked)
 //   host     the CPU copies, in slices, when it is polled
 //
-// Lanes are streams of our own, a few per device, so that a copy that waits for a busy stream of the user
-// holds up neither that stream's later work nor other copies. A lane's pieces are done in order, hence a poll
-// asks the driver about the first piece of each lane only.
+// Lanes are streams of our own. Copies that wait for no stream share a few of them. A copy that names a
+// stream is gated: it waits, on the device, in lanes of its own, so that it neither holds up other copies
+// nor makes the user's later work wait for it. Few gated copies have lanes at a time; the others are
+// deferred until lanes are free or their streams are seen to be done. A gated copy holds one chunk at most
+// while it waits. So whatever waits for a busy stream, all else goes on.
+//
+// A lane's pieces are done in order, hence a poll asks the driver about the first piece of each lane only.
 //
 // Threads: the PE's. Invariants: completion functions are called by progress() and close() alone, after the
 // engine has forgotten the operation; a transfer ends only when no piece of it is in flight, also when one
@@ -50,15 +53,20 @@ class CopyEngine {
   void close();
 
  private:
+  struct Lane;
   struct Transfer {
     std::size_t slot = 0;  // in transfers_
     base::Completion* completion = nullptr;
     Buffer destination;
     ConstBuffer source;
     // What was queued on the buffers' streams when the copy was started; null when there is nothing to wait
-    // for.
+    // for, or when lanes of our own wait for it.
     EventHandle destination_ready = nullptr;
     EventHandle source_ready = nullptr;
+    // A gated copy's own lanes while it has them.
+    bool has_lanes = false;
+    Lane* destination_lane = nullptr;
+    Lane* source_lane = nullptr;
     StagingPool* staging = nullptr;  // of a staged copy, for this device
     int staging_device = 0;
     std::size_t issued_bytes = 0;
@@ -67,6 +75,7 @@ class CopyEngine {
     base::Status failure;
 
     std::size_t size_bytes() const { return destination.size_bytes; }
+    bool is_gated() const { return source_ready != nullptr || destination_ready != nullptr; }
   };
   // Some bytes of a transfer in a lane. `chunk` is null for a direct copy.
   struct Piece {
@@ -81,6 +90,8 @@ class CopyEngine {
     KindBackend* kind = nullptr;
     int device = 0;
     StreamHandle stream = nullptr;
+    bool is_shared = true;
+    bool is_taken = false;  // by a gated copy; of lanes that are not shared
     std::deque<Piece> pieces;
   };
   struct Watch {
@@ -96,12 +107,22 @@ class CopyEngine {
 
   KindBackend* kind_of(Place place) const { return kinds_[static_cast<std::size_t>(place.kind)]; }
   base::Status start(Transfer& transfer);
-  base::Status start_direct(Transfer& transfer);
-  void start_staged(Transfer& transfer);
+  base::Status record_streams(Transfer& transfer);
+  // Puts the transfer's first piece on its way, or defers it.
+  base::Status begin(Transfer& transfer);
+  bool needs_staging(const Transfer& transfer) const;
+  void find_staging(Transfer& transfer);
 
-  base::Result<Lane*> choose_lane(Place place);
-  base::Status queue_piece(Place lane_place, Piece piece);
-  base::Status wait_for_streams(const Lane& lane, const Piece& piece);
+  base::Result<Lane*> make_lane(Place place, bool is_shared);
+  base::Result<Lane*> shared_lane(Place place);
+  base::Result<Lane*> take_lane(Place place);
+  base::Status take_lanes(Transfer& transfer);
+  base::Status wait_in_lane(Place place, EventHandle& event, Lane& lane);
+  bool begin_deferred();
+  // Whether what the transfer waits for is over; its events are given back then.
+  bool streams_are_done(Transfer& transfer);
+
+  base::Status queue_piece(Piece piece, bool on_source_side);
   void piece_done(const Piece& piece, base::Status status);
   // Queues up to max_chunks chunks of staged copies, as far as there are free ones.
   void issue_chunks(int max_chunks);
@@ -116,13 +137,14 @@ class CopyEngine {
   void end_if_over(Transfer& transfer);
   // Gives back what the transfer holds; its completion is the caller's affair.
   void forget(Transfer& transfer);
-  void find_staging(Transfer& transfer);
-
+  void release(Place place, EventHandle& event);
   std::array<KindBackend*, kNumKinds> kinds_;
   std::array<std::unique_ptr<StagingPool>, kNumKinds> staging_;
   std::vector<std::unique_ptr<Transfer>> transfers_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::deque<Transfer*> host_copies_;
+  std::deque<Transfer*> deferred_;  // gated copies without lanes
+  int num_with_lanes_ = 0;
   std::deque<Transfer*> unissued_;  // staged copies with bytes that no chunk has taken yet
   std::vector<Watch> watches_;
   std::vector<Done> done_;

@@ -192,6 +192,40 @@ TEST_F(MemoryOverFakeCudaTest, StagedCopiesFollowTheStreamsOfBothSides) {
   EXPECT_EQ(result, std::vector<unsigned char>(64, 2));
 }
 
+TEST_F(MemoryOverFakeCudaTest, CopiesBehindABusyStreamHoldUpNoOthers) {
+  constexpr std::size_t kSizeBytes = StagingPool::kChunkBytes * 2;
+  const Buffer device = make(kSizeBytes, kGpu0);
+  const StreamHandle stream = memory->backend(Kind::kCuda)->create_stream(0).value();
+  auto open = std::make_shared<bool>(false);
+  static_cast<CudaStreamTag*>(stream)->queue.emplace_back([open] { return *open; });
+  Buffer busy = device;
+  busy.stream = stream;
+  std::vector<unsigned char> bytes(kSizeBytes);
+  std::vector<Outcome> waiting(100);
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    ASSERT_TRUE((i % 2 == 0 ? memory->copy(host_buffer(bytes), busy, &waiting[i])
+                            : memory->copy(busy, host_buffer(bytes), &waiting[i]))
+                    .is_pending());
+  }
+  std::vector<Outcome> others(100);
+  for (Outcome& other : others) ASSERT_TRUE(memory->copy(host_buffer(bytes), device, &other).is_pending());
+  // Behind all of them, a copy whose stream is not busy.
+  Buffer ready = device;
+  ready.stream = memory->backend(Kind::kCuda)->create_stream(0).value();
+  Outcome named;
+  ASSERT_TRUE(memory->copy(host_buffer(bytes), ready, &named).is_pending());
+  for (int i = 0; i < 5000; ++i) memory->progress();
+  for (const Outcome& other : others) EXPECT_EQ(other.calls, 1);
+  EXPECT_EQ(named.calls, 1);
+  for (const Outcome& outcome : waiting) EXPECT_EQ(outcome.calls, 0);
+  *open = true;
+  poll_until_idle(*memory);
+  for (const Outcome& outcome : waiting) {
+    EXPECT_EQ(outcome.calls, 1);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status.to_string();
+  }
+}
+
 TEST_F(MemoryOverFakeCudaTest, EitherHalfOfABounceMayFail) {
   const std::size_t size_bytes = StagingPool::kChunkBytes * 40;  // so that some have no chunk yet
   const Buffer on_gpu = make(size_bytes, kGpu0);

@@ -256,6 +256,50 @@ TEST_F(MemoryTest, ABusyStreamHoldsUpNeitherOtherCopiesNorItsOwnLaterWork) {
   EXPECT_EQ(waits.calls, 1);
 }
 
+TEST_F(MemoryTest, HundredsOfCopiesBehindABusyStreamHoldUpNoOther) {
+  const Buffer device = make(64, kDevice0);
+  const StreamHandle stream = emulated().create_stream(0).value();
+  bool go = false;
+  const auto kernel = [&] { return go ? Status() : Status::pending(); };
+  ASSERT_TRUE(emulated().launch(stream, 0, kernel).ok());
+  Buffer busy = device;
+  busy.stream = stream;
+  std::vector<unsigned char> bytes(64);
+  std::vector<Outcome> waiting(300);
+  for (Outcome& outcome : waiting) ASSERT_TRUE(memory.copy(host_buffer(bytes), busy, &outcome).is_pending());
+  Buffer ready = device;
+  ready.stream = emulated().create_stream(0).value();
+  Outcome unnamed;
+  Outcome named;
+  ASSERT_TRUE(memory.copy(host_buffer(bytes), device, &unnamed).is_pending());
+  ASSERT_TRUE(memory.copy(host_buffer(bytes), ready, &named).is_pending());
+  for (int i = 0; i < 1000; ++i) memory.progress();
+  EXPECT_EQ(unnamed.calls, 1);
+  EXPECT_EQ(named.calls, 1);
+  for (const Outcome& outcome : waiting) EXPECT_EQ(outcome.calls, 0);
+  go = true;
+  poll_until_idle(memory);
+  for (const Outcome& outcome : waiting) EXPECT_TRUE(outcome.calls == 1 && outcome.status.ok());
+}
+
+TEST_F(MemoryTest, CloseEndsCopiesBehindABusyStreamOnce) {
+  const Buffer device = make(64, kDevice0);
+  const StreamHandle stream = emulated().create_stream(0).value();
+  int polls = 0;
+  ASSERT_TRUE(emulated().launch(stream, 0, [&] { return ++polls < 50 ? Status::pending() : Status(); }).ok());
+  Buffer busy = device;
+  busy.stream = stream;
+  std::vector<unsigned char> bytes(64);
+  std::vector<Outcome> waiting(100);
+  for (Outcome& outcome : waiting) ASSERT_TRUE(memory.copy(host_buffer(bytes), busy, &outcome).is_pending());
+  memory.progress();
+  memory.close();
+  for (const Outcome& outcome : waiting) {
+    EXPECT_EQ(outcome.calls, 1);
+    EXPECT_EQ(outcome.status.code(), StatusCode::kClosed);
+  }
+}
+
 TEST_F(MemoryTest, WhenStreamDone) {
   const StreamHandle stream = emulated().create_stream(0).value();
   bool go = false;
