@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cmath>
+#include <csignal>
 #include <memory>
 
 #include "chare.h"
@@ -12,6 +14,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "future.h"
+#include "machine/machine.h"
 
 namespace weft::python {
 
@@ -34,6 +37,44 @@ class SleepingGil final : public runtime::IdleHook {
  private:
   Engine& engine_;
   PyThreadState* thread_ = nullptr;
+};
+
+// Makes Ctrl-C wake a sleeping PE: a signal that comes just before the sleep would otherwise be noticed after
+// it. While it lives Python's SIGINT handler is called by ours, which then wakes the machine (an
+// async-signal-safe write).
+class WakingInterrupt {
+ public:
+  explicit WakingInterrupt(machine::Machine& machine) {
+    if (sigaction(SIGINT, nullptr, &python_action) != 0 || (python_action.sa_flags & SA_SIGINFO) != 0 ||
+        python_action.sa_handler == SIG_DFL || python_action.sa_handler == SIG_IGN) {
+      return;
+    }
+    to_wake.store(&machine);
+    struct sigaction ours = python_action;
+    ours.sa_handler = &WakingInterrupt::handle;
+    installed_ = sigaction(SIGINT, &ours, nullptr) == 0;
+  }
+  ~WakingInterrupt() {
+    struct sigaction current{};
+    if (installed_ && sigaction(SIGINT, nullptr, &current) == 0 &&
+        current.sa_handler == &WakingInterrupt::handle) {
+      sigaction(SIGINT, &python_action, nullptr);
+    }
+    to_wake.store(nullptr);
+  }
+  WakingInterrupt(const WakingInterrupt&) = delete;
+  WakingInterrupt& operator=(const WakingInterrupt&) = delete;
+
+ private:
+  static void handle(int signal) {
+    python_action.sa_handler(signal);
+    if (machine::Machine* machine = to_wake.load()) machine->wake();
+  }
+
+  // A signal handler has no other way to its data.
+  static inline std::atomic<machine::Machine*> to_wake{nullptr};
+  static inline struct sigaction python_action{};
+  bool installed_ = false;
 };
 
 constexpr const char* kMain = "main on PE 0";
@@ -84,14 +125,19 @@ PyObject* run(PyObject*, PyObject* main) {
     int code = 0;
     bool interrupted = false;
     Ref result = Ref::borrow(Py_None);
-    {
+    try {
       RunningEngine running;
       Engine& engine = running.engine();
       SleepingGil gil(engine);
+      WakingInterrupt interrupt(engine.runtime().machine());
       StartMain start(engine, main, result);
       if (engine.runtime().pe() == 0) engine.runtime().post(&start);
       code = engine.job().run();
       interrupted = engine.interrupted();
+    } catch (const base::Error& error) {
+      // The launcher ended the job while it started, and has said why.
+      if (error.code() != base::StatusCode::kCancelled) throw;
+      code = 1;
     }
     return Py_BuildValue("(iOO)", code, interrupted ? Py_True : Py_False, result.get());
   });

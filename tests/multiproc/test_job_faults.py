@@ -130,3 +130,103 @@ def test_different_programs_in_one_job(run, fault_probe: Path, build_folder: Pat
     outcome = run("-n", 2, "sh", "-c", f"test $WEFT_PE = 0 && exec {ring}; exec {fault_probe} idle")
     assert "run different programs (their entry methods differ); start the same build" in outcome.stderr
     assert outcome.exit_code == 1
+
+
+PYTHON_PROGRAM = """\
+import os, signal, sys, threading
+import weft
+
+def say(line):
+    os.write(1, (line + "\\n").encode())
+
+class Worker(weft.Chare):
+    def hello(self):
+        say(f"ready {weft.my_pe()} {os.getpid()}")
+
+    def fail(self, number):
+        raise ValueError(f"the number {number} is not liked here")
+
+    def take(self, anything):
+        pass
+
+async def main():
+    workers = weft.Group(Worker)
+    what = sys.argv[1]
+    if what == "idle":
+        workers.hello()
+    elif what == "throw":
+        workers[1].fail(13)
+    elif what == "argument":
+        workers[1].take(threading.Lock())
+    elif what == "range":
+        workers[weft.num_pes()].hello()
+    await weft.Future()
+
+if sys.argv[1] == "early" and os.environ["WEFT_PE"] == "1":
+    sys.exit("PE 1 does not want to")
+weft.run(main)
+"""
+
+
+@pytest.fixture
+def python_program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(PYTHON_PROGRAM)
+    return path
+
+
+def test_a_killed_python_pe_ends_the_job(start, python_program: Path) -> None:
+    job = start("-n", NUM_PES, python_program, "idle")
+    job.wait_ready(NUM_PES)
+    os.kill(job.pids[3], signal.SIGKILL)
+    outcome = job.wait()
+    assert outcome.seconds < END_WITHIN_S
+    assert outcome.stderr == (
+        f"weft run: PE 3 (pid {job.pids[3]}) was killed by signal 9 (SIGKILL); ending the job\n"
+    )
+    assert outcome.exit_code == 128 + signal.SIGKILL
+
+
+def test_control_c_ends_a_python_job(start, python_program: Path) -> None:
+    job = start("-n", NUM_PES, python_program, "idle")
+    job.wait_ready(NUM_PES)
+    job.process.send_signal(signal.SIGINT)
+    outcome = job.wait()
+    assert "weft run: interrupted by signal 2 (SIGINT)" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    assert outcome.exit_code == 128 + signal.SIGINT
+
+
+def test_an_exception_in_python_that_nobody_awaits(run, python_program: Path) -> None:
+    outcome = run("-n", NUM_PES, python_program, "throw")
+    assert "PE 1: an exception that nobody awaits left Worker[1].fail on PE 1\n" in outcome.stderr
+    assert "ValueError: the number 13 is not liked here\n" in outcome.stderr
+    assert re.search(rf'File "{python_program}", line \d+, in fail\n +raise ValueError', outcome.stderr), (
+        outcome.stderr
+    )
+    assert outcome.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        (
+            "argument",
+            r"argument 1 of Worker\[1\]\.take cannot be sent: TypeError: cannot pickle '_thread\.lock'",
+        ),
+        ("range", r"index 4 is outside Worker of shape \(4,\)"),
+    ],
+)
+def test_a_python_call_that_cannot_be(run, python_program: Path, what: str, sentence: str) -> None:
+    outcome = run("-n", NUM_PES, python_program, what)
+    assert re.search(sentence, outcome.stderr), outcome.stderr
+    assert outcome.exit_code == 1
+
+
+def test_a_python_pe_that_leaves_before_the_job_starts(run, python_program: Path) -> None:
+    outcome = run("-n", NUM_PES, python_program, "early")
+    assert re.fullmatch(
+        r"PE 1 does not want to\nweft run: PE 1 \(pid \d+\) exited with code 1; ending the job\n",
+        outcome.stderr,
+    ), outcome.stderr
+    assert outcome.exit_code == 1

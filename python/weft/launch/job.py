@@ -22,6 +22,8 @@ from weft.launch.signals import ReceivedSignal, SignalFd
 GRACE_S = 1.0
 # How long a PE whose connection has closed may take to exit before that counts as its death.
 HANGUP_S = 2.0
+# Who signals the whole process group, as timeout(1) does, reaches the launcher twice; a person takes longer.
+REPEAT_S = 0.2
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
@@ -41,6 +43,7 @@ class Job:
         self._aborts: list[tuple[Pe, int, str]] = []  # not acted upon yet
         self._hangups: dict[int, float] = {}  # PE whose connection closed: when that counts as its death
         self._passed_signal: signal.Signals | None = None
+        self._passed_at = 0.0
         self._ending = False
         self._kill_at: float | None = None
         self._killed = False
@@ -158,7 +161,7 @@ class Job:
             self._exit_code = self._exit_code or exit_code_of(status)
             self._say(f"{sentence} after it had finished")
         elif self._passed_signal is not None and status == -self._passed_signal:
-            self._end(f"interrupted by signal {-status} ({self._passed_signal.name})", exit_code_of(status))
+            self._end_interrupted(self._passed_signal)
         elif not self._ending:
             self._end(sentence, exit_code_of(status))
         else:
@@ -194,7 +197,12 @@ class Job:
             return
         if message:
             self._write(message if message.endswith("\n") else message + "\n")
+        if self._passed_signal is not None:
+            self._end_interrupted(self._passed_signal)
         self._end(f"{pe.name} aborted with exit code {exit_code}", exit_code)
+
+    def _end_interrupted(self, number: signal.Signals) -> None:
+        self._end(f"interrupted by signal {int(number)} ({number.name})", 128 + number)
 
     def _end(self, reason: str, exit_code: int) -> None:
         """Says why, tells every PE, and gives them a moment before they are killed."""
@@ -254,6 +262,10 @@ class Job:
                 self._pass_on(received)
 
     def _interrupt(self, received: ReceivedSignal) -> None:
+        now = time.monotonic()
+        repeated = received.number is self._passed_signal and now < self._passed_at + REPEAT_S
+        if self._killed or repeated:
+            return
         if self._ending or self._passed_signal is not None:
             self._ending = True
             self._exit_code = 128 + received.number
@@ -261,6 +273,7 @@ class Job:
             self._kill_all()
             return
         self._passed_signal = received.number
+        self._passed_at = now
         self._say(f"{received.number.name} is passed on to the PEs; a second one kills the job")
         self._pass_on(received)
 

@@ -28,7 +28,10 @@ class ReceivedSignal:
 
 
 class SignalFd:
-    """Turns signals into something that a selector waits for. They stay blocked until `close`."""
+    """Turns signals into something that a selector waits for.
+
+    They stay blocked, after `close` too: one that comes while the job ends must not change how it ends.
+    """
 
     def __init__(self, numbers: Iterable[signal.Signals]) -> None:
         numbers = set(numbers)
@@ -62,9 +65,8 @@ class SignalFd:
         signal.pthread_sigmask(signal.SIG_SETMASK, self.previous_mask)
 
     def close(self) -> None:
-        """Ends the watching and unblocks the signals."""
+        """Ends the watching."""
         os.close(self._fd)
-        self.restore_mask()
 
 
 def die_with_parent(parent_pid: int) -> None:
