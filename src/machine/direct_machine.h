@@ -13,6 +13,12 @@ namespace weft::machine {
 inline constexpr AmId kStagingAmId = kMaxAmId + 1;
 inline constexpr AmId kNumAmIds = kStagingAmId + 1;
 
+// Raised by whatever has something for progress() to do beyond the transport's own progress, so that a call
+// with nothing to do tests one flag.
+struct Attention {
+  bool wanted = false;
+};
+
 class DirectMachine : public Machine {
  public:
   // Whether direct_ operations take buffers of that kind.
@@ -35,14 +41,15 @@ class DirectMachine : public Machine {
                                   std::size_t offset_bytes, base::Completion* completion) = 0;
   virtual base::Status direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                                   std::size_t offset_bytes, base::Completion* completion) = 0;
-  // Host memory, 8-byte aligned.
-  virtual base::Status direct_atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
-                                     std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
-                                     std::uint64_t* result, base::Completion* completion) = 0;
   virtual base::Status direct_flush(base::Completion* completion) = 0;
+
+  Attention& attention() { return attention_; }
 
  protected:
   using Machine::Machine;
+
+ private:
+  Attention attention_;
 };
 
 }  // namespace weft::machine

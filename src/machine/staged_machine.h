@@ -82,14 +82,17 @@ class StagedMachine : public DirectMachine {
 
   base::Result<RemoteMemory> register_memory(const memory::Buffer& memory) final {
     if (is_closed()) return closed_machine(pe());
-    return self().addresses(memory.place.kind) ? self().direct_register_memory(memory)
-                                               : staging_.register_memory(memory);
+    if (!self().addresses(memory.place.kind)) return staging_.register_memory(memory);
+    base::Result<RemoteMemory> remote = self().direct_register_memory(memory);
+    if (remote.ok()) staging_.admit_atomics(*remote);
+    return remote;
   }
 
   base::Status deregister_memory(const RemoteMemory& memory) final {
     if (is_closed()) return {};  // close() deregistered everything
-    return self().addresses(memory.place.kind) ? self().direct_deregister_memory(memory)
-                                               : staging_.deregister_memory(memory);
+    if (!self().addresses(memory.place.kind)) return staging_.deregister_memory(memory);
+    staging_.refuse_atomics(memory);
+    return self().direct_deregister_memory(memory);
   }
 
   base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
@@ -133,7 +136,8 @@ class StagedMachine : public DirectMachine {
     if (!remote.place.is_host() || (remote.address + offset_bytes) % sizeof operand != 0) [[unlikely]] {
       return bad_atomic(pe, remote, offset_bytes);
     }
-    return self().direct_atomic(pe, operation, remote, offset_bytes, operand, compare, result, completion);
+    return staging_.atomic(pe, operation, remote.address + offset_bytes, operand, compare, result,
+                           completion);
   }
 
   base::Status flush(base::Completion* completion) final {

@@ -79,6 +79,7 @@ void Staging::finish(Transfer& transfer, Status status, std::size_t size_bytes) 
   Finished finished{&transfer, std::move(status), size_bytes};
   if (starting_ > 0) {
     finished_.push_back(std::move(finished));
+    machine_.attention().wanted = true;
   } else {
     deliver(finished);
   }
@@ -166,7 +167,7 @@ Staging::Flow Staging::run_tag_send(Transfer& transfer, int pe, Tag tag, ConstBu
   auto& queue = held_sends_[order];
   std::erase(queue, &transfer);
   if (queue.empty()) held_sends_.erase(order);
-  turns_changed_ = true;
+  let_others_go();
   if (!status.failed()) status = (co_await in_machine(transfer, std::move(sent), local.size_bytes)).status;
   const std::size_t sent_bytes = status.ok() ? local.size_bytes : 0;
   finish(transfer, std::move(status), sent_bytes);
@@ -196,7 +197,7 @@ Staging::Flow Staging::run_tag_receive(Transfer& transfer, Buffer local) {
   Status received =
       status.failed() ? Status() : machine_.direct_tag_receive(transfer.tag, transfer.mask, into, &transfer);
   std::erase(held_receives_, &transfer);
-  turns_changed_ = true;
+  let_others_go();
   std::size_t size_bytes = 0;
   if (!status.failed()) {
     auto outcome = co_await in_machine(transfer, std::move(received), local.size_bytes);
@@ -213,6 +214,11 @@ bool Staging::is_behind(Tag tag, Tag mask, const Transfer* until) const {
     if (((held->tag ^ tag) & held->mask & mask) == 0) return true;
   }
   return false;
+}
+
+void Staging::let_others_go() {
+  turns_changed_ = true;
+  machine_.attention().wanted = true;
 }
 
 bool Staging::give_turns() {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -60,6 +61,13 @@ class Staging {
                    std::size_t offset_bytes, base::Completion* completion);
   base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
                    base::Completion* completion);
+  // The owner's PE does atomics on its host memory, one after the other: UCX has none that work on any memory
+  // while its endpoints report failures, and the owner's own accesses stay coherent with them.
+  base::Status atomic(int pe, AtomicOperation operation, std::uint64_t address, std::uint64_t operand,
+                      std::uint64_t compare, std::uint64_t* result, base::Completion* completion);
+  // Memory that the machine registered itself, on which peers may ask for atomics.
+  void admit_atomics(const RemoteMemory& memory);
+  void refuse_atomics(const RemoteMemory& memory);
   // Whether flush() has more to do than the machine's own.
   bool has_unflushed() const { return !unflushed_.empty(); }
   base::Status flush(base::Completion* completion);
@@ -150,6 +158,7 @@ class Staging {
                std::size_t offset_bytes);
   Flow run_get_by_message(Transfer& transfer, int pe, memory::Buffer local, std::uint64_t region,
                           std::size_t offset_bytes);
+  Flow run_atomic(Transfer& transfer, int pe, std::vector<std::byte> header, std::uint64_t* result);
   Flow run_flush(Transfer& transfer);
   Flow run_serve_put(Transfer& transfer, int pe, std::uint64_t request, AmPayload payload,
                      memory::Buffer target);
@@ -157,12 +166,15 @@ class Staging {
 
   // Whether a receive held before `until` (null: any) could match the same message.
   bool is_behind(Tag tag, Tag mask, const Transfer* until) const;
+  void let_others_go();
   bool give_turns();
 
   // Messages between stagings.
   static void on_message(void* self, AmArrival& arrival);
   void serve_put(const Message& message, AmArrival& arrival);
   void serve_get(const Message& message);
+  void serve_atomic(const Message& message);
+  void atomic_answered(const Message& message);
   void get_answered(const Message& message, AmArrival& arrival);
   base::Result<memory::Buffer> find_region(const Message& message) const;
   base::Status send(int pe, std::span<const std::byte> header, const memory::ConstBuffer& payload,
@@ -186,8 +198,9 @@ class Staging {
   std::deque<Transfer*> held_receives_;
 
   std::unordered_map<std::uint64_t, memory::Buffer> regions_;
-  std::unordered_map<std::uint64_t, Transfer*> gets_;  // waiting for the peer's answer, by request
-  std::set<std::uint64_t> unflushed_;                  // puts not known to have reached the peer
+  std::multimap<std::uint64_t, std::size_t> atomic_ranges_;  // sizes by address
+  std::unordered_map<std::uint64_t, Transfer*> waiting_;  // gets and atomics that the peer has not answered
+  std::set<std::uint64_t> unflushed_;                     // puts, atomics not known to have reached the peer
   std::vector<Transfer*> flushes_;
   std::uint64_t next_sequence_ = 1;
 

@@ -26,8 +26,10 @@ struct Staging::Transfer : base::Completion {
   // Of a tagged message.
   Tag tag = 0;
   Tag mask = 0;
-  // Of a get: what the peer sent. Of a flush: it covers the puts before this one.
+  // Of a get or an atomic: what the peer sent. Of a flush: it covers the puts before this one.
   AmPayload answer;
+  std::uint64_t request = 0;
+  std::uint64_t old_value = 0;
   std::uint64_t covers_below = 0;
   base::Status failure;
 };
@@ -61,7 +63,9 @@ struct Staging::Step {
     suspended = true;
     transfer.waiting = flow;
     transfer.phase = phase;
-    if (phase == Phase::kMemory) ++transfer.staging->memory_waits_;
+    if (phase != Phase::kMemory) return;
+    ++transfer.staging->memory_waits_;
+    transfer.staging->machine_.attention().wanted = true;
   }
   // A transfer that was cancelled meanwhile goes no further.
   Outcome await_resume() {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -20,16 +21,20 @@ using memory::ConstBuffer;
 
 // The header of every message between stagings. Same build on all PEs, so it travels as it lies in memory.
 struct Staging::Message {
-  enum class Type : std::uint32_t { kPut, kPutDone, kGet, kGetDone };
+  enum class Type : std::uint8_t { kPut, kPutDone, kGet, kGetDone, kAtomic, kAtomicDone };
 
   Type type = Type::kPut;
+  // Of an answer: how the peer fared.
+  StatusCode code = StatusCode::kOk;
+  AtomicOperation operation = AtomicOperation::kAdd;
   std::int32_t source_pe = 0;
   std::uint64_t request = 0;
   std::uint64_t region = 0;
   std::uint64_t offset_bytes = 0;
   std::uint64_t size_bytes = 0;
-  // Of an answer: how the peer fared.
-  StatusCode code = StatusCode::kOk;
+  // Of an atomic, whose target is `region`. Its answer has the old value as operand.
+  std::uint64_t operand = 0;
+  std::uint64_t compare = 0;
 
   std::vector<std::byte> bytes() const {
     const auto* begin = reinterpret_cast<const std::byte*>(this);
@@ -148,9 +153,9 @@ void Staging::serve_put(const Message& message, AmArrival& arrival) {
     return;
   }
   const Message answer{.type = Message::Type::kPutDone,
+                       .code = region.status().code(),
                        .source_pe = machine_.pe(),
-                       .request = message.request,
-                       .code = region.status().code()};
+                       .request = message.request};
   run_answer(make(nullptr), message.source_pe, answer.bytes(), {});
 }
 
@@ -159,7 +164,7 @@ Staging::Flow Staging::run_serve_put(Transfer& transfer, int pe, std::uint64_t r
   Status received = machine_.am_receive(std::move(payload), target, &transfer);
   Status status = (co_await in_machine(transfer, std::move(received), target.size_bytes)).status;
   const Message answer{
-      .type = Message::Type::kPutDone, .source_pe = machine_.pe(), .request = request, .code = status.code()};
+      .type = Message::Type::kPutDone, .code = status.code(), .source_pe = machine_.pe(), .request = request};
   const std::vector<std::byte> header = answer.bytes();
   Status sent = send(pe, header, {}, &transfer);
   (void)co_await in_machine(transfer, std::move(sent), 0);  // a requester that is gone needs no answer
@@ -214,9 +219,9 @@ Staging::Flow Staging::run_get_by_message(Transfer& transfer, int pe, Buffer loc
   Status sent = send(pe, header, {}, &transfer);
   Status status = (co_await in_machine(transfer, std::move(sent), 0)).status;
   if (!status.failed()) {
-    gets_.emplace(request, &transfer);
+    waiting_.emplace(request, &transfer);
     status = (co_await from_peer(transfer)).status;
-    gets_.erase(request);
+    waiting_.erase(request);
   }
   if (!status.failed()) {
     Status received = machine_.am_receive(std::move(transfer.answer), local, &transfer);
@@ -229,19 +234,114 @@ Staging::Flow Staging::run_get_by_message(Transfer& transfer, int pe, Buffer loc
 void Staging::serve_get(const Message& message) {
   base::Result<Buffer> region = find_region(message);
   const Message answer{.type = Message::Type::kGetDone,
+                       .code = region.status().code(),
                        .source_pe = machine_.pe(),
-                       .request = message.request,
-                       .code = region.status().code()};
+                       .request = message.request};
   run_answer(make(nullptr), message.source_pe, answer.bytes(),
              region.ok() ? ConstBuffer(*region) : ConstBuffer());
 }
 
 void Staging::get_answered(const Message& message, AmArrival& arrival) {
-  auto found = gets_.find(message.request);
-  if (found == gets_.end()) return;  // cancelled; the answer is dropped
+  auto found = waiting_.find(message.request);
+  if (found == waiting_.end()) return;  // cancelled; the answer is dropped
   Transfer& transfer = *found->second;
   transfer.answer = arrival.take();
   resume(transfer, peer_failure(message.code, message.source_pe, "get"), 0);
+}
+
+// --- atomics ---
+
+namespace {
+
+std::uint64_t apply(AtomicOperation operation, std::atomic_ref<std::uint64_t> word, std::uint64_t operand,
+                    std::uint64_t compare) {
+  switch (operation) {
+    case AtomicOperation::kAdd:
+      return word.fetch_add(operand);
+    case AtomicOperation::kSwap:
+      return word.exchange(operand);
+    case AtomicOperation::kAnd:
+      return word.fetch_and(operand);
+    case AtomicOperation::kOr:
+      return word.fetch_or(operand);
+    case AtomicOperation::kXor:
+      return word.fetch_xor(operand);
+    case AtomicOperation::kCompareSwap:
+      word.compare_exchange_strong(compare, operand);
+      return compare;  // holds the old value now
+  }
+  return 0;
+}
+
+}  // namespace
+
+void Staging::admit_atomics(const RemoteMemory& memory) {
+  if (memory.place.is_host()) atomic_ranges_.emplace(memory.address, memory.size_bytes);
+}
+
+void Staging::refuse_atomics(const RemoteMemory& memory) {
+  auto [position, end] = atomic_ranges_.equal_range(memory.address);
+  for (; position != end; ++position) {
+    if (position->second != memory.size_bytes) continue;
+    atomic_ranges_.erase(position);
+    return;
+  }
+}
+
+Status Staging::atomic(int pe, AtomicOperation operation, std::uint64_t address, std::uint64_t operand,
+                       std::uint64_t compare, std::uint64_t* result, Completion* completion) {
+  StartGuard guard(*this);
+  const std::uint64_t request = next_sequence_++;
+  const Message message{.type = Message::Type::kAtomic,
+                        .operation = operation,
+                        .source_pe = machine_.pe(),
+                        .request = request,
+                        .region = address,
+                        .operand = operand,
+                        .compare = compare};
+  Transfer& transfer = make(completion);
+  transfer.request = request;
+  unflushed_.insert(request);
+  run_atomic(transfer, pe, message.bytes(), result);
+  return Status::pending();
+}
+
+Staging::Flow Staging::run_atomic(Transfer& transfer, int pe, std::vector<std::byte> header,
+                                  std::uint64_t* result) {
+  Status sent = send(pe, header, {}, &transfer);
+  Status status = (co_await in_machine(transfer, std::move(sent), 0)).status;
+  if (!status.failed()) {
+    waiting_.emplace(transfer.request, &transfer);
+    status = (co_await from_peer(transfer)).status;
+    waiting_.erase(transfer.request);
+  }
+  if (status.ok() && result != nullptr) *result = transfer.old_value;
+  end_unflushed(transfer.request, status);
+  finish(transfer, std::move(status), sizeof(std::uint64_t));
+}
+
+void Staging::serve_atomic(const Message& message) {
+  // Ranges may overlap, so the nearest one below need not be the one that holds the word.
+  const std::uint64_t address = message.region;
+  const bool admitted = std::ranges::any_of(atomic_ranges_, [&](const auto& range) {
+    return address >= range.first && address - range.first + sizeof(std::uint64_t) <= range.second;
+  });
+  Message answer{.type = Message::Type::kAtomicDone,
+                 .code = admitted ? StatusCode::kOk : StatusCode::kNotFound,
+                 .source_pe = machine_.pe(),
+                 .request = message.request};
+  if (admitted) {
+    auto* word = reinterpret_cast<std::uint64_t*>(address);
+    answer.operand = apply(message.operation, std::atomic_ref(*word), message.operand, message.compare);
+  }
+  run_answer(make(nullptr), message.source_pe, answer.bytes(), {});
+}
+
+void Staging::atomic_answered(const Message& message) {
+  auto found = waiting_.find(message.request);
+  if (found == waiting_.end()) return;  // cancelled
+  found->second->old_value = message.operand;
+  resume(*found->second, peer_failure(message.code, message.source_pe, "atomic"), 0);
 }
 
 // --- flush ---
@@ -292,6 +392,12 @@ void Staging::on_message(void* self, AmArrival& arrival) {
       break;
     case Message::Type::kGet:
       staging.serve_get(message);
+      break;
+    case Message::Type::kAtomic:
+      staging.serve_atomic(message);
+      break;
+    case Message::Type::kAtomicDone:
+      staging.atomic_answered(message);
       break;
     case Message::Type::kGetDone:
       staging.get_answered(message, arrival);

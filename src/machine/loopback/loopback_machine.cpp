@@ -248,44 +248,6 @@ Status LoopbackMachine::direct_get(int pe, const Buffer& local, const RemoteMemo
   });
 }
 
-namespace {
-
-std::uint64_t apply(AtomicOperation operation, std::uint64_t old, std::uint64_t operand,
-                    std::uint64_t compare) {
-  switch (operation) {
-    case AtomicOperation::kAdd:
-      return old + operand;
-    case AtomicOperation::kSwap:
-      return operand;
-    case AtomicOperation::kCompareSwap:
-      return old == compare ? operand : old;
-    case AtomicOperation::kAnd:
-      return old & operand;
-    case AtomicOperation::kOr:
-      return old | operand;
-    case AtomicOperation::kXor:
-      return old ^ operand;
-  }
-  return old;
-}
-
-}  // namespace
-
-Status LoopbackMachine::direct_atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
-                                      std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
-                                      std::uint64_t* result, Completion* completion) {
-  return start_one_sided(sizeof operand, completion, [=, this] {
-    base::Result<std::byte*> address = find(pe, remote, offset_bytes);
-    if (!address.ok()) return address.status();
-    std::uint64_t old = 0;
-    std::memcpy(&old, *address, sizeof old);
-    const std::uint64_t changed = apply(operation, old, operand, compare);
-    std::memcpy(*address, &changed, sizeof changed);
-    if (result != nullptr) *result = old;
-    return Status();
-  });
-}
-
 Status LoopbackMachine::direct_flush(Completion* completion) {
   return start_one_sided(0, completion, [] { return Status(); });
 }

@@ -62,9 +62,6 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
                           std::size_t offset_bytes, base::Completion* completion) override;
   base::Status direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                           std::size_t offset_bytes, base::Completion* completion) override;
-  base::Status direct_atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
-                             std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
-                             std::uint64_t* result, base::Completion* completion) override;
   base::Status direct_flush(base::Completion* completion) override;
 
  private:

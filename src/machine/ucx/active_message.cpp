@@ -67,7 +67,7 @@ class Arrival final : public AmArrival {
   bool received_ = false;
 };
 
-ActiveMessages::ActiveMessages(Machine& machine, RequestTracker& tracker)
+ActiveMessages::ActiveMessages(DirectMachine& machine, RequestTracker& tracker)
     : machine_(machine), tracker_(tracker) {
   live_.previous = live_.next = &live_;
   for (Slot& slot : slots_) slot.owner = this;
@@ -101,6 +101,7 @@ ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std:
     const auto* bytes = static_cast<const std::byte*>(header);
     KeptPayload* kept = self.keep(data, size_bytes, params->recv_attr);
     self.deferred_.push_back({&slot, {bytes, bytes + header_size}, size_bytes, kept});
+    self.machine_.attention().wanted = true;
     return kept->source == KeptPayload::Source::kCopy ? UCS_OK : UCS_INPROGRESS;
   }
   Arrival arrival(self, header, header_size, data, size_bytes, params->recv_attr);

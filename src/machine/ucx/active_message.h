@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "machine/machine.h"
+#include "machine/direct_machine.h"
 #include "machine/ucx/request.h"
 
 namespace weft::machine::ucx {
@@ -37,7 +37,7 @@ class ActiveMessages {
  public:
   static constexpr std::size_t kNumIds = 256;
 
-  ActiveMessages(Machine& machine, RequestTracker& tracker);
+  ActiveMessages(DirectMachine& machine, RequestTracker& tracker);
   ~ActiveMessages();
   ActiveMessages(const ActiveMessages&) = delete;
   ActiveMessages& operator=(const ActiveMessages&) = delete;
@@ -77,7 +77,7 @@ class ActiveMessages {
   KeptPayload* new_kept();
   void recycle(KeptPayload* kept);
 
-  Machine& machine_;
+  DirectMachine& machine_;
   RequestTracker& tracker_;
   std::array<Slot, kNumIds> slots_;
   std::deque<Deferred> deferred_;

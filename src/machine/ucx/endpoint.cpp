@@ -57,6 +57,7 @@ void EndpointTable::on_error(void* argument, ucp_ep_h endpoint, ucs_status_t) {
   peer.endpoint = nullptr;
   peer.failed_endpoint = endpoint;
   ++peer.table->unclosed_failures_;
+  peer.table->attention_.wanted = true;
 }
 
 void EndpointTable::force_close(ucp_ep_h endpoint) {

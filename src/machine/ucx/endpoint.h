@@ -11,11 +11,13 @@
 
 #include "weft/base/status.h"
 
+#include "machine/direct_machine.h"
+
 namespace weft::machine::ucx {
 
 class EndpointTable {
  public:
-  EndpointTable() = default;
+  explicit EndpointTable(Attention& attention) : attention_(attention) {}
   EndpointTable(const EndpointTable&) = delete;
   EndpointTable& operator=(const EndpointTable&) = delete;
 
@@ -50,6 +52,7 @@ class EndpointTable {
   static void on_error(void* argument, ucp_ep_h endpoint, ucs_status_t status);
   void force_close(ucp_ep_h endpoint);
 
+  Attention& attention_;
   std::vector<Peer> peers_;
   std::vector<void*> closing_;
   int unclosed_failures_ = 0;

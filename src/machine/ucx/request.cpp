@@ -29,8 +29,7 @@ base::Status RequestTracker::record(const Started& what, base::Completion* compl
   }
   // A receive that is over at once and not full has to tell its size, so it completes from progress().
   if (request->status == UCS_OK && is_receive(what.operation) && request->received_bytes != what.size_bytes) {
-    request->state = Request::State::kDeferred;
-    link(deferred_, request);
+    defer(request);
     completion->in_flight = request;
     return base::Status::pending();
   }
@@ -38,6 +37,12 @@ base::Status RequestTracker::record(const Started& what, base::Completion* compl
   request->state = Request::State::kIdle;
   ucp_request_free(request);
   return status;
+}
+
+void RequestTracker::defer(Request* request) {
+  request->state = Request::State::kDeferred;
+  link(deferred_, request);
+  attention_.wanted = true;
 }
 
 void RequestTracker::done(void* ucx_request, ucs_status_t status, std::size_t received_bytes) {
@@ -50,8 +55,7 @@ void RequestTracker::done(void* ucx_request, ucs_status_t status, std::size_t re
   }
   unlink(request);
   if (starting_) {
-    request->state = Request::State::kDeferred;
-    link(deferred_, request);
+    defer(request);
     return;
   }
   finish(request);

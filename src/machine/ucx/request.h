@@ -16,6 +16,8 @@
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
 
+#include "machine/direct_machine.h"
+
 namespace weft::machine::ucx {
 
 enum class Operation : std::uint8_t {
@@ -25,7 +27,6 @@ enum class Operation : std::uint8_t {
   kAmReceive,
   kPut,
   kGet,
-  kAtomic,
   kFlush,
 };
 
@@ -65,7 +66,8 @@ class RequestTracker {
     ~Translator() = default;
   };
 
-  explicit RequestTracker(const Translator& translator) : translator_(translator) {
+  RequestTracker(const Translator& translator, Attention& attention)
+      : translator_(translator), attention_(attention) {
     in_flight_.previous = in_flight_.next = &in_flight_;
     deferred_.previous = deferred_.next = &deferred_;
   }
@@ -100,6 +102,7 @@ class RequestTracker {
  private:
   base::Status record(const Started& what, base::Completion* completion, ucs_status_ptr_t result);
   void finish(Request* request);
+  void defer(Request* request);
 
   static void link(Request& list, Request* request) {
     request->previous = list.previous;
@@ -113,6 +116,7 @@ class RequestTracker {
   }
 
   const Translator& translator_;
+  Attention& attention_;
   Request in_flight_;
   Request deferred_;
   bool starting_ = false;

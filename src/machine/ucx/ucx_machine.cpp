@@ -37,8 +37,6 @@ std::string_view operation_name(Operation operation) {
       return "a put";
     case Operation::kGet:
       return "a get";
-    case Operation::kAtomic:
-      return "an atomic";
     case Operation::kFlush:
       return "a flush";
   }
@@ -84,8 +82,9 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
     : StagedMachine(options.pe, options.num_pes, memory),
       context_(std::move(context)),
       worker_(std::move(worker)),
-      tracker_(*this),
+      tracker_(*this, attention()),
       active_messages_(*this, tracker_),
+      endpoints_(attention()),
       regions_(options.num_pes),
       pes_on_host_(options.pes_on_host),
       addresses_cuda_(context_.can_address(memory::Kind::kCuda)) {}
@@ -121,12 +120,6 @@ ucp_request_param_t UcxMachine::parameters(memory::Place place, const void* data
     params.memh = handle;
   }
   return params;
-}
-
-void UcxMachine::count(Operation operation, memory::Place place, std::size_t size_bytes) {
-  Use& use = use_[static_cast<std::size_t>(operation)][place.is_host() ? 0 : 1];
-  ++use.messages;
-  use.bytes += size_bytes;
 }
 
 base::Status UcxMachine::direct_set_am_handler(AmId id, AmHandler handler, void* context) {
@@ -249,34 +242,6 @@ base::Status UcxMachine::direct_get(int pe, const memory::Buffer& local, const R
   });
 }
 
-base::Status UcxMachine::direct_atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
-                                       std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
-                                       std::uint64_t* result, base::Completion* completion) {
-  ucp_ep_h endpoint = nullptr;
-  ucp_rkey_h key = nullptr;
-  if (base::Status status = one_sided(pe, remote, endpoint, key); status.failed()) return status;
-  PendingAtomic* pending = atomics_.acquire(completion, result);
-  const bool is_compare_swap = operation == AtomicOperation::kCompareSwap;
-  pending->operand = is_compare_swap ? compare : operand;
-  pending->reply = operand;
-  ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE;
-  params.cb.send = &on_sent;
-  params.user_data = &tracker_;
-  params.datatype = ucp_dt_make_contig(sizeof operand);
-  if (result != nullptr || is_compare_swap || operation == AtomicOperation::kSwap) {
-    params.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
-    params.reply_buffer = &pending->reply;
-  }
-  count(Operation::kAtomic, {}, sizeof operand);
-  base::Status status = tracker_.start({Operation::kAtomic, pe, sizeof operand}, pending, [&] {
-    return ucp_atomic_op_nbx(endpoint, ucx_operation(operation), &pending->operand, 1,
-                             remote.address + offset_bytes, key, &params);
-  });
-  if (!status.is_pending()) atomics_.release(pending, status.ok());
-  return status;
-}
-
 base::Status UcxMachine::direct_flush(base::Completion* completion) {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -287,11 +252,9 @@ base::Status UcxMachine::direct_flush(base::Completion* completion) {
 }
 
 bool UcxMachine::progress() {
-  bool happened = ucp_worker_progress(worker_.get()) != 0;
-  if (tracker_.has_deferred() || active_messages_.has_deferred() || endpoints_.has_unclosed_failures() ||
-      staging().needs_progress()) [[unlikely]] {
-    happened |= progress_rare();
-  }
+  const bool happened = ucp_worker_progress(worker_.get()) != 0;
+  if (attention().wanted) [[unlikely]]
+    return progress_rare() || happened;
   return happened;
 }
 
@@ -299,11 +262,14 @@ bool UcxMachine::progress_rare() {
   bool happened = tracker_.deliver_deferred();
   happened |= active_messages_.deliver_deferred(worker_.get());
   if (endpoints_.has_unclosed_failures()) endpoints_.close_failed(worker_.get());
-  return staging().progress() || happened;
+  happened |= staging().progress();
+  attention().wanted = tracker_.has_deferred() || active_messages_.has_deferred() ||
+                       endpoints_.has_unclosed_failures() || staging().needs_progress();
+  return happened;
 }
 
 void UcxMachine::wait(std::int64_t timeout_us) {
-  if (tracker_.has_deferred() || active_messages_.has_deferred() || needs_polling()) return;
+  if (attention().wanted) return;
   worker_.wait(timeout_us);
 }
 
@@ -343,11 +309,6 @@ base::Status UcxMachine::translate(const Started& started, ucs_status_t status) 
   return {base::StatusCode::kInternal, fmt::format("{} failed in UCX: {}", what, status_text(status))};
 }
 
-void UcxMachine::drain(int max_rounds) {
-  for (int round = 0; round < max_rounds && ucp_worker_progress(worker_.get()) != 0; ++round) {
-  }
-}
-
 void UcxMachine::close() {
   if (is_closed()) return;
   begin_close();
@@ -368,7 +329,6 @@ void UcxMachine::close() {
   endpoints_.close_all(worker_.get());
   progress_until([&] { return endpoints_.closed(); });
   endpoints_.free_close_requests();
-  drain(1000);
   tracker_.deliver_deferred();
 
   regions_.destroy_remote_keys();
@@ -382,12 +342,11 @@ void UcxMachine::close() {
 }
 
 std::vector<TransportUse> UcxMachine::transport_use() const {
-  static constexpr std::array<std::pair<Operation, std::string_view>, 5> kNames = {{
+  static constexpr std::array<std::pair<Operation, std::string_view>, 4> kNames = {{
       {Operation::kTagSend, "tagged"},
       {Operation::kAmSend, "active message"},
       {Operation::kPut, "put"},
       {Operation::kGet, "get"},
-      {Operation::kAtomic, "atomic"},
   }};
   std::vector<TransportUse> result;
   for (const auto& [operation, name] : kNames) {

@@ -12,7 +12,6 @@
 
 #include "machine/staged_machine.h"
 #include "machine/ucx/active_message.h"
-#include "machine/ucx/atomic.h"
 #include "machine/ucx/context.h"
 #include "machine/ucx/endpoint.h"
 #include "machine/ucx/memory_region.h"
@@ -63,9 +62,6 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
                           std::size_t offset_bytes, base::Completion* completion) override;
   base::Status direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                           std::size_t offset_bytes, base::Completion* completion) override;
-  base::Status direct_atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
-                             std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
-                             std::uint64_t* result, base::Completion* completion) override;
   base::Status direct_flush(base::Completion* completion) override;
 
  private:
@@ -86,9 +82,12 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ucp_request_param_t parameters(memory::Place place, const void* data, std::size_t size_bytes,
                                  Callback set) const;
   base::Status one_sided(int pe, const RemoteMemory& remote, ucp_ep_h& endpoint, ucp_rkey_h& key);
-  void count(Operation operation, memory::Place place, std::size_t size_bytes);
+  void count(Operation operation, memory::Place place, std::size_t size_bytes) {
+    Use& use = use_[static_cast<std::size_t>(operation)][place.is_host() ? 0 : 1];
+    ++use.messages;
+    use.bytes += size_bytes;
+  }
   bool progress_rare();
-  void drain(int max_rounds);
 
   Context context_;
   Worker worker_;
@@ -96,7 +95,6 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ActiveMessages active_messages_;
   EndpointTable endpoints_;
   MemoryRegions regions_;
-  AtomicPool atomics_;
   int pes_on_host_;
   bool addresses_cuda_;
   std::array<std::array<Use, 2>, 8> use_{};  // by operation; host, device
