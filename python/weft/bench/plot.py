@@ -12,6 +12,9 @@ from weft.bench.report import TITLES, series_of, size_label
 _SIZE_INCHES = (9.0, 5.5)
 _DOTS_PER_INCH = 140
 _MAX_TICKS = 12
+#: Colours that matplotlib has before it begins anew; then the marker changes.
+_COLOURS = 10
+_MARKERS = "os^D"
 
 
 def write_plot(path: Path, records: Sequence[Record]) -> None:
@@ -26,14 +29,14 @@ def write_plot(path: Path, records: Sequence[Record]) -> None:
     figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    for series in dict.fromkeys(series_of(record) for record in records):
+    for number, series in enumerate(dict.fromkeys(series_of(record) for record in records)):
         points = sorted((r for r in records if series_of(r) == series), key=lambda r: r.size_bytes)
         # A logarithmic axis has no place for zero bytes.
         sizes = [max(record.size_bytes, 0.5) for record in points]
         (line,) = axes.plot(
             sizes,
             [record.median for record in points],
-            marker="o",
+            marker=_MARKERS[number // _COLOURS % len(_MARKERS)],
             markersize=3.5,
             linewidth=2.0 if series.system == "weft" else 1.2,
             linestyle="-" if series.system == "weft" else "--",

@@ -19,11 +19,12 @@ class Series:
 
     @property
     def label(self) -> str:
-        """Short name for tables and legends, as "weft channel C++" or "ucx machine, tag"."""
-        language = {"cpp": "C++", "python": "Python"}[self.language]
-        name = f"{self.system} {self.model}"
-        if self.system in ("weft", "ucx"):
-            name += "" if self.system == "ucx" else f" {language}"
+        """Short name for tables and legends, as "weft channel, C++" or "ucx, tag, default settings"."""
+        name = self.system
+        if self.system in ("weft", "charm4py"):
+            name += " entry method" if self.model == "messaging" else f" {self.model}"
+        if self.system == "weft":
+            name += {"cpp": ", C++", "python": ", Python"}[self.language]
         return f"{name}, {self.path}" if self.path else name
 
 

@@ -38,8 +38,8 @@ def test_the_table_has_every_size_series_and_median(records):
 
 
 def test_what_is_absent_and_what_failed_is_told_with_the_reason():
-    text = shown(Outcome(absent={"ucx machine": "pip install [it]"}, failed={"weft": "it fell over"}))
-    assert "absent: ucx machine: pip install [it]" in text
+    text = shown(Outcome(absent={"ucx": "pip install [it]"}, failed={"weft": "it fell over"}))
+    assert "absent: ucx: pip install [it]" in text
     assert "failed: weft: it fell over" in text
 
 

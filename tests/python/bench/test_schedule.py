@@ -39,7 +39,7 @@ def test_systems_take_turns():
     log, told = [], []
     ask(Question("latency", (8,)), fakes(log, weft=[1, 2, 3], ucx=[4, 5, 6]), 3, WHERE, told.append)
     assert log == ["weft", "ucx"] * 3
-    assert told == ["weft machine C++", "ucx machine"] * 3
+    assert told == ["weft machine, C++", "ucx"] * 3
 
 
 def test_a_record_is_the_median_and_the_extremes_over_all_runs():
@@ -56,7 +56,7 @@ def test_an_absent_system_is_listed_and_never_run():
     systems = fakes(log, weft=[1], ucx=[2])
     systems[1].missing = "pip install it"
     outcome = ask(Question("rate", (8,)), systems, 1, WHERE)
-    assert outcome.absent == {"ucx machine": "pip install it"}
+    assert outcome.absent == {"ucx": "pip install it"}
     assert log == ["weft"]
     assert [record.system for record in outcome.records] == ["weft"]
 
@@ -64,6 +64,6 @@ def test_an_absent_system_is_listed_and_never_run():
 def test_a_system_that_fails_leaves_no_record_and_the_others_go_on():
     log = []
     outcome = ask(Question("latency", (8,)), fakes(log, weft=[1, None, 3], ucx=[4, 5, 6]), 3, WHERE)
-    assert outcome.failed == {"weft machine C++": "it fell over"}
+    assert outcome.failed == {"weft machine, C++": "it fell over"}
     assert log == ["weft", "ucx", "weft", "ucx", "ucx"]
     assert [(record.system, record.runs) for record in outcome.records] == [("ucx", 3)]
