@@ -1,7 +1,8 @@
 // What a memory kind must provide. One folder per kind; memory.cpp makes the kinds that this process can use.
 //
 // Threads: a kind is used by the PE's thread only. Copies are asynchronous: copy_async() returns at once and
-// the bytes move later, in stream order; query() tells when. No call here blocks on the device.
+// the bytes move later, in stream order; query() tells when. No call here blocks on the device, but those
+// that make or free memory.
 #pragma once
 
 #include <cstddef>

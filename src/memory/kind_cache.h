@@ -1,17 +1,16 @@
 // Which kind an address has, remembered per allocation. A wrong answer is a data corruption, hence the rules:
 //
-// - An address outside the address_range() of every device kind is host memory: nothing is looked up. As long
-// as no
-//   device kind has memory, that is every address, and the answer costs a few nanoseconds.
-// - Host memory is never remembered, because nobody tells us when it is freed and becomes device memory.
-// Within a
-//   range the kinds are asked each time. cuda's range is everything once a driver and a device are there,
-//   since other libraries allocate too: one driver query (about 0.07 us) for each question about host memory.
-// - A device allocation is remembered by its range. The entry goes when its kind reports the release, and
-// each
-//   hit asks the kind whether the entry is current: emulated reports every release and answers yes; cuda,
-//   whose memory others free behind our back, compares the driver's buffer id, which is never given twice.
-// - A new entry removes those that it overlaps. Generation 0 is not remembered.
+// Outside: an address outside the address_range() of every device kind is host memory, and nothing is looked
+// up. While no device kind has memory, that is every address, and the answer costs a few nanoseconds.
+//
+// Host: host memory is never remembered, because nobody says when it is freed and becomes device memory.
+// Within a range the kinds are asked each time. cuda's range is everything once a driver and a device are
+// there, since other libraries allocate too: a question about host memory costs a driver query (75 ns).
+//
+// Device: an allocation is remembered by its range. Its entry goes when its kind reports the release, and
+// each hit asks the kind whether it is current. emulated reports every release and answers yes (8 ns); cuda,
+// whose memory others free behind our back, compares the driver's buffer id, which is never given twice (36
+// ns). A new entry removes those that it overlaps. Generation 0 is not remembered.
 //
 // Threads: the PE's.
 #pragma once

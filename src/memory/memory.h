@@ -28,7 +28,7 @@ struct MemoryOptions {
 class Memory {
  public:
   // Finds the kinds usable in this process: host and emulated always, cuda when its driver and a device are
-  // there.
+  // there. A context on a device is made when it is first used.
   explicit Memory(const MemoryOptions& options = {});
   ~Memory();
   Memory(const Memory&) = delete;

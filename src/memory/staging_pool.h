@@ -1,8 +1,7 @@
-// Chunks of host memory that a device kind reaches without blocking the CPU, made on demand and kept for
-// reuse.
+// Chunks of host memory that a device kind reaches without blocking the CPU, kept for reuse.
 //
-// Page-locked memory is scarce and slow to make, so there are few chunks and nobody waits for one inside a
-// call.
+// Page-locked memory is scarce and slow to make, and making it may wait for the device: so there are few
+// chunks, they are made all at once by the first copy that needs one, and nobody waits for one inside a call.
 #pragma once
 
 #include <cstddef>
@@ -20,22 +19,21 @@ class StagingPool {
   static constexpr int kMaxChunks = 16;
 
   explicit StagingPool(KindBackend* kind) : kind_(kind) {}
+  // REQUIRES: all chunks were given back.
   ~StagingPool() {
-    for (std::byte* chunk : free_) kind_->deallocate_host(chunk);
+    if (block_ != nullptr) kind_->deallocate_host(block_);
   }
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
-  // For copies of `device`. Null when all are in use, so that one will be given back; a failure when there is
-  // none to wait for.
+  // For copies of `device`. Null when all are in use, so that one will be given back.
   base::Result<std::byte*> take(int device) {
-    if (free_.empty() && num_chunks_ < kMaxChunks) {
-      base::Result<void*> made = kind_->allocate_host(kChunkBytes, device);
-      if (!made.ok() && num_chunks_ == 0) return made.status();
-      if (made.ok()) {
-        ++num_chunks_;
-        free_.push_back(static_cast<std::byte*>(*made));
-      }
+    if (block_ == nullptr) {
+      base::Result<void*> made = kind_->allocate_host(kChunkBytes * kMaxChunks, device);
+      if (!made.ok()) return made.status();
+      block_ = *made;
+      for (int i = kMaxChunks; i > 0; --i)
+        free_.push_back(static_cast<std::byte*>(block_) + (i - 1) * kChunkBytes);
     }
     if (free_.empty()) return static_cast<std::byte*>(nullptr);
     std::byte* const chunk = free_.back();
@@ -46,7 +44,7 @@ class StagingPool {
 
  private:
   KindBackend* kind_;
-  int num_chunks_ = 0;
+  void* block_ = nullptr;
   std::vector<std::byte*> free_;
 };
 

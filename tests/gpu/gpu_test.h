@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -28,6 +29,17 @@ class GpuTest : public testing::Test {
   }
 
   KindBackend& cuda() { return *memory.backend(Kind::kCuda); }
+
+  // Polls until `done()`; far more time than anything here needs, so that a hang is a failure with a place.
+  template <class Predicate>
+  void poll_until(Predicate done, const char* what) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!done() && std::chrono::steady_clock::now() < limit) memory.progress();
+    EXPECT_TRUE(done()) << "20 s have passed and " << what << " is not done";
+  }
+  void poll_until_idle() {
+    poll_until([this] { return !memory.has_pending(); }, "everything");
+  }
 
   Memory memory;
 };

@@ -5,10 +5,10 @@
 // with the right context current and leaves the thread's own current context as it was.
 //
 // Copies to and from host memory that is not page-locked would block the CPU: see host_copy_is_async().
-// deallocate() waits for the device, as cuMemFree does.
+// Making and freeing memory may wait for the device, as cuMemAlloc, cuMemHostAlloc and cuMemFree do.
 //
-// An allocation's generation is the driver's buffer id, which is never given twice in a process; addresses of
-// a stream-ordered memory pool may have none that changes with each allocation.
+// An allocation's generation is the driver's buffer id, which is never given twice in a process; allocations
+// of a stream-ordered pool have their own too. Managed memory counts as memory of its device.
 #pragma once
 
 #include <memory>
