@@ -1,5 +1,5 @@
-// Memory for messages, in power-of-two blocks that are kept for reuse: a fresh large allocation costs a page
-// fault per 4 KiB, which is more than moving the bytes.
+// Memory for messages and operations, in power-of-two blocks that are kept for reuse: a fresh large allocation costs
+// a page fault per 4 KiB, which is more than moving the bytes.
 //
 // Threads: one. Blocks are aligned to 64 bytes. Each size class keeps at most kKeptBytesPerClass.
 #pragma once
@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
-#include <vector>
+#include <utility>
 
 namespace weft::runtime {
 
@@ -19,33 +19,30 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
   ~BlockPool() {
-    for (auto& blocks : free_) {
-      for (void* block : blocks) std::free(block);
+    for (SizeClass& kept : classes_) {
+      while (kept.first != nullptr) std::free(std::exchange(kept.first, kept.first->next));
     }
   }
 
   void* allocate(std::size_t size_bytes) {
     std::size_t which = size_class(size_bytes);
-    auto& blocks = free_[which];
-    if (!blocks.empty()) {
-      void* block = blocks.back();
-      blocks.pop_back();
-      return block;
-    }
-    void* block = std::aligned_alloc(kAlignment, class_bytes(which));
-    if (block == nullptr) throw std::bad_alloc();
-    return block;
+    SizeClass& kept = classes_[which];
+    if (kept.first == nullptr) [[unlikely]]
+      return fresh_block(which);
+    --kept.num_blocks;
+    return std::exchange(kept.first, kept.first->next);
   }
 
   // REQUIRES: `block` came from allocate(size_bytes).
   void deallocate(void* block, std::size_t size_bytes) {
     std::size_t which = size_class(size_bytes);
-    auto& blocks = free_[which];
-    if ((blocks.size() + 1) * class_bytes(which) <= kKeptBytesPerClass) {
-      blocks.push_back(block);
-    } else {
+    SizeClass& kept = classes_[which];
+    if (kept.num_blocks << (kSmallestLog2 + which) >= kKeptBytesPerClass) [[unlikely]] {
       std::free(block);
+      return;
     }
+    ++kept.num_blocks;
+    kept.first = new (block) Block{kept.first};
   }
 
  private:
@@ -53,12 +50,26 @@ class BlockPool {
   static constexpr std::size_t kKeptBytesPerClass = std::size_t{64} << 20;
   static constexpr std::size_t kSmallestLog2 = 6;
 
+  struct Block {
+    Block* next;
+  };
+  struct SizeClass {
+    Block* first = nullptr;
+    std::size_t num_blocks = 0;
+  };
+
   static std::size_t size_class(std::size_t size_bytes) {
-    return size_bytes <= kAlignment ? 0 : static_cast<std::size_t>(std::bit_width(size_bytes - 1)) - kSmallestLog2;
+    return static_cast<std::size_t>(std::bit_width((size_bytes - (size_bytes != 0)) >> kSmallestLog2));
   }
   static std::size_t class_bytes(std::size_t which) { return kAlignment << which; }
 
-  std::array<std::vector<void*>, 64 - kSmallestLog2> free_;
+  static void* fresh_block(std::size_t which) {
+    void* block = std::aligned_alloc(kAlignment, class_bytes(which));
+    if (block == nullptr) throw std::bad_alloc();
+    return block;
+  }
+
+  std::array<SizeClass, 64 - kSmallestLog2> classes_;
 };
 
 }  // namespace weft::runtime

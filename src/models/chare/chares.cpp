@@ -74,6 +74,7 @@ runtime::HandlerId broadcast_handler_id() { return kBroadcastHandler; }
 
 struct Chares::Parts {
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
+  Collection* latest = nullptr;  // messages come in runs to one collection
   std::unordered_map<std::uint64_t, std::function<void(Pup&)>> gathers;
   std::uint64_t next_gather = 1;
   // Futures of this PE's elements that wait for a reduction's result: by collection and sequence number.
@@ -126,8 +127,10 @@ Collection& Chares::create(CollectionKind kind, const Shape& shape, const Constr
 }
 
 Collection& Chares::collection(std::uint64_t id) {
+  if (parts_->latest != nullptr && parts_->latest->id() == id) return *parts_->latest;
   auto& slot = parts_->collections[id];
   if (slot == nullptr) slot = std::make_unique<Collection>(*this, id);
+  parts_->latest = slot.get();
   return *slot;
 }
 
