@@ -13,9 +13,8 @@ from field import HostField, Values, make_kernel
 
 @dataclass
 class Times:
-    """Where a block's time went, in seconds, and on which PE."""
+    """Where a block's time went, in seconds."""
 
-    pe: int = 0
     compute: float = 0.0
     pack: float = 0.0
 
@@ -38,7 +37,7 @@ class Part:
         self._report_every = report_every if index == (0, 0, 0) else 0
 
     def start_clock(self) -> None:
-        self.times = Times(weft.my_pe())
+        self.times = Times()
 
     def update(self) -> None:
         start = time.perf_counter()

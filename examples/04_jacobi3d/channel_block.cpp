@@ -13,7 +13,7 @@ ChannelBlock::ChannelBlock(Problem problem, Reporting reporting)
 }
 
 weft::Task<Times> ChannelBlock::run(int iterations) {
-  part_.start_clock(pe());
+  part_.start_clock();
   for (int i = 0; i < iterations; ++i) co_await iterate();
   co_return part_.times();
 }

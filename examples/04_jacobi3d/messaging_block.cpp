@@ -9,7 +9,7 @@ MessagingBlock::MessagingBlock(Problem problem, Reporting reporting)
 
 weft::Task<Times> MessagingBlock::run(int iterations) {
   last_iteration_ += iterations;
-  part_.start_clock(pe());
+  part_.start_clock();
   finished_ = weft::Future<>(runtime());
   if (iterations == 0) co_return part_.times();
   send_halos();

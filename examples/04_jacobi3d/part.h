@@ -15,9 +15,8 @@
 
 namespace jacobi3d {
 
-// Where a block's time went, and on which PE.
+// Where a block's time went.
 struct Times {
-  int pe = 0;
   double compute_s = 0;
   double pack_s = 0;
 };
@@ -46,7 +45,7 @@ class Part {
   // Iterations done since the block was made.
   int iteration() const { return iteration_; }
 
-  void start_clock(int pe) { times_ = Times{pe}; }
+  void start_clock() { times_ = Times{}; }
   const Times& times() const { return times_; }
 
   std::vector<double> values() const { return field_.values(); }
