@@ -1,0 +1,138 @@
+"""One way to fail per argument."""
+
+import sys
+import time
+
+import numpy as np
+
+import weft
+
+MODE = sys.argv[1]
+
+
+class Worker(weft.Chare):
+    def divide(self, x):
+        return 1 / x
+
+    async def later(self):
+        await weft.sleep(0.001)
+        raise ValueError("too late")
+
+    async def ask(self, index):
+        return await self.proxy[index].divide.call(0)
+
+    def leave(self, code):
+        sys.exit(code)
+
+    async def mismatch(self):
+        channel = weft.Channel(self, self.proxy[1 - self.index])
+        if self.index == 0:
+            await channel.send(np.zeros(10))
+        else:
+            await channel.recv(into=np.zeros(5))
+
+    async def uneven(self):
+        await self.allreduce(np.zeros(3 + self.index % 2), weft.Reducer.sum)
+
+    def unsendable(self):
+        return lambda: None
+
+    async def foreign(self):
+        await Foreign()
+
+    def print_and_wait(self):
+        print(f"PE {weft.my_pe()} printed this")
+
+
+class Foreign:
+    def __await__(self):
+        yield "something"
+
+
+class Fragile(weft.Chare):
+    def __init__(self, limit):
+        if self.index >= limit:
+            raise OverflowError(f"no element {self.index}")
+
+
+class OnlyHere(weft.Chare):
+    pass
+
+
+if MODE == "only_here" and sys.argv[0]:
+    import os
+
+    if os.environ.get("WEFT_PE", "0") != "0":
+        del OnlyHere
+
+
+async def main():
+    workers = weft.Array(Worker, 4)
+
+    async def wait():
+        await weft.Future()
+
+    if MODE == "unawaited":
+        workers[3].divide(0)
+        await wait()
+    elif MODE == "coroutine":
+        workers[3].later()
+        await wait()
+    elif MODE == "dropped_call":
+        workers[3].divide.call(0)
+        await wait()
+    elif MODE == "awaited":
+        try:
+            await workers[3].ask.call(1)
+        except weft.RemoteError as error:
+            assert error.type_name == "weft.RemoteError" and "ZeroDivisionError" in error.message
+            assert "in divide" in str(error) and "Worker[1].divide on PE" in str(error)
+            assert "Worker[3].ask on PE" in str(error)
+            print("caught")
+    elif MODE == "gathered":
+        try:
+            await workers.divide.call(0)
+        except weft.RemoteError as error:
+            assert error.type_name == "ZeroDivisionError" and "Worker[0].divide" in error.traceback_text
+            print("caught")
+    elif MODE == "main":
+        raise ValueError("from main")
+    elif MODE == "constructor":
+        weft.Array(Fragile, 4, args=(3,))
+        await wait()
+    elif MODE == "exit":
+        weft.exit(5)
+        await wait()
+    elif MODE == "system_exit":
+        workers[3].leave(7)
+        await wait()
+    elif MODE == "mismatch":
+        await workers.mismatch.call()
+    elif MODE == "uneven":
+        await workers.uneven.call()
+    elif MODE == "unsendable_result":
+        await workers[3].unsendable.call()
+    elif MODE == "foreign":
+        await workers[3].foreign.call()
+    elif MODE == "only_here":
+        weft.Array(OnlyHere, 4)
+        await wait()
+    elif MODE == "printed":
+        await workers.print_and_wait.call()
+        workers[3].divide(0)
+        await wait()
+    elif MODE == "callback":
+        future = weft.Future()
+        future.then(lambda _: 1 / 0)
+        future.set()
+        await wait()
+    elif MODE == "asleep":
+        print("asleep")
+        await wait()
+    elif MODE == "busy":
+        print("asleep")
+        while True:
+            time.sleep(0.01)
+
+
+weft.run(main)

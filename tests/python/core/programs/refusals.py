@@ -1,0 +1,92 @@
+"""Wrong use is refused where it happens, in a sentence that says what to do; checks itself."""
+
+import sys
+
+import numpy as np
+
+import weft
+
+
+class Worker(weft.Chare):
+    def work(self, value=None):
+        return value
+
+    def refuse_own(self):
+        return [
+            refused("Reducer", self.contribute, 1, "sum", weft.Future()),
+            refused("target", self.contribute, 1, weft.Reducer.sum, print),
+            refused("cannot be sent", self.contribute, lambda: 1, weft.Reducer.gather, weft.Future()),
+            refused("missing", self.contribute, 1, weft.Reducer.sum, error=TypeError),
+            refused("cannot be sent", self.proxy[0].work, self),
+        ]
+
+
+class NotAChare:
+    pass
+
+
+def refused(needle, function, *args, error=weft.Error, **kwargs):
+    try:
+        function(*args, **kwargs)
+    except error as raised:
+        if needle != "missing":
+            assert needle in str(raised), f"{needle!r} is not in {raised}"
+        return True
+    raise AssertionError(f"{function} was not refused")
+
+
+async def main():
+    class Local(weft.Chare):
+        pass
+
+    workers = weft.Array(Worker, (2, 3))
+    refused("defined inside a function", weft.Array, Local, 4)
+    refused("weft.Chare", weft.Array, NotAChare, 4)
+    refused("weft.Chare", weft.Array, 5, 4)
+    refused("at least 1", weft.Array, Worker, (2, 0))
+    refused("at least 1", weft.Array, Worker, -1)
+    refused("1 to 6 dimensions", weft.Array, Worker, (1,) * 7)
+    refused("1 to 6 dimensions", weft.Array, Worker, ())
+    refused("whole number", weft.Array, Worker, 2.5)
+    refused("2^31", weft.Array, Worker, 2**31)
+    refused("map", weft.Array, Worker, 4, map="random")
+    refused("args=(value,)", weft.Array, Worker, 4, args=3)
+    refused("cannot be sent", weft.Array, Worker, 4, args=(lambda: 1,))
+    refused("PE", weft.Singleton, Worker, weft.num_pes())
+    refused("PE", weft.Singleton, Worker, -1)
+    refused("shape (2, 3)", lambda: workers[2, 0])
+    refused("shape (2, 3)", lambda: workers[0])
+    refused("shape (2, 3)", lambda: workers[-1, 0])
+    refused("whole number", lambda: workers["a"])
+    refused("no entry method 'wrok'", lambda: workers.wrok, error=AttributeError)
+    refused("work", lambda: workers[0, 0].wrok, error=AttributeError)
+    refused("argument 1 of Worker[(0, 1)].work cannot be sent", workers[0, 1].work, lambda: 1)
+    refused("argument 2 of Worker.work cannot be sent", workers.work, 0, sys.stdout)
+    refused("255", workers[0, 0].work, *range(300))
+    refused("called directly", Worker)
+    refused("exception", weft.Future().set_error, "no exception")
+    refused("not set yet", weft.Future().result)
+    refused("function", weft.Future().then, 5)
+    refused("seconds", weft.sleep, -1)
+    refused("seconds", weft.sleep, float("nan"))
+    refused("exit code", weft.exit, 256)
+    refused("top level", weft.Reducer.custom, lambda a, b: a)
+    refused("running job", weft.run, main)
+    assert all(all(answers) for answers in await workers.refuse_own.call())
+    assert await workers[1, 2].work.call(np.int64(3)) == 3
+    # As every attribute access on a proxy makes a value of its own, these hold after their proxy is gone.
+    method = weft.Array(Worker, 1)[0].work
+    assert await method.call(4) == 4
+    return workers, method, weft.Future()
+
+
+kept = weft.run(main)
+if kept is not None:
+    workers, method, future = kept
+    refused("has ended", lambda: workers[0, 0])
+    refused("has ended", method)
+    refused("has ended", future.set, 1)
+    refused("no job", weft.my_pe)
+    refused("no job", weft.Future)
+    refused("no job", weft.Array, Worker, 3)
+    print("all checked")

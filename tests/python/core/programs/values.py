@@ -1,0 +1,133 @@
+"""What travels as an argument and comes back the same, of any size; checks itself."""
+
+import collections
+import enum
+
+import numpy as np
+
+import weft
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Plain:
+    def __init__(self, array):
+        self.array = array
+
+
+class Echo(weft.Chare):
+    def echo(self, value):
+        return value
+
+    def write_and_return(self, array):
+        array[...] = 7  # arrives writable, and as the receiver's own
+        return array
+
+    def total(self, *arrays):
+        return [float(array.sum()) for array in arrays]
+
+
+def same(a, b):
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a, b)
+    return type(a) is type(b) and a == b
+
+
+VALUES = [
+    None,
+    True,
+    0,
+    -129,
+    2**62,
+    2**200,
+    1.5,
+    float("inf"),
+    3 + 4j,
+    "",
+    "käse \U0001f9c0" * 100,
+    b"",
+    b"x" * 300,
+    (),
+    (1, (2, [3, {"four": 5}])),
+    {1: "a", (2, 3): [None]},
+    {1, 2},
+    Colour.RED,
+    Point(1, 2),
+    np.float64(2.5),
+    np.int16(-3),
+    np.bool_(True),
+    np.complex64(1j),
+    range(5),
+    collections.OrderedDict(a=1),
+]
+
+GRID = np.arange(240.0).reshape(4, 6, 10)
+ARRAYS = [
+    np.zeros(0),
+    np.zeros((3, 0, 2), dtype=np.int8),
+    np.array(5.5),
+    np.arange(12, dtype=np.float32).reshape(3, 4),
+    np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+    GRID[::2],  # charm4py sends these wrong
+    GRID[:, ::-1, 1::3],
+    GRID.T,
+    GRID[1:3, 2],
+    np.broadcast_to(np.arange(3.0), (4, 3)),
+    np.array([True, False]),
+    np.array([1, 2, 3], dtype=">i4"),
+    np.array(["text", "longer text"]),
+    np.array([None, {"a": 1}], dtype=object),
+    np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]),
+    np.array(["2026-11-20"], dtype="datetime64[D]"),
+    np.arange(1_000_000, dtype=np.float64),
+    np.arange(3_000_000, dtype=np.int16)[::3],
+]
+
+
+async def main():
+    echo = weft.Array(Echo, 2)
+    for target in echo:
+        for value in VALUES + ARRAYS:
+            back = await target.echo.call(value)
+            assert same(value, back), f"{value!r} came back as {back!r}"
+        for array in (np.zeros(3), np.zeros(100_000), np.broadcast_to(0.0, 5)):
+            back = await target.write_and_return.call(array)
+            assert (
+                (back == 7).all()
+                and (array == 0).all()
+                and back.flags.writeable
+                and back.flags.owndata is not None
+            )
+        plain = await target.echo.call(Plain(np.arange(100_000)))
+        assert np.array_equal(plain.array, np.arange(100_000)) and plain.array.flags.writeable
+        deep = []
+        for _ in range(200):
+            deep = [deep]
+        assert await target.echo.call(deep) == deep
+        loop = []
+        loop.append(loop)
+        back = await target.echo.call(loop)
+        assert back[0] is back or back[0][0] is back[0] or len(back) == 1
+        sizes = [1, 1000, 4096, 8192, 65_536, 1_000_000]
+        arrays = [np.ones(size, dtype=np.uint8) for size in sizes]
+        assert await target.total.call(*arrays) == sizes
+        # Changing an array after the call returns does not change what was sent.
+        reused = np.zeros(500_000)
+        calls = []
+        for i in range(4):
+            reused[...] = i
+            calls.append(target.total.call(reused))
+        assert [await call for call in calls] == [[i * 500_000.0] for i in range(4)]
+    everywhere = await echo.total.call(np.ones(300_000))
+    assert everywhere == [[300_000.0]] * 2
+    return "all checked"
+
+
+result = weft.run(main)
+if result is not None:
+    print(result)

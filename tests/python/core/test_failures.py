@@ -1,0 +1,75 @@
+"""How jobs fail: exit codes, and what stderr says."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from .conftest import PROGRAMS, TIMEOUT_S, RunJob
+
+UNAWAITED = [
+    ("unawaited", ["PE 1", "Worker[3].divide", "ZeroDivisionError", "failing.py", "return 1 / x"]),
+    ("coroutine", ["PE 1", "Worker[3].later", "ValueError: too late"]),
+    ("dropped_call", ["Worker[3].divide on PE 1", "ZeroDivisionError", "nobody awaited"]),
+    ("main", ["main on PE 0", "ValueError: from main"]),
+    ("constructor", ["Fragile[3] on PE 1", "OverflowError: no element 3"]),
+    ("mismatch", ["Worker[1]", "Worker[0]", "80 bytes", "40 bytes"]),
+    ("uneven", ["shapes", "(3,)", "(4,)"]),
+    ("unsendable_result", ["the result of Worker[3].unsendable", "cannot be sent"]),
+    ("foreign", ["awaited a str", "asyncio_future"]),
+    ("only_here", ["OnlyHere", "PE 1", "every PE runs the script"]),
+    ("callback", ["callback of a future", "ZeroDivisionError"]),
+]
+
+
+@pytest.mark.parametrize(("mode", "words"), UNAWAITED, ids=[mode for mode, _ in UNAWAITED])
+def test_what_nobody_awaits_ends_the_job(run_job: RunJob, mode: str, words: list[str]) -> None:
+    ended = run_job(2, "failing.py", mode)
+    assert ended.returncode == 1
+    for word in words:
+        assert word in ended.stderr
+
+
+@pytest.mark.parametrize("mode", ["unawaited", "main", "constructor"])
+def test_without_a_launcher(run_job: RunJob, mode: str) -> None:
+    ended = run_job(1, "failing.py", mode)
+    assert ended.returncode == 1
+    assert "PE 0" in ended.stderr
+
+
+@pytest.mark.parametrize("mode", ["awaited", "gathered"])
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_exceptions_travel_to_who_awaits_them(run_job: RunJob, mode: str, num_pes: int) -> None:
+    ended = run_job(num_pes, "failing.py", mode)
+    assert (ended.returncode, ended.stdout) == (0, "caught\n"), ended.stderr
+
+
+@pytest.mark.parametrize(("mode", "code"), [("exit", 5), ("system_exit", 7)])
+@pytest.mark.parametrize("num_pes", [1, 3])
+def test_exit_codes(run_job: RunJob, mode: str, code: int, num_pes: int) -> None:
+    assert run_job(num_pes, "failing.py", mode).returncode == code
+
+
+def test_output_is_not_lost(run_job: RunJob) -> None:
+    ended = run_job(2, "failing.py", "printed")
+    assert ended.returncode == 1
+    assert sorted(set(ended.stdout.splitlines())) == ["PE 0 printed this", "PE 1 printed this"]
+
+
+@pytest.mark.parametrize("mode", ["asleep", "busy"])
+def test_ctrl_c(mode: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, str(PROGRAMS / "failing.py"), mode],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "asleep\n"
+        job.send_signal(signal.SIGINT)
+        _, errors = job.communicate(timeout=TIMEOUT_S)
+    assert job.returncode in (130, -signal.SIGINT)
+    assert "KeyboardInterrupt" in errors
