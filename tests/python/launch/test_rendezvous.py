@@ -1,0 +1,67 @@
+"""Collectives that the launcher serves."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from weft.launch.frames import Frame, FrameDecoder, FrameType, ProtocolError
+from weft.launch.rendezvous import Rendezvous
+
+BARRIER = Frame(FrameType.BARRIER)
+
+
+def exchange(payload: bytes) -> Frame:
+    return Frame(FrameType.EXCHANGE, payload)
+
+
+def decoded(answer: bytes | None) -> Frame:
+    assert answer is not None
+    (frame,) = FrameDecoder().feed(answer)
+    return frame
+
+
+def test_an_exchange_is_answered_when_the_last_pe_has_entered() -> None:
+    rendezvous = Rendezvous(3)
+    assert rendezvous.enter(2, exchange(b"two")) is None
+    assert rendezvous.enter(0, exchange(b"")) is None
+    answer = decoded(rendezvous.enter(1, exchange(b"1")))
+    assert answer == Frame(FrameType.EXCHANGED, struct.pack("<3Q", 0, 1, 3) + b"1two")
+
+
+def test_collectives_follow_one_another() -> None:
+    rendezvous = Rendezvous(2)
+    for frame, answer_type in [(BARRIER, FrameType.BARRIER_DONE), (exchange(b"x"), FrameType.EXCHANGED)] * 2:
+        assert rendezvous.enter(1, frame) is None
+        assert decoded(rendezvous.enter(0, frame)).type is answer_type
+
+
+def test_one_pe_waits_for_nobody() -> None:
+    assert decoded(Rendezvous(1).enter(0, BARRIER)).type is FrameType.BARRIER_DONE
+
+
+def test_different_collectives_are_an_error() -> None:
+    rendezvous = Rendezvous(3)
+    rendezvous.enter(1, BARRIER)
+    with pytest.raises(ProtocolError, match="PE 2 entered an exchange while PE 1 waits in a barrier"):
+        rendezvous.enter(2, exchange(b""))
+
+
+def test_entering_twice_is_an_error() -> None:
+    rendezvous = Rendezvous(2)
+    rendezvous.enter(1, BARRIER)
+    with pytest.raises(ProtocolError, match="PE 1 entered a barrier twice"):
+        rendezvous.enter(1, BARRIER)
+
+
+def test_waiting_for_a_pe_that_has_finished_is_an_error() -> None:
+    problem = "PE 1 waits in a barrier that PE 0, which has finished, will never enter"
+    before = Rendezvous(2)
+    before.finish(0)
+    with pytest.raises(ProtocolError, match=problem):
+        before.enter(1, BARRIER)
+    after = Rendezvous(2)
+    after.enter(1, BARRIER)
+    with pytest.raises(ProtocolError, match=problem):
+        after.finish(0)
