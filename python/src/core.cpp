@@ -10,6 +10,7 @@
 #include "errors.h"
 #include "future.h"
 #include "machine/factory.h"
+#include "memory/report.h"
 #include "operation.h"
 #include "proxy.h"
 #include "run.h"
@@ -32,4 +33,11 @@ NB_MODULE(_core, m) {
   }
   m.def("machine_report", &weft::machine::machine_report,
         "Version and transports of the UCX in use, one per line.");
+  m.def(
+      "memory_report",
+      [] {
+        weft::memory::Memory memory;
+        return weft::memory::report(memory);
+      },
+      "The memory kinds and their devices, one kind per line.");
 }

@@ -116,3 +116,18 @@ def test_an_option_is_the_same_as_its_variable(run, tmp_path: Path) -> None:
     assert run("-n", 1, *options, program, env=environment).stdout == "['1', 'loopback']\n"
     environment["WEFT_MACHINE"] = "ucx"
     assert run("-n", 1, program, env=environment).stdout == "[None, 'ucx']\n"
+
+
+def test_info_says_what_is_there(start_command) -> None:
+    outcome = start_command([sys.executable, "-m", "weft", "info"]).wait()
+    assert outcome.exit_code == 0, outcome.stderr
+    lines = outcome.stdout.splitlines()
+    assert lines[0].startswith("weft ")
+    for beginning in (
+        "UCX 1.",
+        "UCX transports",
+        "memory host: usable",
+        "memory cuda: ",
+        "memory emulated: ",
+    ):
+        assert any(line.startswith(beginning) for line in lines), outcome.stdout

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import platform
 from collections.abc import Iterator
 
+from weft import _core
+
 
 def info_lines() -> Iterator[str]:
-    """Version, UCX in use and its transports, memory kinds, GPUs; says what is missing and how to get it."""
+    """Version, UCX in use and its transports, memory kinds and their devices."""
     yield f"weft {_version()}, Python {platform.python_version()}, {platform.machine()}"
-    try:
-        core = importlib.import_module("weft._core")
-    except ImportError as error:
-        yield f"extension module: not there ({error}); install the weft package or run `make setup`"
-        return
-    yield from core.machine_report()
+    yield from _core.machine_report()
+    yield from _core.memory_report()
 
 
 def _version() -> str:

@@ -1,0 +1,22 @@
+#include "memory/report.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::memory {
+namespace {
+
+TEST(ReportTest, SaysWhatEveryKindHasOrLacks) {
+  MemoryOptions options;
+  options.cuda_driver = "";
+  options.emulated_devices = 1;
+  Memory memory(options);
+  const std::vector<std::string> lines = report(memory);
+  ASSERT_EQ(lines.size(), std::size_t{kNumKinds});
+  EXPECT_EQ(lines[0], "memory host: usable");
+  EXPECT_TRUE(lines[1].starts_with("memory cuda: not usable: ")) << lines[1];
+  EXPECT_GT(lines[1].size(), std::string("memory cuda: not usable: ").size());
+  EXPECT_TRUE(lines[2].starts_with("memory emulated: 1 device: 0 ")) << lines[2];
+}
+
+}  // namespace
+}  // namespace weft::memory
