@@ -49,8 +49,9 @@ test-python: build
 	pytest
 
 # On a machine with an NVIDIA GPU and its driver.
-test-gpu: build
-	pytest tests/gpu
+test-gpu: $(RELEASE)/build.ninja
+	cmake --build $(RELEASE) --target weft_tests
+	WEFT_REQUIRE_GPU=1 ctest --test-dir $(RELEASE) -L gpu --output-on-failure --no-tests=error
 
 bench: build
 	cmake --build $(RELEASE) --target weft_benchmarks
