@@ -371,7 +371,8 @@ Status CopyEngine::when_stream_done(Place place, StreamHandle stream, Completion
 
 bool CopyEngine::poll_lanes() {
   bool any = false;
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {  // a piece that is done may add lanes
+  // A piece that is done may add lanes. NOLINTNEXTLINE(modernize-loop-convert)
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = *lanes_[i];
     while (!lane.pieces.empty()) {
       const Piece piece = lane.pieces.front();
