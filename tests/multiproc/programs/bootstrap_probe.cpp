@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
     const std::string text = argv[i];
     const auto first = text.find(':');
     if (first == std::string::npos) {
-      rounds = std::atoi(argv[i]);
+      rounds = std::stoi(text);
       continue;
     }
     const auto second = text.find(':', first + 1);

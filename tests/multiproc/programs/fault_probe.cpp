@@ -124,7 +124,7 @@ weft::Task<> start(weft::Runtime& runtime, std::string_view what, int code) {
 
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
-  const int code = argc > 2 ? std::atoi(argv[2]) : 0;
+  const int code = argc > 2 ? std::stoi(argv[2]) : 0;
   if (what == "startup") {
     const char* pe = std::getenv("WEFT_PE");
     say(fmt::format("ready {} {}", pe == nullptr ? "0" : pe, getpid()));
