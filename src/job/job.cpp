@@ -104,6 +104,7 @@ int Job::run() {
   int code = parts_->run_watched();
   const std::string& failure = parts_->runtime->failure();
   if (!failure.empty()) {
+    std::fflush(stdout);  // abort may not return
     parts_->bootstrap->abort(code, fmt::format("weft: {}", failure));
     return code;
   }
