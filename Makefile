@@ -28,7 +28,7 @@ $(SANITIZED)/build.ninja: $(SETUP)
 build: $(RELEASE)/build.ninja
 	cmake --build $(RELEASE) --target weft_python_package weft_examples
 	pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
-	    -C build-dir=$(RELEASE) .
+	    --config-settings=build-dir=$(RELEASE) .
 
 demo: build
 	weft run -n 2 $(RELEASE)/examples/jacobi3d --odf 4 --size 128 --iterations 300 --verify

@@ -26,9 +26,9 @@ def test_python_program_runs(tmp_path: Path, num_pes: int) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     last_pe = 4 * num_pes // 8  # element 4 of 8 in the block map
-    assert done.stdout == (
-        f"the token ended at chare 4 on PE {last_pe}\nsums of squares: {[140] * 8}\n"
-    ), done.stderr
+    assert done.stdout == (f"the token ended at chare 4 on PE {last_pe}\nsums of squares: {[140] * 8}\n"), (
+        done.stderr
+    )
 
 
 def test_cpp_program_is_the_example() -> None:
