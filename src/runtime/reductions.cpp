@@ -55,10 +55,7 @@ void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contr
   scope.single = single;
   scope.total = total;
   scope.local_contributors = local_contributors;
-  advance_silence(id, scope);
-  std::vector<std::uint64_t> sequences;
-  for (auto& [sequence, progress] : scope.progress) sequences.push_back(sequence);
-  for (std::uint64_t sequence : sequences) advance(id, sequence);
+  advance_all(id);
 }
 
 void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
@@ -107,9 +104,15 @@ void Reductions::on_silent(MessagePtr message) {
   p | id.root_pe | id.id;
   Scope& scope = scopes_[id];
   ++scope.silent_children;
-  advance_silence(id, scope);
+  advance_all(id);
+}
+
+// Any step may forget the scope.
+void Reductions::advance_all(ScopeId id) {
+  Scope& scope = scopes_[id];
   std::vector<std::uint64_t> sequences;
   for (auto& [sequence, progress] : scope.progress) sequences.push_back(sequence);
+  advance_silence(id, scope);
   for (std::uint64_t sequence : sequences) advance(id, sequence);
 }
 
@@ -138,7 +141,9 @@ void Reductions::merge(ScopeId id, Partial& into, Partial&& from) {
 }
 
 void Reductions::advance(ScopeId id, std::uint64_t sequence) {
-  Scope& scope = scopes_[id];
+  auto known = scopes_.find(id);
+  if (known == scopes_.end()) return;
+  Scope& scope = known->second;
   auto found = scope.progress.find(sequence);
   if (found == scope.progress.end() || !scope.is_open) return;
   Progress& progress = found->second;

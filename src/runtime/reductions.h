@@ -93,6 +93,7 @@ class Reductions {
   void on_silent(MessagePtr message);
   void merge(ScopeId id, Partial& into, Partial&& from);
   void advance(ScopeId id, std::uint64_t sequence);
+  void advance_all(ScopeId id);
   void advance_silence(ScopeId id, Scope& scope);
   void send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial);
   void deliver(Partial&& partial);

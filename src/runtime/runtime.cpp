@@ -73,6 +73,7 @@ void Runtime::close() {
   closed_ = true;
   exiting_ = true;
   machine_.close();
+  for (auto& [type, model] : parts_->models) model->close();
   drop_queue();
   while (detached_ != nullptr) detached_->abandon();
   drop_queue();  // what the frames' destructors posted

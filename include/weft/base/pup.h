@@ -275,6 +275,13 @@ void Pup::visit(T& value) {
     value.pup(*this);
   } else if constexpr (HasFreePup<T>) {
     pup(*this, value);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    std::uint8_t byte = is_unpacking() || value == false ? 0 : 1;
+    bytes(&byte, sizeof byte);
+    if (is_unpacking()) {
+      if (byte > 1) skip(remaining_bytes() + 1);  // no bool was sent
+      value = byte != 0;
+    }
   } else if constexpr (pup_detail::HasVisitType<T>) {
     pup_detail::visit_type(*this, value);
   } else if constexpr (pup_detail::kIsBulk<T>) {

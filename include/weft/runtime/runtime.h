@@ -41,6 +41,9 @@ class Reductions;
 class Model {
  public:
   virtual ~Model() = default;
+  // Ends what the model itself keeps waiting, as the machine has just ended what it had in flight; the coroutines that
+  // wait for it are still there.
+  virtual void close() {}
 };
 
 // Called around every sleep of an idle PE, for instance to let other Python threads run.

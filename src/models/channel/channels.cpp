@@ -64,12 +64,13 @@ Channels::Channels(runtime::Runtime& runtime) : runtime_(runtime) {
       this);
 }
 
-Channels::~Channels() {
+void Channels::close() {
   // Sends whose peer never appeared: nobody is left to wait for them.
   for (auto& [key, end] : ends_) {
     for (ChannelEnd::WaitingSend& send : end->waiting_sends) {
       send.operation->complete(base::Status(base::StatusCode::kClosed, "the job ended before the peer made its end"), 0);
     }
+    end->waiting_sends.clear();
   }
 }
 

@@ -53,7 +53,7 @@ struct ChannelEnd {
 class Channels final : public runtime::Model {
  public:
   explicit Channels(runtime::Runtime& runtime);
-  ~Channels() override;
+  void close() override;
 
   ChannelEnd& end(chare::ChareBase& self, const Peer& peer, std::uint32_t id);
   // For tests of wrapping: what new ends count from. The same on every PE.
