@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 
+#include "attached.h"
 #include "decoder.h"
 #include "encoder.h"
 
@@ -54,45 +55,98 @@ void encode_array(Encoder& encoder, PyObject* object) {
     array = checked(PyArray_NewCopy(as_array(object), NPY_CORDER));
   }
   PyArrayObject* source = as_array(array.get());
+  auto size_bytes = static_cast<std::size_t>(PyArray_NBYTES(source));
+  bool attached = encoder.attaches(size_bytes);
+  encoder.tag(attached ? ValueTag::kAttachedArray : ValueTag::kArray);
   int num_dimensions = PyArray_NDIM(source);
   encoder.number(ArrayHeader{static_cast<std::uint8_t>(PyArray_TYPE(source)),
                              static_cast<std::uint8_t>(num_dimensions), !PyArray_IS_C_CONTIGUOUS(source)});
   for (int d = 0; d < num_dimensions; ++d) encoder.number(static_cast<std::int64_t>(PyArray_DIM(source, d)));
   const void* data = PyArray_DATA(source);
-  auto size_bytes = static_cast<std::size_t>(PyArray_NBYTES(source));
-  encoder.block(std::move(array), data, size_bytes);
+  if (attached) {
+    encoder.write_attached(std::move(array), data, size_bytes);
+  } else {
+    encoder.block(std::move(array), data, size_bytes);
+  }
 }
 
-Ref decode_array(Decoder& decoder) {
-  auto header = decoder.number<ArrayHeader>();
-  std::array<npy_intp, NPY_MAXDIMS> extents{};
-  if (!is_number_type(header.type_number) || header.num_dimensions > 32)
-    corrupt("no such type or number of dimensions");
-  Ref descriptor = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(header.type_number)));
-  auto* type = reinterpret_cast<PyArray_Descr*>(descriptor.get());
-  auto size_bytes = static_cast<std::uint64_t>(PyDataType_ELSIZE(type));
-  bool empty = false;
-  for (std::size_t d = 0; d < header.num_dimensions; ++d) {
-    auto extent = decoder.number<std::int64_t>();
-    if (extent < 0) corrupt("a negative extent");
-    extents[d] = extent;
-    empty |= extent == 0;
-    // An array without elements may still have extents that multiply to any number: NumPy limits them itself.
-    if (extent != 0 && __builtin_mul_overflow(size_bytes, static_cast<std::uint64_t>(extent), &size_bytes)) {
+namespace {
+
+// What an array looks like, as its header says.
+struct ArrayForm {
+  explicit ArrayForm(Decoder& decoder) {
+    auto header = decoder.number<ArrayHeader>();
+    if (!is_number_type(header.type_number) || header.num_dimensions > kMaxDimensions) {
+      corrupt("no such type or number of dimensions");
+    }
+    flags = header.fortran_order != 0 ? NPY_ARRAY_F_CONTIGUOUS : 0;
+    num_dimensions = header.num_dimensions;
+    descriptor = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(header.type_number)));
+    size_bytes =
+        static_cast<std::uint64_t>(PyDataType_ELSIZE(reinterpret_cast<PyArray_Descr*>(descriptor.get())));
+    bool empty = false;
+    for (std::size_t d = 0; d < header.num_dimensions; ++d) {
+      auto extent = decoder.number<std::int64_t>();
+      if (extent < 0) corrupt("a negative extent");
+      extents[d] = extent;
+      empty |= extent == 0;
+      // An array without elements may have extents that multiply to any number: NumPy limits them itself.
+      if (extent != 0 &&
+          __builtin_mul_overflow(size_bytes, static_cast<std::uint64_t>(extent), &size_bytes)) {
+        corrupt("extents too large");
+      }
+    }
+    if (empty) size_bytes = 0;
+  }
+
+  // With memory of its own where `data` is null.
+  Ref make(void* data) {
+    int wanted = data == nullptr ? flags : (flags != 0 ? NPY_ARRAY_FARRAY : NPY_ARRAY_CARRAY);
+    PyObject* made =
+        PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(descriptor.release()),
+                             num_dimensions, extents.data(), nullptr, data, wanted, nullptr);
+    if (made == nullptr && PyErr_ExceptionMatches(PyExc_ValueError)) {
+      PyErr_Clear();
       corrupt("extents too large");
     }
+    return checked(made);
   }
-  const std::byte* data = empty ? nullptr : decoder.raw(size_bytes);
-  PyObject* made = PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(descriptor.release()),
-                                        header.num_dimensions, extents.data(), nullptr, nullptr,
-                                        header.fortran_order != 0 ? NPY_ARRAY_F_CONTIGUOUS : 0, nullptr);
-  if (made == nullptr && PyErr_ExceptionMatches(PyExc_ValueError)) {
-    PyErr_Clear();
-    corrupt("extents too large");
-  }
-  Ref array = checked(made);
-  if (!empty) std::memcpy(PyArray_DATA(as_array(array.get())), data, size_bytes);
+
+  static constexpr int kMaxDimensions = 32;
+  Ref descriptor;
+  std::array<npy_intp, kMaxDimensions> extents{};
+  std::uint64_t size_bytes;
+  int num_dimensions;
+  int flags;
+};
+
+Ref with_owner(Ref array, runtime::Attachment attachment) {
+  Ref owner = make_memory_owner(Engine::current(), std::move(attachment));
+  checked(PyArray_SetBaseObject(as_array(array.get()), owner.release()));
   return array;
+}
+
+}  // namespace
+
+Ref decode_array(Decoder& decoder) {
+  ArrayForm form(decoder);
+  const std::byte* data = decoder.raw(form.size_bytes);
+  Ref array = form.make(nullptr);
+  if (form.size_bytes > 0) std::memcpy(PyArray_DATA(as_array(array.get())), data, form.size_bytes);
+  return array;
+}
+
+Ref decode_attached_array(Decoder& decoder) {
+  ArrayForm form(decoder);
+  runtime::Attachment attachment = decoder.attachment(form.size_bytes);
+  Ref array = form.make(attachment.buffer().data);
+  return with_owner(std::move(array), std::move(attachment));
+}
+
+Ref make_byte_array(runtime::Attachment attachment) {
+  auto size = static_cast<npy_intp>(attachment.buffer().size_bytes);
+  Ref array = checked(PyArray_SimpleNewFromData(1, &size, NPY_UINT8, attachment.buffer().data));
+  return with_owner(std::move(array), std::move(attachment));
 }
 
 void encode_number(Encoder& encoder, PyObject* number) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "weft/memory/buffer.h"
+#include "weft/runtime/attachment.h"
 
 #include "support.h"
 
@@ -23,6 +24,9 @@ bool is_plain_number(PyObject* object);
 void encode_array(Encoder& encoder, PyObject* array);
 void encode_number(Encoder& encoder, PyObject* number);
 Ref decode_array(Decoder& decoder);
+Ref decode_attached_array(Decoder& decoder);
+// A one-dimensional array of bytes that owns the memory.
+Ref make_byte_array(runtime::Attachment attachment);
 Ref decode_number(Decoder& decoder);
 
 // The memory of an object, and what keeps it there.

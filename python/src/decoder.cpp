@@ -27,6 +27,17 @@ std::string_view Decoder::name() {
   return {reinterpret_cast<const char*>(raw(size)), size};
 }
 
+runtime::Attachment Decoder::attachment(std::uint64_t size_bytes) {
+  auto which = number<std::uint32_t>();
+  if (message_ == nullptr || which >= message_->attachments().size())
+    corrupt("a buffer that did not come with it");
+  runtime::Attachment& attachment = message_->attachments()[which];
+  if (!attachment || attachment.buffer().size_bytes != size_bytes) {
+    corrupt(fmt::format("a buffer of {} bytes instead of {}", attachment.buffer().size_bytes, size_bytes));
+  }
+  return std::move(attachment);
+}
+
 Ref Decoder::text(std::uint64_t size_bytes) {
   const std::byte* data = raw(size_bytes);
   PyObject* str =
@@ -73,6 +84,8 @@ Ref Decoder::nested(int depth) {
       return container(tag, depth);
     case ValueTag::kArray:
       return decode_array(*this);
+    case ValueTag::kAttachedArray:
+      return decode_attached_array(*this);
     case ValueTag::kNumber:
       return decode_number(*this);
     case ValueTag::kFuture:
@@ -124,6 +137,11 @@ Ref Decoder::pickle() {
   Ref buffers = checked(PyList_New(0));
   for (std::uint32_t i = 0; i < num_buffers; ++i) {
     auto buffer_bytes = number<std::uint64_t>();
+    if ((buffer_bytes & kAttachedBuffer) != 0) {
+      Ref memory = make_byte_array(attachment(buffer_bytes & ~kAttachedBuffer));
+      checked(PyList_Append(buffers.get(), memory.get()));
+      continue;
+    }
     const std::byte* buffer = raw(buffer_bytes);
     // A bytearray: the arrays that stand on it can be written to and own it.
     Ref owned = checked(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(buffer),

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "weft/base/pup.h"
+#include "weft/runtime/message.h"
 
 #include "encoding.h"
 #include "support.h"
@@ -20,7 +21,10 @@ class Decoder {
   explicit Decoder(std::span<const std::byte> bytes)
       : cursor_(bytes.data()), end_(bytes.data() + bytes.size()) {}
   // What is left in `p`; see finish().
-  explicit Decoder(const base::Pup& p) : cursor_(p.cursor()), end_(p.cursor() + p.remaining_bytes()) {}
+  explicit Decoder(const base::Pup& p)
+      : cursor_(p.cursor()),
+        end_(p.cursor() + p.remaining_bytes()),
+        message_(static_cast<runtime::Message*>(p.carrier())) {}
   // Moves `p` behind what was decoded. REQUIRES: made from `p`.
   void finish(base::Pup& p) const { p.skip(static_cast<std::size_t>(cursor_ - p.cursor())); }
 
@@ -39,6 +43,8 @@ class Decoder {
     return at;
   }
   std::string_view name();
+  // The attachment whose number comes next; throws when there is none of that size.
+  runtime::Attachment attachment(std::uint64_t size_bytes);
   template <class Function>
   void packed(void* context, Function unpack) {
     base::Pup p = base::Pup::unpacker(cursor_, remaining_bytes(), context);
@@ -57,6 +63,7 @@ class Decoder {
 
   const std::byte* cursor_;
   const std::byte* end_;
+  runtime::Message* message_ = nullptr;
 };
 
 }  // namespace weft::python

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 
 #include "arrays.h"
+#include "attached.h"
 #include "future.h"
 #include "proxy.h"
 
@@ -30,7 +31,7 @@ Scratch spare;
 
 }  // namespace
 
-Encoder::Encoder() : data_(spare.data), capacity_(spare.capacity) {
+Encoder::Encoder(bool attaches) : data_(spare.data), capacity_(spare.capacity), attaches_(attaches) {
   spare = {};
   if (data_ == nullptr) grow(kFirstCapacityBytes);
 }
@@ -83,6 +84,15 @@ void Encoder::block(Ref keeper, const void* data, std::size_t size_bytes) {
     blocks_.push_back({used_, std::move(keeper), data, size_bytes});
     blocks_bytes_ += size_bytes;
   }
+}
+
+bool Encoder::attaches(std::size_t size_bytes) const {
+  return attaches_ && size_bytes >= kInPlaceBytes && attached_.size() < runtime::Message::kMaxAttachments;
+}
+
+void Encoder::write_attached(Ref keeper, const void* data, std::size_t size_bytes) {
+  number(static_cast<std::uint32_t>(attached_.size()));
+  attached_.push_back({std::move(keeper), data, size_bytes});
 }
 
 void Encoder::nested(PyObject* object, int depth) {
@@ -189,7 +199,6 @@ bool Encoder::container(PyObject* object, int depth) {
 
 bool Encoder::other_type(PyObject* object) {
   if (is_plain_array(object)) {
-    tag(ValueTag::kArray);
     encode_array(*this, object);
     return true;
   }
@@ -233,10 +242,15 @@ void Encoder::pickle(PyObject* object) {
   for (Py_ssize_t i = 0; i < num_buffers; ++i) {
     Ref raw_view = checked(PyObject_CallMethod(PyList_GET_ITEM(buffers.get(), i), "raw", nullptr));
     const Py_buffer* view = PyMemoryView_GET_BUFFER(raw_view.get());
-    number(static_cast<std::uint64_t>(view->len));
     const void* data = view->buf;
     auto length = static_cast<std::size_t>(view->len);
-    block(std::move(raw_view), data, length);
+    if (attaches(length)) {
+      number(length | kAttachedBuffer);
+      write_attached(std::move(raw_view), data, length);
+    } else {
+      number(static_cast<std::uint64_t>(length));
+      block(std::move(raw_view), data, length);
+    }
   }
 }
 

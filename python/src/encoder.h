@@ -17,7 +17,8 @@ namespace weft::python {
 
 class Encoder {
  public:
-  Encoder();
+  // Where `attaches`, large buffers are left for the caller to attach to the message: see attached().
+  explicit Encoder(bool attaches = false);
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
@@ -34,6 +35,10 @@ class Encoder {
   void name(std::string_view text);
   // `keeper` owns `data`, which must not change before copy_to(): larger blocks are not copied here.
   void block(Ref keeper, const void* data, std::size_t size_bytes);
+  // Whether a buffer of that size is to be attached, and the writing of its number in place of its bytes.
+  bool attaches(std::size_t size_bytes) const;
+  void write_attached(Ref keeper, const void* data, std::size_t size_bytes);
+  void tag(ValueTag tag) { *room(1) = static_cast<std::byte>(tag); }
   // What a pup function packs.
   template <class Function>
   void packed(base::Pup sizer, Function pack) {
@@ -42,6 +47,13 @@ class Encoder {
     base::Pup packer = base::Pup::packer(room(size_bytes), size_bytes, sizer.context());
     pack(packer);
   }
+
+  struct Attached {
+    Ref keeper;
+    const void* data;
+    std::size_t size_bytes;
+  };
+  std::vector<Attached>& attached() { return attached_; }
 
   std::size_t size_bytes() const { return used_ + blocks_bytes_; }
   void copy_to(std::byte* to) const;
@@ -62,7 +74,6 @@ class Encoder {
     return at;
   }
   void grow(std::size_t size_bytes);
-  void tag(ValueTag tag) { *room(1) = static_cast<std::byte>(tag); }
   void nested(PyObject* object, int depth);
   bool container(PyObject* object, int depth);
   bool other_type(PyObject* object);
@@ -76,6 +87,8 @@ class Encoder {
   std::size_t capacity_;
   std::vector<Block> blocks_;
   std::size_t blocks_bytes_ = 0;
+  bool attaches_;
+  std::vector<Attached> attached_;
 };
 
 }  // namespace weft::python

@@ -15,23 +15,27 @@ enum class ValueTag : std::uint8_t {
   kNone,
   kTrue,
   kFalse,
-  kSmallInt,    // 1 byte, signed
-  kInt,         // 8 bytes, signed
-  kFloat,       // 8 bytes
-  kShortText,   // 1 byte length, UTF-8
-  kText,        // 8 bytes length
-  kShortBytes,  // 1 byte length
-  kBytes,       // 8 bytes length
-  kTuple,       // 4 bytes count, values
-  kList,        // 4 bytes count, values
-  kDict,        // 4 bytes count, keys and values in turn
-  kArray,       // ArrayHeader, extents of 8 bytes, the elements
-  kNumber,      // a NumPy scalar: 1 byte type number, its bytes
-  kFuture,      // FutureAddress
-  kElement,     // a collection as pup_collection packs it, its class, 8 bytes index, 4 bytes priority
-  kCollection,  // a collection as pup_collection packs it, its class
+  kSmallInt,       // 1 byte, signed
+  kInt,            // 8 bytes, signed
+  kFloat,          // 8 bytes
+  kShortText,      // 1 byte length, UTF-8
+  kText,           // 8 bytes length
+  kShortBytes,     // 1 byte length
+  kBytes,          // 8 bytes length
+  kTuple,          // 4 bytes count, values
+  kList,           // 4 bytes count, values
+  kDict,           // 4 bytes count, keys and values in turn
+  kArray,          // ArrayHeader, extents of 8 bytes, the elements
+  kAttachedArray,  // the same without the elements; 4 bytes say which attachment of the message has them
+  kNumber,         // a NumPy scalar: 1 byte type number, its bytes
+  kFuture,         // FutureAddress
+  kElement,        // a collection as pup_collection packs it, its class, 8 bytes index, 4 bytes priority
+  kCollection,     // a collection as pup_collection packs it, its class
   kPickle,  // 4 bytes count of buffers, 8 bytes size, pickle; then for each buffer 8 bytes size and its bytes
 };
+
+// In the size of a pickle's buffer: the bytes are in an attachment of the message, 4 bytes say which.
+inline constexpr std::uint64_t kAttachedBuffer = std::uint64_t{1} << 63;
 
 // Deeper nesting is left to pickle, which also knows lists that contain themselves.
 inline constexpr int kMaxNesting = 32;

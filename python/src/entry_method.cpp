@@ -7,6 +7,8 @@
 
 #include "weft/chare/proxy.h"
 
+#include "attached.h"
+#include "awaitable.h"
 #include "chare.h"
 #include "decoder.h"
 #include "encoder.h"
@@ -28,6 +30,8 @@ struct EntryMethodObject {
 };
 
 PyTypeObject* type = nullptr;
+// The awaitable of a call whose arguments are all in the message: ready at once, one for all.
+PyObject* sent = nullptr;
 
 EntryMethodObject* as_method_object(PyObject* object) { return reinterpret_cast<EntryMethodObject*>(object); }
 
@@ -60,19 +64,32 @@ void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* con
   for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
 }
 
-void send(const EntryMethodObject& entry, const Encoder& encoder, const chare::ReplyTo& reply) {
+Ref attach_all(const EntryMethodObject& entry, Encoder& encoder, runtime::Message& message) {
+  auto* state = new PyFutureState(*entry.core.engine);
+  Ref future = make_future_object(state);
+  auto done = std::make_shared<BuffersFree>(state);
+  for (Encoder::Attached& buffer : encoder.attached()) {
+    message.attach(attach(std::move(buffer.keeper), buffer.data, buffer.size_bytes, done));
+  }
+  return future;
+}
+
+// Returns what awaits that the arguments may be changed again.
+Ref send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
   chare::Chares& chares = entry.core.engine->chares();
   chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
   if (entry.to_all) {
     runtime::MessagePtr message = chares.make_broadcast_message(header, encoder.size_bytes());
     encoder.copy_to(message->payload() + sizeof header);
     chares.broadcast_entry(std::move(message));
-    return;
+    return Ref::borrow(sent);
   }
   runtime::MessagePtr message = chares.make_entry_message(header, encoder.size_bytes());
   message->envelope().priority = entry.priority;
   encoder.copy_to(message->payload() + sizeof header);
+  Ref free_again = encoder.attached().empty() ? Ref::borrow(sent) : attach_all(entry, encoder, *message);
   chares.send_entry(*entry.core.collection, entry.index, std::move(message));
+  return free_again;
 }
 
 PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size_t count,
@@ -80,10 +97,9 @@ PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder;
+    Encoder encoder(!entry.to_all);
     encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
-    send(entry, encoder, {});
-    Py_RETURN_NONE;
+    return send(entry, encoder, {}).release();
   });
 }
 
@@ -128,12 +144,12 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder;
+    Encoder encoder(!entry.to_all);
     encode_call(entry, encoder, values, count, keyword_names);
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
     state->end_job_if_unobserved("a call whose result nobody awaited");
-    send(entry, encoder, expect_reply(entry, state, future));
+    static_cast<void>(send(entry, encoder, expect_reply(entry, state, future)));
     return future.release();
   });
 }
@@ -173,14 +189,35 @@ PyType_Slot slots[] = {
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
     {Py_tp_doc,
      const_cast<char*>("``proxy.method``: call it to send, and forget; ``call`` it for the result.\n\n"
-                       "Calling returns at once. Arguments are copied into the message, so they may be "
-                       "changed afterwards; an\n"
-                       "exception that the method raises ends the job. Also the target of a reduction.")},
+                       "Calling returns at once; an exception that the method raises ends the job. "
+                       "Arguments are copied, except\n"
+                       "arrays and buffers of 64 KiB or more for one chare: these are sent in place and kept "
+                       "alive, and must not be\n"
+                       "changed before ``await proxy[i].method(a)`` says that they are free, or the call's "
+                       "result is there. Also the\n"
+                       "target of a reduction.")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                     slots};
+
+PySendResult sent_already(PyObject*, PyObject** result) {
+  *result = Py_NewRef(Py_None);
+  return PYGEN_RETURN;
+}
+
+using SentSlots = AwaitableSlots<&sent_already>;
+PyType_Slot sent_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&free_object)},
+    {Py_am_await, reinterpret_cast<void*>(&SentSlots::itself)},
+    {Py_am_send, reinterpret_cast<void*>(&SentSlots::send)},
+    {Py_tp_iter, reinterpret_cast<void*>(&SentSlots::itself)},
+    {Py_tp_iternext, reinterpret_cast<void*>(&SentSlots::next)},
+    {0, nullptr},
+};
+PyType_Spec sent_spec = {"weft._Sent", sizeof(PyObject), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, sent_slots};
 
 }  // namespace
 
@@ -217,6 +254,10 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
   return target;
 }
 
-void init_entry_method(PyObject* module) { type = add_type(module, spec); }
+void init_entry_method(PyObject* module) {
+  type = add_type(module, spec);
+  PyTypeObject* sent_type = add_type(module, sent_spec);
+  sent = checked(sent_type->tp_alloc(sent_type, 0)).release();
+}
 
 }  // namespace weft::python

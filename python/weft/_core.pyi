@@ -1,6 +1,6 @@
 """The extension module: the runtime shared with C++. Use the names from `weft`."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, Literal, TypeVar, final
 
 from typing_extensions import Buffer
@@ -28,7 +28,7 @@ class Chare:
 
 @final
 class EntryMethod:
-    def __call__(self, *args: object, **kwargs: object) -> None: ...
+    def __call__(self, *args: object, **kwargs: object) -> Awaitable[None]: ...
     def call(self, *args: object, **kwargs: object) -> Future[Any]: ...
 
 @final

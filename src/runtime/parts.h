@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/attachments.h"
 #include "runtime/termination.h"
 #include "weft/runtime/runtime.h"
 
@@ -34,7 +35,7 @@ struct Runtime::Parts {
     }
   };
 
-  explicit Parts(Runtime& runtime) : termination(runtime) {}
+  explicit Parts(Runtime& runtime) : attachments(runtime), termination(runtime) {}
 
   std::array<Handler, kNumHandlers> handlers;
   std::vector<std::pair<std::type_index, std::unique_ptr<Model>>> models;
@@ -53,6 +54,7 @@ struct Runtime::Parts {
 
   Clock::time_point idle_since;
   int spin_rounds = 0;
+  Attachments attachments;
   Termination termination;
 };
 

@@ -110,6 +110,7 @@ void Runtime::send(int pe, MessagePtr message) {
   }
   if ((message->envelope().flags & kControlFlag) == 0) count_sent();
   if (pe == pe_) {
+    if (!message->attachments().empty()) parts_->attachments.keep_own_copies(*message);
     enqueue(std::move(message));
   } else {
     send_wire(pe, std::move(message));
@@ -158,9 +159,15 @@ void Runtime::send_wire(int pe, MessagePtr message) {
     --runtime.outstanding_sends_;
     runtime.check_sent(-1, status);
   };
+  std::vector<Attachments::Announcement> announced;
+  if (!message->attachments().empty()) {
+    announced = parts_->attachments.announce(*message);
+    parts_->attachments.send(pe, *message, announced);
+  }
   ++outstanding_sends_;
   base::Status status =
-      machine_.am_send(pe, kMessageAm, {}, memory::ConstBuffer(message->wire(), message->wire_bytes()), message.get());
+      machine_.am_send(pe, kMessageAm, std::as_bytes(std::span(announced)),
+                       memory::ConstBuffer(message->wire(), message->wire_bytes()), message.get());
   if (status.is_pending()) {
     static_cast<void>(message.release());  // the completion owns it now
     return;
@@ -185,6 +192,13 @@ void Runtime::receive_arrival(machine::AmArrival* arrival) {
     return;
   }
   MessagePtr message = Message::create(*this, 0, size_bytes - sizeof(Envelope));
+  if (!arrival->header.empty()) {
+    base::Status status = parts_->attachments.expect(*message, arrival->header);
+    if (status.failed()) {
+      fail(status.to_string());
+      return;
+    }
+  }
   if (arrival->data != nullptr) {
     std::copy_n(arrival->data, size_bytes, message->wire());
     receive(std::move(message));
@@ -217,6 +231,10 @@ void Runtime::receive(MessagePtr message) {
     fail(fmt::format("a message from PE {} names handler {}, which this PE does not have; do all PEs run the same "
                      "program?",
                      envelope.source_pe, envelope.handler));
+    return;
+  }
+  if (Attachments::has_awaited(*message)) {
+    parts_->attachments.land(std::move(message));
     return;
   }
   if ((envelope.flags & kBroadcastFlag) != 0) forward_broadcast(*message);

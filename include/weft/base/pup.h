@@ -56,6 +56,9 @@ class Pup {
   bool is_packing() const { return mode_ == Mode::kPacking; }
   bool is_unpacking() const { return mode_ == Mode::kUnpacking; }
   void* context() const { return context_; }
+  // What the bytes arrived in, for types whose data travels beside them: a runtime::Message, or null.
+  void* carrier() const { return carrier_; }
+  void set_carrier(void* carrier) { carrier_ = carrier; }
 
   // Bytes counted, written or read so far, and, when unpacking, those that are left.
   std::size_t offset_bytes() const { return is_sizing() ? sized_ : static_cast<std::size_t>(cursor_ - begin_); }
@@ -120,6 +123,7 @@ class Pup {
   std::byte* end_;
   std::size_t sized_ = 0;
   void* context_;
+  void* carrier_ = nullptr;
 };
 
 namespace pup_detail {

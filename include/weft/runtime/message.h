@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "weft/base/completion.h"
 #include "weft/base/pup.h"
+#include "weft/runtime/attachment.h"
 #include "weft/runtime/work.h"
 
 namespace weft::runtime {
@@ -58,7 +60,11 @@ class Message final : public Work, public base::Completion {
   std::byte* payload() { return reinterpret_cast<std::byte*>(this + 1); }
   std::size_t payload_bytes() const { return payload_bytes_; }
   std::span<std::byte> payload_span() { return {payload(), payload_bytes_}; }
-  Pup unpacker() { return Pup::unpacker(payload(), payload_bytes_, runtime_); }
+  Pup unpacker() {
+    Pup p = Pup::unpacker(payload(), payload_bytes_, runtime_);
+    p.set_carrier(this);
+    return p;
+  }
   Runtime& runtime() { return *runtime_; }
 
   // What travels: the envelope and, right behind it, the payload.
@@ -70,6 +76,17 @@ class Message final : public Work, public base::Completion {
     return MessagePtr(this);
   }
 
+  // Buffers that travel beside the payload, at most kMaxAttachments, of host memory; not with broadcasts. The handler
+  // may move them elsewhere.
+  static constexpr std::size_t kMaxAttachments = 128;
+  void attach(Attachment attachment) {
+    if (attachments_ == nullptr) attachments_ = std::make_unique<std::vector<Attachment>>();
+    attachments_->push_back(std::move(attachment));
+  }
+  std::span<Attachment> attachments() const {
+    return attachments_ == nullptr ? std::span<Attachment>() : std::span<Attachment>(*attachments_);
+  }
+
   // As a Completion: the send of this message; one send at a time.
  private:
   friend struct MessageRelease;
@@ -78,6 +95,7 @@ class Message final : public Work, public base::Completion {
   Runtime* runtime_;
   std::size_t payload_bytes_;
   std::uint64_t references_ = 1;
+  std::unique_ptr<std::vector<Attachment>> attachments_;
   alignas(16) Envelope envelope_;
 };
 // The payload follows the envelope without a gap.

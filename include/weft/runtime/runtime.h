@@ -33,6 +33,7 @@ class Memory;
 
 namespace weft::runtime {
 
+class Attachments;
 class Quiescence;
 class Reductions;
 
@@ -148,6 +149,7 @@ class Runtime {
   }
 
  private:
+  friend class Attachments;
   friend class FutureState;
   friend struct MessageRelease;
   friend FutureState* find_exported_future(Runtime& runtime, std::uint64_t id);

@@ -17,7 +17,7 @@ class Worker(weft.Chare):
             refused("target", self.contribute, 1, weft.Reducer.sum, print),
             refused("cannot be sent", self.contribute, lambda: 1, weft.Reducer.gather, weft.Future()),
             refused("missing", self.contribute, 1, weft.Reducer.sum, error=TypeError),
-            refused("cannot be sent", self.proxy[0].work, self),
+            refused("cannot be sent", self.proxy[0, 0].work, self),
         ]
 
 

@@ -21,12 +21,25 @@ class Plain:
 
 
 class Echo(weft.Chare):
+    def __init__(self):
+        self.arrays = []
+
     def echo(self, value):
         return value
 
     def write_and_return(self, array):
         array[...] = 7  # arrives writable, and as the receiver's own
         return array
+
+    def keep(self, value):
+        array = value.array if isinstance(value, Plain) else value
+        assert array.flags.writeable
+        self.arrays.append(array)
+
+    def kept(self):
+        sums = [float(array.sum()) for array in self.arrays]
+        self.arrays.clear()
+        return sums
 
     def total(self, *arrays):
         return [float(array.sum()) for array in arrays]
@@ -116,13 +129,21 @@ async def main():
         sizes = [1, 1000, 4096, 8192, 65_536, 1_000_000]
         arrays = [np.ones(size, dtype=np.uint8) for size in sizes]
         assert await target.total.call(*arrays) == sizes
-        # Changing an array after the call returns does not change what was sent.
-        reused = np.zeros(500_000)
-        calls = []
+        # A small array may be changed once the call has returned, a large one once the call was awaited.
+        for size in (1000, 8191, 8192, 500_000):
+            reused = np.zeros(size)
+            for i in range(4):
+                reused[...] = i
+                await target.keep(reused)
+            reused[...] = -1
+            await weft.quiescence()
+            assert sorted(await target.kept.call()) == [i * float(size) for i in range(4)]
+        # One that nobody holds any more is kept until it has gone out.
         for i in range(4):
-            reused[...] = i
-            calls.append(target.total.call(reused))
-        assert [await call for call in calls] == [[i * 500_000.0] for i in range(4)]
+            target.keep(np.full(300_000, float(i)))
+        target.keep(Plain(np.full(100_000, 4.0)))
+        await weft.quiescence()
+        assert sorted(await target.kept.call()) == [0.0, 300_000.0, 400_000.0, 600_000.0, 900_000.0]
     everywhere = await echo.total.call(np.ones(300_000))
     assert everywhere == [[300_000.0]] * 2
     return "all checked"
