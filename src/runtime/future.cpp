@@ -89,6 +89,17 @@ void FutureState::when_ready(Work* work) {
   *last = work;
 }
 
+void FutureState::forget(Work* work) {
+  for (Work** at = &waiters_; *at != nullptr; at = &(*at)->next) {
+    if (*at == work) {
+      *at = work->next;
+      return;
+    }
+  }
+}
+
+void list_pending(Runtime& runtime, DetachedTask* task) { runtime.list_pending(task); }
+
 void FutureState::set_error(std::exception_ptr error) {
   if (remote_.id != 0) {
     FutureSetHeader header{remote_.id, 1};

@@ -16,6 +16,7 @@
 #include "weft/base/error.h"
 #include "weft/base/pup.h"
 #include "weft/runtime/message.h"
+#include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
 
 namespace weft::runtime {
@@ -48,6 +49,8 @@ class FutureState {
 
   // Posts `work` when the future is ready, at once if it is. REQUIRES: the future belongs to this PE.
   void when_ready(Work* work);
+  // Undoes when_ready() for work that has not been posted yet.
+  void forget(Work* work);
 
   // Non-zero id when the future belongs to another PE.
   FutureAddress remote() const { return remote_; }
@@ -78,6 +81,9 @@ void pack_error(Pup& p, const std::exception_ptr& error);
 std::exception_ptr unpack_error(Pup& p);
 // `error` as the RemoteError that travels: what it was, and where ("in Ring[3].work on PE 1").
 std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::string& where);
+
+// Has `task` abandoned when the runtime closes before it has come to its end.
+void list_pending(Runtime& runtime, DetachedTask* task);
 
 template <class T = void>
 class Future {
@@ -150,9 +156,15 @@ class Future {
   // Calls `callback(future)` from the scheduler once the future is ready.
   template <class Callback>
   void then(Callback callback) const {
-    struct ThenWork : Work {
+    // Listed with the runtime's coroutines: callback and future keep each other alive until one of them is called.
+    struct ThenWork final : Work, DetachedTask {
       ThenWork(Future future_in, Callback callback_in)
           : Work(&ThenWork::call), future(std::move(future_in)), callback(std::move(callback_in)) {}
+      void finished() noexcept override {}
+      void abandon() noexcept override {
+        future.state()->forget(this);
+        delete this;
+      }
       static void call(Work* self, Runtime&, WorkAction action) {
         std::unique_ptr<ThenWork> work(static_cast<ThenWork*>(self));
         if (action == WorkAction::kRun) work->callback(work->future);
@@ -160,7 +172,9 @@ class Future {
       Future future;
       Callback callback;
     };
-    state_->when_ready(new ThenWork(*this, std::move(callback)));
+    auto* work = new ThenWork(*this, std::move(callback));
+    list_pending(state_->runtime(), work);
+    state_->when_ready(work);
   }
 
   auto operator co_await() const {

@@ -117,6 +117,8 @@ class Runtime {
   void spawn(Task<> task, std::string where);
   // For models that end a coroutine their own way: links and starts it.
   void start_detached(DetachedTask* task, std::coroutine_handle<> coroutine);
+  // Has `task` abandoned when the runtime closes, unless it has come to its end by then.
+  void list_pending(DetachedTask* task) { task->link(detached_); }
 
   template <class T = void>
   Future<T> make_future() {

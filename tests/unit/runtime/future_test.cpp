@@ -93,6 +93,18 @@ TEST(Future, CallbacksRunOnceEachInOrder) {
   EXPECT_EQ(order, (std::vector<int>{10, 11, 12}));
 }
 
+TEST(Future, CallbacksOfFuturesThatAreNeverSetGoWithTheRuntime) {
+  auto alive = std::make_shared<int>(1);
+  {
+    testing::InProcessJob job(1);
+    Future<int> never(job.runtime(0));
+    for (int i = 0; i < 3; ++i) never.then([alive](const Future<int>&) { ADD_FAILURE() << "called"; });
+    EXPECT_EQ(alive.use_count(), 4);
+    EXPECT_EQ(job.run([](Runtime&) -> Task<> { co_return; }), "");
+  }
+  EXPECT_EQ(alive.use_count(), 1);
+}
+
 TEST(Future, ASetAfterASetFromAfarIsReported) {
   testing::InProcessJob job(2);
   std::string failure = job.run([&](Runtime& runtime) -> Task<> {
