@@ -26,11 +26,13 @@ class Context {
 
   Context(Context&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Context& operator=(Context&&) = delete;
-  ~Context() {
-    if (handle_ != nullptr) ucp_cleanup(handle_);
-  }
+  ~Context() { destroy(); }
 
   ucp_context_h get() const { return handle_; }
+  // REQUIRES: its workers are gone. get() is null afterwards.
+  void destroy() {
+    if (handle_ != nullptr) ucp_cleanup(std::exchange(handle_, nullptr));
+  }
   // Whether UCX moves memory of that kind by itself in this process.
   bool can_address(memory::Kind kind) const;
 

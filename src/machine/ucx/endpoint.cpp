@@ -60,39 +60,16 @@ void EndpointTable::on_error(void* argument, ucp_ep_h endpoint, ucs_status_t) {
   peer.table->attention_.wanted = true;
 }
 
-void EndpointTable::force_close(ucp_ep_h endpoint) {
-  ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  const ucs_status_ptr_t request = ucp_ep_close_nbx(endpoint, &params);
-  if (request != nullptr && !UCS_PTR_IS_ERR(request)) closing_.push_back(request);
-}
-
-void EndpointTable::close_failed(ucp_worker_h) {
+void EndpointTable::close_failed() {
   for (Peer& peer : peers_) {
     if (peer.failed_endpoint == nullptr) continue;
-    force_close(std::exchange(peer.failed_endpoint, nullptr));
+    ucp_request_param_t params{};
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    const ucs_status_ptr_t request = ucp_ep_close_nbx(std::exchange(peer.failed_endpoint, nullptr), &params);
+    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // nobody waits for it
     --unclosed_failures_;
   }
-}
-
-void EndpointTable::close_all(ucp_worker_h worker) {
-  close_failed(worker);
-  for (Peer& peer : peers_) {
-    if (peer.endpoint != nullptr) force_close(std::exchange(peer.endpoint, nullptr));
-  }
-}
-
-bool EndpointTable::closed() const {
-  for (void* request : closing_) {
-    if (ucp_request_check_status(request) == UCS_INPROGRESS) return false;
-  }
-  return true;
-}
-
-void EndpointTable::free_close_requests() {
-  for (void* request : closing_) ucp_request_free(request);
-  closing_.clear();
 }
 
 std::string EndpointTable::transports(int pe) const {

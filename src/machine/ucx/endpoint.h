@@ -30,12 +30,7 @@ class EndpointTable {
   bool has_failed(int pe) const { return peers_[static_cast<std::size_t>(pe)].failed; }
   bool has_unclosed_failures() const { return unclosed_failures_ > 0; }
   // Closes the endpoints of failed peers, which ends their operations. Not from inside a UCX callback.
-  void close_failed(ucp_worker_h worker);
-  // Closes every endpoint at once; what is in flight is progressed by the caller.
-  void close_all(ucp_worker_h worker);
-  // Whether every close has ended. Progress is the caller's.
-  bool closed() const;
-  void free_close_requests();
+  void close_failed();
 
   // "posix/memory sysv/memory", for each endpoint that exists.
   std::string transports(int pe) const;
@@ -50,11 +45,9 @@ class EndpointTable {
   };
 
   static void on_error(void* argument, ucp_ep_h endpoint, ucs_status_t status);
-  void force_close(ucp_ep_h endpoint);
 
   Attention& attention_;
   std::vector<Peer> peers_;
-  std::vector<void*> closing_;
   int unclosed_failures_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "machine/ucx/library.h"
+#include "machine/ucx/quiet.h"
 
 namespace weft::machine::ucx {
 namespace {
@@ -261,7 +262,7 @@ bool UcxMachine::progress() {
 bool UcxMachine::progress_rare() {
   bool happened = tracker_.deliver_deferred();
   happened |= active_messages_.deliver_deferred(worker_.get());
-  if (endpoints_.has_unclosed_failures()) endpoints_.close_failed(worker_.get());
+  if (endpoints_.has_unclosed_failures()) endpoints_.close_failed();
   happened |= staging().progress();
   attention().wanted = tracker_.has_deferred() || active_messages_.has_deferred() ||
                        endpoints_.has_unclosed_failures() || staging().needs_progress();
@@ -326,15 +327,19 @@ void UcxMachine::close() {
     progress_until([&] { return ucp_request_check_status(flush) != UCS_INPROGRESS; });
     ucp_request_free(flush);
   }
-  endpoints_.close_all(worker_.get());
-  progress_until([&] { return endpoints_.closed(); });
-  endpoints_.free_close_requests();
   tracker_.deliver_deferred();
 
-  regions_.destroy_remote_keys();
-  regions_.remove_all(context_.get());
+  // What is left is taken from UCX and the worker destroyed, with its endpoints. Closing them one by one
+  // first (by force: a peer may be gone) leaves callbacks behind that a peer must answer, and UCX destroys
+  // those badly. An operation that UCX did not end still uses its keys; they go with the worker.
+  if (!tracker_.anything_in_flight()) regions_.destroy_remote_keys();
   const std::vector<base::Completion*> left = tracker_.take_all();
-  worker_.destroy();
+  {
+    QuietUcx quiet;
+    worker_.destroy();
+    regions_.remove_all(context_.get());
+    context_.destroy();
+  }
   for (base::Completion* completion : left) {
     completion->function(completion, closed_machine(pe()), 0);
   }
