@@ -73,6 +73,50 @@ TEST_F(CopyEngineTest, ManyCopiesShareFourLanesPerDevice) {
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls, 1);
 }
 
+TEST_F(CopyEngineTest, AGatedCopyGivesItsLaneBack) {
+  Buffer device = make(64, kDevice0);
+  device.stream = emulated.create_stream(0).value();
+  std::vector<unsigned char> bytes(64);
+  const std::uintptr_t before = stream_number();
+  for (int i = 0; i < 50; ++i) {
+    Outcome outcome;
+    const bool reads = i % 2 == 0;
+    ASSERT_TRUE(
+        engine.copy(reads ? host_buffer(bytes) : device, reads ? device : host_buffer(bytes), &outcome)
+            .is_pending());
+    poll_until_idle();
+    ASSERT_TRUE(outcome.status.ok());
+  }
+  EXPECT_EQ(stream_number() - before - 1, 1u);
+}
+
+TEST_F(CopyEngineTest, DeferredCopiesFailWithTheirStreams) {
+  const Buffer device = make(64, kDevice0);
+  bool go = false;
+  std::vector<unsigned char> bytes(64, 5);
+  std::vector<Outcome> outcomes(50);
+  for (Outcome& outcome : outcomes) {
+    Buffer produced = device;
+    produced.stream = emulated.create_stream(0).value();
+    ASSERT_TRUE(emulated
+                    .launch(produced.stream, 0,
+                            [&] {
+                              return go ? Status(StatusCode::kInternal, "kernel went wrong")
+                                        : Status::pending();
+                            })
+                    .ok());
+    ASSERT_TRUE(engine.copy(host_buffer(bytes), produced, &outcome).is_pending());
+  }
+  for (int i = 0; i < 20; ++i) engine.progress();
+  go = true;
+  poll_until_idle();
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.calls, 1);
+    EXPECT_EQ(outcome.status.message(), "kernel went wrong");
+  }
+  EXPECT_EQ(bytes, std::vector<unsigned char>(64, 5)) << "garbage was copied";
+}
+
 TEST_F(CopyEngineTest, ProgressSaysWhetherSomethingCompleted) {
   const Buffer device = make(64, kDevice0);
   std::vector<unsigned char> bytes(64);

@@ -294,6 +294,7 @@ TEST_F(MemoryTest, CloseEndsCopiesBehindABusyStreamOnce) {
   for (Outcome& outcome : waiting) ASSERT_TRUE(memory.copy(host_buffer(bytes), busy, &outcome).is_pending());
   memory.progress();
   memory.close();
+  EXPECT_FALSE(memory.progress());
   for (const Outcome& outcome : waiting) {
     EXPECT_EQ(outcome.calls, 1);
     EXPECT_EQ(outcome.status.code(), StatusCode::kClosed);
