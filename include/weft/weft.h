@@ -1,4 +1,5 @@
-// Weft's C++ API in one header. Start here: chare/chare.h, chare/proxy.h, channel/channel.h, runtime/runtime.h.
+// Weft's C++ API in one header. Start here: chare/chare.h, chare/proxy.h, channel/channel.h,
+// runtime/runtime.h.
 #pragma once
 
 #include "weft/base/error.h"

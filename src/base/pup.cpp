@@ -8,15 +8,19 @@ namespace weft::base {
 
 void Pup::overrun(std::size_t wanted_bytes) const {
   if (mode_ == Mode::kPacking) {
-    throw Error(StatusCode::kInternal,
-                fmt::format("a pup function packs more than it sized: {} bytes at offset {}, {} are left; it must visit "
-                            "the same members in the same order whatever the mode",
-                            wanted_bytes, offset_bytes(), remaining_bytes()));
+    throw Error(
+        StatusCode::kInternal,
+        fmt::format(
+            "a pup function packs more than it sized: {} bytes at offset {}, {} are left; it must visit "
+            "the same members in the same order whatever the mode",
+            wanted_bytes, offset_bytes(), remaining_bytes()));
   }
-  throw Error(StatusCode::kCorrupt,
-              fmt::format("a message ends too early: {} bytes or elements are needed at offset {} and {} bytes are left; "
-                          "sender and receiver disagree about the types of the arguments",
-                          wanted_bytes, offset_bytes(), remaining_bytes()));
+  throw Error(
+      StatusCode::kCorrupt,
+      fmt::format(
+          "a message ends too early: {} bytes or elements are needed at offset {} and {} bytes are left; "
+          "sender and receiver disagree about the types of the arguments",
+          wanted_bytes, offset_bytes(), remaining_bytes()));
 }
 
 }  // namespace weft::base

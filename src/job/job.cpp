@@ -6,13 +6,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "weft/chare/chares.h"
+
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/launcher_watch.h"
 #include "machine/factory.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "models/channel/channels.h"
-#include "weft/chare/chares.h"
 
 namespace weft::job {
 
@@ -37,10 +38,11 @@ void expect_same_program(machine::Bootstrap& bootstrap) {
   auto all = value_or_throw(bootstrap.exchange(base::pack(mine)));
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     if (all[pe].size() == sizeof mine && std::memcmp(all[pe].data(), &mine, sizeof mine) == 0) continue;
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("PE {} and PE {} run different programs (their entry methods differ); start the same "
-                                  "build on every PE",
-                                  bootstrap.pe(), pe));
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("PE {} and PE {} run different programs (their entry methods differ); start the same "
+                    "build on every PE",
+                    bootstrap.pe(), pe));
   }
 }
 
@@ -52,7 +54,8 @@ bool statistics_wanted() {
 void print_statistics(const machine::Machine& machine) {
   std::string text;
   for (const machine::TransportUse& use : machine.transport_use()) {
-    text += fmt::format("weft: PE {}: {}: {} messages, {} bytes\n", machine.pe(), use.name, use.messages, use.bytes);
+    text += fmt::format("weft: PE {}: {}: {} messages, {} bytes\n", machine.pe(), use.name, use.messages,
+                        use.bytes);
   }
   std::fputs(text.c_str(), stderr);
 }

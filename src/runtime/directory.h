@@ -1,8 +1,9 @@
 // Where the objects of one collection are, as one PE knows it: the object location service of all models.
 //
-// Every object has a home PE, computed from its index, which always knows where it is. Any other PE sends to where it
-// last heard the object to be, or to the home; whoever gets a message for an object that has left forwards it and tells
-// the sender. Moves are numbered per object, so that news that arrive late do not overwrite newer ones.
+// Every object has a home PE, computed from its index, which always knows where it is. Any other PE sends to
+// where it last heard the object to be, or to the home; whoever gets a message for an object that has left
+// forwards it and tells the sender. Moves are numbered per object, so that news that arrive late do not
+// overwrite newer ones.
 //
 // Threads: one PE's thread. The directory holds no messages and owns no objects.
 #pragma once
@@ -42,8 +43,8 @@ class Directory {
     return true;
   }
 
-  // Where to send a message for an object that is not here. REQUIRES: find(index) == nullptr. The answer is this PE
-  // when it is the home and has not heard of the object: it is on its way, or does not exist.
+  // Where to send a message for an object that is not here. REQUIRES: find(index) == nullptr. The answer is
+  // this PE when it is the home and has not heard of the object: it is on its way, or does not exist.
   int route(std::uint64_t index, int home_pe) const {
     auto known = elsewhere_.find(index);
     return known == elsewhere_.end() ? home_pe : known->second.pe;

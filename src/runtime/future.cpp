@@ -7,8 +7,9 @@
 #include <memory>
 #include <typeinfo>
 
-#include "runtime/parts.h"
 #include "weft/runtime/runtime.h"
+
+#include "runtime/parts.h"
 
 namespace weft::runtime {
 
@@ -16,7 +17,8 @@ namespace {
 
 std::string readable_type(const std::type_info& type) {
   int status = 0;
-  std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
+                                              std::free);
   return status == 0 ? name.get() : type.name();
 }
 
@@ -30,9 +32,11 @@ std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::s
     return std::make_exception_ptr(
         base::RemoteError(remote.type(), remote.remote_message(), remote.traceback() + frame));
   } catch (const std::exception& exception) {
-    return std::make_exception_ptr(base::RemoteError(readable_type(typeid(exception)), exception.what(), frame));
+    return std::make_exception_ptr(
+        base::RemoteError(readable_type(typeid(exception)), exception.what(), frame));
   } catch (...) {
-    return std::make_exception_ptr(base::RemoteError("unknown exception", "not derived from std::exception", frame));
+    return std::make_exception_ptr(
+        base::RemoteError("unknown exception", "not derived from std::exception", frame));
   }
 }
 
@@ -60,7 +64,8 @@ std::exception_ptr unpack_error(Pup& p) {
 
 void FutureState::expect_unset() const {
   if (ready_) {
-    throw base::Error(base::StatusCode::kInvalidArgument, "a future was set a second time; each is set exactly once");
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "a future was set a second time; each is set exactly once");
   }
 }
 

@@ -1,8 +1,9 @@
 // The runtime's own message handlers and the active message that carries every message.
 #pragma once
 
-#include "machine/machine.h"
 #include "weft/runtime/message.h"
+
+#include "machine/machine.h"
 
 namespace weft::runtime {
 

@@ -1,5 +1,5 @@
-// A hash table from an object's index to its address: 16 bytes per slot, one probe as a rule, since every message to
-// an object goes through it. Threads: one.
+// A hash table from an object's index to its address: 16 bytes per slot, one probe as a rule, since every
+// message to an object goes through it. Threads: one.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,9 @@ void OperationState::started(base::Status status, std::size_t size_bytes) {
   if (!status.is_pending()) finish(std::move(status), size_bytes);
 }
 
-void OperationState::complete(base::Status status, std::size_t size_bytes) { finish(std::move(status), size_bytes); }
+void OperationState::complete(base::Status status, std::size_t size_bytes) {
+  finish(std::move(status), size_bytes);
+}
 
 void OperationState::on_complete(base::Completion* completion, base::Status status, std::size_t size_bytes) {
   static_cast<OperationState*>(completion)->finish(std::move(status), size_bytes);

@@ -13,9 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "weft/runtime/runtime.h"
+
 #include "runtime/attachments.h"
 #include "runtime/termination.h"
-#include "weft/runtime/runtime.h"
 
 namespace weft::runtime {
 

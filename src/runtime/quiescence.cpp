@@ -4,17 +4,18 @@
 #include <limits>
 #include <memory>
 
+#include "weft/runtime/runtime.h"
+
 #include "runtime/handlers.h"
 #include "runtime/reductions.h"
-#include "weft/runtime/runtime.h"
 
 namespace weft::runtime {
 
 namespace {
 
 constexpr ScopeId kScope{0, 0};
-// Between waves that found something under way; doubled up to the limit so that waiting for a long computation or
-// for a receive that is never posted costs little.
+// Between waves that found something under way; doubled up to the limit so that waiting for a long
+// computation or for a receive that is never posted costs little.
 constexpr double kFirstPauseSeconds = 20e-6;
 constexpr double kLongestPauseSeconds = 5e-3;
 
@@ -36,11 +37,15 @@ Quiescence::Quiescence(Runtime& runtime) : runtime_(runtime) {
       this);
   runtime_.set_handler(
       kQuiescenceProbeHandler,
-      [](void* context, MessagePtr message) { static_cast<Quiescence*>(context)->on_probe(message->unpacker()); },
+      [](void* context, MessagePtr message) {
+        static_cast<Quiescence*>(context)->on_probe(message->unpacker());
+      },
       this);
   runtime_.set_handler(
       kQuiescenceResultHandler,
-      [](void* context, MessagePtr message) { static_cast<Quiescence*>(context)->on_result(message->unpacker()); },
+      [](void* context, MessagePtr message) {
+        static_cast<Quiescence*>(context)->on_result(message->unpacker());
+      },
       this);
 }
 
@@ -120,7 +125,8 @@ void Quiescence::on_result(Pup p) {
     for (auto& waiter : ready) waiter.set();
     return;
   }
-  pause_seconds_ = sent == processed ? kFirstPauseSeconds : std::min(2 * pause_seconds_, kLongestPauseSeconds);
+  pause_seconds_ =
+      sent == processed ? kFirstPauseSeconds : std::min(2 * pause_seconds_, kLongestPauseSeconds);
   have_previous_ = true;
   previous_sent_ = sent;
   previous_processed_ = processed;

@@ -1,7 +1,8 @@
 // Quiescence detection: Mattern's four counters over the spanning tree of PE 0.
 //
-// A wave sums, over all PEs, the counted things sent and processed; each PE answers when its queue is empty. When two
-// waves in a row give the same sums and as many were processed as sent, nothing was under way between them.
+// A wave sums, over all PEs, the counted things sent and processed; each PE answers when its queue is empty.
+// When two waves in a row give the same sums and as many were processed as sent, nothing was under way
+// between them.
 #pragma once
 
 #include <cstdint>

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
+#include "weft/runtime/runtime.h"
+
 #include "runtime/handlers.h"
 #include "runtime/spanning_tree.h"
-#include "weft/runtime/runtime.h"
 
 namespace weft::runtime {
 
@@ -30,10 +31,11 @@ SpanningTree tree_of(const Runtime& runtime, ScopeId scope) {
 namespace reduction_detail {
 
 void throw_length_mismatch(std::size_t a, std::size_t b) {
-  throw base::Error(base::StatusCode::kInvalidArgument,
-                    fmt::format("vectors of {} and {} elements were contributed to one reduction; all must have the "
-                                "same length, or use Reducer::kGather",
-                                a, b));
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      fmt::format("vectors of {} and {} elements were contributed to one reduction; all must have the "
+                  "same length, or use Reducer::kGather",
+                  a, b));
 }
 
 }  // namespace reduction_detail
@@ -41,11 +43,15 @@ void throw_length_mismatch(std::size_t a, std::size_t b) {
 Reductions::Reductions(Runtime& runtime) : runtime_(runtime) {
   runtime_.set_handler(
       kReductionPartialHandler,
-      [](void* context, MessagePtr message) { static_cast<Reductions*>(context)->on_partial(std::move(message)); },
+      [](void* context, MessagePtr message) {
+        static_cast<Reductions*>(context)->on_partial(std::move(message));
+      },
       this);
   runtime_.set_handler(
       kReductionSilentHandler,
-      [](void* context, MessagePtr message) { static_cast<Reductions*>(context)->on_silent(std::move(message)); },
+      [](void* context, MessagePtr message) {
+        static_cast<Reductions*>(context)->on_silent(std::move(message));
+      },
       this);
 }
 
@@ -59,7 +65,8 @@ void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contr
 }
 
 void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
-                            const Combiner* combiner, std::span<const std::byte> value, const Target& target) {
+                            const Combiner* combiner, std::span<const std::byte> value,
+                            const Target& target) {
   Partial mine;
   mine.count = 1;
   mine.reducer = reducer;
@@ -123,9 +130,10 @@ void Reductions::merge(ScopeId id, Partial& into, Partial&& from) {
     return;
   }
   if (into.reducer != from.reducer || into.combiner_id != from.combiner_id) {
-    runtime_.fail(fmt::format("contributors to one reduction (scope {} of PE {}) name different reducers or types; each "
-                              "element must call contribute in the same order with the same reducer",
-                              id.id, id.root_pe));
+    runtime_.fail(fmt::format(
+        "contributors to one reduction (scope {} of PE {}) name different reducers or types; each "
+        "element must call contribute in the same order with the same reducer",
+        id.id, id.root_pe));
     return;
   }
   into.count += from.count;
@@ -193,8 +201,8 @@ void Reductions::deliver(Partial&& partial) {
   }
   std::sort(partial.items.begin(), partial.items.end(),
             [](const Item& a, const Item& b) { return a.index < b.index; });
-  // Both come out as a packed std::vector: an element count, then the elements. A concat's contributions are packed
-  // vectors themselves, whose counts are added up and left out.
+  // Both come out as a packed std::vector: an element count, then the elements. A concat's contributions are
+  // packed vectors themselves, whose counts are added up and left out.
   std::size_t skip = partial.reducer == Reducer::kConcat ? sizeof(std::uint64_t) : 0;
   std::uint64_t count = 0;
   std::vector<std::byte> result(sizeof count);

@@ -1,10 +1,11 @@
 // Reductions up the spanning tree, for any model.
 //
-// A scope is a set of contributors (a collection, or one awaited broadcast), known by its root PE and an id. In a scope
-// reductions are numbered; every contributor takes part in each, in order. A PE merges what its contributors and its
-// children give and passes one partial result to its parent when all of them have; what comes later is passed on
-// alone. Only the root decides that a reduction is complete: when as many contributions as the scope has
-// contributors have been merged. So the tree is an optimisation and never a condition, also when contributors move.
+// A scope is a set of contributors (a collection, or one awaited broadcast), known by its root PE and an id.
+// In a scope reductions are numbered; every contributor takes part in each, in order. A PE merges what its
+// contributors and its children give and passes one partial result to its parent when all of them have; what
+// comes later is passed on alone. Only the root decides that a reduction is complete: when as many
+// contributions as the scope has contributors have been merged. So the tree is an optimisation and never a
+// condition, also when contributors move.
 //
 // A PE whose subtree has no contributor says so once, so that its parent does not wait for it.
 #pragma once
@@ -42,12 +43,13 @@ class Reductions {
  public:
   explicit Reductions(Runtime& runtime);
 
-  // Says how many contributors the scope has in all and on this PE. A `single` scope serves one reduction, number 0,
-  // and is forgotten after it.
+  // Says how many contributors the scope has in all and on this PE. A `single` scope serves one reduction,
+  // number 0, and is forgotten after it.
   void open(ScopeId scope, std::uint64_t total, std::uint64_t local_contributors, bool single);
 
-  // One contribution. `index` orders kGather and kConcat. All contributors of a reduction must name the same reducer;
-  // the target of any of them is used. REQUIRES: open() was called; `combiner` is null for kGather and kConcat only.
+  // One contribution. `index` orders kGather and kConcat. All contributors of a reduction must name the same
+  // reducer; the target of any of them is used. REQUIRES: open() was called; `combiner` is null for kGather
+  // and kConcat only.
   void contribute(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                   const Combiner* combiner, std::span<const std::byte> value, const Target& target);
 
@@ -67,9 +69,7 @@ class Reductions {
     std::vector<std::byte> value;
     std::vector<Item> items;
     Target target;
-    void pup(Pup& p) {
-      p | count | reducer | combiner_id | has_value | value | items | target;
-    }
+    void pup(Pup& p) { p | count | reducer | combiner_id | has_value | value | items | target; }
   };
 
   struct Progress {

@@ -14,8 +14,8 @@ namespace weft::runtime {
 
 namespace {
 
-// Rounds of the scheduler that find nothing before an idle PE starts to yield its processor: long enough for a
-// reply of a few microseconds, short where PEs share processors (see ARCHITECTURE.md, "Waiting").
+// Rounds of the scheduler that find nothing before an idle PE starts to yield its processor: long enough for
+// a reply of a few microseconds, short where PEs share processors (see ARCHITECTURE.md, "Waiting").
 constexpr int kSpinRounds = 2000;
 constexpr int kSpinRoundsOversubscribed = 100;
 
@@ -52,7 +52,9 @@ Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const Runtim
   parts_->spin_rounds = options.local_pes > num_processors() ? kSpinRoundsOversubscribed : kSpinRounds;
   base::check(machine_.set_am_handler(
       kMessageAm,
-      [](void* context, machine::AmArrival& arrival) { static_cast<Runtime*>(context)->receive_arrival(&arrival); },
+      [](void* context, machine::AmArrival& arrival) {
+        static_cast<Runtime*>(context)->receive_arrival(&arrival);
+      },
       this));
   set_handler(
       kFutureSetHandler,
@@ -76,7 +78,7 @@ void Runtime::close() {
   for (auto& [type, model] : parts_->models) model->close();
   drop_queue();
   while (detached_ != nullptr) detached_->abandon();
-  drop_queue();  // what the frames' destructors posted
+  drop_queue();                                               // what the frames' destructors posted
   while (!parts_->models.empty()) parts_->models.pop_back();  // the last may use those before it
   for (auto& [id, state] : parts_->exported_futures) state->release();
   parts_->exported_futures.clear();
@@ -100,7 +102,8 @@ Model& Runtime::find_model(std::type_index type) {
                     fmt::format("the model {} is not installed in this runtime", type.name()));
 }
 
-// --- Sending ------------------------------------------------------------------------------------------------
+// --- Sending
+// ------------------------------------------------------------------------------------------------
 
 void Runtime::send(int pe, MessagePtr message) {
   if (closed_) return;
@@ -182,13 +185,15 @@ void Runtime::check_sent(int pe, const base::Status& status) {
               : fmt::format("a message could not be sent to PE {}: {}", pe, status.to_string()));
 }
 
-// --- Receiving ----------------------------------------------------------------------------------------------
+// --- Receiving
+// ----------------------------------------------------------------------------------------------
 
 void Runtime::receive_arrival(machine::AmArrival* arrival) {
   std::size_t size_bytes = arrival->payload_size_bytes;
   if (size_bytes < sizeof(Envelope)) {
-    fail(fmt::format("a message of {} bytes arrived, shorter than its envelope of {}; do all PEs run the same program?",
-                     size_bytes, sizeof(Envelope)));
+    fail(fmt::format(
+        "a message of {} bytes arrived, shorter than its envelope of {}; do all PEs run the same program?",
+        size_bytes, sizeof(Envelope)));
     return;
   }
   MessagePtr message = Message::create(*this, 0, size_bytes - sizeof(Envelope));
@@ -228,9 +233,10 @@ void Runtime::receive(MessagePtr message) {
   const Envelope& envelope = message->envelope();
   if (envelope.handler >= kNumHandlers || parts_->handlers[envelope.handler].function == nullptr ||
       envelope.root_pe >= static_cast<std::uint32_t>(num_pes_)) {
-    fail(fmt::format("a message from PE {} names handler {}, which this PE does not have; do all PEs run the same "
-                     "program?",
-                     envelope.source_pe, envelope.handler));
+    fail(fmt::format(
+        "a message from PE {} names handler {}, which this PE does not have; do all PEs run the same "
+        "program?",
+        envelope.source_pe, envelope.handler));
     return;
   }
   if (Attachments::has_awaited(*message)) {

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "weft/runtime/runtime.h"
+
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "runtime/parts.h"
-#include "weft/runtime/runtime.h"
 
 namespace weft::runtime {
 
@@ -17,7 +18,8 @@ namespace {
 constexpr int kBatch = 64;
 // Looks at the network by an idle PE before it looks at everything else again.
 constexpr int kPollsPerTurn = 16;
-// An idle PE yields its processor for this long before it goes to sleep: waking costs about 20 us, a yield about 1.
+// An idle PE yields its processor for this long before it goes to sleep: waking costs about 20 us, a yield
+// about 1.
 constexpr std::chrono::microseconds kYieldTime{100};
 
 }  // namespace
@@ -145,7 +147,8 @@ void Runtime::drop_queue() {
   }
 }
 
-// --- Ending -----------------------------------------------------------------------------------------------------
+// --- Ending
+// -----------------------------------------------------------------------------------------------------
 
 void Runtime::exit(int code) { parts_->termination.request(code); }
 
@@ -155,7 +158,8 @@ void Runtime::fail(std::string message) {
   stopped_ = true;
 }
 
-// --- Coroutines ----------------------------------------------------------------------------------------------
+// --- Coroutines
+// ----------------------------------------------------------------------------------------------
 
 void Runtime::start_detached(DetachedTask* task, std::coroutine_handle<> coroutine) {
   task->link(detached_);

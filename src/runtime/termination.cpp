@@ -1,9 +1,10 @@
 #include "runtime/termination.h"
 
+#include "weft/runtime/runtime.h"
+
 #include "machine/machine.h"
 #include "runtime/handlers.h"
 #include "runtime/spanning_tree.h"
-#include "weft/runtime/runtime.h"
 
 namespace weft::runtime {
 
@@ -29,11 +30,11 @@ void Termination::install() {
       },
       this);
   runtime_.set_handler(
-      kExitHandler, [](void* context, MessagePtr message) { self(context).on_exit(message->unpacker()); }, this);
+      kExitHandler, [](void* context, MessagePtr message) { self(context).on_exit(message->unpacker()); },
+      this);
   runtime_.set_handler(
       kDrainedHandler, [](void* context, MessagePtr) { ++self(context).drained_children_; }, this);
-  runtime_.set_handler(
-      kCloseHandler, [](void* context, MessagePtr) { self(context).closing_ = true; }, this);
+  runtime_.set_handler(kCloseHandler, [](void* context, MessagePtr) { self(context).closing_ = true; }, this);
 }
 
 void Termination::request(int code) {

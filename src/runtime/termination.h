@@ -1,8 +1,9 @@
 // How a job ends in good order.
 //
-// Exit goes down the spanning tree of PE 0; each PE then drops user work, goes on progressing until its own messages
-// are out and its children are done, and reports to its parent; close goes down the same tree, and a PE stops once its
-// last messages are flushed. So no PE closes its machine while another still needs it to make progress.
+// Exit goes down the spanning tree of PE 0; each PE then drops user work, goes on progressing until its own
+// messages are out and its children are done, and reports to its parent; close goes down the same tree, and a
+// PE stops once its last messages are flushed. So no PE closes its machine while another still needs it to
+// make progress.
 #pragma once
 
 #include "weft/base/completion.h"

@@ -1,5 +1,5 @@
-// A whole job in one process and on one thread: several runtimes over the loopback machine, each with every model, that
-// take turns until the job ends. Deterministic: the turns go round robin.
+// A whole job in one process and on one thread: several runtimes over the loopback machine, each with every
+// model, that take turns until the job ends. Deterministic: the turns go round robin.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "weft/weft.h"
+
 #include "machine/factory.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "models/channel/channels.h"
-#include "weft/weft.h"
 
 namespace weft::testing {
 

@@ -3,12 +3,12 @@
 //
 //   struct Particle { std::string name; std::vector<double> x;  void pup(weft::Pup& p) { p | name | x; } };
 //
-// Without a pup function travel: trivially copyable types (no pointers), std::string, vector, array, pair, tuple,
-// optional, variant, map, unordered_map, set, unique_ptr and smart combinations of them. A free function
-// `void pup(weft::Pup&, T&)` found by argument-dependent lookup serves types that are not yours.
+// Without a pup function travel: trivially copyable types (no pointers), std::string, vector, array, pair,
+// tuple, optional, variant, map, unordered_map, set, unique_ptr and smart combinations of them. A free
+// function `void pup(weft::Pup&, T&)` found by argument-dependent lookup serves types that are not yours.
 //
-// Bytes are those of the machine (Linux x86-64 and aarch64 are both little-endian). Unpacking trusts nothing: a
-// size that exceeds what arrived throws Error(kCorrupt).
+// Bytes are those of the machine (Linux x86-64 and aarch64 are both little-endian). Unpacking trusts nothing:
+// a size that exceeds what arrived throws Error(kCorrupt).
 #pragma once
 
 #include <array>
@@ -61,7 +61,9 @@ class Pup {
   void set_carrier(void* carrier) { carrier_ = carrier; }
 
   // Bytes counted, written or read so far, and, when unpacking, those that are left.
-  std::size_t offset_bytes() const { return is_sizing() ? sized_ : static_cast<std::size_t>(cursor_ - begin_); }
+  std::size_t offset_bytes() const {
+    return is_sizing() ? sized_ : static_cast<std::size_t>(cursor_ - begin_);
+  }
   std::size_t remaining_bytes() const { return static_cast<std::size_t>(end_ - cursor_); }
   const std::byte* cursor() const { return cursor_; }
 
@@ -87,8 +89,8 @@ class Pup {
     cursor_ += size_bytes;
   }
 
-  // A container's element count. When unpacking it is checked against the bytes that are left, each element taking at
-  // least `element_bytes`, so that a corrupt count cannot cause a huge allocation.
+  // A container's element count. When unpacking it is checked against the bytes that are left, each element
+  // taking at least `element_bytes`, so that a corrupt count cannot cause a huge allocation.
   std::size_t count(std::size_t current, std::size_t element_bytes) {
     std::uint64_t value = current;
     bytes(&value, sizeof value);
@@ -129,8 +131,8 @@ class Pup {
 namespace pup_detail {
 
 template <class T>
-inline constexpr bool kIsBulk = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !HasMemberPup<T> &&
-                                !HasFreePup<T>;
+inline constexpr bool kIsBulk =
+    std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !HasMemberPup<T> && !HasFreePup<T>;
 
 template <class Container>
 void visit_sequence(Pup& p, Container& values) {
@@ -143,7 +145,8 @@ void visit_sequence(Pup& p, Container& values) {
   } else if (p.is_unpacking()) {
     values.clear();
     for (std::size_t i = 0; i < size; ++i) {
-      if (p.remaining_bytes() == 0) p.count(1, 1);  // an element that takes no byte cannot fill a corrupt count
+      if (p.remaining_bytes() == 0)
+        p.count(1, 1);  // an element that takes no byte cannot fill a corrupt count
       Element element{};
       p | element;
       values.push_back(std::move(element));
@@ -291,9 +294,10 @@ void Pup::visit(T& value) {
   } else if constexpr (pup_detail::kIsBulk<T>) {
     bytes(&value, sizeof value);
   } else {
-    static_assert(pup_detail::kAlwaysFalse<T>,
-                  "this argument cannot travel: give its type a member `void pup(weft::Pup& p) { p | a | b; }` that "
-                  "names what to send, or send what a pointer points to");
+    static_assert(
+        pup_detail::kAlwaysFalse<T>,
+        "this argument cannot travel: give its type a member `void pup(weft::Pup& p) { p | a | b; }` that "
+        "names what to send, or send what a pointer points to");
   }
 }
 

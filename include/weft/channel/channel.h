@@ -4,13 +4,13 @@
 //   to_right.send(std::span(a)).detach();
 //   co_await to_right.recv(std::span(b));
 //
-// Both chares name each other and the same id; then each has one end, and its sends meet the other's receives in
-// order. Ends live as long as their chare: naming the same peer and id again gives the same end. Either side may come
-// first, and many operations may be in flight. A receive must name exactly the size that was sent: a disagreement is
-// an Error at the receiver that names both sizes.
+// Both chares name each other and the same id; then each has one end, and its sends meet the other's receives
+// in order. Ends live as long as their chare: naming the same peer and id again gives the same end. Either
+// side may come first, and many operations may be in flight. A receive must name exactly the size that was
+// sent: a disagreement is an Error at the receiver that names both sizes.
 //
-// Host data up to kCopyLimitBytes is copied at the send, so it may be overwritten on return. Anything else is sent in
-// place and belongs to the runtime until the operation is done, as does every receive buffer.
+// Host data up to kCopyLimitBytes is copied at the send, so it may be overwritten on return. Anything else is
+// sent in place and belongs to the runtime until the operation is done, as does every receive buffer.
 //
 // Each message is one tagged message of the machine; the ends exchange their tags once, when they are made.
 #pragma once
@@ -36,7 +36,8 @@ struct Peer {
   template <class T>
   Peer(const chare::ElementProxy<T>& proxy)  // implicit: a proxy is a peer
       : collection(&proxy.collection()), index(proxy.linear_index()) {}
-  Peer(chare::Collection& collection_in, std::uint64_t index_in) : collection(&collection_in), index(index_in) {}
+  Peer(chare::Collection& collection_in, std::uint64_t index_in)
+      : collection(&collection_in), index(index_in) {}
   chare::Collection* collection;
   std::uint64_t index;
 };
@@ -54,7 +55,8 @@ class Channel {
   // Contiguous data wherever it lives; the kind of memory is looked up.
   template <class T, std::size_t Extent>
   runtime::Operation send(std::span<T, Extent> data) {
-    static_assert(std::is_trivially_copyable_v<T>, "a channel moves plain bytes; pack other types with weft::pack");
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "a channel moves plain bytes; pack other types with weft::pack");
     return send(locate(data.data(), data.size_bytes()));
   }
   template <class T>
@@ -63,7 +65,8 @@ class Channel {
   }
   template <class T, std::size_t Extent>
   runtime::Operation recv(std::span<T, Extent> data) {
-    static_assert(std::is_trivially_copyable_v<T>, "a channel moves plain bytes; unpack other types with weft::unpack");
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "a channel moves plain bytes; unpack other types with weft::unpack");
     return recv(locate(data.data(), data.size_bytes()));
   }
   template <class T>

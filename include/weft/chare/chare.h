@@ -2,12 +2,12 @@
 //
 //   struct Ring : weft::Chare<Ring> {
 //     explicit Ring(int rounds);
-//     void token(int n);              // an entry method: any method that a program passes to send<> or call<>
-//     weft::Task<double> work();      // one that may wait
+//     void token(int n);              // an entry method: any method that a program passes to send<> or
+//     call<> weft::Task<double> work();      // one that may wait
 //   };
 //
-// A chare lives on one PE at a time and its entry methods run one after the other there, each to its end or to its
-// next co_await. In its constructor index(), proxy() and runtime() work already.
+// A chare lives on one PE at a time and its entry methods run one after the other there, each to its end or
+// to its next co_await. In its constructor index(), proxy() and runtime() work already.
 #pragma once
 
 #include <cstdint>
@@ -61,14 +61,16 @@ class Chare : public ChareBase {
   // This chare's collection: proxy()[i] is an element, proxy().send<&T::m>() reaches all.
   CollectionProxy<T> proxy() const { return CollectionProxy<T>(collection()); }
 
-  // Takes part in the collection's next reduction; every element must, in the same order. The result goes to `target`:
-  // target_of(future), proxy[i].target<&T::method>(), or proxy.target<&T::method>() for all elements.
+  // Takes part in the collection's next reduction; every element must, in the same order. The result goes to
+  // `target`: target_of(future), proxy[i].target<&T::method>(), or proxy.target<&T::method>() for all
+  // elements.
   template <class Value>
   void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target) {
-    chares().contribute(*this, reducer, runtime::value_combiner<Value>(reducer), base::pack(value, &runtime()),
-                        target);
+    chares().contribute(*this, reducer, runtime::value_combiner<Value>(reducer),
+                        base::pack(value, &runtime()), target);
   }
-  // With a function `Value merge(Value, Value)`, associative and commutative: contribute<&merge>(value, target).
+  // With a function `Value merge(Value, Value)`, associative and commutative: contribute<&merge>(value,
+  // target).
   template <auto Merge, class Value>
   void contribute(const Value& value, const runtime::Target& target) {
     chares().contribute(*this, runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
@@ -79,7 +81,8 @@ class Chare : public ChareBase {
   template <class Value>
   runtime::Future<Value> allreduce(const Value& value, runtime::Reducer reducer) {
     if (reducer == runtime::Reducer::kGather) {
-      throw base::Error(base::StatusCode::kInvalidArgument, "allreduce with kGather has another type: call allgather");
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        "allreduce with kGather has another type: call allgather");
     }
     runtime::Future<Value> result(runtime());
     chares().contribute_to_all(*this, reducer, runtime::value_combiner<Value>(reducer),

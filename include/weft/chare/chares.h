@@ -1,8 +1,9 @@
-// The chare model on one PE: collections of objects, and what reaches them. Types know nothing here: C++ proxies
-// (proxy.h) and the Python package both stand on this interface.
+// The chare model on one PE: collections of objects, and what reaches them. Types know nothing here: C++
+// proxies (proxy.h) and the Python package both stand on this interface.
 //
-// A collection is made by a broadcast that carries shape, map and constructor arguments; each PE makes the elements
-// whose home it is. What arrives for a collection or an element before it is there waits. Threads: one PE's thread.
+// A collection is made by a broadcast that carries shape, map and constructor arguments; each PE makes the
+// elements whose home it is. What arrives for a collection or an element before it is there waits. Threads:
+// one PE's thread.
 #pragma once
 
 #include <cstddef>
@@ -107,7 +108,8 @@ class Chares final : public runtime::Model {
 
   runtime::Runtime& runtime() { return runtime_; }
 
-  // Starts making a collection on all PEs; returns at once, usable at once. `arguments` are packed for `constructor`.
+  // Starts making a collection on all PEs; returns at once, usable at once. `arguments` are packed for
+  // `constructor`.
   Collection& create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
                      std::span<const std::byte> arguments);
   // The collection with that id, not created here yet if its creation has not arrived.
@@ -119,15 +121,16 @@ class Chares final : public runtime::Model {
   runtime::MessagePtr make_entry_message(const EntryHeader& header, std::size_t argument_bytes);
   // Sends it to where the element is, or is thought to be.
   void send_entry(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
-  // For handlers of other models whose payload begins with an EntryHeader (entry unused): the element if it is here,
-  // else null and the message has been kept or forwarded.
+  // For handlers of other models whose payload begins with an EntryHeader (entry unused): the element if it
+  // is here, else null and the message has been kept or forwarded.
   ChareBase* find_or_forward(runtime::MessagePtr& message);
-  // Runs the entry method on every element of the collection. `header.reply` of kind kGather collects the outcomes.
+  // Runs the entry method on every element of the collection. `header.reply` of kind kGather collects the
+  // outcomes.
   runtime::MessagePtr make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes);
   void broadcast_entry(runtime::MessagePtr message);
 
-  // Where a call's outcomes are gathered: `done` gets, once, a Pup over an element count and each element's outcome
-  // in index order: a byte that says whether it failed, then the value or the error.
+  // Where a call's outcomes are gathered: `done` gets, once, a Pup over an element count and each element's
+  // outcome in index order: a byte that says whether it failed, then the value or the error.
   ReplyTo expect_gather(std::function<void(Pup&)> done);
   // The outcome of one element of a gathering call.
   void contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome);

@@ -1,5 +1,6 @@
-// Entry methods and constructors, found by the compiler: an instance of EntryMethod<T, &T::method> registers how to
-// unpack the arguments, run the method and send its outcome. Used by proxy.h; programs do not name these.
+// Entry methods and constructors, found by the compiler: an instance of EntryMethod<T, &T::method> registers
+// how to unpack the arguments, run the method and send its outcome. Used by proxy.h; programs do not name
+// these.
 #pragma once
 
 #include <exception>
@@ -21,7 +22,8 @@ struct ChareTypeOf {
 
 // Where an outcome goes once it is known.
 void send_value(ChareBase& chare, const ReplyTo& reply, const std::function<void(Pup&)>& pack_value);
-void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry, const std::exception_ptr& error);
+void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
+                const std::exception_ptr& error);
 
 namespace entry_detail {
 
@@ -86,7 +88,8 @@ class EntryMethod {
  private:
   static Result call(ChareBase& base, Arguments& arguments) {
     T& chare = static_cast<T&>(base);
-    return std::apply([&chare](auto&... argument) { return (chare.*Method)(std::move(argument)...); }, arguments);
+    return std::apply([&chare](auto&... argument) { return (chare.*Method)(std::move(argument)...); },
+                      arguments);
   }
 
   static void run_to_end(ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
@@ -103,7 +106,8 @@ class EntryMethod {
     }
   }
 
-  // The running coroutine of an entry method; keeps the arguments, since the method may take them by reference.
+  // The running coroutine of an entry method; keeps the arguments, since the method may take them by
+  // reference.
   struct Running final : runtime::DetachedTask {
     Running(ChareBase& base_in, Arguments&& arguments_in, const ReplyTo& reply_in)
         : base(base_in), arguments(std::move(arguments_in)), reply(reply_in) {}
@@ -166,7 +170,8 @@ class EntryMethod {
     run(base, std::move(arguments), reply);
   }
 
-  static inline EntryInfo info_{entry_detail::method_name<Method>(), &ChareTypeOf<T>::info, &EntryMethod::invoke, 0};
+  static inline EntryInfo info_{entry_detail::method_name<Method>(), &ChareTypeOf<T>::info,
+                                &EntryMethod::invoke, 0};
   static inline bool registered_ = runtime::Registry<EntryInfo>::add(&info_);
 };
 
@@ -175,7 +180,8 @@ struct Constructor {
   static std::unique_ptr<ChareBase> construct(Pup& p) {
     std::tuple<Args...> arguments{};
     p | arguments;
-    return std::apply([](auto&... argument) { return std::make_unique<T>(std::move(argument)...); }, arguments);
+    return std::apply([](auto&... argument) { return std::make_unique<T>(std::move(argument)...); },
+                      arguments);
   }
   static const ConstructorInfo& get() {
     static_cast<void>(registered);

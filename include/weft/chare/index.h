@@ -1,4 +1,5 @@
-// The index of a chare in its collection, and the shape of a collection with the map from indices to home PEs.
+// The index of a chare in its collection, and the shape of a collection with the map from indices to home
+// PEs.
 #pragma once
 
 #include <array>
@@ -52,7 +53,8 @@ enum class Map : std::uint8_t {
   kUser,
 };
 
-// Extents in one to six dimensions, all at least 1, in row-major order (the last coordinate varies fastest), and the map.
+// Extents in one to six dimensions, all at least 1, in row-major order (the last coordinate varies fastest),
+// and the map.
 class Shape {
  public:
   Shape() = default;
@@ -62,8 +64,8 @@ class Shape {
 
   Shape with_map(Map map) const;
   Shape on_pe(int pe) const;
-  // Home is any function `int home(const Index&, const Shape&, int num_pes)`, given at compile time so that every PE
-  // has it: Shape{8, 8}.with_map<&my_home>().
+  // Home is any function `int home(const Index&, const Shape&, int num_pes)`, given at compile time so that
+  // every PE has it: Shape{8, 8}.with_map<&my_home>().
   template <auto Home>
   Shape with_map() const;
 

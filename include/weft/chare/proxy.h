@@ -34,7 +34,8 @@ struct LocalCall final : runtime::Work {
   using Entry = EntryMethod<T, Method>;
   using Arguments = typename Entry::Arguments;
 
-  LocalCall(Collection& collection_in, std::uint64_t index_in, Arguments&& arguments_in, const ReplyTo& reply_in)
+  LocalCall(Collection& collection_in, std::uint64_t index_in, Arguments&& arguments_in,
+            const ReplyTo& reply_in)
       : runtime::Work(&LocalCall::turn),
         collection(collection_in),
         index(index_in),
@@ -50,8 +51,9 @@ struct LocalCall final : runtime::Work {
 };
 
 template <class T, auto Method>
-void send_packed(Collection& collection, std::uint64_t index, const typename EntryMethod<T, Method>::Arguments& arguments,
-                 const ReplyTo& reply, std::int32_t priority) {
+void send_packed(Collection& collection, std::uint64_t index,
+                 const typename EntryMethod<T, Method>::Arguments& arguments, const ReplyTo& reply,
+                 std::int32_t priority) {
   Chares& chares = collection.chares();
   EntryHeader header{collection.id(), index, EntryMethod<T, Method>::info().id, 0, reply};
   std::size_t size_bytes = base::packed_size(arguments, &chares.runtime());
@@ -83,7 +85,8 @@ template <class T>
 class ElementProxy {
  public:
   ElementProxy() = default;
-  ElementProxy(Collection& collection, std::uint64_t linear_index) : collection_(&collection), index_(linear_index) {}
+  ElementProxy(Collection& collection, std::uint64_t linear_index)
+      : collection_(&collection), index_(linear_index) {}
   // Not trivially copyable: a struct that holds a proxy needs a pup function to travel.
   ElementProxy(const ElementProxy& other) : ElementProxy() { *this = other; }
   ElementProxy& operator=(const ElementProxy& other) = default;
@@ -120,7 +123,8 @@ class ElementProxy {
     runtime::Target target;
     target.handler = entry_handler();
     target.pe = static_cast<std::uint32_t>(collection_->home(index_));
-    target.prefix = base::pack(EntryHeader{collection_->id(), index_, EntryMethod<T, Method>::info().id, 0, {}});
+    target.prefix =
+        base::pack(EntryHeader{collection_->id(), index_, EntryMethod<T, Method>::info().id, 0, {}});
     return target;
   }
 
@@ -135,7 +139,8 @@ class ElementProxy {
   void send_call(const ReplyTo& reply, Args&&... arguments) const {
     using Entry = EntryMethod<T, Method>;
     using Arguments = typename Entry::Arguments;
-    static_assert(std::tuple_size_v<Arguments> == sizeof...(Args), "the method takes another number of arguments");
+    static_assert(std::tuple_size_v<Arguments> == sizeof...(Args),
+                  "the method takes another number of arguments");
     Arguments values(std::forward<Args>(arguments)...);
     if (collection_->find(index_) == nullptr) {
       proxy_detail::send_packed<T, Method>(*collection_, index_, values, reply, priority_);
@@ -144,7 +149,8 @@ class ElementProxy {
     using Call = proxy_detail::LocalCall<T, Method>;
     static_cast<void>(Entry::info());
     runtime::Runtime& runtime = collection_->chares().runtime();
-    auto* call = new (runtime.pool().allocate(sizeof(Call))) Call(*collection_, index_, std::move(values), reply);
+    auto* call =
+        new (runtime.pool().allocate(sizeof(Call))) Call(*collection_, index_, std::move(values), reply);
     runtime.count_sent();
     runtime.post(call, priority_);
   }
@@ -188,8 +194,8 @@ class CollectionProxy {
   template <auto Method>
   runtime::Target target() const;
 
-  // The element itself where it is on this PE, else null: for calls by reference between chares of a PE, which run at
-  // once and inside the caller.
+  // The element itself where it is on this PE, else null: for calls by reference between chares of a PE,
+  // which run at once and inside the caller.
   T* local(const Index& index) const {
     return static_cast<T*>(collection_->find(collection_->shape().linear(index)));
   }
@@ -202,7 +208,8 @@ class CollectionProxy {
     using proxy_detail::Travelling;
     std::tuple<Travelling<Args>...> values(std::forward<Args>(arguments)...);
     std::vector<std::byte> bytes = base::pack(values, &runtime);
-    return Kind(runtime.model<Chares>().create(kind, shape, Constructor<T, Travelling<Args>...>::get(), bytes));
+    return Kind(
+        runtime.model<Chares>().create(kind, shape, Constructor<T, Travelling<Args>...>::get(), bytes));
   }
 
  private:
@@ -228,7 +235,8 @@ class Array : public CollectionProxy<T> {
   using CollectionProxy<T>::CollectionProxy;
   template <class... Args>
   static Array create(runtime::Runtime& runtime, const Shape& shape, Args&&... arguments) {
-    return Array::template make<Array>(CollectionKind::kArray, runtime, shape, std::forward<Args>(arguments)...);
+    return Array::template make<Array>(CollectionKind::kArray, runtime, shape,
+                                       std::forward<Args>(arguments)...);
   }
 };
 
@@ -260,7 +268,8 @@ class Singleton : public CollectionProxy<T> {
   ElementProxy<T> element() const { return (*this)[0]; }
 };
 
-// --- Implementation -----------------------------------------------------------------------------------------
+// --- Implementation
+// -----------------------------------------------------------------------------------------
 
 void pup_collection(Pup& p, Collection*& collection);
 runtime::HandlerId entry_handler_id();
@@ -296,7 +305,8 @@ template <class T>
 template <auto Method, class... Args>
 auto CollectionProxy<T>::call(Args&&... arguments) const {
   using Value = typename EntryMethod<T, Method>::Value;
-  using Values = std::conditional_t<std::is_void_v<Value>, void, std::vector<std::conditional_t<std::is_void_v<Value>, int, Value>>>;
+  using Values = std::conditional_t<std::is_void_v<Value>, void,
+                                    std::vector<std::conditional_t<std::is_void_v<Value>, int, Value>>>;
   runtime::Future<Values> result(collection_->chares().runtime());
   ReplyTo reply = collection_->chares().expect_gather([result](Pup& p) {
     std::exception_ptr error;

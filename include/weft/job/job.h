@@ -1,5 +1,5 @@
-// A job on this PE, from start to end: finds the other PEs, makes memory, machine, runtime and models, runs, and reports
-// how it ended. weft::run is all that a program needs; the Python package uses Job itself.
+// A job on this PE, from start to end: finds the other PEs, makes memory, machine, runtime and models, runs,
+// and reports how it ended. weft::run is all that a program needs; the Python package uses Job itself.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,8 @@ namespace weft::job {
 
 class Job {
  public:
-  // Collective over all PEs. Throws Error when the PEs cannot find or reach one another, or run different programs.
+  // Collective over all PEs. Throws Error when the PEs cannot find or reach one another, or run different
+  // programs.
   Job();
   ~Job();
   Job(const Job&) = delete;
@@ -19,8 +20,8 @@ class Job {
 
   runtime::Runtime& runtime();
 
-  // Runs the scheduler until the job ends, and ends it on all PEs in good order; what failed goes to stderr. Returns
-  // the exit code for this process. Call once.
+  // Runs the scheduler until the job ends, and ends it on all PEs in good order; what failed goes to stderr.
+  // Returns the exit code for this process. Call once.
   int run();
 
  private:
@@ -28,8 +29,8 @@ class Job {
   std::unique_ptr<Parts> parts_;
 };
 
-// Starts `main` on PE 0 and runs the job; it ends with code 0 when main does, or as Runtime::exit says. An exception
-// that leaves main, or an entry method that nobody awaits, ends it with code 1 on every PE.
+// Starts `main` on PE 0 and runs the job; it ends with code 0 when main does, or as Runtime::exit says. An
+// exception that leaves main, or an entry method that nobody awaits, ends it with code 1 on every PE.
 int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main);
 
 }  // namespace weft::job

@@ -1,5 +1,5 @@
-// Memory for messages and operations, in power-of-two blocks that are kept for reuse: a fresh large allocation costs
-// a page fault per 4 KiB, which is more than moving the bytes.
+// Memory for messages and operations, in power-of-two blocks that are kept for reuse: a fresh large
+// allocation costs a page fault per 4 KiB, which is more than moving the bytes.
 //
 // Threads: one. Blocks are aligned to 64 bytes. Each size class keeps at most kKeptBytesPerClass.
 #pragma once

@@ -1,7 +1,8 @@
 // weft::Future<T>: a value that will be set once, by anybody who holds a copy, on any PE.
 //
-// A future belongs to the PE that made it. Its copies are cheap and share one state; a copy that travels in a message
-// can be set on the PE where it arrives, and the value travels back. It is awaited, or given a callback, on its own PE.
+// A future belongs to the PE that made it. Its copies are cheap and share one state; a copy that travels in a
+// message can be set on the PE where it arrives, and the value travels back. It is awaited, or given a
+// callback, on its own PE.
 //
 // Threads: one PE's thread.
 #pragma once
@@ -76,7 +77,8 @@ class FutureState {
   FutureAddress address_;
 };
 
-// What a future set from afar, and the reply to a call, put on the wire: one byte and then the value or three strings.
+// What a future set from afar, and the reply to a call, put on the wire: one byte and then the value or three
+// strings.
 void pack_error(Pup& p, const std::exception_ptr& error);
 std::exception_ptr unpack_error(Pup& p);
 // `error` as the RemoteError that travels: what it was, and where ("in Ring[3].work on PE 1").
@@ -156,7 +158,8 @@ class Future {
   // Calls `callback(future)` from the scheduler once the future is ready.
   template <class Callback>
   void then(Callback callback) const {
-    // Listed with the runtime's coroutines: callback and future keep each other alive until one of them is called.
+    // Listed with the runtime's coroutines: callback and future keep each other alive until one of them is
+    // called.
     struct ThenWork final : Work, DetachedTask {
       ThenWork(Future future_in, Callback callback_in)
           : Work(&ThenWork::call), future(std::move(future_in)), callback(std::move(callback_in)) {}
@@ -229,7 +232,8 @@ void Future<T>::pup(Pup& p) {
   auto& runtime = *static_cast<Runtime*>(p.context());
   if (at.pe == future_home_pe(runtime)) {
     auto* state = dynamic_cast<State*>(find_exported_future(runtime, at.id));
-    if (state == nullptr) throw base::Error(base::StatusCode::kNotFound, "a future came home after it had been set");
+    if (state == nullptr)
+      throw base::Error(base::StatusCode::kNotFound, "a future came home after it had been set");
     state->acquire();
     state_ = state;
   } else {

@@ -1,5 +1,5 @@
-// A message to a handler on some PE: an envelope that travels in front of a payload, in one block of memory, so that
-// sending is one active message and nothing is copied on the way to the machine.
+// A message to a handler on some PE: an envelope that travels in front of a payload, in one block of memory,
+// so that sending is one active message and nothing is copied on the way to the machine.
 #pragma once
 
 #include <cstddef>
@@ -76,8 +76,8 @@ class Message final : public Work, public base::Completion {
     return MessagePtr(this);
   }
 
-  // Buffers that travel beside the payload, at most kMaxAttachments, of host memory; not with broadcasts. The handler
-  // may move them elsewhere.
+  // Buffers that travel beside the payload, at most kMaxAttachments, of host memory; not with broadcasts. The
+  // handler may move them elsewhere.
   static constexpr std::size_t kMaxAttachments = 128;
   void attach(Attachment attachment) {
     if (attachments_ == nullptr) attachments_ = std::make_unique<std::vector<Attachment>>();

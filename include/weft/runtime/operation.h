@@ -1,8 +1,8 @@
-// One send or receive under way, as a program sees it: await it, give it a callback, turn it into a future, or drop
-// it, in which case it goes on by itself and a failure ends the job.
+// One send or receive under way, as a program sees it: await it, give it a callback, turn it into a future,
+// or drop it, in which case it goes on by itself and a failure ends the job.
 //
-// The state comes from the runtime's pool and is shared by the handle here and by the machine that completes it, so
-// that dropping the handle is safe. Threads: one PE's thread.
+// The state comes from the runtime's pool and is shared by the handle here and by the machine that completes
+// it, so that dropping the handle is safe. Threads: one PE's thread.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // What can be reduced, and where a result goes.
 //
-// A Combiner merges packed contributions; one is registered by the compiler for each type that a program reduces, so
-// that partial results can be merged on every PE of the spanning tree.
+// A Combiner merges packed contributions; one is registered by the compiler for each type that a program
+// reduces, so that partial results can be merged on every PE of the spanning tree.
 #pragma once
 
 #include <algorithm>
@@ -96,7 +96,8 @@ void combine_values(Runtime& runtime, Reducer reducer, std::vector<std::byte>& a
 }
 
 template <class T, auto Merge>
-void combine_custom(Runtime& runtime, Reducer, std::vector<std::byte>& accumulated, std::span<const std::byte> more) {
+void combine_custom(Runtime& runtime, Reducer, std::vector<std::byte>& accumulated,
+                    std::span<const std::byte> more) {
   T merged = Merge(base::unpack<T>(accumulated, &runtime), base::unpack<T>(more, &runtime));
   accumulated = base::pack(merged, &runtime);
 }
@@ -128,9 +129,10 @@ const Combiner* value_combiner(Reducer reducer) {
     static_cast<void>(reduction_detail::ValueCombiner<T>::registered);
     return &reduction_detail::ValueCombiner<T>::info;
   } else {
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      "only numbers and vectors of numbers have sum, product, min, max and logical reducers; pass a "
-                      "function `T merge(T, T)` as contribute<&merge>(value, target), or use kGather");
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        "only numbers and vectors of numbers have sum, product, min, max and logical reducers; pass a "
+        "function `T merge(T, T)` as contribute<&merge>(value, target), or use kGather");
   }
 }
 

@@ -1,8 +1,9 @@
 // Numbers for things that the compiler makes: entry methods, chare types, reducers.
 //
-// Each is registered during static initialisation, under its mangled-like unique name, by the template that it is an
-// instance of; so nothing has to be declared twice and no code is generated. Numbers follow the sorted names: every
-// PE runs the same program and therefore agrees, which Job checks at start by exchanging program_fingerprint().
+// Each is registered during static initialisation, under its mangled-like unique name, by the template that
+// it is an instance of; so nothing has to be declared twice and no code is generated. Numbers follow the
+// sorted names: every PE runs the same program and therefore agrees, which Job checks at start by exchanging
+// program_fingerprint().
 //
 // Threads: registration and numbering happen on one thread, before the first runtime runs.
 #pragma once

@@ -1,7 +1,8 @@
 // One PE: its scheduler, its handlers, its futures and its collectives, over a machine.
 //
-// A Runtime owns its parts and is passed or held; nothing in Weft is global, so a test can make several in one process
-// over the loopback machine. Threads: everything is called by the PE's thread, except post_from_any_thread().
+// A Runtime owns its parts and is passed or held; nothing in Weft is global, so a test can make several in
+// one process over the loopback machine. Threads: everything is called by the PE's thread, except
+// post_from_any_thread().
 #pragma once
 
 #include <cstddef>
@@ -37,13 +38,13 @@ class Attachments;
 class Quiescence;
 class Reductions;
 
-// A programming model's state on one PE; made by Runtime::install, destroyed with the runtime, after the machine's
-// last completion.
+// A programming model's state on one PE; made by Runtime::install, destroyed with the runtime, after the
+// machine's last completion.
 class Model {
  public:
   virtual ~Model() = default;
-  // Ends what the model itself keeps waiting, as the machine has just ended what it had in flight; the coroutines that
-  // wait for it are still there.
+  // Ends what the model itself keeps waiting, as the machine has just ended what it had in flight; the
+  // coroutines that wait for it are still there.
   virtual void close() {}
 };
 
@@ -56,7 +57,8 @@ struct IdleHook {
 };
 
 struct RuntimeOptions {
-  // PEs of this job that share the host's processors; with more PEs than processors an idle PE gives way sooner.
+  // PEs of this job that share the host's processors; with more PEs than processors an idle PE gives way
+  // sooner.
   int local_pes = 1;
 };
 
@@ -92,7 +94,8 @@ class Runtime {
   void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
 
   // --- Ending ---------------------------------------------------------------------------------------------
-  // Ends the job with `code` on every PE, from any PE; queued work is dropped, messages under way may be lost.
+  // Ends the job with `code` on every PE, from any PE; queued work is dropped, messages under way may be
+  // lost.
   void exit(int code);
   // This PE cannot go on: run() returns 1 and failure() says why; Job then ends the other PEs.
   void fail(std::string message);
@@ -100,7 +103,8 @@ class Runtime {
   void fail_unawaited(const std::exception_ptr& error, const std::string& where);
   const std::string& failure() const { return failure_; }
   bool exiting() const { return exiting_; }
-  // Gives up suspended coroutines and queued work, and ends the machine's operations. Called by the destructor.
+  // Gives up suspended coroutines and queued work, and ends the machine's operations. Called by the
+  // destructor.
   void close();
 
   // --- Messages -------------------------------------------------------------------------------------------
@@ -124,8 +128,8 @@ class Runtime {
   Future<T> make_future() {
     return Future<T>(*this);
   }
-  // Ready when no message is under way or queued anywhere and every PE is idle. Counts messages and channel transfers,
-  // not timers and not coroutines that wait for something else.
+  // Ready when no message is under way or queued anywhere and every PE is idle. Counts messages and channel
+  // transfers, not timers and not coroutines that wait for something else.
   Future<> quiescence();
   Reductions& reductions() { return *reductions_; }
   // Quiescence counters: every counted thing that is sent must be processed once, on any PE.

@@ -1,8 +1,8 @@
 // weft::Task<T>, the coroutine type of entry methods and of main.
 //
-// A Task starts when it is awaited, or when the runtime starts it as an entry method, and runs on its PE's thread. An
-// exception that leaves it is thrown from the co_await of whoever awaits it. Destroying a Task that has not finished
-// destroys its frame.
+// A Task starts when it is awaited, or when the runtime starts it as an entry method, and runs on its PE's
+// thread. An exception that leaves it is thrown from the co_await of whoever awaits it. Destroying a Task
+// that has not finished destroys its frame.
 #pragma once
 
 #include <coroutine>
@@ -38,8 +38,8 @@ class PromiseBase {
   std::coroutine_handle<> finish() noexcept;
 };
 
-// A coroutine that nobody awaits, with what is to be done at its end. The runtime keeps a list of them and destroys
-// those that are still suspended when it closes.
+// A coroutine that nobody awaits, with what is to be done at its end. The runtime keeps a list of them and
+// destroys those that are still suspended when it closes.
 class DetachedTask {
  public:
   DetachedTask() = default;

@@ -1,7 +1,8 @@
 // What a scheduler runs: messages that arrived, local calls, coroutines to resume, timers.
 //
-// A Work is posted to the queue of one PE and is called exactly once: kRun when its turn comes, or kDrop when the
-// runtime ends first, in which case it only gives back what it owns. It may be freed or posted again in the call.
+// A Work is posted to the queue of one PE and is called exactly once: kRun when its turn comes, or kDrop when
+// the runtime ends first, in which case it only gives back what it owns. It may be freed or posted again in
+// the call.
 #pragma once
 
 #include <coroutine>
@@ -26,7 +27,8 @@ struct Work {
   Work* next = nullptr;
 };
 
-// Resumes a suspended coroutine. Dropped, it does nothing: the frame belongs to whoever started the coroutine.
+// Resumes a suspended coroutine. Dropped, it does nothing: the frame belongs to whoever started the
+// coroutine.
 struct ResumeWork : Work {
   ResumeWork() : Work(&ResumeWork::call) {}
   std::coroutine_handle<> handle;
@@ -37,8 +39,8 @@ struct ResumeWork : Work {
   }
 };
 
-// First in, first out; work with a priority other than 0 goes before (negative) or after (positive) it, the smallest
-// number first and in order of arrival among equals.
+// First in, first out; work with a priority other than 0 goes before (negative) or after (positive) it, the
+// smallest number first and in order of arrival among equals.
 class WorkQueue {
  public:
   bool empty() const { return head_ == nullptr && prioritised_.empty(); }
@@ -63,7 +65,8 @@ class WorkQueue {
 
   // Null when empty.
   Work* pop() {
-    if (!prioritised_.empty() && (head_ == nullptr || prioritised_.top().priority < 0)) return pop_prioritised();
+    if (!prioritised_.empty() && (head_ == nullptr || prioritised_.top().priority < 0))
+      return pop_prioritised();
     Work* work = head_;
     if (work != nullptr) head_ = work->next;
     return work;

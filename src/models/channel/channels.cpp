@@ -39,21 +39,23 @@ void check_received(runtime::OperationState* operation, void* context) {
   const base::Status& status = operation->status();
   if (status.ok() && operation->size_bytes() != expected) {
     operation->set_outcome(
-        base::Status(base::StatusCode::kTruncated,
-                     fmt::format("{}: a receive of {} bytes met a send of {} bytes; both ends must name the same size",
-                                 describe(end), expected, operation->size_bytes())),
+        base::Status(
+            base::StatusCode::kTruncated,
+            fmt::format("{}: a receive of {} bytes met a send of {} bytes; both ends must name the same size",
+                        describe(end), expected, operation->size_bytes())),
         operation->size_bytes());
   } else if (status.failed()) {
     operation->set_outcome(
-        base::Status(status.code(), fmt::format("{}: a receive of {} bytes: {}", describe(end), expected,
-                                                status.message())),
+        base::Status(status.code(),
+                     fmt::format("{}: a receive of {} bytes: {}", describe(end), expected, status.message())),
         operation->size_bytes());
   }
 }
 
 }  // namespace
 
-// --- The model ------------------------------------------------------------------------------------------------
+// --- The model
+// ------------------------------------------------------------------------------------------------
 
 Channels::Channels(runtime::Runtime& runtime) : runtime_(runtime) {
   runtime_.set_handler(
@@ -68,7 +70,8 @@ void Channels::close() {
   // Sends whose peer never appeared: nobody is left to wait for them.
   for (auto& [key, end] : ends_) {
     for (ChannelEnd::WaitingSend& send : end->waiting_sends) {
-      send.operation->complete(base::Status(base::StatusCode::kClosed, "the job ended before the peer made its end"), 0);
+      send.operation->complete(
+          base::Status(base::StatusCode::kClosed, "the job ended before the peer made its end"), 0);
     }
     end->waiting_sends.clear();
   }
@@ -78,13 +81,14 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
   ChannelKey key{self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id};
   if (auto found = ends_.find(key); found != ends_.end()) return *found->second;
   if (key == key.reversed()) {
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
   }
   if (next_number_ > machine::kMaxChannelId) {
     throw base::Error(base::StatusCode::kOutOfRange,
-                      fmt::format("PE {} has {} channel ends, the most that tags can tell apart", runtime_.pe(),
-                                  machine::kMaxChannelId));
+                      fmt::format("PE {} has {} channel ends, the most that tags can tell apart",
+                                  runtime_.pe(), machine::kMaxChannelId));
   }
   auto& slot = ends_[key];
   slot = std::make_unique<ChannelEnd>();
@@ -134,7 +138,8 @@ void Channels::connect(ChannelEnd& end, EndAddress peer) {
   }
 }
 
-// --- The channel ------------------------------------------------------------------------------------------------
+// --- The channel
+// ------------------------------------------------------------------------------------------------
 
 Channel::Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id)
     : end_(&self.runtime().model<Channels>().end(self, peer, id)) {}
@@ -165,7 +170,8 @@ runtime::Operation Channel::recv(const memory::Buffer& buffer) {
   machine::Tag tag = machine::channel_tag(end_->number, end_->next_receive++);
   // A receive that is over at once found its message waiting; the machine has checked that it fits.
   operation->started(
-      runtime.machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()), buffer.size_bytes);
+      runtime.machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()),
+      buffer.size_bytes);
   return runtime::Operation(operation);
 }
 

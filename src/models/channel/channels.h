@@ -1,8 +1,9 @@
 // The channel model on one PE: the ends of its chares, and how the two ends of a channel find each other.
 //
-// Each end has a number of its own on its PE, under which it receives: the sender puts it into the tag, so matching
-// needs no message besides. When an end is made it tells its peer that number, once, through the location service;
-// sends wait until the peer's number is known, receives do not. Counters, one per direction, keep the order and wrap.
+// Each end has a number of its own on its PE, under which it receives: the sender puts it into the tag, so
+// matching needs no message besides. When an end is made it tells its peer that number, once, through the
+// location service; sends wait until the peer's number is known, receives do not. Counters, one per
+// direction, keep the order and wrap.
 #pragma once
 
 #include <cstdint>

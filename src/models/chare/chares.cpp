@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "models/chare/collection.h"
-#include "runtime/reductions.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/entry.h"
 #include "weft/chare/proxy.h"
+
+#include "models/chare/collection.h"
+#include "runtime/reductions.h"
 
 namespace weft::chare {
 
@@ -88,7 +89,10 @@ Chares::Chares(runtime::Runtime& runtime) : runtime_(runtime), parts_(std::make_
   static_cast<void>(Registry<MapInfo>::all());
   auto set = [this]<void (Chares::*Handle)(MessagePtr)>(runtime::HandlerId id) {
     runtime_.set_handler(
-        id, [](void* context, MessagePtr message) { (static_cast<Chares*>(context)->*Handle)(std::move(message)); },
+        id,
+        [](void* context, MessagePtr message) {
+          (static_cast<Chares*>(context)->*Handle)(std::move(message));
+        },
         this);
   };
   set.operator()<&Chares::on_create>(kCreateHandler);
@@ -105,7 +109,8 @@ Chares::~Chares() {
   }
 }
 
-// --- Collections ----------------------------------------------------------------------------------------------
+// --- Collections
+// ----------------------------------------------------------------------------------------------
 
 Collection& Chares::create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
                            std::span<const std::byte> arguments) {
@@ -166,9 +171,10 @@ void Chares::on_create(MessagePtr message) {
   p | header;
   const ConstructorInfo* constructor = Registry<ConstructorInfo>::find(header.constructor);
   if (constructor == nullptr) {
-    runtime_.fail(fmt::format("PE {} makes a collection with a constructor that PE {} does not have; do all PEs run "
-                              "the same program?",
-                              message->envelope().source_pe, runtime_.pe()));
+    runtime_.fail(
+        fmt::format("PE {} makes a collection with a constructor that PE {} does not have; do all PEs run "
+                    "the same program?",
+                    message->envelope().source_pe, runtime_.pe()));
     return;
   }
   Collection& made = collection(header.collection);
@@ -181,7 +187,8 @@ void Chares::on_create(MessagePtr message) {
   std::vector<MessagePtr> waiting;
   waiting.swap(made.elements_->waiting);
   for (MessagePtr& early : waiting) {
-    early->envelope().flags &= static_cast<std::uint8_t>(~runtime::kBroadcastFlag);  // it went down the tree already
+    early->envelope().flags &=
+        static_cast<std::uint8_t>(~runtime::kBroadcastFlag);  // it went down the tree already
     runtime_.send(runtime_.pe(), std::move(early));
   }
 }
@@ -205,7 +212,8 @@ void Chares::construct_elements(Collection& made, const ConstructorInfo& constru
   }
 }
 
-// --- Entry methods --------------------------------------------------------------------------------------------
+// --- Entry methods
+// --------------------------------------------------------------------------------------------
 
 MessagePtr Chares::make_entry_message(const EntryHeader& header, std::size_t argument_bytes) {
   MessagePtr message = Message::create(runtime_, kEntryHandler, sizeof header + argument_bytes);
@@ -221,7 +229,8 @@ MessagePtr Chares::make_broadcast_message(const EntryHeader& header, std::size_t
 
 void Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr message) {
   int to = runtime_.pe();
-  if (collection.find(index) == nullptr) to = collection.elements_->directory.route(index, collection.home(index));
+  if (collection.find(index) == nullptr)
+    to = collection.elements_->directory.route(index, collection.home(index));
   runtime_.send(to, std::move(message));
 }
 
@@ -229,10 +238,12 @@ void Chares::broadcast_entry(MessagePtr message) { runtime_.broadcast(std::move(
 
 const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader& header) {
   const EntryInfo* entry = Registry<EntryInfo>::find(header.entry);
-  if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size()) return entry;
-  runtime_.fail(fmt::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
-                            "collection; do all PEs run the same program?",
-                            header.entry, header.index, header.collection));
+  if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size())
+    return entry;
+  runtime_.fail(
+      fmt::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
+                  "collection; do all PEs run the same program?",
+                  header.entry, header.index, header.collection));
   return nullptr;
 }
 
@@ -270,7 +281,8 @@ void Chares::forward(Collection& target, const EntryHeader& header, MessagePtr m
   }
   auto sender = static_cast<int>(message->envelope().source_pe);
   if (sender != runtime_.pe()) {
-    LocationNews news{header.collection, header.index, to, target.elements_->directory.known_move(header.index)};
+    LocationNews news{header.collection, header.index, to,
+                      target.elements_->directory.known_move(header.index)};
     MessagePtr update = Message::pack(runtime_, kLocationHandler, news);
     update->envelope().flags |= runtime::kControlFlag;
     runtime_.send(sender, std::move(update));
@@ -308,14 +320,16 @@ void Chares::on_broadcast(MessagePtr message) {
   // The directory may change while methods run, so the elements are noted first.
   std::vector<ChareBase*> chares;
   chares.reserve(target.num_local());
-  target.elements_->directory.for_each([&chares](std::uint64_t, ChareBase& chare) { chares.push_back(&chare); });
+  target.elements_->directory.for_each(
+      [&chares](std::uint64_t, ChareBase& chare) { chares.push_back(&chare); });
   for (ChareBase* chare : chares) {
     if (runtime_.stopped()) return;
     invoke(*chare, *entry, arguments_of(*message), header.reply);
   }
 }
 
-// --- Outcomes ---------------------------------------------------------------------------------------------------
+// --- Outcomes
+// ---------------------------------------------------------------------------------------------------
 
 ReplyTo Chares::expect_gather(std::function<void(Pup&)> done) {
   std::uint64_t id = parts_->next_gather++;
@@ -350,7 +364,8 @@ void Chares::on_gathered(MessagePtr message) {
   try {
     done(p);
   } catch (...) {
-    runtime_.fail_unawaited(std::current_exception(), fmt::format("the results of a call on PE {}", runtime_.pe()));
+    runtime_.fail_unawaited(std::current_exception(),
+                            fmt::format("the results of a call on PE {}", runtime_.pe()));
   }
 }
 
@@ -375,7 +390,8 @@ void send_value(ChareBase& chare, const ReplyTo& reply, const std::function<void
   runtime.send(static_cast<int>(reply.pe), std::move(message));
 }
 
-void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry, const std::exception_ptr& error) {
+void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
+                const std::exception_ptr& error) {
   runtime::Runtime& runtime = chare.runtime();
   if (reply.kind == ReplyTo::Kind::kNone) {
     runtime.fail_unawaited(error, chare.where(entry));
@@ -402,12 +418,13 @@ void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry, 
   }
 }
 
-// --- Reductions -------------------------------------------------------------------------------------------------
+// --- Reductions
+// -------------------------------------------------------------------------------------------------
 
 void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                         std::span<const std::byte> value, const Target& target) {
-  runtime_.reductions().contribute(scope_of(chare.collection()), chare.next_reduction_++, chare.linear_index(), reducer,
-                                   combiner, value, target);
+  runtime_.reductions().contribute(scope_of(chare.collection()), chare.next_reduction_++,
+                                   chare.linear_index(), reducer, combiner, value, target);
 }
 
 void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/directory.h"
 #include "weft/chare/chares.h"
+
+#include "runtime/directory.h"
 
 namespace weft::chare {
 

@@ -14,7 +14,8 @@ namespace {
 
 }  // namespace
 
-Index::Index(std::initializer_list<int> coordinates) : num_dimensions_(static_cast<std::int32_t>(coordinates.size())) {
+Index::Index(std::initializer_list<int> coordinates)
+    : num_dimensions_(static_cast<std::int32_t>(coordinates.size())) {
   if (coordinates.size() == 0 || coordinates.size() > kMaxDimensions) {
     invalid(fmt::format("an index has 1 to {} coordinates, not {}", kMaxDimensions, coordinates.size()));
   }
@@ -63,10 +64,11 @@ std::uint64_t Shape::linear(const Index& index) const {
     linear = linear * static_cast<std::uint64_t>(extent(d)) + static_cast<std::uint64_t>(index[d]);
   }
   if (!inside) {
-    throw base::Error(base::StatusCode::kOutOfRange,
-                      fmt::format("index {} is outside a collection of shape {}; each coordinate counts from 0 to its "
-                                  "extent - 1",
-                                  index.to_string(), to_string()));
+    throw base::Error(
+        base::StatusCode::kOutOfRange,
+        fmt::format("index {} is outside a collection of shape {}; each coordinate counts from 0 to its "
+                    "extent - 1",
+                    index.to_string(), to_string()));
   }
   return linear;
 }
@@ -90,7 +92,8 @@ int Shape::home(std::uint64_t linear, int num_pes) const {
       return static_cast<int>(linear % pes);
     case Map::kOnePe:
       if (map_argument_ < pes) return static_cast<int>(map_argument_);
-      invalid(fmt::format("a collection was put on PE {}; this job has PEs 0 to {}", map_argument_, num_pes - 1));
+      invalid(
+          fmt::format("a collection was put on PE {}; this job has PEs 0 to {}", map_argument_, num_pes - 1));
     case Map::kUser:
       break;
   }

@@ -95,8 +95,8 @@ TEST(Pup, ACorruptCountDoesNotAllocate) {
 }
 
 TEST(Pup, RandomBytesNeverCrash) {
-  using Anything = std::tuple<std::vector<Particle>, std::map<int, std::string>, std::variant<int, std::string>,
-                              std::optional<std::vector<bool>>>;
+  using Anything = std::tuple<std::vector<Particle>, std::map<int, std::string>,
+                              std::variant<int, std::string>, std::optional<std::vector<bool>>>;
   constexpr std::uint64_t kSeed = 20261120;
   std::mt19937_64 random(kSeed);
   SCOPED_TRACE("seed " + std::to_string(kSeed));

@@ -200,7 +200,8 @@ TEST_P(ChannelTest, DeviceBuffers) {
 INSTANTIATE_TEST_SUITE_P(Machines, ChannelTest,
                          ::testing::Combine(::testing::Values("loopback", "ucx"), ::testing::Values(1, 2)),
                          [](const auto& info) {
-                           return std::get<0>(info.param) + "_" + std::to_string(std::get<1>(info.param)) + "_pe";
+                           return std::get<0>(info.param) + "_" + std::to_string(std::get<1>(info.param)) +
+                                  "_pe";
                          });
 
 // Each pair of sizes in a job of its own: an error leaves the pair's counters apart.
@@ -213,7 +214,8 @@ TEST_P(SizeMismatch, NamesBothSizesAndTheChannel) {
   std::string message;
   EXPECT_EQ(job.run([&, sent = sent, expected = expected](Runtime& runtime) -> Task<> {
     auto talkers = Array<Talker>::create(runtime, Shape(2));
-    Future<> sending = talkers[0].call<&Talker::send_only>(1, std::vector<char>(static_cast<std::size_t>(sent)));
+    Future<> sending =
+        talkers[0].call<&Talker::send_only>(1, std::vector<char>(static_cast<std::size_t>(sent)));
     message = co_await talkers[1].call<&Talker::receive_wrong>(0, static_cast<std::size_t>(expected));
   }),
             "");
@@ -222,11 +224,11 @@ TEST_P(SizeMismatch, NamesBothSizesAndTheChannel) {
   EXPECT_NE(message.find("Talker[1]"), std::string::npos) << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, SizeMismatch,
-                         ::testing::Combine(::testing::Values("loopback", "ucx"),
-                                            ::testing::Values(std::pair{8, 4}, std::pair{4, 8}, std::pair{0, 1},
-                                                              std::pair{1, 0}, std::pair{100000, 50000},
-                                                              std::pair{50000, 100000})));
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, SizeMismatch,
+    ::testing::Combine(::testing::Values("loopback", "ucx"),
+                       ::testing::Values(std::pair{8, 4}, std::pair{4, 8}, std::pair{0, 1}, std::pair{1, 0},
+                                         std::pair{100000, 50000}, std::pair{50000, 100000})));
 
 TEST(ChannelErrors, AChannelToItselfIsRefused) {
   testing::InProcessJob job(1);
@@ -242,7 +244,7 @@ TEST(ChannelErrors, OperationsInFlightEndWithTheJob) {
   testing::InProcessJob job(2);
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
     auto talkers = Array<Talker>::create(runtime, {3});
-    talkers[0].send<&Talker::sum_of>(2, 1);                                 // a receive that nobody serves
+    talkers[0].send<&Talker::sum_of>(2, 1);                                // a receive that nobody serves
     talkers[1].send<&Talker::send_only>(0, std::vector<char>(1'000'000));  // a send that nobody receives
     co_await runtime.sleep(0.001);
   }),

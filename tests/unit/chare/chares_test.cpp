@@ -28,7 +28,8 @@ struct Maker : Chare<Maker> {
     auto elements = Array<Element>::create(runtime(), Shape(10).with_map(Map::kRoundRobin));
     user.send<&Maker::use>(elements);
     runtime().quiescence().then([elements, result](const Future<>&) {
-      elements.call<&Element::touch>().then([result](const Future<std::vector<int>>& all) { result.set(all.get()); });
+      elements.call<&Element::touch>().then(
+          [result](const Future<std::vector<int>>& all) { result.set(all.get()); });
     });
   }
 };

@@ -10,7 +10,8 @@ namespace {
 TEST(Shape, LinearIndexRoundTripsInOneToSixDimensions) {
   for (const Shape& shape : {Shape(5), Shape{2, 3}, Shape{2, 3, 4}, Shape{3, 1, 2, 2}, Shape{2, 2, 2, 1, 3},
                              Shape{1, 2, 1, 3, 2, 2}}) {
-    for (std::uint64_t i = 0; i < shape.size(); ++i) EXPECT_EQ(shape.linear(shape.index(i)), i) << shape.to_string();
+    for (std::uint64_t i = 0; i < shape.size(); ++i)
+      EXPECT_EQ(shape.linear(shape.index(i)), i) << shape.to_string();
   }
 }
 

@@ -21,7 +21,7 @@ struct Counter : Chare<Counter> {
   Task<int> slow_square(const std::vector<int>& numbers) {
     int before = static_cast<int>(numbers.size());
     co_await runtime().sleep(0.0001);
-    co_return before * numbers[0];  // the argument outlives the wait
+    co_return before* numbers[0];  // the argument outlives the wait
   }
   int divide(int by) {
     if (by == 0) throw std::domain_error("division by zero");

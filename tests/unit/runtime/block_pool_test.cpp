@@ -18,7 +18,8 @@ TEST(BlockPool, ReusesBlocksOfAClass) {
 
 TEST(BlockPool, BlocksAreAlignedAndDistinct) {
   BlockPool pool;
-  for (std::size_t size : {std::size_t{1}, std::size_t{64}, std::size_t{65}, std::size_t{5000}, std::size_t{1} << 20}) {
+  for (std::size_t size :
+       {std::size_t{1}, std::size_t{64}, std::size_t{65}, std::size_t{5000}, std::size_t{1} << 20}) {
     void* a = pool.allocate(size);
     void* b = pool.allocate(size);
     EXPECT_NE(a, b);

@@ -28,15 +28,21 @@ struct Member : Chare<Member> {
     sum.insert(sum.end(), all.begin(), all.end());
     co_return sum;
   }
-  Task<std::vector<std::string>> names() { co_return co_await allgather("member " + std::to_string(index())); }
+  Task<std::vector<std::string>> names() {
+    co_return co_await allgather("member " + std::to_string(index()));
+  }
   Task<std::string> longest_name() { co_return co_await allreduce<&longest>(std::string(index() + 1, 'x')); }
   void give(Future<int> result) { contribute<int>(index(), Reducer::kSum, target_of(result)); }
-  void give_to(ElementProxy<Member> to) { contribute<int>(index(), Reducer::kMax, to.target<&Member::take>()); }
+  void give_to(ElementProxy<Member> to) {
+    contribute<int>(index(), Reducer::kMax, to.target<&Member::take>());
+  }
   void give_to_all() { contribute<int>(1, Reducer::kSum, proxy().target<&Member::take>()); }
   void many(int count) {
     for (int i = 0; i < count; ++i) contribute<int>(i, Reducer::kSum, proxy()[0].target<&Member::take>());
   }
-  void disagree() { contribute<int>(1, index() == 0 ? Reducer::kSum : Reducer::kMax, proxy()[0].target<&Member::take>()); }
+  void disagree() {
+    contribute<int>(1, index() == 0 ? Reducer::kSum : Reducer::kMax, proxy()[0].target<&Member::take>());
+  }
   void take(int value) { taken.push_back(value); }
   std::vector<int> what_was_taken() { return taken; }
   std::vector<int> taken;
@@ -133,8 +139,9 @@ TEST_P(Reductions, ManyInFlightKeepTheirOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, Reductions,
-                         ::testing::Values(std::tuple(1, 1), std::tuple(1, 5), std::tuple(3, 2), std::tuple(3, 10),
-                                           std::tuple(7, 2), std::tuple(7, 3), std::tuple(7, 20)));
+                         ::testing::Values(std::tuple(1, 1), std::tuple(1, 5), std::tuple(3, 2),
+                                           std::tuple(3, 10), std::tuple(7, 2), std::tuple(7, 3),
+                                           std::tuple(7, 20)));
 
 TEST(ReductionErrors, DisagreeingReducersEndTheJob) {
   testing::InProcessJob job(2);

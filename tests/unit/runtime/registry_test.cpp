@@ -32,7 +32,8 @@ struct Ring {
 };
 
 TEST(Registry, NamesAreThoseOfTheSource) {
-  EXPECT_NE(value_name<&Ring::token>().find("Ring::token"), std::string_view::npos) << value_name<&Ring::token>();
+  EXPECT_NE(value_name<&Ring::token>().find("Ring::token"), std::string_view::npos)
+      << value_name<&Ring::token>();
   EXPECT_EQ(type_name<int>(), "int");
 }
 

@@ -28,7 +28,8 @@ struct Received {
 };
 
 TEST(Runtime, MessagesOfAllSizesArriveWhole) {
-  for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{5000}, std::size_t{1} << 20}) {
+  for (std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{5000}, std::size_t{1} << 20}) {
     testing::InProcessJob job(2);
     Received received(job);
     std::vector<std::byte> sent(size);

@@ -19,7 +19,8 @@ Task<> thrower() {
 TEST(Task, ValuesComeThroughNestedTasks) {
   testing::InProcessJob job(1);
   int result = 0;
-  std::string failure = job.run([&result](Runtime&) -> Task<> { result = co_await add_one(add_one(answer())); });
+  std::string failure =
+      job.run([&result](Runtime&) -> Task<> { result = co_await add_one(add_one(answer())); });
   EXPECT_EQ(failure, "");
   EXPECT_EQ(result, 44);
 }
