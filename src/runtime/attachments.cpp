@@ -99,15 +99,13 @@ std::vector<Attachments::Announcement> Attachments::announce(const Message& mess
 
 void Attachments::send(int pe, Message& message, const std::vector<Announcement>& announced) {
   for (std::size_t i = 0; i < announced.size(); ++i) {
-    auto sending = std::make_unique<Sending>(runtime_, message.share());
+    auto* sending = new Sending(runtime_, message.share());  // its completion's, if the send is pending
     ++runtime_.outstanding_sends_;
     base::Status status =
         runtime_.machine().tag_send(pe, machine::device_tag(announced[i].source_pe, announced[i].counter),
-                                    message.attachments()[i].buffer(), sending.get());
-    if (status.is_pending()) {
-      static_cast<void>(sending.release());  // its completion owns it now
-      continue;
-    }
+                                    message.attachments()[i].buffer(), sending);
+    if (status.is_pending()) continue;
+    delete sending;
     --runtime_.outstanding_sends_;
     runtime_.check_sent(pe, status);
   }

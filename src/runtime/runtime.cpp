@@ -168,13 +168,11 @@ void Runtime::send_wire(int pe, MessagePtr message) {
     parts_->attachments.send(pe, *message, announced);
   }
   ++outstanding_sends_;
-  base::Status status =
-      machine_.am_send(pe, kMessageAm, std::as_bytes(std::span(announced)),
-                       memory::ConstBuffer(message->wire(), message->wire_bytes()), message.get());
-  if (status.is_pending()) {
-    static_cast<void>(message.release());  // the completion owns it now
-    return;
-  }
+  Message* raw = message.release();  // its completion's, if the send is pending
+  base::Status status = machine_.am_send(pe, kMessageAm, std::as_bytes(std::span(announced)),
+                                         memory::ConstBuffer(raw->wire(), raw->wire_bytes()), raw);
+  if (status.is_pending()) return;
+  message.reset(raw);
   --outstanding_sends_;
   check_sent(pe, status);
 }
