@@ -21,7 +21,7 @@ HANG_S = 60.0
 
 @dataclass
 class Outcome:
-    """What a job left behind."""
+    """What a job left behind; `seconds` is how long its end was waited for."""
 
     exit_code: int
     stdout: str
@@ -46,7 +46,11 @@ class StartedJob:
                 pytest.fail(f"the job ended before it was ready:\n{self.process.communicate()[1]}")
             if match := re.fullmatch(r"ready (\d+) (\d+)\n", line):
                 self.pids[int(match[1])] = int(match[2])
-        self.pidfds = [os.pidfd_open(pid) for pid in self.pids.values()]
+        for pid in self.pids.values():
+            try:
+                self.pidfds.append(os.pidfd_open(pid))
+            except ProcessLookupError:
+                pass  # it was ready to die
 
     def wait(self) -> Outcome:
         """Waits for the launcher's end; no PE may be left by then."""
@@ -143,3 +147,9 @@ def run(start: Start) -> Run:
 def probe(build_folder: Path) -> Path:
     """programs/bootstrap_probe.cpp; its head says what it does."""
     return build_folder / "tests" / "multiproc" / "bootstrap_probe"
+
+
+@pytest.fixture(scope="session")
+def fault_probe(build_folder: Path) -> Path:
+    """programs/fault_probe.cpp; its head says what it does."""
+    return build_folder / "tests" / "multiproc" / "fault_probe"

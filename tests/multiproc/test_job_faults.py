@@ -13,12 +13,6 @@ END_WITHIN_S = 5.0
 NUM_PES = 4
 
 
-@pytest.fixture(scope="session")
-def fault_probe(build_folder: Path) -> Path:
-    """programs/fault_probe.cpp; its head says what it does."""
-    return build_folder / "tests" / "multiproc" / "fault_probe"
-
-
 @pytest.mark.parametrize("doing", ["load", "idle", "busy", "startup"])
 @pytest.mark.parametrize("victim", [0, 2])
 def test_a_killed_pe_ends_the_job(start, fault_probe: Path, doing: str, victim: int) -> None:

@@ -37,6 +37,13 @@ struct Action {
   std::_Exit(1);
 }
 
+// Known before the bootstrap too, where `weft run` is the launcher.
+std::string my_pe(const Bootstrap* bootstrap) {
+  if (bootstrap != nullptr) return std::to_string(bootstrap->pe());
+  const char* number = std::getenv("WEFT_PE");
+  return number == nullptr ? "0" : number;
+}
+
 // Waits for the launcher's word, as the runtime's idle loop does.
 [[noreturn]] void idle(Bootstrap* bootstrap) {
   pollfd watched{bootstrap == nullptr ? -1 : bootstrap->watch_fd(), POLLIN, 0};
@@ -55,7 +62,7 @@ void act(const Action& action, Bootstrap* bootstrap) {
   if (action.what == "exit0") std::_Exit(0);
   if (action.what == "exit3") std::_Exit(3);
   if (action.what == "ready") {
-    fmt::print("ready {} {}\n", std::getenv("WEFT_PE") == nullptr ? "0" : std::getenv("WEFT_PE"), getpid());
+    fmt::print("ready {} {}\n", my_pe(bootstrap), getpid());
     std::fflush(stdout);
   }
   if (action.what == "idle") idle(bootstrap);
@@ -117,8 +124,7 @@ int main(int argc, char** argv) {
   }
   std::unique_ptr<Bootstrap> bootstrap;
   const auto stage = [&](std::string_view name) {
-    const char* number = std::getenv("WEFT_PE");
-    const std::string pe = bootstrap ? std::to_string(bootstrap->pe()) : number == nullptr ? "0" : number;
+    const std::string pe = my_pe(bootstrap.get());
     for (const Action& action : actions) {
       if (action.stage == name && (action.pe == "*" || action.pe == pe)) act(action, bootstrap.get());
     }
