@@ -97,12 +97,12 @@ GOALS = (
 
 def questions(programs: Programs, charm4py_source: Path | None = None) -> list[tuple[Question, list[System]]]:
     """What has to be asked of whom to judge every goal."""
-    systems: list[System] = [*weft_systems(programs), *reference_systems("all", programs, charm4py_source)]
-    # What is compared with one another runs one after the other, and so sees the machine in one mood.
-    systems.sort(key=lambda system: system.series.language)
+    own = weft_systems(programs)
+    rivals = reference_systems("all", programs, charm4py_source)
+    fast_rivals = reference_systems("ucx,mpi4py-openmpi", programs)
     return [
-        (LATENCY, systems),
-        (BANDWIDTH, systems),
+        (LATENCY, _by_language([*own, *rivals])),
+        (BANDWIDTH, _by_language([*own, *fast_rivals])),
         (LOCAL_RATE, [Weft("messaging", "cpp", "local_entry_rate", programs, "same PE")]),
         (STARTUP, [Weft("messaging", "cpp", "array_startup", programs, "100,000 elements")]),
         (MEMORY, [Weft("messaging", "cpp", "chare_memory", programs, "per chare")]),
@@ -112,6 +112,11 @@ def questions(programs: Programs, charm4py_source: Path | None = None) -> list[t
             [Weft("messaging", "cpp", "oversubscribed_pingpong", programs, "4 PEs, worst pair")],
         ),
     ]
+
+
+def _by_language(systems: list[System]) -> list[System]:
+    """What is compared with one another runs one after the other, and so sees the machine in one mood."""
+    return sorted(systems, key=lambda system: system.series.language)
 
 
 @dataclasses.dataclass(frozen=True)
