@@ -70,12 +70,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     _add_run(commands)
     _add_info(commands)
-    _add_bench(commands)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] not in (["run"], ["info"]):
+        _add_bench(commands)  # takes its time to import
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
         asked = getattr(options, "parser", parser)
         asked.error(f"unknown options: {' '.join(unknown)}")
-    code: int = options.function(options)
+    try:
+        code: int = options.function(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has enough of it; the interpreter's own flush must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return code
 
 
@@ -135,8 +143,6 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _add_bench(commands: argparse._SubParsersAction[_Parser]) -> None:
-    try:
-        from weft.bench.cli import add_parser
-    except ImportError:
-        return
+    from weft.bench.cli import add_parser
+
     add_parser(commands)

@@ -131,3 +131,8 @@ def test_info_says_what_is_there(start_command) -> None:
         "memory emulated: ",
     ):
         assert any(line.startswith(beginning) for line in lines), outcome.stdout
+
+
+def test_a_reader_that_has_enough_is_no_error(start_command) -> None:
+    outcome = start_command(["sh", "-c", '"$0" -m weft info | true', sys.executable]).wait()
+    assert outcome.stderr == ""

@@ -6,12 +6,15 @@ import importlib.metadata
 import platform
 from collections.abc import Iterator
 
-from weft import _core
-
 
 def info_lines() -> Iterator[str]:
-    """Version, UCX in use and its transports, memory kinds and their devices."""
+    """Version, UCX in use and its transports, memory kinds and their devices; or what is missing."""
     yield f"weft {_version()}, Python {platform.python_version()}, {platform.machine()}"
+    try:
+        from weft import _core
+    except ImportError as error:
+        yield f"extension module: cannot be loaded ({error}); install the weft package, or run `make build`"
+        return
     yield from _core.machine_report()
     yield from _core.memory_report()
 
