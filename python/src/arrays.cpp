@@ -48,7 +48,8 @@ bool is_plain_array(PyObject* object) {
 bool is_plain_number(PyObject* object) {
   // NumPy's own types are static; a timedelta64 counts as a number in NumPy but has a unit besides.
   return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 &&
-         (PyArray_IsScalar(object, Number) || PyArray_IsScalar(object, Bool)) && !PyArray_IsScalar(object, Timedelta);
+         (PyArray_IsScalar(object, Number) || PyArray_IsScalar(object, Bool)) &&
+         !PyArray_IsScalar(object, Timedelta);
 }
 
 void encode_array(Encoder& encoder, PyObject* object) {

@@ -35,7 +35,9 @@ TEST(BouncePool, TwoOnLoanAreDifferent) {
 
 TEST(BouncePool, KeepsNeitherHugeBuffersNorTooMany) {
   BouncePool pool;
-  { const Bounce huge = pool.acquire(BouncePool::kMaxKeptBytes + 1); }
+  {
+    const Bounce huge = pool.acquire(BouncePool::kMaxKeptBytes + 1);
+  }
   EXPECT_EQ(pool.kept_bytes(), 0u);
   {
     std::vector<Bounce> many;
