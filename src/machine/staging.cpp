@@ -323,6 +323,12 @@ void Staging::cancel(Completion* completion) {
   }
 }
 
+void Staging::settle() {
+  const auto limit = std::chrono::steady_clock::now() + kDeviceLimit;
+  while (memory_waits_ != 0 && std::chrono::steady_clock::now() < limit) progress();
+  progress();
+}
+
 void Staging::begin_close() {
   closing_ = true;
   // What waits for its turn or for a peer waits for nothing that will come.
@@ -330,15 +336,15 @@ void Staging::begin_close() {
     auto waits = std::find_if(live_.begin(), live_.end(), [](const auto& transfer) {
       return transfer->phase == Phase::kTurn || transfer->phase == Phase::kPeer;
     });
-    if (waits == live_.end()) return;
+    if (waits == live_.end()) break;
     resume(**waits, closed(), 0);
   }
+  // Some copy out of payloads that the machine is about to release.
+  settle();
 }
 
 void Staging::end_close() {
-  const auto limit = std::chrono::steady_clock::now() + kDeviceLimit;
-  while (memory_waits_ != 0 && std::chrono::steady_clock::now() < limit) progress();
-  progress();
+  settle();
   // A device that hangs keeps its buffers and their records for ever; whoever waits is told.
   while (!live_.empty()) {
     Transfer& lost = *live_.back().release();
