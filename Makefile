@@ -65,7 +65,7 @@ lint: $(RELEASE)/build.ninja
 	ruff format --check
 	mypy
 	git ls-files -co --exclude-standard '*.h' '*.cpp' | xargs clang-format --dry-run -Werror
-	cmake --build $(RELEASE) --target weft_check_headers
+	cmake --build $(RELEASE) --target weft_check_headers jacobi3d_version
 	tools/run_clang_tidy.py $(RELEASE)
 
 # What `make lint` would complain of and a tool can put right.

@@ -68,6 +68,7 @@ std::string importable_key(PyObject* object, std::string_view what) {
   try {
     same = import_key(key).get() == object;
   } catch (const base::Error&) {
+    same = false;
   }
   if (!same) {
     invalid(fmt::format(

@@ -50,16 +50,19 @@ void set_python_error(const std::exception_ptr& error) noexcept {
 void set_python_error() noexcept {
   try {
     throw;
-  } catch (const PythonError&) {  // it is set already
+  } catch (const PythonError&) {
+    return;  // it is set already
   } catch (const base::RemoteError& error) {
     try {
       raise_error(remote_error_type, error);
     } catch (const PythonError&) {
+      return;  // the failure to raise it is set instead
     }
   } catch (const base::Error& error) {
     try {
       raise_error(error_type, error);
     } catch (const PythonError&) {
+      return;  // the failure to raise it is set instead
     }
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();

@@ -257,7 +257,7 @@ PyObject* iterate(PyObject* self) {
 PyObject* no_method(PyObject* self, const ProxyCore& core, PyObject* name) {
   PyObject* other = PyObject_GenericGetAttr(self, name);
   if (other != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return other;
-  if (PyUnicode_Check(name) && readable(name).starts_with("_")) return nullptr;
+  if (PyUnicode_Check(name) && readable(name).starts_with('_')) return nullptr;
   PyErr_Clear();
   PyErr_Format(PyExc_AttributeError, "the chare class %s has no entry method '%U'; its entry methods: %s",
                core.info->name().c_str(), name, core.info->method_list().c_str());

@@ -8,6 +8,7 @@
 #include <Python.h>
 
 #include <cstddef>
+#include <exception>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -40,7 +41,7 @@ class Ref {
 
 // Thrown with Python's error indicator set, which stays so until guarded() hands it to Python or
 // PythonError::take() fetches it.
-struct PythonError {
+struct PythonError : std::exception {
   // The exception itself; clears the indicator.
   static Ref take();
 };
