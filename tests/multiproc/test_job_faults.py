@@ -58,6 +58,37 @@ def test_a_signal_to_the_launcher_ends_the_job(start, fault_probe: Path, doing: 
     assert "interrupted by signal 15 (SIGTERM)" in outcome.stderr
 
 
+def test_a_job_on_one_host_is_reachable_by_nobody_else(start, fault_probe: Path) -> None:
+    job = start("-n", NUM_PES, fault_probe, "load")
+    job.wait_ready(NUM_PES)
+    listening = _listening_sockets()
+    for pid in (job.process.pid, *job.pids.values()):
+        assert [listening[inode] for inode in _socket_inodes(pid) if inode in listening] == []
+
+
+def _socket_inodes(pid: int) -> list[str]:
+    links = [os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return [link[len("socket:[") : -1] for link in links if link.startswith("socket:[")]
+
+
+def _listening_sockets() -> dict[str, str]:
+    """What others of this host could connect to, by inode: TCP, and Unix sockets that no folder protects.
+
+    Not UCX's datagram sockets for waking a peer: what arrives there is discarded.
+    """
+    sockets = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":
+                sockets[fields[9]] = f"{table} {fields[1]}"
+    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 7 and fields[7].startswith("@") and fields[4] != "0002":
+            sockets[fields[6]] = f"unix {fields[7]}"
+    return sockets
+
+
 def expect_failure(outcome, *lines: str) -> None:
     """The sentence, once, then the launcher's; nothing from the other PEs."""
     text = "\n".join(lines)
