@@ -18,6 +18,10 @@ about 0.15 s. There is a barrier before the warm-up of each size in mpi4py and u
 the first message has that role; none lies between warm-up and timing, or inside the timed part. Buffers are
 reused and were written beforehand.
 
+Cores of a virtual machine may be near one another at one time and far at another, which changes small
+messages by a factor of four: the time of a cache line between them is measured before and after each run,
+and a run at another distance than the first one is made again.
+
 raw UCX is ucx_perftest, once as UCX is by default and once with the settings that Weft's machine uses; the
 better of the two is the reference for a size.
 """

@@ -25,6 +25,7 @@ from weft.bench.question import DEFAULT_SIZES, MIN_RUNS, Question, parse_sizes
 from weft.bench.record import Record, write_records
 from weft.bench.report import make_console, show, show_problems, verdict_table
 from weft.bench.schedule import Outcome, ask
+from weft.bench.steadiness import core_distance_ns
 from weft.bench.system import System
 from weft.bench.system_weft import weft_systems
 from weft.bench.systems import reference_systems
@@ -41,7 +42,7 @@ def run_bench(arguments: argparse.Namespace) -> int:
         programs = Programs(arguments.programs)
         references = reference_systems(arguments.against, programs, arguments.charm4py_source)
         systems: list[System] = [*weft_systems(programs), *references]
-        outcome = _ask_with_progress(question, systems, arguments.runs, console)
+        outcome = _ask_with_progress(question, systems, arguments.runs, programs, console)
         show(outcome, console)
         if arguments.runs < MIN_RUNS:
             console.print(
@@ -63,8 +64,9 @@ def run_figures(arguments: argparse.Namespace) -> int:
     records: list[Record] = []
     failed = False
     try:
-        for question, systems in questions(Programs(arguments.programs), arguments.charm4py_source):
-            outcome = _ask_with_progress(question, systems, arguments.runs, console)
+        programs = Programs(arguments.programs)
+        for question, systems in questions(programs, arguments.charm4py_source):
+            outcome = _ask_with_progress(question, systems, arguments.runs, programs, console)
             if len(systems) > 1:
                 show(outcome, console)
             else:
@@ -93,7 +95,9 @@ def make_progress(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-def _ask_with_progress(question: Question, systems: Sequence[System], runs: int, console: Console) -> Outcome:
+def _ask_with_progress(
+    question: Question, systems: Sequence[System], runs: int, programs: Programs, console: Console
+) -> Outcome:
     present = [system for system in systems if system.absent(question) is None]
     with make_progress(console) as progress:
         task = progress.add_task("", total=len(present) * runs)
@@ -102,4 +106,4 @@ def _ask_with_progress(question: Question, systems: Sequence[System], runs: int,
             started = progress.tasks[task].description != ""
             progress.update(task, advance=1 if started else 0, description=label)
 
-        return ask(question, systems, runs, provenance(), step)
+        return ask(question, systems, runs, provenance(), step, lambda: core_distance_ns(programs))

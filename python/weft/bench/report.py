@@ -114,7 +114,10 @@ def show(outcome: Outcome, console: Console) -> None:
 
 
 def show_problems(outcome: Outcome, console: Console) -> None:
-    """Print what is absent and what failed."""
+    """Print what is absent, what failed, and whether the machine kept still."""
+    if outcome.unsteady:
+        text = f"{outcome.unsteady} runs saw the cores at another distance: do not compare closely"
+        console.print(text, style="yellow")
     for label, advice in outcome.absent.items():
         console.print(f"absent: {escape(label)}: {escape(advice)}", style="yellow", highlight=False)
     for label, reason in outcome.failed.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
 from collections.abc import Callable, Sequence
 
@@ -10,16 +11,21 @@ from weft.bench.errors import BenchError
 from weft.bench.provenance import Provenance
 from weft.bench.question import Question
 from weft.bench.record import METRICS, Record
+from weft.bench.steadiness import Steadiness
 from weft.bench.system import Reading, System
 
 
 @dataclasses.dataclass
 class Outcome:
-    """All that a question brought: records, systems that are not here, systems that failed (label -> why)."""
+    """All that a question brought: records, systems that are not here, systems that failed (label -> why).
+
+    `unsteady` runs were made while the machine was not as in the others.
+    """
 
     records: list[Record] = dataclasses.field(default_factory=list)
     absent: dict[str, str] = dataclasses.field(default_factory=dict)
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
+    unsteady: int = 0
 
 
 def ask(
@@ -28,13 +34,19 @@ def ask(
     runs: int,
     provenance: Provenance,
     progress: Callable[[str], None] = lambda label: None,
+    distance: Callable[[], float | None] = lambda: None,
 ) -> Outcome:
     """Run every present system `runs` times in the order A, B, C, A, B, C, ... and make the records.
 
     Neighbours in time share what else the machine does, so slow drift moves all systems alike. A system that
     fails once is asked no further; the others go on. `progress` is called with a label before each run.
+    `distance` tells how far apart the cores are; see steadiness.py.
     """
     outcome = Outcome()
+    steadiness = Steadiness(distance)
+    if steadiness.expected_ns is not None:
+        host = f"{provenance.host}, cores {steadiness.expected_ns:.0f} ns apart"
+        provenance = dataclasses.replace(provenance, host=host)
     present: list[System] = []
     for system in systems:
         reason = system.absent(question)
@@ -50,9 +62,10 @@ def ask(
                 continue
             progress(label)
             try:
-                readings[index].append(system.run(question))
+                readings[index].append(steadiness.run(functools.partial(system.run, question)))
             except BenchError as error:
                 outcome.failed[label] = str(error)
+    outcome.unsteady = steadiness.unsteady
     for index, system in enumerate(present):
         if system.series.label not in outcome.failed:
             outcome.records += records_of(question, system, readings[index], provenance)
