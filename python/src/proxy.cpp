@@ -146,12 +146,26 @@ ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject
   return {EngineRef(engine), &collection, &info};
 }
 
+chare::Shape with_python_map(const chare::Shape& shape, PyObject* map) {
+  std::vector<std::uint32_t> pes;
+  pes.reserve(shape.size());
+  for (std::uint64_t i = 0; i < shape.size(); ++i) {
+    Ref pe = checked(PyObject_CallOneArg(map, index_object(shape.index(i)).get()));
+    pes.push_back(static_cast<std::uint32_t>(PyLong_AsUnsignedLong(pe.get())));
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+  }
+  return shape.with_table(std::move(pes));
+}
+
 chare::Shape with_map(const chare::Shape& shape, PyObject* map) {
+  if (map != nullptr && PyCallable_Check(map) != 0) return with_python_map(shape, map);
   std::string name = map == nullptr ? "block" : readable(map);
   if (name == "block") return shape.with_map(chare::Map::kBlock);
   if (name == "round_robin") return shape.with_map(chare::Map::kRoundRobin);
-  throw base::Error(base::StatusCode::kInvalidArgument,
-                    fmt::format("there is no map {}; map is 'block' or 'round_robin'", name));
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      fmt::format("there is no map {}; map is 'block', 'round_robin' or a function from an index to a PE",
+                  name));
 }
 
 struct ConstructorCall {
@@ -402,16 +416,18 @@ PyType_Spec collection_spec = {"weft.CollectionProxy", sizeof(CollectionObject),
 
 PyType_Slot array_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(&make_array)},
-    {Py_tp_doc, const_cast<char*>(
-                    "Array(chare, shape, args=(), map='block')\n--\n\n"
-                    "Makes a collection of chares over a shape; returns at once, usable at once.\n\n"
-                    "Args:\n"
-                    "    chare: a class derived from weft.Chare, defined at the top level of its module.\n"
-                    "    shape: an int, or a tuple of 1 to 6 extents, each at least 1.\n"
-                    "    args: the constructor's arguments; every element gets its own copy.\n"
-                    "    map: 'block' (contiguous runs of the row-major order per PE) or 'round_robin'.\n\n"
-                    "Raises:\n"
-                    "    weft.Error: no job is running, or an argument is not as above.")},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Array(chare, shape, args=(), map='block')\n--\n\n"
+         "Makes a collection of chares over a shape; returns at once, usable at once.\n\n"
+         "Args:\n"
+         "    chare: a class derived from weft.Chare, defined at the top level of its module.\n"
+         "    shape: an int, or a tuple of 1 to 6 extents, each at least 1.\n"
+         "    args: the constructor's arguments; every element gets its own copy.\n"
+         "    map: 'block' (contiguous runs of the row-major order per PE), 'round_robin', or a\n"
+         "        function from an index (int or tuple) to a PE, called here for every element.\n\n"
+         "Raises:\n"
+         "    weft.Error: no job is running, or an argument is not as above.")},
     {0, nullptr},
 };
 PyType_Spec array_spec = {"weft.Array", sizeof(CollectionObject), 0, Py_TPFLAGS_DEFAULT, array_slots};

@@ -57,7 +57,7 @@ class Array(CollectionProxy):
         chare: type[Chare],
         shape: int | Sequence[int],
         args: Sequence[object] = (),
-        map: Literal["block", "round_robin"] = "block",
+        map: Literal["block", "round_robin"] | Callable[[Any], int] = "block",
     ) -> None: ...
 
 @final

@@ -103,7 +103,6 @@ Model& Runtime::find_model(std::type_index type) {
 }
 
 // --- Sending
-// ------------------------------------------------------------------------------------------------
 
 void Runtime::send(int pe, MessagePtr message) {
   if (closed_) return;
@@ -184,7 +183,6 @@ void Runtime::check_sent(int pe, const base::Status& status) {
 }
 
 // --- Receiving
-// ----------------------------------------------------------------------------------------------
 
 void Runtime::receive_arrival(machine::AmArrival* arrival) {
   std::size_t size_bytes = arrival->payload_size_bytes;

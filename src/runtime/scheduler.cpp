@@ -148,7 +148,6 @@ void Runtime::drop_queue() {
 }
 
 // --- Ending
-// -----------------------------------------------------------------------------------------------------
 
 void Runtime::exit(int code) { parts_->termination.request(code); }
 
@@ -159,7 +158,6 @@ void Runtime::fail(std::string message) {
 }
 
 // --- Coroutines
-// ----------------------------------------------------------------------------------------------
 
 void Runtime::start_detached(DetachedTask* task, std::coroutine_handle<> coroutine) {
   task->link(detached_);

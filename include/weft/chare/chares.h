@@ -80,6 +80,7 @@ class Collection {
 
   ChareBase* find(std::uint64_t index) const;
   std::size_t num_local() const;
+  // This PE while the collection's map has not arrived: what is sent waits here until it has.
   int home(std::uint64_t index) const;
   // What messages to people call it, in place of its C++ type's name.
   void set_display_name(std::string name) { display_name_ = std::move(name); }

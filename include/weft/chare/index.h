@@ -5,7 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "weft/base/pup.h"
 #include "weft/runtime/registry.h"
@@ -50,7 +52,8 @@ enum class Map : std::uint8_t {
   kBlock,       // contiguous runs of the row-major order, equal to one element
   kRoundRobin,  // element i on PE i modulo the number of PEs
   kOnePe,       // all on one PE
-  kUser,
+  kUser,        // a function that every PE has
+  kTable,       // a PE for each element, computed by whoever makes the collection
 };
 
 // Extents in one to six dimensions, all at least 1, in row-major order (the last coordinate varies fastest),
@@ -64,6 +67,12 @@ class Shape {
 
   Shape with_map(Map map) const;
   Shape on_pe(int pe) const;
+  // pes[i] is the home of the i-th element in row-major order. The table travels with the creation of the
+  // collection, not with its proxies.
+  Shape with_table(std::vector<std::uint32_t> pes) const;
+  // Whether home() can be asked: false for a shape with a table that has not arrived here.
+  bool knows_homes() const { return map_ != Map::kTable || table_ != nullptr; }
+  Shape without_table() const;
   // Home is any function `int home(const Index&, const Shape&, int num_pes)`, given at compile time so that
   // every PE has it: Shape{8, 8}.with_map<&my_home>().
   template <auto Home>
@@ -76,7 +85,7 @@ class Shape {
   // Throws Error(kOutOfRange) naming index and shape.
   std::uint64_t linear(const Index& index) const;
   Index index(std::uint64_t linear) const;
-  // REQUIRES: linear < size().
+  // REQUIRES: linear < size() and knows_homes().
   int home(std::uint64_t linear, int num_pes) const;
 
   std::string to_string() const { return extents_.to_string(); }
@@ -87,6 +96,7 @@ class Shape {
   std::uint64_t size_ = 0;
   Map map_ = Map::kBlock;
   std::uint32_t map_argument_ = 0;  // kOnePe: the PE; kUser: the MapInfo's id
+  std::shared_ptr<const std::vector<std::uint32_t>> table_;
 };
 
 namespace map_detail {

@@ -269,7 +269,6 @@ class Singleton : public CollectionProxy<T> {
 };
 
 // --- Implementation
-// -----------------------------------------------------------------------------------------
 
 void pup_collection(Pup& p, Collection*& collection);
 runtime::HandlerId entry_handler_id();

@@ -76,7 +76,7 @@ class Runtime {
   memory::Memory& memory() { return memory_; }
   BlockPool& pool() { return pool_; }
 
-  // --- The scheduler ------------------------------------------------------------------------------------
+  // --- The scheduler
   void post(Work* work) { queue_.push(work); }
   void post(Work* work, std::int32_t priority) { queue_.push(work, priority); }
   // Any thread: `function` runs on the PE's thread, a sleeping PE wakes up.
@@ -93,7 +93,7 @@ class Runtime {
   bool stopped() const { return stopped_; }
   void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
 
-  // --- Ending ---------------------------------------------------------------------------------------------
+  // --- Ending
   // Ends the job with `code` on every PE, from any PE; queued work is dropped, messages under way may be
   // lost.
   void exit(int code);
@@ -107,7 +107,7 @@ class Runtime {
   // destructor.
   void close();
 
-  // --- Messages -------------------------------------------------------------------------------------------
+  // --- Messages
   // REQUIRES: the same handlers are set on every PE before run().
   void set_handler(HandlerId id, MessageHandler handler, void* context);
   // Never blocks; to this PE too it goes through the queue.
@@ -116,7 +116,7 @@ class Runtime {
   void broadcast(MessagePtr message);
   void deliver(const Target& target, std::span<const std::byte> result);
 
-  // --- Coroutines, futures, collectives ---------------------------------------------------------------
+  // --- Coroutines, futures, collectives
   // Starts `task`; an exception that leaves it ends the job, naming `where`.
   void spawn(Task<> task, std::string where);
   // For models that end a coroutine their own way: links and starts it.
@@ -139,7 +139,7 @@ class Runtime {
   std::uint64_t processed() const { return processed_; }
   bool queue_empty() const { return queue_.empty(); }
 
-  // --- Models ---------------------------------------------------------------------------------------------
+  // --- Models
   // Makes the model's state on this PE, M(Runtime&); once, before run(), on every PE.
   template <class M>
   M& install() {

@@ -55,7 +55,6 @@ void check_received(runtime::OperationState* operation, void* context) {
 }  // namespace
 
 // --- The model
-// ------------------------------------------------------------------------------------------------
 
 Channels::Channels(runtime::Runtime& runtime) : runtime_(runtime) {
   runtime_.set_handler(
@@ -139,7 +138,6 @@ void Channels::connect(ChannelEnd& end, EndAddress peer) {
 }
 
 // --- The channel
-// ------------------------------------------------------------------------------------------------
 
 Channel::Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id)
     : end_(&self.runtime().model<Channels>().end(self, peer, id)) {}

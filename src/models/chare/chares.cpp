@@ -110,13 +110,10 @@ Chares::~Chares() {
 }
 
 // --- Collections
-// ----------------------------------------------------------------------------------------------
 
 Collection& Chares::create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
                            std::span<const std::byte> arguments) {
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(shape.size(), 1); ++i) {
-    static_cast<void>(shape.home(i, runtime_.num_pes()));  // a bad map is the caller's error, here and now
-  }
+  static_cast<void>(shape.home(0, runtime_.num_pes()));  // a bad map is the caller's error, here and now
   std::uint64_t id = std::uint64_t{static_cast<std::uint32_t>(runtime_.pe())} << 32 | next_collection_++;
   Collection& made = collection(id);
   know_shape(made, kind, shape);
@@ -156,7 +153,7 @@ void pup_collection(Pup& p, Collection*& collection) {
   Shape shape;
   if (!p.is_unpacking()) {
     kind = collection->kind();
-    shape = collection->shape();
+    shape = collection->shape().without_table();
   }
   p | kind | shape;
   if (!p.is_unpacking()) return;
@@ -178,7 +175,8 @@ void Chares::on_create(MessagePtr message) {
     return;
   }
   Collection& made = collection(header.collection);
-  know_shape(made, header.kind, header.shape);
+  made.kind_ = header.kind;
+  made.shape_ = header.shape;
   made.type_ = constructor->type;
   construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()});
   if (runtime_.stopped()) return;
@@ -213,7 +211,6 @@ void Chares::construct_elements(Collection& made, const ConstructorInfo& constru
 }
 
 // --- Entry methods
-// --------------------------------------------------------------------------------------------
 
 MessagePtr Chares::make_entry_message(const EntryHeader& header, std::size_t argument_bytes) {
   MessagePtr message = Message::create(runtime_, kEntryHandler, sizeof header + argument_bytes);
@@ -229,8 +226,9 @@ MessagePtr Chares::make_broadcast_message(const EntryHeader& header, std::size_t
 
 void Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr message) {
   int to = runtime_.pe();
-  if (collection.find(index) == nullptr)
+  if (collection.find(index) == nullptr) {
     to = collection.elements_->directory.route(index, collection.home(index));
+  }
   runtime_.send(to, std::move(message));
 }
 
@@ -329,7 +327,6 @@ void Chares::on_broadcast(MessagePtr message) {
 }
 
 // --- Outcomes
-// ---------------------------------------------------------------------------------------------------
 
 ReplyTo Chares::expect_gather(std::function<void(Pup&)> done) {
   std::uint64_t id = parts_->next_gather++;
@@ -419,7 +416,6 @@ void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
 }
 
 // --- Reductions
-// -------------------------------------------------------------------------------------------------
 
 void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                         std::span<const std::byte> value, const Target& target) {

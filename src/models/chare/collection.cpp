@@ -17,7 +17,10 @@ ChareBase* Collection::find(std::uint64_t index) const { return elements_->direc
 
 std::size_t Collection::num_local() const { return elements_->directory.num_local(); }
 
-int Collection::home(std::uint64_t index) const { return shape_.home(index, chares_.runtime().num_pes()); }
+int Collection::home(std::uint64_t index) const {
+  const runtime::Runtime& runtime = chares_.runtime();
+  return shape_.knows_homes() ? shape_.home(index, runtime.num_pes()) : runtime.pe();
+}
 
 std::string Collection::element_name(std::uint64_t index) const {
   std::string_view name = type_ == nullptr ? "chare" : type_->name;

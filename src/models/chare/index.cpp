@@ -56,6 +56,21 @@ Shape Shape::on_pe(int pe) const {
   return shape;
 }
 
+Shape Shape::with_table(std::vector<std::uint32_t> pes) const {
+  if (pes.size() != size_) {
+    invalid(fmt::format("a map of {} PEs was given for a collection of {} elements", pes.size(), size_));
+  }
+  Shape shape = with_map(Map::kTable);
+  shape.table_ = std::make_shared<const std::vector<std::uint32_t>>(std::move(pes));
+  return shape;
+}
+
+Shape Shape::without_table() const {
+  Shape shape = *this;
+  shape.table_.reset();
+  return shape;
+}
+
 std::uint64_t Shape::linear(const Index& index) const {
   bool inside = index.num_dimensions() == num_dimensions();
   std::uint64_t linear = 0;
@@ -94,6 +109,12 @@ int Shape::home(std::uint64_t linear, int num_pes) const {
       if (map_argument_ < pes) return static_cast<int>(map_argument_);
       invalid(
           fmt::format("a collection was put on PE {}; this job has PEs 0 to {}", map_argument_, num_pes - 1));
+    case Map::kTable: {
+      std::uint32_t pe = table_->at(linear);
+      if (pe < pes) return static_cast<int>(pe);
+      invalid(fmt::format("the map puts element {} on PE {}; this job has PEs 0 to {}",
+                          index(linear).to_string(), pe, num_pes - 1));
+    }
     case Map::kUser:
       break;
   }
@@ -119,6 +140,13 @@ void Shape::pup(Pup& p) {
     for (int d = 0; d < num_dimensions; ++d) p | extents_[d];
   }
   p | map_ | map_argument_;
+  bool has_table = table_ != nullptr;
+  p | has_table;
+  if (!has_table) return;
+  std::vector<std::uint32_t> pes;
+  if (!p.is_unpacking()) pes = *table_;
+  p | pes;
+  if (p.is_unpacking()) *this = with_table(std::move(pes));
 }
 
 }  // namespace weft::chare

@@ -24,8 +24,9 @@ struct Maker : Chare<Maker> {
     elements.send<&Element::touch>();
     return 0;
   }
-  void make(ElementProxy<Maker> user, Future<std::vector<int>> result) {
-    auto elements = Array<Element>::create(runtime(), Shape(10).with_map(Map::kRoundRobin));
+  void make(ElementProxy<Maker> user, bool table, Future<std::vector<int>> result) {
+    Shape shape = table ? Shape(10).with_table({2, 2, 1, 0, 1, 0, 2, 1, 0, 0}) : Shape(10);
+    auto elements = Array<Element>::create(runtime(), shape);
     user.send<&Maker::use>(elements);
     runtime().quiescence().then([elements, result](const Future<>&) {
       elements.call<&Element::touch>().then(
@@ -45,13 +46,13 @@ TEST(Chares, IndexIsKnownInTheConstructor) {
 
 TEST(Chares, MessagesThatComeBeforeTheCreationWait) {
   for (int maker = 0; maker < 3; ++maker) {
-    for (int user = 0; user < 3; ++user) {
+    for (int user = 0; user < 6; ++user) {
       testing::InProcessJob job(3);
       std::vector<int> touched;
       EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
         auto makers = Group<Maker>::create(runtime);
         Future<std::vector<int>> result(runtime);
-        makers[maker].send<&Maker::make>(makers[user], result);
+        makers[maker].send<&Maker::make>(makers[user % 3], user >= 3, result);
         touched = co_await result;
       }),
                 "");

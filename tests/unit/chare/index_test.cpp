@@ -73,6 +73,16 @@ TEST(Shape, OtherMaps) {
   EXPECT_THROW(static_cast<void>((Shape{2, 2}.with_map<&nowhere>().home(0, 3))), base::Error);
 }
 
+TEST(Shape, TableMap) {
+  Shape shape = Shape(3).with_table({2, 0, 1});
+  EXPECT_EQ(shape.home(0, 3), 2);
+  EXPECT_EQ(base::unpack<Shape>(base::pack(shape)).home(2, 3), 1);
+  EXPECT_THROW(static_cast<void>(shape.home(0, 2)), base::Error) << "there is no PE 2";
+  EXPECT_THROW(static_cast<void>(Shape(3).with_table({0, 1})), base::Error) << "too short";
+  EXPECT_FALSE(shape.without_table().knows_homes());
+  EXPECT_FALSE(base::unpack<Shape>(base::pack(shape.without_table())).knows_homes());
+}
+
 TEST(Shape, TravelsWithItsMap) {
   Shape shape = base::unpack<Shape>(base::pack(Shape({4, 6}).with_map<&diagonal>()));
   EXPECT_EQ(shape.size(), 24u);
