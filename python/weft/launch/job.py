@@ -256,7 +256,9 @@ class Job:
             elif received.number in _INTERRUPTS:
                 self._interrupt(received)
             elif received.number is signal.SIGTSTP:
-                self._pass_on(received)
+                # Not SIGTSTP: it does nothing in a process group without a shell to bring it back (in CI).
+                for pe in self._pes:
+                    pe.send_signal(signal.SIGSTOP)
                 os.kill(os.getpid(), signal.SIGSTOP)
             else:
                 self._pass_on(received)
