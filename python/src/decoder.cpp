@@ -150,7 +150,8 @@ Ref Decoder::pickle() {
   }
   Ref arguments = checked(PyTuple_Pack(1, pickled.get()));
   Ref keywords = checked(Py_BuildValue("{s:O}", "buffers", buffers.get()));
-  return checked(PyObject_Call(import_from("pickle", "loads").get(), arguments.get(), keywords.get()));
+  static PyObject* const loads = import_from("pickle", "loads").release();
+  return checked(PyObject_Call(loads, arguments.get(), keywords.get()));
 }
 
 }  // namespace weft::python

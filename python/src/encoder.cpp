@@ -228,10 +228,10 @@ bool Encoder::other_type(PyObject* object) {
 void Encoder::pickle(PyObject* object) {
   Ref buffers = checked(PyList_New(0));
   Ref append = attribute(buffers.get(), "append");
-  Ref dumps = import_from("pickle", "dumps");
+  static PyObject* const dumps = import_from("pickle", "dumps").release();
   Ref arguments = checked(PyTuple_Pack(1, object));
   Ref keywords = checked(Py_BuildValue("{s:i,s:O}", "protocol", 5, "buffer_callback", append.get()));
-  Ref pickled = checked(PyObject_Call(dumps.get(), arguments.get(), keywords.get()));
+  Ref pickled = checked(PyObject_Call(dumps, arguments.get(), keywords.get()));
   tag(ValueTag::kPickle);
   Py_ssize_t num_buffers = PyList_GET_SIZE(buffers.get());
   number(static_cast<std::uint32_t>(num_buffers));

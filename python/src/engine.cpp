@@ -5,6 +5,12 @@
 namespace weft::python {
 
 Engine& Engine::current() {
+  Engine& engine = current_on_any_thread();
+  engine.expect_open();
+  return engine;
+}
+
+Engine& Engine::current_on_any_thread() {
   if (running_ == nullptr) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
@@ -16,6 +22,12 @@ Engine& Engine::current() {
 
 void Engine::throw_closed() {
   throw base::Error(base::StatusCode::kClosed, "the job that this belongs to has ended");
+}
+
+void Engine::throw_other_thread() {
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    "this was called on another thread than the PE's; hand it to the PE with "
+                    "weft.post_from_any_thread(function)");
 }
 
 RunningEngine::RunningEngine() {

@@ -5,6 +5,8 @@
 // share of the Engine, whose runtime is closed by then but still there.
 #pragma once
 
+#include <pthread.h>
+
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -24,17 +26,21 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // The running one; throws Error where there is none.
+  // The running one; throws Error where there is none, and on any other thread than its PE's.
   static Engine& current();
+  // The same for the few things that any thread may do.
+  static Engine& current_on_any_thread();
   // Null where there is none.
   static Engine* running() { return running_; }
 
   job::Job& job() { return *job_; }
   runtime::Runtime& runtime() { return job_->runtime(); }
   chare::Chares& chares() { return chares_; }
-  // Throws Error once the job has ended: collections and channels are gone by then.
+  // Throws Error once the job has ended: collections and channels are gone by then. And on any other thread
+  // than the PE's, which would not notice what another one posts while it sleeps.
   void expect_open() const {
     if (closed_) throw_closed();
+    if (pthread_equal(pthread_self(), thread_) == 0) throw_other_thread();
   }
 
   // Ctrl-C: ends the job, and makes weft.run raise KeyboardInterrupt.
@@ -53,10 +59,12 @@ class Engine {
   friend class RunningEngine;
   ~Engine() = default;
   [[noreturn]] static void throw_closed();
+  [[noreturn]] static void throw_other_thread();
 
   static inline Engine* running_ = nullptr;
   std::unique_ptr<job::Job> job_;
   chare::Chares& chares_;
+  pthread_t thread_ = pthread_self();
   std::uint64_t references_ = 0;
   bool closed_ = false;
   bool interrupted_ = false;

@@ -144,11 +144,11 @@ PyObject* run(PyObject*, PyObject* main) {
 }
 
 PyObject* my_pe(PyObject*, PyObject*) {
-  return guarded([] { return PyLong_FromLong(Engine::current().runtime().pe()); });
+  return guarded([] { return PyLong_FromLong(Engine::current_on_any_thread().runtime().pe()); });
 }
 
 PyObject* num_pes(PyObject*, PyObject*) {
-  return guarded([] { return PyLong_FromLong(Engine::current().runtime().num_pes()); });
+  return guarded([] { return PyLong_FromLong(Engine::current_on_any_thread().runtime().num_pes()); });
 }
 
 PyObject* end_job(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
@@ -185,10 +185,10 @@ PyObject* quiescence(PyObject*, PyObject*) {
   });
 }
 
-// The only function here that any thread may call.
+// For any thread.
 PyObject* post_from_any_thread(PyObject*, PyObject* function) {
   return guarded([&]() -> PyObject* {
-    Engine& engine = Engine::current();
+    Engine& engine = Engine::current_on_any_thread();
     engine.runtime().post_from_any_thread([&engine, function = Ref::borrow(function)] {
       Ref result = Ref::steal(PyObject_CallNoArgs(function.get()));
       if (!result) fail_with_python_error(engine, "a function posted from another thread");

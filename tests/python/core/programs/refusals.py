@@ -1,6 +1,7 @@
 """Wrong use is refused where it happens, in a sentence that says what to do; checks itself."""
 
 import sys
+import threading
 
 import numpy as np
 
@@ -74,6 +75,19 @@ async def main():
     refused("running job", weft.run, main)
     assert all(all(answers) for answers in await workers.refuse_own.call())
     assert await workers[1, 2].work.call(np.int64(3)) == 3
+    # What another thread does would not wake a sleeping PE, so it has to be handed over.
+    method = workers[0, 0].work
+    outcomes = []
+    thread = threading.Thread(
+        target=lambda: outcomes.extend(
+            refused("post_from_any_thread", call)
+            for call in (method, weft.Future, weft.quiescence, weft.exit)
+        )
+    )
+    thread.start()
+    while thread.is_alive():
+        await weft.sleep(0.001)
+    assert outcomes == [True] * 4
     # As every attribute access on a proxy makes a value of its own, these hold after their proxy is gone.
     method = weft.Array(Worker, 1)[0].work
     assert await method.call(4) == 4
