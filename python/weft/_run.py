@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from weft import _core
 
 _T = TypeVar("_T")
 
 
-def run(main: Callable[[], Coroutine[Any, Any, _T] | _T]) -> _T | None:
+@overload
+def run(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T | None: ...
+@overload
+def run(main: Callable[[], _T]) -> _T | None: ...
+def run(main: Callable[[], Any]) -> Any:
     """Runs a job: collective over its PEs, each of which calls it once with the same `main`.
 
     `main` runs on PE 0. When it is an ``async def`` the job ends when it returns; a plain function starts
@@ -46,5 +50,4 @@ def run(main: Callable[[], Coroutine[Any, Any, _T] | _T]) -> _T | None:
         raise KeyboardInterrupt
     if code != 0:
         raise SystemExit(code)
-    value: _T | None = result
-    return value
+    return result
