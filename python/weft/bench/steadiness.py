@@ -20,8 +20,8 @@ from weft.bench.programs import Programs
 _PROGRAM = "core_distance"
 #: Distances within this factor are the same; near and far differ by more than twice as much.
 _SAME = 1.6
-_ATTEMPTS = 8
-_PAUSE_S = 1.0
+_ATTEMPTS = 4
+_PAUSE_S = 0.5
 
 Result = TypeVar("Result")
 
