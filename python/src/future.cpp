@@ -180,9 +180,8 @@ Ref future_at(runtime::FutureAddress at) {
   }
   auto* state = dynamic_cast<PyFutureState*>(runtime::find_exported_future(engine.runtime(), at.id));
   if (state == nullptr) {
-    throw base::Error(
-        base::StatusCode::kNotFound,
-        "a future came home to the PE that made it after it had been set; keep the one that was sent");
+    state = new PyFutureState(engine);
+    state->set_error(runtime::set_and_gone());
   }
   return make_future_object(state);
 }

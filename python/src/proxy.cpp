@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <limits>
 #include <new>
 
 #include "weft/chare/proxy.h"
@@ -151,8 +152,14 @@ chare::Shape with_python_map(const chare::Shape& shape, PyObject* map) {
   pes.reserve(shape.size());
   for (std::uint64_t i = 0; i < shape.size(); ++i) {
     Ref pe = checked(PyObject_CallOneArg(map, index_object(shape.index(i)).get()));
-    pes.push_back(static_cast<std::uint32_t>(PyLong_AsUnsignedLong(pe.get())));
-    if (PyErr_Occurred() != nullptr) throw PythonError();
+    long value = PyLong_AsLong(pe.get());
+    if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+    if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        fmt::format("the map puts element {} on PE {}; PEs are numbered from 0",
+                                    shape.index(i).to_string(), value));
+    }
+    pes.push_back(static_cast<std::uint32_t>(value));
   }
   return shape.with_table(std::move(pes));
 }

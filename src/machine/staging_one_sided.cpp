@@ -323,9 +323,10 @@ Staging::Flow Staging::run_atomic(Transfer& transfer, int pe, std::vector<std::b
 void Staging::serve_atomic(const Message& message) {
   // Ranges may overlap, so the nearest one below need not be the one that holds the word.
   const std::uint64_t address = message.region;
-  const bool admitted = std::ranges::any_of(atomic_ranges_, [&](const auto& range) {
-    return address >= range.first && address - range.first + sizeof(std::uint64_t) <= range.second;
-  });
+  const bool admitted =
+      address % sizeof(std::uint64_t) == 0 && std::ranges::any_of(atomic_ranges_, [&](const auto& range) {
+        return address >= range.first && address - range.first + sizeof(std::uint64_t) <= range.second;
+      });
   Message answer{.type = Message::Type::kAtomicDone,
                  .code = admitted ? StatusCode::kOk : StatusCode::kNotFound,
                  .source_pe = machine_.pe(),
@@ -386,6 +387,8 @@ void Staging::on_message(void* self, AmArrival& arrival) {
   Message message;
   if (staging.closing_ || arrival.header.size() != sizeof message) return;
   std::memcpy(&message, arrival.header.data(), sizeof message);
+  // Bytes from a peer may hold anything: whoever does not exist gets no answer.
+  if (message.source_pe < 0 || message.source_pe >= staging.machine_.num_pes()) return;
   switch (message.type) {
     case Message::Type::kPut:
       staging.serve_put(message, arrival);

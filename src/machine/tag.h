@@ -1,5 +1,7 @@
 // The 64-bit tags of the machine's matched messages, most significant bits first:
 //
+// "Device messages" are buffers in place beside a message, of any kind of memory.
+//
 //   device message   type 4 | source PE 32 | counter 28     counter kept by the source PE
 //   channel          type 4 | channel id 28 | counter 32    counter kept by each end of the channel
 //

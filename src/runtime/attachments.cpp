@@ -120,6 +120,12 @@ base::Status Attachments::expect(Message& message, std::span<const std::byte> he
   for (std::size_t at = 0; at < header.size(); at += sizeof(Announcement)) {
     Announcement announced;
     std::memcpy(&announced, header.data() + at, sizeof announced);
+    if (announced.source_pe >= static_cast<std::uint32_t>(runtime_.num_pes()) ||
+        announced.counter > machine::kDeviceCounterMask) {
+      return {base::StatusCode::kCorrupt,
+              fmt::format("a message header announces a buffer numbered {} from PE {}", announced.counter,
+                          announced.source_pe)};
+    }
     try {
       Attachment room = make_room(announced.size_bytes);
       room.await(machine::device_tag(announced.source_pe, announced.counter));

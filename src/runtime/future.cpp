@@ -94,6 +94,17 @@ void FutureState::when_ready(Work* work) {
   *last = work;
 }
 
+void FutureState::forget_export() {
+  auto& futures = runtime_.parts_->exported_futures;
+  if (futures.erase(address_.id) > 0) release();
+}
+
+std::exception_ptr set_and_gone() {
+  return std::make_exception_ptr(base::Error(base::StatusCode::kNotFound,
+                                             "a future came home to the PE that made it after it had been "
+                                             "set there and let go; keep the one that was sent"));
+}
+
 void FutureState::forget(Work* work) {
   for (Work** at = &waiters_; *at != nullptr; at = &(*at)->next) {
     if (*at == work) {

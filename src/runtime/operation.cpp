@@ -32,6 +32,15 @@ void OperationState::finish(base::Status status, std::size_t size_bytes) {
   if (handle_dropped_) release();
 }
 
+void OperationState::set_waiter(Work* work) {
+  if (waiter_ != nullptr) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        "an operation is awaited a second time; await it once, or make it a future with as_future()");
+  }
+  waiter_ = work;
+}
+
 void OperationState::drop_handle() {
   handle_dropped_ = true;
   if (done_) release();

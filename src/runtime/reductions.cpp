@@ -164,14 +164,19 @@ void Reductions::advance(ScopeId id, std::uint64_t sequence) {
     deliver(std::move(complete));
     return;
   }
-  if (progress.local_contributions < scope.local_contributors ||
+  // In order only: a partial may overtake an earlier, larger one on its way here.
+  if (sequence != scope.first_unflushed || progress.local_contributions < scope.local_contributors ||
       progress.children_done + scope.silent_children < tree.num_children()) {
     return;
   }
   send_up(id, sequence, true, progress.merged);
   scope.progress.erase(found);
   scope.first_unflushed = sequence + 1;
-  if (scope.single) scopes_.erase(id);
+  if (scope.single) {
+    scopes_.erase(id);
+  } else {
+    advance(id, sequence + 1);
+  }
 }
 
 void Reductions::advance_silence(ScopeId id, Scope& scope) {
@@ -181,6 +186,11 @@ void Reductions::advance_silence(ScopeId id, Scope& scope) {
     return;
   }
   scope.told_silent = true;
+  // The root waits for contributions, not for children, and may have forgotten the scope by now.
+  if (tree.parent() == static_cast<int>(id.root_pe)) {
+    if (scope.single) scopes_.erase(id);
+    return;
+  }
   MessagePtr message = Message::pack(runtime_, kReductionSilentHandler, id.root_pe, id.id);
   message->envelope().flags |= kControlFlag;
   runtime_.send(tree.parent(), std::move(message));

@@ -80,8 +80,8 @@ void Runtime::close() {
   while (detached_ != nullptr) detached_->abandon();
   drop_queue();                                               // what the frames' destructors posted
   while (!parts_->models.empty()) parts_->models.pop_back();  // the last may use those before it
-  for (auto& [id, state] : parts_->exported_futures) state->release();
-  parts_->exported_futures.clear();
+  auto exported = std::exchange(parts_->exported_futures, {});
+  for (auto& [id, state] : exported) state->release();
   reductions_.reset();
   quiescence_.reset();
 }
@@ -192,7 +192,13 @@ void Runtime::receive_arrival(machine::AmArrival* arrival) {
         size_bytes, sizeof(Envelope)));
     return;
   }
-  MessagePtr message = Message::create(*this, 0, size_bytes - sizeof(Envelope));
+  MessagePtr message;
+  try {
+    message = Message::create(*this, 0, size_bytes - sizeof(Envelope));
+  } catch (const std::bad_alloc&) {  // must not leave through the machine
+    fail(fmt::format("there is no memory for a message of {} bytes", size_bytes));
+    return;
+  }
   if (!arrival->header.empty()) {
     base::Status status = parts_->attachments.expect(*message, arrival->header);
     if (status.failed()) {

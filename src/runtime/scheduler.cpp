@@ -25,11 +25,15 @@ constexpr std::chrono::microseconds kYieldTime{100};
 }  // namespace
 
 bool Runtime::run_queue() {
-  for (int i = 0; i < kBatch; ++i) {
-    Work* work = queue_.pop();
-    if (work == nullptr) return i > 0;
-    // While the job ends, user work is dropped; the runtime's own messages still go through.
-    work->function(work, *this, exiting_ ? WorkAction::kDrop : WorkAction::kRun);
+  try {
+    for (int i = 0; i < kBatch; ++i) {
+      Work* work = queue_.pop();
+      if (work == nullptr) return i > 0;
+      // While the job ends, user work is dropped; the runtime's own messages still go through.
+      work->function(work, *this, exiting_ ? WorkAction::kDrop : WorkAction::kRun);
+    }
+  } catch (...) {  // what entry methods throw was caught before
+    fail_unawaited(std::current_exception(), fmt::format("a callback on PE {}", pe_));
   }
   return true;
 }
@@ -68,10 +72,12 @@ void Runtime::idle() {
     run_queue();
     return;
   }
-  idle_rounds_ += std::max(polls, 1);
-  if (idle_rounds_ < parts_->spin_rounds) return;
   auto now = Parts::Clock::now();
-  if (idle_rounds_ == parts_->spin_rounds) parts_->idle_since = now;
+  if (polls > 0) {
+    idle_rounds_ += polls;
+    if (idle_rounds_ < parts_->spin_rounds) return;
+    parts_->idle_since = now;
+  }
   if (now - parts_->idle_since < kYieldTime || machine_.needs_polling() || memory_.has_pending()) {
     sched_yield();
     return;
@@ -102,14 +108,21 @@ bool Runtime::read_mail() {
     mail.swap(parts_->mailbox);
     parts_->mail_arrived.store(false, std::memory_order_relaxed);
   }
-  for (auto& function : mail) {
-    if (!exiting_) function();
+  try {
+    for (auto& function : mail) {
+      if (!exiting_) function();
+    }
+  } catch (...) {
+    fail_unawaited(std::current_exception(),
+                   fmt::format("a function posted by another thread to PE {}", pe_));
   }
   return !mail.empty();
 }
 
 void Runtime::post_after(double seconds, Work* work) {
-  auto delay = std::chrono::duration_cast<Parts::Clock::duration>(std::chrono::duration<double>(seconds));
+  constexpr double kLongestSeconds = 1e9;  // what a clock can add; no job lives longer
+  double bounded = seconds > 0 ? std::min(seconds, kLongestSeconds) : 0;
+  auto delay = std::chrono::duration_cast<Parts::Clock::duration>(std::chrono::duration<double>(bounded));
   parts_->timers.push({Parts::Clock::now() + delay, parts_->next_timer++, work});
 }
 

@@ -5,7 +5,7 @@
 //   co_await to_right.recv(std::span(b));
 //
 // Both chares name each other and the same id; then each has one end, and its sends meet the other's receives
-// in order. Ends live as long as their chare: naming the same peer and id again gives the same end. Either
+// in order. Ends live as long as the job: naming the same peer and id again gives the same end. Either
 // side may come first, and many operations may be in flight. A receive must name exactly the size that was
 // sent: a disagreement is an Error at the receiver that names both sizes.
 //

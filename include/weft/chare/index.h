@@ -85,6 +85,8 @@ class Shape {
   // Throws Error(kOutOfRange) naming index and shape.
   std::uint64_t linear(const Index& index) const;
   Index index(std::uint64_t linear) const;
+  // Throws Error naming the element that the map puts on a PE that does not exist.
+  void check_homes(int num_pes) const;
   // REQUIRES: linear < size() and knows_homes().
   int home(std::uint64_t linear, int num_pes) const;
 

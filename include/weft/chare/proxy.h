@@ -35,12 +35,13 @@ struct LocalCall final : runtime::Work {
   using Arguments = typename Entry::Arguments;
 
   LocalCall(Collection& collection_in, std::uint64_t index_in, Arguments&& arguments_in,
-            const ReplyTo& reply_in)
+            const ReplyTo& reply_in, std::int32_t priority_in)
       : runtime::Work(&LocalCall::turn),
         collection(collection_in),
         index(index_in),
         arguments(std::move(arguments_in)),
-        reply(reply_in) {}
+        reply(reply_in),
+        priority(priority_in) {}
 
   static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
 
@@ -48,6 +49,7 @@ struct LocalCall final : runtime::Work {
   std::uint64_t index;
   Arguments arguments;
   ReplyTo reply;
+  std::int32_t priority;
 };
 
 template <class T, auto Method>
@@ -72,7 +74,7 @@ void LocalCall<T, Method>::turn(runtime::Work* self, runtime::Runtime& runtime, 
     if (ChareBase* chare = call->collection.find(call->index)) {
       Entry::run(*chare, std::move(call->arguments), call->reply);
     } else {  // it has moved since
-      send_packed<T, Method>(call->collection, call->index, call->arguments, call->reply, 0);
+      send_packed<T, Method>(call->collection, call->index, call->arguments, call->reply, call->priority);
     }
   }
   call->~LocalCall();
@@ -149,8 +151,8 @@ class ElementProxy {
     using Call = proxy_detail::LocalCall<T, Method>;
     static_cast<void>(Entry::info());
     runtime::Runtime& runtime = collection_->chares().runtime();
-    auto* call =
-        new (runtime.pool().allocate(sizeof(Call))) Call(*collection_, index_, std::move(values), reply);
+    auto* call = new (runtime.pool().allocate(sizeof(Call)))
+        Call(*collection_, index_, std::move(values), reply, priority_);
     runtime.count_sent();
     runtime.post(call, priority_);
   }
@@ -282,7 +284,10 @@ runtime::HandlerId ElementProxy<T>::entry_handler() {
 template <class T>
 void ElementProxy<T>::pup(Pup& p) {
   pup_collection(p, collection_);
-  p | index_;
+  p | index_ | priority_;
+  if (p.is_unpacking() && collection_ != nullptr && index_ >= collection_->shape().size()) {
+    p.skip(p.remaining_bytes() + 1);  // no proxy was sent
+  }
 }
 
 template <class T>

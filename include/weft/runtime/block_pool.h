@@ -37,7 +37,7 @@ class BlockPool {
   void deallocate(void* block, std::size_t size_bytes) {
     std::size_t which = size_class(size_bytes);
     SizeClass& kept = classes_[which];
-    if (kept.num_blocks << (kSmallestLog2 + which) >= kKeptBytesPerClass) [[unlikely]] {
+    if ((kept.num_blocks + 1) << (kSmallestLog2 + which) > kKeptBytesPerClass) [[unlikely]] {
       std::free(block);
       return;
     }
@@ -45,10 +45,20 @@ class BlockPool {
     kept.first = new (block) Block{kept.first};
   }
 
+  // What is kept for reuse now.
+  std::size_t kept_bytes() const {
+    std::size_t bytes = 0;
+    for (std::size_t which = 0; which < classes_.size(); ++which) {
+      bytes += classes_[which].num_blocks * class_bytes(which);
+    }
+    return bytes;
+  }
+
  private:
   static constexpr std::size_t kAlignment = 64;
   static constexpr std::size_t kKeptBytesPerClass = std::size_t{64} << 20;
   static constexpr std::size_t kSmallestLog2 = 6;
+  static constexpr std::size_t kLargestClass = 39 - kSmallestLog2;  // 512 GiB: a larger size is damage
 
   struct Block {
     Block* next;
@@ -64,12 +74,13 @@ class BlockPool {
   static std::size_t class_bytes(std::size_t which) { return kAlignment << which; }
 
   static void* fresh_block(std::size_t which) {
+    if (which > kLargestClass) throw std::bad_alloc();
     void* block = std::aligned_alloc(kAlignment, class_bytes(which));
     if (block == nullptr) throw std::bad_alloc();
     return block;
   }
 
-  std::array<SizeClass, 64 - kSmallestLog2> classes_;
+  std::array<SizeClass, 65 - kSmallestLog2> classes_;
 };
 
 }  // namespace weft::runtime

@@ -37,7 +37,12 @@ class FutureState {
 
   void acquire() { ++references_; }
   void release() {
-    if (--references_ == 0) delete this;
+    --references_;
+    if (references_ == 0) {
+      delete this;
+    } else if (references_ == 1 && ready_ && address_.id != 0) {
+      forget_export();
+    }
   }
 
   Runtime& runtime() const { return runtime_; }
@@ -57,6 +62,10 @@ class FutureState {
   FutureAddress remote() const { return remote_; }
   // Where others can set it; enters it in the runtime's table on first use.
   FutureAddress address();
+
+ private:
+  // Nobody but the runtime's table holds it and it has its value: the table lets it go too.
+  void forget_export();
 
  protected:
   // Throws when it was set before. Returns with the waiters still to be posted by mark_ready().
@@ -188,6 +197,10 @@ class Future {
         handle = waiting;
         future.state()->when_ready(this);
       }
+      // A frame that is destroyed while it waits must not be resumed.
+      ~Awaiter() {
+        if (handle && !future.is_ready()) future.state()->forget(this);
+      }
       T await_resume() const { return future.get(); }
       Future future;
     };
@@ -209,7 +222,10 @@ struct FutureSetHeader {
   void pup(Pup& p) { p | id | failed; }
 };
 void send_future_message(Runtime& runtime, std::uint32_t pe, MessagePtr message);
+// Null when it was set and nobody here holds it any more.
 FutureState* find_exported_future(Runtime& runtime, std::uint64_t id);
+// What a copy that comes home after that holds.
+std::exception_ptr set_and_gone();
 std::uint32_t future_home_pe(Runtime& runtime);
 inline constexpr HandlerId kFutureSetHandler = kFirstRuntimeHandler;
 
@@ -231,11 +247,13 @@ void Future<T>::pup(Pup& p) {
   if (at.id == 0) return;
   auto& runtime = *static_cast<Runtime*>(p.context());
   if (at.pe == future_home_pe(runtime)) {
-    auto* state = dynamic_cast<State*>(find_exported_future(runtime, at.id));
-    if (state == nullptr)
-      throw base::Error(base::StatusCode::kNotFound, "a future came home after it had been set");
-    state->acquire();
-    state_ = state;
+    if (auto* state = dynamic_cast<State*>(find_exported_future(runtime, at.id))) {
+      state->acquire();
+      state_ = state;
+    } else {
+      *this = Future(runtime);
+      state_->set_error(set_and_gone());
+    }
   } else {
     *this = Future(runtime);
     state_->remote_ = at;

@@ -34,7 +34,7 @@ class OperationState final : private base::Completion {
   Runtime& runtime() const { return runtime_; }
 
   // Posted once when it is done. REQUIRES: not done and no other waiter.
-  void set_waiter(Work* work) { waiter_ = work; }
+  void set_waiter(Work* work);
   // Called once with the outcome, before the waiter is posted; may change it.
   using Finisher = void (*)(OperationState* self, void* context);
   void set_finisher(Finisher finisher, void* context) {
@@ -118,9 +118,9 @@ class [[nodiscard]] Operation {
           : Work(&ThenWork::call), state(state_in), callback(std::move(callback_in)) {}
       static void call(Work* self, Runtime&, WorkAction action) {
         std::unique_ptr<ThenWork> work(static_cast<ThenWork*>(self));
+        Operation handle(work->state);  // given back also when the callback throws
         work->state->observe();
         if (action == WorkAction::kRun) work->callback(work->state->status(), work->state->size_bytes());
-        work->state->drop_handle();
       }
       OperationState* state;
       Callback callback;

@@ -82,6 +82,7 @@ class BootstrapService:
         """Tells every PE why the job ends."""
         for connection in self._connections.values():
             connection.send(encode(FrameType.END, reason.encode()))
+            self._watch(connection)
 
     def close(self) -> None:
         """Closes everything and leaves nothing on disk."""

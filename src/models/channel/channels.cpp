@@ -119,6 +119,12 @@ void Channels::on_announcement(runtime::MessagePtr message) {
   Announcement announcement;
   Pup p = message->unpacker();
   p | header | announcement;
+  if (announcement.from.pe >= static_cast<std::uint32_t>(runtime_.num_pes()) ||
+      announcement.from.number == 0 || announcement.from.number > machine::kMaxChannelId) {
+    runtime_.fail(fmt::format("a channel end numbered {} on PE {} was announced to {}, which cannot be",
+                              announcement.from.number, announcement.from.pe, chare->where()));
+    return;
+  }
   auto found = ends_.find(announcement.key);
   if (found == ends_.end()) {
     early_[announcement.key] = announcement.from;

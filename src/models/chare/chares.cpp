@@ -113,7 +113,7 @@ Chares::~Chares() {
 
 Collection& Chares::create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
                            std::span<const std::byte> arguments) {
-  static_cast<void>(shape.home(0, runtime_.num_pes()));  // a bad map is the caller's error, here and now
+  shape.check_homes(runtime_.num_pes());  // a bad map is the caller's error, here and now
   std::uint64_t id = std::uint64_t{static_cast<std::uint32_t>(runtime_.pe())} << 32 | next_collection_++;
   Collection& made = collection(id);
   know_shape(made, kind, shape);

@@ -23,8 +23,12 @@ int Collection::home(std::uint64_t index) const {
 }
 
 std::string Collection::element_name(std::uint64_t index) const {
-  std::string_view name = type_ == nullptr ? "chare" : type_->name;
-  return fmt::format("{}[{}]", display_name_.empty() ? name : display_name_, shape_.index(index).to_string());
+  std::string name = display_name_;
+  if (name.empty()) name = type_ == nullptr ? "chare" : type_->name;
+  Index coordinates = shape_.index(index);
+  name += fmt::format("[{}", coordinates[0]);
+  for (int d = 1; d < coordinates.num_dimensions(); ++d) name += fmt::format(", {}", coordinates[d]);
+  return name + "]";
 }
 
 namespace {

@@ -51,9 +51,16 @@ Shape Shape::with_map(Map map) const {
 }
 
 Shape Shape::on_pe(int pe) const {
+  if (pe < 0) invalid(fmt::format("a collection was put on PE {}; PEs are numbered from 0", pe));
   Shape shape = with_map(Map::kOnePe);
   shape.map_argument_ = static_cast<std::uint32_t>(pe);
   return shape;
+}
+
+void Shape::check_homes(int num_pes) const {
+  if (map_ == Map::kBlock || map_ == Map::kRoundRobin) return;
+  std::uint64_t count = map_ == Map::kOnePe ? 1 : size_;
+  for (std::uint64_t i = 0; i < count; ++i) static_cast<void>(home(i, num_pes));
 }
 
 Shape Shape::with_table(std::vector<std::uint32_t> pes) const {

@@ -61,6 +61,18 @@ TEST(Chares, MessagesThatComeBeforeTheCreationWait) {
   }
 }
 
+TEST(Chares, NamesForPeopleShowTheIndex) {
+  testing::InProcessJob job(1);
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    auto grid = Array<Element>::create(runtime, {2, 3});
+    std::string name = grid.collection().element_name(5);
+    EXPECT_EQ(name.substr(name.find("Element")), "Element[1, 2]");
+    EXPECT_EQ(Array<Element>::create(runtime, {4}).collection().element_name(3).back(), ']');
+    co_return;
+  }),
+            "");
+}
+
 TEST(Chares, AChareCannotBeMadeDirectly) { EXPECT_THROW(Element(), Error); }
 
 struct Refuses : Chare<Refuses> {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <new>
+#include <vector>
 
 namespace weft::runtime {
 namespace {
@@ -33,9 +35,22 @@ TEST(BlockPool, BlocksAreAlignedAndDistinct) {
 
 TEST(BlockPool, KeepsOnlySoMuch) {
   BlockPool pool;
-  constexpr std::size_t kSize = std::size_t{100} << 20;  // more than a class keeps
-  void* block = pool.allocate(kSize);
-  pool.deallocate(block, kSize);  // freed, not kept: the sanitizers would tell a leak or a double free
+  constexpr std::size_t kTooLarge = std::size_t{100} << 20;
+  pool.deallocate(pool.allocate(kTooLarge), kTooLarge);
+  EXPECT_EQ(pool.kept_bytes(), 0u);
+  constexpr std::size_t kSize = std::size_t{16} << 20;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 6; ++i) blocks.push_back(pool.allocate(kSize));
+  for (void* block : blocks) pool.deallocate(block, kSize);
+  EXPECT_EQ(pool.kept_bytes(), std::size_t{64} << 20);
+}
+
+TEST(BlockPool, SizesThatNobodyHasAreRefused) {
+  BlockPool pool;
+  for (int log2 : {39, 57, 58, 61, 62, 63}) {
+    EXPECT_THROW(static_cast<void>(pool.allocate((std::size_t{1} << log2) + 1)), std::bad_alloc) << log2;
+  }
+  EXPECT_THROW(static_cast<void>(pool.allocate(~std::size_t{0})), std::bad_alloc);
 }
 
 }  // namespace

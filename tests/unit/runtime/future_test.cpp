@@ -105,6 +105,60 @@ TEST(Future, CallbacksOfFuturesThatAreNeverSetGoWithTheRuntime) {
   EXPECT_EQ(alive.use_count(), 1);
 }
 
+TEST(Future, AnExceptionInACallbackEndsTheJobAndSaysWhere) {
+  testing::InProcessJob job(2);
+  std::string failure = job.run([](Runtime& runtime) -> Task<> {
+    Future<int> future(runtime);
+    future.then([](const Future<int>&) { throw std::runtime_error("from a callback"); });
+    future.set(1);
+    co_await runtime.make_future<>();
+  });
+  EXPECT_NE(failure.find("from a callback"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("PE 0"), std::string::npos) << failure;
+}
+
+TEST(Future, ExportedFuturesThatAreSetAtHomeAreLetGo) {
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  std::uint64_t id = 0;
+  std::vector<std::byte> sent;
+  {
+    Future<std::string> future(runtime);
+    sent = base::pack(future, &runtime);
+    id = future.state()->address().id;
+    EXPECT_EQ(base::unpack<Future<std::string>>(sent, &runtime).state(), future.state());
+    future.set("x");
+    EXPECT_NE(find_exported_future(runtime, id), nullptr) << "still held here";
+  }
+  EXPECT_EQ(find_exported_future(runtime, id), nullptr);
+  auto late = base::unpack<Future<std::string>>(sent, &runtime);
+  EXPECT_THROW(static_cast<void>(late.get()), Error) << "a copy that comes home later says so";
+}
+
+TEST(Future, AFrameThatIsGoneIsNotResumed) {
+  int resumed = 0;
+  {
+    testing::InProcessJob job(1);
+    Runtime& runtime = job.runtime(0);
+    Future<> shared(runtime);
+    struct SetsAtItsEnd {
+      Future<> future;
+      ~SetsAtItsEnd() { future.set(); }
+    };
+    auto setter = [](Runtime& rt, Future<> future) -> Task<> {
+      SetsAtItsEnd guard{future};
+      co_await rt.make_future<>();
+    };
+    auto waiter = [](Future<> future, int* count) -> Task<> {
+      co_await future;
+      ++*count;
+    };
+    runtime.spawn(setter(runtime, shared), "setter");
+    runtime.spawn(waiter(shared, &resumed), "waiter");  // abandoned first
+  }
+  EXPECT_EQ(resumed, 0);
+}
+
 TEST(Future, ASetAfterASetFromAfarIsReported) {
   testing::InProcessJob job(2);
   std::string failure = job.run([&](Runtime& runtime) -> Task<> {

@@ -51,6 +51,18 @@ TEST(Operation, DroppedFailureEndsTheJob) {
   EXPECT_NE(failure.find("PE 7 is gone"), std::string::npos) << failure;
 }
 
+TEST(Operation, ASecondAwaitIsRefused) {
+  testing::InProcessJob job(1);
+  std::string failure = job.run([](Runtime& runtime) -> Task<> {
+    Operation operation(OperationState::create(runtime));
+    auto wait = [](Operation& shared) -> Task<> { co_await shared; };
+    runtime.spawn(wait(operation), "the first");
+    runtime.spawn(wait(operation), "the second");
+    co_await runtime.make_future<>();
+  });
+  EXPECT_NE(failure.find("awaited a second time"), std::string::npos) << failure;
+}
+
 TEST(Operation, CallbackAndFuture) {
   testing::InProcessJob job(1);
   std::size_t from_callback = 0;

@@ -40,6 +40,16 @@ struct Member : Chare<Member> {
   void many(int count) {
     for (int i = 0; i < count; ++i) contribute<int>(i, Reducer::kSum, proxy()[0].target<&Member::take>());
   }
+  // A large value may be overtaken by the small ones behind it.
+  Task<bool> large_then_small() {
+    std::vector<double> large(200'000, 1.0);
+    Future<std::vector<double>> first = allreduce(large, Reducer::kSum);
+    Future<int> second = allreduce<int>(1, Reducer::kSum);
+    Future<int> third = allreduce<int>(2, Reducer::kSum);
+    int n = static_cast<int>(collection().shape().size());
+    std::vector<double> sum = co_await first;
+    co_return sum.back() == n&& co_await second == n&& co_await third == 2 * n;
+  }
   void disagree() {
     contribute<int>(1, index() == 0 ? Reducer::kSum : Reducer::kMax, proxy()[0].target<&Member::take>());
   }
@@ -142,6 +152,23 @@ INSTANTIATE_TEST_SUITE_P(Jobs, Reductions,
                          ::testing::Values(std::tuple(1, 1), std::tuple(1, 5), std::tuple(3, 2),
                                            std::tuple(3, 10), std::tuple(7, 2), std::tuple(7, 3),
                                            std::tuple(7, 20)));
+
+// Over UCX, where large messages take another way than small ones, with PEs two levels below the root.
+TEST(ReductionOrder, PartialsMayOvertakeOneAnother) {
+  for (const char* machine : {"loopback", "ucx"}) {
+    testing::InProcessJob job(7, machine);
+    std::vector<bool> right;
+    EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+      auto members = Array<Member>::create(runtime, {7});
+      for (int round = 0; round < 5; ++round) {
+        for (bool one : co_await members.call<&Member::large_then_small>()) right.push_back(one);
+      }
+    }),
+              "")
+        << machine;
+    EXPECT_EQ(right, std::vector<bool>(35, true)) << machine;
+  }
+}
 
 TEST(ReductionErrors, DisagreeingReducersEndTheJob) {
   testing::InProcessJob job(2);

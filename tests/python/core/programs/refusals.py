@@ -61,7 +61,7 @@ async def main():
     refused("whole number", lambda: workers["a"])
     refused("no entry method 'wrok'", lambda: workers.wrok, error=AttributeError)
     refused("work", lambda: workers[0, 0].wrok, error=AttributeError)
-    refused("argument 1 of Worker[(0, 1)].work cannot be sent", workers[0, 1].work, lambda: 1)
+    refused("argument 1 of Worker[0, 1].work cannot be sent", workers[0, 1].work, lambda: 1)
     refused("argument 2 of Worker.work cannot be sent", workers.work, 0, sys.stdout)
     refused("255", workers[0, 0].work, *range(300))
     refused("called directly", Worker)
