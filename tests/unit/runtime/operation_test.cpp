@@ -54,10 +54,12 @@ TEST(Operation, DroppedFailureEndsTheJob) {
 TEST(Operation, ASecondAwaitIsRefused) {
   testing::InProcessJob job(1);
   std::string failure = job.run([](Runtime& runtime) -> Task<> {
-    Operation operation(OperationState::create(runtime));
+    auto* state = OperationState::create(runtime);
+    Operation operation(state);
     auto wait = [](Operation& shared) -> Task<> { co_await shared; };
     runtime.spawn(wait(operation), "the first");
     runtime.spawn(wait(operation), "the second");
+    state->complete(Status(), 0);
     co_await runtime.make_future<>();
   });
   EXPECT_NE(failure.find("awaited a second time"), std::string::npos) << failure;
