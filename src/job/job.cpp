@@ -66,9 +66,9 @@ void print_unless_told(base::StatusCode code, const std::string& sentence) {
   if (code != base::StatusCode::kCancelled) std::fputs(sentence.c_str(), stderr);
 }
 
-// Fresh pages cost more than moving the bytes in them: a 1 MiB argument took 931 us with glibc's defaults,
-// which give large blocks back to the system each time, and 91 us without. The environment (MALLOC_*_) still
-// decides.
+// Fresh pages cost more than moving the bytes in them: a 1 MiB argument took 892 us with glibc's defaults,
+// which give large blocks back to the system each time, and 109 us with these. The environment (MALLOC_*_)
+// still decides.
 void keep_large_blocks() {
   if (std::getenv("MALLOC_MMAP_THRESHOLD_") == nullptr) mallopt(M_MMAP_THRESHOLD, 32 << 20);
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) mallopt(M_TRIM_THRESHOLD, 512 << 20);
