@@ -23,6 +23,11 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
+set(WEFT_LINK_TIME_OPTIMIZATION OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT WEFT_SANITIZE)
+  set(WEFT_LINK_TIME_OPTIMIZATION ON)
+endif()
+
 # RUNPATH rather than RPATH: LD_LIBRARY_PATH can then put a site's own UCX in the place of the built-in one.
 add_link_options(-Wl,--enable-new-dtags)
 
