@@ -20,7 +20,7 @@ reused and were written beforehand.
 
 Cores of a virtual machine may be near one another at one time and far at another, which changes small
 messages by a factor of four: the time of a cache line between them is measured before and after each run,
-and a run at another distance than the first one is made again.
+and the turns go on until every system has its RUNS at one distance; those count.
 
 raw UCX is ucx_perftest, once as UCX is by default and once with the settings that Weft's machine uses; the
 better of the two is the reference for a size.

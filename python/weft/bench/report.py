@@ -116,7 +116,7 @@ def show(outcome: Outcome, console: Console) -> None:
 def show_problems(outcome: Outcome, console: Console) -> None:
     """Print what is absent, what failed, and whether the machine kept still."""
     if outcome.unsteady:
-        text = f"{outcome.unsteady} runs saw the cores at another distance: do not compare closely"
+        text = f"the cores moved: {outcome.unsteady} runs are lacking at one distance; do not compare closely"
         console.print(text, style="yellow")
     for label, advice in outcome.absent.items():
         console.print(f"absent: {escape(label)}: {escape(advice)}", style="yellow", highlight=False)

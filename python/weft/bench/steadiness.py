@@ -1,15 +1,14 @@
-"""Whether the machine is the same during all runs: how far apart, in time, its two cores are.
+"""At which distance of the machine's cores, in time, a run was made.
 
 A virtual machine's cores may be near one another at one time and far at another, which changes every small
-message by a factor of four. Runs are comparable only at one distance; `Steadiness` makes them again until
-they are.
+message by a factor of four. Only runs at one distance are comparable: `Steadiness` says of each run at which
+of the distances seen so far it was made, and makes those again during which the cores moved.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -21,39 +20,39 @@ _PROGRAM = "core_distance"
 #: Distances within this factor are the same; near and far differ by more than twice as much.
 _SAME = 1.6
 _ATTEMPTS = 4
-_PAUSE_S = 0.5
 
 Result = TypeVar("Result")
 
 
 class Steadiness:
-    """Runs things at the distance that the cores had first.
+    """Runs things while the cores stay where they are.
 
-    Where the distance cannot be told (no program, one core) everything is taken as steady. `unsteady` counts
-    the runs that were kept although the machine did not come back to that distance.
+    `distances_ns` are those seen so far, by number. Where the distance cannot be told (no program, one core)
+    everything was made at distance 0 of an empty list.
     """
 
     def __init__(self, distance: Callable[[], float | None]) -> None:
         self._distance = distance
-        self.expected_ns = distance()
-        self.unsteady = 0
+        self.distances_ns: list[float] = []
 
-    def run(self, function: Callable[[], Result]) -> Result:
-        """What `function` returns, called again while the cores are at another distance before or after."""
+    def run(self, function: Callable[[], Result]) -> tuple[Result, int | None]:
+        """What `function` returns and the number of the distance; None if the cores moved during each try."""
         for _ in range(_ATTEMPTS):
-            if self._is_expected():
-                result = function()
-                if self._is_expected():
-                    return result
-            time.sleep(_PAUSE_S)
-        self.unsteady += 1
-        return function()
+            before = self._number_now()
+            result = function()
+            if before == self._number_now():
+                return result, before
+        return result, None
 
-    def _is_expected(self) -> bool:
-        if self.expected_ns is None:
-            return True
+    def _number_now(self) -> int:
         now = self._distance()
-        return now is None or 1 / _SAME < now / self.expected_ns < _SAME
+        if now is None:
+            return 0
+        for number, known in enumerate(self.distances_ns):
+            if 1 / _SAME < now / known < _SAME:
+                return number
+        self.distances_ns.append(now)
+        return len(self.distances_ns) - 1
 
 
 def core_distance_ns(programs: Programs) -> float | None:

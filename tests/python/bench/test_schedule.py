@@ -67,3 +67,34 @@ def test_a_system_that_fails_leaves_no_record_and_the_others_go_on():
     assert outcome.failed == {"weft machine, C++": "it fell over"}
     assert log == ["weft", "ucx", "weft", "ucx", "ucx"]
     assert [(record.system, record.runs) for record in outcome.records] == [("ucx", 3)]
+
+
+def ask_with_distances(distances, systems, runs):
+    left = [distance for distance in distances for _ in ("before", "after")]
+    return ask(Question("latency", (8,)), systems, runs, WHERE, distance=lambda: left.pop(0))
+
+
+def test_runs_at_another_distance_are_made_again_and_do_not_count():
+    log = []
+    systems = fakes(log, weft=[1.0, 90.0, 3.0], ucx=[4.0, 5.0])
+    outcome = ask_with_distances([40, 40, 180, 40, 40], systems, 2)
+    assert log == ["weft", "ucx", "weft", "ucx", "weft"]
+    assert [(record.min, record.max, record.runs) for record in outcome.records] == [
+        (1.0, 3.0, 2),
+        (4.0, 5.0, 2),
+    ]
+    assert {record.host for record in outcome.records} == {"a machine, cores 40 ns apart"}
+    assert outcome.unsteady == 0
+
+
+def test_the_distance_that_most_runs_saw_counts():
+    systems = fakes([], weft=[1.0, 90.0, 91.0], ucx=[92.0, 93.0])
+    outcome = ask_with_distances([40, 180, 180, 180, 180], systems, 2)
+    assert [(record.min, record.max) for record in outcome.records] == [(90.0, 91.0), (92.0, 93.0)]
+
+
+def test_runs_that_are_lacking_are_told():
+    systems = fakes([], weft=[1.0, 1.0], ucx=[2.0] * 8)
+    outcome = ask_with_distances([40, 180, 40, *[180] * 7], systems, 2)
+    assert [record.runs for record in outcome.records] == [2, 8]
+    assert outcome.unsteady == 2

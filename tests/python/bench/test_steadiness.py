@@ -1,15 +1,9 @@
-"""Runs that saw another machine are made again."""
+"""Runs know at which distance of the cores they were made."""
 
 import pytest
 
-from weft.bench import steadiness
 from weft.bench.programs import Programs
 from weft.bench.steadiness import Steadiness, core_distance_ns
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    monkeypatch.setattr(steadiness, "_PAUSE_S", 0.0)
 
 
 def steady_with(distances):
@@ -24,27 +18,27 @@ def counted():
 
 
 @pytest.mark.parametrize(
-    ("distances", "runs"),
+    ("distances", "runs", "number"),
     [
-        ([40, 42, 38], 1),  # first, before, after
-        ([40, 41, 180, 41, 41], 2),  # moved away during the first run
-        ([40, 180, 180, 41, 41], 1),  # away at first: waits without a run
-        ([None], 1),
+        ([40, 42], 1, 0),
+        ([40, 180, 41, 41], 2, 0),  # moved away during the first run
+        ([40, 180, 180, 181], 2, 1),  # and stayed there
+        ([40, 180, 40, 180, 40, 180, 40, 180], 4, None),
+        ([None], 1, 0),
     ],
 )
-def test_the_run_that_counts_is_at_the_first_distance(distances, runs):
+def test_a_run_is_made_again_until_the_cores_keep_still(distances, runs, number):
     steady = steady_with(distances)
     calls, function = counted()
-    assert steady.run(function) == runs
+    assert steady.run(function) == (runs, number)
     assert len(calls) == runs
-    assert steady.unsteady == 0
 
 
-def test_a_machine_that_does_not_come_back_is_told():
-    steady = steady_with([40, 180])
+def test_distances_are_numbered_as_they_are_first_seen():
+    steady = steady_with([180, 181, 40, 39, 200])
     _, function = counted()
-    assert steady.run(function) == 1
-    assert steady.unsteady == 1
+    assert [steady.run(function)[1] for _ in range(3)] == [0, 1, 0]
+    assert steady.distances_ns == [180, 40]
 
 
 def test_the_distance_is_unknown_without_its_program(tmp_path):
