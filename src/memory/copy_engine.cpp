@@ -219,8 +219,12 @@ bool CopyEngine::begin_deferred() {
       continue;
     }
     any = true;
-    if (transfer.failure.ok()) transfer.failure = begin(transfer);
-    if (transfer.failure.failed()) end_if_over(transfer);
+    if (transfer.failure.ok()) {
+      Status status = begin(transfer);
+      if (!status.failed()) continue;  // it may be over and gone, when its first chunk failed
+      transfer.failure = std::move(status);
+    }
+    end_if_over(transfer);
   }
   return any;
 }

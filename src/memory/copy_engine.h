@@ -108,7 +108,7 @@ class CopyEngine {
   KindBackend* kind_of(Place place) const { return kinds_[static_cast<std::size_t>(place.kind)]; }
   base::Status start(Transfer& transfer);
   base::Status record_streams(Transfer& transfer);
-  // Puts the transfer's first piece on its way, or defers it.
+  // Puts the transfer's first piece on its way, or defers it. Unless this fails, the transfer may be gone.
   base::Status begin(Transfer& transfer);
   bool needs_staging(const Transfer& transfer) const;
   void find_staging(Transfer& transfer);

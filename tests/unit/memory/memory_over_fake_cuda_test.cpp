@@ -226,6 +226,34 @@ TEST_F(MemoryOverFakeCudaTest, CopiesBehindABusyStreamHoldUpNoOthers) {
   }
 }
 
+TEST_F(MemoryOverFakeCudaTest, ADeferredCopyWhoseFirstChunkFailsEndsOnce) {
+  const Buffer device = make(64, kGpu0);
+  std::vector<unsigned char> bytes(64);
+  auto open = std::make_shared<bool>(false);
+  const auto busy_with = [&](const std::shared_ptr<bool>& until) {
+    Buffer busy = device;
+    busy.stream = memory->backend(Kind::kCuda)->create_stream(0).value();
+    static_cast<CudaStreamTag*>(busy.stream)->queue.emplace_back([until] { return *until; });
+    return busy;
+  };
+  const Buffer busy = busy_with(open);
+  std::vector<Outcome> have_lanes(30);
+  for (Outcome& outcome : have_lanes)
+    ASSERT_TRUE(memory->copy(host_buffer(bytes), busy, &outcome).is_pending());
+  auto go = std::make_shared<bool>(false);
+  Outcome deferred;
+  ASSERT_TRUE(memory->copy(host_buffer(bytes), busy_with(go), &deferred).is_pending());
+  *go = true;
+  fake_cuda()->fail_next["cuMemcpyAsync"] = 2;
+  for (int i = 0; i < 100 && deferred.calls == 0; ++i) memory->progress();
+  EXPECT_EQ(deferred.calls, 1);
+  EXPECT_TRUE(deferred.status.failed());
+  fake_cuda()->fail_next.clear();
+  *open = true;
+  poll_until_idle(*memory);
+  for (const Outcome& outcome : have_lanes) EXPECT_EQ(outcome.calls, 1);
+}
+
 TEST_F(MemoryOverFakeCudaTest, EitherHalfOfABounceMayFail) {
   const std::size_t size_bytes = StagingPool::kChunkBytes * 40;  // so that some have no chunk yet
   const Buffer on_gpu = make(size_bytes, kGpu0);
