@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -39,14 +38,12 @@ def run_example(program, tmp_path: Path):
         argv = [str(path)] if language == "cpp" else [sys.executable, str(path)]
         if num_pes is not None:
             argv = [sys.executable, "-m", "weft", "run", "-n", str(num_pes), str(path)]
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         return subprocess.run(
             [*argv, *map(str, arguments)],
             capture_output=True,
             text=True,
             timeout=HANG_S,
             cwd=tmp_path,
-            env=environment,
         )
 
     return run
