@@ -13,6 +13,7 @@
 #include "weft/runtime/operation.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/runtime.h"
+#include "weft/runtime/stream.h"
 #include "weft/runtime/task.h"
 
 namespace weft {
@@ -41,6 +42,7 @@ using runtime::Future;
 using runtime::Operation;
 using runtime::Reducer;
 using runtime::Runtime;
+using runtime::stream_done;
 using runtime::Target;
 using runtime::Task;
 
