@@ -1,5 +1,5 @@
 # Each target works alone from a clean clone: it makes .venv and the build tree it needs.
-.PHONY: help setup build demo test test-cpp test-sanitized test-python test-gpu bench lint format docs clean
+.PHONY: help setup build demo test test-cpp test-sanitized test-python test-gpu bench bench-gpu lint format docs clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -9,7 +9,7 @@ SANITIZED := build/sanitized
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:
-	@echo "make setup | demo | test | bench | lint | format | docs | test-gpu | clean   (see README.md)"
+	@echo "make setup | demo | test | bench | lint | format | docs | test-gpu | bench-gpu | clean   (see README.md)"
 
 setup:
 	tools/setup
@@ -59,12 +59,22 @@ bench: build
 	for bench in latency bandwidth rate; do \
 	    weft bench $$bench --json build/bench/$$bench.json --plot build/bench/$$bench.png || exit; done
 
+# On a machine with NVIDIA GPUs; nvcc for Jacobi3D in C++, and cupy or numba-cuda for it in Python.
+GPU_RESULTS := build/bench/gpu
+bench-gpu: build
+	cmake --build $(RELEASE) --target weft_benchmarks
+	mkdir -p $(GPU_RESULTS)
+	for bench in latency bandwidth; do \
+	    weft bench $$bench --memory cuda --json $(GPU_RESULTS)/$$bench.jsonl --plot $(GPU_RESULTS)/$$bench.png || exit; done
+	weft bench jacobi3d --memory cuda --json $(GPU_RESULTS)/jacobi3d.jsonl --plot $(GPU_RESULTS)/jacobi3d.png
+	weft bench published $(GPU_RESULTS)/*.jsonl
+
 lint: $(RELEASE)/build.ninja
 	tools/check_layers.py
 	ruff check
 	ruff format --check
 	mypy
-	git ls-files -co --exclude-standard '*.h' '*.cpp' | xargs clang-format --dry-run -Werror
+	git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' | xargs clang-format --dry-run -Werror
 	cmake --build $(RELEASE) --target weft_check_headers jacobi3d_version
 	tools/run_clang_tidy.py $(RELEASE)
 
@@ -72,7 +82,7 @@ lint: $(RELEASE)/build.ninja
 format: $(SETUP)
 	ruff format -q
 	ruff check -q --fix
-	git ls-files -co --exclude-standard '*.h' '*.cpp' | xargs clang-format -i
+	git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' | xargs clang-format -i
 
 docs: build
 	pdoc weft -o build/docs

@@ -6,41 +6,27 @@
 #include "weft/weft.h"
 
 #include "benchmarks/measuring.h"
-#include "memory/memory.h"
 
 namespace weft::benchmarks {
 namespace {
 
-// Memory of any kind, given back at its end.
-class Block {
- public:
-  Block(weft::Runtime& runtime, memory::Kind kind, std::size_t size_bytes) : memory_(runtime.memory()) {
-    auto buffer = memory_.allocate(size_bytes, {kind, 0});
-    if (!buffer.ok()) die(buffer.status().to_string());
-    buffer_ = *buffer;
-    // Pages never written are all one page of zeros.
-    if (kind == memory::Kind::kHost) std::memset(buffer_.data, 1, size_bytes);
-  }
-  ~Block() { static_cast<void>(memory_.deallocate(buffer_)); }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-
-  const weft::Buffer& buffer() const { return buffer_; }
-
- private:
-  memory::Memory& memory_;
-  weft::Buffer buffer_;
-};
+// Buffers of `size_bytes` on the device of this PE.
+weft::DeviceArray<std::byte> make_array(weft::Runtime& runtime, weft::Kind kind, std::size_t size_bytes) {
+  weft::DeviceArray<std::byte> array(runtime, size_bytes, weft::device_of(runtime, kind));
+  // Pages never written are all one page of zeros.
+  if (kind == weft::Kind::kHost) std::memset(array.data(), 1, size_bytes);
+  return array;
+}
 
 class Peer : public weft::Chare<Peer> {
  public:
   Peer() { pin(pe()); }
 
-  weft::Task<> play(int bench, int memory, std::vector<Step> steps) {
+  weft::Task<> play(int bench, weft::Kind memory, std::vector<Step> steps) {
     weft::Channel channel(*this, proxy()[1 - index()]);
     for (const Step& step : steps) {
-      Block outgoing(runtime(), static_cast<memory::Kind>(memory), step.size_bytes);
-      Block incoming(runtime(), static_cast<memory::Kind>(memory), step.size_bytes);
+      auto outgoing = make_array(runtime(), memory, step.size_bytes);
+      auto incoming = make_array(runtime(), memory, step.size_bytes);
       auto exchange = static_cast<Bench>(bench) == Bench::kLatency ? &Peer::ping_pong : &Peer::windows;
       co_await (this->*exchange)(channel, outgoing.buffer(), incoming.buffer(), step.warmup);
       Stopwatch stopwatch;
@@ -84,8 +70,7 @@ class Peer : public weft::Chare<Peer> {
 
 weft::Task<> measure(weft::Runtime& runtime, const Arguments& arguments) {
   auto peers = weft::Array<Peer>::create(runtime, {2});
-  co_await peers.call<&Peer::play>(static_cast<int>(arguments.bench), static_cast<int>(arguments.memory),
-                                   arguments.steps);
+  co_await peers.call<&Peer::play>(static_cast<int>(arguments.bench), arguments.memory, arguments.steps);
 }
 
 }  // namespace

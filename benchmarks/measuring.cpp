@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -43,16 +44,32 @@ memory::Kind parse_memory(std::string_view name) {
   die(fmt::format("'{}' is not a kind of memory: host, emulated or cuda", name));
 }
 
+std::array<int, 2> parse_devices(std::string_view text) {
+  const std::size_t comma = text.find(',');
+  std::array<int, 2> devices{};
+  for (std::size_t i : {0U, 1U}) {
+    std::string_view part =
+        i == 0 ? text.substr(0, comma) : text.substr(std::min(comma, text.size() - 1) + 1);
+    auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), devices[i]);
+    if (comma == text.npos || error != std::errc() || end != part.data() + part.size() || devices[i] < 0) {
+      die(fmt::format("'{}' is not two devices: 0,1", text));
+    }
+  }
+  return devices;
+}
+
 }  // namespace
 
 Arguments parse_arguments(int argc, char** argv) {
-  if (argc < 3) die("usage: BENCH SIZE:ITERATIONS:WARMUP... [--memory KIND] [--way tag|am]");
+  if (argc < 3) die("usage: BENCH SIZE:ITERATIONS:WARMUP... [--memory KIND] [--way tag|am] [--devices 0,1]");
   Arguments arguments;
   arguments.bench = parse_bench(argv[1]);
   for (int i = 2; i < argc; ++i) {
     std::string_view argument = argv[i];
     if (argument == "--memory" && i + 1 < argc) {
       arguments.memory = parse_memory(argv[++i]);
+    } else if (argument == "--devices" && i + 1 < argc) {
+      arguments.devices = parse_devices(argv[++i]);
     } else if (argument == "--way" && i + 1 < argc) {
       arguments.way = argv[++i];
     } else {

@@ -1,6 +1,6 @@
 // What the measuring programs share: their command line, their clock, the line they print.
 //
-//   program BENCH SIZE:ITERATIONS:WARMUP... [--memory host|emulated|cuda] [--way tag|am]
+//   program BENCH SIZE:ITERATIONS:WARMUP... [--memory host|emulated|cuda] [--way tag|am] [--devices 0,1]
 //
 // BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks. latency: a ping-pong; one way is
 // half of a round trip, averaged over ITERATIONS round trips. bandwidth and rate: ITERATIONS windows of
@@ -9,6 +9,7 @@
 // the warm-up to the last reply.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +39,8 @@ struct Arguments {
   memory::Kind memory = memory::Kind::kHost;
   // Of the bare machine: tagged or active messages.
   std::string way = "tag";
+  // Of one process that uses two.
+  std::array<int, 2> devices{0, 1};
 };
 
 // Ends the process with a sentence on stderr when the command line is not as above.

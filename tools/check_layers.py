@@ -121,7 +121,8 @@ def foreign_problem(include: Include) -> str | None:
     file, name = include.file, include.name
     if UCX_HEADER.match(name) and not file.startswith("src/machine/ucx/"):
         return f"<{name}> outside src/machine/ucx/; use the interface in machine/machine.h, or extend it"
-    if CUDA_HEADER.match(name) and not file.startswith("src/memory/cuda/"):
+    own_kernels = file.startswith("examples/") and file.endswith(".cu")
+    if CUDA_HEADER.match(name) and not (file.startswith("src/memory/cuda/") or own_kernels):
         return f"<{name}> outside src/memory/cuda/; use the interface in memory/kind.h, or extend it"
     if PYTHON_HEADER.match(name) and not file.startswith("python/"):
         return f"<{name}> outside python/; give the layer a callback and put the Python half there"

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 WINDOW = 64
@@ -38,12 +39,12 @@ class Step:
         return cls(*(int(part) for part in text.split(":")))
 
 
-def argument_parser(description: str | None) -> argparse.ArgumentParser:
-    """With the arguments that all measuring programs take."""
+def argument_parser(description: str | None, memories: Sequence[str] = ("host",)) -> argparse.ArgumentParser:
+    """With the arguments that all measuring programs take; `memories` are the kinds that this one knows."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("bench", choices=sorted(METRICS))
     parser.add_argument("steps", nargs="+", type=Step.parse, metavar="SIZE:ITERATIONS:WARMUP")
-    parser.add_argument("--memory", choices=["host"], default="host", help="kind of the buffers")
+    parser.add_argument("--memory", choices=memories, default=memories[0], help="kind of the buffers")
     return parser
 
 

@@ -1,4 +1,8 @@
-"""mpi4py between two ranks: Send and Recv of NumPy arrays for latency, Isend and Irecv for windows."""
+"""mpi4py between two ranks: Send and Recv of arrays for latency, Isend and Irecv for windows.
+
+The arrays are NumPy's, or CuPy's with --memory cuda, where the MPI must know GPUs. Rank 1 takes the second
+GPU that it sees, if there are two.
+"""
 
 import time
 
@@ -30,13 +34,25 @@ def windows(comm, sent, received, count):
             comm.Send(acknowledgement, 0)
 
 
+def cupy_on_gpu(rank):
+    """CuPy, with the GPU of `rank` current."""
+    import cupy
+
+    cupy.cuda.Device(rank % cupy.cuda.runtime.getDeviceCount()).use()
+    return cupy
+
+
 def main():
-    arguments = argument_parser(__doc__).parse_args()
+    arguments = argument_parser(__doc__, memories=("host", "cuda")).parse_args()
     comm = MPI.COMM_WORLD
     pin(comm.Get_rank())
+    arrays = np if arguments.memory == "host" else cupy_on_gpu(comm.Get_rank())
     exchange = ping_pong if arguments.bench == "latency" else windows
     for step in arguments.steps:
-        sent, received = np.full(step.size_bytes, 1, np.uint8), np.full(step.size_bytes, 2, np.uint8)
+        sent = arrays.full(step.size_bytes, 1, np.uint8)
+        received = arrays.full(step.size_bytes, 2, np.uint8)
+        if arrays is not np:  # MPI knows nothing of streams
+            arrays.cuda.get_current_stream().synchronize()
         comm.Barrier()
         exchange(comm, sent, received, step.warmup)
         start = time.perf_counter()

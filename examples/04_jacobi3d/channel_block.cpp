@@ -4,38 +4,38 @@
 
 namespace jacobi3d {
 
-ChannelBlock::ChannelBlock(Problem problem, Reporting reporting)
-    : part_(problem, index(), std::move(reporting)) {
-  for (int face : part_.faces()) {
-    std::vector<double> buffer(part_.face_points(face));
-    sides_.push_back({face, weft::Channel(*this, proxy()[part_.neighbour(face)]), buffer, buffer});
-  }
+ChannelBlock::ChannelBlock(Setup setup) : part_(runtime(), index(), std::move(setup)) {
+  for (int face : part_.faces())
+    sides_.push_back({face, weft::Channel(*this, proxy()[part_.neighbour(face)])});
 }
 
-weft::Task<Times> ChannelBlock::run(int iterations) {
-  part_.start_clock();
+weft::Task<> ChannelBlock::run(int iterations) {
   for (int i = 0; i < iterations; ++i) co_await iterate();
-  co_return part_.times();
+  for (int slot = 0; slot < kNumSlots; ++slot) co_await sent(slot);
+  co_await part_.finish();
 }
 
 weft::Task<> ChannelBlock::iterate() {
-  std::vector<weft::Operation> receives, sends;
+  const int slot = part_.slot();
+  FaceBuffers& buffers = part_.buffers();
+  std::vector<weft::Operation> receives;
   receives.reserve(sides_.size());
-  sends.reserve(sides_.size());
-  for (Side& side : sides_) receives.push_back(side.channel.recv(side.incoming));
-  for (Side& side : sides_) {
-    part_.pack(side.face, side.outgoing);
-    sends.push_back(side.channel.send(side.outgoing));
-  }
-  for (std::size_t i = 0; i < sides_.size(); ++i) {
-    co_await receives[i];
-    part_.unpack(sides_[i].face, sides_[i].incoming);
-  }
+  for (Side& side : sides_) receives.push_back(side.channel.recv(buffers.incoming(side.face, slot)));
+  co_await sent(slot);
+  co_await buffers.pack(slot);
+  auto& sends = sends_[static_cast<std::size_t>(slot)];
+  for (Side& side : sides_) sends.push_back(side.channel.send(buffers.outgoing(side.face, slot)));
+  for (weft::Operation& receive : receives) co_await receive;
+  buffers.unpack(slot);
   part_.update();
-  // The outgoing buffers are free again; by now they mostly are.
-  for (weft::Operation& send : sends) co_await send;
   // Alone in the grid: let others have a turn.
   if (sides_.empty()) co_await runtime().sleep(0);
+}
+
+weft::Task<> ChannelBlock::sent(int slot) {
+  auto& sends = sends_[static_cast<std::size_t>(slot)];
+  for (weft::Operation& send : sends) co_await send;
+  sends.clear();
 }
 
 }  // namespace jacobi3d

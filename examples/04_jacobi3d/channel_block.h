@@ -1,5 +1,4 @@
-// A block with a channel to each neighbour: it posts its receives, sends its faces, waits, updates. Its
-// buffers are made once.
+// A block with a channel to each neighbour: it posts its receives, sends its faces, waits, updates.
 #pragma once
 
 #include <array>
@@ -14,24 +13,25 @@ namespace jacobi3d {
 
 class ChannelBlock : public weft::Chare<ChannelBlock> {
  public:
-  ChannelBlock(Problem problem, Reporting reporting);
+  explicit ChannelBlock(Setup setup);
 
-  weft::Task<Times> run(int iterations);
-  std::vector<double> values() { return part_.values(); }
-  std::uint64_t checksum() { return part_.checksum(); }
+  weft::Task<> run(int iterations);
+  weft::Task<std::vector<double>> values() { return part_.values(); }
+  weft::Task<std::uint64_t> checksum() { return part_.checksum(); }
 
  private:
   struct Side {
     int face = 0;
     weft::Channel channel;
-    std::vector<double> outgoing;
-    std::vector<double> incoming;
   };
 
   weft::Task<> iterate();
+  // Until the slot's buffers are free again.
+  weft::Task<> sent(int slot);
 
   Part part_;
   std::vector<Side> sides_;
+  std::array<std::vector<weft::Operation>, kNumSlots> sends_;
 };
 
 }  // namespace jacobi3d

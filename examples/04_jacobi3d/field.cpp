@@ -1,95 +1,55 @@
 #include "field.h"
 
-#include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace jacobi3d {
 
-HostField::HostField(const Range& range) : range_(range) {
-  const Triple& size = range_.size;
-  stride_ = {static_cast<std::size_t>(size[1] + 2) * static_cast<std::size_t>(size[2] + 2),
-             static_cast<std::size_t>(size[2] + 2), 1};
-  current_.resize(static_cast<std::size_t>(size[0] + 2) * stride_[0]);
-  for (int x = -1; x <= size[0]; ++x) {
-    for (int y = -1; y <= size[1]; ++y) {
-      for (int z = -1; z <= size[2]; ++z) {
-        current_[offset(x, y, z)] =
-            initial_value(range_.first[0] + x, range_.first[1] + y, range_.first[2] + z);
-      }
-    }
+Field::Field(weft::Runtime& runtime, const Range& range, weft::Place place, KernelDevice& device)
+    : runtime_(runtime),
+      range_(range),
+      current_(runtime, Layout(range.size).num_values(), place),
+      next_(runtime, Layout(range.size).num_values(), place) {
+  if (!place.is_host()) stream_.emplace(runtime, place);
+  kernels_ = device.make_kernels(stream());
+  // Both, since neither's boundary is ever written again.
+  kernels_->fill(current_.data(), range_);
+  kernels_->fill(next_.data(), range_);
+}
+
+void Field::update() {
+  kernels_->update(current_.data(), next_.data(), range_.size);
+  std::swap(current_, next_);
+}
+
+weft::Task<> Field::done() {
+  if (stream_) co_await stream_->done();
+}
+
+weft::Task<std::vector<double>> Field::values() {
+  const Layout layout(range_.size);
+  const double* points = current_.data();
+  weft::DeviceArray<double> copy;
+  if (stream_) {
+    copy = weft::DeviceArray<double>::staging(runtime_, layout.num_values(), place());
+    stream_->copy(copy.buffer(), current_.buffer());
+    co_await stream_->done();
+    points = copy.data();
   }
-  next_ = current_;
-}
-
-void HostField::update() {
-  const auto depth = static_cast<std::size_t>(range_.size[2]);
-  for (int x = 0; x < range_.size[0]; ++x) {
-    for (int y = 0; y < range_.size[1]; ++y) {
-      const double* __restrict from = current_.data() + offset(x, y, 0);
-      const double* __restrict x_lower = from - stride_[0];
-      const double* __restrict x_upper = from + stride_[0];
-      const double* __restrict y_lower = from - stride_[1];
-      const double* __restrict y_upper = from + stride_[1];
-      double* __restrict to = next_.data() + offset(x, y, 0);
-      for (std::size_t z = 0; z < depth; ++z) {
-        to[z] = mean_of_neighbours(x_lower[z], x_upper[z], y_lower[z], y_upper[z], from[z - 1], from[z + 1]);
-      }
-    }
-  }
-  current_.swap(next_);
-}
-
-std::size_t HostField::face_points(int face) const {
-  return num_points(range_.size) /
-         static_cast<std::size_t>(range_.size[static_cast<std::size_t>(dimension_of(face))]);
-}
-
-// Calls visit(offset, count) for the rows, or single points, of one layer of points parallel to `face`.
-template <class Visit>
-void HostField::for_each_row_of(int face, int layer, Visit visit) const {
-  const Triple& size = range_.size;
-  const auto depth = static_cast<std::size_t>(size[2]);
-  if (dimension_of(face) == 0) {
-    for (int y = 0; y < size[1]; ++y) visit(offset(layer, y, 0), depth);
-  } else if (dimension_of(face) == 1) {
-    for (int x = 0; x < size[0]; ++x) visit(offset(x, layer, 0), depth);
-  } else {
-    for (int x = 0; x < size[0]; ++x) {
-      for (int y = 0; y < size[1]; ++y) visit(offset(x, y, layer), std::size_t{1});
-    }
-  }
-}
-
-void HostField::pack(int face, std::span<double> halo) const {
-  int outermost = is_upper(face) ? range_.size[static_cast<std::size_t>(dimension_of(face))] - 1 : 0;
-  double* to = halo.data();
-  for_each_row_of(face, outermost, [&](std::size_t first, std::size_t count) {
-    to = std::copy_n(current_.data() + first, count, to);
-  });
-}
-
-void HostField::unpack(int face, std::span<const double> halo) {
-  int ghost = is_upper(face) ? range_.size[static_cast<std::size_t>(dimension_of(face))] : -1;
-  const double* from = halo.data();
-  for_each_row_of(face, ghost, [&](std::size_t first, std::size_t count) {
-    std::copy_n(from, count, current_.data() + first);
-    from += count;
-  });
-}
-
-std::vector<double> HostField::values() const {
   std::vector<double> values;
   values.reserve(num_points(range_.size));
   for (int x = 0; x < range_.size[0]; ++x) {
     for (int y = 0; y < range_.size[1]; ++y) {
-      const double* row = current_.data() + offset(x, y, 0);
+      const double* row = points + layout.offset(x, y, 0);
       values.insert(values.end(), row, row + range_.size[2]);
     }
   }
-  return values;
+  co_return values;
 }
 
-std::uint64_t HostField::checksum(const Triple& grid) const {
+weft::Task<std::uint64_t> Field::checksum(Triple grid) {
+  const std::vector<double> points = co_await values();
+  const double* value = points.data();
   std::uint64_t sum = 0;
   for (int x = 0; x < range_.size[0]; ++x) {
     for (int y = 0; y < range_.size[1]; ++y) {
@@ -97,12 +57,11 @@ std::uint64_t HostField::checksum(const Triple& grid) const {
                   static_cast<std::uint64_t>(range_.first[1] + y);
       std::uint64_t place =
           line * static_cast<std::uint64_t>(grid[2]) + static_cast<std::uint64_t>(range_.first[2]);
-      const double* row = current_.data() + offset(x, y, 0);
       for (int z = 0; z < range_.size[2]; ++z, ++place)
-        sum += std::bit_cast<std::uint64_t>(row[z]) * (2 * place + 1);
+        sum += std::bit_cast<std::uint64_t>(*value++) * (2 * place + 1);
     }
   }
-  return sum;
+  co_return sum;
 }
 
 }  // namespace jacobi3d

@@ -1,62 +1,54 @@
-// A block's points in host memory, with one layer of ghost points around them. This is all that knows where
-// the values are and how they are computed: a variant for another kind of memory has the same methods.
+// A block's points in memory of one kind, with one layer of ghost points around them.
+//
+// What the methods do is queued on the field's stream; on host memory it is done at once. done() waits for
+// all of it, which only those need that look at the points from elsewhere.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include "weft/weft.h"
+
 #include "decomposition.h"
+#include "kernels.h"
 
 namespace jacobi3d {
 
-// What every point holds at the start and every boundary point for ever; coordinates run from -1 (boundary)
-// to the number of points (boundary). Differs between neighbours, so that a halo in a wrong place shows;
-// exact in binary.
-constexpr double initial_value(std::int64_t x, std::int64_t y, std::int64_t z) {
-  return static_cast<double>(((x + 1) * 73 + (y + 1) * 179 + (z + 1) * 283) % 1009) / 1024.0;
-}
-
-// The mean of the six neighbours. Adding in this order is what makes results equal to the last bit
-// everywhere.
-constexpr double mean_of_neighbours(double x_lower, double x_upper, double y_lower, double y_upper,
-                                    double z_lower, double z_upper) {
-  return (((((x_lower + x_upper) + y_lower) + y_upper) + z_lower) + z_upper) * (1.0 / 6.0);
-}
-
-class HostField {
+class Field {
  public:
-  explicit HostField(const Range& range);
+  // All points at their initial values. `place` is the device's.
+  Field(weft::Runtime& runtime, const Range& range, weft::Place place, KernelDevice& device);
+
+  const Triple& size() const { return range_.size; }
+  std::size_t face_points(int face) const { return Layout(range_.size).face_points(face); }
+  weft::Place place() const { return current_.place(); }
+  // Null on host memory.
+  weft::Stream* stream() { return stream_ ? &*stream_ : nullptr; }
 
   // One Jacobi iteration: every point becomes the mean of its six neighbours.
   void update();
+  void pack(const Halos& halos) { kernels_->pack(current_.data(), range_.size, halos); }
+  void unpack(const Halos& halos) { kernels_->unpack(current_.data(), range_.size, halos); }
 
-  // The points that one side of a block has.
-  std::size_t face_points(int face) const;
-  // Copies the outermost points of that side. REQUIRES: halo.size() == face_points(face).
-  void pack(int face, std::span<double> halo) const;
-  // Sets the ghost points of that side.
-  void unpack(int face, std::span<const double> halo);
+  weft::Task<> done();
+  // When kernels ran, since the last call. REQUIRES: done().
+  std::vector<Interval> take_intervals() { return kernels_->take_intervals(); }
 
   // Without ghost points, z fastest.
-  std::vector<double> values() const;
+  weft::Task<std::vector<double>> values();
   // The sum, modulo 2^64, of each value's bits times 2 i + 1, i being its place in the whole grid: equal for
   // every decomposition of the same grid, and for every language.
-  std::uint64_t checksum(const Triple& grid) const;
+  weft::Task<std::uint64_t> checksum(Triple grid);
 
  private:
-  // Offset of the point (x, y, z); -1 and size are ghost points.
-  std::size_t offset(int x, int y, int z) const {
-    return static_cast<std::size_t>(x + 1) * stride_[0] + static_cast<std::size_t>(y + 1) * stride_[1] +
-           static_cast<std::size_t>(z + 1);
-  }
-  template <class Visit>
-  void for_each_row_of(int face, int layer, Visit visit) const;
-
+  weft::Runtime& runtime_;
   Range range_;
-  std::array<std::size_t, 3> stride_;
-  std::vector<double> current_;
-  std::vector<double> next_;
+  std::optional<weft::Stream> stream_;
+  std::unique_ptr<Kernels> kernels_;
+  weft::DeviceArray<double> current_;
+  weft::DeviceArray<double> next_;
 };
 
 }  // namespace jacobi3d

@@ -2,7 +2,8 @@
 //
 //   weft run -n 2 build/release/examples/jacobi3d --odf 4 --verify
 //
-// decomposition.h cuts the grid, field.h computes, messaging_block.h and channel_block.h are the chares.
+// decomposition.h cuts the grid, field.h has the points of a block and kernels.h what is computed with them
+// in each kind of memory, messaging_block.h and channel_block.h are the chares.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,9 +26,11 @@ void say(const std::string& text) {
   std::fflush(stdout);
 }
 
-Reporting make_reporting(weft::Runtime& runtime, const std::string& model, int num_iterations) {
+Setup make_setup(weft::Runtime& runtime, const Problem& problem, weft::Group<Device> devices,
+                 const std::string& model, int num_iterations) {
   auto progress = weft::Singleton<ProgressBar>::create(runtime, 0, model, num_iterations);
-  return {progress.element(), progress_is_visible() ? std::max(1, num_iterations / 100) : 0};
+  return {problem, devices, progress.element(),
+          progress_is_visible() ? std::max(1, num_iterations / 100) : 0};
 }
 
 template <class Block>
@@ -43,17 +46,20 @@ weft::Task<std::vector<double>> gather(weft::Array<Block> blocks, Problem proble
 
 template <class Block>
 weft::Task<Result> solve(weft::Runtime& runtime, const Options& options, const Problem& problem,
-                         const std::string& model, const std::vector<double>& expected) {
-  Reporting reporting = make_reporting(runtime, model, options.warmup + options.iterations);
+                         weft::Group<Device> devices, const std::string& model,
+                         const std::vector<double>& expected) {
+  Setup setup = make_setup(runtime, problem, devices, model, options.warmup + options.iterations);
   weft::Shape shape{problem.blocks[0], problem.blocks[1], problem.blocks[2]};
-  auto blocks = weft::Array<Block>::create(runtime, shape.with_map<&home_pe>(), problem, reporting);
+  auto blocks = weft::Array<Block>::create(runtime, shape.with_map<&home_pe>(), setup);
   co_await blocks.template call<&Block::run>(options.warmup);
+  co_await devices.call<&Device::take_times>();
   auto start = std::chrono::steady_clock::now();
-  std::vector<Times> times = co_await blocks.template call<&Block::run>(options.iterations);
+  co_await blocks.template call<&Block::run>(options.iterations);
   double elapsed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (reporting.every != 0) co_await reporting.progress.template call<&ProgressBar::clear>();
+  std::vector<Times> times = co_await devices.call<&Device::take_times>();
+  if (setup.report_every != 0) co_await setup.progress.template call<&ProgressBar::clear>();
 
-  Result result = make_result(model, elapsed_s, times, options.iterations, runtime.num_pes());
+  Result result = make_result(model, elapsed_s, times, options.iterations);
   std::vector<std::uint64_t> checksums = co_await blocks.template call<&Block::checksum>();
   result.checksum = std::accumulate(checksums.begin(), checksums.end(), std::uint64_t{0});
   if (options.verify) {
@@ -66,6 +72,7 @@ weft::Task<Result> solve(weft::Runtime& runtime, const Options& options, const P
 
 // Whether all results are right, as far as that was asked for.
 weft::Task<bool> solve_all(weft::Runtime& runtime, const Options& options) {
+  expect_usable(runtime, options.placement);
   Problem problem{options.points, divide(options.points, runtime.num_pes() * options.odf)};
   say(describe(options, problem, runtime.num_pes()));
   std::vector<double> expected;
@@ -73,12 +80,14 @@ weft::Task<bool> solve_all(weft::Runtime& runtime, const Options& options) {
     say("verify: computing the serial reference");
     expected = solve_serially(options.points, options.warmup + options.iterations);
   }
+  auto devices = weft::Group<Device>::create(runtime, options.placement);
+  co_await devices.call<&Device::take_times>();  // blocks find them there
   std::vector<Result> results;
   for (const std::string& model : options.models) {
     if (model == "messaging") {
-      results.push_back(co_await solve<MessagingBlock>(runtime, options, problem, model, expected));
+      results.push_back(co_await solve<MessagingBlock>(runtime, options, problem, devices, model, expected));
     } else {
-      results.push_back(co_await solve<ChannelBlock>(runtime, options, problem, model, expected));
+      results.push_back(co_await solve<ChannelBlock>(runtime, options, problem, devices, model, expected));
     }
   }
   say(table(results));

@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "fmt/format.h"
@@ -53,10 +54,38 @@ std::vector<std::string> take_models(Arguments& arguments) {
   throw UserError(fmt::format("--model must be messaging, channel or both, not '{}'", model));
 }
 
+weft::Kind take_memory(Arguments& arguments) {
+  std::string_view name = arguments.take_value("--memory");
+  if (std::optional<weft::Kind> kind = weft::memory::kind_from_name(name)) return *kind;
+  throw UserError(fmt::format("--memory must be host, emulated or cuda, not '{}'", name));
+}
+
+bool take_staging(Arguments& arguments) {
+  std::string_view name = arguments.take_value("--staging");
+  if (name == "host" || name == "device") return name == "host";
+  throw UserError(fmt::format("--staging must be host or device, not '{}'", name));
+}
+
+// What the options say together.
+void check(Options& options, bool staging_given, bool model_given) {
+  const bool on_host = options.placement.memory == weft::Kind::kHost;
+  if (staging_given && on_host) {
+    throw UserError("--staging is about device memory: give --memory emulated or cuda with it");
+  }
+  if (on_host || options.placement.host_staging) return;
+  if (!model_given) options.models = {"channel"};
+  if (options.models != std::vector<std::string>{"channel"}) {
+    throw UserError(
+        "faces in device memory are arguments of no entry method yet: --model channel, or --staging host");
+  }
+}
+
 }  // namespace
 
 Options parse_options(int argc, char** argv) {
   Options options;
+  bool staging_given = false;
+  bool model_given = false;
   for (Arguments arguments(argc, argv); !arguments.done();) {
     std::string_view option = arguments.take();
     if (option == "--size") {
@@ -69,6 +98,12 @@ Options parse_options(int argc, char** argv) {
       options.warmup = arguments.take_number(option, 0);
     } else if (option == "--model") {
       options.models = take_models(arguments);
+      model_given = true;
+    } else if (option == "--memory") {
+      options.placement.memory = take_memory(arguments);
+    } else if (option == "--staging") {
+      options.placement.host_staging = take_staging(arguments);
+      staging_given = true;
     } else if (option == "--verify") {
       options.verify = true;
     } else if (option == "--json") {
@@ -79,6 +114,7 @@ Options parse_options(int argc, char** argv) {
       throw UserError(fmt::format("there is no option '{}'", option));
     }
   }
+  check(options, staging_given, model_given);
   return options;
 }
 
@@ -95,15 +131,20 @@ up to six neighbours in every iteration.
   --warmup N           iterations before them (10)
   --model NAME         messaging: faces are arguments of an entry method; channel: each pair of neighbours
                        has a channel and buffers that are used again; both (both)
+  --memory KIND        where the points are: host, emulated, or cuda, a GPU for each PE (host)
+  --staging WHERE      device: faces go from device memory to device memory; host: the program copies them to
+                       host memory, sends that, and copies what arrives back, as codes for an MPI that
+                       knows no GPUs do (device)
   --verify             compare with a serial reference: every value must be equal to the last bit
   --json FILE          write the times as records, one JSON object a line
   --help               this text
 
 What is timed. overall: from PE 0's broadcast that starts the iterations after the warm-up until the last
 block has answered, divided by the iterations; the blocks start and end together and nothing else
-synchronises them. The time of a PE goes to: compute, updating points; pack, copying faces out of and into
-the blocks; communication, all else: calls to send, scheduling, transport, and waiting that no other block's
-work filled. The three are means over PEs and add up to overall.
+synchronises them. The time of a PE goes to: compute, when points of any of its blocks are being updated (on
+a device, by the device's clock); pack, when none are, but faces are being copied out of or into blocks;
+communication, all else: calls to send, scheduling, transport, copies between device and host memory, and
+waiting that no other block's work filled. The three are means over PEs and add up to overall.
 )";
 }
 

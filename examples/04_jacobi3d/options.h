@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "decomposition.h"
+#include "device.h"
 
 namespace jacobi3d {
 
@@ -14,6 +15,7 @@ struct Options {
   int iterations = 100;
   int warmup = 10;
   std::vector<std::string> models{"messaging", "channel"};
+  Placement placement;
   bool verify = false;
   std::string json_file;  // empty: none
   bool help = false;

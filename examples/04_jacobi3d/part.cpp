@@ -9,17 +9,24 @@ Triple triple_of(const weft::Index& index) { return {index[0], index[1], index[2
 
 }  // namespace
 
-Part::Part(const Problem& problem, const weft::Index& index, Reporting reporting)
-    : problem_(problem),
+Part::Part(weft::Runtime& runtime, const weft::Index& index, Setup setup)
+    : setup_(std::move(setup)),
       index_(triple_of(index)),
-      reporting_(std::move(reporting)),
-      field_(range_of(problem_, index_)) {
-  if (index_ != Triple{}) reporting_.every = 0;
+      device_(*setup_.devices.on_this_pe()),
+      faces_(faces_inside(setup_.problem, index_)),
+      field_(runtime, range_of(setup_.problem, index_), device_.place(), device_.kernels()),
+      buffers_(runtime, field_, faces_, device_.host_staging()) {
+  if (index_ != Triple{}) setup_.report_every = 0;
+}
+
+std::vector<int> Part::faces_inside(const Problem& problem, const Triple& index) {
+  std::vector<int> faces;
   for (int face = 0; face < kNumFaces; ++face) {
     auto d = static_cast<std::size_t>(dimension_of(face));
-    bool at_boundary = is_upper(face) ? index_[d] == problem_.blocks[d] - 1 : index_[d] == 0;
-    if (!at_boundary) faces_.push_back(face);
+    bool at_boundary = is_upper(face) ? index[d] == problem.blocks[d] - 1 : index[d] == 0;
+    if (!at_boundary) faces.push_back(face);
   }
+  return faces;
 }
 
 weft::Index Part::neighbour(int face) const {
@@ -29,25 +36,16 @@ weft::Index Part::neighbour(int face) const {
 }
 
 void Part::update() {
-  auto start = std::chrono::steady_clock::now();
   field_.update();
-  add_time(times_.compute_s, start);
   ++iteration_;
-  if (reporting_.every != 0 && iteration_ % reporting_.every == 0) {
-    reporting_.progress.send<&ProgressBar::advance>(iteration_);
+  if (setup_.report_every != 0 && iteration_ % setup_.report_every == 0) {
+    setup_.progress.send<&ProgressBar::advance>(iteration_);
   }
 }
 
-void Part::pack(int face, std::span<double> halo) {
-  auto start = std::chrono::steady_clock::now();
-  field_.pack(face, halo);
-  add_time(times_.pack_s, start);
-}
-
-void Part::unpack(int face, std::span<const double> halo) {
-  auto start = std::chrono::steady_clock::now();
-  field_.unpack(face, halo);
-  add_time(times_.pack_s, start);
+weft::Task<> Part::finish() {
+  co_await field_.done();
+  device_.add(field_.take_intervals());
 }
 
 }  // namespace jacobi3d

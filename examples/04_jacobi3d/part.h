@@ -1,69 +1,63 @@
-// What a block is in both models: its part of the grid, its neighbours, where its time goes, what it answers
-// at the end.
+// What a block is in both models: its part of the grid, its neighbours, the buffers of its faces, what it
+// answers at the end.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "weft/weft.h"
 
 #include "decomposition.h"
+#include "device.h"
+#include "face_buffers.h"
 #include "field.h"
 #include "progress.h"
 
 namespace jacobi3d {
 
-// Where a block's time went.
-struct Times {
-  double compute_s = 0;
-  double pack_s = 0;
-};
-
-struct Reporting {
+// What every block is made with.
+struct Setup {
+  Problem problem;
+  weft::Group<Device> devices;
   ProgressProxy progress;
-  int every = 0;  // iterations; 0: never
+  int report_every = 0;  // iterations; 0: never
 
-  void pup(weft::Pup& p) { p | progress | every; }
+  void pup(weft::Pup& p) { p | problem | devices | progress | report_every; }
 };
 
 class Part {
  public:
-  Part(const Problem& problem, const weft::Index& index, Reporting reporting);
+  Part(weft::Runtime& runtime, const weft::Index& index, Setup setup);
 
   // The faces that have a neighbour, and the neighbour's index.
   const std::vector<int>& faces() const { return faces_; }
   weft::Index neighbour(int face) const;
-  std::size_t face_points(int face) const { return field_.face_points(face); }
 
-  // Timed.
-  void update();
-  void pack(int face, std::span<double> halo);
-  void unpack(int face, std::span<const double> halo);
-
-  // Iterations done since the block was made.
+  Field& field() { return field_; }
+  FaceBuffers& buffers() { return buffers_; }
+  // Which of the buffers the current iteration uses.
+  int slot() const { return iteration_ % kNumSlots; }
+  // Iterations begun since the block was made.
   int iteration() const { return iteration_; }
 
-  void start_clock() { times_ = Times{}; }
-  const Times& times() const { return times_; }
+  // Ends the iteration: queues its update.
+  void update();
+  // Waits for the device, and tells it where the time went.
+  weft::Task<> finish();
 
-  std::vector<double> values() const { return field_.values(); }
-  std::uint64_t checksum() const { return field_.checksum(problem_.points); }
+  weft::Task<std::vector<double>> values() { return field_.values(); }
+  weft::Task<std::uint64_t> checksum() { return field_.checksum(setup_.problem.points); }
 
  private:
-  // Adds the time since `start`.
-  static void add_time(double& seconds, std::chrono::steady_clock::time_point start) {
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
+  static std::vector<int> faces_inside(const Problem& problem, const Triple& index);
 
-  Problem problem_;
+  Setup setup_;
   Triple index_;
-  Reporting reporting_;
-  HostField field_;
+  Device& device_;
   std::vector<int> faces_;
+  Field field_;
+  FaceBuffers buffers_;
   int iteration_ = 0;
-  Times times_;
 };
 
 }  // namespace jacobi3d

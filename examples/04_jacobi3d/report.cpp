@@ -55,38 +55,51 @@ std::string utc_now() {
 std::string record(const Options& options, int num_pes, const Result& result, const char* what,
                    double seconds) {
   const Triple& points = options.points;
-  std::string path = fmt::format("{}, {}x{}x{} points, ODF {}, {} iterations", what, points[0], points[1],
+  std::string path = fmt::format("{}, {}, {}x{}x{} points, ODF {}, {} iterations", what,
+                                 options.placement.host_staging ? "staged" : "direct", points[0], points[1],
                                  points[2], options.odf, options.iterations);
   return fmt::format(
-      R"({{"bench": "jacobi3d", "system": "weft", "model": "{}", "language": "cpp", "memory": "host", )"
+      R"({{"bench": "jacobi3d", "system": "weft", "model": "{}", "language": "cpp", "memory": "{}", )"
       R"("path": {}, "pes": {}, "size_bytes": {}, "metric": "time_s", "unit": "s", )"
       R"("median": {}, "min": {}, "max": {}, "runs": 1, "warmup": {}, )"
       R"("git": {}, "host": {}, "date": {}}})",
-      result.model, quoted(path), num_pes, num_points(points) * sizeof(double), seconds, seconds, seconds,
-      options.warmup, quoted(kSourceVersion), quoted(host_description()), quoted(utc_now()));
+      result.model, kind_name(options.placement.memory), quoted(path), num_pes,
+      num_points(points) * sizeof(double), seconds, seconds, seconds, options.warmup, quoted(kSourceVersion),
+      quoted(host_description()), quoted(utc_now()));
 }
 
 }  // namespace
 
-Result make_result(std::string model, double elapsed_s, const std::vector<Times>& blocks, int iterations,
-                   int num_pes) {
+Result make_result(std::string model, double elapsed_s, const std::vector<Times>& pes, int iterations) {
   Result result;
   result.model = std::move(model);
   result.overall_s = elapsed_s / iterations;
-  for (const Times& block : blocks) {
-    result.compute_s += block.compute_s / iterations / num_pes;
-    result.pack_s += block.pack_s / iterations / num_pes;
+  for (const Times& pe : pes) {
+    result.compute_s += pe.compute_s / iterations / static_cast<double>(pes.size());
+    result.pack_s += pe.pack_s / iterations / static_cast<double>(pes.size());
   }
   result.communication_s = result.overall_s - result.compute_s - result.pack_s;
   return result;
 }
 
+namespace {
+
+// " in emulated memory, faces staged through host memory"
+std::string describe(const Placement& placement) {
+  if (placement.memory == weft::Kind::kHost) return "";
+  return fmt::format(" in {} memory, faces {}", kind_name(placement.memory),
+                     placement.host_staging ? "staged through host memory" : "sent from there");
+}
+
+}  // namespace
+
 std::string describe(const Options& options, const Problem& problem, int num_pes) {
   const auto& [points, blocks] = problem;
   return fmt::format(
-      "Jacobi3D in C++: {} x {} x {} points in {} x {} x {} blocks, {} PE{}, ODF {}; {} iterations after {}",
-      points[0], points[1], points[2], blocks[0], blocks[1], blocks[2], num_pes, num_pes == 1 ? "" : "s",
-      options.odf, options.iterations, options.warmup);
+      "Jacobi3D in C++: {} x {} x {} points in {} x {} x {} blocks{}, {} PE{}, ODF {}; {} iterations after "
+      "{}",
+      points[0], points[1], points[2], blocks[0], blocks[1], blocks[2], describe(options.placement), num_pes,
+      num_pes == 1 ? "" : "s", options.odf, options.iterations, options.warmup);
 }
 
 std::string table(std::span<const Result> results) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "device.h"
 #include "options.h"
-#include "part.h"
 
 namespace jacobi3d {
 
@@ -22,8 +22,8 @@ struct Result {
   bool correct = true;
 };
 
-Result make_result(std::string model, double elapsed_s, const std::vector<Times>& blocks, int iterations,
-                   int num_pes);
+// `pes` is where the time of each PE went.
+Result make_result(std::string model, double elapsed_s, const std::vector<Times>& pes, int iterations);
 
 std::string describe(const Options& options, const Problem& problem, int num_pes);
 std::string table(std::span<const Result> results);

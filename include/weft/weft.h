@@ -9,11 +9,11 @@
 #include "weft/chare/proxy.h"
 #include "weft/job/job.h"
 #include "weft/memory/buffer.h"
+#include "weft/runtime/device.h"
 #include "weft/runtime/future.h"
 #include "weft/runtime/operation.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/runtime.h"
-#include "weft/runtime/stream.h"
 #include "weft/runtime/task.h"
 
 namespace weft {
@@ -38,11 +38,16 @@ using chare::target_of;
 using job::run;
 using memory::Buffer;
 using memory::ConstBuffer;
+using memory::Kind;
+using memory::Place;
+using runtime::device_of;
+using runtime::DeviceArray;
+using runtime::EmulatedView;
 using runtime::Future;
 using runtime::Operation;
 using runtime::Reducer;
 using runtime::Runtime;
-using runtime::stream_done;
+using runtime::Stream;
 using runtime::Target;
 using runtime::Task;
 

@@ -36,8 +36,7 @@ struct Runtime::Parts {
     }
   };
 
-  Parts(Runtime& runtime, const RuntimeOptions& options)
-      : attachments(runtime, options.messaging_path), termination(runtime) {}
+  explicit Parts(Runtime& runtime) : attachments(runtime), termination(runtime) {}
 
   std::array<Handler, kNumHandlers> handlers;
   std::vector<std::pair<std::type_index, std::unique_ptr<Model>>> models;

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.bench.gpus import PLACEMENTS
+from weft.bench.jacobi3d import LANGUAGES, MODELS, SCALINGS, WAYS
 from weft.bench.question import MIN_RUNS
 from weft.bench.systems import REFERENCES
 
@@ -24,6 +27,14 @@ and the turns go on until every system has its RUNS at one distance; those count
 
 raw UCX is ucx_perftest, once as UCX is by default and once with the settings that Weft's machine uses; the
 better of the two is the reference for a size.
+
+Device memory (--memory cuda, or emulated, which tries all of this out without a GPU and measures nothing).
+PE p has its buffers on GPU p (a pair) or both PEs on GPU 0 (the same). The way that messages take is the
+path of a record: direct, from GPU to GPU; staged, through host memory (WEFT_STAGING=host); entry methods as
+tagged, metadata first and the payload as a tagged message beside it, or active, one active message with
+both. No stream is named, since nothing runs on the device. Beside Weft run ucx_perftest -m cuda; a plain
+cuMemcpyPeerAsync by one process, waited for by polling an event; NCCL's send and receive in PyTorch, queued
+on the stream without waiting between messages; and mpi4py with CuPy on an MPI that knows GPUs.
 """
 
 METHODS = {
@@ -53,6 +64,23 @@ size of the chare's class. Python chares: seconds from the call that creates 10,
 every constructor has run. 4 PEs on 2 cores: one way of a ping-pong of entry methods between two PEs while
 the others idle, not pinned; the slowest pair's median.
 """
+_JACOBI3D_METHOD = """
+Jacobi's iteration on a 3D grid (examples/04_jacobi3d): blocks of points, ODF of them on each PE, exchange
+their faces with their neighbours over channels or as arguments of entry methods. Every case, which is a
+language, a model, a way of the faces, a number of PEs and an ODF, runs in RUNS fresh jobs, case after case in
+turns; the figures are medians.
+
+Weak scaling gives each PE --size points along each dimension (so that the grid grows along x, y and z in
+turn), strong scaling has that many in the whole grid. By default 96 and 128 in host memory, 768 and 1536 in
+cuda memory, 32 and 48 in emulated memory, whose times mean nothing. Efficiency is the time on one PE over the
+time on n, over n times it for strong scaling.
+
+An iteration is timed from PE 0's broadcast that starts the iterations after the warm-up until the last block
+has answered, divided by the iterations. compute and pack are the time in which a kernel of the PE's blocks
+ran, on a GPU by its own clock; communication is the rest. --staging device sends faces of GPU memory as
+they are (direct); host has the program copy them to page-locked host memory on its stream, send that, and
+copy what arrives back (staged). "staged / direct" is the ratio of the two communication times.
+"""
 _SUMMARIES = {
     "latency": "one-way time of a message between two PEs",
     "bandwidth": "bytes per second from one PE to another",
@@ -68,7 +96,98 @@ def add_parser(subparsers: Any) -> None:
     benches = bench.add_subparsers(dest="bench", required=True, metavar="BENCH")
     for name in METHODS:
         _add_bench(benches, name)
+    _add_jacobi3d(benches)
     _add_figures(benches)
+    _add_published(benches)
+
+
+def _names(choices: Sequence[str]) -> Callable[[str], list[str]]:
+    """The type of an argument that is some of `choices`, with commas between, or all."""
+
+    def parse(text: str) -> list[str]:
+        names = list(choices) if text == "all" else text.split(",")
+        for name in names:
+            if name not in choices:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(choices)}")
+        return names
+
+    return parse
+
+
+def _numbers(text: str) -> list[int]:
+    """The type of an argument that is whole numbers of at least 1 with commas between."""
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = [0]
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not whole numbers like 1,2,4")
+    return numbers
+
+
+def _number(text: str) -> int:
+    (number,) = _numbers(text) if "," not in text else [0]
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return number
+
+
+def _add_jacobi3d(benches: Any) -> None:
+    parser = benches.add_parser(
+        "jacobi3d",
+        help="the Jacobi3D example: scaling, models, direct and staged faces, where the time goes",
+        description=_JACOBI3D_METHOD,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--memory", choices=["host", "emulated", "cuda"], default="host", help="where the points are (host)"
+    )
+    parser.add_argument("--pes", type=_numbers, metavar="1,2,4", help="numbers of PEs (as many as fit here)")
+    parser.add_argument(
+        "--odf", type=_numbers, default=[1, 2, 4], metavar="1,2,4", help="overdecomposition factors (1,2,4)"
+    )
+    for option, choices in (
+        ("--scaling", SCALINGS),
+        ("--languages", LANGUAGES),
+        ("--models", MODELS),
+        ("--staging", tuple(WAYS)),
+    ):
+        parser.add_argument(
+            option,
+            type=_names(choices),
+            default=list(choices),
+            metavar="NAME,...",
+            help=f"{' and '.join(choices)} (all)",
+        )
+    parser.add_argument("--size", type=_number, metavar="N", help="points along each dimension; see above")
+    parser.add_argument("--iterations", type=_number, default=100, metavar="N", help="timed ones (100)")
+    parser.add_argument("--warmup", type=_number, default=10, metavar="N", help="iterations before (10)")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw where the time went")
+    _add_running(parser)
+    parser.set_defaults(function=_run_jacobi3d)
+
+
+def _add_published(benches: Any) -> None:
+    parser = benches.add_parser(
+        "published",
+        help="what others published of GPU memory sent directly, and ours beside it",
+        description="The published ratios of direct to staged GPU communication, with those in records of "
+        "weft bench latency, bandwidth and jacobi3d with --memory cuda beside them.",
+    )
+    parser.add_argument("files", type=Path, nargs="*", metavar="RECORDS.json", help="what --json wrote")
+    parser.set_defaults(function=_run_published)
+
+
+def _run_jacobi3d(arguments: argparse.Namespace) -> int:
+    from weft.bench.command import run_jacobi3d
+
+    return run_jacobi3d(arguments)
+
+
+def _run_published(arguments: argparse.Namespace) -> int:
+    from weft.bench.command import run_published
+
+    return run_published(arguments)
 
 
 def _add_figures(benches: Any) -> None:
@@ -114,6 +233,12 @@ def _add_bench(benches: Any, name: str) -> None:
         default="all",
         metavar="all|none|NAME,...",
         help=f"systems to measure beside Weft: {', '.join(REFERENCES)} (all that are installed)",
+    )
+    parser.add_argument(
+        "--placement",
+        choices=list(PLACEMENTS),
+        help="which GPUs --memory cuda uses: a pair of them, the same one for both PEs, or both in turn "
+        "(a pair if there are two)",
     )
     parser.add_argument("--sizes", metavar="8,1K,4M", help="message sizes in bytes")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a log-log plot")

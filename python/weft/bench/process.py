@@ -60,10 +60,15 @@ def finish(process: subprocess.Popen[str], what: str, timeout_s: float = TIMEOUT
     return output
 
 
-def capture(command: Sequence[str], what: str, environment: Mapping[str, str] | None = None) -> str:
+def capture(
+    command: Sequence[str],
+    what: str,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> str:
     """What `command` prints, run to its end."""
     with launched(command, environment) as process:
-        return finish(process, what)
+        return finish(process, what, timeout_s)
 
 
 def tail(output: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the measuring programs are: C++ executables and Python scripts, each a file with a known name."""
+"""Where the measuring programs and examples are: executables and scripts, each a file with a known name."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ class Programs:
 
     def _folders(self) -> list[Path]:
         here = checkout()
-        scripts = [] if here is None else [here / "benchmarks" / "python"]
+        scripts = [] if here is None else [here / "benchmarks" / "python", *(here / "examples").glob("*")]
         if self.folder is not None:
-            return [self.folder, self.folder / "python", *scripts]
+            return [self.folder, self.folder / "python", self.folder.parent / "examples", *scripts]
         return scripts if here is None else [*scripts, *_builds(here)]
 
 
 def _builds(folder: Path) -> list[Path]:
-    """Where the builds of a checkout have their measuring programs, the latest build first."""
-    found = [path for pattern in ("build*", "build/*") for path in folder.glob(f"{pattern}/benchmarks")]
+    """Where the builds of a checkout have their programs, the latest build first."""
+    parts = [f"{build}/{part}" for build in ("build*", "build/*") for part in ("benchmarks", "examples")]
+    found = [path for pattern in parts for path in folder.glob(pattern)]
     return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
 

@@ -10,6 +10,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+from weft.bench.gpus import describe_gpus
 from weft.bench.programs import checkout
 
 
@@ -44,11 +45,12 @@ def source_version() -> str:
 
 
 def host_description() -> str:
-    """Processor, cores usable by this process, memory and kernel: enough to compare figures, no host name."""
+    """Processor, usable cores, memory, GPUs and kernel: enough to compare figures, no host name."""
     cores = len(os.sched_getaffinity(0))
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    return f"{_processor()}, {cores} cores, {memory_gib:.0f} GiB, {system}"
+    gpus = f", {gpus}" if (gpus := describe_gpus()) else ""
+    return f"{_processor()}, {cores} cores, {memory_gib:.0f} GiB{gpus}, {system}"
 
 
 def _processor() -> str:

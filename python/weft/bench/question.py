@@ -26,6 +26,8 @@ DEFAULT_SIZES: dict[str, tuple[int, ...]] = {
     "rate": (1, 8, 64, 512),
 }
 
+_CUDA_SIZES = (1, 8, 64, 512, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
+
 METRIC_OF_BENCH = {
     "latency": "latency_us",
     "bandwidth": "bandwidth_GBps",
@@ -56,6 +58,15 @@ class Question:
     sizes: tuple[int, ...]
     memory: str = "host"
     pes: int = 2
+    #: The GPU of each PE; empty where the memory is on none.
+    devices: tuple[int, ...] = ()
+
+    @property
+    def placement(self) -> str:
+        """As records name it, in their path."""
+        if not self.devices:
+            return ""
+        return "same GPU" if len(set(self.devices)) == 1 else "GPU pair"
 
     @property
     def metric(self) -> str:
@@ -67,6 +78,11 @@ class Question:
         The estimate only sizes the loops, so that a slow system does not hold up a run for minutes.
         """
         return [_step(self.bench, size, message_us) for size in self.sizes]
+
+
+def default_sizes(bench: str, memory: str) -> tuple[int, ...]:
+    """What is measured when nobody says."""
+    return _CUDA_SIZES if memory == "cuda" and bench != "rate" else DEFAULT_SIZES[bench]
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from weft.bench.figures import Verdict
+from weft.bench.published import FIGURES, ours
 from weft.bench.record import METRICS, Record
 from weft.bench.schedule import Outcome
 from weft.bench.system import Series
@@ -101,6 +102,25 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
             f"{value_label(measured.min)} .. {value_label(measured.max)}" if measured else "-",
             text[verdict.met],
         )
+    return result
+
+
+def published_table(records: Sequence[Record]) -> Table:
+    """A row per published figure with ours beside it."""
+    result = Table(title="GPU memory sent directly, over the same through host memory: the largest ratio")
+    for heading in ("figure", "published for", "published", "ours", "measured", "at"):
+        result.add_column(heading)
+    for figure in FIGURES:
+        found = ours(figure, records)
+        published = "-" if figure.published == "-" else f"{figure.published} x"
+        program = Series("weft", figure.model, figure.language).label
+        if found is None:
+            result.add_row(figure.text, figure.system, published, program, "not measured", "")
+            continue
+        direct = found.direct
+        size = f"{direct.pes} PEs" if figure.bench == "jacobi3d" else f"{size_label(direct.size_bytes)} B"
+        at = f"{size}, {direct.path}"
+        result.add_row(figure.text, figure.system, published, program, f"{found.value:.1f} x", at)
     return result
 
 

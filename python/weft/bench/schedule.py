@@ -28,6 +28,13 @@ class Outcome:
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
     unsteady: int = 0
 
+    def add(self, other: Outcome) -> None:
+        """Take in what another question brought."""
+        self.records += other.records
+        self.absent.update(other.absent)
+        self.failed.update(other.failed)
+        self.unsteady += other.unsteady
+
 
 def ask(
     question: Question,
@@ -124,7 +131,7 @@ def records_of(
                 model=system.series.model,
                 language=system.series.language,
                 memory=question.memory,
-                path=system.series.path,
+                path=", ".join(part for part in (system.series.path, question.placement) if part),
                 pes=question.pes,
                 size_bytes=same_size[0].size_bytes,
                 metric=question.metric,

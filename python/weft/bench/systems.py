@@ -7,18 +7,28 @@ from pathlib import Path
 from weft.bench.errors import BenchError
 from weft.bench.programs import Programs
 from weft.bench.system import System
+from weft.bench.system_gpu import Nccl, PeerCopy
 from weft.bench.system_python import Charm4py, Mpi4pyOpenMpi
 from weft.bench.system_ucx import DEFAULT_SETTINGS, WEFT_SETTINGS, UcxPerftest
 
-REFERENCES = ("ucx", "mpi4py-openmpi", "charm4py")
+REFERENCES = ("ucx", "peer-copy", "nccl", "mpi4py-openmpi", "charm4py")
+#: Of which "all" means those that move memory of that kind at all.
+_WITH_MEMORY = {
+    "host": ("ucx", "mpi4py-openmpi", "charm4py"),
+    "emulated": ("peer-copy",),
+    "cuda": ("ucx", "peer-copy", "nccl", "mpi4py-openmpi"),
+}
 
 
-def reference_systems(names: str, programs: Programs, charm4py_source: Path | None = None) -> list[System]:
+def reference_systems(
+    names: str, programs: Programs, charm4py_source: Path | None = None, memory: str = "host"
+) -> list[System]:
     """The systems named in `names`: "all", "none", or names of REFERENCES with commas between.
 
-    `charm4py_source` is where a second charm4py was built on MPI.
+    `charm4py_source` is where a second charm4py was built on MPI. All are those that may know that kind of
+    memory.
     """
-    wanted = REFERENCES if names == "all" else () if names == "none" else tuple(names.split(","))
+    wanted = _WITH_MEMORY[memory] if names == "all" else () if names == "none" else tuple(names.split(","))
     for name in wanted:
         if name not in REFERENCES:
             raise BenchError(
@@ -30,6 +40,8 @@ def reference_systems(names: str, programs: Programs, charm4py_source: Path | No
             UcxPerftest("tag", WEFT_SETTINGS),
             UcxPerftest("am", WEFT_SETTINGS),
         ],
+        "peer-copy": [PeerCopy(programs)],
+        "nccl": [Nccl(programs)],
         "mpi4py-openmpi": [Mpi4pyOpenMpi(programs)],
         "charm4py": [
             Charm4py(model, programs, source)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from weft.bench import cli, command
+from weft.bench import cli, command, gpus
 from weft.bench.programs import Programs
 from weft.bench.question import Question
 from weft.bench.record import read_records
@@ -54,7 +54,7 @@ def test_help_names_the_method(bench, words, capsys):
 
 @pytest.fixture
 def one_system(monkeypatch):
-    monkeypatch.setattr(command, "weft_systems", lambda programs: [])
+    monkeypatch.setattr(command, "weft_systems", lambda *_: [])
     monkeypatch.setattr(command, "reference_systems", lambda *_: [Fixed()])
 
 
@@ -72,7 +72,7 @@ def test_json_and_plot_are_written(one_system, tmp_path, capsys):
 
 
 def test_when_nothing_is_there_all_is_listed_and_the_status_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(command, "weft_systems", lambda programs: [])
+    monkeypatch.setattr(command, "weft_systems", lambda *_: [])
     monkeypatch.setattr(command, "reference_systems", lambda *_: [Fixed("pip install it")])
     assert run("latency", "--sizes", "8") == 1
     assert "pip install it" in capsys.readouterr().out
@@ -103,10 +103,57 @@ def test_against_chooses_the_references(against, names):
     assert {system.series.system for system in reference_systems(against, Programs())} == names
 
 
+@pytest.mark.parametrize(
+    ("memory", "names"),
+    [("emulated", {"peer-copy"}), ("cuda", {"ucx", "peer-copy", "nccl", "mpi4py-openmpi"})],
+)
+def test_all_are_those_that_may_know_the_memory(memory, names):
+    systems = reference_systems("all", Programs(), memory=memory)
+    assert {system.series.system for system in systems} == names
+
+
 def test_a_charm4py_built_from_source_is_measured_beside_the_installed_one(tmp_path):
     systems = reference_systems("charm4py", Programs(), tmp_path)
     assert [system.series.path for system in systems] == ["", "", "on MPI", "on MPI"]
     assert str(tmp_path) in systems[2].absent(Question("latency", (8,)))
+
+
+def test_without_a_gpu_cuda_is_refused_in_a_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(gpus, "gpu_names", tuple)
+    for bench in ("latency", "jacobi3d"):
+        assert run(bench, "--memory", "cuda") == 1
+        error = capsys.readouterr().err
+        assert error.startswith("weft bench: --memory cuda: the CUDA driver (libcuda.so.1) shows no GPU")
+        assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("placement", "labels"),
+    [
+        (None, ["tag, default settings, GPU pair"]),
+        ("same", ["tag, default settings, same GPU"]),
+        ("both", ["tag, default settings, GPU pair", "tag, default settings, same GPU"]),
+    ],
+)
+def test_gpus_are_placed_as_asked(one_system, monkeypatch, tmp_path, placement, labels):
+    monkeypatch.setattr(gpus, "gpu_names", lambda: ("GPU A", "GPU A"))
+    words = [] if placement is None else ["--placement", placement]
+    file = tmp_path / "f.json"
+    assert run("latency", "--memory", "cuda", "--sizes", "8", "--json", file, *words) == 0
+    assert [record.path for record in read_records(file)] == labels
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--placement", "pair", "--memory", "cuda"], "needs two GPUs, and there is one"),
+        (["--placement", "same"], "host memory is on none"),
+    ],
+)
+def test_a_wrong_placement_is_told_in_a_sentence(one_system, monkeypatch, capsys, arguments, message):
+    monkeypatch.setattr(gpus, "gpu_names", lambda: ("GPU A",))
+    assert run("latency", *arguments) == 1
+    assert message in capsys.readouterr().err
 
 
 def test_few_runs_are_remarked_on(one_system, capsys):

@@ -41,12 +41,14 @@ def test_ping_pong_of_active_messages(build_folder, bench, metric):
     assert set(found) == {(metric, 8), (metric, 4194304)}
 
 
-@pytest.mark.parametrize("program", ["machine_pingpong", "channel_pingpong"])
-def test_ping_pong_of_device_memory(build_folder, program):
-    found = figures(
-        build_folder / "benchmarks" / program, 2, "latency", "8:3:1", "100000:3:1", "--memory", "emulated"
-    )
-    assert len(found) == 2
+@pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
+@pytest.mark.parametrize("program", ["machine_pingpong", "channel_pingpong", "peer_copy"])
+def test_ping_pong_of_device_memory(build_folder, program, bench, metric):
+    pes = 1 if program == "peer_copy" else 2
+    steps = ["8:3:1", "100000:3:1"]
+    found = figures(build_folder / "benchmarks" / program, pes, bench, *steps, "--memory", "emulated")
+    assert set(found) == {(metric, 8), (metric, 100000)}
+    assert all(value > 0 for value in found.values())
 
 
 @pytest.mark.parametrize(("program", "bench", "metric", "pes"), _SINGLE)
@@ -70,7 +72,15 @@ def test_chare_creation(python_programs):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["speed", "8:1:1"], ["latency", "8:1"], ["latency"], ["latency", "8:1:1", "--memory", "core"]],
+    [
+        ["speed", "8:1:1"],
+        ["latency", "8:1"],
+        ["latency"],
+        ["latency", "8:1:1", "--memory", "core"],
+        ["latency", "8:1:1", "--devices", "0"],
+        ["latency", "8:1:1", "--devices", "0,-1"],
+        ["latency", "8:1:1", "--devices", ",1"],
+    ],
 )
 def test_a_wrong_command_line_ends_with_a_sentence(build_folder, arguments):
     program = build_folder / "benchmarks" / "machine_pingpong"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from weft.bench.gpus import gpu_names
 from weft.bench.record import read_records
 
 LANGUAGES = ("cpp", "python")
@@ -50,6 +51,53 @@ def test_is_right_and_the_same_in_both_languages(run_example, num_pes: int, odf:
         assert done.stdout.count(VERIFIED) == 2
         found |= checksums(done.stdout)
     assert len(found) == 1, "messaging and channel, C++ and Python come to the same bits"
+
+
+# Which languages have which ways of faces in device memory.
+DEVICE_WAYS = [
+    ("cpp", "channel", "device"),
+    ("cpp", "channel", "host"),
+    ("cpp", "messaging", "host"),
+]
+
+
+@pytest.mark.parametrize(("num_pes", "odf", "size"), CASES)
+def test_device_memory_gives_the_same_values(run_example, num_pes: int, odf: int, size: str) -> None:
+    found = set()
+    for language, model, staging in [("cpp", "channel", None), *DEVICE_WAYS]:
+        arguments = ["--size", *size.split(), "--odf", odf, "--iterations", 7, "--warmup", 2, "--verify"]
+        arguments += ["--model", model]
+        if staging is not None:
+            arguments += ["--memory", "emulated", "--staging", staging]
+        done = run_example("jacobi3d", language, num_pes, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr == ""
+        assert done.stdout.count(VERIFIED) == 1
+        found |= checksums(done.stdout)
+    assert len(found) == 1
+
+
+# Faces of many pages, and sent in pieces where they are staged.
+@pytest.mark.parametrize(("language", "model", "staging"), DEVICE_WAYS)
+def test_large_faces_of_device_memory(run_example, language: str, model: str, staging: str) -> None:
+    done = run_example(
+        "jacobi3d",
+        language,
+        2,
+        *["--size", 4, 400, 400, "--odf", 1, "--iterations", 4, "--warmup", 1, "--verify"],
+        *["--memory", "emulated", "--model", model, "--staging", staging],
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(VERIFIED) == 1
+
+
+def test_a_machine_without_a_gpu_is_told_in_a_sentence(run_example) -> None:
+    if (names := gpu_names()) != ():
+        pytest.skip(f"this machine has a GPU ({names[0]})")
+    done = run_example("jacobi3d", "cpp", 2, "--memory", "cuda")
+    assert done.returncode == 2
+    assert done.stderr.startswith("jacobi3d: --memory cuda: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -8,8 +8,10 @@
 #include "gtest/gtest.h"
 
 #include "decomposition.h"
+#include "device.h"
 #include "field.h"
 #include "options.h"
+#include "tests/support/in_process_job.h"
 #include "verification.h"
 
 namespace jacobi3d {
@@ -60,35 +62,85 @@ TEST(HomeTest, EveryPeHasItsShareAsABrick) {
   EXPECT_NE(home_pe({1, 0, 0}, blocks, 8), home_pe({2, 0, 0}, blocks, 8));
 }
 
-// Two blocks that exchange halos by hand, cut across each dimension in turn.
-TEST(FieldTest, TwoBlocksComputeWhatOneDoes) {
-  for (std::size_t d = 0; d < 3; ++d) {
-    Problem problem{{5, 4, 3}, {1, 1, 1}};
-    problem.blocks[d] = 2;
-    Triple upper_index{};
-    upper_index[d] = 1;
-    HostField lower(range_of(problem, {0, 0, 0})), upper(range_of(problem, upper_index));
-    const int face = 2 * static_cast<int>(d);
-    std::vector<double> halo(lower.face_points(face));
-    for (int iteration = 0; iteration < 6; ++iteration) {
-      lower.pack(face + 1, halo);
-      upper.unpack(face, halo);
-      upper.pack(face, halo);
-      lower.unpack(face + 1, halo);
-      lower.update();
-      upper.update();
-    }
-    std::vector<double> grid(num_points(problem.points));
-    place_block(problem.points, range_of(problem, {0, 0, 0}), lower.values(), grid);
-    place_block(problem.points, range_of(problem, upper_index), upper.values(), grid);
-    EXPECT_TRUE(compare(problem.points, grid, solve_serially(problem.points, 6)).equal())
-        << "dimension " << d;
+Halos one_halo(int face, double* values) {
+  Halos halos;
+  halos.add(face, values);
+  return halos;
+}
 
-    HostField whole({{0, 0, 0}, problem.points});
-    for (int iteration = 0; iteration < 6; ++iteration) whole.update();
-    EXPECT_EQ(lower.checksum(problem.points) + upper.checksum(problem.points),
-              whole.checksum(problem.points));
+// The bits of two blocks that exchange halos on a device, cut across dimension `d`, and of one block.
+struct Sums {
+  std::uint64_t two = 0;
+  std::uint64_t one = 0;
+};
+
+weft::Task<Sums> compute_in_two_blocks(weft::Runtime& runtime, std::size_t d, weft::Kind kind) {
+  Problem problem{{5, 4, 3}, {1, 1, 1}};
+  problem.blocks[d] = 2;
+  Triple upper_index{};
+  upper_index[d] = 1;
+  const weft::Place place = weft::device_of(runtime, kind);
+  auto device = kind == weft::Kind::kHost ? make_host_device() : make_emulated_device();
+  Field lower(runtime, range_of(problem, {0, 0, 0}), place, *device);
+  Field upper(runtime, range_of(problem, upper_index), place, *device);
+  const int face = 2 * static_cast<int>(d);
+  weft::DeviceArray<double> up(runtime, lower.face_points(face), place);
+  weft::DeviceArray<double> down(runtime, lower.face_points(face), place);
+  for (int iteration = 0; iteration < 6; ++iteration) {
+    lower.pack(one_halo(face + 1, up.data()));
+    upper.pack(one_halo(face, down.data()));
+    co_await lower.done();
+    co_await upper.done();
+    upper.unpack(one_halo(face, up.data()));
+    lower.unpack(one_halo(face + 1, down.data()));
+    lower.update();
+    upper.update();
+    // Their streams know nothing of one another: up and down are written again.
+    co_await lower.done();
+    co_await upper.done();
   }
+  Field whole(runtime, {{0, 0, 0}, problem.points}, place, *device);
+  for (int iteration = 0; iteration < 6; ++iteration) whole.update();
+  std::vector<double> grid(num_points(problem.points));
+  std::vector<double> lower_values = co_await lower.values(), upper_values = co_await upper.values();
+  place_block(problem.points, range_of(problem, {0, 0, 0}), lower_values, grid);
+  place_block(problem.points, range_of(problem, upper_index), upper_values, grid);
+  EXPECT_TRUE(compare(problem.points, grid, solve_serially(problem.points, 6)).equal()) << "dimension " << d;
+  EXPECT_EQ(lower.take_intervals().size(), 3U * 6) << "an update and two packings in each iteration";
+  EXPECT_TRUE(lower.take_intervals().empty());
+  Sums sums;
+  sums.two = co_await lower.checksum(problem.points);
+  sums.two += co_await upper.checksum(problem.points);
+  sums.one = co_await whole.checksum(problem.points);
+  co_return sums;
+}
+
+TEST(FieldTest, TwoBlocksComputeWhatOneDoes) {
+  for (weft::Kind kind : {weft::Kind::kHost, weft::Kind::kEmulated}) {
+    for (std::size_t d = 0; d < 3; ++d) {
+      weft::testing::InProcessJob job(1);
+      Sums sums;
+      EXPECT_EQ(job.run([&](weft::Runtime& runtime) -> weft::Task<> {
+        sums = co_await compute_in_two_blocks(runtime, d, kind);
+      }),
+                "");
+      EXPECT_EQ(sums.two, sums.one) << kind_name(kind) << ", dimension " << d;
+      EXPECT_NE(sums.one, 0U);
+    }
+  }
+}
+
+TEST(TimesTest, TimeIsCountedOnce) {
+  using enum Phase;
+  EXPECT_EQ(add_up({}).compute_s, 0.0);
+  // Two blocks update at once; packing counts where nobody updates.
+  Times times = add_up({{kPack, 9, 10}, {kCompute, 2, 5}, {kCompute, 1, 3}, {kPack, 4, 7}, {kPack, 4.5, 6}});
+  EXPECT_DOUBLE_EQ(times.compute_s, 4.0);
+  EXPECT_DOUBLE_EQ(times.pack_s, 3.0);
+  // One within another, and times before the clock's zero.
+  times = add_up({{kCompute, -4, -1}, {kCompute, -3, -2}, {kPack, -2, -1}});
+  EXPECT_DOUBLE_EQ(times.compute_s, 3.0);
+  EXPECT_DOUBLE_EQ(times.pack_s, 0.0);
 }
 
 TEST(CompareTest, FindsEveryKindOfDifference) {
@@ -132,6 +184,11 @@ TEST(OptionsTest, AreTaken) {
   EXPECT_EQ(options.odf, 2);
   EXPECT_EQ(options.models, std::vector<std::string>{"channel"});
   EXPECT_TRUE(options.verify);
+  EXPECT_EQ(options.placement.memory, weft::Kind::kHost);
+  options = parse({"--memory", "emulated", "--staging", "host"});
+  EXPECT_EQ(options.placement.memory, weft::Kind::kEmulated);
+  EXPECT_TRUE(options.placement.host_staging);
+  EXPECT_FALSE(parse({"--memory", "cuda"}).placement.host_staging);
   EXPECT_EQ(parse({"--size", "12", "--warmup", "0"}).points, (Triple{12, 12, 12}));
   EXPECT_EQ(parse({}).models.size(), 2U);
 }
@@ -150,6 +207,11 @@ TEST(OptionsTest, MistakesAreNamed) {
   EXPECT_EQ(message({"--size", "8", "8"}), "--size takes one number, or three: X Y Z");
   EXPECT_EQ(message({"--iterations"}), "--iterations needs a value");
   EXPECT_EQ(message({"--model", "mpi"}), "--model must be messaging, channel or both, not 'mpi'");
+  EXPECT_EQ(message({"--memory", "core"}), "--memory must be host, emulated or cuda, not 'core'");
+  EXPECT_EQ(message({"--memory", "emulated", "--staging", "none"}),
+            "--staging must be host or device, not 'none'");
+  EXPECT_EQ(message({"--staging", "host"}),
+            "--staging is about device memory: give --memory emulated or cuda with it");
   EXPECT_EQ(message({"--fast"}), "there is no option '--fast'");
   EXPECT_EQ(message({"--size", "8", "8", "8", "8"}), "there is no option '8'");
 }

@@ -1,0 +1,51 @@
+// The buffers that a block's faces pass through on their way to and from the neighbours.
+//
+// Every buffer is there twice, in slots used by iterations in turn: the kernels that read or write a slot in
+// one iteration are done by the time that the slot is used again, without anybody waiting for them. A
+// neighbour sends what slot s receives in iteration i + 2 after its update i + 1, which needs this block's
+// face of iteration i + 1, which left after all that was queued in iteration i.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "weft/weft.h"
+
+#include "field.h"
+
+namespace jacobi3d {
+
+inline constexpr int kNumSlots = 2;
+
+class FaceBuffers {
+ public:
+  // With `host_staging` what travels is copies in host memory. `field` must outlive this.
+  FaceBuffers(weft::Runtime& runtime, Field& field, std::vector<int> faces, bool host_staging);
+
+  // Packs all faces; when this is done, what outgoing() says may be sent. REQUIRES: the slot's last sends are
+  // done.
+  weft::Task<> pack(int slot);
+  weft::Buffer outgoing(int face, int slot) const;
+  // Where a neighbour's face belongs. Must be there before unpack().
+  weft::Buffer incoming(int face, int slot) const;
+  void unpack(int slot);
+
+ private:
+  enum Direction : int { kOut, kIn };
+
+  // Where a face's values begin in a memory that holds all of them.
+  std::size_t first(Direction direction, int face, int slot) const;
+  Halos halos(Direction direction, int slot) const;
+  weft::Buffer part(const weft::DeviceArray<double>& memory, Direction direction, int face, int slot) const;
+  void copy(Direction direction, int slot);
+
+  Field& field_;
+  std::vector<int> faces_;
+  std::vector<std::size_t> first_;  // by face
+  std::size_t num_points_ = 0;      // of all faces together
+  weft::DeviceArray<double> device_;
+  weft::DeviceArray<double> host_;  // empty without host staging
+};
+
+}  // namespace jacobi3d

@@ -1,0 +1,13 @@
+// In the place of kernels_cuda.cu where there is no CUDA compiler.
+#include "decomposition.h"
+#include "kernels.h"
+
+namespace jacobi3d {
+
+bool cuda_is_built() { return false; }
+
+std::unique_ptr<KernelDevice> make_cuda_device(int) {
+  throw UserError("this program was built without a CUDA compiler");
+}
+
+}  // namespace jacobi3d

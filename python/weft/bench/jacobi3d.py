@@ -1,0 +1,244 @@
+"""``weft bench jacobi3d``: the Jacobi3D example over PEs, overdecomposition, models and ways of its faces.
+
+A *case* is one way to run it; cases take turns, each run a fresh job, and a case's records are the medians of
+its runs: overall, compute, pack and communication seconds of an iteration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from weft.bench.errors import BenchError
+from weft.bench.gpus import gpu_names
+from weft.bench.process import capture
+from weft.bench.programs import Programs
+from weft.bench.provenance import Provenance
+from weft.bench.record import Record, read_records
+from weft.bench.system_weft import run_command
+
+PARTS = ("overall", "compute", "pack", "communication")
+LANGUAGES = ("cpp", "python")
+MODELS = ("channel", "messaging")
+SCALINGS = ("weak", "strong")
+#: How faces of device memory travel, by the value of the example's --staging.
+WAYS = {"device": "direct", "host": "staged"}
+#: Points along each dimension: of a PE's share (weak), of the whole grid (strong).
+DEFAULT_POINTS = {
+    "host": {"weak": 96, "strong": 128},
+    "emulated": {"weak": 32, "strong": 48},
+    "cuda": {"weak": 768, "strong": 1536},
+}
+#: A run that takes longer hangs.
+TIMEOUT_S = 600.0
+
+Triple = tuple[int, int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One way to run the example. `staging` is "" for host memory, else a key of WAYS."""
+
+    language: str
+    model: str
+    memory: str
+    staging: str
+    scaling: str
+    pes: int
+    odf: int
+    points: Triple
+    iterations: int
+    warmup: int
+
+    @property
+    def way(self) -> str:
+        """ "direct", "staged", or "" for host memory."""
+        return WAYS[self.staging] if self.staging else ""
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        language = {"cpp": "C++", "python": "Python"}[self.language]
+        way = f", {self.way}" if self.way else ""
+        return f"{language} {self.model}{way}, {self.scaling}, {self.pes} PEs, ODF {self.odf}"
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the grid."""
+        return 8 * self.points[0] * self.points[1] * self.points[2]
+
+    def path(self, part: str) -> str:
+        """The path of the record of one of PARTS."""
+        grid = "x".join(map(str, self.points))
+        words = (part, self.way, self.scaling, f"{grid} points", f"ODF {self.odf}")
+        return ", ".join(word for word in words if word)
+
+    def arguments(self, json_file: Path) -> list[str]:
+        """The command line of the example."""
+        words = ["--size", *map(str, self.points), "--odf", str(self.odf), "--model", self.model]
+        words += ["--iterations", str(self.iterations), "--warmup", str(self.warmup)]
+        words += ["--memory", self.memory, "--json", str(json_file)]
+        return words + (["--staging", self.staging] if self.staging else [])
+
+
+@dataclasses.dataclass
+class Outcome:
+    """Records by case and part, and the cases that failed with why."""
+
+    records: dict[tuple[Case, str], Record] = dataclasses.field(default_factory=dict)
+    failed: dict[Case, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def cases(self) -> list[Case]:
+        """Those with records, as they were asked for."""
+        return list(dict.fromkeys(case for case, _ in self.records))
+
+    def seconds(self, case: Case, part: str) -> float:
+        return self.records[case, part].median
+
+    def overhead_of_staging(self, case: Case) -> float | None:
+        """How many times the communication of `case` the same takes when staged; None if not measured."""
+        staged = dataclasses.replace(case, staging="host")
+        if case.way != "direct" or (staged, "communication") not in self.records:
+            return None
+        return _ratio(self.seconds(staged, "communication"), self.seconds(case, "communication"))
+
+    def efficiency(self, case: Case) -> float | None:
+        """Of its scaling, from the same on one PE."""
+        alone = [c for c in self.cases if c.pes == 1 and _same_but_pes(c, case)]
+        if not alone:
+            return None
+        ideal = self.seconds(alone[0], "overall") / (case.pes if case.scaling == "strong" else 1)
+        return _ratio(ideal, self.seconds(case, "overall"))
+
+
+def _ratio(above: float, below: float) -> float | None:
+    return above / below if below > 0 else None
+
+
+def _same_but_pes(a: Case, b: Case) -> bool:
+    return dataclasses.replace(a, pes=b.pes, points=b.points) == b
+
+
+def grown(points: Triple, pes: int) -> Triple:
+    """`points` for each of `pes` PEs together: doubled along x, y, z in turn, what is left along x."""
+    result = list(points)
+    dimension = 0
+    while pes > 1:
+        factor = 2 if pes % 2 == 0 else pes
+        result[dimension % 3] *= factor
+        dimension += 1
+        pes //= factor
+    return result[0], result[1], result[2]
+
+
+def default_pes(memory: str) -> tuple[int, ...]:
+    """1, 2, 4, ... up to the GPUs, or the cores, that are here."""
+    most = len(gpu_names()) if memory == "cuda" else len(os.sched_getaffinity(0))
+    return tuple(pes for pes in (1, 2, 4, 8) if pes <= most)
+
+
+def cases(
+    *,
+    memory: str,
+    pes: Iterable[int],
+    odf: Sequence[int],
+    scalings: Sequence[str],
+    languages: Sequence[str],
+    models: Sequence[str],
+    stagings: Sequence[str],
+    size: int | None,
+    iterations: int,
+    warmup: int,
+) -> Iterator[Case]:
+    """Every combination; `size` as DEFAULT_POINTS where it is None. Host memory is staged nowhere."""
+    for scaling in scalings:
+        edge = size or DEFAULT_POINTS[memory][scaling]
+        for number in pes:
+            points = (edge,) * 3 if scaling == "strong" else grown((edge,) * 3, number)
+            for factor in odf:
+                for language in languages:
+                    for model in models:
+                        for staging in stagings if memory != "host" else ("",):
+                            yield Case(
+                                language,
+                                model,
+                                memory,
+                                staging,
+                                scaling,
+                                number,
+                                factor,
+                                points,
+                                iterations,
+                                warmup,
+                            )
+
+
+def program(case: Case, programs: Programs) -> Path:
+    """The example in the case's language. Raises BenchError when it is not there."""
+    return programs.need("jacobi3d" if case.language == "cpp" else "jacobi3d.py")
+
+
+def run(case: Case, programs: Programs) -> dict[str, float]:
+    """Seconds per iteration of each of PARTS, from one job. Raises BenchError, with what it said."""
+    with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
+        file = Path(folder) / "times.json"
+        command = [*run_command(case.pes, program(case, programs)), *case.arguments(file)]
+        capture(command, case.label, timeout_s=TIMEOUT_S)
+        found = {record.path.split(",")[0]: record.median for record in read_records(file)}
+    if set(found) != set(PARTS):
+        raise BenchError(f"{case.label} wrote records of {sorted(found)} instead of {', '.join(PARTS)}")
+    return found
+
+
+def measure(
+    wanted: Sequence[Case],
+    runs: int,
+    programs: Programs,
+    provenance: Provenance,
+    progress: Callable[[str], None] = lambda label: None,
+) -> Outcome:
+    """Run every case `runs` times, in turns; one that fails once is run no further."""
+    outcome = Outcome()
+    found: dict[Case, list[dict[str, float]]] = {case: [] for case in wanted}
+    for _ in range(runs):
+        for case in wanted:
+            if case in outcome.failed:
+                continue
+            progress(case.label)
+            try:
+                found[case].append(run(case, programs))
+            except BenchError as error:
+                outcome.failed[case] = str(error)
+    for case, times in found.items():
+        if case not in outcome.failed:
+            for part in PARTS:
+                outcome.records[case, part] = _record(case, part, [t[part] for t in times], provenance)
+    return outcome
+
+
+def _record(case: Case, part: str, values: Sequence[float], provenance: Provenance) -> Record:
+    return Record(
+        bench="jacobi3d",
+        system="weft",
+        model=case.model,
+        language=case.language,
+        memory=case.memory,
+        path=case.path(part),
+        pes=case.pes,
+        size_bytes=case.size_bytes,
+        metric="time_s",
+        unit="s",
+        median=statistics.median(values),
+        min=min(values),
+        max=max(values),
+        runs=len(values),
+        warmup=case.warmup,
+        git=provenance.git,
+        host=provenance.host,
+        date=provenance.date,
+    )
