@@ -14,6 +14,7 @@
 #include "weft/runtime/operation.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/runtime.h"
+#include "weft/runtime/stream.h"
 #include "weft/runtime/task.h"
 
 namespace weft {
@@ -48,6 +49,7 @@ using runtime::Operation;
 using runtime::Reducer;
 using runtime::Runtime;
 using runtime::Stream;
+using runtime::stream_done;
 using runtime::Target;
 using runtime::Task;
 

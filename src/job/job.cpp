@@ -47,6 +47,17 @@ void expect_same_program(machine::Bootstrap& bootstrap) {
   }
 }
 
+// For measurements: by itself the runtime takes the faster path for the size.
+runtime::MessagingPath messaging_path() {
+  const char* value = std::getenv("WEFT_MESSAGING_PATH");
+  const std::string_view name = value == nullptr ? "auto" : value;
+  if (name == "auto") return runtime::MessagingPath::kAuto;
+  if (name == "tagged") return runtime::MessagingPath::kTagged;
+  if (name == "active") return runtime::MessagingPath::kActive;
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    fmt::format("WEFT_MESSAGING_PATH is '{}': give auto, tagged or active", name));
+}
+
 bool statistics_wanted() {
   const char* value = std::getenv("WEFT_STATS");
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
@@ -102,6 +113,8 @@ Job::Job() : parts_(std::make_unique<Parts>()) {
   parts_->machine = value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
+  options.device = parts_->bootstrap->local_rank();
+  options.messaging_path = messaging_path();
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();

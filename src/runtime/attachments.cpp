@@ -3,112 +3,253 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "weft/base/error.h"
-#include "weft/runtime/runtime.h"
 
-#include "machine/machine.h"
 #include "machine/tag.h"
+#include "memory/memory.h"
+#include "runtime/arrival.h"
+#include "runtime/attached.h"
+#include "runtime/handlers.h"
+#include "runtime/parts.h"
 
 namespace weft::runtime {
 
-static_assert(Message::kMaxAttachments * sizeof(Attachments::Announcement) <= machine::kMaxAmHeaderBytes);
+using Announcement = Attachments::Announcement;
+using State = Message::Attached::State;
 
-// One attachment on its way out; shares the message, whose last share gives the buffer back.
+static_assert(Message::kMaxAttachments * sizeof(Announcement) <= machine::kMaxAmHeaderBytes);
+static_assert(std::is_trivially_copyable_v<Announcement> && sizeof(Announcement) == 24);
+
+// --- What a message has of them
+
+void Message::AttachedRelease::operator()(Attached* attached) const { delete attached; }
+
+Message::Attached& Message::attached() {
+  if (attached_ == nullptr) attached_.reset(new Attached);
+  return *attached_;
+}
+
+std::span<Attachment> Message::attached_list() const { return attached_->buffers; }
+
+void Message::attach(Attachment attachment) { attached().buffers.push_back(std::move(attachment)); }
+
+OperationState* Message::report_sending() {
+  OperationState* state = OperationState::create(*runtime_);
+  state->started(base::Status::pending(), 0);
+  attached().sending = state;
+  return state;
+}
+
+// --- Sending
+
+// One buffer on its way out; shares the message, whose last share gives the buffer back.
 struct Attachments::Sending final : base::Completion {
-  Sending(Runtime& runtime_in, MessagePtr message_in)
-      : base::Completion(&Sending::ended), runtime(runtime_in), message(std::move(message_in)) {}
+  Sending(Attachments& owner_in, MessagePtr message_in, int pe_in, machine::Tag tag_in)
+      : base::Completion(&Sending::ended),
+        owner(owner_in),
+        message(std::move(message_in)),
+        pe(pe_in),
+        tag(tag_in) {}
   static void ended(base::Completion* completion, base::Status status, std::size_t) {
     std::unique_ptr<Sending> self(static_cast<Sending*>(completion));
-    --self->runtime.outstanding_sends_;
-    self->runtime.check_sent(-1, status);
+    self->owner.sent(*self, std::move(status));
   }
-  Runtime& runtime;
+  // Starts it with what the machine's start function returns, given the completion.
+  template <class Start>
+  static void start(std::unique_ptr<Sending> sending, Start start_function) {
+    ++sending->owner.runtime_.outstanding_sends_;
+    base::Status status = start_function(sending.get());
+    if (status.is_pending()) {
+      static_cast<void>(sending.release());  // its completion's
+    } else {
+      sending->owner.sent(*sending, std::move(status));
+    }
+  }
+
+  Attachments& owner;
   MessagePtr message;
+  int pe;
+  machine::Tag tag;  // 0: an active message's payload
 };
 
-// A message that waits for its attachments.
-struct Attachments::Landing {
-  struct Piece final : base::Completion {
-    Piece() : base::Completion(&Piece::ended) {}
-    static void ended(base::Completion* completion, base::Status status, std::size_t size_bytes) {
-      auto* piece = static_cast<Piece*>(completion);
-      piece->landing->ended(*piece, status, size_bytes);
-    }
-    Landing* landing = nullptr;
-    Attachment* attachment = nullptr;
-  };
-
-  Landing(Runtime& runtime_in, MessagePtr message_in)
-      : runtime(runtime_in), message(std::move(message_in)), pieces(message->attachments().size()) {}
-
-  void ended(Piece& piece, const base::Status& status, std::size_t size_bytes) {
-    const memory::Buffer& buffer = piece.attachment->buffer();
-    if (status.failed() || size_bytes != buffer.size_bytes) {
-      if (!failed && !runtime.exiting()) {
-        runtime.fail(
-            fmt::format("a buffer of {} bytes that came with a message from PE {} could not be received: {}",
-                        buffer.size_bytes, message->envelope().source_pe,
-                        status.failed() ? status.to_string() : fmt::format("{} bytes came", size_bytes)));
-      }
-      failed = true;
-    }
-    piece.attachment->arrived();
-    if (--awaited == 0) all_ended();
+void Attachments::send(int pe, MessagePtr message) {
+  Message::Attached& attached = *message->attached_;
+  if (attached.buffers.size() > Message::kMaxAttachments) {
+    throw base::Error(base::StatusCode::kOutOfRange,
+                      fmt::format("a message carries {} buffers; at most {} can travel with one",
+                                  attached.buffers.size(), Message::kMaxAttachments));
   }
-  void all_ended() {
-    std::unique_ptr<Landing> self(this);
-    if (!failed) runtime.receive(std::move(message));
+  attached.state = State::kGiven;
+  attached.unsent = 1;  // and the loop that starts them
+  attached.sending_bytes = 0;
+  for (const Attachment& one : attached.buffers) attached.sending_bytes += one.buffer().size_bytes;
+  MessagePtr share = message->share();
+  if (goes_active(*message)) {
+    send_active(pe, std::move(message));
+  } else {
+    send_tagged(pe, std::move(message));
   }
-
-  Runtime& runtime;
-  MessagePtr message;
-  std::vector<Piece> pieces;
-  std::size_t awaited = 1;  // and the loop that starts them
-  bool failed = false;
-};
-
-Attachment Attachments::make_room(std::size_t size_bytes) {
-  auto release = [](void* owner, const memory::Buffer& buffer) {
-    static_cast<Runtime*>(owner)->pool().deallocate(buffer.data, buffer.size_bytes);
-  };
-  void* block = runtime_.pool().allocate(size_bytes);
-  return Attachment(memory::Buffer{block, size_bytes, {}, nullptr}, release, &runtime_);
+  if (--attached.unsent == 0) attached.end_sending(attached.failure);
 }
 
-void Attachments::keep_own_copies(Message& message) {
-  for (Attachment& attachment : message.attachments()) {
-    if (attachment.is_landed()) continue;
-    Attachment copy = make_room(attachment.buffer().size_bytes);
-    std::memcpy(copy.buffer().data, attachment.buffer().data, attachment.buffer().size_bytes);
-    copy.await(0);
-    attachment = std::move(copy);
-  }
+bool Attachments::goes_active(const Message& message) const {
+  const std::vector<Attachment>& buffers = message.attached_->buffers;
+  if (buffers.size() != 1 || sizeof(Announcement) + message.wire_bytes() > machine::kMaxAmHeaderBytes)
+    return false;
+  return path_ == MessagingPath::kActive;
 }
 
-std::vector<Attachments::Announcement> Attachments::announce(const Message& message) {
+std::vector<Announcement> Attachments::announce(Message& message) {
   std::vector<Announcement> announced;
+  announced.reserve(message.attachments().size());
   for (const Attachment& attachment : message.attachments()) {
+    const memory::Buffer& buffer = attachment.buffer();
     announced.push_back(
-        {static_cast<std::uint32_t>(runtime_.pe()), next_counter_, attachment.buffer().size_bytes});
+        {static_cast<std::uint32_t>(runtime_.pe()), next_counter_, buffer.size_bytes, buffer.place.kind});
     next_counter_ = (next_counter_ + 1) & machine::kDeviceCounterMask;
   }
   return announced;
 }
 
-void Attachments::send(int pe, Message& message, const std::vector<Announcement>& announced) {
+void Attachments::send_tagged(int pe, MessagePtr message) {
+  std::vector<Announcement> announced = announce(*message);
+  MessagePtr share = message->share();
+  // The announcement first: the receiver posts its receives while the buffers are on their way.
+  runtime_.send_active_message(pe, std::as_bytes(std::span(announced)), std::move(message));
   for (std::size_t i = 0; i < announced.size(); ++i) {
-    auto* sending = new Sending(runtime_, message.share());  // its completion's, if the send is pending
-    ++runtime_.outstanding_sends_;
-    base::Status status =
-        runtime_.machine().tag_send(pe, machine::device_tag(announced[i].source_pe, announced[i].counter),
-                                    message.attachments()[i].buffer(), sending);
-    if (status.is_pending()) continue;
-    delete sending;
-    --runtime_.outstanding_sends_;
-    runtime_.check_sent(pe, status);
+    if (announced[i].size_bytes == 0) continue;  // the announcement says it all
+    machine::Tag tag = machine::device_tag(announced[i].source_pe, announced[i].counter);
+    ++share->attached_->unsent;
+    Sending::start(std::make_unique<Sending>(*this, share->share(), pe, tag), [&](base::Completion* done) {
+      return runtime_.machine().tag_send(pe, tag, share->attachments()[i].buffer(), done);
+    });
   }
+}
+
+void Attachments::send_active(int pe, MessagePtr message) {
+  const memory::Buffer& buffer = message->attachments()[0].buffer();
+  Announcement announced{0, 0, buffer.size_bytes, buffer.place.kind};
+  std::byte header[machine::kMaxAmHeaderBytes];
+  std::memcpy(header, &announced, sizeof announced);
+  std::memcpy(header + sizeof announced, message->wire(), message->wire_bytes());
+  std::span<const std::byte> used(header, sizeof announced + message->wire_bytes());
+  ++message->attached_->unsent;
+  Sending::start(std::make_unique<Sending>(*this, message->share(), pe, 0), [&](base::Completion* done) {
+    return runtime_.machine().am_send(pe, kBufferMessageAm, used, buffer, done);
+  });
+}
+
+void Attachments::sent(Sending& sending, base::Status status) {
+  --runtime_.outstanding_sends_;
+  Message& message = *sending.message;
+  Message::Attached& attached = *message.attached_;
+  if (status.failed()) {
+    if (sending.tag != 0) {
+      revoke(sending.pe, sending.tag);
+    } else if ((message.envelope().flags & kControlFlag) == 0) {
+      runtime_.count_processed();  // nothing of it has left
+    }
+    if (attached.sending == nullptr) runtime_.check_sent(sending.pe, status);
+    if (attached.failure.ok()) attached.failure = std::move(status);
+  }
+  if (--attached.unsent == 0) attached.end_sending(attached.failure);
+}
+
+struct Attachments::Revocation final : base::Completion {
+  explicit Revocation(Runtime& runtime_in) : base::Completion(&Revocation::ended), runtime(runtime_in) {}
+  static void ended(base::Completion* completion, base::Status, std::size_t) {
+    auto* revocation = static_cast<Revocation*>(completion);
+    --revocation->runtime.outstanding_sends_;
+    delete revocation;
+  }
+  Runtime& runtime;
+};
+
+void Attachments::revoke(int pe, machine::Tag tag) {
+  auto* revocation = new Revocation(runtime_);
+  ++runtime_.outstanding_sends_;
+  // A receiver that is gone needs none.
+  base::Status status = runtime_.machine().tag_send(pe, tag, {}, revocation);
+  if (!status.is_pending()) Revocation::ended(revocation, {}, 0);
+}
+
+void Attachments::send_to_self(MessagePtr message) {
+  Message::Attached& attached = *message->attached_;
+  if (attached.sending != nullptr) {
+    attached.sending_bytes = 0;
+    for (const Attachment& one : attached.buffers) attached.sending_bytes += one.buffer().size_bytes;
+  }
+  enqueue(std::move(message));
+}
+
+void Attachments::enqueue(MessagePtr message) {
+  std::int32_t priority = message->envelope().priority;
+  Message* raw = message.release();
+  raw->Work::function = [](Work* self, Runtime& runtime, WorkAction action) {
+    MessagePtr owned(static_cast<Message*>(self));
+    if (!runtime.closed_) runtime.parts_->attachments.post(std::move(owned), action == WorkAction::kDrop);
+  };
+  runtime_.post(raw, priority);
+}
+
+// --- Receiving
+
+void Attachments::arrived(MessagePtr message) {
+  if (posters_[message->envelope().handler] != nullptr) {
+    enqueue(std::move(message));
+  } else {
+    post(std::move(message), false);
+  }
+}
+
+void Attachments::post(MessagePtr message, bool dropped) {
+  Message::Attached& attached = *message->attached_;
+  std::vector<Landing> landings(attached.buffers.size());
+  for (std::size_t i = 0; i < landings.size(); ++i) {
+    const memory::Buffer& buffer = attached.buffers[i].buffer();
+    landings[i].size_bytes = buffer.size_bytes;
+    landings[i].place = runtime_.own_place(attached.sender_kind.value_or(buffer.place.kind));
+  }
+  const HandlerId handler = message->envelope().handler;
+  bool wanted = !dropped;
+  if (wanted && posters_[handler] != nullptr) {
+    try {
+      wanted = posters_[handler](runtime_.parts_->handlers[handler].context, *message, landings);
+    } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
+      wanted = false;
+      runtime_.fail_unawaited(std::current_exception(), fmt::format("the posting of a message from PE {}",
+                                                                    message->envelope().source_pe));
+    }
+  }
+  // What is not wanted is landed all the same: its sender's buffers must come free.
+  if (dropped && attached.state != State::kAwaited) return;
+  Arrival::start(*this, std::move(message), landings, wanted);
+}
+
+memory::Place Attachments::landing_place(memory::Kind kind) const {
+  return runtime_.memory().backend(kind) == nullptr ? memory::Place() : runtime_.own_place(kind);
+}
+
+base::Status Attachments::await(Message& message, const Announcement& announced) {
+  if (announced.source_pe >= static_cast<std::uint32_t>(runtime_.num_pes()) ||
+      announced.counter > machine::kDeviceCounterMask ||
+      static_cast<int>(announced.kind) >= memory::kNumKinds ||
+      announced.size_bytes > std::numeric_limits<std::size_t>::max() / 2) {
+    return {
+        base::StatusCode::kCorrupt,
+        fmt::format("a message announces {} bytes of memory kind {}, numbered {} on PE {}; do all PEs run "
+                    "the same program?",
+                    announced.size_bytes, static_cast<int>(announced.kind), announced.counter,
+                    announced.source_pe)};
+  }
+  Message::Attached& attached = message.attached();
+  attached.state = State::kAwaited;
+  attached.buffers.emplace_back(
+      memory::Buffer{nullptr, announced.size_bytes, runtime_.own_place(announced.kind), nullptr});
+  return {};
 }
 
 base::Status Attachments::expect(Message& message, std::span<const std::byte> header) {
@@ -120,46 +261,44 @@ base::Status Attachments::expect(Message& message, std::span<const std::byte> he
   for (std::size_t at = 0; at < header.size(); at += sizeof(Announcement)) {
     Announcement announced;
     std::memcpy(&announced, header.data() + at, sizeof announced);
-    if (announced.source_pe >= static_cast<std::uint32_t>(runtime_.num_pes()) ||
-        announced.counter > machine::kDeviceCounterMask) {
-      return {base::StatusCode::kCorrupt,
-              fmt::format("a message header announces a buffer numbered {} from PE {}", announced.counter,
-                          announced.source_pe)};
-    }
-    try {
-      Attachment room = make_room(announced.size_bytes);
-      room.await(machine::device_tag(announced.source_pe, announced.counter));
-      message.attach(std::move(room));
-    } catch (const std::bad_alloc&) {
-      return {base::StatusCode::kOutOfMemory,
-              fmt::format("there is no memory for a buffer of {} bytes that comes with a message from PE {}",
-                          announced.size_bytes, announced.source_pe)};
-    }
+    if (base::Status status = await(message, announced); status.failed()) return status;
+    message.attached_->tags.push_back(machine::device_tag(announced.source_pe, announced.counter));
   }
   return {};
 }
 
-bool Attachments::has_awaited(const Message& message) {
-  for (const Attachment& attachment : message.attachments()) {
-    if (attachment.awaited_tag() != 0) return true;
+base::Result<MessagePtr> Attachments::unwrap(machine::AmArrival& arrival) {
+  Announcement announced;
+  constexpr std::size_t kLeastBytes = sizeof announced + sizeof(Envelope);
+  if (arrival.header.size() < kLeastBytes) {
+    return base::Status(base::StatusCode::kCorrupt,
+                        fmt::format("a message of {} bytes arrived, shorter than its envelope of {}",
+                                    arrival.header.size(), kLeastBytes));
   }
-  return false;
-}
-
-void Attachments::land(MessagePtr message) {
-  auto* landing = new Landing(runtime_, std::move(message));
-  std::span<Attachment> attachments = landing->message->attachments();
-  for (std::size_t i = 0; i < attachments.size(); ++i) {
-    Landing::Piece& piece = landing->pieces[i];
-    piece.landing = landing;
-    piece.attachment = &attachments[i];
-    ++landing->awaited;
-    const memory::Buffer& buffer = attachments[i].buffer();
-    base::Status status =
-        runtime_.machine().tag_receive(attachments[i].awaited_tag(), machine::kFullTagMask, buffer, &piece);
-    if (!status.is_pending()) landing->ended(piece, status, buffer.size_bytes);
+  std::memcpy(&announced, arrival.header.data(), sizeof announced);
+  std::span<const std::byte> wire = arrival.header.subspan(sizeof announced);
+  MessagePtr message = Message::create(runtime_, 0, wire.size() - sizeof(Envelope));
+  std::memcpy(message->wire(), wire.data(), wire.size());
+  if (announced.size_bytes != arrival.payload_size_bytes) {
+    return base::Status(base::StatusCode::kCorrupt,
+                        fmt::format("a message announces {} bytes and carries {}", announced.size_bytes,
+                                    arrival.payload_size_bytes));
   }
-  if (--landing->awaited == 0) landing->all_ended();
+  if (base::Status status = await(*message, announced); status.failed()) return status;
+  Message::Attached& attached = *message->attached_;
+  if (announced.size_bytes == 0) return message;
+  if (arrival.data == nullptr) {
+    attached.payload = arrival.take();
+    return message;
+  }
+  // An eager payload is on loan for this call only.
+  base::Result<Attachment> room = landing_pool_.allocate(announced.size_bytes, {});
+  if (!room.ok()) return room.status();
+  std::memcpy(room->buffer().data, arrival.data, announced.size_bytes);
+  attached.state = State::kLanded;
+  attached.sender_kind = announced.kind;
+  attached.buffers[0] = std::move(room).value();
+  return message;
 }
 
 }  // namespace weft::runtime

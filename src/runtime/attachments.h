@@ -1,9 +1,17 @@
-// How attachments travel between PEs: each as one tagged message of the machine, in place. The active message
-// that carries the message announces them in its header, in order; the receiver lands all of them, then
-// handles the message.
+// How attachments travel between PEs, and how they land. Two wire paths, one interface:
 //
-// A message that is sent on (to a chare that is elsewhere by now) takes what has landed with it. Threads: one
-// PE's.
+//   tagged   an active message carries the message and, in its header, announces the buffers; each follows as
+//            one tagged message with the device tag, in place.
+//   active   one active message carries the message in its header and the only buffer as its payload.
+//
+// On arrival the handler's poster chooses, in the scheduler, where each buffer lands; the message is handled
+// when all have landed. A message to the own PE takes the same way with copies in the place of receives, and
+// so does one that has landed and meets a poster later. A message that is sent on before it could be handled
+// takes what has landed with it.
+//
+// A buffer that cannot be sent is revoked: an empty tagged message comes in its place, the receiver drops the
+// message, and the sender's operation says why (without one, the job ends). Bytes from a peer are checked
+// here: kinds, sizes, PEs, counters. Threads: one PE's.
 #pragma once
 
 #include <cstddef>
@@ -13,43 +21,67 @@
 
 #include "weft/base/status.h"
 #include "weft/runtime/message.h"
+#include "weft/runtime/runtime.h"
+
+#include "machine/machine.h"
+#include "runtime/landing_pool.h"
 
 namespace weft::runtime {
 
 class Attachments {
  public:
-  explicit Attachments(Runtime& runtime) : runtime_(runtime) {}
-
-  // One in the header of the active message.
+  // One buffer in the header of an active message.
   struct Announcement {
-    std::uint32_t source_pe = 0;
+    std::uint32_t source_pe = 0;  // of its tag; of the PE that sent it on, if one did
     std::uint32_t counter = 0;
     std::uint64_t size_bytes = 0;
+    memory::Kind kind = memory::Kind::kHost;
+    std::uint8_t reserved[7] = {};
   };
 
-  // For a message to this PE: what the sender may change after the call is copied.
-  void keep_own_copies(Message& message);
+  Attachments(Runtime& runtime, MessagingPath path)
+      : runtime_(runtime), path_(path), landing_pool_(runtime) {}
 
-  std::vector<Announcement> announce(const Message& message);
-  // Starts sending them; the message lives until all are out.
-  void send(int pe, Message& message, const std::vector<Announcement>& announced);
+  void set_poster(HandlerId handler, MessagePoster poster) { posters_.at(handler) = poster; }
 
-  // Makes room for what the header announces.
+  // Sends a message that has attachments to another PE.
+  void send(int pe, MessagePtr message);
+  // To this one.
+  void send_to_self(MessagePtr message);
+
+  // Reads what the header of an active message announces into `message`.
   base::Status expect(Message& message, std::span<const std::byte> header);
-  static bool has_awaited(const Message& message);
-  // Receives what is awaited and then passes the message to Runtime::receive.
-  void land(MessagePtr message);
+  // The message in the header of an active message whose payload is its only buffer; the failure when it
+  // makes no sense. Takes the payload from `arrival`.
+  base::Result<MessagePtr> unwrap(machine::AmArrival& arrival);
+  // Lands the buffers of a message whose bytes are here, then has it handled. Called inside progress().
+  void arrived(MessagePtr message);
 
-  // For tests of wrapping.
+  // For tests.
   void set_next_counter(std::uint32_t counter) { next_counter_ = counter; }
+  LandingPool& landing_pool() { return landing_pool_; }
 
  private:
   struct Sending;
-  struct Landing;
+  struct Revocation;
+  class Arrival;
 
-  Attachment make_room(std::size_t size_bytes);
+  bool goes_active(const Message& message) const;
+  void send_tagged(int pe, MessagePtr message);
+  void send_active(int pe, MessagePtr message);
+  std::vector<Announcement> announce(Message& message);
+  void sent(Sending& sending, base::Status status);
+  void revoke(int pe, machine::Tag tag);
+
+  memory::Place landing_place(memory::Kind kind) const;
+  base::Status await(Message& message, const Announcement& announced);
+  void enqueue(MessagePtr message);
+  void post(MessagePtr message, bool dropped);
 
   Runtime& runtime_;
+  MessagingPath path_;
+  LandingPool landing_pool_;
+  std::array<MessagePoster, kNumHandlers> posters_{};
   std::uint32_t next_counter_ = 0;
 };
 

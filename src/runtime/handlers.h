@@ -8,6 +8,8 @@
 namespace weft::runtime {
 
 inline constexpr machine::AmId kMessageAm = 0;
+// A message in the header and its only attachment as the payload; see attachments.h.
+inline constexpr machine::AmId kBufferMessageAm = 1;
 
 enum RuntimeHandler : HandlerId {
   // kFutureSetHandler = kFirstRuntimeHandler is public: future.h packs it

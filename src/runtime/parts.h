@@ -36,7 +36,8 @@ struct Runtime::Parts {
     }
   };
 
-  explicit Parts(Runtime& runtime) : attachments(runtime), termination(runtime) {}
+  Parts(Runtime& runtime, const RuntimeOptions& options)
+      : attachments(runtime, options.messaging_path), termination(runtime) {}
 
   std::array<Handler, kNumHandlers> handlers;
   std::vector<std::pair<std::type_index, std::unique_ptr<Model>>> models;

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "machine/machine.h"
+#include "memory/memory.h"
 #include "runtime/handlers.h"
 #include "runtime/parts.h"
 #include "runtime/quiescence.h"
@@ -48,12 +49,19 @@ Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const Runtim
       memory_(memory),
       pe_(machine.pe()),
       num_pes_(machine.num_pes()),
-      parts_(std::make_unique<Parts>(*this)) {
+      device_(options.device),
+      parts_(std::make_unique<Parts>(*this, options)) {
   parts_->spin_rounds = options.local_pes > num_processors() ? kSpinRoundsOversubscribed : kSpinRounds;
   base::check(machine_.set_am_handler(
       kMessageAm,
       [](void* context, machine::AmArrival& arrival) {
         static_cast<Runtime*>(context)->receive_arrival(&arrival);
+      },
+      this));
+  base::check(machine_.set_am_handler(
+      kBufferMessageAm,
+      [](void* context, machine::AmArrival& arrival) {
+        static_cast<Runtime*>(context)->receive_with_buffer(&arrival);
       },
       this));
   set_handler(
@@ -75,6 +83,7 @@ void Runtime::close() {
   closed_ = true;
   exiting_ = true;
   machine_.close();
+  memory_.close();
   for (auto& [type, model] : parts_->models) model->close();
   drop_queue();
   while (detached_ != nullptr) detached_->abandon();
@@ -88,6 +97,14 @@ void Runtime::close() {
 
 void Runtime::set_handler(HandlerId id, MessageHandler handler, void* context) {
   parts_->handlers.at(id) = {handler, context};
+}
+
+void Runtime::set_poster(HandlerId id, MessagePoster poster) { parts_->attachments.set_poster(id, poster); }
+
+memory::Place Runtime::own_place(memory::Kind kind) const {
+  memory::KindBackend* backend = kind == memory::Kind::kHost ? nullptr : memory_.backend(kind);
+  if (backend == nullptr) return {kind, 0};
+  return {kind, static_cast<std::int16_t>(device_ % backend->num_devices())};
 }
 
 void Runtime::add_model(std::type_index type, std::unique_ptr<Model> model) {
@@ -111,16 +128,29 @@ void Runtime::send(int pe, MessagePtr message) {
                       fmt::format("PE {} does not exist; this job has PEs 0 to {}", pe, num_pes_ - 1));
   }
   if ((message->envelope().flags & kControlFlag) == 0) count_sent();
-  if (pe == pe_) {
-    if (!message->attachments().empty()) parts_->attachments.keep_own_copies(*message);
+  if (message->attached_ != nullptr) [[unlikely]] {
+    send_with_buffers(pe, std::move(message));
+  } else if (pe == pe_) {
     enqueue(std::move(message));
   } else {
-    send_wire(pe, std::move(message));
+    send_active_message(pe, {}, std::move(message));
+  }
+}
+
+void Runtime::send_with_buffers(int pe, MessagePtr message) {
+  if (pe == pe_) {
+    parts_->attachments.send_to_self(std::move(message));
+  } else {
+    parts_->attachments.send(pe, std::move(message));
   }
 }
 
 void Runtime::broadcast(MessagePtr message) {
   if (closed_) return;
+  if (message->attached_ != nullptr) {
+    throw base::Error(base::StatusCode::kUnsupported,
+                      "a broadcast cannot carry buffers beside its message yet: send to each element");
+  }
   Envelope& envelope = message->envelope();
   envelope.flags |= kBroadcastFlag;
   envelope.root_pe = static_cast<std::uint32_t>(pe_);
@@ -138,7 +168,7 @@ void Runtime::forward_broadcast(Message& message) {
     MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
     copy->envelope() = message.envelope();
     std::copy_n(message.payload(), message.payload_bytes(), copy->payload());
-    send_wire(tree.child(i), std::move(copy));
+    send_active_message(tree.child(i), {}, std::move(copy));
   }
 }
 
@@ -154,22 +184,17 @@ void Runtime::deliver(const Target& target, std::span<const std::byte> result) {
   }
 }
 
-void Runtime::send_wire(int pe, MessagePtr message) {
+void Runtime::send_active_message(int pe, std::span<const std::byte> header, MessagePtr message) {
   message->base::Completion::function = [](base::Completion* completion, base::Status status, std::size_t) {
     MessagePtr sent(static_cast<Message*>(completion));
     Runtime& runtime = sent->runtime();
     --runtime.outstanding_sends_;
     runtime.check_sent(-1, status);
   };
-  std::vector<Attachments::Announcement> announced;
-  if (!message->attachments().empty()) {
-    announced = parts_->attachments.announce(*message);
-    parts_->attachments.send(pe, *message, announced);
-  }
   ++outstanding_sends_;
   Message* raw = message.release();  // its completion's, if the send is pending
-  base::Status status = machine_.am_send(pe, kMessageAm, std::as_bytes(std::span(announced)),
-                                         memory::ConstBuffer(raw->wire(), raw->wire_bytes()), raw);
+  base::Status status =
+      machine_.am_send(pe, kMessageAm, header, memory::ConstBuffer(raw->wire(), raw->wire_bytes()), raw);
   if (status.is_pending()) return;
   message.reset(raw);
   --outstanding_sends_;
@@ -222,6 +247,19 @@ void Runtime::receive_arrival(machine::AmArrival* arrival) {
   if (!status.is_pending()) finish_receive(MessagePtr(raw), status);
 }
 
+void Runtime::receive_with_buffer(machine::AmArrival* arrival) {
+  base::Status status;
+  try {
+    base::Result<MessagePtr> message = parts_->attachments.unwrap(*arrival);
+    if (message.ok()) return receive(std::move(message).value());
+    status = message.status();
+  } catch (const std::bad_alloc&) {  // must not leave through the machine
+    status = {base::StatusCode::kOutOfMemory,
+              fmt::format("there is no memory for a message of {} bytes", arrival->payload_size_bytes)};
+  }
+  fail(status.to_string());
+}
+
 void Runtime::finish_receive(MessagePtr message, const base::Status& status) {
   if (status.ok()) {
     receive(std::move(message));
@@ -241,9 +279,11 @@ void Runtime::receive(MessagePtr message) {
         envelope.source_pe, envelope.handler));
     return;
   }
-  if (Attachments::has_awaited(*message)) {
-    parts_->attachments.land(std::move(message));
-    return;
+  if (message->attached_ != nullptr) [[unlikely]] {
+    if ((envelope.flags & kBroadcastFlag) != 0) {
+      return fail(fmt::format("a broadcast from PE {} announces buffers", envelope.source_pe));
+    }
+    return parts_->attachments.arrived(std::move(message));
   }
   if ((envelope.flags & kBroadcastFlag) != 0) forward_broadcast(*message);
   enqueue(std::move(message));

@@ -20,7 +20,8 @@ namespace weft::testing {
 
 class InProcessJob {
  public:
-  explicit InProcessJob(int num_pes, std::string_view machine = "loopback") {
+  explicit InProcessJob(int num_pes, std::string_view machine = "loopback",
+                        const runtime::RuntimeOptions& options = {}) {
     std::vector<memory::Memory*> memories;
     for (int pe = 0; pe < num_pes; ++pe) {
       memories_.push_back(std::make_unique<memory::Memory>());
@@ -30,7 +31,8 @@ class InProcessJob {
     if (!machines.ok()) throw std::runtime_error(machines.status().to_string());
     machines_ = std::move(machines).value();
     for (auto& one : machines_) {
-      runtimes_.push_back(std::make_unique<Runtime>(*one, *memories_[static_cast<std::size_t>(one->pe())]));
+      memory::Memory& memory = *memories_[static_cast<std::size_t>(one->pe())];
+      runtimes_.push_back(std::make_unique<Runtime>(*one, memory, options));
       runtimes_.back()->install<chare::Chares>();
       runtimes_.back()->install<channel::Channels>();
     }

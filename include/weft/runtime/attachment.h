@@ -1,17 +1,22 @@
 // A buffer that travels with a message but not inside it: it is sent in place, from where it lies, and lands
-// in memory of its own before the message is handled.
+// in memory of its own before the message is handled. Memory of any kind; work queued on the buffer's stream
+// comes first, when it is sent and when something lands in it.
 //
-// Move-only. Whoever holds it last gives it back: the sender learns so that its buffer is free again, the
-// receiver that landed memory can be reused.
+// Threads: one PE's.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <span>
 #include <utility>
 
 #include "weft/memory/buffer.h"
 
 namespace weft::runtime {
 
+class Message;
+
+// Move-only. Whoever holds it last gives it back: the sender learns so that its buffer is free again, the
+// receiver that landed memory can be reused.
 class Attachment {
  public:
   using Release = void (*)(void* owner, const memory::Buffer& buffer);
@@ -20,6 +25,9 @@ class Attachment {
   // `release` is called once, with `owner`, when nobody needs the buffer any more.
   Attachment(const memory::Buffer& buffer, Release release, void* owner)
       : buffer_(buffer), release_(release), owner_(owner) {}
+  // Memory whose owner need not be told.
+  explicit Attachment(const memory::Buffer& buffer)
+      : Attachment(buffer, [](void*, const memory::Buffer&) {}, nullptr) {}
   Attachment(Attachment&& other) noexcept { swap(other); }
   Attachment& operator=(Attachment&& other) noexcept {
     Attachment moved(std::move(other));
@@ -34,30 +42,40 @@ class Attachment {
   // False once it has been moved elsewhere.
   explicit operator bool() const { return release_ != nullptr; }
 
-  // The runtime's: memory that arrived, which its receiver owns; and the tag of what has yet to arrive, 0 for
-  // none.
-  bool is_landed() const { return landed_; }
-  std::uint64_t awaited_tag() const { return awaited_tag_; }
-  void await(std::uint64_t tag) {
-    landed_ = true;
-    awaited_tag_ = tag;
-  }
-  void arrived() { awaited_tag_ = 0; }
+  // Work queued on `stream` uses the memory: sending it on, or giving it back, comes after that work.
+  void use_on(memory::StreamHandle stream) { buffer_.stream = stream; }
+  // Where the memory is, once that is known.
+  void relocate(memory::Place place) { buffer_.place = place; }
+  // Only the leading part counts from now on. REQUIRES: no more than there is.
+  void shorten(std::size_t size_bytes) { buffer_.size_bytes = size_bytes; }
 
  private:
   void swap(Attachment& other) noexcept {
     std::swap(buffer_, other.buffer_);
     std::swap(release_, other.release_);
     std::swap(owner_, other.owner_);
-    std::swap(awaited_tag_, other.awaited_tag_);
-    std::swap(landed_, other.landed_);
   }
 
   memory::Buffer buffer_;
   Release release_ = nullptr;
   void* owner_ = nullptr;
-  std::uint64_t awaited_tag_ = 0;
-  bool landed_ = false;
 };
+
+// One buffer of a message that has arrived and whose buffers have not, for a poster to say where it lands.
+struct Landing {
+  // What the sender sends, and the kind of memory it comes from; the device is one of this PE's.
+  std::size_t size_bytes = 0;
+  memory::Place place;
+  // Left empty, the runtime allocates, where `place` says or in host memory when this PE lacks that kind. A
+  // buffer that is larger than what comes is filled at its beginning; a smaller one takes the leading part.
+  // Work queued on its stream comes first.
+  Attachment into;
+};
+
+// Called from the scheduler for a message with attachments, before they land, once on the PE that handles it
+// (also for a message that waited or came on from another PE with what had landed there). It reads the
+// message, starts nothing that blocks, and must not keep it. Returns whether the message is to be handled:
+// false lands and drops it.
+using MessagePoster = bool (*)(void* context, Message& message, std::span<Landing> landings);
 
 }  // namespace weft::runtime

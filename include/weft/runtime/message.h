@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "weft/base/completion.h"
 #include "weft/base/pup.h"
@@ -41,6 +40,7 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == 16);
 
+class OperationState;
 class Message;
 struct MessageRelease {
   void operator()(Message* message) const;
@@ -76,26 +76,38 @@ class Message final : public Work, public base::Completion {
     return MessagePtr(this);
   }
 
-  // Buffers that travel beside the payload, at most kMaxAttachments, of host memory; not with broadcasts. The
-  // handler may move them elsewhere.
+  // Buffers that travel beside the payload, at most kMaxAttachments; not with broadcasts. The handler may
+  // move them elsewhere.
   static constexpr std::size_t kMaxAttachments = 128;
-  void attach(Attachment attachment) {
-    if (attachments_ == nullptr) attachments_ = std::make_unique<std::vector<Attachment>>();
-    attachments_->push_back(std::move(attachment));
-  }
+  void attach(Attachment attachment);
   std::span<Attachment> attachments() const {
-    return attachments_ == nullptr ? std::span<Attachment>() : std::span<Attachment>(*attachments_);
+    return attached_ == nullptr ? std::span<Attachment>() : attached_list();
   }
+  // An operation that ends, with the number of bytes, when all attachments have been sent, or when one could
+  // not be and the message is given up. The caller gets the handle's share. REQUIRES: called once, before
+  // send().
+  OperationState* report_sending();
+
+  // The runtime's own: what a message with attachments has besides its block.
+  struct Attached;
 
   // As a Completion: the send of this message; one send at a time.
  private:
   friend struct MessageRelease;
+  friend class Runtime;
+  friend class Attachments;
+  struct AttachedRelease {
+    void operator()(Attached* attached) const;
+  };
+
   Message(Runtime& runtime, std::size_t payload_bytes) : runtime_(&runtime), payload_bytes_(payload_bytes) {}
+  Attached& attached();
+  std::span<Attachment> attached_list() const;
 
   Runtime* runtime_;
   std::size_t payload_bytes_;
   std::uint64_t references_ = 1;
-  std::unique_ptr<std::vector<Attachment>> attachments_;
+  std::unique_ptr<Attached, AttachedRelease> attached_;
   alignas(16) Envelope envelope_;
 };
 // The payload follows the envelope without a gap.

@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <typeindex>
@@ -56,15 +57,22 @@ struct IdleHook {
   virtual bool after_sleep() = 0;
 };
 
+// How a message with one buffer beside it travels: announced, with the buffer as a tagged message, or as one
+// active message. To compare them; by itself the runtime takes the faster for the size.
+enum class MessagingPath : std::uint8_t { kAuto, kTagged, kActive };
+
 struct RuntimeOptions {
   // PEs of this job that share the host's processors; with more PEs than processors an idle PE gives way
   // sooner.
   int local_pes = 1;
+  // This PE's own device of each device kind, modulo their number: what comes from device memory lands there.
+  int device = 0;
+  MessagingPath messaging_path = MessagingPath::kAuto;
 };
 
 class Runtime {
  public:
-  // `machine` and `memory` must outlive the runtime.
+  // `machine` and `memory` are this runtime's alone and must outlive it; close() ends their operations.
   Runtime(machine::Machine& machine, memory::Memory& memory, const RuntimeOptions& options = {});
   ~Runtime();
   Runtime(const Runtime&) = delete;
@@ -75,6 +83,8 @@ class Runtime {
   machine::Machine& machine() { return machine_; }
   memory::Memory& memory() { return memory_; }
   BlockPool& pool() { return pool_; }
+  // Where this PE has memory of that kind: its own device.
+  memory::Place own_place(memory::Kind kind) const;
 
   // --- The scheduler
   void post(Work* work) { queue_.push(work); }
@@ -110,7 +120,11 @@ class Runtime {
   // --- Messages
   // REQUIRES: the same handlers are set on every PE before run().
   void set_handler(HandlerId id, MessageHandler handler, void* context);
-  // Never blocks; to this PE too it goes through the queue.
+  // Has `poster` choose where the attachments of such messages land; it gets the handler's context. Without
+  // one the runtime allocates memory of the sender's kind.
+  void set_poster(HandlerId id, MessagePoster poster);
+  // Never blocks; to this PE too it goes through the queue. What is attached is sent in place: it must not
+  // change before it is given back, or before the message's report_sending() operation ends.
   void send(int pe, MessagePtr message);
   // To every PE, this one included, down a spanning tree rooted here.
   void broadcast(MessagePtr message);
@@ -165,9 +179,11 @@ class Runtime {
   void add_model(std::type_index type, std::unique_ptr<Model> model);
   Model& find_model(std::type_index type);
   void forward_broadcast(Message& message);
-  void send_wire(int pe, MessagePtr message);
+  void send_with_buffers(int pe, MessagePtr message);
+  void send_active_message(int pe, std::span<const std::byte> header, MessagePtr message);
   void check_sent(int pe, const base::Status& status);
   void receive_arrival(machine::AmArrival* arrival);
+  void receive_with_buffer(machine::AmArrival* arrival);
   void finish_receive(MessagePtr message, const base::Status& status);
   void receive(MessagePtr message);
   void enqueue(MessagePtr message);
@@ -184,6 +200,7 @@ class Runtime {
   memory::Memory& memory_;
   int pe_;
   int num_pes_;
+  int device_;
   WorkQueue queue_;
   BlockPool pool_;
   std::uint64_t sent_ = 0;

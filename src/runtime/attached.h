@@ -1,0 +1,50 @@
+// What a message with attachments has besides its block. Private to the runtime's own files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "weft/base/status.h"
+#include "weft/runtime/message.h"
+#include "weft/runtime/operation.h"
+
+#include "machine/machine.h"
+
+namespace weft::runtime {
+
+struct Message::Attached {
+  enum class State : std::uint8_t {
+    kGiven,    // the sender's buffers
+    kAwaited,  // announced: the buffers say sizes and kinds, and have no memory
+    kLanded,   // memory that the receiver owns
+  };
+
+  ~Attached() {
+    if (sending != nullptr) {
+      end_sending({base::StatusCode::kClosed, "the job ended before a message's buffers were sent"});
+    }
+  }
+  void end_sending(base::Status status) {
+    OperationState* ended = std::exchange(sending, nullptr);
+    std::size_t size_bytes = status.ok() ? sending_bytes : 0;
+    if (ended != nullptr) ended->complete(std::move(status), size_bytes);
+  }
+
+  std::vector<Attachment> buffers;
+  State state = State::kGiven;
+  // Of kAwaited: the buffers' tags, or the active message's payload that is the only buffer.
+  std::vector<machine::Tag> tags;
+  machine::AmPayload payload;
+  // Of kLanded: the kind that the sender sent from, where the bytes came eagerly and wait in host memory.
+  std::optional<memory::Kind> sender_kind;
+  // Of a send.
+  OperationState* sending = nullptr;
+  std::size_t sending_bytes = 0;
+  std::size_t unsent = 0;
+  base::Status failure;
+};
+
+}  // namespace weft::runtime
