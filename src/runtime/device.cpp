@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/runtime/runtime.h"
+#include "weft/runtime/stream.h"
 
 #include "memory/emulated/emulated_backend.h"
 #include "memory/memory.h"
@@ -28,8 +29,8 @@ T value_or_throw(base::Result<T> result) {
 }  // namespace
 
 memory::Place device_of(Runtime& runtime, memory::Kind kind) {
-  const int num_devices = backend_of(runtime, kind).num_devices();
-  return {kind, static_cast<std::int16_t>(runtime.pe() % num_devices)};
+  backend_of(runtime, kind);
+  return runtime.own_place(kind);
 }
 
 DeviceMemory::DeviceMemory(Runtime& runtime, std::size_t size_bytes, memory::Place place)
@@ -75,12 +76,7 @@ void Stream::copy(const memory::Buffer& destination, const memory::ConstBuffer& 
                               source.size_bytes, handle_));
 }
 
-Operation Stream::done() {
-  OperationState* state = OperationState::create(runtime_);
-  Operation operation(state);
-  state->started(runtime_.memory().when_stream_done(place_, handle_, state->completion()), 0);
-  return operation;
-}
+Operation Stream::done() { return stream_done(runtime_, place_, handle_); }
 
 void Stream::launch(std::function<void(const EmulatedView&)> kernel) {
   if (place_.kind != memory::Kind::kEmulated) {

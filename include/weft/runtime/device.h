@@ -29,8 +29,8 @@ class EmulatedBackend;
 
 namespace weft::runtime {
 
-// The device of `kind` that this PE should use: its number modulo the devices that it sees. kUnsupported,
-// saying why, when this process has none.
+// Runtime::own_place(), the device of `kind` that is this PE's; kUnsupported, saying why, when this process
+// has none.
 memory::Place device_of(Runtime& runtime, memory::Kind kind);
 
 // Owns memory of one place; DeviceArray adds a type. REQUIRES: nothing in flight uses it when it goes, and

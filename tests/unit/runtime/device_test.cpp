@@ -35,12 +35,10 @@ std::string error_of(Function function) {
   return "no error";
 }
 
-TEST(DeviceOf, GoesByThePe) {
-  testing::InProcessJob job(3);
-  EXPECT_EQ(device_of(job.runtime(0), Kind::kEmulated), (Place{Kind::kEmulated, 0}));
-  EXPECT_EQ(device_of(job.runtime(1), Kind::kEmulated), (Place{Kind::kEmulated, 1}));
-  EXPECT_EQ(device_of(job.runtime(2), Kind::kEmulated), (Place{Kind::kEmulated, 0}));
-  EXPECT_EQ(device_of(job.runtime(2), Kind::kHost), Place());
+TEST(DeviceOf, IsThePesOwn) {
+  testing::InProcessJob job(1);
+  EXPECT_EQ(device_of(job.runtime(0), Kind::kEmulated), job.runtime(0).own_place(Kind::kEmulated));
+  EXPECT_EQ(device_of(job.runtime(0), Kind::kHost), Place());
   if (job.memory(0).backend(Kind::kCuda) == nullptr) {
     EXPECT_NE(error_of([&] { static_cast<void>(device_of(job.runtime(0), Kind::kCuda)); }), "no error");
   }
