@@ -29,10 +29,18 @@ PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObjec
   throw base::Error(base::StatusCode::kCorrupt, fmt::format("an array arrived damaged: {}", what));
 }
 
-[[noreturn]] void unusable(const char* use, PyObject* object, std::string_view why) {
-  throw base::Error(base::StatusCode::kInvalidArgument,
-                    fmt::format("{} got a {} {}", use, type_name_of(object), why));
+PyArray_Descr* as_descriptor(const Ref& dtype) { return reinterpret_cast<PyArray_Descr*>(dtype.get()); }
+
+// With memory of its own where `data` is null. Null with Python's error set where NumPy cannot.
+PyObject* new_array(const ArrayForm& form, void* data, bool fortran_order) {
+  int flags = fortran_order ? NPY_ARRAY_F_CONTIGUOUS : 0;
+  if (data != nullptr) flags = fortran_order ? NPY_ARRAY_FARRAY : NPY_ARRAY_CARRAY;
+  Ref dtype = form.dtype;  // the call takes a reference of its own
+  return PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(dtype.release()),
+                              static_cast<int>(form.extents.size()),
+                              const_cast<npy_intp*>(form.extents.data()), nullptr, data, flags, nullptr);
 }
+static_assert(sizeof(npy_intp) == sizeof(std::int64_t));
 
 }  // namespace
 
@@ -75,39 +83,34 @@ void encode_array(Encoder& encoder, PyObject* object) {
 
 namespace {
 
-// What an array looks like, as its header says.
-struct ArrayForm {
-  explicit ArrayForm(Decoder& decoder) {
+// What an array that arrives looks like, as its header says.
+struct ArrivingForm {
+  explicit ArrivingForm(Decoder& decoder) {
     auto header = decoder.number<ArrayHeader>();
     if (!is_number_type(header.type_number) || header.num_dimensions > kMaxDimensions) {
       corrupt("no such type or number of dimensions");
     }
-    flags = header.fortran_order != 0 ? NPY_ARRAY_F_CONTIGUOUS : 0;
-    num_dimensions = header.num_dimensions;
-    descriptor = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(header.type_number)));
-    size_bytes =
-        static_cast<std::uint64_t>(PyDataType_ELSIZE(reinterpret_cast<PyArray_Descr*>(descriptor.get())));
+    fortran_order = header.fortran_order != 0;
+    form.dtype = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(header.type_number)));
+    form.size_bytes = item_size_bytes(form.dtype);
+    form.extents.resize(header.num_dimensions);
     bool empty = false;
-    for (std::size_t d = 0; d < header.num_dimensions; ++d) {
-      auto extent = decoder.number<std::int64_t>();
+    for (std::int64_t& extent : form.extents) {
+      extent = decoder.number<std::int64_t>();
       if (extent < 0) corrupt("a negative extent");
-      extents[d] = extent;
       empty |= extent == 0;
       // An array without elements may have extents that multiply to any number: NumPy limits them itself.
       if (extent != 0 &&
-          __builtin_mul_overflow(size_bytes, static_cast<std::uint64_t>(extent), &size_bytes)) {
+          __builtin_mul_overflow(form.size_bytes, static_cast<std::uint64_t>(extent), &form.size_bytes)) {
         corrupt("extents too large");
       }
     }
-    if (empty) size_bytes = 0;
+    if (empty) form.size_bytes = 0;
   }
 
   // With memory of its own where `data` is null.
-  Ref make(void* data) {
-    int wanted = data == nullptr ? flags : (flags != 0 ? NPY_ARRAY_FARRAY : NPY_ARRAY_CARRAY);
-    PyObject* made =
-        PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(descriptor.release()),
-                             num_dimensions, extents.data(), nullptr, data, wanted, nullptr);
+  Ref make(void* data) const {
+    PyObject* made = new_array(form, data, fortran_order);
     if (made == nullptr && PyErr_ExceptionMatches(PyExc_ValueError)) {
       PyErr_Clear();
       corrupt("extents too large");
@@ -116,33 +119,34 @@ struct ArrayForm {
   }
 
   static constexpr int kMaxDimensions = 32;
-  Ref descriptor;
-  std::array<npy_intp, kMaxDimensions> extents{};
-  std::uint64_t size_bytes;
-  int num_dimensions;
-  int flags;
+  ArrayForm form;
+  bool fortran_order;
 };
 
-Ref with_owner(Ref array, runtime::Attachment attachment) {
-  Ref owner = make_memory_owner(Engine::current(), std::move(attachment));
+Ref with_base(Ref array, Ref owner) {
   checked(PyArray_SetBaseObject(as_array(array.get()), owner.release()));
   return array;
+}
+
+Ref with_owner(Ref array, runtime::Attachment attachment) {
+  return with_base(std::move(array), make_memory_owner(Engine::current(), std::move(attachment)));
 }
 
 }  // namespace
 
 Ref decode_array(Decoder& decoder) {
-  ArrayForm form(decoder);
-  const std::byte* data = decoder.raw(form.size_bytes);
-  Ref array = form.make(nullptr);
-  if (form.size_bytes > 0) std::memcpy(PyArray_DATA(as_array(array.get())), data, form.size_bytes);
+  ArrivingForm arriving(decoder);
+  std::size_t size_bytes = arriving.form.size_bytes;
+  const std::byte* data = decoder.raw(size_bytes);
+  Ref array = arriving.make(nullptr);
+  if (size_bytes > 0) std::memcpy(PyArray_DATA(as_array(array.get())), data, size_bytes);
   return array;
 }
 
 Ref decode_attached_array(Decoder& decoder) {
-  ArrayForm form(decoder);
-  runtime::Attachment attachment = decoder.attachment(form.size_bytes);
-  Ref array = form.make(attachment.buffer().data);
+  ArrivingForm arriving(decoder);
+  runtime::Attachment attachment = decoder.attachment(arriving.form.size_bytes);
+  Ref array = arriving.make(attachment.buffer().data);
   return with_owner(std::move(array), std::move(attachment));
 }
 
@@ -172,49 +176,70 @@ Ref decode_number(Decoder& decoder) {
   return checked(PyArray_Scalar(bytes.data(), type, nullptr));
 }
 
-ObjectBuffer::ObjectBuffer(PyObject* object, bool writable, const char* use) {
-  view_.obj = nullptr;
-  if (is_plain_array(object)) {
-    PyArrayObject* array = as_array(object);
-    if (!PyArray_IS_C_CONTIGUOUS(array)) {
-      unusable(use, object,
-               writable
-                   ? "that is not C-contiguous; receive into a contiguous array and assign that to the slice"
-                   : "that is not C-contiguous; pass numpy.ascontiguousarray(array)");
-    }
-    if (writable && !PyArray_ISWRITEABLE(array))
-      unusable(use, object, "that is read-only; pass a writable array");
-    buffer_.data = PyArray_DATA(array);
-    buffer_.size_bytes = static_cast<std::size_t>(PyArray_NBYTES(array));
-    array_ = Ref::borrow(object);
-    return;
+// --- Element types and shapes
+
+Ref make_dtype(PyObject* description) {
+  PyArray_Descr* descriptor = nullptr;
+  if (PyArray_DescrConverter(description, &descriptor) == 0) throw PythonError();
+  Ref dtype = Ref::steal(reinterpret_cast<PyObject*>(descriptor));
+  if (PyDataType_REFCHK(descriptor)) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("elements of type {} are Python objects, which device memory and channels cannot hold; "
+                    "use a type of plain bytes",
+                    readable(dtype.get())));
   }
-  if (!PyObject_CheckBuffer(object)) {
-    unusable(use, object,
-             "which has no buffer; pass a NumPy array, bytes, or another object with the buffer protocol");
-  }
-  if (PyArray_Check(object) && PyDataType_REFCHK(PyArray_DESCR(as_array(object)))) {
-    unusable(use, object,
-             "of Python objects; channels move plain bytes, so send such values with an entry method");
-  }
-  if (PyObject_GetBuffer(object, &view_, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) < 0) {
-    view_.obj = nullptr;
-    Ref error = PythonError::take();
-    unusable(use, object,
-             fmt::format("that cannot be used ({}); pass contiguous{} memory", readable(error.get()),
-                         writable ? ", writable" : ""));
-  }
-  buffer_.data = view_.buf;
-  buffer_.size_bytes = static_cast<std::size_t>(view_.len);
+  return dtype;
 }
 
-ObjectBuffer::ObjectBuffer(ObjectBuffer&& other) noexcept
-    : buffer_(other.buffer_), array_(std::move(other.array_)), view_(other.view_) {
-  other.view_.obj = nullptr;
+std::size_t item_size_bytes(const Ref& dtype) {
+  return static_cast<std::size_t>(PyDataType_ELSIZE(as_descriptor(dtype)));
 }
 
-ObjectBuffer::~ObjectBuffer() {
-  if (view_.obj != nullptr) PyBuffer_Release(&view_);
+std::string dtype_name(const Ref& dtype) { return readable(dtype.get()); }
+
+char dtype_letter(const Ref& dtype) { return as_descriptor(dtype)->kind; }
+
+bool is_native_byte_order(const Ref& dtype) { return PyDataType_ISNOTSWAPPED(as_descriptor(dtype)); }
+
+Ref make_array(const ArrayForm& form) { return checked(new_array(form, nullptr, false)); }
+
+Ref make_array_over(const ArrayForm& form, void* data, Ref owner) {
+  return with_base(checked(new_array(form, data, false)), std::move(owner));
+}
+
+namespace {
+
+ArrayForm form_of(PyArrayObject* array) {
+  ArrayForm form;
+  form.dtype = Ref::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
+  form.extents.assign(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
+  form.size_bytes = static_cast<std::size_t>(PyArray_NBYTES(array));
+  return form;
+}
+
+}  // namespace
+
+bool find_array_memory(const BufferRequest& request, ObjectBuffer& found) {
+  if (!PyArray_Check(request.object)) return false;
+  PyArrayObject* array = as_array(request.object);
+  bool is_written = request.access == Access::kWrite;
+  if (!PyArray_IS_C_CONTIGUOUS(array)) {
+    unusable(request,
+             is_written
+                 ? "that is not C-contiguous; receive into a contiguous array and assign that to the slice"
+                 : "that is not C-contiguous; pass numpy.ascontiguousarray(array)");
+  }
+  if (is_written && !PyArray_ISWRITEABLE(array))
+    unusable(request, "that is read-only; pass a writable array");
+  if (PyDataType_REFCHK(PyArray_DESCR(array))) {
+    unusable(request, "of Python objects, which are no plain bytes; send such values with an entry method");
+  }
+  found.memory.data = PyArray_DATA(array);
+  found.memory.size_bytes = static_cast<std::size_t>(PyArray_NBYTES(array));
+  found.keeper = Ref::borrow(request.object);
+  if (request.form != nullptr) *request.form = form_of(array);
+  return true;
 }
 
 }  // namespace weft::python

@@ -1,12 +1,12 @@
-// NumPy arrays and scalars as values, and any object's memory as a buffer. The only file that knows NumPy's C
-// API.
+// NumPy arrays, scalars and element types. The only file that knows NumPy's C API.
 #pragma once
 
 #include <cstddef>
 
-#include "weft/memory/buffer.h"
 #include "weft/runtime/attachment.h"
 
+#include "array_form.h"
+#include "object_buffer.h"
 #include "support.h"
 
 namespace weft::python {
@@ -29,22 +29,23 @@ Ref decode_attached_array(Decoder& decoder);
 Ref make_byte_array(runtime::Attachment attachment);
 Ref decode_number(Decoder& decoder);
 
-// The memory of an object, and what keeps it there.
-class ObjectBuffer {
- public:
-  // Throws PythonError or base::Error naming the fix for memory that is not C-contiguous, is read-only where
-  // `writable` is asked for, or is none. `use` says what for: "Channel.send".
-  ObjectBuffer(PyObject* object, bool writable, const char* use);
-  ObjectBuffer(ObjectBuffer&& other) noexcept;
-  ObjectBuffer& operator=(ObjectBuffer&&) = delete;
-  ~ObjectBuffer();
+// --- Element types and shapes, for memory of any kind
 
-  const memory::Buffer& buffer() const { return buffer_; }
+// numpy.dtype(`description`); throws base::Error for one whose elements are Python objects.
+Ref make_dtype(PyObject* description);
+std::size_t item_size_bytes(const Ref& dtype);
+// "float64", or a record's fields.
+std::string dtype_name(const Ref& dtype);
+// kind ('b', 'i', 'u', 'f', 'c', 'V' ...) of NumPy's array interface.
+char dtype_letter(const Ref& dtype);
+bool is_native_byte_order(const Ref& dtype);
 
- private:
-  memory::Buffer buffer_;
-  Ref array_;       // the fast path: an ndarray that stays referenced
-  Py_buffer view_;  // else the buffer protocol; view_.obj is null when unused
-};
+// A new array in C order; its elements are not set.
+Ref make_array(const ArrayForm& form);
+// One over memory that `owner` keeps.
+Ref make_array_over(const ArrayForm& form, void* data, Ref owner);
+
+// The memory of an ndarray of any type; false for other objects. Throws base::Error as buffer_of does.
+bool find_array_memory(const BufferRequest& request, ObjectBuffer& found);
 
 }  // namespace weft::python

@@ -4,10 +4,10 @@
 
 #include <new>
 
-#include "arrays.h"
 #include "channel.h"
 #include "chare.h"
 #include "engine.h"
+#include "object_buffer.h"
 #include "operation.h"
 #include "proxy.h"
 
@@ -58,11 +58,12 @@ PyObject* send(PyObject* self, PyObject* data) {
   return guarded([&]() -> PyObject* {
     ChannelObject& object = *as_channel(self);
     object.engine->expect_open();
-    ObjectBuffer buffer(data, false, "Channel.send");
-    runtime::OperationState* state = object.channel.send(buffer.buffer()).release();
-    std::optional<ObjectBuffer> kept;
-    if (buffer.buffer().size_bytes > channel::kCopyLimitBytes) kept.emplace(std::move(buffer));
-    return make_operation_object(*object.engine, state, std::move(kept), Ref::borrow(Py_None)).release();
+    ObjectBuffer buffer = buffer_of({data, Access::kRead, "Channel.send"});
+    runtime::OperationState* state = object.channel.send(buffer.memory).release();
+    bool copied = buffer.memory.place.is_host() && buffer.memory.size_bytes <= channel::kCopyLimitBytes;
+    return make_operation_object(*object.engine, state, copied ? Ref() : std::move(buffer.keeper),
+                                 Ref::borrow(Py_None))
+        .release();
   });
 }
 
@@ -71,9 +72,9 @@ PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObje
     ChannelObject& object = *as_channel(self);
     object.engine->expect_open();
     Arguments arguments("Channel.recv", {"into"}, 1, values, count, names);
-    ObjectBuffer buffer(arguments[0], true, "Channel.recv");
-    runtime::OperationState* state = object.channel.recv(buffer.buffer()).release();
-    return make_operation_object(*object.engine, state, std::move(buffer), Ref::borrow(arguments[0]))
+    ObjectBuffer buffer = buffer_of({arguments[0], Access::kWrite, "Channel.recv"});
+    runtime::OperationState* state = object.channel.recv(buffer.memory).release();
+    return make_operation_object(*object.engine, state, std::move(buffer.keeper), Ref::borrow(arguments[0]))
         .release();
   });
 }
@@ -89,11 +90,16 @@ PyMethodDef methods[] = {
     {"send", &send, METH_O,
      "send($self, buffer, /)\n--\n\n"
      "Starts sending the bytes of `buffer` and returns a weft.Operation, which may be dropped.\n\n"
-     "Up to 4096 bytes are copied at once, so the buffer may be changed on return. More is sent in place: it "
-     "must not be\n"
-     "changed before the operation is over (``await channel.send(a)``); it is kept alive until then.\n\n"
+     "Up to 4096 bytes of host memory are copied at once, so the buffer may be changed on return. More, and "
+     "all\n"
+     "device memory, is sent in place: it must not be changed before the operation is over (``await "
+     "channel.send(a)``);\n"
+     "it is kept alive until then. Device memory is sent after the work that is queued on the stream that it "
+     "names.\n\n"
      "Args:\n"
-     "    buffer: a C-contiguous NumPy array or another object with the buffer protocol.\n\n"
+     "    buffer: C-contiguous memory: a weft.DeviceArray, a NumPy array, or an object with the buffer "
+     "protocol,\n"
+     "        ``__cuda_array_interface__`` (CuPy, Numba) or ``__dlpack__`` (PyTorch, JAX).\n\n"
      "Raises:\n"
      "    weft.Error: not such a buffer."},
     {"recv", as_method(&recv), METH_FASTCALL | METH_KEYWORDS,
@@ -101,9 +107,11 @@ PyMethodDef methods[] = {
      "Starts receiving the next message into `into` and returns a weft.Operation; awaiting it gives "
      "`into`.\n\n"
      "Args:\n"
-     "    into: a writable, C-contiguous NumPy array or buffer of exactly the size that is sent. It belongs "
-     "to the\n"
-     "        runtime until the operation is over.\n\n"
+     "    into: writable, C-contiguous memory as for send, of exactly the size that is sent; the sender's "
+     "may "
+     "be of\n"
+     "        another kind. It belongs to the runtime until the operation is over, and is then visible to "
+     "every stream.\n\n"
      "Raises:\n"
      "    weft.Error: not such a buffer; when awaited: the message has another size, or the peer failed."},
     {},

@@ -6,14 +6,18 @@
 #include "arrays.h"
 #include "channel.h"
 #include "chare.h"
+#include "device_array.h"
+#include "emulated.h"
 #include "entry_method.h"
 #include "errors.h"
 #include "future.h"
 #include "machine/factory.h"
 #include "memory/report.h"
+#include "object_buffer.h"
 #include "operation.h"
 #include "proxy.h"
 #include "run.h"
+#include "stream.h"
 
 NB_MODULE(_core, m) {
   using namespace weft::python;
@@ -27,6 +31,10 @@ NB_MODULE(_core, m) {
     init_proxy(module);
     init_entry_method(module);
     init_channel(module);
+    init_object_buffer(module);
+    init_device_array(module);
+    init_stream(module);
+    init_emulated(module);
     init_run(module);
   } catch (const PythonError&) {
     throw nanobind::python_error();

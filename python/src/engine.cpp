@@ -1,6 +1,10 @@
 #include "engine.h"
 
+#include <fmt/format.h>
+
 #include "weft/base/error.h"
+
+#include "memory/memory.h"
 
 namespace weft::python {
 
@@ -28,6 +32,33 @@ void Engine::throw_other_thread() {
   throw base::Error(base::StatusCode::kInvalidArgument,
                     "this was called on another thread than the PE's; hand it to the PE with "
                     "weft.post_from_any_thread(function)");
+}
+
+memory::StreamHandle Engine::create_stream(memory::Place place) {
+  memory::Memory& memory = runtime().memory();
+  memory::KindBackend* backend = memory.backend(place.kind);
+  if (place.is_host() || backend == nullptr) {
+    base::Status why = memory.availability(place.kind);
+    throw base::Error(base::StatusCode::kUnsupported,
+                      fmt::format("there are no streams of {} in this process: {}", memory::place_name(place),
+                                  place.is_host() ? "host memory has none" : std::string(why.message())));
+  }
+  base::Result<memory::StreamHandle> stream = backend->create_stream(place.device);
+  if (!stream.ok()) base::throw_status(stream.status());
+  return *stream;
+}
+
+void Engine::destroy_stream(memory::Place place, memory::StreamHandle stream) {
+  // It was made by this backend; a device that has failed by now takes its streams with it.
+  static_cast<void>(runtime().memory().backend(place.kind)->destroy_stream(stream));
+}
+
+memory::StreamHandle Engine::own_stream(memory::Place place) {
+  for (const auto& [where, stream] : own_streams_) {
+    if (where == place) return stream;
+  }
+  own_streams_.emplace_back(place, create_stream(place));
+  return own_streams_.back().second;
 }
 
 RunningEngine::RunningEngine() {

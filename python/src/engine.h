@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "weft/chare/chares.h"
 #include "weft/job/job.h"
+#include "weft/memory/buffer.h"
 #include "weft/runtime/runtime.h"
 
 #include "support.h"
@@ -30,6 +32,7 @@ class Engine {
   static Engine& current();
   // The same for the few things that any thread may do.
   static Engine& current_on_any_thread();
+  bool is_closed() const { return closed_; }
   // Null where there is none.
   static Engine* running() { return running_; }
 
@@ -50,6 +53,14 @@ class Engine {
   }
   bool interrupted() const { return interrupted_; }
 
+  // Streams of the PE's memory layer; create throws base::Error. A destroyed stream still does what is
+  // queued.
+  memory::StreamHandle create_stream(memory::Place place);
+  void destroy_stream(memory::Place place, memory::StreamHandle stream);
+  // One of our own per device: where other libraries make their work visible, and where kernels go that name
+  // no stream. Throws base::Error.
+  memory::StreamHandle own_stream(memory::Place place);
+
   void acquire() { ++references_; }
   void release() {
     if (--references_ == 0) delete this;
@@ -66,6 +77,7 @@ class Engine {
   chare::Chares& chares_;
   pthread_t thread_ = pthread_self();
   std::uint64_t references_ = 0;
+  std::vector<std::pair<memory::Place, memory::StreamHandle>> own_streams_;
   bool closed_ = false;
   bool interrupted_ = false;
 };

@@ -14,7 +14,7 @@ namespace {
 struct OperationObject {
   PyObject_HEAD EngineRef engine;
   runtime::OperationState* state;
-  std::optional<ObjectBuffer> buffer;
+  Ref keeper;
   Ref result;
   bool has_waiter;
 };
@@ -25,20 +25,20 @@ OperationObject* as_operation(PyObject* object) { return reinterpret_cast<Operat
 
 // Keeps the memory of an operation that nobody holds any more until it is over.
 struct Orphan final : runtime::Work {
-  Orphan(runtime::OperationState* state_in, ObjectBuffer&& buffer_in)
-      : runtime::Work(&Orphan::turn), state(state_in), buffer(std::move(buffer_in)) {}
+  Orphan(runtime::OperationState* state_in, Ref keeper_in)
+      : runtime::Work(&Orphan::turn), state(state_in), keeper(std::move(keeper_in)) {}
   static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction) {
     std::unique_ptr<Orphan> orphan(static_cast<Orphan*>(self));
     orphan->state->drop_handle();
   }
   runtime::OperationState* state;
-  ObjectBuffer buffer;
+  Ref keeper;
 };
 
 void deallocate(PyObject* self) {
   OperationObject* operation = as_operation(self);
-  if (operation->buffer && !operation->state->is_done()) {
-    operation->state->set_waiter(new Orphan(operation->state, std::move(*operation->buffer)));
+  if (operation->keeper && !operation->state->is_done() && !operation->has_waiter) {
+    operation->state->set_waiter(new Orphan(operation->state, std::move(operation->keeper)));
   } else {
     operation->state->drop_handle();
   }
@@ -64,9 +64,8 @@ PySendResult poll(PyObject* self, PyObject** result) {
 
 void expect_no_waiter(OperationObject* operation) {
   if (operation->has_waiter) {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        "an operation is waited for twice; each send or recv is awaited, or given a callback, once");
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "an operation is waited for twice; each is awaited, or given a callback, once");
   }
   operation->has_waiter = true;
 }
@@ -76,7 +75,7 @@ PyObject* then(PyObject* self, PyObject* callback) {
     OperationObject* operation = as_operation(self);
     operation->engine->expect_open();
     runtime::Work* work = make_callback(*operation->engine, Ref::borrow(callback), Ref::borrow(self),
-                                        "the callback of a channel operation");
+                                        "the callback of an operation");
     if (operation->state->is_done()) {
       operation->engine->runtime().post(work);
     } else {
@@ -119,7 +118,7 @@ PyType_Slot slots[] = {
     {Py_tp_iternext, reinterpret_cast<void*>(&Slots::next)},
     {Py_tp_methods, methods},
     {Py_tp_doc,
-     const_cast<char*>("A send or receive of a channel under way.\n\n"
+     const_cast<char*>("A send, a receive, a copy or a wait for a stream under way.\n\n"
                        "Await it, give it a callback with then(), or drop it: it goes on by itself, its "
                        "buffer is kept, and a\nfailure then ends the job.")},
     {0, nullptr},
@@ -129,8 +128,7 @@ PyType_Spec spec = {"weft.Operation", sizeof(OperationObject), 0,
 
 }  // namespace
 
-Ref make_operation_object(Engine& engine, runtime::OperationState* state, std::optional<ObjectBuffer> buffer,
-                          Ref result) {
+Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result) {
   auto* object = reinterpret_cast<OperationObject*>(operation_type->tp_alloc(operation_type, 0));
   if (object == nullptr) {
     state->drop_handle();
@@ -138,7 +136,7 @@ Ref make_operation_object(Engine& engine, runtime::OperationState* state, std::o
   }
   new (&object->engine) EngineRef(engine);
   object->state = state;
-  new (&object->buffer) std::optional<ObjectBuffer>(std::move(buffer));
+  new (&object->keeper) Ref(std::move(keeper));
   new (&object->result) Ref(std::move(result));
   object->has_waiter = false;
   return Ref::steal(reinterpret_cast<PyObject*>(object));

@@ -1,11 +1,8 @@
-// One send or receive under way as Python sees it: awaitable, with then(callback), and safe to drop.
+// One send, receive or copy under way as Python sees it: awaitable, with then(callback), and safe to drop.
 #pragma once
-
-#include <optional>
 
 #include "weft/runtime/operation.h"
 
-#include "arrays.h"
 #include "engine.h"
 #include "support.h"
 
@@ -13,10 +10,9 @@ namespace weft::python {
 
 void init_operation(PyObject* module);
 
-// Takes the handle's share of `state`. `buffer` stays until the operation is over (nullopt: the data was
-// copied); `result` is what awaiting it gives.
-Ref make_operation_object(Engine& engine, runtime::OperationState* state, std::optional<ObjectBuffer> buffer,
-                          Ref result);
+// Takes the handle's share of `state`. `keeper` owns the operation's buffers and stays until it is over
+// (null: the data was copied); `result` is what awaiting it gives.
+Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result);
 // As wait_for() in future.h, for operations only.
 bool wait_for_operation(PyObject* yielded, runtime::Work* work);
 

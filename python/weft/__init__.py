@@ -22,12 +22,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weft import emulated
     from weft._asyncio import as_asyncio, asyncio_future
     from weft._core import (
         Array,
         Channel,
         Chare,
         CollectionProxy,
+        DeviceArray,
         ElementProxy,
         EntryMethod,
         Error,
@@ -36,12 +38,14 @@ if TYPE_CHECKING:
         Operation,
         RemoteError,
         Singleton,
+        Stream,
         exit,
         my_pe,
         num_pes,
         post_from_any_thread,
         quiescence,
         sleep,
+        stream_done,
     )
     from weft._reducers import Reducer
     from weft._run import run
@@ -51,6 +55,7 @@ __all__ = [
     "Channel",
     "Chare",
     "CollectionProxy",
+    "DeviceArray",
     "ElementProxy",
     "EntryMethod",
     "Error",
@@ -60,8 +65,10 @@ __all__ = [
     "Reducer",
     "RemoteError",
     "Singleton",
+    "Stream",
     "as_asyncio",
     "asyncio_future",
+    "emulated",
     "exit",
     "my_pe",
     "num_pes",
@@ -69,6 +76,7 @@ __all__ = [
     "quiescence",
     "run",
     "sleep",
+    "stream_done",
 ]
 
 
@@ -87,8 +95,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     import importlib
 
+    globals()["emulated"] = importlib.import_module("weft.emulated")
     for each in __all__:
-        globals()[each] = getattr(importlib.import_module(_HOMES.get(each, "weft._core")), each)
+        if each not in globals():
+            globals()[each] = getattr(importlib.import_module(_HOMES.get(each, "weft._core")), each)
     return globals()[name]
 
 

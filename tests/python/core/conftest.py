@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +19,14 @@ RunJob = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def run_job() -> RunJob:
-    """run_job(num_pes, program, *arguments): one PE runs without launcher, several under `weft run`."""
+    """run_job(num_pes, program, *arguments): one PE runs without launcher, several under `weft run`.
 
-    def run(num_pes: int, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    `environment` is added to this process's.
+    """
+
+    def run(
+        num_pes: int, program: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         script = [str(PROGRAMS / program), *arguments]
         launcher = [] if num_pes == 1 else ["-m", "weft", "run", "-n", str(num_pes)]
         return subprocess.run(
@@ -28,17 +35,28 @@ def run_job() -> RunJob:
             text=True,
             timeout=TIMEOUT_S,
             check=False,
+            env={**os.environ, **(environment or {})},
         )
 
     return run
 
 
 @pytest.fixture(scope="session")
+def stand_in_cuda(build_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process whose CUDA driver is that of tests/unit/memory/fake_cuda.h."""
+    library = build_folder / "tests" / "unit" / "memory" / "libfake_cuda.so"
+    assert library.exists(), f"{library} is not built: `make test-python` builds it"
+    folder = tmp_path_factory.mktemp("stand_in_cuda")
+    (folder / "libcuda.so.1").symlink_to(library)
+    return {"LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")}
+
+
+@pytest.fixture(scope="session")
 def expect_success(run_job: RunJob) -> Callable[..., str]:
     """Runs a job that checks itself and returns what it printed."""
 
-    def run(num_pes: int, program: str, *arguments: str) -> str:
-        ended = run_job(num_pes, program, *arguments)
+    def run(num_pes: int, program: str, *arguments: str, **options: Any) -> str:
+        ended = run_job(num_pes, program, *arguments, **options)
         assert ended.returncode == 0, f"exit code {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
         return ended.stdout
 

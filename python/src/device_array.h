@@ -1,0 +1,30 @@
+// weft.DeviceArray: an array in memory of any kind, host memory included.
+//
+// Always in C order; its views are too. The memory comes from the PE's memory layer and goes back there with
+// the last array and the last operation that uses it.
+#pragma once
+
+#include <memory>
+
+#include "weft/memory/buffer.h"
+
+#include "array_form.h"
+#include "object_buffer.h"
+#include "support.h"
+
+namespace weft::python {
+
+void init_device_array(PyObject* module);
+
+bool is_device_array(PyObject* object);
+// REQUIRES: is_device_array(object).
+const ArrayForm& device_array_form(PyObject* object);
+const memory::Buffer& device_array_memory(PyObject* object);
+
+// One over memory that `owner` gives back in its end.
+Ref make_device_array(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<void> owner);
+
+// As buffer_of, for a DeviceArray; false for other objects.
+bool find_device_array_memory(const BufferRequest& request, ObjectBuffer& found);
+
+}  // namespace weft::python

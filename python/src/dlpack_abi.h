@@ -1,0 +1,64 @@
+// The structures of DLPack 1.0, as its specification lays them out in memory, and those of DLPack before
+// versions.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::python::dlpack {
+
+enum DeviceType : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };
+enum TypeCode : std::uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
+
+struct Device {
+  std::int32_t type;
+  std::int32_t ordinal;
+};
+
+struct DataType {
+  std::uint8_t code;
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+
+struct Tensor {
+  void* data;
+  Device device;
+  std::int32_t num_dimensions;
+  DataType type;
+  std::int64_t* shape;    // may be null without dimensions
+  std::int64_t* strides;  // in elements; null: C order
+  std::uint64_t byte_offset;
+};
+
+// Before versions. The capsule that carries it is named "dltensor", once it was taken "used_dltensor".
+struct Managed {
+  Tensor tensor;
+  void* context;
+  void (*deleter)(Managed* self);  // may be null
+};
+
+struct Version {
+  std::uint32_t major;
+  std::uint32_t minor;
+};
+
+enum Flag : std::uint64_t { kReadOnly = 1, kIsCopy = 2 };
+
+// "dltensor_versioned", "used_dltensor_versioned". With another major version only the first three members
+// may be touched.
+struct ManagedVersioned {
+  Version version;
+  void* context;
+  void (*deleter)(ManagedVersioned* self);  // may be null
+  std::uint64_t flags;
+  Tensor tensor;
+};
+
+inline constexpr Version kVersion{1, 0};
+
+inline constexpr const char* kName = "dltensor";
+inline constexpr const char* kUsedName = "used_dltensor";
+inline constexpr const char* kVersionedName = "dltensor_versioned";
+inline constexpr const char* kUsedVersionedName = "used_dltensor_versioned";
+
+}  // namespace weft::python::dlpack

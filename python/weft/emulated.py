@@ -1,0 +1,59 @@
+"""Kernels on emulated devices: programs for GPUs run on machines without one.
+
+An emulated device keeps its memory where the CPU cannot reach it, and works through its streams later, as a
+real one does. Kernels are Python functions here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft import _core
+
+__all__ = ["launch", "set_faults"]
+
+
+def launch(
+    function: Callable[..., object], *arguments: Any, stream: _core.Stream | int | None = None
+) -> _core.Operation[None]:
+    """Queues ``function(*arguments)`` on an emulated device and returns at once.
+
+    When its turn comes, the function gets a NumPy array for every weft.DeviceArray, by which it reads and
+    writes the device's memory, and everything else as it is. It runs on the PE's thread, between entry
+    methods, after the work that is queued on the stream before it.
+
+    Args:
+        function: what runs; it must not keep the arrays that it gets.
+        arguments: at least one weft.DeviceArray, all of one emulated device; they are kept until it has run.
+        stream: a weft.Stream of that device; None for a stream that all such launches share.
+
+    Returns:
+        an operation that is over when the function has run. Dropped, it goes on by itself.
+
+    Raises:
+        weft.Error: not such arguments; when awaited: the function raised an exception. Nobody awaiting that,
+            it ends the job.
+    """
+    return _core._emulated_launch(function, arguments, stream)
+
+
+def set_faults(
+    *,
+    polls_per_copy: int = 2,
+    fail_copy: int = 0,
+    fail_allocation: int = 0,
+    device_bytes: int | None = None,
+) -> None:
+    """Makes the emulated devices of this PE slow or faulty, for tests; counting starts anew.
+
+    Args:
+        polls_per_copy: how often a copy is looked at until it is done, at least 1.
+        fail_copy: the n-th copy from now on fails; 0 for none.
+        fail_allocation: the n-th allocation from now on fails; 0 for none.
+        device_bytes: the memory of each device; None for as much as there is.
+    """
+    text = f"polls={polls_per_copy},fail_copy={fail_copy},fail_allocation={fail_allocation}"
+    if device_bytes is not None:
+        text += f",device_bytes={device_bytes}"
+    _core._emulated_set_faults(text)

@@ -1,0 +1,387 @@
+"""What counts as a buffer, with stand-ins for other libraries' arrays; checks itself.
+
+With the argument `cuda` the process has CUDA (of the unit tests' stand-in driver), else it has none.
+"""
+
+import ctypes
+import gc
+import sys
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from refusing import refused
+from standins import (
+    BFLOAT,
+    CPU,
+    CUDA,
+    CUDA_HOST,
+    CUDA_MANAGED,
+    FLOAT,
+    INT,
+    BrokenCudaArray,
+    CudaArray,
+    DlpackArray,
+    Managed,
+    ManagedVersioned,
+    c_strides,
+    take_out_of,
+)
+
+import weft
+from weft import _core
+
+HAS_CUDA = "cuda" in sys.argv
+settings.register_profile("weft", deadline=None, derandomize=True, database=None)
+settings.load_profile("weft")
+
+SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
+TYPES = st.sampled_from(["<f8", "<i4", "|u1", "<c16", "|b1", "<f2", ">i4", "|V12"])
+READ, WRITE = False, True
+# 1024 elements of 8 bytes, and room for offsets.
+HOST = np.zeros(2048)
+
+
+@st.composite
+def strided(draw):
+    """A shape with strides in elements: those of C order, damaged ones, or none."""
+    shape = draw(SHAPES)
+    how = draw(st.sampled_from(["none", "c", "c", "any", "swapped"]))
+    if how == "none":
+        return shape, None
+    strides = list(c_strides(shape))
+    for d, extent in enumerate(shape):
+        if extent == 1:  # may be anything
+            strides[d] = draw(st.integers(-9, 9))
+    if how == "any" and strides:
+        strides[draw(st.integers(0, len(strides) - 1))] = draw(st.integers(-3, 30))
+    if how == "swapped":
+        strides.reverse()
+    return shape, tuple(strides)
+
+
+def is_c_order(shape, strides):
+    """NumPy's word on it."""
+    if strides is None:
+        return True
+    view = np.lib.stride_tricks.as_strided(HOST[1024:], shape, [8 * stride for stride in strides])
+    return view.flags.c_contiguous
+
+
+def cuda_memory():
+    return weft.DeviceArray(65536, "u1", "cuda:1") if HAS_CUDA else None
+
+
+# --- The CUDA array interface
+
+
+def check_cuda_arrays(memory):
+    address = memory.ptr if HAS_CUDA else 0x7000_0000
+
+    @given(strided(), TYPES, st.sampled_from([None, 1, 2, 0x5555]), st.booleans(), st.integers(0, 100))
+    def any_form(form, typestr, stream, read_only, offset):
+        shape, strides = form
+        item = np.dtype(typestr).itemsize
+        interface = {
+            "shape": shape,
+            "typestr": typestr,
+            "data": (address + offset, read_only),
+            "version": 3,
+            "strides": None if strides is None else tuple(item * stride for stride in strides),
+        }
+        if stream is not None:
+            interface["stream"] = stream
+        array = CudaArray(**interface)
+        size_bytes = item * int(np.prod(shape, dtype=int))
+        if not is_c_order(shape, strides):
+            refused("ascontiguousarray", _core._buffer_of, array, READ)
+            refused("contiguous array and copy", _core._buffer_of, array, WRITE)
+            return
+        if read_only:
+            refused("read-only", _core._buffer_of, array, WRITE)
+        if size_bytes > 0 and not HAS_CUDA:
+            refused("this process has no CUDA", _core._buffer_of, array, READ)
+            return
+        found = _core._buffer_of(array, READ)
+        if size_bytes == 0:
+            assert found[:4] == (0, 0, "host", 0), found
+        else:
+            assert found[:4] == (address + offset, size_bytes, "cuda:1", stream or 0), found
+        assert found[4:] == (np.dtype(typestr), shape, array)
+
+    any_form()
+
+    good = {"shape": (4,), "typestr": "<f8", "data": (address, False), "version": 3}
+    for change, needle in (
+        ({"stream": 0}, "0 could be either"),
+        ({"stream": -1}, "-1"),
+        ({"stream": "1"}, "stream"),
+        ({"mask": CudaArray()}, "mask"),
+        ({"data": (0, False)}, "null address"),
+        ({"data": None}, "without 'data'"),
+        ({"data": address}, "'data'"),
+        ({"data": ("x", False)}, "'data'"),
+        ({"shape": [4]}, "'shape'"),
+        ({"shape": (-4,)}, "negative"),
+        ({"shape": (2**40, 2**40)}, "too many bytes"),
+        ({"shape": (2**70,)}, "'shape'"),
+        ({"typestr": "<what"}, "typestr"),
+        ({"typestr": "|O"}, "Python objects"),
+        ({"typestr": None}, "without 'typestr'"),
+        ({"strides": (8, 8)}, "contiguous"),
+        ({"data": (4096, False)}, "does not know its address" if HAS_CUDA else "has no CUDA"),
+    ):
+        refused(needle, _core._buffer_of, CudaArray(**{**good, **change}), READ)
+    broken = CudaArray()
+    broken.__cuda_array_interface__ = 5
+    refused("no dict", _core._buffer_of, broken, READ)
+    refused("requires grad", _core._buffer_of, BrokenCudaArray(), READ)
+
+
+# --- DLPack
+
+
+class Both(DlpackArray):
+    """As PyTorch's tensors: version 2 of the CUDA interface, which says nothing about streams, and DLPack."""
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": (4,), "typestr": "<f8", "data": (4096, False), "version": 2}
+
+
+def check_dlpack_on_the_host():
+    address = HOST.ctypes.data
+
+    @given(
+        strided(),
+        st.sampled_from([None, (1, 0), (1, 9)]),
+        st.integers(0, 8),
+        st.sampled_from([CPU, CUDA_HOST]),
+    )
+    def any_form(form, version, offset, device):
+        shape, strides = form
+        array = DlpackArray(
+            address, shape, strides, version=version, byte_offset=8 * offset, device=(device, 0)
+        )
+        if is_c_order(shape, strides):
+            size_bytes = 8 * int(np.prod(shape, dtype=int))
+            found = _core._buffer_of(array, WRITE)
+            assert found[:2] == ((address + 8 * offset, size_bytes) if size_bytes else (0, 0)), found
+            assert found[2:6] == ("host", 0, np.dtype(float), shape), found
+            assert array.deleted == 0
+            del found
+        else:
+            refused("contiguous()", _core._buffer_of, array, READ)
+        assert array.deleted == 1
+        with_version = {"max_version": (1, 0)}
+        assert array.asked == ([with_version, {}] if version is None else [with_version])
+
+    any_form()
+
+    @given(st.integers(0, 255), st.integers(0, 255), st.integers(0, 3))
+    def any_type(code, bits, lanes):
+        array = DlpackArray(address, (3,), dtype=(code, bits, lanes))
+        if bits % 8 != 0:
+            refused("bits", _core._buffer_of, array, READ)
+        else:
+            found = _core._buffer_of(array, READ)
+            assert found[1] == 3 * bits // 8 * lanes
+            assert found[4] is None or found[4].itemsize == bits // 8
+            if (code, bits, lanes) in ((FLOAT, 32, 1), (INT, 16, 1)):
+                assert found[4] == {FLOAT: np.float32, INT: np.int16}[code]
+            del found
+        assert array.deleted == 1
+
+    any_type()
+    assert _core._buffer_of(DlpackArray(address, (2,), dtype=(BFLOAT, 16, 1)), READ)[4] is None
+
+    for keywords, access, needle in (
+        ({"version": (2, 0)}, READ, "DLPack 2.0"),
+        ({"flags": 1}, WRITE, "read-only"),
+        ({"flags": 2}, WRITE, "copy"),
+        ({"shape": (-1,)}, READ, "negative"),
+        ({"shape": (2**40, 2**40)}, READ, "too many bytes"),
+    ):
+        array = DlpackArray(address, **{"shape": (4,), **keywords})
+        refused(needle, _core._buffer_of, array, access)
+        assert array.deleted == 1, needle
+    assert _core._buffer_of(DlpackArray(address, (4,), flags=3), READ)[1] == 32
+    assert _core._buffer_of(DlpackArray(address, (4,), deletes=False), READ)[1] == 32
+
+    untaken = DlpackArray(address, (4,), name=b"other")
+    refused("not a tensor", _core._buffer_of, untaken, READ)
+    refused("DLPack device (9, 0)", _core._buffer_of, DlpackArray(address, (4,), device=(9, 0)), READ)
+    refusing = DlpackArray(address, (4,))
+    refusing.__class__ = type("Refusing", (DlpackArray,), {"__dlpack__": lambda self, **_: 1 / 0})
+    refused("ZeroDivisionError", _core._buffer_of, refusing, READ)
+
+    # NumPy as a producer of its own, by nothing but its __dlpack__.
+    class Wrapped:
+        def __init__(self, array):
+            self.__dlpack__ = array.__dlpack__
+            self.__dlpack_device__ = array.__dlpack_device__
+
+    data = np.arange(6.0).reshape(2, 3)
+    found = _core._buffer_of(Wrapped(data), WRITE)
+    assert found[:3] == (data.ctypes.data, 48, "host") and found[4:6] == (np.dtype(float), (2, 3))
+    references = sys.getrefcount(data)
+    del found
+    assert sys.getrefcount(data) == references - 1
+
+
+def check_dlpack_on_a_device(memory):
+    address = memory.ptr if HAS_CUDA else 4096
+    for device, version in ((CUDA, (1, 0)), (CUDA_MANAGED, None)):
+        array = DlpackArray(address, (4,), device=(device, 1), version=version)
+        if not HAS_CUDA:
+            refused("this process has no CUDA", _core._buffer_of, array, READ)
+            assert array.asked == []
+            continue
+        found = _core._buffer_of(array, READ)
+        assert found[:3] == (address, 32, "cuda:1")
+        # The producer was given a stream of ours, which the buffer names.
+        assert found[3] > 2 and all(asked["stream"] == found[3] for asked in array.asked)
+        del found
+        assert array.deleted == 1
+    both = Both(address, (4,), device=(CUDA, 1))
+    if HAS_CUDA:
+        assert _core._buffer_of(both, READ)[0] == address and len(both.asked) == 1
+    else:
+        refused("this process has no CUDA", _core._buffer_of, both, READ)
+
+
+# --- Our own arrays, as other libraries take them
+
+
+class Borrowed:
+    """What a consumer of a DLPack capsule takes out of it."""
+
+    def __init__(self, capsule, versioned):
+        pointer = take_out_of(capsule, b"dltensor_versioned" if versioned else b"dltensor")
+        self.managed = (ManagedVersioned if versioned else Managed).from_address(pointer)
+
+    def give_back(self):
+        self.managed.deleter(ctypes.addressof(self.managed))
+
+
+def check_exports():
+    kind, device = ("cuda:1", (CUDA, 1)) if HAS_CUDA else ("host", (CPU, 0))
+    array = weft.DeviceArray((3, 4), np.int16, kind)
+    references = sys.getrefcount(array)
+    assert array.__dlpack_device__() == device
+    for versioned in (True, False):
+        keywords = {"max_version": (1, 3)} if versioned else {}
+        array.__dlpack__(**keywords)  # not taken: gives back by itself
+        assert sys.getrefcount(array) == references
+        borrowed = Borrowed(array.__dlpack__(**keywords), versioned)
+        tensor = borrowed.managed.tensor
+        assert (tensor.data, tensor.ndim, tensor.byte_offset) == (array.ptr, 2, 0)
+        assert (tensor.shape[:2], tensor.strides[:2]) == ([3, 4], [4, 1])
+        assert (tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes) == (INT, 16, 1)
+        assert (tensor.device.type, tensor.device.ordinal) == device
+        if versioned:
+            assert (borrowed.managed.major, borrowed.managed.flags) == (1, 0)
+        assert sys.getrefcount(array) == references + 1
+        borrowed.give_back()
+        assert sys.getrefcount(array) == references
+    refused("no element type", weft.DeviceArray(3, "V3", kind).__dlpack__, error=BufferError)
+    refused("no element type", weft.DeviceArray(3, ">i4", kind).__dlpack__, error=BufferError)
+    refused("keyword", lambda: array.__dlpack__(1), error=TypeError)
+    if not HAS_CUDA:
+        refused("cuda", weft.DeviceArray, 3, float, "cuda:0")
+        refused("cuda", weft.Stream, "cuda:0")
+        refused("cuda", weft.stream_done, 1)
+        return
+    assert array.__cuda_array_interface__ == {
+        "shape": (3, 4),
+        "typestr": "<i2",
+        "data": (array.ptr, False),
+        "version": 3,
+        "strides": None,
+        "stream": None,
+    }
+    stream = weft.Stream("cuda:1")
+    assert stream.__cuda_stream__() == (0, stream.handle)
+    assert array.on(stream).__cuda_array_interface__["stream"] == stream.handle
+    found = _core._buffer_of(CudaArray(**array.on(stream).__cuda_array_interface__), WRITE)
+    assert found[:4] == (array.ptr, 24, "cuda:1", stream.handle)
+    for allowed in (None, -1, 1, 2, stream.handle):
+        array.__dlpack__(stream=allowed)
+    for forbidden in (0, -2, "1"):
+        refused("__dlpack__ takes", array.__dlpack__, stream=forbidden, error=ValueError)
+
+
+# --- Streams
+
+
+class CupyStream:
+    def __init__(self, ptr, device_id=-1):
+        self.ptr, self.device_id = ptr, device_id
+
+
+class TorchStream:
+    def __init__(self, handle, index):
+        self.cuda_stream = handle
+        self.device = type("device", (), {"index": index})
+
+
+class AnyStream:
+    def __init__(self, pair):
+        self.pair = pair
+
+    def __cuda_stream__(self):
+        return self.pair
+
+
+async def check_streams():
+    array = weft.DeviceArray(3, float, "cuda:1")
+    stream = weft.Stream("cuda:1")
+    for named, handle in (
+        (stream, stream.handle),
+        (stream.handle, stream.handle),
+        (CupyStream(stream.handle), stream.handle),
+        (TorchStream(stream.handle, 1), stream.handle),
+        (AnyStream((0, stream.handle)), stream.handle),
+        (CupyStream(0), 1),
+        (TorchStream(0, 1), 1),
+        (AnyStream((0, 0)), 1),
+        (1, 1),
+        (2, 2),
+    ):
+        assert array.on(named).__cuda_array_interface__["stream"] == handle
+        await weft.stream_done(named, kind="cuda:1")
+    for named in (stream, CupyStream(stream.handle, 1), TorchStream(stream.handle, 1), 1):
+        assert await weft.stream_done(named) is None
+    refused("version 1", array.on, AnyStream((1, stream.handle)))
+    refused("not (0, handle)", array.on, AnyStream(stream.handle))
+    refused(
+        "CUDA stream for memory on emulated:0", weft.DeviceArray(3, float, "emulated:0").on, CupyStream(5)
+    )
+    # What a library's stream makes, and what it gets: copies in order with it.
+    source = np.arange(3.0)
+    await array.copy_from(source, stream=CupyStream(stream.handle))
+    assert np.array_equal(await array.to_host(stream=AnyStream((0, stream.handle))), source)
+    other = weft.DeviceArray(3, float, "cuda:0")
+    await other.copy_from(CudaArray(**array.on(stream).__cuda_array_interface__))
+    assert np.array_equal(await other.to_host(), source)
+    taken = DlpackArray(array.ptr, (3,), device=(CUDA, 1))
+    await other[:0].copy_from(weft.DeviceArray(0, float, "cuda:1"))
+    await other.copy_from(taken)
+    gc.collect()
+    assert taken.deleted == 1
+
+
+async def main():
+    memory = cuda_memory()
+    check_cuda_arrays(memory)
+    check_dlpack_on_the_host()
+    check_dlpack_on_a_device(memory)
+    check_exports()
+    if HAS_CUDA:
+        await check_streams()
+    return "all checked"
+
+
+result = weft.run(main)
+if result is not None:
+    print(result)
