@@ -1,13 +1,16 @@
-"""A channel between two Python chares, a PE each: arrays are sent in place and received into an array."""
+"""A channel between two Python chares, a PE each: arrays are sent in place and received into an array.
+
+The arrays are NumPy's, or weft.DeviceArray on the PE's device.
+"""
 
 import time
 
 import numpy as np
-from measuring import WINDOW, argument_parser, pin, report
+from measuring import WINDOW, argument_parser, make_array, pin, report
 
 import weft
 
-arguments = argument_parser(__doc__).parse_args()
+arguments = argument_parser(__doc__, memories=("host", "emulated", "cuda")).parse_args()
 
 
 async def ping_pong(first, channel, sent, received, round_trips):
@@ -42,7 +45,8 @@ class Peer(weft.Chare):
         channel = weft.Channel(self, self.proxy[1 - self.index])
         exchange = ping_pong if arguments.bench == "latency" else windows
         for step in arguments.steps:
-            sent, received = np.full(step.size_bytes, 1, np.uint8), np.full(step.size_bytes, 2, np.uint8)
+            sent = await make_array(step.size_bytes, 1, arguments.memory)
+            received = await make_array(step.size_bytes, 2, arguments.memory)
             await exchange(first, channel, sent, received, step.warmup)
             start = time.perf_counter()
             await exchange(first, channel, sent, received, step.iterations)

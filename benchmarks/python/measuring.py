@@ -21,6 +21,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 WINDOW = 64
 METRICS = {"latency": "latency_us", "bandwidth": "bandwidth_GBps", "rate": "rate_Mps"}
@@ -52,6 +53,27 @@ def pin(pe: int) -> None:
     """Keep this process on one core, so that the scheduler's choices are not part of the figure."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[pe % len(cores)]})
+
+
+async def make_array(size_bytes: int, value: int, memory: str) -> Any:
+    """Bytes of that value in memory of that kind, on this PE's device; only for programs of Weft."""
+    import numpy as np
+
+    import weft
+
+    values = np.full(size_bytes, value, np.uint8)
+    if memory == "host":
+        return values
+    return await weft.DeviceArray(size_bytes, np.uint8, own_device(memory)).copy_from(values)
+
+
+def own_device(memory: str) -> str:
+    """The device of this PE: WEFT_GPUS names the GPU of each; the two emulated ones are taken in turn."""
+    import weft
+
+    given = os.environ.get("WEFT_GPUS", "")
+    devices = given.split(",") if memory == "cuda" and given not in ("", "auto") else ["0", "1"]
+    return f"{memory}:{devices[weft.my_pe() % len(devices)]}"
 
 
 def report(bench: str, step: Step, elapsed_s: float) -> None:

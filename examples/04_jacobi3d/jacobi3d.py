@@ -2,8 +2,9 @@
 
     weft run -n 2 examples/04_jacobi3d/jacobi3d.py --odf 4 --verify
 
-decomposition.py cuts the grid, field.py computes, blocks.py has the chares. jacobi3d.cpp is the same in C++
-and comes to the same values, to the last bit.
+decomposition.py cuts the grid, field.py has the points of a block and kernels.py what is computed with them
+in each kind of memory, blocks.py has the chares. jacobi3d.cpp is the same in C++ and comes to the same
+values, to the last bit.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 import weft
-from blocks import BLOCKS
+from blocks import BLOCKS, Setup
 from decomposition import Problem, UserError, divide, range_of
-from field import Values, make_kernel
+from kernels import make_kernels
 from report import ProgressBar, Result, describe, progress_is_visible, table, write_json
+from stencil import Values, make_update
 from verification import compare, solve_serially
 
 DESCRIPTION = """\
@@ -31,9 +33,10 @@ up to six neighbours in every iteration."""
 METHOD = """\
 What is timed. overall: from PE 0's broadcast that starts the iterations after the warm-up until the last
 block has answered, divided by the iterations; the blocks start and end together and nothing else
-synchronises them. The time of a PE goes to: compute, updating points; pack, copying faces out of and into
-the blocks; communication, all else: calls to send, scheduling, transport, and waiting that no other block's
-work filled. The three are means over PEs and add up to overall."""
+synchronises them. The time of a PE goes to: compute, when points of any of its blocks are being updated (on
+a device, by the device's clock); pack, when none are, but faces are being copied out of or into blocks;
+communication, all else: calls to send, scheduling, transport, copies between device and host memory, and
+waiting that no other block's work filled. The three are means over PEs and add up to overall."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -82,15 +85,26 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--model",
         choices=[*BLOCKS, "both"],
-        default="both",
         help="messaging: faces are arguments of an entry method; channel: each pair of neighbours has a "
         "channel and buffers that are used again; both (both)",
+    )
+    parser.add_argument(
+        "--memory",
+        choices=["host", "emulated", "cuda"],
+        default="host",
+        help="where the points are: host, emulated, or cuda, a GPU for each PE, with CuPy (host)",
+    )
+    parser.add_argument(
+        "--staging",
+        choices=["device", "host"],
+        help="device: faces go from device memory to device memory; host: the program copies them to host "
+        "memory, sends that, and copies what arrives back, as codes for an MPI without GPUs do (device)",
     )
     parser.add_argument(
         "--kernel",
         choices=["auto", "numba", "numpy"],
         default="auto",
-        help="auto: numba if installed (auto)",
+        help="on the CPU; auto: numba if installed (auto)",
     )
     parser.add_argument(
         "--verify",
@@ -104,7 +118,25 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     if len(options.size) not in (1, 3):
         raise UserError("--size takes one number, or three: X Y Z")
     options.size = tuple(options.size * 3 if len(options.size) == 1 else options.size)
+    if options.staging is not None and options.memory == "host":
+        raise UserError("--staging is about device memory: give --memory emulated or cuda with it")
+    options.host_staging = options.staging == "host"
+    direct = options.memory != "host" and not options.host_staging
+    options.model = options.model or ("channel" if direct else "both")
+    if direct and options.model != "channel":
+        raise UserError(
+            "faces in device memory are arguments of no entry method yet: --model channel, or --staging host"
+        )
     return options
+
+
+def expect_usable(options: argparse.Namespace) -> None:
+    """Raises UserError, in a sentence, when this program or this machine cannot do that."""
+    make_update(options.kernel)
+    try:
+        make_kernels(options.memory, options.kernel)
+    except weft.Error as error:
+        raise UserError(f"--memory {options.memory}: {error}") from None
 
 
 async def gather(blocks: Any, problem: Problem) -> Values:
@@ -122,15 +154,16 @@ async def solve(options: argparse.Namespace, problem: Problem, model: str, expec
     total = options.warmup + options.iterations
     progress = weft.Singleton(ProgressBar, 0, args=(model, total))
     report_every = max(1, total // 100) if progress_is_visible() else 0
-    blocks = weft.Array(BLOCKS[model], problem.blocks, args=(problem, options.kernel, progress, report_every))
+    setup = Setup(problem, options.memory, options.host_staging, options.kernel, progress, report_every)
+    blocks = weft.Array(BLOCKS[model], problem.blocks, args=(setup,))
     await blocks.run.call(options.warmup)
     start = time.perf_counter()
-    times = await blocks.run.call(options.iterations)
+    timelines = await blocks.run.call(options.iterations)
     elapsed = time.perf_counter() - start
     if report_every:
         await progress.clear.call()
 
-    result = Result.of(model, elapsed, times, options.iterations)
+    result = Result.of(model, elapsed, timelines, options.iterations)
     result.checksum = sum(await blocks.checksum.call()) % 2**64
     if expected is not None:
         comparison = compare(await gather(blocks, problem), expected)
@@ -141,7 +174,7 @@ async def solve(options: argparse.Namespace, problem: Problem, model: str, expec
 async def solve_all(options: argparse.Namespace) -> bool:
     """Whether all results are right, as far as that was asked for."""
     problem = Problem(options.size, divide(options.size, weft.num_pes() * options.odf))
-    make_kernel(options.kernel)  # a missing Numba is better found here
+    expect_usable(options)  # better found here
     print(describe(options, problem))
     expected = None
     if options.verify:

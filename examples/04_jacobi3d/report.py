@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 import weft
-from blocks import Times
+from blocks import Timeline
 from decomposition import Problem, UserError
+from kernels import COMPUTE, PACK, covered
 from weft.bench.provenance import provenance
 from weft.bench.record import Record, write_records
 
@@ -36,14 +37,18 @@ class Result:
         return self.overall - self.compute - self.pack
 
     @classmethod
-    def of(cls, model: str, elapsed: float, blocks: Sequence[Times], iterations: int) -> Result:
-        """From the clock of main and those of the blocks."""
+    def of(cls, model: str, elapsed: float, blocks: Sequence[Timeline], iterations: int) -> Result:
+        """From the clock of main and those of the blocks' devices."""
+        pes = [
+            covered([i for block in blocks if block.pe == pe for i in block.intervals])
+            for pe in range(weft.num_pes())
+        ]
         share = iterations * weft.num_pes()
         return cls(
             model=model,
             overall=elapsed / iterations,
-            compute=sum(times.compute for times in blocks) / share,
-            pack=sum(times.pack for times in blocks) / share,
+            compute=sum(times[COMPUTE] for times in pes) / share,
+            pack=sum(times[PACK] for times in pes) / share,
         )
 
 
@@ -71,9 +76,13 @@ class ProgressBar(weft.Chare):
 def describe(options: Namespace, problem: Problem) -> str:
     """One line before it starts."""
     points, blocks, pes = problem.points, problem.blocks, weft.num_pes()
+    memory = ""
+    if options.memory != "host":
+        way = "staged through host memory" if options.host_staging else "sent from there"
+        memory = f" in {options.memory} memory, faces {way}"
     return (
         f"Jacobi3D in Python: {points[0]} x {points[1]} x {points[2]} points in {blocks[0]} x {blocks[1]} x "
-        f"{blocks[2]} blocks, {pes} PE{'' if pes == 1 else 's'}, ODF {options.odf}; "
+        f"{blocks[2]} blocks{memory}, {pes} PE{'' if pes == 1 else 's'}, ODF {options.odf}; "
         f"{options.iterations} iterations after {options.warmup}"
     )
 
@@ -98,6 +107,7 @@ def write_json(path: Path, options: Namespace, results: Sequence[Result]) -> Non
         UserError: the file cannot be written.
     """
     here = provenance()
+    way = "staged" if options.host_staging else "direct"
     points = options.size
     records = [
         Record(
@@ -105,8 +115,8 @@ def write_json(path: Path, options: Namespace, results: Sequence[Result]) -> Non
             system="weft",
             model=result.model,
             language="python",
-            memory="host",
-            path=f"{what}, {points[0]}x{points[1]}x{points[2]} points, ODF {options.odf}, "
+            memory=options.memory,
+            path=f"{what}, {way}, {points[0]}x{points[1]}x{points[2]} points, ODF {options.odf}, "
             f"{options.iterations} iterations",
             pes=weft.num_pes(),
             size_bytes=8 * points[0] * points[1] * points[2],

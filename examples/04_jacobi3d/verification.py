@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from decomposition import Triple
-from field import Values, initial_values, update_with_numpy
+from stencil import Values, initial_values, update_with_numpy
 
 
 def solve_serially(points: Triple, iterations: int) -> Values:

@@ -6,7 +6,7 @@ import pytest
 
 from weft.bench import jacobi3d, jacobi3d_report
 from weft.bench.errors import BenchError
-from weft.bench.jacobi3d import PARTS, Case, cases, grown, measure
+from weft.bench.jacobi3d import LANGUAGES, PARTS, Case, cases, grown, measure
 from weft.bench.programs import Programs
 from weft.bench.provenance import Provenance
 from weft.bench.record import read_records, write_records
@@ -120,10 +120,11 @@ def test_the_table_and_the_picture_have_every_case(fake_runs, tmp_path, capsys):
         jacobi3d_report.write_plot(tmp_path / "none.png", jacobi3d.Outcome())
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("memory", "stagings"), [("host", ("",)), ("emulated", ("device", "host"))])
-def test_real_runs(build_folder, tmp_path, memory, stagings):
+def test_real_runs(build_folder, tmp_path, language, memory, stagings):
     wanted = [
-        Case("cpp", "channel", memory, staging, "strong", 2, 2, (8, 8, 8), 4, 1) for staging in stagings
+        Case(language, "channel", memory, staging, "strong", 2, 2, (8, 8, 8), 4, 1) for staging in stagings
     ]
     outcome = measure(wanted, 1, Programs(build_folder / "benchmarks"), WHERE)
     assert outcome.failed == {}

@@ -66,6 +66,13 @@ def test_ping_pong_in_python(python_programs, program, bench, metric):
     assert set(found) == {(metric, 0), (metric, 8), (metric, 100000)}
 
 
+@pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
+def test_ping_pong_of_device_memory_in_python(python_programs, bench, metric):
+    program = python_programs / "channel_pingpong.py"
+    found = figures(program, 2, bench, "0:3:1", "8:3:1", "100000:3:1", "--memory", "emulated")
+    assert set(found) == {(metric, 0), (metric, 8), (metric, 100000)}
+
+
 def test_chare_creation(python_programs):
     assert list(figures(python_programs / "chare_creation.py", 1)) == [("time_s", 0)]
 
