@@ -48,10 +48,11 @@ test-python: build
 	cmake --build $(RELEASE)
 	pytest
 
-# On a machine with an NVIDIA GPU and its driver.
-test-gpu: $(RELEASE)/build.ninja
+# On a machine with an NVIDIA GPU and its driver; with two GPUs all of it runs. tools/check_gpu measures as well.
+test-gpu: build
 	cmake --build $(RELEASE) --target weft_tests
 	WEFT_REQUIRE_GPU=1 ctest --test-dir $(RELEASE) -L gpu --output-on-failure --no-tests=error
+	WEFT_REQUIRE_GPU=1 pytest -m gpu
 
 bench: build
 	cmake --build $(RELEASE) --target weft_benchmarks

@@ -90,7 +90,7 @@ class Peer {
   }
 
   memory::Buffer allocate(memory::Kind kind, std::size_t size_bytes) {
-    auto buffer = memory_.allocate(size_bytes, {kind, 0});
+    auto buffer = memory_.allocate(size_bytes, memory_.default_place(kind));
     if (!buffer.ok()) die(buffer.status().to_string());
     // Pages never written are all one page of zeros.
     if (kind == memory::Kind::kHost) std::memset(buffer->data, 1, size_bytes);
@@ -182,7 +182,9 @@ int run(int argc, char** argv) {
   if (!bootstrap.ok()) die(bootstrap.status().to_string());
   if ((*bootstrap)->num_pes() != 2) die("this needs 2 PEs: weft run -n 2 machine_pingpong ...");
   pin((*bootstrap)->pe());
-  memory::Memory memory;
+  auto options = memory::MemoryOptions::from_environment((*bootstrap)->local_rank());
+  if (!options.ok()) die(options.status().to_string());
+  memory::Memory memory(*options);
   auto machine = machine::make_machine(**bootstrap, memory);
   if (!machine.ok()) die(machine.status().to_string());
   measure(**bootstrap, **machine, memory, arguments);

@@ -44,7 +44,9 @@ NB_MODULE(_core, m) {
   m.def(
       "memory_report",
       [] {
-        weft::memory::Memory memory;
+        auto options = weft::memory::MemoryOptions::from_environment(/*local_rank=*/0);
+        if (!options.ok()) return std::vector{std::string(options.status().message())};
+        weft::memory::Memory memory(*options);
         return weft::memory::report(memory);
       },
       "The memory kinds and their devices, one kind per line.");

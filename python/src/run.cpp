@@ -197,6 +197,37 @@ PyObject* post_from_any_thread(PyObject*, PyObject* function) {
   });
 }
 
+// [(transfer, memory kind, path, messages, bytes)]
+PyObject* transport_use(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    Ref list = checked(PyList_New(0));
+    for (const machine::TransportUse& use : Engine::current().runtime().machine().transport_use()) {
+      Ref row = checked(Py_BuildValue(
+          "(sssKK)", machine::transfer_type_name(use.type).data(), memory::kind_name(use.kind).data(),
+          machine::transfer_path_name(use.path).data(), static_cast<unsigned long long>(use.messages),
+          static_cast<unsigned long long>(use.bytes)));
+      checked(PyList_Append(list.get(), row.get()));
+    }
+    return list.release();
+  });
+}
+
+// [([PE], transports)]
+PyObject* peer_transports(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    Ref list = checked(PyList_New(0));
+    for (const machine::PeerTransports& peer : Engine::current().runtime().machine().peer_transports()) {
+      Ref pes = checked(PyList_New(0));
+      for (const int pe : peer.pes) {
+        checked(PyList_Append(pes.get(), checked(PyLong_FromLong(pe)).get()));
+      }
+      Ref row = checked(Py_BuildValue("(Os)", pes.get(), peer.transports.c_str()));
+      checked(PyList_Append(list.get(), row.get()));
+    }
+    return list.release();
+  });
+}
+
 PyObject* encode(PyObject*, PyObject* value) {
   return guarded([&]() -> PyObject* {
     Encoder encoder;
@@ -223,6 +254,8 @@ PyObject* importable_key_of(PyObject*, PyObject* function) {
 
 PyMethodDef functions[] = {
     {"_run", &run, METH_O, nullptr},
+    {"_transport_use", &transport_use, METH_NOARGS, nullptr},
+    {"_peer_transports", &peer_transports, METH_NOARGS, nullptr},
     {"_encode", &encode, METH_O, nullptr},
     {"_decode", &decode, METH_O, nullptr},
     {"_importable_key", &importable_key_of, METH_O, nullptr},

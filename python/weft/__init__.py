@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
     from weft._reducers import Reducer
     from weft._run import run
+    from weft._transport import PeerTransports, TransportUse, peer_transports, transport_use
 
 __all__ = [
     "Array",
@@ -62,21 +63,25 @@ __all__ = [
     "Future",
     "Group",
     "Operation",
+    "PeerTransports",
     "Reducer",
     "RemoteError",
     "Singleton",
     "Stream",
+    "TransportUse",
     "as_asyncio",
     "asyncio_future",
     "emulated",
     "exit",
     "my_pe",
     "num_pes",
+    "peer_transports",
     "post_from_any_thread",
     "quiescence",
     "run",
     "sleep",
     "stream_done",
+    "transport_use",
 ]
 
 
@@ -87,6 +92,10 @@ _HOMES = {
     "asyncio_future": "weft._asyncio",
     "Reducer": "weft._reducers",
     "run": "weft._run",
+    "PeerTransports": "weft._transport",
+    "TransportUse": "weft._transport",
+    "peer_transports": "weft._transport",
+    "transport_use": "weft._transport",
 }
 
 

@@ -26,23 +26,43 @@ class _Setting:
     variable: str
     help: str
     choices: tuple[str, ...] | None = None
+    metavar: str | None = None
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Makes it an option."""
         text = f"{self.help} ({self.variable})"
-        if self.choices is None:
-            parser.add_argument(self.option, dest=self.variable, action="store_const", const="1", help=text)
-        else:
+        if self.choices is not None:
             parser.add_argument(self.option, dest=self.variable, choices=self.choices, help=text)
+        elif self.metavar is not None:
+            parser.add_argument(self.option, dest=self.variable, metavar=self.metavar, help=text)
+        else:
+            parser.add_argument(self.option, dest=self.variable, action="store_const", const="1", help=text)
 
 
 _SETTINGS = (
-    _Setting("--stats", "WEFT_STATS", "at the end every PE says how much each transport carried"),
+    _Setting(
+        "--stats",
+        "WEFT_STATS",
+        "at the end every PE says what it moved by which path, and which transports reached its peers",
+    ),
     _Setting(
         "--machine",
         "WEFT_MACHINE",
         "what carries messages: ucx, or loopback for a job of one PE that is to do without UCX",
         ("ucx", "loopback"),
+    ),
+    _Setting(
+        "--staging",
+        "WEFT_STAGING",
+        "device: GPU memory moves directly where it can (default); host: all of it through host memory",
+        ("device", "host"),
+    ),
+    _Setting(
+        "--gpus",
+        "WEFT_GPUS",
+        "auto: PE n of a host uses GPU n modulo their number (default); none; or a list such as 0,2 to take "
+        "them from",
+        metavar="GPUS",
     ),
 )
 
@@ -106,7 +126,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from weft.launch.command import UsageError, parse_num_pes, program_argv
+    from weft.launch.command import UsageError, check_choice, check_gpus, parse_num_pes, program_argv
     from weft.launch.job import Job
 
     try:
@@ -124,6 +144,9 @@ def _run(options: argparse.Namespace) -> int:
             value = getattr(options, setting.variable)
             if value is not None:
                 environment[setting.variable] = value
+            if setting.choices is not None:
+                check_choice(setting.variable, environment.get(setting.variable), setting.choices)
+        check_gpus(environment.get("WEFT_GPUS", "auto"))
         return Job(argv, num_pes, environment).run()
     except UsageError as error:
         print(f"weft run: {error}", file=sys.stderr)

@@ -13,7 +13,9 @@
 #include "machine/bootstrap/launcher_watch.h"
 #include "machine/factory.h"
 #include "machine/machine.h"
+#include "machine/transfer_report.h"
 #include "memory/memory.h"
+#include "memory/report.h"
 #include "models/channel/channels.h"
 
 namespace weft::job {
@@ -58,18 +60,25 @@ runtime::MessagingPath messaging_path() {
                     fmt::format("WEFT_MESSAGING_PATH is '{}': give auto, tagged or active", name));
 }
 
+std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
+  auto memory = std::make_unique<memory::Memory>(
+      value_or_throw(memory::MemoryOptions::from_environment(bootstrap.local_rank())));
+  base::check(memory->check_devices());
+  if (bootstrap.local_rank() != 0) return memory;
+  const std::string warning = memory::peer_access_warning(*memory, bootstrap.local_size());
+  if (!warning.empty()) std::fputs(fmt::format("weft: {}\n", warning).c_str(), stderr);
+  return memory;
+}
+
 bool statistics_wanted() {
   const char* value = std::getenv("WEFT_STATS");
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
 
 void print_statistics(const machine::Machine& machine) {
-  std::string text;
-  for (const machine::TransportUse& use : machine.transport_use()) {
-    text += fmt::format("weft: PE {}: {}: {} messages, {} bytes\n", machine.pe(), use.name, use.messages,
-                        use.bytes);
-  }
-  std::fputs(text.c_str(), stderr);
+  std::fputs(
+      machine::transfer_report(machine.pe(), machine.transport_use(), machine.peer_transports()).c_str(),
+      stderr);
 }
 
 // A launcher that ends the job has said why; the PEs need not repeat it.
@@ -108,12 +117,11 @@ struct Job::Parts {
 Job::Job() : parts_(std::make_unique<Parts>()) {
   keep_large_blocks();
   parts_->bootstrap = value_or_throw(machine::make_bootstrap());
-  parts_->memory = std::make_unique<memory::Memory>();
+  parts_->memory = make_memory(*parts_->bootstrap);
   if (parts_->bootstrap->num_pes() > 1) expect_same_program(*parts_->bootstrap);
   parts_->machine = value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
-  options.device = parts_->bootstrap->local_rank();
   options.messaging_path = messaging_path();
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();

@@ -10,18 +10,32 @@
 
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/machine.h"
+#include "machine/staging.h"
 #include "memory/memory.h"
 
 namespace weft::machine {
 
-// Collective over the bootstrap. The machine is ucx, or, when the environment variable WEFT_MACHINE says so
-// and the job has one PE, loopback. `memory` must outlive the machine.
+// The same on all PEs of a job.
+struct MachineOptions {
+  // "ucx", or "loopback" for a job of one PE.
+  std::string name = "ucx";
+  StagingMode staging = StagingMode::kDevice;
+
+  // From WEFT_MACHINE and WEFT_STAGING, where they are set. kInvalidArgument for a value that is none.
+  static base::Result<MachineOptions> from_environment();
+};
+
+// Collective over the bootstrap. `memory` must outlive the machine.
+base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory,
+                                                    const MachineOptions& options);
+// With the options that the environment gives.
 base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory);
 
 // Machines named "loopback" or "ucx", all in this process and on one thread, that reach one another, for
 // tests. memories[i] serves PE i. Each machine is progressed by whoever owns it.
 base::Result<std::vector<std::unique_ptr<Machine>>> make_in_process(
-    std::string_view machine_name, const std::vector<memory::Memory*>& memories);
+    std::string_view machine_name, const std::vector<memory::Memory*>& memories,
+    StagingMode staging = StagingMode::kDevice);
 
 // Version and transports of the UCX in use, one per line, for `weft info`.
 std::vector<std::string> machine_report();

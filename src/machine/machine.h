@@ -20,6 +20,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/base/completion.h"
@@ -105,11 +106,31 @@ struct RemoteMemory {
 
 enum class AtomicOperation : std::uint8_t { kAdd, kSwap, kCompareSwap, kAnd, kOr, kXor };
 
-// Which transport carried how much, for `weft info` and --stats.
+enum class TransferType : std::uint8_t { kTagSend, kAmSend, kPut, kGet, kReceive };
+inline constexpr int kNumTransferTypes = 5;
+
+// How a buffer travels: by the machine itself, through host memory because the machine does not address its
+// kind or staging is wanted, or by the machine to the PE that it comes from.
+enum class TransferPath : std::uint8_t { kDirect, kStaged, kOwnPe };
+inline constexpr int kNumTransferPaths = 3;
+
+std::string_view transfer_type_name(TransferType type);
+std::string_view transfer_path_name(TransferPath path);
+
+// What this PE moved in one way. A transfer counts where it was started, with the kind of the device side if
+// it has one. Receives count only where they were staged, since every message is counted by its sender.
 struct TransportUse {
-  std::string name;
+  TransferType type = TransferType::kTagSend;
+  TransferPath path = TransferPath::kDirect;
+  memory::Kind kind = memory::Kind::kHost;
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
+};
+
+// PEs that are reached by the same transports, each "transport/device" as the machine calls them.
+struct PeerTransports {
+  std::vector<int> pes;
+  std::string transports;
 };
 
 class Machine {
@@ -172,7 +193,9 @@ class Machine {
   // called.
   virtual void close() = 0;
 
+  // What was moved so far, one row per way that was used, and the PEs that were sent to so far by transport.
   virtual std::vector<TransportUse> transport_use() const = 0;
+  virtual std::vector<PeerTransports> peer_transports() const = 0;
 
  protected:
   Machine(int pe, int num_pes) : pe_(pe), num_pes_(num_pes) {}

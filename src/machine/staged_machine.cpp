@@ -6,6 +6,38 @@ namespace weft::machine {
 
 using base::StatusCode;
 
+std::string_view staging_mode_name(StagingMode mode) {
+  return mode == StagingMode::kHost ? "host" : "device";
+}
+
+std::string_view transfer_type_name(TransferType type) {
+  switch (type) {
+    case TransferType::kTagSend:
+      return "tagged send";
+    case TransferType::kAmSend:
+      return "active message";
+    case TransferType::kPut:
+      return "put";
+    case TransferType::kGet:
+      return "get";
+    case TransferType::kReceive:
+      return "receive";
+  }
+  return "transfer";
+}
+
+std::string_view transfer_path_name(TransferPath path) {
+  switch (path) {
+    case TransferPath::kDirect:
+      return "direct";
+    case TransferPath::kStaged:
+      return "staged";
+    case TransferPath::kOwnPe:
+      return "own PE";
+  }
+  return "unknown";
+}
+
 base::Status closed_machine(int pe) {
   return {StatusCode::kClosed,
           fmt::format("the machine of PE {} is closed: nothing can be started any more", pe)};

@@ -5,6 +5,7 @@
 
 #include "machine/direct_machine.h"
 #include "machine/staging.h"
+#include "machine/transfer_counts.h"
 
 namespace weft::machine {
 
@@ -36,8 +37,10 @@ class StagedMachine : public DirectMachine {
     if (id > kMaxAmId) [[unlikely]]
       return bad_am_id(id);
     if (staging_.is_direct(payload.place, payload.stream)) [[likely]] {
+      count_direct(TransferType::kAmSend, pe, payload.place, payload.size_bytes);
       return self().direct_am_send(pe, id, header, payload, completion);
     }
+    count(TransferType::kAmSend, pe, payload.place, payload.size_bytes);
     return staging_.am_send(pe, id, header, payload, completion);
   }
 
@@ -59,8 +62,10 @@ class StagedMachine : public DirectMachine {
     if (!can_reach(pe)) [[unlikely]]
       return bad_peer(pe, num_pes(), is_closed());
     if (staging_.is_direct(buffer.place, buffer.stream) && !staging_.holds_sends()) [[likely]] {
+      count_direct(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes);
       return self().direct_tag_send(pe, tag, buffer, completion);
     }
+    count(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes);
     return staging_.tag_send(pe, tag, buffer, completion);
   }
 
@@ -82,7 +87,7 @@ class StagedMachine : public DirectMachine {
 
   base::Result<RemoteMemory> register_memory(const memory::Buffer& memory) final {
     if (is_closed()) return closed_machine(pe());
-    if (!self().addresses(memory.place.kind)) return staging_.register_memory(memory);
+    if (!staging_.addresses(memory.place)) return staging_.register_memory(memory);
     base::Result<RemoteMemory> remote = self().direct_register_memory(memory);
     if (remote.ok()) staging_.admit_atomics(*remote);
     return remote;
@@ -90,7 +95,7 @@ class StagedMachine : public DirectMachine {
 
   base::Status deregister_memory(const RemoteMemory& memory) final {
     if (is_closed()) return {};  // close() deregistered everything
-    if (!self().addresses(memory.place.kind)) return staging_.deregister_memory(memory);
+    if (!staging_.addresses(memory.place)) return staging_.deregister_memory(memory);
     staging_.refuse_atomics(memory);
     return self().direct_deregister_memory(memory);
   }
@@ -105,8 +110,10 @@ class StagedMachine : public DirectMachine {
     if (local.size_bytes == 0) return {};
     if (staging_.is_direct(local.place, local.stream) && staging_.is_direct(remote.place, nullptr))
         [[likely]] {
+      count_direct(TransferType::kPut, pe, local.place, local.size_bytes);
       return self().direct_put(pe, local, remote, offset_bytes, completion);
     }
+    count(TransferType::kPut, pe, device_side(local.place, remote.place), local.size_bytes);
     return staging_.put(pe, local, remote, offset_bytes, completion);
   }
 
@@ -120,8 +127,10 @@ class StagedMachine : public DirectMachine {
     if (local.size_bytes == 0) return {};
     if (staging_.is_direct(local.place, local.stream) && staging_.is_direct(remote.place, nullptr))
         [[likely]] {
+      count_direct(TransferType::kGet, pe, local.place, local.size_bytes);
       return self().direct_get(pe, local, remote, offset_bytes, completion);
     }
+    count(TransferType::kGet, pe, device_side(local.place, remote.place), local.size_bytes);
     return staging_.get(pe, local, remote, offset_bytes, completion);
   }
 
@@ -147,9 +156,13 @@ class StagedMachine : public DirectMachine {
 
   bool needs_polling() const final { return staging_.needs_progress(); }
 
+  std::vector<TransportUse> transport_use() const final { return counts_.uses(); }
+
  protected:
-  StagedMachine(int pe, int num_pes, memory::Memory& memory)
-      : DirectMachine(pe, num_pes), staging_(*this, memory), reachable_pes_(static_cast<unsigned>(num_pes)) {}
+  StagedMachine(int pe, int num_pes, memory::Memory& memory, StagingMode mode)
+      : DirectMachine(pe, num_pes),
+        staging_(*this, memory, mode, counts_),
+        reachable_pes_(static_cast<unsigned>(num_pes)) {}
 
   Staging& staging() { return staging_; }
   const Staging& staging() const { return staging_; }
@@ -168,6 +181,19 @@ class StagedMachine : public DirectMachine {
     return offset_bytes <= remote.size_bytes && size_bytes <= remote.size_bytes - offset_bytes;
   }
 
+  // Of a put or get: the side that decides how it travels.
+  static memory::Place device_side(memory::Place local, memory::Place remote) {
+    return local.is_host() ? remote : local;
+  }
+  void count_direct(TransferType type, int to, memory::Place place, std::size_t size_bytes) {
+    counts_.add(type, to == pe() ? TransferPath::kOwnPe : TransferPath::kDirect, place.kind, size_bytes);
+  }
+  void count(TransferType type, int to, memory::Place place, std::size_t size_bytes) {
+    if (size_bytes == 0 || staging_.addresses(place)) return count_direct(type, to, place, size_bytes);
+    counts_.add(type, TransferPath::kStaged, place.kind, size_bytes);
+  }
+
+  TransferCounts counts_;
   Staging staging_;
   unsigned reachable_pes_;
 };

@@ -30,13 +30,16 @@ Status out_of_host_memory(std::size_t size_bytes) {
 
 }  // namespace
 
-Staging::Staging(DirectMachine& machine, memory::Memory& memory) : machine_(machine), memory_(memory) {}
+Staging::Staging(DirectMachine& machine, memory::Memory& memory, StagingMode mode, TransferCounts& counts)
+    : machine_(machine), memory_(memory), counts_(counts), mode_(mode) {}
 
 Staging::~Staging() = default;
 
 Status Staging::open() {
   for (int kind = 0; kind < memory::kNumKinds; ++kind) {
-    if (machine_.addresses(static_cast<memory::Kind>(kind))) addressed_kinds_ |= 1u << kind;
+    const auto name = static_cast<memory::Kind>(kind);
+    if (name != memory::Kind::kHost && mode_ == StagingMode::kHost) continue;
+    if (machine_.addresses(name)) addressed_kinds_ |= 1u << kind;
   }
   return machine_.direct_set_am_handler(kStagingAmId, &Staging::on_message, this);
 }
@@ -107,7 +110,12 @@ Staging::Step Staging::in_machine(Transfer& transfer, Status started, std::size_
 Staging::Step Staging::for_turn(Transfer& transfer) { return {transfer, Phase::kTurn, Status::pending(), 0}; }
 
 Staging::Step Staging::from_peer(Transfer& transfer) {
-  return {transfer, Phase::kPeer, Status::pending(), 0};
+  return {transfer, Phase::kPeer, std::exchange(transfer.answer_status, Status::pending()), 0};
+}
+
+void Staging::answered(Transfer& transfer, Status status) {
+  if (transfer.phase == Phase::kPeer) return resume(transfer, std::move(status), 0);
+  transfer.answer_status = std::move(status);
 }
 
 // --- buffers ---
@@ -118,12 +126,14 @@ Status Staging::prepare_send(Transfer& transfer, const ConstBuffer& local) {
     return local.stream == nullptr ? Status()
                                    : memory_.when_stream_done(local.place, local.stream, &transfer);
   }
-  Use& use = staged_[static_cast<int>(local.place.kind)];
-  ++use.messages;
-  use.bytes += local.size_bytes;
   transfer.bounce = bounces_.acquire(local.size_bytes);
   if (transfer.bounce.data() == nullptr) return out_of_host_memory(local.size_bytes);
   return memory_.copy({transfer.bounce.data(), local.size_bytes, {}, nullptr}, local, &transfer);
+}
+
+void Staging::count_landing(memory::Place place, std::size_t size_bytes) {
+  if (size_bytes == 0 || addresses(place)) return;
+  counts_.add(TransferType::kReceive, TransferPath::kStaged, place.kind, size_bytes);
 }
 
 Status Staging::prepare_receive(Transfer& transfer, const Buffer& local) {
@@ -204,7 +214,10 @@ Staging::Flow Staging::run_tag_receive(Transfer& transfer, Buffer local) {
     status = std::move(outcome.status);
     size_bytes = outcome.size_bytes;
   }
-  if (status.ok()) status = (co_await in_memory(transfer, land(transfer, local, size_bytes))).status;
+  if (status.ok()) {
+    count_landing(local.place, size_bytes);
+    status = (co_await in_memory(transfer, land(transfer, local, size_bytes))).status;
+  }
   finish(transfer, std::move(status), size_bytes);
 }
 
@@ -269,6 +282,7 @@ Status Staging::am_receive(AmPayload payload, const Buffer& into, Completion* co
 
 Staging::Flow Staging::run_am_receive(Transfer& transfer, AmPayload payload, Buffer local) {
   local.size_bytes = payload.size_bytes();
+  count_landing(local.place, local.size_bytes);
   Status status;
   if (payload.data() != nullptr) {
     // Inside the handler the bytes may be on loan for the call only, so the payload stays until the copy is
@@ -354,17 +368,6 @@ void Staging::end_close() {
     lost.user->in_flight = nullptr;
     lost.user->function(lost.user, closed(), 0);
   }
-}
-
-std::vector<TransportUse> Staging::transport_use() const {
-  std::vector<TransportUse> result;
-  for (int kind = 0; kind < memory::kNumKinds; ++kind) {
-    const Use& use = staged_[kind];
-    if (use.messages == 0) continue;
-    result.push_back({fmt::format("staged {}", memory::kind_name(static_cast<memory::Kind>(kind))),
-                      use.messages, use.bytes});
-  }
-  return result;
 }
 
 }  // namespace weft::machine

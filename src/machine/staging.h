@@ -27,13 +27,19 @@
 
 #include "machine/bounce_pool.h"
 #include "machine/direct_machine.h"
+#include "machine/transfer_counts.h"
 #include "memory/memory.h"
 
 namespace weft::machine {
 
+// Which buffers pass through host memory: those that the machine does not address, or all of device memory,
+// for comparison and for systems whose devices cannot reach one another. The same on all PEs of a job.
+enum class StagingMode : std::uint8_t { kDevice, kHost };
+std::string_view staging_mode_name(StagingMode mode);
+
 class Staging {
  public:
-  Staging(DirectMachine& machine, memory::Memory& memory);
+  Staging(DirectMachine& machine, memory::Memory& memory, StagingMode mode, TransferCounts& counts);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -44,6 +50,10 @@ class Staging {
   // Whether the machine takes such a buffer itself. A host buffer's stream means nothing.
   bool is_direct(memory::Place place, memory::StreamHandle stream) const {
     return place.is_host() || (stream == nullptr && addresses(place));
+  }
+  // Whether buffers of that kind reach the machine without a copy.
+  bool addresses(memory::Place place) const {
+    return ((addressed_kinds_ >> static_cast<unsigned>(place.kind)) & 1u) != 0;
   }
   // While true, sends (receives) of any buffer come here, so that they queue behind the ones that wait.
   bool holds_sends() const { return !held_sends_.empty(); }
@@ -87,8 +97,6 @@ class Staging {
   void begin_close();
   void end_close();
 
-  std::vector<TransportUse> transport_use() const;
-
  private:
   // Set in the in_flight of the completions that belong to a transfer; no machine's own handle has it.
   static constexpr std::uintptr_t kOwned = 1;
@@ -115,14 +123,7 @@ class Staging {
     base::Status status;
     std::size_t size_bytes;
   };
-  struct Use {
-    std::uint64_t messages = 0;
-    std::uint64_t bytes = 0;
-  };
 
-  bool addresses(memory::Place place) const {
-    return ((addressed_kinds_ >> static_cast<unsigned>(place.kind)) & 1u) != 0;
-  }
   base::Status closed() const;
 
   // The life of a transfer.
@@ -137,11 +138,14 @@ class Staging {
   Step in_machine(Transfer& transfer, base::Status started, std::size_t size_bytes);
   Step for_turn(Transfer& transfer);
   Step from_peer(Transfer& transfer);
+  // What the peer says. It may come before the request's own send is over.
+  void answered(Transfer& transfer, base::Status status);
 
   // Readies a buffer for the machine to read: copies it to a bounce, or waits for its stream.
   base::Status prepare_send(Transfer& transfer, const memory::ConstBuffer& local);
   // Readies a buffer for the machine to write: takes a bounce, or waits for the stream.
   base::Status prepare_receive(Transfer& transfer, const memory::Buffer& local);
+  void count_landing(memory::Place place, std::size_t size_bytes);
   // Moves what came into the bounce on to `local`.
   base::Status land(Transfer& transfer, const memory::Buffer& local, std::size_t size_bytes);
 
@@ -185,6 +189,8 @@ class Staging {
 
   DirectMachine& machine_;
   memory::Memory& memory_;
+  TransferCounts& counts_;
+  StagingMode mode_;
   unsigned addressed_kinds_ = 0;
   bool closing_ = false;
   bool turns_changed_ = false;
@@ -201,12 +207,10 @@ class Staging {
 
   std::unordered_map<std::uint64_t, memory::Buffer> regions_;
   std::multimap<std::uint64_t, std::size_t> atomic_ranges_;  // sizes by address
-  std::unordered_map<std::uint64_t, Transfer*> waiting_;  // gets and atomics that the peer has not answered
-  std::set<std::uint64_t> unflushed_;                     // puts, atomics not known to have reached the peer
+  std::unordered_map<std::uint64_t, Transfer*> waiting_;     // gets and atomics asked for, by request
+  std::set<std::uint64_t> unflushed_;  // puts, atomics not known to have reached the peer
   std::vector<Transfer*> flushes_;
   std::uint64_t next_sequence_ = 1;
-
-  Use staged_[memory::kNumKinds];
 };
 
 }  // namespace weft::machine

@@ -26,8 +26,10 @@ struct Staging::Transfer : base::Completion {
   // Of a tagged message.
   Tag tag = 0;
   Tag mask = 0;
-  // Of a get or an atomic: what the peer sent. Of a flush: it covers the puts before this one.
+  // Of a get or an atomic: what the peer sent, and pending until it has. Of a flush: it covers the puts
+  // before this one.
   AmPayload answer;
+  base::Status answer_status = base::Status::pending();
   std::uint64_t request = 0;
   std::uint64_t old_value = 0;
   std::uint64_t covers_below = 0;

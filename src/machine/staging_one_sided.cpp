@@ -216,13 +216,11 @@ Staging::Flow Staging::run_get_by_message(Transfer& transfer, int pe, Buffer loc
                         .offset_bytes = offset_bytes,
                         .size_bytes = local.size_bytes};
   const std::vector<std::byte> header = message.bytes();
+  waiting_.emplace(request, &transfer);
   Status sent = send(pe, header, {}, &transfer);
   Status status = (co_await in_machine(transfer, std::move(sent), 0)).status;
-  if (!status.failed()) {
-    waiting_.emplace(request, &transfer);
-    status = (co_await from_peer(transfer)).status;
-    waiting_.erase(request);
-  }
+  if (!status.failed()) status = (co_await from_peer(transfer)).status;
+  waiting_.erase(request);
   if (!status.failed()) {
     Status received = machine_.am_receive(std::move(transfer.answer), local, &transfer);
     status = (co_await in_machine(transfer, std::move(received), local.size_bytes)).status;
@@ -246,7 +244,7 @@ void Staging::get_answered(const Message& message, AmArrival& arrival) {
   if (found == waiting_.end()) return;  // cancelled; the answer is dropped
   Transfer& transfer = *found->second;
   transfer.answer = arrival.take();
-  resume(transfer, peer_failure(message.code, message.source_pe, "get"), 0);
+  answered(transfer, peer_failure(message.code, message.source_pe, "get"));
 }
 
 // --- atomics ---
@@ -308,13 +306,11 @@ Status Staging::atomic(int pe, AtomicOperation operation, std::uint64_t address,
 
 Staging::Flow Staging::run_atomic(Transfer& transfer, int pe, std::vector<std::byte> header,
                                   std::uint64_t* result) {
+  waiting_.emplace(transfer.request, &transfer);
   Status sent = send(pe, header, {}, &transfer);
   Status status = (co_await in_machine(transfer, std::move(sent), 0)).status;
-  if (!status.failed()) {
-    waiting_.emplace(transfer.request, &transfer);
-    status = (co_await from_peer(transfer)).status;
-    waiting_.erase(transfer.request);
-  }
+  if (!status.failed()) status = (co_await from_peer(transfer)).status;
+  waiting_.erase(transfer.request);
   if (status.ok() && result != nullptr) *result = transfer.old_value;
   end_unflushed(transfer.request, status);
   finish(transfer, std::move(status), sizeof(std::uint64_t));
@@ -342,7 +338,7 @@ void Staging::atomic_answered(const Message& message) {
   auto found = waiting_.find(message.request);
   if (found == waiting_.end()) return;  // cancelled
   found->second->old_value = message.operand;
-  resume(*found->second, peer_failure(message.code, message.source_pe, "atomic"), 0);
+  answered(*found->second, peer_failure(message.code, message.source_pe, "atomic"));
 }
 
 // --- flush ---

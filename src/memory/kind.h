@@ -50,6 +50,8 @@ class KindBackend {
   virtual int num_devices() const = 0;
   // As a person knows the device: "NVIDIA H200". REQUIRES: device < num_devices().
   virtual std::string device_name(int device) const = 0;
+  // Whether copies from one device to the other go directly, without passing through the host.
+  virtual bool can_access_peer(int /*device*/, int /*peer*/) const { return true; }
   // Whether the CPU may read and write this memory through its address.
   virtual bool cpu_accessible() const = 0;
 

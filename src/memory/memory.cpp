@@ -1,8 +1,10 @@
 #include "memory/memory.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 
@@ -24,7 +26,9 @@ namespace {
 using Backends = std::array<std::unique_ptr<KindBackend>, kNumKinds>;
 
 Result<std::unique_ptr<KindBackend>> make_cuda(const std::string& library) {
-  if (library.empty()) return Status(StatusCode::kUnsupported, "cuda memory is switched off");
+  if (library.empty()) {
+    return Status(StatusCode::kUnsupported, "cuda memory is switched off (WEFT_GPUS=none)");
+  }
   Result<std::unique_ptr<CudaDriver>> driver = CudaDriver::load(library);
   if (!driver.ok()) return driver.status();
   return std::unique_ptr<KindBackend>(std::make_unique<CudaBackend>(std::move(*driver)));
@@ -54,7 +58,9 @@ std::array<KindBackend*, kNumKinds> pointers(const Backends& backends) {
 
 struct Memory::State {
   explicit State(const MemoryOptions& options)
-      : backends(make_backends(options, &why_no_cuda)), copies(pointers(backends)) {
+      : cuda_devices(options.cuda_devices),
+        backends(make_backends(options, &why_no_cuda)),
+        copies(pointers(backends)) {
     for (const Kind kind : {Kind::kEmulated, Kind::kCuda}) {
       if (KindBackend* const backend = find(kind)) cache.add(backend);
     }
@@ -65,6 +71,7 @@ struct Memory::State {
   Status check_side(const char* role, const void* data, std::size_t size_bytes, Place place,
                     StreamHandle stream) const;
 
+  std::vector<int> cuda_devices;
   Status why_no_cuda;
   KindCache cache;  // outlives the kinds, which tell it what is released
   Backends backends;
@@ -104,7 +111,8 @@ Status Memory::State::check_side(const char* role, const void* data, std::size_t
   return {};
 }
 
-Memory::Memory(const MemoryOptions& options) : state_(std::make_unique<State>(options)) {}
+Memory::Memory(const MemoryOptions& options)
+    : local_rank_(options.local_rank), state_(std::make_unique<State>(options)) {}
 
 Memory::~Memory() { close(); }
 
@@ -112,6 +120,28 @@ KindBackend* Memory::backend(Kind kind) { return state_->find(kind); }
 
 Status Memory::availability(Kind kind) const {
   return state_->find(kind) != nullptr ? Status() : state_->why_no_cuda;
+}
+
+Status Memory::check_devices() const {
+  for (const int device : state_->cuda_devices) {
+    const Status status = state_->check_place({Kind::kCuda, static_cast<std::int16_t>(device)});
+    if (status.failed()) {
+      return Status(status.code(), fmt::format("WEFT_GPUS names device {}: {}", device, status.message()));
+    }
+  }
+  return {};
+}
+
+Place Memory::default_place(Kind kind, int local_rank) const {
+  const KindBackend* const backend = state_->find(kind);
+  const auto rank = static_cast<std::size_t>(local_rank);
+  if (kind == Kind::kCuda && !state_->cuda_devices.empty()) {
+    const int device = state_->cuda_devices[rank % state_->cuda_devices.size()];
+    return {kind, static_cast<std::int16_t>(device)};
+  }
+  if (backend == nullptr) return {kind, 0};
+  return {kind,
+          static_cast<std::int16_t>(rank % static_cast<std::size_t>(std::max(1, backend->num_devices())))};
 }
 
 Result<Buffer> Memory::allocate(std::size_t size_bytes, Place place) {

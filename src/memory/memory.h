@@ -7,23 +7,15 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
-#include "memory/emulated/faults.h"
 #include "memory/kind.h"
+#include "memory/memory_options.h"
 
 namespace weft::memory {
-
-struct MemoryOptions {
-  int emulated_devices = 2;
-  EmulatedFaults emulated_faults;
-  // What the CUDA driver is loaded from; empty: no cuda.
-  std::string cuda_driver = "libcuda.so.1";
-};
 
 class Memory {
  public:
@@ -37,6 +29,13 @@ class Memory {
   // Null when this process cannot use that kind; availability() says why.
   KindBackend* backend(Kind kind);
   base::Status availability(Kind kind) const;
+  // Whether the devices that the options name exist.
+  base::Status check_devices() const;
+
+  // The device of that kind that this PE uses unless it names another, by local rank (MemoryOptions).
+  Place default_place(Kind kind) const { return default_place(kind, local_rank_); }
+  // That of another PE of the host.
+  Place default_place(Kind kind, int local_rank) const;
 
   // Zero bytes are a null address.
   base::Result<Buffer> allocate(std::size_t size_bytes, Place place);
@@ -71,6 +70,7 @@ class Memory {
 
  private:
   struct State;
+  int local_rank_;
   std::unique_ptr<State> state_;
 };
 

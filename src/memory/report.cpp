@@ -2,8 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace weft::memory {
 namespace {
+
+// "0 to 1, 1 to 0": the ordered pairs of which the first does not reach the second.
+std::string unreachable_pairs(const KindBackend& backend, const std::set<int>& devices) {
+  std::string text;
+  for (const int device : devices) {
+    for (const int peer : devices) {
+      if (backend.can_access_peer(device, peer)) continue;
+      text += fmt::format("{}{} to {}", text.empty() ? "" : ", ", device, peer);
+    }
+  }
+  return text;
+}
 
 std::string describe(Memory& memory, Kind kind) {
   KindBackend* backend = memory.backend(kind);
@@ -14,7 +28,11 @@ std::string describe(Memory& memory, Kind kind) {
   for (int device = 0; device < backend->num_devices(); ++device) {
     text += fmt::format("{} {} {}", device == 0 ? ":" : ",", device, backend->device_name(device));
   }
-  return text;
+  if (kind != Kind::kCuda || backend->num_devices() == 1) return text;
+  std::set<int> devices;
+  for (int device = 0; device < backend->num_devices(); ++device) devices.insert(device);
+  const std::string missing = unreachable_pairs(*backend, devices);
+  return text + (missing.empty() ? "; peer access between all of them" : "; no peer access from " + missing);
 }
 
 }  // namespace
@@ -26,6 +44,21 @@ std::vector<std::string> report(Memory& memory) {
                                 describe(memory, static_cast<Kind>(kind))));
   }
   return lines;
+}
+
+std::string peer_access_warning(Memory& memory, int num_local_pes) {
+  const KindBackend* cuda = memory.backend(Kind::kCuda);
+  if (cuda == nullptr) return {};
+  std::set<int> devices;
+  for (int rank = 0; rank < num_local_pes; ++rank) {
+    devices.insert(memory.default_place(Kind::kCuda, rank).device);
+  }
+  const std::string missing = unreachable_pairs(*cuda, devices);
+  if (missing.empty()) return {};
+  return fmt::format(
+      "the GPUs of this job have no peer access from {}: what moves between them passes through host memory, "
+      "which is slower; `nvidia-smi topo -p2p r` tells why",
+      missing);
 }
 
 }  // namespace weft::memory

@@ -49,7 +49,6 @@ Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const Runtim
       memory_(memory),
       pe_(machine.pe()),
       num_pes_(machine.num_pes()),
-      device_(options.device),
       parts_(std::make_unique<Parts>(*this, options)) {
   parts_->spin_rounds = options.local_pes > num_processors() ? kSpinRoundsOversubscribed : kSpinRounds;
   base::check(machine_.set_am_handler(
@@ -101,11 +100,7 @@ void Runtime::set_handler(HandlerId id, MessageHandler handler, void* context) {
 
 void Runtime::set_poster(HandlerId id, MessagePoster poster) { parts_->attachments.set_poster(id, poster); }
 
-memory::Place Runtime::own_place(memory::Kind kind) const {
-  memory::KindBackend* backend = kind == memory::Kind::kHost ? nullptr : memory_.backend(kind);
-  if (backend == nullptr) return {kind, 0};
-  return {kind, static_cast<std::int16_t>(device_ % backend->num_devices())};
-}
+memory::Place Runtime::own_place(memory::Kind kind) const { return memory_.default_place(kind); }
 
 void Runtime::add_model(std::type_index type, std::unique_ptr<Model> model) {
   parts_->models.emplace_back(type, std::move(model));

@@ -191,16 +191,16 @@ TEST_P(ActiveMessageTest, MessagesToItselfArriveFromProgress) {
     ASSERT_EQ(++depth, 1);
     EXPECT_EQ(copy_of(arrival.header), header);
     if (++hops < kHops) {
-      Operation send;
-      send.start(world.machine(0).am_send(0, 0, header, {}, &send));
-      ASSERT_FALSE(send.was_pending()) << "a header is copied";
+      Operation& next = operations.emplace_back();
+      next.start(world.machine(0).am_send(0, 0, header, {}, &next));
     }
     --depth;
   });
-  Operation send;
-  send.start(world.machine(0).am_send(0, 0, header, {}, &send));
+  Operation& first = operations.emplace_back();
+  first.start(world.machine(0).am_send(0, 0, header, {}, &first));
   EXPECT_EQ(hops, 0);
   ASSERT_TRUE(world.until([&] { return hops == kHops; }));
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
 
   for (std::size_t size : {kSmall, kLarge}) {
     Buffer from = world.buffer(0, kind(), pattern(size, 2));

@@ -111,8 +111,10 @@ TEST_P(CloseTest, APeerThatWentAwayDoesNotMatter) {
   Buffer small = world.buffer(0, kind(), kSmall);
   Buffer large = world.buffer(0, kind(), kLarge);
   Operation hello;
+  Operation heard;
+  heard.start(world.machine(1).tag_receive(1, kFullTagMask, world.buffer(1, kind(), kSmall), &heard));
   hello.start(world.machine(0).tag_send(1, 1, small, &hello));
-  ASSERT_TRUE(world.finish(hello));
+  ASSERT_TRUE(world.until([&] { return hello.done() && heard.done(); }));
   world.machine(1).close();
   world.destroy(1);
   std::deque<Operation> operations(3);

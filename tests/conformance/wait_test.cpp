@@ -69,11 +69,15 @@ class PollingTest : public ConformanceTest {};
 TEST_P(PollingTest, StagedCopiesAskForIt) {
   World world = make_world(1);
   EXPECT_FALSE(world.machine(0).needs_polling());
+  Operation receive;
   Operation send;
-  send.start(world.machine(0).tag_send(0, 1, world.buffer(0, kind(), 64), &send));
+  std::byte into[64];
+  receive.start(
+      world.machine(0).tag_receive(1, machine::kFullTagMask, {into, sizeof into, {}, nullptr}, &receive));
+  send.start(world.machine(0).tag_send(0, 1, world.buffer(0, kind(), sizeof into), &send));
   EXPECT_TRUE(world.machine(0).needs_polling());
   world.machine(0).wait(-1);  // does not sleep
-  ASSERT_TRUE(world.finish(send));
+  ASSERT_TRUE(world.until([&] { return send.done() && receive.done(); }));
   ASSERT_TRUE(world.until([&] { return !world.machine(0).needs_polling(); }));
 }
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "machine/factory.h"
+#include "machine/loopback/loopback_machine.h"
 
 namespace weft::conformance {
 
@@ -13,8 +16,34 @@ using memory::Buffer;
 using memory::ConstBuffer;
 using memory::Kind;
 
+namespace {
+
+memory::MemoryOptions memory_options() {
+  memory::MemoryOptions options;
+  if (const char* driver = std::getenv(kStandInDriver); driver != nullptr) options.cuda_driver = driver;
+  return options;
+}
+
+base::Result<std::vector<std::unique_ptr<machine::Machine>>> make_machines(
+    const std::string& name, const std::vector<memory::Memory*>& memories) {
+  const auto has = [&](std::string_view what) { return name.find(what) != name.npos; };
+  const auto staging = has(".staged") ? machine::StagingMode::kHost : machine::StagingMode::kDevice;
+  if (!name.starts_with("loopback.")) {
+    return machine::make_in_process(name.substr(0, name.find('.')), memories, staging);
+  }
+  machine::loopback::LoopbackOptions options;
+  options.staging = staging;
+  options.late_sends = has(".late");
+  if (has(".addressing")) options.addressed_kinds = {Kind::kCuda};
+  return machine::loopback::make_loopback(memories, options);
+}
+
+}  // namespace
+
 std::string param_name(const testing::TestParamInfo<Param>& info) {
-  return fmt::format("{}_{}", std::get<0>(info.param), memory::kind_name(std::get<1>(info.param)));
+  std::string machine = std::get<0>(info.param);
+  std::ranges::replace(machine, '.', '_');
+  return fmt::format("{}_{}", machine, memory::kind_name(std::get<1>(info.param)));
 }
 
 Operation::Operation() : base::Completion(&Operation::on_complete) {}
@@ -57,10 +86,10 @@ std::vector<std::byte> pattern(std::size_t size_bytes, std::uint64_t seed) {
 World::World(const std::string& machine_name, int num_pes) {
   std::vector<memory::Memory*> memories;
   for (int pe = 0; pe < num_pes; ++pe) {
-    memories_.push_back(std::make_unique<memory::Memory>());
+    memories_.push_back(std::make_unique<memory::Memory>(memory_options()));
     memories.push_back(memories_.back().get());
   }
-  auto machines = machine::make_in_process(machine_name, memories);
+  auto machines = make_machines(machine_name, memories);
   if (!machines.ok()) throw std::runtime_error(machines.status().to_string());
   machines_ = std::move(machines).value();
 }
@@ -136,12 +165,26 @@ std::vector<std::byte> World::read(int pe, const Buffer& buffer, std::size_t siz
 }
 
 std::vector<Kind> usable_kinds() {
-  memory::Memory memory;
+  memory::Memory memory(memory_options());
   std::vector<Kind> kinds;
   for (Kind kind : {Kind::kHost, Kind::kEmulated, Kind::kCuda}) {
     if (memory.backend(kind) != nullptr) kinds.push_back(kind);
   }
   return kinds;
+}
+
+std::vector<Param> machines_and_kinds() {
+  const bool is_stand_in = std::getenv(kStandInDriver) != nullptr;
+  std::vector<Param> result;
+  for (const Kind kind : usable_kinds()) {
+    if (is_stand_in && kind != Kind::kCuda) continue;
+    for (const std::string& machine : kMachines) result.emplace_back(machine, kind);
+    if (kind != Kind::kCuda) continue;
+    for (const std::string& machine : is_stand_in ? kStandInMachines : kCudaMachines) {
+      result.emplace_back(machine, kind);
+    }
+  }
+  return result;
 }
 
 }  // namespace weft::conformance

@@ -97,6 +97,8 @@ def test_help_names_every_variable(start_command) -> None:
     for variable in (
         "WEFT_STATS",
         "WEFT_MACHINE",
+        "WEFT_STAGING",
+        "WEFT_GPUS",
         "WEFT_NUM_PES",
         "WEFT_PE",
         "WEFT_BOOTSTRAP",
@@ -107,15 +109,15 @@ def test_help_names_every_variable(start_command) -> None:
 
 def test_an_option_is_the_same_as_its_variable(run, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text("import os; print([os.environ.get(name) for name in ('WEFT_STATS', 'WEFT_MACHINE')])")
-    environment = {
-        name: text for name, text in os.environ.items() if name not in ("WEFT_STATS", "WEFT_MACHINE")
-    }
-    assert run("-n", 1, program, env=environment).stdout == "[None, None]\n"
-    options = ("--stats", "--machine", "loopback")
-    assert run("-n", 1, *options, program, env=environment).stdout == "['1', 'loopback']\n"
+    names = ("WEFT_STATS", "WEFT_MACHINE", "WEFT_STAGING", "WEFT_GPUS")
+    program.write_text(f"import os; print([os.environ.get(name) for name in {names}])")
+    environment = {name: text for name, text in os.environ.items() if name not in names}
+    assert run("-n", 1, program, env=environment).stdout == "[None, None, None, None]\n"
+    options = ("--stats", "--machine", "loopback", "--staging", "host", "--gpus", "0,2")
+    expected = "['1', 'loopback', 'host', '0,2']\n"
+    assert run("-n", 1, *options, program, env=environment).stdout == expected
     environment["WEFT_MACHINE"] = "ucx"
-    assert run("-n", 1, program, env=environment).stdout == "[None, 'ucx']\n"
+    assert run("-n", 1, program, env=environment).stdout == "[None, 'ucx', None, None]\n"
 
 
 def test_info_says_what_is_there(start_command) -> None:

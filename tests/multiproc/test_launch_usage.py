@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 
@@ -41,6 +42,19 @@ def test_nothing_to_do(run, probe: Path) -> None:
 
 def test_unknown_option(run, probe: Path) -> None:
     expect_sentence(run("-n", 2, "--fast", probe), "unknown options: --fast (see weft run --help)")
+
+
+def test_a_setting_that_is_none(run, probe: Path) -> None:
+    refused = run("-n", 2, "--staging", "both", probe)  # in argparse's words, which change with Python
+    assert refused.stderr.startswith("weft run: argument --staging: invalid choice: 'both' (choose from ")
+    assert refused.exit_code == 2
+    expect_sentence(
+        run("-n", 2, probe, env={**os.environ, "WEFT_STAGING": "yes"}),
+        "WEFT_STAGING='yes': choose device or host, or unset it",
+    )
+    for value in ("", "all", "0,", "-1", "0 1"):
+        sentence = f"--gpus takes auto, none or a list of GPUs such as 0,2, not '{value}'"
+        expect_sentence(run("-n", 2, f"--gpus={value}", probe), sentence)
 
 
 def test_other_hosts(run, probe: Path) -> None:

@@ -65,8 +65,6 @@ struct RuntimeOptions {
   // PEs of this job that share the host's processors; with more PEs than processors an idle PE gives way
   // sooner.
   int local_pes = 1;
-  // This PE's own device of each device kind, modulo their number: what comes from device memory lands there.
-  int device = 0;
   MessagingPath messaging_path = MessagingPath::kAuto;
 };
 
@@ -83,7 +81,7 @@ class Runtime {
   machine::Machine& machine() { return machine_; }
   memory::Memory& memory() { return memory_; }
   BlockPool& pool() { return pool_; }
-  // Where this PE has memory of that kind: its own device.
+  // Where this PE has memory of that kind: its own device, where what comes from device memory lands.
   memory::Place own_place(memory::Kind kind) const;
 
   // --- The scheduler
@@ -200,7 +198,6 @@ class Runtime {
   memory::Memory& memory_;
   int pe_;
   int num_pes_;
-  int device_;
   WorkQueue queue_;
   BlockPool pool_;
   std::uint64_t sent_ = 0;

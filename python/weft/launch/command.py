@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import sys
@@ -35,6 +36,26 @@ def parse_num_pes(text: str) -> int:
             "for more hosts use the resource manager's launcher (srun, mpiexec)"
         )
     return num_pes
+
+
+def check_choice(variable: str, value: str | None, choices: Sequence[str]) -> None:
+    """Refuses what the PEs would refuse, once.
+
+    Raises:
+        UsageError: the environment variable has another value than these.
+    """
+    if value is not None and value not in choices:
+        raise UsageError(f"{variable}='{value}': choose {' or '.join(choices)}, or unset it")
+
+
+def check_gpus(text: str) -> None:
+    """The value of --gpus, before any PE is started.
+
+    Raises:
+        UsageError: neither auto, none nor a list of numbers.
+    """
+    if text not in ("auto", "none") and re.fullmatch(r"[0-9]{1,4}(,[0-9]{1,4})*", text) is None:
+        raise UsageError(f"--gpus takes auto, none or a list of GPUs such as 0,2, not '{text}'")
 
 
 def program_argv(program: str, arguments: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -20,7 +21,7 @@ class LoopbackMachine::Arrival final : public AmArrival {
   Arrival(LoopbackMachine& machine, const Packet& packet) : machine_(machine), payload_(packet.payload) {
     header = packet.header;
     payload_size_bytes = payload_->size_bytes;
-    data = payload_->source == nullptr ? payload_->eager.data() : nullptr;
+    data = payload_->is_eager ? payload_->eager.data() : nullptr;
   }
 
   AmPayload take() override {
@@ -37,12 +38,12 @@ class LoopbackMachine::Arrival final : public AmArrival {
 };
 
 base::Result<std::vector<std::unique_ptr<Machine>>> make_loopback(
-    const std::vector<memory::Memory*>& memories) {
+    const std::vector<memory::Memory*>& memories, const LoopbackOptions& options) {
   auto fabric = std::make_shared<Fabric>();
   std::vector<std::unique_ptr<Machine>> machines;
   fabric->machines.resize(memories.size());
   for (std::size_t pe = 0; pe < memories.size(); ++pe) {
-    auto machine = std::make_unique<LoopbackMachine>(static_cast<int>(pe), fabric, *memories[pe]);
+    auto machine = std::make_unique<LoopbackMachine>(static_cast<int>(pe), fabric, *memories[pe], options);
     fabric->machines[pe] = machine.get();
     if (Status status = machine->open(); status.failed()) return status;
     machines.push_back(std::move(machine));
@@ -50,10 +51,19 @@ base::Result<std::vector<std::unique_ptr<Machine>>> make_loopback(
   return machines;
 }
 
-LoopbackMachine::LoopbackMachine(int pe, std::shared_ptr<Fabric> fabric, memory::Memory& memory)
-    : StagedMachine(pe, static_cast<int>(fabric->machines.size()), memory), fabric_(std::move(fabric)) {}
+LoopbackMachine::LoopbackMachine(int pe, std::shared_ptr<Fabric> fabric, memory::Memory& memory,
+                                 LoopbackOptions options)
+    : StagedMachine(pe, static_cast<int>(fabric->machines.size()), memory, options.staging),
+      fabric_(std::move(fabric)),
+      options_(std::move(options)),
+      sent_to_(static_cast<std::size_t>(num_pes())) {}
 
 LoopbackMachine::~LoopbackMachine() { close(); }
+
+bool LoopbackMachine::addresses(memory::Kind kind) const {
+  return kind == memory::Kind::kHost ||
+         std::ranges::find(options_.addressed_kinds, kind) != options_.addressed_kinds.end();
+}
 
 std::string LoopbackMachine::description() const {
   return fmt::format("loopback, PE {} of {} in one process", pe(), num_pes());
@@ -75,34 +85,32 @@ Status LoopbackMachine::send(int pe, Packet packet, const ConstBuffer& buffer, C
   if (receiver == nullptr) {
     return {StatusCode::kPeerFailed, fmt::format("PE {} has closed: nothing can be sent to it any more", pe)};
   }
-  ++messages_;
-  bytes_ += buffer.size_bytes;
+  sent_to_[static_cast<std::size_t>(pe)] = true;
   packet.payload = std::make_shared<Payload>();
   Payload& payload = *packet.payload;
   payload.size_bytes = buffer.size_bytes;
-  if (buffer.size_bytes <= kEagerBytes) {
+  payload.is_eager = buffer.size_bytes <= kEagerBytes;
+  payload.source = buffer.data;
+  if (payload.is_eager) {
     const auto* bytes = static_cast<const std::byte*>(buffer.data);
     payload.eager.assign(bytes, bytes + buffer.size_bytes);
-    receiver->inbox_.push_back(std::move(packet));
-    return {};
+    payload.source = payload.eager.data();
   }
-  payload.sender = this;
-  payload.source = buffer.data;
-  payload.completion = completion;
-  sending_.push_back(packet.payload);
+  const bool is_over = payload.is_eager && !options_.late_sends;
+  if (!is_over) {
+    payload.sender = this;
+    payload.completion = completion;
+    sending_.push_back(packet.payload);
+  }
   receiver->inbox_.push_back(std::move(packet));
-  return start(completion);
+  return is_over ? Status() : start(completion);
 }
 
 Status LoopbackMachine::consume(Payload& payload, void* into) {
-  if (payload.source == nullptr) {
-    if (payload.size_bytes > 0) std::memcpy(into, payload.eager.data(), payload.size_bytes);
-    return {};
-  }
-  if (payload.completion == nullptr) {
+  if (!payload.is_eager && payload.completion == nullptr) {
     return {StatusCode::kPeerFailed, "the sending PE closed before its message was received"};
   }
-  std::memcpy(into, payload.source, payload.size_bytes);
+  if (payload.size_bytes > 0) std::memcpy(into, payload.source, payload.size_bytes);
   return drop(payload, {});
 }
 
@@ -349,11 +357,13 @@ void LoopbackMachine::close() {
   staging().end_close();
 }
 
-std::vector<TransportUse> LoopbackMachine::transport_use() const {
-  std::vector<TransportUse> result;
-  if (messages_ > 0) result.push_back({"loopback host", messages_, bytes_});
-  for (TransportUse& use : staging().transport_use()) result.push_back(std::move(use));
-  return result;
+std::vector<PeerTransports> LoopbackMachine::peer_transports() const {
+  PeerTransports reached{{}, "loopback/memory"};
+  for (std::size_t pe = 0; pe < sent_to_.size(); ++pe) {
+    if (sent_to_[pe]) reached.pes.push_back(static_cast<int>(pe));
+  }
+  if (reached.pes.empty()) return {};
+  return {std::move(reached)};
 }
 
 }  // namespace weft::machine::loopback

@@ -3,6 +3,9 @@
 // ever completes inside its start call, and messages above kEagerBytes stay with the sender until the
 // receiver copies them.
 //
+// It addresses host memory, and kinds that it is told are host memory in truth, such as the stand-in CUDA
+// driver's.
+//
 // Threads: one for all the PEs of a fabric, except wake().
 #pragma once
 
@@ -27,14 +30,23 @@ struct Fabric {
   std::vector<LoopbackMachine*> machines;
 };
 
+struct LoopbackOptions {
+  StagingMode staging = StagingMode::kDevice;
+  // No send completes before its message was received, also one whose bytes were copied: the answer to it
+  // arrives first.
+  bool late_sends = false;
+  // Addressed besides host memory.
+  std::vector<memory::Kind> addressed_kinds{};
+};
+
 base::Result<std::vector<std::unique_ptr<Machine>>> make_loopback(
-    const std::vector<memory::Memory*>& memories);
+    const std::vector<memory::Memory*>& memories, const LoopbackOptions& options = {});
 
 class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
  public:
   static constexpr std::size_t kEagerBytes = 2048;
 
-  LoopbackMachine(int pe, std::shared_ptr<Fabric> fabric, memory::Memory& memory);
+  LoopbackMachine(int pe, std::shared_ptr<Fabric> fabric, memory::Memory& memory, LoopbackOptions options);
   ~LoopbackMachine() override;
   base::Status open() { return staging().open(); }
 
@@ -43,9 +55,9 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   void wait(std::int64_t timeout_us) override;
   void wake() override;
   void close() override;
-  std::vector<TransportUse> transport_use() const override;
+  std::vector<PeerTransports> peer_transports() const override;
 
-  bool addresses(memory::Kind kind) const override { return kind == memory::Kind::kHost; }
+  bool addresses(memory::Kind kind) const override;
   base::Status direct_set_am_handler(AmId id, AmHandler handler, void* context) override;
   base::Status direct_am_send(int pe, AmId id, std::span<const std::byte> header,
                               const memory::ConstBuffer& payload, base::Completion* completion) override;
@@ -71,9 +83,10 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   struct Payload {
     std::vector<std::byte> eager;
     std::size_t size_bytes = 0;
-    // Of a rendezvous. Null completion: over, or the sender has closed.
-    LoopbackMachine* sender = nullptr;
+    bool is_eager = false;
     const void* source = nullptr;
+    // Of a send that waits to be received. Null completion: over, or the sender has closed.
+    LoopbackMachine* sender = nullptr;
     base::Completion* completion = nullptr;
   };
   struct Packet {
@@ -132,8 +145,8 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   std::map<const void*, std::shared_ptr<Payload>> kept_;
   std::map<std::uint64_t, memory::Buffer> regions_;
   std::uint64_t next_region_ = 1;
-  std::uint64_t messages_ = 0;
-  std::uint64_t bytes_ = 0;
+  LoopbackOptions options_;
+  std::vector<bool> sent_to_;  // by PE
 
   std::mutex wake_mutex_;
   std::condition_variable wake_condition_;

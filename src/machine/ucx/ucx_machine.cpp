@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "machine/ucx/library.h"
@@ -80,7 +81,7 @@ base::Result<std::unique_ptr<UcxMachine>> UcxMachine::create(const UcxMachineOpt
 
 UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context,
                        Worker worker)
-    : StagedMachine(options.pe, options.num_pes, memory),
+    : StagedMachine(options.pe, options.num_pes, memory, options.staging),
       context_(std::move(context)),
       worker_(std::move(worker)),
       tracker_(*this, attention()),
@@ -141,7 +142,6 @@ base::Status UcxMachine::direct_am_send(int pe, AmId id, std::span<const std::by
   params.flags = header.empty() ? 0 : UCP_AM_SEND_FLAG_COPY_HEADER;
   // Eager device data would be staged through the host by UCX, at twice the time.
   if (!payload.place.is_host() && payload.size_bytes > 0) params.flags |= UCP_AM_SEND_FLAG_RNDV;
-  count(Operation::kAmSend, payload.place, payload.size_bytes);
   return tracker_.start({Operation::kAmSend, pe, payload.size_bytes}, completion, [&] {
     return ucp_am_send_nbx(endpoint, id, header.data(), header.size(), payload.data, payload.size_bytes,
                            &params);
@@ -177,7 +177,6 @@ base::Status UcxMachine::direct_tag_send(int pe, Tag tag, const memory::ConstBuf
   }
   const ucp_request_param_t params =
       parameters(buffer.place, buffer.data, buffer.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
-  count(Operation::kTagSend, buffer.place, buffer.size_bytes);
   return tracker_.start({Operation::kTagSend, pe, buffer.size_bytes}, completion, [&] {
     return ucp_tag_send_nbx(endpoint, buffer.data, buffer.size_bytes, tag, &params);
   });
@@ -224,7 +223,6 @@ base::Status UcxMachine::direct_put(int pe, const memory::ConstBuffer& local, co
   if (base::Status status = one_sided(pe, remote, endpoint, key); status.failed()) return status;
   const ucp_request_param_t params =
       parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
-  count(Operation::kPut, local.place, local.size_bytes);
   return tracker_.start({Operation::kPut, pe, local.size_bytes}, completion, [&] {
     return ucp_put_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes, key, &params);
   });
@@ -237,7 +235,6 @@ base::Status UcxMachine::direct_get(int pe, const memory::Buffer& local, const R
   if (base::Status status = one_sided(pe, remote, endpoint, key); status.failed()) return status;
   const ucp_request_param_t params =
       parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
-  count(Operation::kGet, local.place, local.size_bytes);
   return tracker_.start({Operation::kGet, pe, local.size_bytes}, completion, [&] {
     return ucp_get_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes, key, &params);
   });
@@ -346,23 +343,14 @@ void UcxMachine::close() {
   staging().end_close();
 }
 
-std::vector<TransportUse> UcxMachine::transport_use() const {
-  static constexpr std::array<std::pair<Operation, std::string_view>, 4> kNames = {{
-      {Operation::kTagSend, "tagged"},
-      {Operation::kAmSend, "active message"},
-      {Operation::kPut, "put"},
-      {Operation::kGet, "get"},
-  }};
-  std::vector<TransportUse> result;
-  for (const auto& [operation, name] : kNames) {
-    for (int device = 0; device < 2; ++device) {
-      const Use& use = use_[static_cast<std::size_t>(operation)][static_cast<std::size_t>(device)];
-      if (use.messages == 0) continue;
-      result.push_back(
-          {fmt::format("ucx {} {}", device == 0 ? "host" : "cuda", name), use.messages, use.bytes});
-    }
+std::vector<PeerTransports> UcxMachine::peer_transports() const {
+  std::map<std::string, std::vector<int>> pes;
+  for (int pe = 0; pe < num_pes(); ++pe) {
+    if (std::string transports = endpoints_.transports(pe); !transports.empty())
+      pes[transports].push_back(pe);
   }
-  for (TransportUse& use : staging().transport_use()) result.push_back(std::move(use));
+  std::vector<PeerTransports> result;
+  for (auto& [transports, same] : pes) result.push_back({std::move(same), transports});
   return result;
 }
 

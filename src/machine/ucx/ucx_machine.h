@@ -4,7 +4,6 @@
 // message allocates: UCX's own request carries Weft's record of the operation.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -24,6 +23,7 @@ struct UcxMachineOptions {
   int pe = 0;
   int num_pes = 1;
   int pes_on_host = 1;
+  StagingMode staging = StagingMode::kDevice;
 };
 
 class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracker::Translator {
@@ -43,7 +43,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   void wait(std::int64_t timeout_us) override;
   void wake() override { worker_.wake(); }
   void close() override;
-  std::vector<TransportUse> transport_use() const override;
+  std::vector<PeerTransports> peer_transports() const override;
 
   bool addresses(memory::Kind kind) const override;
   base::Status direct_set_am_handler(AmId id, AmHandler handler, void* context) override;
@@ -65,11 +65,6 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   base::Status direct_flush(base::Completion* completion) override;
 
  private:
-  struct Use {
-    std::uint64_t messages = 0;
-    std::uint64_t bytes = 0;
-  };
-
   UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context, Worker worker);
 
   void release_payload(void* descriptor) override;
@@ -82,11 +77,6 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ucp_request_param_t parameters(memory::Place place, const void* data, std::size_t size_bytes,
                                  Callback set) const;
   base::Status one_sided(int pe, const RemoteMemory& remote, ucp_ep_h& endpoint, ucp_rkey_h& key);
-  void count(Operation operation, memory::Place place, std::size_t size_bytes) {
-    Use& use = use_[static_cast<std::size_t>(operation)][place.is_host() ? 0 : 1];
-    ++use.messages;
-    use.bytes += size_bytes;
-  }
   bool progress_rare();
 
   Context context_;
@@ -97,7 +87,6 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   MemoryRegions regions_;
   int pes_on_host_;
   bool addresses_cuda_;
-  std::array<std::array<Use, 2>, 8> use_{};  // by operation; host, device
 };
 
 }  // namespace weft::machine::ucx

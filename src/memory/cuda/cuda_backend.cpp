@@ -55,6 +55,16 @@ std::string CudaBackend::device_name(int device) const {
   return name.data();
 }
 
+bool CudaBackend::can_access_peer(int device, int peer) const {
+  if (device == peer) return true;
+  CudaDevice from = 0;
+  CudaDevice to = 0;
+  int can = 0;
+  return driver_->DeviceGet(&from, device) == cuda::kSuccess &&
+         driver_->DeviceGet(&to, peer) == cuda::kSuccess &&
+         driver_->DeviceCanAccessPeer(&can, from, to) == cuda::kSuccess && can != 0;
+}
+
 Status CudaBackend::call_failed(CudaResult result, const char* call, int device) const {
   return driver_->status(result, call, place_name({Kind::kCuda, static_cast<std::int16_t>(device)}));
 }

@@ -30,6 +30,7 @@ class CudaBackend final : public KindBackend {
   Kind kind() const override { return Kind::kCuda; }
   int num_devices() const override { return static_cast<int>(devices_.size()); }
   std::string device_name(int device) const override;
+  bool can_access_peer(int device, int peer) const override;
   bool cpu_accessible() const override { return false; }
 
   base::Result<void*> allocate(std::size_t size_bytes, int device) override;

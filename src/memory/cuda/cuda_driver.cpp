@@ -62,6 +62,7 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuDeviceGetCount", DeviceGetCount);
   need("cuDeviceGet", DeviceGet);
   need("cuDeviceGetName", DeviceGetName);
+  need("cuDeviceCanAccessPeer", DeviceCanAccessPeer);
   need("cuGetErrorName", GetErrorName);
   need("cuGetErrorString", GetErrorString);
   need("cuDevicePrimaryCtxRetain", DevicePrimaryCtxRetain);

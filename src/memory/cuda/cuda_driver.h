@@ -58,6 +58,7 @@ class CudaDriver {
   CudaResult (*DeviceGetCount)(int* count) = nullptr;
   CudaResult (*DeviceGet)(CudaDevice* device, int ordinal) = nullptr;
   CudaResult (*DeviceGetName)(char* name, int size_bytes, CudaDevice device) = nullptr;
+  CudaResult (*DeviceCanAccessPeer)(int* can, CudaDevice device, CudaDevice peer) = nullptr;
   CudaResult (*GetErrorName)(CudaResult error, const char** name) = nullptr;
   CudaResult (*GetErrorString)(CudaResult error, const char** text) = nullptr;
   CudaResult (*DevicePrimaryCtxRetain)(CudaContext* context, CudaDevice device) = nullptr;

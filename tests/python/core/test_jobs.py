@@ -17,6 +17,7 @@ import pytest
         "device_channels.py",
         "reductions.py",
         "refusals.py",
+        "transports.py",
         "values.py",
     ],
 )

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "machine/factory.h"
+#include "machine/loopback/loopback_machine.h"
 #include "tests/conformance/world.h"
 
 namespace weft::machine {
@@ -22,23 +22,20 @@ using memory::Kind;
 
 constexpr std::size_t kSize = 256;
 
-// Two PEs whose emulated devices do as told.
-class FaultyPair {
+// Two PEs, the first with memory that does as told.
+class Pair {
  public:
-  explicit FaultyPair(const memory::EmulatedFaults& faults_of_sender) {
-    memory::MemoryOptions options;
-    options.emulated_faults = faults_of_sender;
-    sender_memory_ = std::make_unique<memory::Memory>(options);
-    receiver_memory_ = std::make_unique<memory::Memory>();
-    machines_ =
-        std::move(make_in_process("loopback", {sender_memory_.get(), receiver_memory_.get()})).value();
+  explicit Pair(const memory::MemoryOptions& memory_of_sender, const loopback::LoopbackOptions& options = {})
+      : sender_memory_(memory_of_sender), receiver_memory_(without_faults(memory_of_sender)) {
+    machines_ = loopback::make_loopback({&sender_memory_, &receiver_memory_}, options).value();
   }
-  ~FaultyPair() {
+  ~Pair() {
     for (auto& machine : machines_) machine->close();
   }
   Machine& sender() { return *machines_[0]; }
   Machine& receiver() { return *machines_[1]; }
-  memory::Memory& sender_memory() { return *sender_memory_; }
+  memory::Memory& sender_memory() { return sender_memory_; }
+  memory::Memory& receiver_memory() { return receiver_memory_; }
   bool until(const std::function<bool()>& condition) {
     for (int round = 0; round < 100'000; ++round) {
       if (condition()) return true;
@@ -48,10 +45,27 @@ class FaultyPair {
   }
 
  private:
-  std::unique_ptr<memory::Memory> sender_memory_;
-  std::unique_ptr<memory::Memory> receiver_memory_;
+  static memory::MemoryOptions without_faults(memory::MemoryOptions options) {
+    options.emulated_faults = {};
+    return options;
+  }
+
+  memory::Memory sender_memory_;
+  memory::Memory receiver_memory_;
   std::vector<std::unique_ptr<Machine>> machines_;
 };
+
+memory::MemoryOptions with_faults(const memory::EmulatedFaults& faults) {
+  memory::MemoryOptions options;
+  options.emulated_faults = faults;
+  return options;
+}
+
+TransportUse only_use(const Machine& machine) {
+  const auto uses = machine.transport_use();
+  EXPECT_EQ(uses.size(), 1u);
+  return uses.empty() ? TransportUse() : uses.front();
+}
 
 // A host message must not overtake a device message with its tag that is still being staged.
 TEST(Staging, KeepsTheOrderOfOneTag) {
@@ -74,7 +88,7 @@ TEST(Staging, KeepsTheOrderOfOneTag) {
 TEST(Staging, OtherTagsOvertake) {
   memory::EmulatedFaults slow;
   slow.polls_per_copy = 1000;
-  FaultyPair pair(slow);
+  Pair pair(with_faults(slow));
   auto device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0});
   ASSERT_TRUE(device.ok());
   std::byte bytes[kSize] = {};
@@ -94,7 +108,7 @@ TEST(Staging, OtherTagsOvertake) {
 TEST(Staging, AFailedCopyIsTheSendersError) {
   memory::EmulatedFaults failing;
   failing.fail_copy = 1;
-  FaultyPair pair(failing);
+  Pair pair(with_faults(failing));
   auto device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0});
   ASSERT_TRUE(device.ok());
   Operation first;
@@ -112,7 +126,7 @@ TEST(Staging, AFailedCopyIsTheSendersError) {
 TEST(Staging, CloseWaitsForTheDevice) {
   memory::EmulatedFaults slow;
   slow.polls_per_copy = 1000;
-  FaultyPair pair(slow);
+  Pair pair(with_faults(slow));
   auto device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0});
   ASSERT_TRUE(device.ok());
   Operation send;
@@ -126,7 +140,7 @@ TEST(Staging, CloseWaitsForTheDevice) {
 TEST(Staging, CancelledWhileTheDeviceCopies) {
   memory::EmulatedFaults slow;
   slow.polls_per_copy = 1000;
-  FaultyPair pair(slow);
+  Pair pair(with_faults(slow));
   auto device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0});
   ASSERT_TRUE(device.ok());
   Operation send;
@@ -143,11 +157,113 @@ TEST(Staging, CountsWhatItCarried) {
   Operation send;
   send.start(world.machine(0).tag_send(1, 5, device, &send));
   ASSERT_TRUE(world.finish(send));
-  const auto use = world.machine(0).transport_use();
-  const auto staged = std::ranges::find(use, "staged emulated", &TransportUse::name);
-  ASSERT_NE(staged, use.end());
-  EXPECT_EQ(staged->messages, 1u);
-  EXPECT_EQ(staged->bytes, kSize);
+  const TransportUse use = only_use(world.machine(0));
+  EXPECT_EQ(use.type, TransferType::kTagSend);
+  EXPECT_EQ(use.path, TransferPath::kStaged);
+  EXPECT_EQ(use.kind, Kind::kEmulated);
+  EXPECT_EQ(use.messages, 1u);
+  EXPECT_EQ(use.bytes, kSize);
+}
+
+// Kind cuda, which the machine addresses here as UCX does on a machine with GPUs. The stand-in driver's
+// memory is host memory, so that the test may look at it.
+class StagingOfCuda : public testing::TestWithParam<StagingMode> {
+ protected:
+  StagingOfCuda() : pair_(with_stand_in_driver(), options()) {}
+
+  static memory::MemoryOptions with_stand_in_driver() {
+    memory::MemoryOptions options;
+    options.cuda_driver = FAKE_CUDA;
+    return options;
+  }
+  static loopback::LoopbackOptions options() {
+    return {.staging = GetParam(), .late_sends = false, .addressed_kinds = {Kind::kCuda}};
+  }
+
+  // A buffer that its memory frees.
+  Buffer device(memory::Memory& memory, std::uint64_t seed) {
+    Buffer buffer = memory.allocate(kSize, {Kind::kCuda, 0}).value();
+    std::ranges::copy(pattern(kSize, seed), static_cast<std::byte*>(buffer.data));
+    return buffer;
+  }
+  static std::vector<std::byte> bytes_of(const Buffer& buffer) {
+    const auto* begin = static_cast<const std::byte*>(buffer.data);
+    return {begin, begin + buffer.size_bytes};
+  }
+  TransferPath expected_path() const {
+    return GetParam() == StagingMode::kHost ? TransferPath::kStaged : TransferPath::kDirect;
+  }
+
+  Pair pair_;
+};
+
+TEST_P(StagingOfCuda, SendsGoThroughTheHostIfWanted) {
+  const Buffer from = device(pair_.sender_memory(), 1);
+  const Buffer to = device(pair_.receiver_memory(), 2);
+  Operation send;
+  Operation receive;
+  send.start(pair_.sender().tag_send(1, 5, from, &send));
+  receive.start(pair_.receiver().tag_receive(5, kFullTagMask, to, &receive));
+  ASSERT_TRUE(pair_.until([&] { return send.done() && receive.done(); }));
+  EXPECT_EQ(bytes_of(to), pattern(kSize, 1));
+  const TransportUse use = only_use(pair_.sender());
+  EXPECT_EQ(use.path, expected_path());
+  EXPECT_EQ(use.kind, Kind::kCuda);
+  const auto landed = pair_.receiver().transport_use();
+  EXPECT_EQ(landed.size(), GetParam() == StagingMode::kHost ? 1u : 0u);
+}
+
+TEST_P(StagingOfCuda, RegisteredMemoryIsReachedThroughItsOwnerIfWanted) {
+  const Buffer target = device(pair_.receiver_memory(), 1);
+  const RemoteMemory remote = pair_.receiver().register_memory(target).value();
+  const std::vector<std::byte> written = pattern(kSize, 3);
+  std::vector<std::byte> read(kSize);
+  Operation put;
+  Operation flush;
+  Operation get;
+  put.start(pair_.sender().put(1, {written.data(), kSize}, remote, 0, &put));
+  flush.start(pair_.sender().flush(&flush));
+  ASSERT_TRUE(pair_.until([&] { return put.done() && flush.done(); }));
+  EXPECT_EQ(bytes_of(target), written);
+  get.start(pair_.sender().get(1, {read.data(), kSize, {}, nullptr}, remote, 0, &get));
+  ASSERT_TRUE(pair_.until([&] { return get.done(); }));
+  EXPECT_EQ(read, written);
+  for (const TransportUse& use : pair_.sender().transport_use()) {
+    if (use.type == TransferType::kReceive) continue;  // of the get's answer
+    EXPECT_EQ(use.path, GetParam() == StagingMode::kHost ? TransferPath::kStaged : TransferPath::kDirect);
+  }
+  EXPECT_TRUE(pair_.receiver().deregister_memory(remote).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, StagingOfCuda, testing::Values(StagingMode::kDevice, StagingMode::kHost),
+                         [](const auto& info) { return std::string(staging_mode_name(info.param)); });
+
+// The peer's answer to a get or an atomic arrives while the request's own send is still under way.
+TEST(Staging, AnswersThatOvertakeTheirRequestsSend) {
+  Pair pair({}, {.staging = StagingMode::kDevice, .late_sends = true, .addressed_kinds = {}});
+  const Buffer target = pair.receiver_memory().allocate(kSize, {Kind::kEmulated, 0}).value();
+  const RemoteMemory device = pair.receiver().register_memory(target).value();
+  std::uint64_t word = 40;
+  const RemoteMemory host = pair.receiver().register_memory({&word, sizeof word, {}, nullptr}).value();
+  std::vector<std::byte> into(kSize);
+  std::uint64_t old_value = 0;
+  Operation get;
+  Operation add;
+  get.start(pair.sender().get(1, {into.data(), kSize, {}, nullptr}, device, 0, &get));
+  add.start(pair.sender().atomic(1, AtomicOperation::kAdd, host, 0, 2, 0, &old_value, &add));
+  ASSERT_TRUE(pair.until([&] { return get.done() && add.done(); }));
+  EXPECT_TRUE(get.status().ok()) << get.status().to_string();
+  EXPECT_TRUE(add.status().ok()) << add.status().to_string();
+  EXPECT_EQ(old_value, 40u);
+  EXPECT_EQ(word, 42u);
+}
+
+TEST(Staging, MessagesToTheOwnPeAreCountedApart) {
+  World world("loopback", 1);
+  std::byte byte{};
+  Operation send;
+  send.start(world.machine(0).tag_send(0, 1, {&byte, 1}, &send));
+  EXPECT_EQ(only_use(world.machine(0)).path, TransferPath::kOwnPe);
 }
 
 }  // namespace

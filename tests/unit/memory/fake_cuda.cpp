@@ -133,6 +133,12 @@ int cuDeviceGetName(char* name, int size_bytes, int) {
   return enter("cuDeviceGetName");
 }
 
+int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+  // Like the driver, which says that a device is no peer of itself.
+  *can = device != peer && !fake_cuda()->unreachable.contains({device, peer}) ? 1 : 0;
+  return enter("cuDeviceCanAccessPeer");
+}
+
 int cuGetErrorName(int error, const char** name) {
   if (error == kOutOfMemory) return *name = "CUDA_ERROR_OUT_OF_MEMORY", 0;
   if (error == 700) return *name = "CUDA_ERROR_ILLEGAL_ADDRESS", 0;

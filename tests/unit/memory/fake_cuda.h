@@ -14,6 +14,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 struct CudaContextTag {
@@ -47,6 +48,8 @@ struct FakeCuda {
   };
 
   int num_devices = 2;
+  // Ordered pairs of devices of which the first does not reach the second.
+  std::set<std::pair<int, int>> unreachable;
   // By function name: what its next call returns instead of doing anything.
   std::map<std::string, int> fail_next;
   // What every EventQuery returns, as after a kernel that broke the context; 0: works.

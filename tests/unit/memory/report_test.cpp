@@ -18,5 +18,12 @@ TEST(ReportTest, SaysWhatEveryKindHasOrLacks) {
   EXPECT_TRUE(lines[2].starts_with("memory emulated: 1 device: 0 ")) << lines[2];
 }
 
+TEST(ReportTest, NobodyIsWarnedWithoutGpus) {
+  MemoryOptions options;
+  options.cuda_driver = "";
+  Memory memory(options);
+  EXPECT_EQ(peer_access_warning(memory, 4), "");
+}
+
 }  // namespace
 }  // namespace weft::memory

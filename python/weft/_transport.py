@@ -1,0 +1,48 @@
+"""Which way the data of this PE went."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from weft import _core
+
+
+class TransportUse(NamedTuple):
+    """What this PE moved in one way.
+
+    A transfer is counted where it was started; receives only where they passed through host memory.
+    """
+
+    #: "tagged send", "active message", "put", "get" or "receive"
+    transfer: str
+    #: The kind of the device side if there is one: "host", "cuda", "emulated".
+    memory: str
+    #: "direct", "staged" (through host memory) or "own PE"
+    path: str
+    messages: int
+    size_bytes: int
+
+
+class PeerTransports(NamedTuple):
+    """PEs that this one reaches by the same transports, such as "posix/memory sysv/memory"."""
+
+    pes: tuple[int, ...]
+    transports: str
+
+
+def transport_use() -> list[TransportUse]:
+    """What this PE has moved so far, one entry per way; `weft run --stats` prints it at the end.
+
+    Raises:
+        weft.Error: outside of a job.
+    """
+    return [TransportUse(*row) for row in _core._transport_use()]
+
+
+def peer_transports() -> list[PeerTransports]:
+    """The PEs that this one has sent to so far, by the transports that reach them.
+
+    Raises:
+        weft.Error: outside of a job.
+    """
+    return [PeerTransports(tuple(pes), transports) for pes, transports in _core._peer_transports()]

@@ -1,0 +1,335 @@
+// Two PEs that move buffers of one memory kind in every way there is and check each byte; the same program
+// for `emulated` everywhere and for `cuda` where there are GPUs.
+//
+//     device_probe machine KIND   tagged and active messages, put and get, nothing of Weft above the machine
+//     device_probe channel KIND   channels between two chares, whose ends are device or host memory
+//     device_probe freed KIND     a chare frees a buffer whose send is under way
+//     device_probe count KIND     alone: how many devices of that kind there are
+//
+// The first two print "PE n moved KIND:DEVICE" on both PEs when all was right.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/weft.h"
+
+#include "machine/bootstrap/bootstrap.h"
+#include "machine/factory.h"
+#include "memory/memory.h"
+
+namespace {
+
+using weft::base::Status;
+using weft::memory::Buffer;
+using weft::memory::ConstBuffer;
+using weft::memory::Kind;
+using weft::memory::Memory;
+using weft::memory::Place;
+
+constexpr std::array<std::size_t, 6> kSizes = {1, 8, 4097, 65537, std::size_t{1} << 20, std::size_t{9} << 20};
+
+std::vector<std::byte> pattern(std::size_t size_bytes, std::uint64_t seed) {
+  std::vector<std::byte> bytes(size_bytes);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (std::byte& byte : bytes) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    byte = static_cast<std::byte>(state >> 56);
+  }
+  return bytes;
+}
+
+struct Pending : weft::base::Completion {
+  Pending() : Completion(&Pending::call) {}
+  static void call(Completion* self, Status status_in, std::size_t) {
+    auto& pending = *static_cast<Pending*>(self);
+    pending.done = true;
+    pending.status = std::move(status_in);
+  }
+  Pending& start(Status started) {
+    done = !started.is_pending();
+    if (done) status = std::move(started);
+    return *this;
+  }
+  bool done = false;
+  Status status;
+};
+
+// A buffer of any kind whose bytes the CPU may set and look at, outside of any traffic.
+class Block {
+ public:
+  Block(Memory& memory, Place place, std::vector<std::byte> contents)
+      : memory_(memory), host_(std::move(contents)) {
+    auto buffer = memory.allocate(host_.size(), place);
+    weft::base::check(buffer.status());
+    buffer_ = *buffer;
+    copy(buffer_, {host_.data(), host_.size()});
+  }
+  ~Block() {
+    if (buffer_.data != nullptr) (void)memory_.deallocate(buffer_);
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  const Buffer& buffer() const { return buffer_; }
+  void free() {
+    weft::base::check(memory_.deallocate(buffer_));
+    buffer_ = {};
+  }
+  void expect(const std::vector<std::byte>& contents, std::string_view what) {
+    copy({host_.data(), host_.size(), {}, nullptr}, buffer_);
+    if (host_ == contents) return;
+    throw weft::Error(weft::base::StatusCode::kCorrupt,
+                      fmt::format("{} bytes of {} are wrong after {}", contents.size(),
+                                  weft::memory::place_name(buffer_.place), what));
+  }
+
+ private:
+  void copy(const Buffer& to, const ConstBuffer& from) {
+    Pending pending;
+    pending.start(memory_.copy(to, from, &pending));
+    while (!pending.done) memory_.progress();
+    weft::base::check(pending.status);
+  }
+
+  Memory& memory_;
+  std::vector<std::byte> host_;
+  Buffer buffer_;
+};
+
+// --- the machine alone
+
+class Pair {
+ public:
+  Pair(weft::machine::Bootstrap& bootstrap, weft::machine::Machine& machine, Memory& memory, Kind kind)
+      : bootstrap_(bootstrap), machine_(machine), memory_(memory), place_(memory.default_place(kind)) {
+    weft::base::check(machine_.set_am_handler(
+        kAm,
+        [](void* self, weft::machine::AmArrival& arrival) {
+          auto& pair = *static_cast<Pair*>(self);
+          pair.arrived_ = arrival.take();
+          pair.has_arrived_ = true;
+        },
+        this));
+    weft::base::check(bootstrap_.barrier());
+  }
+
+  void move(std::size_t size_bytes) {
+    Block out(memory_, place_, mine(size_bytes));
+    exchange_tagged(out);
+    exchange_active(out);
+    put_and_get(out);
+  }
+
+ private:
+  static constexpr weft::machine::AmId kAm = 3;
+  static constexpr weft::machine::Tag kData = weft::machine::channel_tag(1, 0);
+  static constexpr weft::machine::Tag kMeeting = weft::machine::channel_tag(2, 0);
+
+  int peer() const { return 1 - machine_.pe(); }
+  std::vector<std::byte> mine(std::size_t size_bytes) const { return pattern(size_bytes, 7 + machine_.pe()); }
+  std::vector<std::byte> theirs(std::size_t size_bytes) const { return pattern(size_bytes, 7 + peer()); }
+
+  void wait(Pending& pending) {
+    while (!pending.done) machine_.progress();
+    weft::base::check(pending.status);
+  }
+  // Both PEs have come this far; unlike the bootstrap's barrier it serves the peer meanwhile.
+  void meet() {
+    Pending sent;
+    Pending received;
+    received.start(machine_.tag_receive(kMeeting, weft::machine::kFullTagMask, {}, &received));
+    sent.start(machine_.tag_send(peer(), kMeeting, {}, &sent));
+    wait(sent);
+    wait(received);
+  }
+
+  void exchange_tagged(const Block& out) {
+    const std::size_t size_bytes = out.buffer().size_bytes;
+    Block in(memory_, place_, std::vector<std::byte>(size_bytes));
+    Pending sent;
+    Pending received;
+    received.start(machine_.tag_receive(kData, weft::machine::kFullTagMask, in.buffer(), &received));
+    sent.start(machine_.tag_send(peer(), kData, out.buffer(), &sent));
+    wait(received);
+    wait(sent);
+    in.expect(theirs(size_bytes), "a tagged message");
+  }
+
+  void exchange_active(const Block& out) {
+    const std::size_t size_bytes = out.buffer().size_bytes;
+    Block in(memory_, place_, std::vector<std::byte>(size_bytes));
+    has_arrived_ = false;
+    meet();
+    Pending sent;
+    Pending received;
+    sent.start(machine_.am_send(peer(), kAm, {}, out.buffer(), &sent));
+    while (!has_arrived_) machine_.progress();
+    received.start(machine_.am_receive(std::move(arrived_), in.buffer(), &received));
+    wait(received);
+    wait(sent);
+    in.expect(theirs(size_bytes), "an active message");
+  }
+
+  void put_and_get(const Block& out) {
+    const std::size_t size_bytes = out.buffer().size_bytes;
+    Block window(memory_, place_, std::vector<std::byte>(size_bytes));
+    Block got(memory_, place_, std::vector<std::byte>(size_bytes));
+    auto registered = machine_.register_memory(window.buffer());
+    weft::base::check(registered.status());
+    const weft::machine::RemoteMemory remote = exchange(*registered);
+    Pending put;
+    Pending flushed;
+    Pending get;
+    put.start(machine_.put(peer(), out.buffer(), remote, 0, &put));
+    wait(put);
+    flushed.start(machine_.flush(&flushed));
+    wait(flushed);
+    meet();
+    get.start(machine_.get(peer(), got.buffer(), remote, 0, &get));
+    wait(get);
+    meet();
+    window.expect(theirs(size_bytes), "a put");
+    got.expect(mine(size_bytes), "a put and a get of it");
+    weft::base::check(machine_.deregister_memory(*registered));
+  }
+
+  weft::machine::RemoteMemory exchange(const weft::machine::RemoteMemory& registered) {
+    meet();  // the bootstrap's exchange blocks: nobody may need this PE's progress
+    std::vector<std::byte> bytes(sizeof registered.address);
+    std::memcpy(bytes.data(), &registered.address, sizeof registered.address);
+    bytes.push_back(static_cast<std::byte>(registered.place.device));
+    bytes.insert(bytes.end(), registered.key.begin(), registered.key.end());
+    auto all = bootstrap_.exchange(bytes);
+    weft::base::check(all.status());
+    const std::vector<std::byte>& from_peer = (*all)[static_cast<std::size_t>(peer())];
+    weft::machine::RemoteMemory remote = registered;
+    std::memcpy(&remote.address, from_peer.data(), sizeof remote.address);
+    remote.place.device = static_cast<std::int16_t>(from_peer[sizeof remote.address]);
+    remote.key.assign(from_peer.begin() + sizeof remote.address + 1, from_peer.end());
+    return remote;
+  }
+
+  weft::machine::Bootstrap& bootstrap_;
+  weft::machine::Machine& machine_;
+  Memory& memory_;
+  Place place_;
+  weft::machine::AmPayload arrived_;
+  bool has_arrived_ = false;
+};
+
+void say_moved(int pe, Place place) {
+  std::printf("PE %d moved %s\n", pe, weft::memory::place_name(place).c_str());
+  std::fflush(stdout);
+}
+
+void run_machine(Kind kind) {
+  auto bootstrap = weft::machine::make_bootstrap();
+  weft::base::check(bootstrap.status());
+  auto options = weft::memory::MemoryOptions::from_environment((*bootstrap)->local_rank());
+  weft::base::check(options.status());
+  Memory memory(*options);
+  auto machine = weft::machine::make_machine(**bootstrap, memory);
+  weft::base::check(machine.status());
+  {
+    Pair pair(**bootstrap, **machine, memory, kind);
+    for (const std::size_t size_bytes : kSizes) pair.move(size_bytes);
+  }
+  say_moved((*bootstrap)->pe(), memory.default_place(kind));
+  weft::base::check((*bootstrap)->barrier());
+  (*machine)->close();
+  memory.close();
+  (*bootstrap)->finished(0);
+}
+
+// --- channels
+
+// What fails here is awaited by nobody and ends the job, although the other PE waits for what will not come.
+struct Mover : weft::Chare<Mover> {
+  weft::Task<> move(std::uint8_t kind) {
+    const Place device = runtime().memory().default_place(static_cast<Kind>(kind));
+    weft::Channel channel(*this, proxy()[1 - index()]);
+    for (const std::size_t size_bytes : kSizes) {
+      co_await exchange(channel, device, device, size_bytes);
+      co_await exchange(channel, device, Place(), size_bytes);
+      co_await exchange(channel, Place(), device, size_bytes);
+    }
+    say_moved(pe(), device);
+    over_.set();
+  }
+
+  weft::Task<> over() { co_await over_; }
+
+  weft::Task<> free_early(std::uint8_t kind) {
+    const Place device = runtime().memory().default_place(static_cast<Kind>(kind));
+    weft::Channel channel(*this, proxy()[1 - index()]);
+    co_await exchange(channel, device, device, kSizes.front());  // from now on sends start at once
+    Block out(runtime().memory(), device, mine(kSizes.back()));
+    Block in(runtime().memory(), device, std::vector<std::byte>(kSizes.back()));
+    weft::Operation sent = channel.send(out.buffer());
+    if (index() == 0) out.free();
+    co_await channel.recv(in.buffer());
+    co_await sent;
+    over_.set();
+  }
+
+ private:
+  std::vector<std::byte> mine(std::size_t size_bytes) const { return pattern(size_bytes, 7 + index()); }
+
+  weft::Task<> exchange(weft::Channel& channel, Place from, Place to, std::size_t size_bytes) {
+    Block out(runtime().memory(), from, mine(size_bytes));
+    Block in(runtime().memory(), to, std::vector<std::byte>(size_bytes));
+    weft::Operation sent = channel.send(out.buffer());
+    co_await channel.recv(in.buffer());
+    co_await sent;
+    in.expect(pattern(size_bytes, 7 + (1 - index())), "a channel's message");
+  }
+
+  weft::Future<> over_{runtime()};
+};
+
+weft::Task<> start(weft::Runtime& runtime, bool frees_early, Kind kind) {
+  auto movers = weft::Group<Mover>::create(runtime);
+  if (frees_early) {
+    movers.send<&Mover::free_early>(static_cast<std::uint8_t>(kind));
+  } else {
+    movers.send<&Mover::move>(static_cast<std::uint8_t>(kind));
+  }
+  co_await movers.call<&Mover::over>();
+}
+
+int count(Kind kind) {
+  Memory memory;
+  weft::memory::KindBackend* backend = memory.backend(kind);
+  std::printf("%d\n", backend == nullptr ? 0 : backend->num_devices());
+  if (backend == nullptr) std::fprintf(stderr, "%s\n", memory.availability(kind).to_string().c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  const auto kind = weft::memory::kind_from_name(argc > 2 ? argv[2] : "");
+  if (!kind.has_value() || (what != "machine" && what != "channel" && what != "freed" && what != "count")) {
+    std::fputs("usage: device_probe machine|channel|freed|count KIND\n", stderr);
+    return 2;
+  }
+  if (what == "count") return count(*kind);
+  if (what != "machine") {
+    return weft::run(argc, argv,
+                     [=](weft::Runtime& runtime) { return start(runtime, what == "freed", *kind); });
+  }
+  try {
+    run_machine(*kind);
+    return 0;
+  } catch (const weft::Error& error) {
+    std::fprintf(stderr, "device_probe: %s\n", error.what());
+    return 1;
+  }
+}
