@@ -64,16 +64,7 @@ async def make_array(size_bytes: int, value: int, memory: str) -> Any:
     values = np.full(size_bytes, value, np.uint8)
     if memory == "host":
         return values
-    return await weft.DeviceArray(size_bytes, np.uint8, own_device(memory)).copy_from(values)
-
-
-def own_device(memory: str) -> str:
-    """The device of this PE: WEFT_GPUS names the GPU of each; the two emulated ones are taken in turn."""
-    import weft
-
-    given = os.environ.get("WEFT_GPUS", "")
-    devices = given.split(",") if memory == "cuda" and given not in ("", "auto") else ["0", "1"]
-    return f"{memory}:{devices[weft.my_pe() % len(devices)]}"
+    return await weft.DeviceArray(size_bytes, np.uint8, memory).copy_from(values)
 
 
 def report(bench: str, step: Step, elapsed_s: float) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 import weft
 from decomposition import Range
-from kernels import COMPUTE, PACK, Interval, own_device
+from kernels import COMPUTE, PACK, Interval
 from stencil import Values
 
 _SOURCE = r"""
@@ -63,10 +63,9 @@ _OPTIONS = ("--fmad=false",)  # nothing fused: the CPU's results
 
 
 @functools.cache
-def _kernel(name: str, device: int) -> cupy.RawKernel:
-    """Compiled once for each device of the process."""
-    with cupy.cuda.Device(device):
-        return cupy.RawKernel(_SOURCE, name, options=_OPTIONS)
+def _kernel(name: str) -> cupy.RawKernel:
+    """CuPy compiles it when it is first launched on a device."""
+    return cupy.RawKernel(_SOURCE, name, options=_OPTIONS)
 
 
 @functools.cache
@@ -87,7 +86,7 @@ class CudaKernels:
     """See kernels.Kernels. Nothing here waits for the device but reading times that are long over."""
 
     def __init__(self) -> None:
-        self.stream = weft.Stream(own_device("cuda", cupy.cuda.runtime.getDeviceCount()))
+        self.stream = weft.Stream("cuda")  # of this PE's device
         self._number = int(self.stream.kind.partition(":")[2])
         self._device = cupy.cuda.Device(self._number)
         self._device.use()
@@ -163,7 +162,7 @@ class CudaKernels:
 
     def _launch(self, name: str, grid: tuple[int, int, int], arguments: tuple) -> None:
         with self._queue:
-            _kernel(name, self._number)(grid, _BLOCK, arguments)
+            _kernel(name)(grid, _BLOCK, arguments)
 
     def _copy(self, to: int, source: int, size_bytes: int, kind: int) -> None:
         cupy.cuda.runtime.memcpyAsync(to, source, size_bytes, kind, self._queue.ptr)

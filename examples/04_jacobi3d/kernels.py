@@ -127,7 +127,7 @@ class EmulatedKernels:
 
     def __init__(self, update: Update) -> None:
         self._host = HostKernels(update)
-        self.stream = weft.Stream(own_device("emulated"))
+        self.stream = weft.Stream("emulated")  # of this PE's device
 
     def make_array(self, shape: tuple[int, ...]) -> weft.DeviceArray:
         return weft.DeviceArray(shape, np.float64, self.stream.kind)
@@ -164,15 +164,6 @@ def _with_halos(function: Any, halos: Mapping[int, Any]) -> Any:
     """`function` for a launch, whose arrays come one by one."""
     faces = tuple(halos)
     return lambda points, *arrays: function(points, dict(zip(faces, arrays, strict=True)))
-
-
-#: Devices of each kind; the emulated ones are as many everywhere.
-_EMULATED_DEVICES = 2
-
-
-def own_device(memory: str, count: int = _EMULATED_DEVICES) -> str:
-    """The device of this PE, as weft.DeviceArray and weft.Stream take it."""
-    return f"{memory}:{weft.my_pe() % count}"
 
 
 def covered(intervals: list[Interval]) -> dict[str, float]:

@@ -63,6 +63,8 @@ reduction over them, on PE 0. Memory: growth of the process's heap divided by th
 size of the chare's class. Python chares: seconds from the call that creates 10,000 chares on one PE until
 every constructor has run. 4 PEs on 2 cores: one way of a ping-pong of entry methods between two PEs while
 the others idle, not pinned; the slowest pair's median.
+
+With --memory cuda: latency at 8 bytes and bandwidth at 64 MiB between two GPUs, of Weft and raw UCX.
 """
 _JACOBI3D_METHOD = """
 Jacobi's iteration on a 3D grid (examples/04_jacobi3d): blocks of points, ODF of them on each PE, exchange
@@ -200,6 +202,9 @@ def _add_figures(benches: Any) -> None:
         + METHODS["rate"]
         + _COMMON_METHOD,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--memory", choices=["host", "cuda"], default="host", help="of messages of this memory (host)"
     )
     _add_running(parser)
     parser.set_defaults(function=_run_figures)

@@ -19,8 +19,9 @@ from rich.progress import (
 
 from weft.bench import jacobi3d, jacobi3d_report
 from weft.bench.errors import BenchError
-from weft.bench.figures import judge, questions
-from weft.bench.gpus import expect_memory, placements
+from weft.bench.figures import GOALS, judge, questions
+from weft.bench.gpu_figures import GPU_GOALS, gpu_questions
+from weft.bench.gpus import expect_memory, gpu_names, placements
 from weft.bench.plot import write_plot
 from weft.bench.programs import Programs
 from weft.bench.provenance import provenance
@@ -66,13 +67,19 @@ def run_bench(arguments: argparse.Namespace) -> int:
 
 
 def run_figures(arguments: argparse.Namespace) -> int:
-    """Measure what `figures.GOALS` need, print the verdicts; the exit status: 0 when all goals are met."""
+    """Measure what the goals need, print the verdicts; the exit status: 0 when all goals are met."""
     console = make_console()
     records: list[Record] = []
     failed = False
     try:
         programs = Programs(arguments.programs)
-        for question, systems in questions(programs, arguments.charm4py_source):
+        goals, asked = GOALS, questions(programs, arguments.charm4py_source)
+        if arguments.memory == "cuda":
+            expect_memory("cuda")
+            if len(gpu_names()) < 2:
+                raise BenchError("--memory cuda: these figures are between two GPUs, and two are not here")
+            goals, asked = GPU_GOALS, gpu_questions(programs)
+        for question, systems in asked:
             outcome = _ask_with_progress(question, systems, arguments.runs, programs, console)
             if len(systems) > 1:
                 show(outcome, console)
@@ -80,7 +87,7 @@ def run_figures(arguments: argparse.Namespace) -> int:
                 show_problems(outcome, console)
             records += outcome.records
             failed = failed or bool(outcome.failed)
-        verdicts = judge(records)
+        verdicts = judge(records, goals)
         console.print(verdict_table(verdicts))
         if arguments.json:
             write_records(arguments.json, records)

@@ -44,7 +44,7 @@ MPI4PY = Reference("mpi4py-openmpi", "mpi")
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What Weft should measure for `question` on this path: `limit`, times the reference if any."""
+    """What Weft should measure for `question` by one of `paths`: `limit`, times the reference if any."""
 
     text: str
     question: Question
@@ -52,11 +52,11 @@ class Goal:
     language: str
     limit: float
     reference: Reference | None = None
-    path: str = ""
+    paths: tuple[str, ...] = ("",)
 
 
-GOALS = (
-    Goal("bare machine, tagged 8 B one way", LATENCY, "machine", "cpp", 1.10, RAW_UCX, path="tag"),
+GOALS: tuple[Goal, ...] = (
+    Goal("bare machine, tagged 8 B one way", LATENCY, "machine", "cpp", 1.10, RAW_UCX, ("tag",)),
     Goal("C++ channel, 8 B one way", LATENCY, "channel", "cpp", 1.25, RAW_UCX),
     Goal("C++ entry method, 8 B one way", LATENCY, "messaging", "cpp", 1.8, RAW_UCX),
     Goal("C++ channel, 4 MiB bandwidth", BANDWIDTH, "channel", "cpp", 0.95, RAW_UCX),
@@ -73,24 +73,24 @@ GOALS = (
         Reference("charm4py", "messaging"),
     ),
     Goal("Python channel, 4 MiB bandwidth", BANDWIDTH, "channel", "python", 0.9, MPI4PY),
-    Goal("C++ local entry method", LOCAL_RATE, "messaging", "cpp", 5.0, path="same PE"),
+    Goal("C++ local entry method", LOCAL_RATE, "messaging", "cpp", 5.0, paths=("same PE",)),
     Goal(
         "C++ array of 100,000: create, broadcast, reduce",
         STARTUP,
         "messaging",
         "cpp",
         0.2,
-        path="100,000 elements",
+        paths=("100,000 elements",),
     ),
-    Goal("C++ memory of a chare beyond its members", MEMORY, "messaging", "cpp", 200.0, path="per chare"),
-    Goal("10,000 Python chares created", LOCAL_STARTUP, "messaging", "python", 0.2, path="10,000 chares"),
+    Goal("C++ memory of a chare beyond its members", MEMORY, "messaging", "cpp", 200.0, paths=("per chare",)),
+    Goal("10,000 Python chares created", LOCAL_STARTUP, "messaging", "python", 0.2, paths=("10,000 chares",)),
     Goal(
         "4 PEs on 2 cores, 8 B one way, worst pair",
         CROWDED_LATENCY,
         "messaging",
         "cpp",
         20.0,
-        path="4 PEs, worst pair",
+        paths=("4 PEs, worst pair",),
     ),
 )
 
@@ -159,25 +159,25 @@ class Verdict:
         return self.measured.median <= self.limit if at_most else self.measured.median >= self.limit
 
 
-def judge(records: Sequence[Record]) -> list[Verdict]:
-    """A verdict for each goal from the records of `questions`."""
-    return [_judge(goal, records) for goal in GOALS]
+def judge(records: Sequence[Record], goals: Sequence[Goal] = GOALS) -> list[Verdict]:
+    """A verdict for each goal from the records of its question."""
+    return [_judge(goal, records) for goal in goals]
 
 
 def _judge(goal: Goal, records: Sequence[Record]) -> Verdict:
     asked = [
         record
         for record in records
-        if (record.bench, record.pes, record.size_bytes)
-        == (goal.question.bench, goal.question.pes, goal.question.sizes[0])
+        if (record.bench, record.pes, record.size_bytes, record.memory)
+        == (goal.question.bench, goal.question.pes, goal.question.sizes[0], goal.question.memory)
     ]
-    wanted = ("weft", goal.model, goal.language, goal.path)
-    measured = [r for r in asked if (r.system, r.model, r.language, r.path) == wanted]
+    wanted = ("weft", goal.model, goal.language)
+    measured = [r for r in asked if (r.system, r.model, r.language) == wanted and r.path in goal.paths]
     rivals = [r for r in asked if goal.reference is not None and _is_reference(r, goal.reference)]
     best = min if METRICS[goal.question.metric][1] else max
     return Verdict(
         goal,
-        measured[0] if measured else None,
+        best(measured, key=lambda record: record.median) if measured else None,
         best(rivals, key=lambda record: record.median) if rivals else None,
     )
 

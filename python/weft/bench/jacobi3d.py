@@ -64,7 +64,8 @@ class Case:
         """For people."""
         language = {"cpp": "C++", "python": "Python"}[self.language]
         way = f", {self.way}" if self.way else ""
-        return f"{language} {self.model}{way}, {self.scaling}, {self.pes} PEs, ODF {self.odf}"
+        pes = "1 PE" if self.pes == 1 else f"{self.pes} PEs"
+        return f"{language} {self.model}{way}, {self.scaling}, {pes}, ODF {self.odf}"
 
     @property
     def size_bytes(self) -> int:
@@ -101,9 +102,12 @@ class Outcome:
         return self.records[case, part].median
 
     def overhead_of_staging(self, case: Case) -> float | None:
-        """How many times the communication of `case` the same takes when staged; None if not measured."""
+        """How many times the communication of `case` the same takes when staged.
+
+        None if that was not measured, or nothing is sent from PE to PE.
+        """
         staged = dataclasses.replace(case, staging="host")
-        if case.way != "direct" or (staged, "communication") not in self.records:
+        if case.way != "direct" or case.pes == 1 or (staged, "communication") not in self.records:
             return None
         return _ratio(self.seconds(staged, "communication"), self.seconds(case, "communication"))
 

@@ -66,7 +66,7 @@ def ours(figure: Figure, records: Sequence[Record]) -> Ratio | None:
         == (figure.bench, figure.model, figure.language, "weft")
         and record.memory == "cuda"
         and (figure.most_bytes is None or record.size_bytes <= figure.most_bytes)
-        and (figure.bench != "jacobi3d" or "communication" in _words(record))
+        and (figure.bench != "jacobi3d" or ("communication" in _words(record) and record.pes > 1))
     ]
     staged = {_setting(record): record for record in found if "staged" in _words(record)}
     ratios = []

@@ -120,7 +120,7 @@ def test_a_charm4py_built_from_source_is_measured_beside_the_installed_one(tmp_p
 
 def test_without_a_gpu_cuda_is_refused_in_a_sentence(monkeypatch, capsys):
     monkeypatch.setattr(gpus, "gpu_names", tuple)
-    for bench in ("latency", "jacobi3d"):
+    for bench in ("latency", "jacobi3d", "figures"):
         assert run(bench, "--memory", "cuda") == 1
         error = capsys.readouterr().err
         assert error.startswith("weft bench: --memory cuda: the CUDA driver (libcuda.so.1) shows no GPU")

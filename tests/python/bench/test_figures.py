@@ -3,6 +3,7 @@
 import pytest
 
 from weft.bench.figures import BANDWIDTH, GOALS, LATENCY, Goal, judge, questions
+from weft.bench.gpu_figures import GPU_GOALS, GPU_LATENCY, gpu_questions
 from weft.bench.programs import Programs
 from weft.bench.record import METRICS
 from weft.bench.report import verdict_table
@@ -59,7 +60,7 @@ def test_a_bandwidth_is_to_be_above(figure, median, met):
 
 def test_an_absolute_limit_needs_no_reference(figure):
     goal = next(goal for goal in GOALS if goal.text == "C++ local entry method")
-    records = [figure(goal.question, 5.5, model="messaging", path=goal.path)]
+    records = [figure(goal.question, 5.5, model="messaging", path=goal.paths[0])]
     assert verdict_of(goal.text, records).met is True
 
 
@@ -68,24 +69,49 @@ def test_without_a_reference_or_a_measurement_nothing_is_claimed(figure):
     assert all(verdict.met is None for verdict in judge([]))
 
 
-def test_every_goal_is_asked_for():
+ALL = [(questions, GOALS), (gpu_questions, GPU_GOALS)]
+
+
+@pytest.mark.parametrize(("make_questions", "goals"), ALL, ids=["host", "cuda"])
+def test_every_goal_is_asked_for(make_questions, goals):
     asked = {
-        (question, system.series.model, system.series.language, system.series.path)
-        for question, systems in questions(Programs())
+        (
+            question,
+            system.series.model,
+            system.series.language,
+            ", ".join(filter(None, (system.series.path, question.placement))),
+        )
+        for question, systems in make_questions(Programs())
         for system in systems
         if system.series.system == "weft"
     }
-    for goal in GOALS:
-        assert (goal.question, goal.model, goal.language, goal.path) in asked
+    for goal in goals:
+        for path in goal.paths:
+            assert (goal.question, goal.model, goal.language, path) in asked
 
 
-def test_every_reference_is_asked_for():
+def test_of_two_wire_paths_the_faster_counts(figure):
+    fields = {"model": "messaging", "memory": "cuda"}
+    records = [
+        figure(GPU_LATENCY, 20.0, path="tagged, GPU pair", **fields),
+        figure(GPU_LATENCY, 13.0, path="active, GPU pair", **fields),
+        figure(GPU_LATENCY, 1.0, path="active, same GPU", **fields),
+        figure(GPU_LATENCY, 2.0, model="messaging", path="active, GPU pair"),
+        figure(GPU_LATENCY, 10.0, system="ucx", model="machine", memory="cuda", path="tag, a, GPU pair"),
+    ]
+    (verdict,) = [v for v in judge(records, GPU_GOALS) if v.goal.text == "C++ entry method, 8 B one way"]
+    assert verdict.ratio == pytest.approx(1.3)
+    assert verdict.met is True
+
+
+@pytest.mark.parametrize(("make_questions", "goals"), ALL, ids=["host", "cuda"])
+def test_every_reference_is_asked_for(make_questions, goals):
     asked = {
         (question, system.series.system, system.series.model)
-        for question, systems in questions(Programs())
+        for question, systems in make_questions(Programs())
         for system in systems
     }
-    for goal in GOALS:
+    for goal in goals:
         if goal.reference is not None:
             assert (goal.question, goal.reference.system, goal.reference.model) in asked
 
