@@ -5,41 +5,65 @@
 #include <new>
 
 namespace weft::machine {
-namespace {
 
-std::size_t class_of(std::size_t capacity_bytes, std::size_t min_bytes) {
-  return static_cast<std::size_t>(std::countr_zero(capacity_bytes) - std::countr_zero(min_bytes));
+BouncePool::~BouncePool() { free_all(); }
+
+std::vector<std::byte*>& BouncePool::free_of(memory::Kind kind, std::size_t capacity_bytes) {
+  const int size_class = std::countr_zero(capacity_bytes) - std::countr_zero(kMinBytes);
+  return free_[static_cast<std::size_t>(kind)][static_cast<std::size_t>(size_class)];
 }
 
-}  // namespace
-
-Bounce BouncePool::acquire(std::size_t size_bytes) {
+Bounce BouncePool::acquire(std::size_t size_bytes, memory::Place place) {
   Bounce bounce;
   bounce.pool_ = this;
-  if (size_bytes > kMaxKeptBytes) {
-    bounce.capacity_bytes_ = size_bytes;
-  } else {
+  bounce.kind_ = place.kind;
+  if (size_bytes <= kMaxKeptBytes) {
     bounce.capacity_bytes_ = std::bit_ceil(std::max(size_bytes, kMinBytes));
-    auto& free = free_[class_of(bounce.capacity_bytes_, kMinBytes)];
+    bounce.is_kept_ = true;
+    auto& free = free_of(place.kind, bounce.capacity_bytes_);
     if (!free.empty()) {
-      bounce.bytes_ = std::move(free.back());
+      bounce.data_ = free.back();
       free.pop_back();
-      kept_bytes_ -= bounce.capacity_bytes_;
+      free_bytes_ -= bounce.capacity_bytes_;
       return bounce;
     }
+    bounce.data_ = make(place, bounce.capacity_bytes_);
+    if (bounce.data_ != nullptr) return bounce;
   }
-  bounce.bytes_.reset(new (std::nothrow) std::byte[bounce.capacity_bytes_]);
+  bounce.is_kept_ = false;
+  bounce.capacity_bytes_ = size_bytes;
+  bounce.data_ = new (std::nothrow) std::byte[size_bytes];
   return bounce;
 }
 
+// Null when that would be too much, or when there is none.
+std::byte* BouncePool::make(memory::Place place, std::size_t capacity_bytes) {
+  if (made_bytes_ + capacity_bytes > kMaxTotalKeptBytes) free_all();  // of other sizes
+  if (made_bytes_ + capacity_bytes > kMaxTotalKeptBytes) return nullptr;
+  auto made = memory_.backend(place.kind)->allocate_host(capacity_bytes, place.device);
+  if (!made.ok()) return nullptr;
+  made_bytes_ += capacity_bytes;
+  return static_cast<std::byte*>(*made);
+}
+
 void BouncePool::give_back(Bounce& bounce) {
-  const std::size_t capacity_bytes = bounce.capacity_bytes_;
-  if (bounce.bytes_ == nullptr || capacity_bytes > kMaxKeptBytes ||
-      kept_bytes_ + capacity_bytes > kMaxTotalKeptBytes) {
+  if (!bounce.is_kept_) {
+    delete[] bounce.data_;
     return;
   }
-  free_[class_of(capacity_bytes, kMinBytes)].push_back(std::move(bounce.bytes_));
-  kept_bytes_ += capacity_bytes;
+  free_of(bounce.kind_, bounce.capacity_bytes_).push_back(bounce.data_);
+  free_bytes_ += bounce.capacity_bytes_;
+}
+
+void BouncePool::free_all() {
+  for (std::size_t kind = 0; kind < free_.size(); ++kind) {
+    for (auto& free : free_[kind]) {
+      for (std::byte* data : free) memory_.backend(static_cast<memory::Kind>(kind))->deallocate_host(data);
+      free.clear();
+    }
+  }
+  made_bytes_ -= free_bytes_;
+  free_bytes_ = 0;
 }
 
 }  // namespace weft::machine

@@ -1,14 +1,16 @@
-// Host buffers that staged transfers pass through, kept for reuse: fresh memory of some size costs more in
-// page faults than the copy through it.
+// Host buffers that staged transfers pass through, of the kind of host memory that the device copies to
+// without the CPU's help (page-locked, for cuda), and kept for reuse: making such memory costs far more than
+// a copy.
 //
-// Threads: one. Invariant: a Bounce must not outlive its pool.
+// Threads: one. Invariants: a Bounce does not outlive its pool, nor the pool the memory layer.
 #pragma once
 
 #include <array>
 #include <cstddef>
-#include <memory>
 #include <utility>
 #include <vector>
+
+#include "memory/memory.h"
 
 namespace weft::machine {
 
@@ -18,51 +20,67 @@ class BouncePool;
 class Bounce {
  public:
   Bounce() = default;
-  Bounce(Bounce&& other) noexcept
-      : pool_(std::exchange(other.pool_, nullptr)),
-        bytes_(std::move(other.bytes_)),
-        capacity_bytes_(std::exchange(other.capacity_bytes_, 0)) {}
+  Bounce(Bounce&& other) noexcept { swap(other); }
   Bounce& operator=(Bounce&& other) noexcept {
-    std::swap(pool_, other.pool_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(capacity_bytes_, other.capacity_bytes_);
+    swap(other);
     return *this;
   }
   ~Bounce();
 
-  std::byte* data() const { return bytes_.get(); }
+  std::byte* data() const { return data_; }
   std::size_t capacity_bytes() const { return capacity_bytes_; }
 
  private:
   friend class BouncePool;
+
+  void swap(Bounce& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(data_, other.data_);
+    std::swap(capacity_bytes_, other.capacity_bytes_);
+    std::swap(kind_, other.kind_);
+    std::swap(is_kept_, other.is_kept_);
+  }
+
   BouncePool* pool_ = nullptr;
-  std::unique_ptr<std::byte[]> bytes_;
+  std::byte* data_ = nullptr;
   std::size_t capacity_bytes_ = 0;
+  memory::Kind kind_ = memory::Kind::kHost;
+  bool is_kept_ = false;  // else ordinary memory, freed when it comes back
 };
 
 class BouncePool {
  public:
-  // Larger buffers are not kept, nor more than this in all.
+  // Larger buffers are ordinary memory, as are those beyond this in all: then the memory layer copies in
+  // chunks.
   static constexpr std::size_t kMaxKeptBytes = std::size_t{16} << 20;
   static constexpr std::size_t kMaxTotalKeptBytes = std::size_t{64} << 20;
 
-  BouncePool() = default;
+  explicit BouncePool(memory::Memory& memory) : memory_(memory) {}
+  ~BouncePool();
   BouncePool(const BouncePool&) = delete;
   BouncePool& operator=(const BouncePool&) = delete;
 
-  // At least `size_bytes` large; data() is null when there is no memory.
-  Bounce acquire(std::size_t size_bytes);
-  std::size_t kept_bytes() const { return kept_bytes_; }
+  // At least `size_bytes` large, for copies from or to `place`; data() is null when there is no memory.
+  Bounce acquire(std::size_t size_bytes, memory::Place place);
+  // What acquire() would give again without making anything.
+  std::size_t free_bytes() const { return free_bytes_; }
 
  private:
   friend class Bounce;
   static constexpr std::size_t kMinBytes = 4096;
+  // Powers of two from kMinBytes to kMaxKeptBytes.
+  static constexpr std::size_t kNumClasses = 13;
+  using Classes = std::array<std::vector<std::byte*>, kNumClasses>;
 
+  std::vector<std::byte*>& free_of(memory::Kind kind, std::size_t capacity_bytes);
+  std::byte* make(memory::Place place, std::size_t capacity_bytes);
   void give_back(Bounce& bounce);
+  void free_all();
 
-  // Free buffers by power of two, from kMinBytes to kMaxKeptBytes.
-  std::array<std::vector<std::unique_ptr<std::byte[]>>, 13> free_;
-  std::size_t kept_bytes_ = 0;
+  memory::Memory& memory_;
+  std::array<Classes, memory::kNumKinds> free_;
+  std::size_t free_bytes_ = 0;
+  std::size_t made_bytes_ = 0;  // free or on loan
 };
 
 inline Bounce::~Bounce() {

@@ -31,7 +31,7 @@ Status out_of_host_memory(std::size_t size_bytes) {
 }  // namespace
 
 Staging::Staging(DirectMachine& machine, memory::Memory& memory, StagingMode mode, TransferCounts& counts)
-    : machine_(machine), memory_(memory), counts_(counts), mode_(mode) {}
+    : machine_(machine), memory_(memory), counts_(counts), mode_(mode), bounces_(memory) {}
 
 Staging::~Staging() = default;
 
@@ -126,7 +126,7 @@ Status Staging::prepare_send(Transfer& transfer, const ConstBuffer& local) {
     return local.stream == nullptr ? Status()
                                    : memory_.when_stream_done(local.place, local.stream, &transfer);
   }
-  transfer.bounce = bounces_.acquire(local.size_bytes);
+  transfer.bounce = bounces_.acquire(local.size_bytes, local.place);
   if (transfer.bounce.data() == nullptr) return out_of_host_memory(local.size_bytes);
   return memory_.copy({transfer.bounce.data(), local.size_bytes, {}, nullptr}, local, &transfer);
 }
@@ -142,7 +142,7 @@ Status Staging::prepare_receive(Transfer& transfer, const Buffer& local) {
     return local.stream == nullptr ? Status()
                                    : memory_.when_stream_done(local.place, local.stream, &transfer);
   }
-  transfer.bounce = bounces_.acquire(local.size_bytes);
+  transfer.bounce = bounces_.acquire(local.size_bytes, local.place);
   return transfer.bounce.data() != nullptr ? Status() : out_of_host_memory(local.size_bytes);
 }
 

@@ -221,6 +221,10 @@ Staging::Flow Staging::run_get_by_message(Transfer& transfer, int pe, Buffer loc
   Status status = (co_await in_machine(transfer, std::move(sent), 0)).status;
   if (!status.failed()) status = (co_await from_peer(transfer)).status;
   waiting_.erase(request);
+  if (!status.failed() && transfer.answer.size_bytes() != local.size_bytes) {
+    status = {StatusCode::kCorrupt, fmt::format("PE {} answered a get of {} bytes with {}", pe,
+                                                local.size_bytes, transfer.answer.size_bytes())};
+  }
   if (!status.failed()) {
     Status received = machine_.am_receive(std::move(transfer.answer), local, &transfer);
     status = (co_await in_machine(transfer, std::move(received), local.size_bytes)).status;

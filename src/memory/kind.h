@@ -10,8 +10,10 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
@@ -68,6 +70,16 @@ class KindBackend {
   const AddressRange& address_range() const { return address_range_; }
   // `listener` is called with the base of each allocation that goes away through deallocate().
   void set_release_listener(ReleaseListener listener) { release_listener_ = std::move(listener); }
+
+  // What another process of this host and user needs to map the allocation that holds `address`. Valid until
+  // the allocation is freed. kUnsupported when this kind, or memory made in this way, cannot be mapped.
+  virtual base::Result<std::vector<std::byte>> export_allocation(const void* address);
+  // Maps the whole allocation that another process exported, where copies on streams of `device` reach it.
+  // It stays the owner's, which must not free it before the import is released; emulated notices: the
+  // import's copies fail and find_allocation() gives it generation 0. kNotFound when it was freed already.
+  virtual base::Result<Buffer> import_allocation(std::span<const std::byte> exported, int device);
+  // REQUIRES: nothing in flight uses it.
+  virtual base::Status release_import(void* data);
 
   virtual base::Result<StreamHandle> create_stream(int device) = 0;
   // Work already queued on the stream is still done.

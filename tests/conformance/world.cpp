@@ -177,12 +177,11 @@ std::vector<Param> machines_and_kinds() {
   const bool is_stand_in = std::getenv(kStandInDriver) != nullptr;
   std::vector<Param> result;
   for (const Kind kind : usable_kinds()) {
-    if (is_stand_in && kind != Kind::kCuda) continue;
-    for (const std::string& machine : kMachines) result.emplace_back(machine, kind);
-    if (kind != Kind::kCuda) continue;
-    for (const std::string& machine : is_stand_in ? kStandInMachines : kCudaMachines) {
-      result.emplace_back(machine, kind);
-    }
+    const auto add = [&](const std::vector<std::string>& machines) {
+      for (const std::string& machine : machines) result.emplace_back(machine, kind);
+    };
+    if (!is_stand_in) add(kMachines);
+    if (kind == Kind::kCuda) add(is_stand_in ? kStandInMachines : kCudaMachines);
   }
   return result;
 }

@@ -38,9 +38,9 @@ inline const std::vector<std::string> kMachines = {
 };
 // And those that differ from them on kind cuda only.
 inline const std::vector<std::string> kCudaMachines = {"ucx.staged"};
-// Or, over the stand-in driver, which UCX does not know.
-inline const std::vector<std::string> kStandInMachines = {"loopback.addressing",
-                                                          "loopback.addressing.staged"};
+// All that run over the stand-in driver; UCX may address cuda only by the machine's own.
+inline const std::vector<std::string> kStandInMachines = {"loopback", "loopback.late", "loopback.addressing",
+                                                          "loopback.addressing.staged", "ucx.staged"};
 
 // Another CUDA driver than the machine's: the environment variable that names its file. Kind cuda is then the
 // only one that is tested.

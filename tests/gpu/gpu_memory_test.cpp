@@ -160,12 +160,14 @@ TEST_F(GpuMemoryTest, MemoryFreedBehindOurBackIsForgotten) {
 TEST_F(GpuMemoryTest, TheThreadsContextIsLeftAlone) {
   auto driver = CudaDriver::load("libcuda.so.1");
   ASSERT_TRUE(driver.ok());
+  make(64, kGpu0);  // where none was current, ours is from now on
   CudaContext before = nullptr;
   ASSERT_EQ((*driver)->CtxGetCurrent(&before), cuda::kSuccess);
   std::vector<unsigned char> bytes(64);
   move(make(64, kGpu0), host_buffer(bytes));
   CudaContext after = nullptr;
   ASSERT_EQ((*driver)->CtxGetCurrent(&after), cuda::kSuccess);
+  EXPECT_NE(before, nullptr);
   EXPECT_EQ(before, after);
 }
 

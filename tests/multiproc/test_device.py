@@ -13,6 +13,12 @@ NUM_PES = 2
 NUM_SIZES = 6
 
 ON_GPU = pytest.mark.gpu
+# A memory kind, and the devices of the PEs.
+KINDS = [
+    ("emulated", "auto"),
+    pytest.param("cuda", "0", marks=ON_GPU, id="cuda-one"),
+    pytest.param("cuda", "0,1", marks=ON_GPU, id="cuda-two"),
+]
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +45,17 @@ def need_devices(start_command, device_probe: Path):
     return need
 
 
+@pytest.fixture
+def stand_in(build_folder: Path, tmp_path: Path) -> dict[str, str]:
+    """The environment of a job whose CUDA driver is the stand-in of the unit tests, with two devices.
+
+    UCX does not take it for a driver, so device memory is staged.
+    """
+    (tmp_path / "libcuda.so.1").symlink_to(build_folder / "tests" / "unit" / "memory" / "libfake_cuda.so")
+    folders = [str(tmp_path), os.environ.get("LD_LIBRARY_PATH", "")]
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
+
+
 def moved(outcome) -> list[str]:
     """Where the PEs say that they moved memory."""
     assert outcome.exit_code == 0, outcome.stderr
@@ -47,14 +64,7 @@ def moved(outcome) -> list[str]:
 
 @pytest.mark.parametrize("staging", ["device", "host"])
 @pytest.mark.parametrize("way", ["machine", "channel"])
-@pytest.mark.parametrize(
-    ("kind", "gpus"),
-    [
-        ("emulated", "auto"),
-        pytest.param("cuda", "0", marks=ON_GPU, id="cuda-one"),
-        pytest.param("cuda", "0,1", marks=ON_GPU, id="cuda-two"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "gpus"), KINDS)
 def test_buffers_move_right(
     run, device_probe: Path, need_devices, kind: str, gpus: str, way: str, staging: str
 ) -> None:
@@ -63,6 +73,16 @@ def test_buffers_move_right(
     outcome = run("-n", NUM_PES, "--staging", staging, "--gpus", gpus, device_probe, way, kind)
     assert moved(outcome) == [f"PE {pe} moved {kind}:{devices[pe % len(devices)]}" for pe in range(NUM_PES)]
     assert outcome.stderr == ""
+
+
+@pytest.mark.parametrize(("kind", "gpus"), KINDS)
+def test_processes_map_one_anothers_memory(
+    run, device_probe: Path, need_devices, kind: str, gpus: str
+) -> None:
+    devices = [0, 1] if gpus == "auto" else [int(gpu) for gpu in gpus.split(",")]
+    need_devices(kind, len(set(devices)))
+    outcome = run("-n", NUM_PES, "--gpus", gpus, device_probe, "share", kind)
+    assert moved(outcome) == [f"PE {pe} moved {kind}:{devices[pe % len(devices)]}" for pe in range(NUM_PES)]
 
 
 @pytest.mark.parametrize("kind", ["emulated", pytest.param("cuda", marks=ON_GPU)])
@@ -82,6 +102,34 @@ def test_statistics_tell_the_path_of_each_transfer(
         assert re.search(rf" {path} +{2 * NUM_SIZES} ", sends[0]), sends[0]
         assert any(re.search(r"tagged send +host +direct ", line) for line in lines)
         assert any(re.search(rf"PE {1 - pe} by .*\w+/\w+", line) for line in lines), outcome.stderr
+
+
+@pytest.mark.parametrize("way", ["machine", "channel"])
+def test_cuda_moves_right_over_the_stand_in_driver(
+    run, device_probe: Path, stand_in: dict[str, str], way: str
+) -> None:
+    outcome = run("-n", NUM_PES, "--gpus", "1,0", device_probe, way, "cuda", env=stand_in)
+    assert moved(outcome) == ["PE 0 moved cuda:1", "PE 1 moved cuda:0"]
+    assert outcome.stderr == ""
+
+
+def test_gpus_without_peer_access_are_named_once(run, device_probe: Path, stand_in: dict[str, str]) -> None:
+    environment = {**stand_in, "FAKE_CUDA_NO_PEERS": "1"}
+    outcome = run("-n", NUM_PES, device_probe, "channel", "cuda", env=environment)
+    assert outcome.stderr == (
+        "weft: the GPUs of this job have no peer access from 0 to 1, 1 to 0: what moves between them passes "
+        "through host memory, which is slower; `nvidia-smi topo -p2p r` tells why\n"
+    )
+    assert moved(outcome) == ["PE 0 moved cuda:0", "PE 1 moved cuda:1"]
+    one_gpu = run("-n", NUM_PES, "--gpus", "1", device_probe, "channel", "cuda", env=environment)
+    assert one_gpu.stderr == ""
+    assert moved(one_gpu) == ["PE 0 moved cuda:1", "PE 1 moved cuda:1"]
+
+
+def test_a_gpu_that_is_not_there_is_refused(run, device_probe: Path, stand_in: dict[str, str]) -> None:
+    outcome = run("-n", 1, "--gpus", "0,5", device_probe, "channel", "cuda", env=stand_in)
+    assert outcome.stderr.startswith("weft: WEFT_GPUS names device 5: there is no cuda:5: this process has 2")
+    assert outcome.exit_code == 1
 
 
 def with_faults(faults: str) -> dict[str, str]:

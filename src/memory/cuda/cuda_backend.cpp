@@ -1,6 +1,7 @@
 #include "memory/cuda/cuda_backend.h"
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "fmt/format.h"
@@ -26,10 +27,19 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver) : driver_(std::move
 // The driver may have shut down before us at the process's end; then every call fails, and there is nothing
 // to give back.
 CudaBackend::~CudaBackend() {
+  CudaContext current = nullptr;
+  if (made_current_ != nullptr && driver_->CtxGetCurrent(&current) == cuda::kSuccess &&
+      current == made_current_) {
+    driver_->CtxSetCurrent(nullptr);
+  }
   for (Device& device : devices_) {
     if (device.context == nullptr) continue;
     {
       CudaContextScope scope(*driver_, device.context);
+      for (const auto& [data, ordinal] : import_devices_) {
+        if (&devices_[static_cast<std::size_t>(ordinal)] == &device)
+          driver_->IpcCloseMemHandle(to_cuda(data));
+      }
       for (const auto& event : events_) {
         if (&devices_[static_cast<std::size_t>(event->device)] == &device)
           driver_->EventDestroy(event->handle);
@@ -82,6 +92,11 @@ Result<CudaBackend::Device*> CudaBackend::use(int ordinal) {
     if (result != cuda::kSuccess) {
       device.context = nullptr;
       return call_failed(result, "cuDevicePrimaryCtxRetain", ordinal);
+    }
+    CudaContext current = nullptr;
+    if (driver_->CtxGetCurrent(&current) == cuda::kSuccess && current == nullptr &&
+        driver_->CtxSetCurrent(device.context) == cuda::kSuccess) {
+      made_current_ = device.context;
     }
   }
   return &device;
@@ -156,6 +171,85 @@ bool CudaBackend::is_current(const Allocation& allocation, const void* address) 
   const CudaResult result =
       driver_->PointerGetAttribute(&buffer_id, cuda::kAttributeBufferId, to_cuda(address));
   return result == cuda::kSuccess && buffer_id == allocation.generation;
+}
+
+// --- between processes
+
+namespace {
+
+// Travels between processes of one build as it lies in memory.
+struct Exported {
+  CudaIpcHandle handle;
+  std::uint64_t size_bytes = 0;
+};
+
+}  // namespace
+
+Result<std::vector<std::byte>> CudaBackend::export_allocation(const void* address) {
+  const std::optional<Allocation> allocation = find_allocation(address);
+  if (!allocation.has_value() || allocation->generation == 0 ||
+      import_devices_.contains(reinterpret_cast<void*>(allocation->base))) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} is no CUDA memory of this process: only its owner can export it", address));
+  }
+  const int ordinal = allocation->place.device;
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  Exported exported{};
+  exported.size_bytes = allocation->size_bytes;
+  const CudaResult result = scope.result() == cuda::kSuccess
+                                ? driver_->IpcGetMemHandle(&exported.handle, allocation->base)
+                                : scope.result();
+  if (result != cuda::kSuccess) {
+    return driver_->status(result, "cuIpcGetMemHandle",
+                           fmt::format("{} on cuda:{}, which other processes can map only if cuMemAlloc or "
+                                       "cudaMalloc made it",
+                                       address, ordinal));
+  }
+  const auto* begin = reinterpret_cast<const std::byte*>(&exported);
+  return std::vector<std::byte>(begin, begin + sizeof exported);
+}
+
+Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, int ordinal) {
+  Exported exported{};
+  if (bytes.size() != sizeof exported) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("these bytes name no CUDA allocation: {} instead of {}", bytes.size(), sizeof exported));
+  }
+  std::memcpy(&exported, bytes.data(), sizeof exported);
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  CudaAddress address = 0;
+  const CudaResult result =
+      scope.result() == cuda::kSuccess
+          ? driver_->IpcOpenMemHandle(&address, exported.handle, cuda::kIpcLazyEnablePeerAccess)
+          : scope.result();
+  if (result != cuda::kSuccess) {
+    return driver_->status(
+        result, "cuIpcOpenMemHandle",
+        fmt::format("{} bytes of another process on cuda:{}", exported.size_bytes, ordinal));
+  }
+  void* const data = reinterpret_cast<void*>(address);
+  import_devices_.emplace(data, ordinal);
+  return Buffer{data, exported.size_bytes, {Kind::kCuda, static_cast<std::int16_t>(ordinal)}, nullptr};
+}
+
+Status CudaBackend::release_import(void* data) {
+  const auto found = import_devices_.find(data);
+  if (found == import_devices_.end()) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("{} is not the start of imported CUDA memory, or it was released before", data));
+  }
+  const int ordinal = found->second;
+  import_devices_.erase(found);
+  notify_release(reinterpret_cast<std::uintptr_t>(data));
+  CudaContextScope scope(*driver_, devices_[static_cast<std::size_t>(ordinal)].context);
+  const CudaResult result = driver_->IpcCloseMemHandle(to_cuda(data));
+  return result == cuda::kSuccess ? Status() : call_failed(result, "cuIpcCloseMemHandle", ordinal);
 }
 
 Result<StreamHandle> CudaBackend::create_stream(int ordinal) {

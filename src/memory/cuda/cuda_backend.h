@@ -2,13 +2,18 @@
 //
 // Each device's primary context is used, which is the one that CuPy, PyTorch and the CUDA runtime use, and is
 // made when first needed: a program that leaves the GPU alone does not pay for a context. Every call runs
-// with the right context current and leaves the thread's own current context as it was.
+// with the right context current and leaves the thread's own current context as it was. Only where none is
+// current at the first use of a device, its context becomes so and stays: UCX looks for a current context
+// when it decides whether a peer's memory is reached directly (before 1.20.1 it silently did without, and
+// staged).
 //
 // Copies to and from host memory that is not page-locked would block the CPU: see host_copy_is_async().
 // Making and freeing memory may wait for the device, as cuMemAlloc, cuMemHostAlloc and cuMemFree do.
 //
 // An allocation's generation is the driver's buffer id, which is never given twice in a process; allocations
 // of a stream-ordered pool have their own too. Managed memory counts as memory of its device.
+//
+// Memory is shared with other processes by CUDA IPC, which knows what cuMemAlloc made, in whole allocations.
 #pragma once
 
 #include <memory>
@@ -37,6 +42,9 @@ class CudaBackend final : public KindBackend {
   base::Status deallocate(void* data) override;
   std::optional<Allocation> find_allocation(const void* address) override;
   bool is_current(const Allocation& allocation, const void* address) override;
+  base::Result<std::vector<std::byte>> export_allocation(const void* address) override;
+  base::Result<Buffer> import_allocation(std::span<const std::byte> exported, int device) override;
+  base::Status release_import(void* data) override;
 
   base::Result<StreamHandle> create_stream(int device) override;
   base::Status destroy_stream(StreamHandle stream) override;
@@ -72,7 +80,9 @@ class CudaBackend final : public KindBackend {
   std::unique_ptr<CudaDriver> driver_;
   std::vector<Device> devices_;
   std::vector<std::unique_ptr<Event>> events_;
+  CudaContext made_current_ = nullptr;
   std::unordered_map<StreamHandle, int> stream_devices_;  // of those made here
+  std::unordered_map<void*, int> import_devices_;
 };
 
 }  // namespace weft::memory

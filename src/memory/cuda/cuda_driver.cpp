@@ -77,6 +77,9 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuMemcpyPeerAsync", MemcpyPeerAsync);
   need("cuPointerGetAttribute", PointerGetAttribute);
   need("cuPointerGetAttributes", PointerGetAttributes);
+  need("cuIpcGetMemHandle", IpcGetMemHandle);
+  need("cuIpcOpenMemHandle_v2", IpcOpenMemHandle);
+  need("cuIpcCloseMemHandle", IpcCloseMemHandle);
   need("cuStreamCreate", StreamCreate);
   need("cuStreamDestroy_v2", StreamDestroy);
   need("cuStreamWaitEvent", StreamWaitEvent);

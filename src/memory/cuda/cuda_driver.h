@@ -19,6 +19,11 @@ using CudaStream = struct CudaStreamTag*;
 using CudaEvent = struct CudaEventTag*;
 using CudaAddress = unsigned long long;
 
+// Lets another process map an allocation; passed by value.
+struct CudaIpcHandle {
+  char reserved[64];
+};
+
 namespace cuda {
 inline constexpr CudaResult kSuccess = 0;
 inline constexpr CudaResult kInvalidValue = 1;
@@ -29,6 +34,7 @@ inline constexpr CudaResult kNotReady = 600;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kHostAllocPortable = 1;
+inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
 
 inline constexpr unsigned kMemoryTypeHost = 1;
 inline constexpr unsigned kMemoryTypeDevice = 2;
@@ -77,6 +83,9 @@ class CudaDriver {
   CudaResult (*PointerGetAttribute)(void* data, int attribute, CudaAddress address) = nullptr;
   CudaResult (*PointerGetAttributes)(unsigned count, int* attributes, void** data,
                                      CudaAddress address) = nullptr;
+  CudaResult (*IpcGetMemHandle)(CudaIpcHandle* handle, CudaAddress address) = nullptr;
+  CudaResult (*IpcOpenMemHandle)(CudaAddress* address, CudaIpcHandle handle, unsigned flags) = nullptr;
+  CudaResult (*IpcCloseMemHandle)(CudaAddress address) = nullptr;
   CudaResult (*StreamCreate)(CudaStream* stream, unsigned flags) = nullptr;
   CudaResult (*StreamDestroy)(CudaStream stream) = nullptr;
   CudaResult (*StreamWaitEvent)(CudaStream stream, CudaEvent event, unsigned flags) = nullptr;

@@ -32,16 +32,43 @@ Status mapping_failed(const char* call, std::size_t size_bytes) {
                   size_bytes, call, std::strerror(errno)));
 }
 
+Status no_such_device(int device, int num_devices) {
+  return Status(
+      StatusCode::kOutOfRange,
+      fmt::format("there is no emulated:{}: this process has {} emulated devices", device, num_devices));
+}
+
+// A file's bytes where users see them, which nobody reaches, and where copies and kernels do.
+struct Mapping {
+  void* address = nullptr;
+  std::byte* view = nullptr;
+};
+
+// Null addresses, and errno, on failure.
+Mapping map_twice(void* wanted, std::size_t mapped_bytes, int file) {
+  const int fixed = wanted == nullptr ? 0 : MAP_FIXED_NOREPLACE;
+  void* const address = ::mmap(wanted, mapped_bytes, PROT_NONE, MAP_SHARED | fixed, file, 0);
+  if (address == MAP_FAILED) return {};
+  void* const view = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (view != MAP_FAILED) return {address, static_cast<std::byte*>(view)};
+  const int error = errno;
+  ::munmap(address, mapped_bytes);
+  errno = error;
+  return {};
+}
+
 }  // namespace
 
 EmulatedBackend::EmulatedBackend(int num_devices, const EmulatedFaults& faults)
-    : num_devices_(num_devices),
+    : SoftwareKind(Kind::kEmulated, num_devices),
       faults_(faults),
-      used_bytes_(static_cast<std::size_t>(num_devices), 0),
-      streams_(Kind::kEmulated, num_devices) {}
+      used_bytes_(static_cast<std::size_t>(num_devices), 0) {}
 
 EmulatedBackend::~EmulatedBackend() {
-  for (const auto& [base, block] : blocks_) unmap(block);
+  for (auto& [base, block] : blocks_) {
+    if (block.file && !block.is_import) block.file.mark_freed();
+    unmap(block);
+  }
 }
 
 void EmulatedBackend::set_faults(const EmulatedFaults& faults) {
@@ -51,10 +78,8 @@ void EmulatedBackend::set_faults(const EmulatedFaults& faults) {
 }
 
 Result<void*> EmulatedBackend::allocate(std::size_t size_bytes, int device) {
-  if (device < 0 || device >= num_devices_) {
-    return Status(
-        StatusCode::kOutOfRange,
-        fmt::format("there is no emulated:{}: this process has {} emulated devices", device, num_devices_));
+  if (device < 0 || device >= num_devices()) {
+    return no_such_device(device, num_devices());
   }
   if (size_bytes == 0) return static_cast<void*>(nullptr);
   const std::size_t used_bytes = used_bytes_[static_cast<std::size_t>(device)];
@@ -68,10 +93,10 @@ Result<void*> EmulatedBackend::allocate(std::size_t size_bytes, int device) {
                   fmt::format("emulated:{} is full: {} bytes asked for, {} of {} bytes in use", device,
                               size_bytes, used_bytes, faults_.device_bytes));
   }
-  return map_block(size_bytes, device);
+  return make_block(size_bytes, device);
 }
 
-Result<void*> EmulatedBackend::map_block(std::size_t size_bytes, int device) {
+Result<void*> EmulatedBackend::make_block(std::size_t size_bytes, int device) {
   const std::size_t mapped_bytes = round_up_to_page(size_bytes);
   const int file = ::memfd_create("weft-emulated", MFD_CLOEXEC);
   if (file < 0) return mapping_failed("memfd_create", size_bytes);
@@ -80,28 +105,24 @@ Result<void*> EmulatedBackend::map_block(std::size_t size_bytes, int device) {
     ::close(file);
     return status;
   }
-  void* const wanted = std::exchange(next_address_, nullptr);
-  const int fixed = wanted == nullptr ? 0 : MAP_FIXED_NOREPLACE;
-  void* const address = ::mmap(wanted, mapped_bytes, PROT_NONE, MAP_SHARED | fixed, file, 0);
-  void* const view = address == MAP_FAILED
-                         ? MAP_FAILED
-                         : ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  Status status = view == MAP_FAILED ? mapping_failed("mmap", size_bytes) : Status();
+  const Mapping mapping = map_twice(std::exchange(next_address_, nullptr), mapped_bytes, file);
+  Status status = mapping.address == nullptr ? mapping_failed("mmap", size_bytes) : Status();
   ::close(file);
-  if (status.failed()) {
-    if (address != MAP_FAILED) ::munmap(address, mapped_bytes);
-    return status;
-  }
+  if (status.failed()) return status;
+  used_bytes_[static_cast<std::size_t>(device)] += size_bytes;
+  add_block(mapping.address, mapping.view, size_bytes, device);
+  return mapping.address;
+}
 
+EmulatedBackend::Block& EmulatedBackend::add_block(void* address, std::byte* view, std::size_t size_bytes,
+                                                   int device) {
   Block block;
   block.allocation = {reinterpret_cast<std::uintptr_t>(address), size_bytes,
                       Place{Kind::kEmulated, static_cast<std::int16_t>(device)}, next_generation_++};
-  block.mapped_bytes = mapped_bytes;
-  block.view = static_cast<std::byte*>(view);
+  block.mapped_bytes = round_up_to_page(size_bytes);
+  block.view = view;
   widen_address_range(block.allocation.base, size_bytes);
-  used_bytes_[static_cast<std::size_t>(device)] += size_bytes;
-  blocks_.emplace(block.allocation.base, block);
-  return address;
+  return blocks_.emplace(block.allocation.base, std::move(block)).first->second;
 }
 
 void EmulatedBackend::unmap(const Block& block) {
@@ -109,19 +130,88 @@ void EmulatedBackend::unmap(const Block& block) {
   ::munmap(block.view, block.mapped_bytes);
 }
 
+Status EmulatedBackend::forget_block(std::uintptr_t base) {
+  const Block block = std::move(blocks_.extract(base).mapped());
+  notify_release(base);
+  unmap(block);
+  return {};
+}
+
 Status EmulatedBackend::deallocate(void* data) {
   if (data == nullptr) return {};
   const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(data));
-  if (found == blocks_.end()) {
+  if (found == blocks_.end() || found->second.is_import) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("{} is not the start of an emulated allocation, or it was freed before", data));
   }
-  const Block block = found->second;
+  Block& block = found->second;
   used_bytes_[static_cast<std::size_t>(block.allocation.place.device)] -= block.allocation.size_bytes;
-  blocks_.erase(found);
-  notify_release(block.allocation.base);
-  unmap(block);
+  if (block.file) block.file.mark_freed();
+  return forget_block(found->first);
+}
+
+// --- between processes
+
+Result<std::vector<std::byte>> EmulatedBackend::export_allocation(const void* address) {
+  Block* const block = find_block(reinterpret_cast<std::uintptr_t>(address));
+  if (block == nullptr || block->is_import) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} is no emulated device memory of this process: only its owner can export it",
+                              address));
+  }
+  if (!block->file) {
+    if (Status status = move_to_file(*block); status.failed()) return status;
+  }
+  return block->file.exported();
+}
+
+Status EmulatedBackend::move_to_file(Block& block) {
+  const std::size_t size_bytes = block.allocation.size_bytes;
+  Result<ExportedFile> file =
+      ExportedFile::create(size_bytes, block.mapped_bytes, block.allocation.generation);
+  if (!file.ok()) return file.status();
+  void* const bytes =
+      ::mmap(nullptr, block.mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor(), 0);
+  if (bytes == MAP_FAILED) return mapping_failed("mmap", size_bytes);
+  std::memcpy(bytes, block.view, size_bytes);
+  if (::mmap(reinterpret_cast<void*>(block.allocation.base), block.mapped_bytes, PROT_NONE,
+             MAP_SHARED | MAP_FIXED, file->descriptor(), 0) == MAP_FAILED) {
+    Status status = mapping_failed("mmap", size_bytes);
+    ::munmap(bytes, block.mapped_bytes);
+    return status;
+  }
+  ::munmap(std::exchange(block.view, static_cast<std::byte*>(bytes)), block.mapped_bytes);
+  block.file = std::move(*file);
   return {};
+}
+
+Result<Buffer> EmulatedBackend::import_allocation(std::span<const std::byte> exported, int device) {
+  if (device < 0 || device >= num_devices()) return no_such_device(device, num_devices());
+  Result<ExportedFile> file = ExportedFile::open(exported);
+  if (!file.ok()) return file.status();
+  const Mapping mapping = map_twice(nullptr, file->mapped_bytes(), file->descriptor());
+  if (mapping.address == nullptr) return mapping_failed("mmap", file->size_bytes());
+  Block& block = add_block(mapping.address, mapping.view, file->size_bytes(), device);
+  block.file = std::move(*file);
+  block.is_import = true;
+  ++num_imports_;
+  return Buffer{mapping.address, block.allocation.size_bytes, block.allocation.place, nullptr};
+}
+
+Status EmulatedBackend::release_import(void* data) {
+  const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(data));
+  if (found == blocks_.end() || !found->second.is_import) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("{} is not the start of imported emulated memory, or it was released before", data));
+  }
+  --num_imports_;
+  return forget_block(found->first);
+}
+
+bool EmulatedBackend::was_freed_by_owner(const void* address) {
+  const Block* block = find_block(reinterpret_cast<std::uintptr_t>(address));
+  return block != nullptr && block->was_freed_by_owner();
 }
 
 EmulatedBackend::Block* EmulatedBackend::find_block(std::uintptr_t address) {
@@ -134,7 +224,9 @@ EmulatedBackend::Block* EmulatedBackend::find_block(std::uintptr_t address) {
 std::optional<Allocation> EmulatedBackend::find_allocation(const void* address) {
   const Block* block = find_block(reinterpret_cast<std::uintptr_t>(address));
   if (block == nullptr) return std::nullopt;
-  return block->allocation;
+  Allocation allocation = block->allocation;
+  if (block->was_freed_by_owner()) allocation.generation = 0;
+  return allocation;
 }
 
 Result<void*> EmulatedBackend::device_view(const void* address, std::size_t size_bytes) {
@@ -193,6 +285,13 @@ Result<void*> EmulatedBackend::reach(const char* role, const Side& side, std::si
         StatusCode::kInvalidArgument,
         fmt::format("the {} of a copy of {} bytes, emulated device memory at {:#x}, was freed while the copy "
                     "was pending: keep it until the copy has completed",
+                    role, size_bytes, side.address));
+  }
+  if (block->was_freed_by_owner()) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("the {} of a copy of {} bytes, emulated device memory at {:#x}, belongs to another "
+                    "process, which has freed it",
                     role, size_bytes, side.address));
   }
   return static_cast<void*>(block->view + (side.address - block->allocation.base));

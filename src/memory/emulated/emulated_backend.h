@@ -15,13 +15,13 @@
 #include <map>
 #include <vector>
 
+#include "memory/emulated/exported_file.h"
 #include "memory/emulated/faults.h"
-#include "memory/kind.h"
-#include "memory/software_streams.h"
+#include "memory/software_kind.h"
 
 namespace weft::memory {
 
-class EmulatedBackend final : public KindBackend {
+class EmulatedBackend final : public SoftwareKind {
  public:
   using Kernel = SoftwareStreams::Work;
 
@@ -42,38 +42,34 @@ class EmulatedBackend final : public KindBackend {
   // allocation.
   base::Result<void*> device_view(const void* address, std::size_t size_bytes);
 
-  Kind kind() const override { return Kind::kEmulated; }
-  int num_devices() const override { return num_devices_; }
   std::string device_name(int) const override { return "emulated device"; }
   bool cpu_accessible() const override { return false; }
 
   base::Result<void*> allocate(std::size_t size_bytes, int device) override;
   base::Status deallocate(void* data) override;
   std::optional<Allocation> find_allocation(const void* address) override;
-  bool is_current(const Allocation&, const void*) override { return true; }  // the release listener tells
+  // The release listener tells of what is freed here, an import's file of what is freed elsewhere.
+  bool is_current(const Allocation&, const void* address) override {
+    return num_imports_ == 0 || !was_freed_by_owner(address);
+  }
+  base::Result<std::vector<std::byte>> export_allocation(const void* address) override;
+  base::Result<Buffer> import_allocation(std::span<const std::byte> exported, int device) override;
+  base::Status release_import(void* data) override;
 
-  base::Result<StreamHandle> create_stream(int device) override { return streams_.create(device); }
-  base::Status destroy_stream(StreamHandle stream) override { return streams_.destroy(stream); }
   base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
                           std::size_t size_bytes, StreamHandle stream) override;
   base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
   void deallocate_host(void* data) override;
-  bool host_copy_is_async(const void*, std::size_t) override { return true; }
-
-  base::Result<EventHandle> record(StreamHandle stream, int device) override {
-    return streams_.record(stream, device);
-  }
-  base::Status query(EventHandle event) override { return streams_.query(event); }
-  base::Status stream_wait(StreamHandle stream, int device, EventHandle event) override {
-    return streams_.wait(stream, device, event);
-  }
-  void release_event(EventHandle event) override { streams_.release(event); }
 
  private:
   struct Block {
     Allocation allocation;
     std::size_t mapped_bytes = 0;
     std::byte* view = nullptr;
+    ExportedFile file;  // when other processes may map it, or have made it
+    bool is_import = false;
+
+    bool was_freed_by_owner() const { return is_import && file.was_freed(); }
   };
   // One side of a queued copy: enough to notice that the memory is no longer what it was.
   struct Side {
@@ -86,18 +82,22 @@ class EmulatedBackend final : public KindBackend {
   base::Result<void*> reach(const char* role, const Side& side, std::size_t size_bytes);
   base::Status copy_now(const Side& destination, const Side& source, std::size_t size_bytes);
   static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
-  base::Result<void*> map_block(std::size_t size_bytes, int device);
+  bool was_freed_by_owner(const void* address);
+  base::Result<void*> make_block(std::size_t size_bytes, int device);
+  // Moves the bytes of a block to a file that others may open; its addresses stay.
+  static base::Status move_to_file(Block& block);
+  Block& add_block(void* address, std::byte* view, std::size_t size_bytes, int device);
+  base::Status forget_block(std::uintptr_t base);
   static void unmap(const Block& block);
 
-  int num_devices_;
   EmulatedFaults faults_;
   std::uint64_t copies_ = 0;
   std::uint64_t allocations_ = 0;
   std::uint64_t next_generation_ = 1;
+  int num_imports_ = 0;
   void* next_address_ = nullptr;
   std::vector<std::size_t> used_bytes_;  // by device
   std::map<std::uintptr_t, Block> blocks_;
-  SoftwareStreams streams_;
 };
 
 }  // namespace weft::memory

@@ -3,16 +3,18 @@
 //
 //     device_probe machine KIND   tagged and active messages, put and get, nothing of Weft above the machine
 //     device_probe channel KIND   channels between two chares, whose ends are device or host memory
+//     device_probe share KIND     each PE maps what the other exports, reads it and writes it
 //     device_probe freed KIND     a chare frees a buffer whose send is under way
 //     device_probe count KIND     alone: how many devices of that kind there are
 //
-// The first two print "PE n moved KIND:DEVICE" on both PEs when all was right.
+// The first three print "PE n moved KIND:DEVICE" on both PEs when all was right.
 #include <fmt/format.h>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,7 +70,7 @@ class Block {
     auto buffer = memory.allocate(host_.size(), place);
     weft::base::check(buffer.status());
     buffer_ = *buffer;
-    copy(buffer_, {host_.data(), host_.size()});
+    weft::base::check(copy(memory_, buffer_, {host_.data(), host_.size()}));
   }
   ~Block() {
     if (buffer_.data != nullptr) (void)memory_.deallocate(buffer_);
@@ -82,21 +84,21 @@ class Block {
     buffer_ = {};
   }
   void expect(const std::vector<std::byte>& contents, std::string_view what) {
-    copy({host_.data(), host_.size(), {}, nullptr}, buffer_);
+    weft::base::check(copy(memory_, {host_.data(), host_.size(), {}, nullptr}, buffer_));
     if (host_ == contents) return;
     throw weft::Error(weft::base::StatusCode::kCorrupt,
                       fmt::format("{} bytes of {} are wrong after {}", contents.size(),
                                   weft::memory::place_name(buffer_.place), what));
   }
 
- private:
-  void copy(const Buffer& to, const ConstBuffer& from) {
+  static Status copy(Memory& memory, const Buffer& to, const ConstBuffer& from) {
     Pending pending;
-    pending.start(memory_.copy(to, from, &pending));
-    while (!pending.done) memory_.progress();
-    weft::base::check(pending.status);
+    pending.start(memory.copy(to, from, &pending));
+    while (!pending.done) memory.progress();
+    return pending.status;
   }
 
+ private:
   Memory& memory_;
   std::vector<std::byte> host_;
   Buffer buffer_;
@@ -247,6 +249,55 @@ void run_machine(Kind kind) {
   (*bootstrap)->finished(0);
 }
 
+// --- memory that two processes map
+
+void share(weft::machine::Bootstrap& bootstrap, Memory& memory, Kind kind) {
+  const auto meet = [&] { weft::base::check(bootstrap.barrier()); };
+  const Place place = memory.default_place(kind);
+  const std::size_t size_bytes = kSizes.back();
+  const int pe = bootstrap.pe();
+  const int peer = 1 - pe;
+  weft::memory::KindBackend& backend = *memory.backend(kind);
+  Block own(memory, place, pattern(size_bytes, 7 + pe));
+  Block here(memory, place, std::vector<std::byte>(size_bytes));
+  auto exported = backend.export_allocation(own.buffer().data);
+  weft::base::check(exported.status());
+  auto all = bootstrap.exchange(*exported);
+  weft::base::check(all.status());
+  auto imported = backend.import_allocation((*all)[static_cast<std::size_t>(peer)], place.device);
+  weft::base::check(imported.status());
+
+  weft::base::check(Block::copy(memory, here.buffer(), *imported));
+  here.expect(pattern(size_bytes, 7 + peer), "a read of what the other PE exported");
+  meet();
+  Block news(memory, place, pattern(size_bytes, 70 + pe));
+  weft::base::check(Block::copy(memory, *imported, news.buffer()));
+  meet();
+  own.expect(pattern(size_bytes, 70 + peer), "a write by the PE that imported it");
+  if (kind == Kind::kEmulated) {  // CUDA leaves it undefined
+    own.free();
+    meet();
+    const Status status = Block::copy(memory, here.buffer(), *imported);
+    if (status.message().find("which has freed it") == std::string_view::npos) {
+      throw weft::Error(weft::base::StatusCode::kInternal,
+                        "nobody noticed that the other PE freed its memory");
+    }
+  }
+  weft::base::check(backend.release_import(imported->data));
+  meet();
+}
+
+void run_share(Kind kind) {
+  auto bootstrap = weft::machine::make_bootstrap();
+  weft::base::check(bootstrap.status());
+  auto options = weft::memory::MemoryOptions::from_environment((*bootstrap)->local_rank());
+  weft::base::check(options.status());
+  Memory memory(*options);
+  share(**bootstrap, memory, kind);
+  say_moved((*bootstrap)->pe(), memory.default_place(kind));
+  (*bootstrap)->finished(0);
+}
+
 // --- channels
 
 // What fails here is awaited by nobody and ends the job, although the other PE waits for what will not come.
@@ -313,20 +364,22 @@ int count(Kind kind) {
 
 }  // namespace
 
+const std::set<std::string_view> kWays = {"machine", "channel", "share", "freed", "count"};
+
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const auto kind = weft::memory::kind_from_name(argc > 2 ? argv[2] : "");
-  if (!kind.has_value() || (what != "machine" && what != "channel" && what != "freed" && what != "count")) {
-    std::fputs("usage: device_probe machine|channel|freed|count KIND\n", stderr);
+  if (!kind.has_value() || !kWays.contains(what)) {
+    std::fputs("usage: device_probe machine|channel|share|freed|count KIND\n", stderr);
     return 2;
   }
   if (what == "count") return count(*kind);
-  if (what != "machine") {
+  if (what == "channel" || what == "freed") {
     return weft::run(argc, argv,
                      [=](weft::Runtime& runtime) { return start(runtime, what == "freed", *kind); });
   }
   try {
-    run_machine(*kind);
+    what == "machine" ? run_machine(*kind) : run_share(*kind);
     return 0;
   } catch (const weft::Error& error) {
     std::fprintf(stderr, "device_probe: %s\n", error.what());

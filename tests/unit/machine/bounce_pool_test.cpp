@@ -2,60 +2,106 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "tests/unit/memory/fake_cuda.h"
+
 namespace weft::machine {
 namespace {
 
-TEST(BouncePool, GivesAtLeastWhatWasAskedFor) {
+constexpr memory::Place kCuda{memory::Kind::kCuda, 1};
+constexpr memory::Place kEmulated{memory::Kind::kEmulated, 0};
+
+class BouncePoolTest : public testing::Test {
+ protected:
+  BouncePoolTest() : memory((fake_cuda_reset(), options())), pool(memory) {}
+
+  static memory::MemoryOptions options() {
+    memory::MemoryOptions options;
+    options.cuda_driver = FAKE_CUDA;
+    return options;
+  }
+
+  memory::Memory memory;
   BouncePool pool;
-  for (std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{4097}, std::size_t{1'000'000}}) {
-    const Bounce bounce = pool.acquire(size);
+};
+
+TEST_F(BouncePoolTest, GivesAtLeastWhatWasAskedFor) {
+  for (std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{4097}, std::size_t{1'000'000},
+                           BouncePool::kMaxKeptBytes, BouncePool::kMaxKeptBytes + 1}) {
+    const Bounce bounce = pool.acquire(size, kCuda);
     ASSERT_NE(bounce.data(), nullptr);
     EXPECT_GE(bounce.capacity_bytes(), size);
+    std::memset(bounce.data(), 1, bounce.capacity_bytes());
   }
 }
 
-TEST(BouncePool, UsesABufferAgain) {
-  BouncePool pool;
+TEST_F(BouncePoolTest, DevicesCopyToItWithoutTheCpu) {
+  const Bounce bounce = pool.acquire(10'000, kCuda);
+  EXPECT_TRUE(
+      memory.backend(memory::Kind::kCuda)->host_copy_is_async(bounce.data(), bounce.capacity_bytes()));
+  EXPECT_EQ(fake_cuda()->calls["cuMemHostAlloc"], 1);
+}
+
+TEST_F(BouncePoolTest, UsesABufferAgain) {
   std::byte* first = nullptr;
   {
-    const Bounce bounce = pool.acquire(10'000);
+    const Bounce bounce = pool.acquire(10'000, kCuda);
     first = bounce.data();
-    EXPECT_EQ(pool.kept_bytes(), 0u);
+    EXPECT_EQ(pool.free_bytes(), 0u);
   }
-  EXPECT_EQ(pool.kept_bytes(), 16'384u);
-  EXPECT_EQ(pool.acquire(16'384).data(), first);
+  EXPECT_EQ(pool.free_bytes(), 16'384u);
+  EXPECT_EQ(pool.acquire(16'384, kCuda).data(), first);
+  EXPECT_NE(pool.acquire(16'384, kEmulated).data(), first) << "another kind's";
+  EXPECT_EQ(fake_cuda()->calls["cuMemHostAlloc"], 1);
 }
 
-TEST(BouncePool, TwoOnLoanAreDifferent) {
-  BouncePool pool;
-  const Bounce one = pool.acquire(100);
-  const Bounce two = pool.acquire(100);
+TEST_F(BouncePoolTest, TwoOnLoanAreDifferent) {
+  const Bounce one = pool.acquire(100, kEmulated);
+  const Bounce two = pool.acquire(100, kEmulated);
   EXPECT_NE(one.data(), two.data());
 }
 
-TEST(BouncePool, KeepsNeitherHugeBuffersNorTooMany) {
-  BouncePool pool;
+TEST_F(BouncePoolTest, KeepsNeitherHugeBuffersNorTooMany) {
   {
-    const Bounce huge = pool.acquire(BouncePool::kMaxKeptBytes + 1);
+    const Bounce huge = pool.acquire(BouncePool::kMaxKeptBytes + 1, kCuda);
   }
-  EXPECT_EQ(pool.kept_bytes(), 0u);
+  EXPECT_EQ(pool.free_bytes(), 0u);
   {
     std::vector<Bounce> many;
-    for (int i = 0; i < 6; ++i) many.push_back(pool.acquire(BouncePool::kMaxKeptBytes));
+    for (int i = 0; i < 6; ++i) many.push_back(pool.acquire(BouncePool::kMaxKeptBytes, kCuda));
+    for (const Bounce& bounce : many) EXPECT_NE(bounce.data(), nullptr);
   }
-  EXPECT_EQ(pool.kept_bytes(), BouncePool::kMaxTotalKeptBytes);
+  EXPECT_EQ(pool.free_bytes(), BouncePool::kMaxTotalKeptBytes);
+  EXPECT_EQ(fake_cuda()->calls["cuMemHostAlloc"], 4);
 }
 
-TEST(BouncePool, AMovedBounceGoesBackOnce) {
-  BouncePool pool;
+TEST_F(BouncePoolTest, WhatIsFreeMakesRoomForOtherSizes) {
   {
-    Bounce one = pool.acquire(100);
+    std::vector<Bounce> many;
+    for (int i = 0; i < 4; ++i) many.push_back(pool.acquire(BouncePool::kMaxKeptBytes, kCuda));
+  }
+  const Bounce small = pool.acquire(100, kCuda);
+  EXPECT_EQ(pool.free_bytes(), 0u);
+  EXPECT_TRUE(memory.backend(memory::Kind::kCuda)->host_copy_is_async(small.data(), 100));
+}
+
+TEST_F(BouncePoolTest, OrdinaryMemoryServesWhereNoneCanBeLocked) {
+  fake_cuda()->fail_next["cuMemHostAlloc"] = 2;
+  const Bounce bounce = pool.acquire(100, kCuda);
+  ASSERT_NE(bounce.data(), nullptr);
+  EXPECT_FALSE(memory.backend(memory::Kind::kCuda)->host_copy_is_async(bounce.data(), 100));
+}
+
+TEST_F(BouncePoolTest, AMovedBounceGoesBackOnce) {
+  {
+    Bounce one = pool.acquire(100, kCuda);
     Bounce two = std::move(one);
     Bounce three;
     three = std::move(two);
     EXPECT_NE(three.data(), nullptr);
   }
-  EXPECT_EQ(pool.kept_bytes(), 4096u);
+  EXPECT_EQ(pool.free_bytes(), 4096u);
 }
 
 }  // namespace

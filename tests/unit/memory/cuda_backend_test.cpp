@@ -10,6 +10,8 @@
 
 #include "tests/unit/memory/fake_cuda.h"
 
+extern "C" int cuCtxGetCurrent(CudaContextTag** context);  // the stand-in driver's
+
 namespace weft::memory {
 namespace {
 
@@ -30,9 +32,10 @@ class CudaBackendTest : public testing::Test {
   }
 
   void TearDown() override {
-    const CudaContext before = current();
-    EXPECT_EQ(before, nullptr) << "a call left its context current";
     backend.reset();
+    ::CudaContextTag* left = nullptr;
+    EXPECT_EQ(cuCtxGetCurrent(&left), 0);
+    EXPECT_EQ(left, nullptr) << "a context is current that nobody retains";
     EXPECT_EQ(fake_cuda()->wrong_context_calls, 0);
     EXPECT_TRUE(fake_cuda()->events.empty()) << "events leaked";
     for (const auto* stream : fake_cuda()->streams) {
@@ -100,6 +103,18 @@ TEST_F(CudaBackendTest, TheThreadsOwnContextIsLeftCurrent) {
   EXPECT_EQ(current(), mine);
   ASSERT_EQ(driver_->CtxSetCurrent(nullptr), cuda::kSuccess);
   ASSERT_EQ(driver_->DevicePrimaryCtxRelease(0), cuda::kSuccess);
+}
+
+// UCX takes memory for unreachable that it looks at without a current context.
+TEST_F(CudaBackendTest, AThreadWithoutAContextGetsTheFirstOneUsed) {
+  EXPECT_EQ(current(), nullptr);
+  void* const data = make(64, 1);
+  const CudaContext first = current();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(reinterpret_cast<::CudaContextTag*>(first)->device, 1);
+  void* const other = make(64, 0);
+  EXPECT_EQ(current(), first);
+  for (void* each : {data, other}) EXPECT_TRUE(backend->deallocate(each).ok());
 }
 
 TEST_F(CudaBackendTest, FindsTheAllocationOfAnAddress) {

@@ -79,11 +79,11 @@ int queue_copy(std::uintptr_t destination, std::uintptr_t source, std::size_t si
 std::uintptr_t FakeCuda::add_block(std::size_t size_bytes, int device, unsigned memory_type, bool managed) {
   const int fixed = next_address == nullptr ? 0 : MAP_FIXED_NOREPLACE;
   void* const address = ::mmap(next_address, mapped_size(size_bytes), PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+                               MAP_SHARED | MAP_ANONYMOUS | fixed, -1, 0);
   next_address = nullptr;
   if (address == MAP_FAILED) return 0;
   const auto base = reinterpret_cast<std::uintptr_t>(address);
-  blocks[base] = Block{size_bytes, device, next_buffer_id++, memory_type, managed, true};
+  blocks[base] = Block{size_bytes, device, next_buffer_id++, memory_type, managed, true, false};
   return base;
 }
 
@@ -134,8 +134,10 @@ int cuDeviceGetName(char* name, int size_bytes, int) {
 }
 
 int cuDeviceCanAccessPeer(int* can, int device, int peer) {
-  // Like the driver, which says that a device is no peer of itself.
-  *can = device != peer && !fake_cuda()->unreachable.contains({device, peer}) ? 1 : 0;
+  // Like the driver, which says that a device is no peer of itself. The variable is for whole jobs.
+  const bool reaches =
+      std::getenv("FAKE_CUDA_NO_PEERS") == nullptr && !fake_cuda()->unreachable.contains({device, peer});
+  *can = device != peer && reaches ? 1 : 0;
   return enter("cuDeviceCanAccessPeer");
 }
 
@@ -245,7 +247,7 @@ int cuPointerGetAttributes(unsigned count, int* attributes, void** data, unsigne
   const int result = enter("cuPointerGetAttributes");
   if (result != 0) return result;
   std::uintptr_t base = 0;
-  const FakeCuda::Block none{0, -2, 0, 0, false, false};
+  const FakeCuda::Block none{0, -2, 0, 0, false, false, false};
   const FakeCuda::Block* found = fake_cuda()->find(address, &base);
   const FakeCuda::Block& block = found == nullptr ? none : *found;
   for (unsigned i = 0; i < count; ++i) {
@@ -256,6 +258,41 @@ int cuPointerGetAttributes(unsigned count, int* attributes, void** data, unsigne
     if (attributes[i] == 11) *static_cast<unsigned long long*>(data[i]) = base;
     if (attributes[i] == 12) *static_cast<std::size_t*>(data[i]) = block.size_bytes;
   }
+  return 0;
+}
+
+int cuIpcGetMemHandle(FakeIpcHandle* handle, unsigned long long address) {
+  const int result = enter_context("cuIpcGetMemHandle");
+  if (result != 0) return result;
+  std::uintptr_t base = 0;
+  const FakeCuda::Block* block = fake_cuda()->find(address, &base);
+  if (block == nullptr || block->memory_type != 2 || block->imported) return kInvalidValue;
+  *handle = {base, block->buffer_id, {}};
+  return 0;
+}
+
+// The same memory at another address, as in another process.
+int cuIpcOpenMemHandle_v2(unsigned long long* address, FakeIpcHandle handle, unsigned flags) {
+  const int result = enter_context("cuIpcOpenMemHandle");
+  if (result != 0) return result;
+  const FakeCuda::Block* block = fake_cuda()->find(handle.base);
+  if (flags != 1 || block == nullptr || block->buffer_id != handle.buffer_id) return kInvalidValue;
+  const std::size_t size_bytes = block->size_bytes;
+  void* const mapped =
+      ::mremap(reinterpret_cast<void*>(handle.base), 0, mapped_size(size_bytes), MREMAP_MAYMOVE);
+  if (mapped == MAP_FAILED) return kOutOfMemory;
+  *address = reinterpret_cast<std::uintptr_t>(mapped);
+  fake_cuda()->blocks[*address] =
+      FakeCuda::Block{size_bytes, t_current->device, fake_cuda()->next_buffer_id++, 2, false, true, true};
+  return 0;
+}
+
+int cuIpcCloseMemHandle(unsigned long long address) {
+  const int result = enter_context("cuIpcCloseMemHandle");
+  if (result != 0) return result;
+  const auto found = fake_cuda()->blocks.find(address);
+  if (found == fake_cuda()->blocks.end() || !found->second.imported) return kInvalidValue;
+  fake_cuda()->remove_block(address);
   return 0;
 }
 

@@ -37,6 +37,13 @@ struct CudaStreamTag {
   std::deque<std::function<bool()>> queue;
 };
 
+// As the driver passes it, by value.
+struct FakeIpcHandle {
+  std::uintptr_t base;
+  std::uint64_t buffer_id;
+  char unused[48];
+};
+
 struct FakeCuda {
   struct Block {
     std::size_t size_bytes = 0;
@@ -45,6 +52,7 @@ struct FakeCuda {
     unsigned memory_type = 2;
     bool managed = false;
     bool mapped_here = false;
+    bool imported = false;
   };
 
   int num_devices = 2;

@@ -1,0 +1,29 @@
+#include "memory/kind.h"
+
+#include "fmt/format.h"
+
+namespace weft::memory {
+
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+Status not_shareable(Kind kind) {
+  return Status(StatusCode::kUnsupported,
+                fmt::format("{} memory cannot be mapped by other processes", kind_name(kind)));
+}
+
+}  // namespace
+
+base::Result<std::vector<std::byte>> KindBackend::export_allocation(const void*) {
+  return not_shareable(kind());
+}
+
+base::Result<Buffer> KindBackend::import_allocation(std::span<const std::byte>, int) {
+  return not_shareable(kind());
+}
+
+Status KindBackend::release_import(void*) { return not_shareable(kind()); }
+
+}  // namespace weft::memory

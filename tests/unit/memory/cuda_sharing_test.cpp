@@ -1,0 +1,90 @@
+// CUDA memory that other processes map, over the stand-in driver, which maps it a second time here.
+#include <cstring>
+#include <memory>
+
+#include "gtest/gtest.h"
+
+#include "memory/memory.h"
+#include "tests/unit/memory/fake_cuda.h"
+#include "tests/unit/memory/outcome.h"
+
+namespace weft::memory {
+namespace {
+
+using base::StatusCode;
+
+constexpr Place kGpu0{Kind::kCuda, 0};
+constexpr Place kGpu1{Kind::kCuda, 1};
+constexpr std::size_t kSize = 10'000;
+
+class CudaSharingTest : public testing::Test {
+ protected:
+  CudaSharingTest() {
+    fake_cuda_reset();
+    MemoryOptions options;
+    options.cuda_driver = FAKE_CUDA;
+    memory = std::make_unique<Memory>(options);
+  }
+  void TearDown() override {
+    memory.reset();
+    EXPECT_EQ(fake_cuda()->wrong_context_calls, 0);
+    EXPECT_TRUE(fake_cuda()->blocks.empty());
+  }
+
+  KindBackend& cuda() { return *memory->backend(Kind::kCuda); }
+  void move(const Buffer& destination, const ConstBuffer& source) {
+    Outcome outcome;
+    ASSERT_TRUE(memory->copy(destination, source, &outcome).is_pending());
+    poll_until_idle(*memory);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status.to_string();
+  }
+
+  std::unique_ptr<Memory> memory;
+};
+
+TEST_F(CudaSharingTest, CopiesReachTheOwnersMemoryFromAnotherDevicesStreams) {
+  const Buffer own = memory->allocate(kSize, kGpu0).value();
+  const Buffer here = memory->allocate(kSize, kGpu1).value();
+  const auto bytes = pattern(kSize, 4);
+  move(here, ConstBuffer(bytes.data(), kSize));
+  auto exported = cuda().export_allocation(static_cast<std::byte*>(own.data) + 100);
+  ASSERT_TRUE(exported.ok()) << exported.status().to_string();
+  const Buffer imported = cuda().import_allocation(*exported, 1).value();
+  EXPECT_EQ(imported.place, kGpu1) << "the device whose streams reach it";
+  EXPECT_EQ(imported.size_bytes, kSize);
+  move(imported, here);
+  EXPECT_EQ(std::memcmp(own.data, bytes.data(), kSize), 0);
+  EXPECT_EQ(fake_cuda()->peer_copies, 0);
+
+  EXPECT_TRUE(cuda().export_allocation(imported.data).status().failed());
+  EXPECT_TRUE(cuda().release_import(imported.data).ok());
+  EXPECT_EQ(cuda().release_import(imported.data).code(), StatusCode::kInvalidArgument);
+  for (const Buffer& buffer : {own, here}) EXPECT_TRUE(memory->deallocate(buffer).ok());
+}
+
+TEST_F(CudaSharingTest, ImportsGoWithTheirMemory) {
+  const std::uintptr_t other = fake_cuda()->add_block(kSize, 0);
+  const auto exported = cuda().export_allocation(reinterpret_cast<void*>(other)).value();
+  ASSERT_TRUE(cuda().import_allocation(exported, 0).ok());
+  memory.reset();
+  EXPECT_EQ(fake_cuda()->calls["cuIpcCloseMemHandle"], 1);
+  fake_cuda()->remove_block(other);
+}
+
+TEST_F(CudaSharingTest, WhatTheDriverRefusesIsAStatus) {
+  const Buffer own = memory->allocate(kSize, kGpu0).value();
+  const auto exported = cuda().export_allocation(own.data).value();
+  EXPECT_EQ(cuda().import_allocation(std::span(exported).first(3), 0).status().code(),
+            StatusCode::kInvalidArgument);
+  fake_cuda()->fail_next["cuIpcGetMemHandle"] = 1;
+  const auto refused = cuda().export_allocation(own.data).status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(refused.message().find("only if cuMemAlloc or cudaMalloc made it"), std::string::npos);
+  ASSERT_TRUE(memory->deallocate(own).ok());
+  EXPECT_TRUE(cuda().import_allocation(exported, 0).status().failed()) << "freed meanwhile";
+  int on_stack = 0;
+  EXPECT_TRUE(cuda().export_allocation(&on_stack).status().failed());
+}
+
+}  // namespace
+}  // namespace weft::memory
