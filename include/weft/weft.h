@@ -6,6 +6,7 @@
 #include "weft/base/pup.h"
 #include "weft/channel/channel.h"
 #include "weft/chare/chare.h"
+#include "weft/chare/payload.h"
 #include "weft/chare/proxy.h"
 #include "weft/job/job.h"
 #include "weft/memory/buffer.h"
@@ -32,7 +33,12 @@ using chare::CollectionProxy;
 using chare::ElementProxy;
 using chare::Group;
 using chare::Index;
+using chare::Landing;
 using chare::Map;
+using chare::nocopy;
+using chare::Payload;
+using chare::Post;
+using chare::PostEntryMethods;
 using chare::Shape;
 using chare::Singleton;
 using chare::target_of;

@@ -37,7 +37,7 @@ struct EntryHeader {
   std::uint64_t collection = 0;
   std::uint64_t index = 0;
   std::uint32_t entry = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t posted = 0;  // set where its post entry method has run
   ReplyTo reply;
 };
 static_assert(std::is_trivially_copyable_v<EntryHeader> && sizeof(EntryHeader) == 40);
@@ -59,6 +59,11 @@ struct EntryInfo {
   // Runs the method; an exception, now or in its coroutine, goes where `reply` says or ends the job.
   void (*invoke)(ChareBase& chare, Pup& arguments, const ReplyTo& reply) = nullptr;
   std::uint32_t id = 0;
+  // Chooses where the buffers that come with a call land, before they do; null: the runtime allocates.
+  // Returns whether the method is to run when they have landed: not after an exception, which went where
+  // `reply` says.
+  bool (*post)(ChareBase& chare, Pup& arguments, const ReplyTo& reply,
+               std::span<runtime::Landing> landings) = nullptr;
 };
 
 enum class CollectionKind : std::uint8_t { kSingleton, kGroup, kArray };
@@ -149,6 +154,7 @@ class Chares final : public runtime::Model {
 
   void on_create(runtime::MessagePtr message);
   void on_entry(runtime::MessagePtr message);
+  bool post_entry(runtime::Message& message, std::span<runtime::Landing> landings);
   void on_broadcast(runtime::MessagePtr message);
   void on_location(runtime::MessagePtr message);
   void on_gathered(runtime::MessagePtr message);

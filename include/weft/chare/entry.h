@@ -11,6 +11,7 @@
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/payload.h"
 
 namespace weft::chare {
 
@@ -69,6 +70,9 @@ class EntryMethod {
   static_assert(std::is_base_of_v<typename Traits::Class, T>, "this is not a method of the proxy's chare");
   using Arguments = typename Traits::Arguments;
   using Value = typename entry_detail::TaskValue<Result>::Value;
+  static constexpr bool kHasPayload = payload_detail::kHasPayload<Arguments>;
+  static_assert(!payload_detail::kIsPayload<Value>,
+                "a result cannot be a payload yet: send it to an entry method of whoever wants it");
 
   static const EntryInfo& info() {
     static_cast<void>(registered_);
@@ -170,8 +174,47 @@ class EntryMethod {
     run(base, std::move(arguments), reply);
   }
 
+  template <auto PostMethod>
+  static bool post_with(ChareBase& base, Pup& p, const ReplyTo& reply, std::span<runtime::Landing> landings) {
+    using Wanted = typename payload_detail::PostArguments<Arguments>::Type;
+    using PostTraits = entry_detail::MethodTraits<decltype(PostMethod)>;
+    static_assert(kHasPayload, "only an entry method with payloads has a post entry method");
+    static_assert(
+        std::is_same_v<typename PostTraits::Arguments, Wanted>,
+        "a post entry method takes the arguments of its entry method, with a weft::Landing<T>& in the "
+        "place of each weft::Payload<T>");
+    static_assert(std::is_void_v<typename PostTraits::Result>,
+                  "a post entry method returns nothing and cannot wait");
+    static const EntryInfo post_info{entry_detail::method_name<PostMethod>(), &ChareTypeOf<T>::info};
+    Wanted arguments{};
+    p | arguments;
+    try {
+      std::apply(
+          [&](auto&... argument) {
+            (payload_detail::bind(argument, base.runtime(), landings), ...);
+            (static_cast<T&>(base).*PostMethod)(payload_detail::pass(argument)...);
+          },
+          arguments);
+      return true;
+    } catch (...) {
+      send_error(base, reply, post_info, std::current_exception());
+      return false;
+    }
+  }
+
+  static constexpr auto find_post() {
+    using Found = typename payload_detail::PostOf<T, Method>::Found;
+    if constexpr (std::is_void_v<Found>) {
+      return nullptr;
+    } else {
+      return []<auto PostMethod>(payload_detail::Constant<PostMethod>) {
+        return &EntryMethod::template post_with<PostMethod>;
+      }(Found());
+    }
+  }
+
   static inline EntryInfo info_{entry_detail::method_name<Method>(), &ChareTypeOf<T>::info,
-                                &EntryMethod::invoke, 0};
+                                &EntryMethod::invoke, 0, find_post()};
   static inline bool registered_ = runtime::Registry<EntryInfo>::add(&info_);
 };
 

@@ -52,18 +52,23 @@ struct LocalCall final : runtime::Work {
   std::int32_t priority;
 };
 
+// The state of the sends of its payloads, null when the method takes none.
 template <class T, auto Method>
-void send_packed(Collection& collection, std::uint64_t index,
-                 const typename EntryMethod<T, Method>::Arguments& arguments, const ReplyTo& reply,
-                 std::int32_t priority) {
+runtime::OperationState* send_packed(Collection& collection, std::uint64_t index,
+                                     const typename EntryMethod<T, Method>::Arguments& arguments,
+                                     const ReplyTo& reply, std::int32_t priority) {
   Chares& chares = collection.chares();
   EntryHeader header{collection.id(), index, EntryMethod<T, Method>::info().id, 0, reply};
   std::size_t size_bytes = base::packed_size(arguments, &chares.runtime());
   runtime::MessagePtr message = chares.make_entry_message(header, size_bytes);
   message->envelope().priority = priority;
   Pup p = Pup::packer(message->payload() + sizeof header, size_bytes, &chares.runtime());
+  if constexpr (EntryMethod<T, Method>::kHasPayload) p.set_carrier(message.get());
   p | arguments;
+  runtime::OperationState* sending = nullptr;
+  if constexpr (EntryMethod<T, Method>::kHasPayload) sending = message->report_sending();
   chares.send_entry(collection, index, std::move(message));
+  return sending;
 }
 
 template <class T, auto Method>
@@ -104,24 +109,35 @@ class ElementProxy {
     return proxy;
   }
 
+  // For a method with payloads an Operation that ends when their memory may change again, else nothing.
   template <auto Method, class... Args>
-  void send(Args&&... arguments) const {
-    send_call<Method>(ReplyTo{}, std::forward<Args>(arguments)...);
+  auto send(Args&&... arguments) const {
+    runtime::OperationState* sending = send_call<Method>(ReplyTo{}, std::forward<Args>(arguments)...);
+    if constexpr (EntryMethod<T, Method>::kHasPayload) return runtime::Operation(sending);
   }
 
-  // What the method returns, or throws.
+  // What the method returns, or throws; what became of its payloads, if they could not be sent. When the
+  // result is there their memory may change again.
   template <auto Method, class... Args>
   auto call(Args&&... arguments) const {
     using Value = typename EntryMethod<T, Method>::Value;
     runtime::Future<Value> result(collection_->chares().runtime());
     runtime::FutureAddress at = result.state()->address();
-    send_call<Method>(ReplyTo{ReplyTo::Kind::kFuture, at.pe, at.id}, std::forward<Args>(arguments)...);
+    ReplyTo reply{ReplyTo::Kind::kFuture, at.pe, at.id};
+    runtime::OperationState* sending = send_call<Method>(reply, std::forward<Args>(arguments)...);
+    if constexpr (EntryMethod<T, Method>::kHasPayload) {
+      runtime::Operation(sending).then([result](const base::Status& status, std::size_t) {
+        if (!status.failed() || result.is_ready()) return;
+        result.set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
+      });
+    }
     return result;
   }
 
   // This element's method as the target of a reduction; its only argument is the result.
   template <auto Method>
   runtime::Target target() const {
+    static_assert(!EntryMethod<T, Method>::kHasPayload, "the result of a reduction cannot be a payload");
     runtime::Target target;
     target.handler = entry_handler();
     target.pe = static_cast<std::uint32_t>(collection_->home(index_));
@@ -138,15 +154,15 @@ class ElementProxy {
   static runtime::HandlerId entry_handler();
 
   template <auto Method, class... Args>
-  void send_call(const ReplyTo& reply, Args&&... arguments) const {
+  runtime::OperationState* send_call(const ReplyTo& reply, Args&&... arguments) const {
     using Entry = EntryMethod<T, Method>;
     using Arguments = typename Entry::Arguments;
     static_assert(std::tuple_size_v<Arguments> == sizeof...(Args),
                   "the method takes another number of arguments");
     Arguments values(std::forward<Args>(arguments)...);
-    if (collection_->find(index_) == nullptr) {
-      proxy_detail::send_packed<T, Method>(*collection_, index_, values, reply, priority_);
-      return;
+    // Payloads travel with messages, also to this PE.
+    if (Entry::kHasPayload || collection_->find(index_) == nullptr) {
+      return proxy_detail::send_packed<T, Method>(*collection_, index_, values, reply, priority_);
     }
     using Call = proxy_detail::LocalCall<T, Method>;
     static_cast<void>(Entry::info());
@@ -155,6 +171,7 @@ class ElementProxy {
         Call(*collection_, index_, std::move(values), reply, priority_);
     runtime.count_sent();
     runtime.post(call, priority_);
+    return nullptr;
   }
 
   Collection* collection_ = nullptr;
@@ -208,6 +225,10 @@ class CollectionProxy {
   template <class Kind, class... Args>
   static Kind make(CollectionKind kind, runtime::Runtime& runtime, const Shape& shape, Args&&... arguments) {
     using proxy_detail::Travelling;
+    static_assert(
+        !payload_detail::kHasPayload<std::tuple<Args...>>,
+        "a constructor cannot take a payload yet: create the collection, then send each element its "
+        "own with an entry method");
     std::tuple<Travelling<Args>...> values(std::forward<Args>(arguments)...);
     std::vector<std::byte> bytes = base::pack(values, &runtime);
     return Kind(
@@ -217,6 +238,9 @@ class CollectionProxy {
  private:
   template <auto Method, class... Args>
   void broadcast(const ReplyTo& reply, Args&&... arguments) const {
+    static_assert(!EntryMethod<T, Method>::kHasPayload,
+                  "a call to a whole collection cannot take a payload yet: send it to each element, "
+                  "proxy[i].send<...>(...)");
     typename EntryMethod<T, Method>::Arguments values(std::forward<Args>(arguments)...);
     Chares& chares = collection_->chares();
     EntryHeader header{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, reply};
@@ -298,6 +322,7 @@ void CollectionProxy<T>::pup(Pup& p) {
 template <class T>
 template <auto Method>
 runtime::Target CollectionProxy<T>::target() const {
+  static_assert(!EntryMethod<T, Method>::kHasPayload, "the result of a reduction cannot be a payload");
   runtime::Target target;
   target.handler = broadcast_handler_id();
   target.flags = runtime::kBroadcastFlag;

@@ -101,6 +101,10 @@ Chares::Chares(runtime::Runtime& runtime) : runtime_(runtime), parts_(std::make_
   set.operator()<&Chares::on_location>(kLocationHandler);
   set.operator()<&Chares::on_gathered>(kGatheredHandler);
   set.operator()<&Chares::on_all_reduced>(kAllReducedHandler);
+  runtime_.set_poster(kEntryHandler,
+                      [](void* context, Message& message, std::span<runtime::Landing> landings) {
+                        return static_cast<Chares*>(context)->post_entry(message, landings);
+                      });
 }
 
 Chares::~Chares() {
@@ -250,7 +254,36 @@ void Chares::on_entry(MessagePtr message) {
   if (chare == nullptr) return;
   EntryHeader header = read_header(*message);
   const EntryInfo* entry = checked_entry(chare->collection(), header);
-  if (entry != nullptr) invoke(*chare, *entry, arguments_of(*message), header.reply);
+  if (entry == nullptr) return;
+  if (!message->attachments().empty() && entry->post != nullptr) {
+    // It came before the chare did: what has landed goes where the chare wants it.
+    if (header.posted == 0) return runtime_.send(runtime_.pe(), std::move(message));
+    chare->coroutine_ended();
+  }
+  invoke(*chare, *entry, arguments_of(*message), header.reply);
+}
+
+bool Chares::post_entry(Message& message, std::span<runtime::Landing> landings) {
+  EntryHeader header = read_header(message);
+  header.posted = 0;
+  std::memcpy(message.payload(), &header, sizeof header);
+  Collection& target = collection(header.collection);
+  ChareBase* chare = target.created_ ? target.find(header.index) : nullptr;
+  if (chare == nullptr) return true;  // on_entry keeps or forwards it, and its poster comes later
+  const EntryInfo* entry = checked_entry(target, header);
+  if (entry == nullptr) return false;
+  if (entry->post == nullptr) return true;
+  try {
+    Pup arguments = arguments_of(message);
+    if (!entry->post(*chare, arguments, header.reply, landings)) return false;
+  } catch (...) {  // unpacking failed
+    runtime_.fail_unawaited(std::current_exception(), chare->where(*entry));
+    return false;
+  }
+  header.posted = 1;
+  std::memcpy(message.payload(), &header, sizeof header);
+  chare->coroutine_started();  // it stays where it has its buffers
+  return true;
 }
 
 ChareBase* Chares::find_or_forward(MessagePtr& message) {

@@ -1,0 +1,208 @@
+// weft::Payload<T>: an argument of an entry method whose elements travel beside the message, in place, from
+// memory of any kind: nothing is copied at the sender, and each lands once.
+//
+//   struct Block : weft::Chare<Block> {
+//     void halo(int side, weft::Payload<double> values);             // runs when they are here
+//     void post_halo(int side, weft::Landing<double>& values) {      // before: says where they land
+//       values.into(ghosts_[side], stream_);
+//     }
+//     using PostEntryMethods = weft::PostEntryMethods<weft::Post<&Block::halo, &Block::post_halo>>;
+//   };
+//   co_await blocks[3].send<&Block::halo>(side, weft::nocopy(face, stream));  // face may change again
+//
+// A method takes any number of payloads among its other arguments. Without a post entry method the runtime
+// allocates: memory of the sender's kind when this PE has it, else host memory. Not in calls to a whole
+// collection, constructors, results, or inside other arguments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "weft/base/pup.h"
+#include "weft/memory/buffer.h"
+#include "weft/runtime/attachment.h"
+
+namespace weft::runtime {
+class Runtime;
+}
+
+namespace weft::chare {
+
+using base::Pup;
+
+// Elements that a call sends in place; made by nocopy().
+template <class T>
+struct NoCopy {
+  std::span<const T> values;
+  memory::StreamHandle stream = nullptr;
+};
+
+// Passes `values`, contiguous in memory of any kind (the address tells which), for a Payload. They are read
+// after the work queued on `stream` now, and must stay and not change until the send's Operation, or the
+// call's result, is there. Host memory has no stream.
+template <std::ranges::contiguous_range Range>
+  requires std::ranges::borrowed_range<Range>
+auto nocopy(Range&& values, memory::StreamHandle stream = nullptr) {
+  using T = std::remove_cv_t<std::ranges::range_value_t<Range>>;
+  return NoCopy<T>{std::span<const T>(std::ranges::data(values), std::ranges::size(values)), stream};
+}
+
+namespace payload_detail {
+
+void pup(Pup& p, runtime::Attachment& attachment, std::size_t element_bytes);
+void choose(runtime::Runtime& runtime, runtime::Landing& landing, const memory::Buffer& into);
+runtime::Landing& find(std::span<runtime::Landing> landings, std::uint32_t which, std::size_t element_bytes);
+
+}  // namespace payload_detail
+
+// What the entry method gets: the elements, in memory that is the method's to read, change and keep (move the
+// Payload away), or in the memory that the post entry method chose, which this only views. Memory that the
+// runtime allocated is given back with the Payload. Move-only; one that was received can be sent on.
+template <class T>
+class Payload {
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
+                "a payload's elements travel as bytes: give a trivially copyable type");
+
+ public:
+  Payload() = default;
+  Payload(const NoCopy<T>& given)
+      : attachment_(memory::Buffer{
+            const_cast<T*>(given.values.data()), given.values.size_bytes(), {}, given.stream}) {}
+
+  std::span<T> span() const { return {data(), size()}; }
+  // Of the memory kind that place() names: only kernels and copies reach device memory.
+  T* data() const { return static_cast<T*>(attachment_.buffer().data); }
+  std::size_t size() const { return attachment_.buffer().size_bytes / sizeof(T); }
+  memory::Place place() const { return attachment_.buffer().place; }
+
+  // Work queued on `stream` uses the elements: their memory is not used for anything else, nor sent on,
+  // before that work is done, also when this Payload has gone.
+  void use_on(memory::StreamHandle stream) { attachment_.use_on(stream); }
+
+  void pup(Pup& p) { payload_detail::pup(p, attachment_, sizeof(T)); }
+
+ private:
+  runtime::Attachment attachment_;
+};
+
+// In a post entry method: a payload that is about to arrive.
+template <class T>
+class Landing {
+ public:
+  Landing() = default;
+  Landing(const Landing&) = delete;
+  Landing& operator=(const Landing&) = delete;
+
+  // How many elements come.
+  std::size_t size() const { return landing_->size_bytes / sizeof(T); }
+  // The kind of memory they come from, on this PE's own device.
+  memory::Place place() const { return landing_->place; }
+
+  // Has them land in `room`, contiguous memory of any kind, after the work queued on `stream` now. Larger
+  // room is filled at its beginning; smaller takes the leading elements. It must stay, and belongs to the
+  // runtime until the entry method runs.
+  template <std::ranges::contiguous_range Range>
+    requires std::ranges::borrowed_range<Range> && std::is_same_v<std::ranges::range_value_t<Range>, T>
+  void into(Range&& room, memory::StreamHandle stream = nullptr) {
+    std::span<T> values(std::ranges::data(room), std::ranges::size(room));
+    payload_detail::choose(*runtime_, *landing_, {values.data(), values.size_bytes(), {}, stream});
+  }
+
+  // The runtime's own.
+  void pup(Pup& p) { p | which_; }
+  void bind(runtime::Runtime& runtime, std::span<runtime::Landing> landings) {
+    runtime_ = &runtime;
+    landing_ = &payload_detail::find(landings, which_, sizeof(T));
+  }
+
+ private:
+  std::uint32_t which_ = 0;
+  runtime::Runtime* runtime_ = nullptr;
+  runtime::Landing* landing_ = nullptr;
+};
+
+// Names the post entry method of an entry method: the same arguments, with a Landing<T>& in the place of each
+// Payload<T>. It runs to its end, before the payloads land; what it throws goes where the entry method's
+// exceptions go, and that is then not run.
+template <auto EntryMethod, auto PostEntryMethod>
+struct Post {};
+// A chare's list of them, as its member type of this name.
+template <class... Posts>
+struct PostEntryMethods {};
+
+namespace payload_detail {
+
+template <class T>
+inline constexpr bool kIsPayload = false;
+template <class T>
+inline constexpr bool kIsPayload<Payload<T>> = true;
+template <class T>
+inline constexpr bool kIsPayload<NoCopy<T>> = true;
+
+template <class T>
+inline constexpr bool kHasPayload = false;
+template <class... Ts>
+inline constexpr bool kHasPayload<std::tuple<Ts...>> = (kIsPayload<std::decay_t<Ts>> || ...);
+
+template <auto Value>
+struct Constant {};
+
+// Constant<the post entry method of Method>, or void.
+template <auto Method, class Posts>
+struct FindPost {
+  using Found = void;
+};
+template <auto Method, auto Entry, auto PostMethod, class... Rest>
+struct FindPost<Method, PostEntryMethods<Post<Entry, PostMethod>, Rest...>> {
+  using Found = std::conditional_t<std::is_same_v<Constant<Method>, Constant<Entry>>, Constant<PostMethod>,
+                                   typename FindPost<Method, PostEntryMethods<Rest...>>::Found>;
+};
+
+template <class T, auto Method>
+struct PostOf {
+  using Found = void;
+};
+template <class T, auto Method>
+  requires requires { typename T::PostEntryMethods; }
+struct PostOf<T, Method> : FindPost<Method, typename T::PostEntryMethods> {};
+
+// The arguments as a post entry method takes them.
+template <class T>
+struct PostArgument {
+  using Type = T;
+};
+template <class T>
+struct PostArgument<Payload<T>> {
+  using Type = Landing<T>;
+};
+template <class Arguments>
+struct PostArguments;
+template <class... Args>
+struct PostArguments<std::tuple<Args...>> {
+  using Type = std::tuple<typename PostArgument<Args>::Type...>;
+};
+
+template <class T>
+void bind(T&, runtime::Runtime&, std::span<runtime::Landing>) {}
+template <class T>
+void bind(Landing<T>& landing, runtime::Runtime& runtime, std::span<runtime::Landing> landings) {
+  landing.bind(runtime, landings);
+}
+
+template <class T>
+T&& pass(T& argument) {
+  return std::move(argument);
+}
+template <class T>
+Landing<T>& pass(Landing<T>& landing) {
+  return landing;
+}
+
+}  // namespace payload_detail
+
+}  // namespace weft::chare

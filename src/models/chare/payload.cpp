@@ -1,0 +1,85 @@
+#include "weft/chare/payload.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+#include "weft/runtime/message.h"
+#include "weft/runtime/runtime.h"
+
+#include "memory/memory.h"
+
+namespace weft::chare::payload_detail {
+
+namespace {
+
+// Where the memory of `buffer` is. Throws when a stream makes no sense for it.
+memory::Buffer located(runtime::Runtime& runtime, memory::Buffer buffer) {
+  if (buffer.size_bytes > 0) buffer.place = runtime.memory().place_of(buffer.data);
+  if (buffer.place.is_host() && buffer.stream != nullptr && buffer.size_bytes > 0) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("{} bytes of host memory at {} are given with a stream on PE {}: only device "
+                    "memory has one; await weft::stream_done first",
+                    buffer.size_bytes, buffer.data, runtime.pe()));
+  }
+  return buffer;
+}
+
+[[noreturn]] void corrupt(const std::string& what) {
+  throw base::Error(base::StatusCode::kCorrupt,
+                    fmt::format("a payload arrived damaged: {}; do all PEs run the same program?", what));
+}
+
+void expect_whole_elements(std::size_t size_bytes, std::size_t element_bytes) {
+  if (size_bytes % element_bytes == 0) return;
+  corrupt(fmt::format("{} bytes are no whole number of elements of {} bytes", size_bytes, element_bytes));
+}
+
+void pack(Pup& p, runtime::Attachment& attachment) {
+  auto* message = static_cast<runtime::Message*>(p.carrier());
+  if (message == nullptr) {
+    throw base::Error(base::StatusCode::kUnsupported,
+                      "a payload travels as an argument of a call to one chare, not inside another argument");
+  }
+  auto which = static_cast<std::uint32_t>(message->attachments().size());
+  p | which;
+  memory::Buffer buffer = located(message->runtime(), attachment.buffer());
+  attachment.relocate(buffer.place);
+  message->attach(std::move(attachment));
+}
+
+void unpack(Pup& p, runtime::Attachment& attachment, std::size_t element_bytes) {
+  std::uint32_t which = 0;
+  p | which;
+  auto* message = static_cast<runtime::Message*>(p.carrier());
+  if (message == nullptr || which >= message->attachments().size() || !message->attachments()[which]) {
+    corrupt(fmt::format("no buffer numbered {} came with it", which));
+  }
+  runtime::Attachment& landed = message->attachments()[which];
+  expect_whole_elements(landed.buffer().size_bytes, element_bytes);
+  attachment = std::move(landed);
+}
+
+}  // namespace
+
+void pup(Pup& p, runtime::Attachment& attachment, std::size_t element_bytes) {
+  if (p.is_unpacking()) {
+    unpack(p, attachment, element_bytes);
+  } else if (p.is_packing()) {
+    pack(p, attachment);
+  } else {
+    p | std::uint32_t{0};
+  }
+}
+
+void choose(runtime::Runtime& runtime, runtime::Landing& landing, const memory::Buffer& into) {
+  landing.into = runtime::Attachment(located(runtime, into));
+}
+
+runtime::Landing& find(std::span<runtime::Landing> landings, std::uint32_t which, std::size_t element_bytes) {
+  if (which >= landings.size()) corrupt(fmt::format("no buffer numbered {} comes with it", which));
+  expect_whole_elements(landings[which].size_bytes, element_bytes);
+  return landings[which];
+}
+
+}  // namespace weft::chare::payload_detail
