@@ -334,8 +334,15 @@ TEST_P(PayloadTest, HostMemoryHasNoStream) {
   });
 }
 
-TEST_P(PayloadTest, ACallWhosePayloadCannotBeSentThrowsThat) {
-  if (GetParam().kind == Kind::kHost) GTEST_SKIP() << "copies of host memory do not fail";
+// Copies of device memory can fail.
+struct DevicePayloadTest : PayloadTest {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, DevicePayloadTest,
+                         ::testing::Values(Way{"loopback", runtime::MessagingPath::kActive, Kind::kEmulated},
+                                           Way{"ucx", runtime::MessagingPath::kTagged, Kind::kEmulated}),
+                         name_of);
+
+TEST_P(DevicePayloadTest, ACallWhosePayloadCannotBeSentThrowsThat) {
   TestMemory memory = doubles({1, 2});
   run([&](Runtime& runtime) -> Task<> {
     auto all = blocks();
