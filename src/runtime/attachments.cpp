@@ -20,6 +20,15 @@ namespace weft::runtime {
 using Announcement = Attachments::Announcement;
 using State = Message::Attached::State;
 
+namespace {
+
+// Up to here one active message is the faster path for host memory (benchmarks/payload_pingpong.cpp; figures
+// in ARCHITECTURE.md, "Payloads"): what comes eagerly is copied once more, into its place. Device memory is
+// announced and tagged, as in what was published; which is faster there is not measured.
+constexpr std::size_t kMaxActiveBytes = 1024;
+
+}  // namespace
+
 static_assert(Message::kMaxAttachments * sizeof(Announcement) <= machine::kMaxAmHeaderBytes);
 static_assert(std::is_trivially_copyable_v<Announcement> && sizeof(Announcement) == 24);
 
@@ -99,7 +108,9 @@ bool Attachments::goes_active(const Message& message) const {
   const std::vector<Attachment>& buffers = message.attached_->buffers;
   if (buffers.size() != 1 || sizeof(Announcement) + message.wire_bytes() > machine::kMaxAmHeaderBytes)
     return false;
-  return path_ == MessagingPath::kActive;
+  if (path_ != MessagingPath::kAuto) return path_ == MessagingPath::kActive;
+  const memory::Buffer& buffer = buffers[0].buffer();
+  return buffer.place.is_host() && buffer.size_bytes <= kMaxActiveBytes;
 }
 
 std::vector<Announcement> Attachments::announce(Message& message) {
