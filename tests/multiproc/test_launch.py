@@ -131,6 +131,7 @@ def test_info_says_what_is_there(start_command) -> None:
         "memory host: usable",
         "memory cuda: ",
         "memory emulated: ",
+        "settings of jobs started here: --staging device --gpus auto",
     ):
         assert any(line.startswith(beginning) for line in lines), outcome.stdout
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 from collections.abc import Iterator
 
 
 def info_lines() -> Iterator[str]:
-    """Version, UCX in use and its transports, memory kinds and their devices; or what is missing."""
+    """Version, UCX in use and its transports, memory kinds and their devices, or what is missing."""
     yield f"weft {_version()}, Python {platform.python_version()}, {platform.machine()}"
     try:
         from weft import _core
@@ -17,6 +18,8 @@ def info_lines() -> Iterator[str]:
         return
     yield from _core.machine_report()
     yield from _core.memory_report()
+    staging, gpus = os.environ.get("WEFT_STAGING", "device"), os.environ.get("WEFT_GPUS", "auto")
+    yield f"settings of jobs started here: --staging {staging} --gpus {gpus}"
 
 
 def _version() -> str:
