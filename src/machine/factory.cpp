@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "machine/loopback/loopback_machine.h"
 #include "machine/ucx/report.h"
@@ -16,6 +17,8 @@ using base::StatusCode;
 
 constexpr std::string_view kUcx = "ucx";
 constexpr std::string_view kLoopback = "loopback";
+// For tests: each PE as if on a host of its own, with all that several hosts need.
+constexpr std::string_view kUcxApart = "ucx-apart";
 
 Status unknown_machine(std::string_view name) {
   return {StatusCode::kInvalidArgument,
@@ -44,12 +47,31 @@ Status expect_same_staging(std::vector<std::vector<std::byte>>& addresses, Stagi
   return {};
 }
 
+// On one host nobody else can reach the PEs: no socket listens, and shared memory is the user's own.
+base::Result<std::optional<ucx::JobSecret>> agree_on_secret(Bootstrap& bootstrap) {
+  if (bootstrap.local_size() == bootstrap.num_pes()) return std::optional<ucx::JobSecret>();
+  std::vector<std::byte> drawn;
+  if (bootstrap.pe() == 0) {
+    auto secret = ucx::JobSecret::draw();
+    if (!secret.ok()) return secret.status();
+    drawn.assign(secret->bytes().begin(), secret->bytes().end());
+  }
+  auto all = bootstrap.exchange(drawn);
+  if (!all.ok()) return all.status();
+  auto secret = ucx::JobSecret::from_bytes(all->front());
+  if (!secret.ok()) return secret.status();
+  return std::optional<ucx::JobSecret>(*secret);
+}
+
 base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Memory& memory,
                                                 StagingMode staging) {
+  auto secret = agree_on_secret(bootstrap);
+  if (!secret.ok()) return secret.status();
   auto machine = ucx::UcxMachine::create({.pe = bootstrap.pe(),
                                           .num_pes = bootstrap.num_pes(),
                                           .pes_on_host = bootstrap.local_size(),
-                                          .staging = staging},
+                                          .staging = staging,
+                                          .secret = *secret},
                                          memory);
   if (!machine.ok()) return machine.status();
   auto address = (*machine)->address();
@@ -66,14 +88,23 @@ base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Me
 }
 
 base::Result<std::vector<std::unique_ptr<Machine>>> make_ucx_in_process(
-    const std::vector<memory::Memory*>& memories, StagingMode staging) {
+    const std::vector<memory::Memory*>& memories, StagingMode staging, bool apart) {
+  std::optional<ucx::JobSecret> secret;
+  if (apart) {
+    auto drawn = ucx::JobSecret::draw();
+    if (!drawn.ok()) return drawn.status();
+    secret = *drawn;
+  }
   const int num_pes = static_cast<int>(memories.size());
   std::vector<std::unique_ptr<ucx::UcxMachine>> machines;
   std::vector<std::vector<std::byte>> addresses;
   for (int pe = 0; pe < num_pes; ++pe) {
-    auto machine =
-        ucx::UcxMachine::create({.pe = pe, .num_pes = num_pes, .pes_on_host = num_pes, .staging = staging},
-                                *memories[static_cast<std::size_t>(pe)]);
+    auto machine = ucx::UcxMachine::create({.pe = pe,
+                                            .num_pes = num_pes,
+                                            .pes_on_host = apart ? 1 : num_pes,
+                                            .staging = staging,
+                                            .secret = secret},
+                                           *memories[static_cast<std::size_t>(pe)]);
     if (!machine.ok()) return machine.status();
     auto address = (*machine)->address();
     if (!address.ok()) return address.status();
@@ -128,7 +159,8 @@ base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory
 
 base::Result<std::vector<std::unique_ptr<Machine>>> make_in_process(
     std::string_view machine_name, const std::vector<memory::Memory*>& memories, StagingMode staging) {
-  if (machine_name == kUcx) return make_ucx_in_process(memories, staging);
+  if (machine_name == kUcx) return make_ucx_in_process(memories, staging, /*apart=*/false);
+  if (machine_name == kUcxApart) return make_ucx_in_process(memories, staging, /*apart=*/true);
   if (machine_name == kLoopback) return loopback::make_loopback(memories, {.staging = staging});
   return unknown_machine(machine_name);
 }

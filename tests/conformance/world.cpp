@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "machine/factory.h"
 #include "machine/loopback/loopback_machine.h"
@@ -24,8 +25,31 @@ memory::MemoryOptions memory_options() {
   return options;
 }
 
+// Keeps UCX to the network while machines are made, so that PEs of one process meet as on several hosts.
+class OnlyTheNetwork {
+ public:
+  OnlyTheNetwork() {
+    if (const char* before = std::getenv("UCX_TLS"); before != nullptr) before_ = before;
+    setenv("UCX_TLS", "tcp,self", 1);
+  }
+  OnlyTheNetwork(const OnlyTheNetwork&) = delete;
+  OnlyTheNetwork& operator=(const OnlyTheNetwork&) = delete;
+  ~OnlyTheNetwork() {
+    if (before_) {
+      setenv("UCX_TLS", before_->c_str(), 1);
+    } else {
+      unsetenv("UCX_TLS");
+    }
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
 base::Result<std::vector<std::unique_ptr<machine::Machine>>> make_machines(
     const std::string& name, const std::vector<memory::Memory*>& memories) {
+  std::optional<OnlyTheNetwork> only_the_network;
+  if (name.starts_with(kApart)) only_the_network.emplace();
   const auto has = [&](std::string_view what) { return name.find(what) != name.npos; };
   const auto staging = has(".staged") ? machine::StagingMode::kHost : machine::StagingMode::kDevice;
   if (!name.starts_with("loopback.")) {
@@ -42,7 +66,7 @@ base::Result<std::vector<std::unique_ptr<machine::Machine>>> make_machines(
 
 std::string param_name(const testing::TestParamInfo<Param>& info) {
   std::string machine = std::get<0>(info.param);
-  std::ranges::replace(machine, '.', '_');
+  std::ranges::replace_if(machine, [](char c) { return c == '.' || c == '-'; }, '_');
   return fmt::format("{}_{}", machine, memory::kind_name(std::get<1>(info.param)));
 }
 
@@ -171,6 +195,12 @@ std::vector<Kind> usable_kinds() {
     if (memory.backend(kind) != nullptr) kinds.push_back(kind);
   }
   return kinds;
+}
+
+std::vector<Param> machines_and_kinds_of_one_host() {
+  std::vector<Param> all = machines_and_kinds();
+  std::erase_if(all, [](const Param& one) { return std::get<0>(one).starts_with(kApart); });
+  return all;
 }
 
 std::vector<Param> machines_and_kinds() {

@@ -15,6 +15,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -31,10 +32,12 @@ namespace weft::conformance {
 //     late         no send completes before its message was received
 //     addressing   addresses kind cuda, whose driver is a stand-in
 //     staged       sends all device memory through host memory
+inline constexpr std::string_view kApart = "ucx-apart";  // over TCP, as if each PE were on a host of its own
 inline const std::vector<std::string> kMachines = {
     "loopback",
     "loopback.late",
     "ucx",
+    std::string(kApart),
 };
 // And those that differ from them on kind cuda only.
 inline const std::vector<std::string> kCudaMachines = {"ucx.staged"};
@@ -134,6 +137,8 @@ std::vector<memory::Kind> usable_kinds();
 // For every test file: INSTANTIATE_TEST_SUITE_P(All, SuiteName, every_machine_and_kind(), param_name)
 std::vector<Param> machines_and_kinds();
 inline auto every_machine_and_kind() { return testing::ValuesIn(machines_and_kinds()); }
+// Without those whose messages need their sender's progress: a thread that owns both PEs cannot sleep as one.
+std::vector<Param> machines_and_kinds_of_one_host();
 // For what does not depend on the kind.
 inline auto every_machine() {
   return testing::Combine(testing::ValuesIn(kMachines), testing::Values(memory::Kind::kHost));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cassert>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -67,8 +68,9 @@ class Arrival final : public AmArrival {
   bool received_ = false;
 };
 
-ActiveMessages::ActiveMessages(DirectMachine& machine, RequestTracker& tracker)
-    : machine_(machine), tracker_(tracker) {
+ActiveMessages::ActiveMessages(DirectMachine& machine, RequestTracker& tracker,
+                               const std::optional<JobSecret>& secret)
+    : machine_(machine), tracker_(tracker), secret_(secret) {
   live_.previous = live_.next = &live_;
   for (Slot& slot : slots_) slot.owner = this;
 }
@@ -97,6 +99,14 @@ ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std:
   auto& slot = *static_cast<Slot*>(argument);
   ActiveMessages& self = *slot.owner;
   if (self.closed_) return UCS_OK;
+  if (self.secret_) [[unlikely]] {
+    if (!self.secret_->opens({static_cast<const std::byte*>(header), header_size})) {
+      self.refuse(size_bytes);
+      return UCS_OK;
+    }
+    header = static_cast<const std::byte*>(header) + JobSecret::kBytes;
+    header_size -= JobSecret::kBytes;
+  }
   if (self.tracker_.starting()) [[unlikely]] {
     const auto* bytes = static_cast<const std::byte*>(header);
     KeptPayload* kept = self.keep(data, size_bytes, params->recv_attr);
@@ -107,6 +117,16 @@ ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std:
   Arrival arrival(self, header, header_size, data, size_bytes, params->recv_attr);
   slot.handler(slot.context, arrival);
   return arrival.outcome();
+}
+
+void ActiveMessages::refuse(std::size_t size_bytes) {
+  if (num_refused_++ > 0) return;  // whoever floods the PE does not flood its log as well
+  std::fputs(
+      fmt::format("weft: PE {} refused a message of {} bytes from outside this job, and will refuse more "
+                  "silently; keep the hosts' ports closed to others\n",
+                  machine_.pe(), size_bytes)
+          .c_str(),
+      stderr);
 }
 
 bool ActiveMessages::deliver_deferred(ucp_worker_h worker) {

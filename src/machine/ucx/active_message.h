@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "machine/direct_machine.h"
+#include "machine/ucx/job_secret.h"
 #include "machine/ucx/request.h"
 
 namespace weft::machine::ucx {
@@ -37,7 +39,8 @@ class ActiveMessages {
  public:
   static constexpr std::size_t kNumIds = 256;
 
-  ActiveMessages(DirectMachine& machine, RequestTracker& tracker);
+  // `secret` outlives this; while it is set, messages without it are refused.
+  ActiveMessages(DirectMachine& machine, RequestTracker& tracker, const std::optional<JobSecret>& secret);
   ~ActiveMessages();
   ActiveMessages(const ActiveMessages&) = delete;
   ActiveMessages& operator=(const ActiveMessages&) = delete;
@@ -52,6 +55,7 @@ class ActiveMessages {
   // Calls the handlers of messages that arrived inside a start call. Returns whether there were any.
   bool deliver_deferred(ucp_worker_h worker);
   bool has_deferred() const { return !deferred_.empty(); }
+  std::uint64_t num_refused() const { return num_refused_; }
 
   // Drops what handlers still keep and calls no handler from now on; kept payloads are empty shells
   // afterwards.
@@ -73,12 +77,15 @@ class ActiveMessages {
 
   static ucs_status_t on_message(void* slot, const void* header, std::size_t header_size, void* data,
                                  std::size_t size_bytes, const ucp_am_recv_param_t* params);
+  void refuse(std::size_t size_bytes);
   KeptPayload* keep(void* data, std::size_t size_bytes, std::uint64_t attributes);
   KeptPayload* new_kept();
   void recycle(KeptPayload* kept);
 
   DirectMachine& machine_;
   RequestTracker& tracker_;
+  const std::optional<JobSecret>& secret_;
+  std::uint64_t num_refused_ = 0;
   std::array<Slot, kNumIds> slots_;
   std::deque<Deferred> deferred_;
   std::vector<std::unique_ptr<KeptPayload>> pool_;

@@ -33,6 +33,8 @@ class Context {
   void destroy() {
     if (handle_ != nullptr) ucp_cleanup(std::exchange(handle_, nullptr));
   }
+  // Lets go of it without destroying it, for when a worker of it is left.
+  void leave_to_the_system() { handle_ = nullptr; }
   // Whether UCX moves memory of that kind by itself in this process.
   bool can_address(memory::Kind kind) const;
 

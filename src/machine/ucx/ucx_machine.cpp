@@ -84,8 +84,9 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
     : StagedMachine(options.pe, options.num_pes, memory, options.staging),
       context_(std::move(context)),
       worker_(std::move(worker)),
+      secret_(options.secret),
       tracker_(*this, attention()),
-      active_messages_(*this, tracker_),
+      active_messages_(*this, tracker_, secret_),
       endpoints_(attention()),
       regions_(options.num_pes),
       pes_on_host_(options.pes_on_host),
@@ -135,6 +136,12 @@ base::Status UcxMachine::direct_am_send(int pe, AmId id, std::span<const std::by
     base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
     if (!made.ok()) return made.status();
     endpoint = *made;
+  }
+  std::array<std::byte, JobSecret::kBytes + kMaxAmHeaderBytes> with_secret;
+  if (secret_) [[unlikely]] {
+    std::copy(header.begin(), header.end(),
+              std::copy(secret_->bytes().begin(), secret_->bytes().end(), with_secret.begin()));
+    header = std::span(with_secret).first(JobSecret::kBytes + header.size());
   }
   ucp_request_param_t params =
       parameters(payload.place, payload.data, payload.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
@@ -329,9 +336,16 @@ void UcxMachine::close() {
   // What is left is taken from UCX and the worker destroyed, with its endpoints. Closing them one by one
   // first (by force: a peer may be gone) leaves callbacks behind that a peer must answer, and UCX destroys
   // those badly. An operation that UCX did not end still uses its keys; they go with the worker.
-  if (!tracker_.anything_in_flight()) regions_.destroy_remote_keys();
+  const bool is_idle = !tracker_.anything_in_flight();
+  if (is_idle) regions_.destroy_remote_keys();
   const std::vector<base::Completion*> left = tracker_.take_all();
-  {
+  if (!is_idle && pes_on_host_ < num_pes()) {
+    // Over a network UCX ends the process ("Fatal: unexpected error: Endpoint timeout") when it destroys a
+    // worker with operations in flight, also after forced closes. This PE is about to end: the worker goes
+    // with it.
+    worker_.leave_to_the_system();
+    context_.leave_to_the_system();
+  } else {
     QuietUcx quiet;
     worker_.destroy();
     regions_.remove_all(context_.get());

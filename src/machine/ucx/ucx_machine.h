@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "machine/ucx/active_message.h"
 #include "machine/ucx/context.h"
 #include "machine/ucx/endpoint.h"
+#include "machine/ucx/job_secret.h"
 #include "machine/ucx/memory_region.h"
 #include "machine/ucx/request.h"
 #include "machine/ucx/worker.h"
@@ -24,6 +26,8 @@ struct UcxMachineOptions {
   int num_pes = 1;
   int pes_on_host = 1;
   StagingMode staging = StagingMode::kDevice;
+  // With one, active messages without it are refused; for jobs that others can reach. The same on every PE.
+  std::optional<JobSecret> secret;
 };
 
 class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracker::Translator {
@@ -44,6 +48,8 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   void wake() override { worker_.wake(); }
   void close() override;
   std::vector<PeerTransports> peer_transports() const override;
+  // Active messages that came from outside the job.
+  std::uint64_t num_refused() const { return active_messages_.num_refused(); }
 
   bool addresses(memory::Kind kind) const override;
   base::Status direct_set_am_handler(AmId id, AmHandler handler, void* context) override;
@@ -81,6 +87,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
 
   Context context_;
   Worker worker_;
+  std::optional<JobSecret> secret_;
   RequestTracker tracker_;
   ActiveMessages active_messages_;
   EndpointTable endpoints_;

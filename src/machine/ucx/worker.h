@@ -28,6 +28,8 @@ class Worker {
   ucp_worker_h get() const { return handle_; }
   // Ends all communication; get() is null afterwards.
   void destroy();
+  // Lets go of UCX's part without destroying it; get() is null afterwards.
+  void leave_to_the_system() { handle_ = nullptr; }
   base::Result<std::vector<std::byte>> address() const;
 
   // Sleeps until UCX has an event, wake() was called or the time is over (timeout_us < 0: no limit).

@@ -1,0 +1,110 @@
+#include "machine/ucx/job_secret.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "machine/ucx/ucx_machine.h"
+#include "memory/memory.h"
+#include "tests/conformance/world.h"
+
+namespace weft::machine::ucx {
+namespace {
+
+constexpr AmId kId = 5;
+
+TEST(JobSecretTest, EveryBitCounts) {
+  const JobSecret secret = JobSecret::draw().value();
+  std::vector<std::byte> message(secret.bytes().begin(), secret.bytes().end());
+  EXPECT_TRUE(secret.opens(message));
+  message.resize(message.size() + 3);
+  EXPECT_TRUE(secret.opens(message));
+  for (std::size_t bit = 0; bit < 8 * JobSecret::kBytes; ++bit) {
+    std::vector<std::byte> other = message;
+    other[bit / 8] ^= std::byte{1} << (bit % 8);
+    EXPECT_FALSE(secret.opens(other)) << "bit " << bit;
+  }
+  EXPECT_FALSE(secret.opens(std::span(message).first(JobSecret::kBytes - 1)));
+  EXPECT_FALSE(secret.opens({}));
+}
+
+TEST(JobSecretTest, TwoDrawsDiffer) {
+  EXPECT_FALSE(JobSecret::draw().value().opens(JobSecret::draw().value().bytes()));
+}
+
+TEST(JobSecretTest, AnotherLengthIsRefused) {
+  const JobSecret secret = JobSecret::draw().value();
+  EXPECT_TRUE(JobSecret::from_bytes(secret.bytes()).value().opens(secret.bytes()));
+  EXPECT_EQ(JobSecret::from_bytes(secret.bytes().first(15)).status().code(), base::StatusCode::kCorrupt);
+  EXPECT_EQ(JobSecret::from_bytes({}).status().code(), base::StatusCode::kCorrupt);
+}
+
+// Three PEs that each believe to be alone on a host; the last has not the job's secret.
+class OutsiderTest : public testing::TestWithParam<std::size_t> {
+ protected:
+  OutsiderTest() {
+    const JobSecret ours = JobSecret::draw().value();
+    std::vector<std::vector<std::byte>> addresses;
+    for (int pe = 0; pe < 3; ++pe) {
+      memories_.push_back(std::make_unique<memory::Memory>());
+      auto made = UcxMachine::create(
+          {.pe = pe, .num_pes = 3, .pes_on_host = 1, .secret = pe == 2 ? JobSecret::draw().value() : ours},
+          *memories_.back());
+      EXPECT_TRUE(made.ok()) << made.status().to_string();
+      machines_.push_back(std::move(made).value());
+      addresses.push_back(machines_.back()->address().value());
+    }
+    for (int pe = 0; pe < 3; ++pe) {
+      EXPECT_TRUE(machine(pe).connect(addresses).ok());
+      EXPECT_TRUE(machine(pe).set_am_handler(kId, &OutsiderTest::on_message, &arrived_).ok());
+    }
+  }
+  ~OutsiderTest() override {
+    for (auto& machine : machines_) machine->close();
+  }
+
+  static void on_message(void* context, AmArrival& arrival) {
+    std::vector<std::byte> header(arrival.header.begin(), arrival.header.end());
+    static_cast<std::vector<std::vector<std::byte>>*>(context)->push_back(header);
+  }
+
+  UcxMachine& machine(int pe) { return *machines_[static_cast<std::size_t>(pe)]; }
+  void send(int pe, std::span<const std::byte> header, const std::vector<std::byte>& payload) {
+    auto& sending = operations_.emplace_back();
+    sending.start(
+        machine(pe).am_send(0, kId, header, memory::ConstBuffer(payload.data(), payload.size()), &sending));
+  }
+  template <class Condition>
+  bool until(Condition condition) {
+    for (int round = 0; round < 4'000'000 && !condition(); ++round) {
+      for (auto& machine : machines_) machine->progress();
+    }
+    return condition();
+  }
+
+  std::vector<std::unique_ptr<memory::Memory>> memories_;
+  std::vector<std::vector<std::byte>> arrived_;
+  std::deque<conformance::Operation> operations_;
+  std::vector<std::unique_ptr<UcxMachine>> machines_;
+};
+
+TEST_P(OutsiderTest, ItsMessagesReachNoHandler) {
+  const std::vector<std::byte> header(24, std::byte{7});
+  const std::vector<std::byte> payload(GetParam(), std::byte{1});
+  send(2, header, payload);
+  send(2, {}, payload);
+  ASSERT_TRUE(until([&] { return machine(0).num_refused() == 2; }));
+  send(1, header, payload);
+  send(1, {}, payload);
+  ASSERT_TRUE(until([&] { return arrived_.size() == 2; }));
+  EXPECT_EQ(arrived_[0].size() + arrived_[1].size(), header.size());
+  EXPECT_EQ(machine(0).num_refused(), 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(EagerAndRendezvous, OutsiderTest,
+                         testing::Values(std::size_t{0}, std::size_t{8}, std::size_t{1} << 22));
+
+}  // namespace
+}  // namespace weft::machine::ucx
