@@ -6,13 +6,15 @@
 
 namespace weft::runtime {
 
-OperationState* OperationState::create(Runtime& runtime, std::size_t extra_bytes) {
-  void* block = runtime.pool().allocate(sizeof(OperationState) + extra_bytes);
-  return new (block) OperationState(runtime, extra_bytes);
-}
+namespace {
 
-void OperationState::started(base::Status status, std::size_t size_bytes) {
-  if (!status.is_pending()) finish(std::move(status), size_bytes);
+constexpr std::size_t kSmallBlockBytes = 128;
+
+}  // namespace
+
+OperationState* OperationState::create(Runtime& runtime, std::size_t extra_bytes) {
+  void* block = runtime.pool().allocate_mostly<kSmallBlockBytes>(sizeof(OperationState) + extra_bytes);
+  return new (block) OperationState(runtime, extra_bytes);
 }
 
 void OperationState::complete(base::Status status, std::size_t size_bytes) {
@@ -46,16 +48,19 @@ void OperationState::drop_handle() {
   if (done_) release();
 }
 
+void OperationState::report_unseen() {
+  if (runtime_.exiting()) return;
+  runtime_.fail(fmt::format("PE {}: a send or receive that nobody awaits failed: {}", runtime_.pe(),
+                            status_.to_string()));
+}
+
 void OperationState::release() {
-  // Nobody looked: a failure must not go unseen.
-  if (!observed_ && status_.failed() && !runtime_.exiting()) {
-    runtime_.fail(fmt::format("PE {}: a send or receive that nobody awaits failed: {}", runtime_.pe(),
-                              status_.to_string()));
-  }
+  if (status_.failed() && !observed_) [[unlikely]]
+    report_unseen();
   BlockPool& pool = runtime_.pool();
-  std::size_t size_bytes = sizeof(OperationState) + extra_bytes_;
+  const std::size_t size_bytes = sizeof(OperationState) + extra_bytes_;
   this->~OperationState();
-  pool.deallocate(this, size_bytes);
+  pool.deallocate_mostly<kSmallBlockBytes>(this, size_bytes);
 }
 
 void Operation::state_then(OperationState* state, Work* work) {

@@ -20,6 +20,9 @@ namespace {
 constexpr int kSpinRounds = 2000;
 constexpr int kSpinRoundsOversubscribed = 100;
 
+// With envelope, header of an entry method and a few arguments.
+constexpr std::size_t kSmallMessageBytes = 256;
+
 int num_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -29,7 +32,7 @@ int num_processors() {
 }  // namespace
 
 MessagePtr Message::create(Runtime& runtime, HandlerId handler, std::size_t payload_bytes) {
-  void* block = runtime.pool().allocate(sizeof(Message) + payload_bytes);
+  void* block = runtime.pool().allocate_mostly<kSmallMessageBytes>(sizeof(Message) + payload_bytes);
   auto* message = new (block) Message(runtime, payload_bytes);
   message->envelope_.handler = handler;
   message->envelope_.source_pe = static_cast<std::uint32_t>(runtime.pe());
@@ -41,7 +44,7 @@ void MessageRelease::operator()(Message* message) const {
   BlockPool& pool = message->runtime_->pool();
   std::size_t size_bytes = sizeof(Message) + message->payload_bytes_;
   message->~Message();
-  pool.deallocate(message, size_bytes);
+  pool.deallocate_mostly<kSmallMessageBytes>(message, size_bytes);
 }
 
 Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const RuntimeOptions& options)

@@ -33,6 +33,21 @@ class BlockPool {
     return std::exchange(kept.first, kept.first->next);
   }
 
+  // The same for blocks of which most are no larger than kSmallBytes: those all have one class, which the
+  // compiler knows.
+  template <std::size_t kSmallBytes>
+  void* allocate_mostly(std::size_t size_bytes) {
+    return size_bytes <= kSmallBytes ? allocate(kSmallBytes) : allocate(size_bytes);
+  }
+  template <std::size_t kSmallBytes>
+  void deallocate_mostly(void* block, std::size_t size_bytes) {
+    if (size_bytes <= kSmallBytes) {
+      deallocate(block, kSmallBytes);
+    } else {
+      deallocate(block, size_bytes);
+    }
+  }
+
   // REQUIRES: `block` came from allocate(size_bytes).
   void deallocate(void* block, std::size_t size_bytes) {
     std::size_t which = size_class(size_bytes);

@@ -24,7 +24,9 @@ class OperationState final : private base::Completion {
 
   // Give it to the start function of the machine and what that returned to started().
   base::Completion* completion() { return this; }
-  void started(base::Status status, std::size_t size_bytes);
+  void started(base::Status status, std::size_t size_bytes) {
+    if (!status.is_pending()) finish(std::move(status), size_bytes);
+  }
   // Ends it without a machine; REQUIRES: started() was called with pending.
   void complete(base::Status status, std::size_t size_bytes);
 
@@ -55,6 +57,8 @@ class OperationState final : private base::Completion {
   static void on_complete(base::Completion* completion, base::Status status, std::size_t size_bytes);
   void finish(base::Status status, std::size_t size_bytes);
   void release();
+  // Nobody looked: a failure must not go unseen.
+  [[gnu::cold, gnu::noinline]] void report_unseen();
 
   Runtime& runtime_;
   std::size_t extra_bytes_;
