@@ -202,10 +202,12 @@ PyObject* transport_use(PyObject*, PyObject*) {
   return guarded([]() -> PyObject* {
     Ref list = checked(PyList_New(0));
     for (const machine::TransportUse& use : Engine::current().runtime().machine().transport_use()) {
-      Ref row = checked(Py_BuildValue(
-          "(sssKK)", machine::transfer_type_name(use.type).data(), memory::kind_name(use.kind).data(),
-          machine::transfer_path_name(use.path).data(), static_cast<unsigned long long>(use.messages),
-          static_cast<unsigned long long>(use.bytes)));
+      Ref type = make_text(machine::transfer_type_name(use.type));
+      Ref kind = make_text(memory::kind_name(use.kind));
+      Ref path = make_text(machine::transfer_path_name(use.path));
+      Ref row = checked(Py_BuildValue("(OOOKK)", type.get(), kind.get(), path.get(),
+                                      static_cast<unsigned long long>(use.messages),
+                                      static_cast<unsigned long long>(use.bytes)));
       checked(PyList_Append(list.get(), row.get()));
     }
     return list.release();

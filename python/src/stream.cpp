@@ -45,8 +45,9 @@ std::optional<memory::Place> parse_place(std::string_view text) {
   if (colon == std::string_view::npos) return place;
   if (place.is_host()) return std::nullopt;
   std::string_view digits = text.substr(colon + 1);
-  const char* end = digits.data() + digits.size();
-  auto [parsed_to, error] = std::from_chars(digits.data(), end, place.device);
+  const char* begin = digits.data();
+  const char* end = begin + digits.size();
+  auto [parsed_to, error] = std::from_chars(begin, end, place.device);
   if (error != std::errc() || parsed_to != end || place.device < 0) return std::nullopt;
   return place;
 }
