@@ -60,13 +60,15 @@ bench: build
 	for bench in latency bandwidth rate; do \
 	    weft bench $$bench --json build/bench/$$bench.json --plot build/bench/$$bench.png || exit; done
 
-# On a machine with NVIDIA GPUs; nvcc for Jacobi3D in C++, and cupy or numba-cuda for it in Python.
+# On a machine with NVIDIA GPUs, for an hour or so; nvcc for Jacobi3D in C++, CuPy for it in Python. A missed figure, or
+# one that needs two GPUs where there is one, is no reason to stop.
 GPU_RESULTS := build/bench/gpu
 bench-gpu: build
 	cmake --build $(RELEASE) --target weft_benchmarks
 	mkdir -p $(GPU_RESULTS)
 	for bench in latency bandwidth; do \
 	    weft bench $$bench --memory cuda --json $(GPU_RESULTS)/$$bench.jsonl --plot $(GPU_RESULTS)/$$bench.png || exit; done
+	-weft bench figures --memory cuda --json $(GPU_RESULTS)/figures.jsonl
 	weft bench jacobi3d --memory cuda --json $(GPU_RESULTS)/jacobi3d.jsonl --plot $(GPU_RESULTS)/jacobi3d.png
 	weft bench published $(GPU_RESULTS)/*.jsonl
 

@@ -1,22 +1,14 @@
 // A channel between two chares, each on a PE of its own; on one PE both live there.
-#include <cstring>
 #include <optional>
 #include <vector>
 
 #include "weft/weft.h"
 
+#include "benchmarks/buffers.h"
 #include "benchmarks/measuring.h"
 
 namespace weft::benchmarks {
 namespace {
-
-// Buffers of `size_bytes` on the device of this PE.
-weft::DeviceArray<std::byte> make_array(weft::Runtime& runtime, weft::Kind kind, std::size_t size_bytes) {
-  weft::DeviceArray<std::byte> array(runtime, size_bytes, weft::device_of(runtime, kind));
-  // Pages never written are all one page of zeros.
-  if (kind == weft::Kind::kHost) std::memset(array.data(), 1, size_bytes);
-  return array;
-}
 
 class Peer : public weft::Chare<Peer> {
  public:
@@ -25,8 +17,8 @@ class Peer : public weft::Chare<Peer> {
   weft::Task<> play(int bench, weft::Kind memory, std::vector<Step> steps) {
     weft::Channel channel(*this, proxy()[1 - index()]);
     for (const Step& step : steps) {
-      auto outgoing = make_array(runtime(), memory, step.size_bytes);
-      auto incoming = make_array(runtime(), memory, step.size_bytes);
+      auto outgoing = make_buffer(runtime(), memory, step.size_bytes);
+      auto incoming = make_buffer(runtime(), memory, step.size_bytes);
       auto exchange = static_cast<Bench>(bench) == Bench::kLatency ? &Peer::ping_pong : &Peer::windows;
       co_await (this->*exchange)(channel, outgoing.buffer(), incoming.buffer(), step.warmup);
       Stopwatch stopwatch;

@@ -3,22 +3,15 @@
 //
 // WEFT_MESSAGING_PATH=tagged|active takes one of the two wire paths (ARCHITECTURE.md, "Payloads"); by itself
 // the runtime takes the one that is faster for the size.
-#include <cstring>
 #include <span>
 
 #include "weft/weft.h"
 
+#include "benchmarks/buffers.h"
 #include "benchmarks/measuring.h"
 
 namespace weft::benchmarks {
 namespace {
-
-weft::DeviceArray<std::byte> make_array(weft::Runtime& runtime, weft::Kind kind, std::size_t size_bytes) {
-  weft::DeviceArray<std::byte> array(runtime, size_bytes, weft::device_of(runtime, kind));
-  // Pages never written are all one page of zeros.
-  if (kind == weft::Kind::kHost) std::memset(array.data(), 1, size_bytes);
-  return array;
-}
 
 class Peer : public weft::Chare<Peer> {
  public:
@@ -26,8 +19,8 @@ class Peer : public weft::Chare<Peer> {
 
   // Both have their memory before the first message comes.
   void prepare(weft::Kind memory, std::size_t size_bytes) {
-    outgoing_ = make_array(runtime(), memory, size_bytes);
-    incoming_ = make_array(runtime(), memory, size_bytes);
+    outgoing_ = make_buffer(runtime(), memory, size_bytes);
+    incoming_ = make_buffer(runtime(), memory, size_bytes);
   }
 
   // Plays `step` with the other; `done` gets the seconds of the timed part.

@@ -28,6 +28,7 @@ OPTIONS = (
 def sources_of(build: Path) -> list[Path]:
     entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     files = {(Path(entry["directory"]) / entry["file"]).resolve() for entry in entries}
+    files = {file for file in files if file.suffix != ".cu"}  # clang takes other options for them
     return sorted(file for file in files if any(file.is_relative_to(ROOT / folder) for folder in FOLDERS))
 
 

@@ -16,8 +16,8 @@ FaceBuffers::FaceBuffers(weft::Runtime& runtime, Field& field, std::vector<int> 
 }
 
 std::size_t FaceBuffers::first(Direction direction, int face, int slot) const {
-  const auto half = static_cast<std::size_t>(direction * kNumSlots + slot);
-  return half * num_points_ + first_[static_cast<std::size_t>(face)];
+  const int half = direction * kNumSlots + slot;
+  return static_cast<std::size_t>(half) * num_points_ + first_[static_cast<std::size_t>(face)];
 }
 
 Halos FaceBuffers::halos(Direction direction, int slot) const {
@@ -36,7 +36,8 @@ weft::Buffer FaceBuffers::part(const weft::DeviceArray<double>& memory, Directio
 
 void FaceBuffers::copy(Direction direction, int slot) {
   weft::Buffer device = device_.buffer(), host = host_.buffer();
-  const std::size_t start = static_cast<std::size_t>(direction * kNumSlots + slot) * num_points_;
+  const int half = direction * kNumSlots + slot;
+  const std::size_t start = static_cast<std::size_t>(half) * num_points_;
   device.data = device_.data() + start;
   host.data = host_.data() + start;
   device.size_bytes = host.size_bytes = num_points_ * sizeof(double);

@@ -60,8 +60,10 @@ weft::Task<Result> solve(weft::Runtime& runtime, const Options& options, const P
   if (setup.report_every != 0) co_await setup.progress.template call<&ProgressBar::clear>();
 
   Result result = make_result(model, elapsed_s, times, options.iterations);
-  std::vector<std::uint64_t> checksums = co_await blocks.template call<&Block::checksum>();
-  result.checksum = std::accumulate(checksums.begin(), checksums.end(), std::uint64_t{0});
+  if (options.checksum) {
+    std::vector<std::uint64_t> checksums = co_await blocks.template call<&Block::checksum>();
+    result.checksum = std::accumulate(checksums.begin(), checksums.end(), std::uint64_t{0});
+  }
   if (options.verify) {
     Comparison comparison = compare(problem.points, co_await gather<Block>(blocks, problem), expected);
     result.verdict = comparison.describe();

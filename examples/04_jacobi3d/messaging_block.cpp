@@ -1,6 +1,5 @@
 #include "messaging_block.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace jacobi3d {
@@ -13,68 +12,50 @@ std::span<double> values_of(const weft::Buffer& buffer) {
 }  // namespace
 
 MessagingBlock::MessagingBlock(Setup setup) : part_(runtime(), index(), std::move(setup)) {
-  for (Arrivals& slot : arrivals_) slot.all = weft::Future<>(runtime());
+  for (Slot& slot : slots_) slot.all_halos = weft::Future<>(runtime());
 }
 
 weft::Task<> MessagingBlock::run(int iterations) {
-  for (int i = 0; i < iterations; ++i) {
-    const int slot = part_.slot();
-    co_await send_halos(slot);
-    if (!part_.faces().empty()) co_await arrivals(slot).all;
-    unpack(slot);
-    part_.update();
-    // Alone in the grid: let others have a turn.
-    if (part_.faces().empty()) co_await runtime().sleep(0);
-  }
+  for (int i = 0; i < iterations; ++i) co_await iterate();
+  for (int number = 0; number < kNumSlots; ++number) co_await sent(number);
   co_await part_.finish();
 }
 
-weft::Task<> MessagingBlock::send_halos(int slot) {
-  if (part_.field().place().is_host()) {
-    for (int face : part_.faces()) {
-      std::vector<double> values(part_.field().face_points(face));
-      Halos halos;
-      halos.add(face, values.data());
-      part_.field().pack(halos);
-      send_halo(face, std::move(values));
-    }
-    co_return;
-  }
-  co_await part_.buffers().pack(slot);
-  for (int face : part_.faces()) {
-    std::span<double> values = values_of(part_.buffers().outgoing(face, slot));
-    send_halo(face, std::vector<double>(values.begin(), values.end()));
-  }
+weft::Task<> MessagingBlock::iterate() {
+  const int number = part_.slot();
+  co_await sent(number);
+  co_await part_.buffers().pack(number);
+  for (int face : part_.faces()) send_halo(face);
+  if (!part_.faces().empty()) co_await slot(number).all_halos;
+  // None comes for the iteration after the next before this block has sent its faces for the next one.
+  slot(number).num_halos = 0;
+  slot(number).all_halos = weft::Future<>(runtime());
+  part_.buffers().unpack(number);
+  part_.update();
+  // Alone in the grid: let others have a turn.
+  if (part_.faces().empty()) co_await runtime().sleep(0);
 }
 
-void MessagingBlock::send_halo(int face, std::vector<double> values) {
-  proxy()[part_.neighbour(face)].send<&MessagingBlock::halo>(part_.iteration(), opposite(face),
-                                                             std::move(values));
+void MessagingBlock::send_halo(int face) {
+  const weft::Buffer buffer = part_.buffers().outgoing(face, part_.slot());
+  auto neighbour = proxy()[part_.neighbour(face)];
+  slot(part_.slot())
+      .sends.push_back(neighbour.send<&MessagingBlock::halo>(part_.iteration(), opposite(face),
+                                                             weft::nocopy(values_of(buffer), buffer.stream)));
 }
 
-void MessagingBlock::halo(int iteration, int face, std::vector<double> values) {
-  Arrivals& slot = arrivals(iteration % kNumSlots);
-  slot.values[static_cast<std::size_t>(face)] = std::move(values);
-  if (++slot.count == part_.faces().size()) slot.all.set();
+weft::Task<> MessagingBlock::sent(int number) {
+  for (weft::Operation& send : slot(number).sends) co_await send;
+  slot(number).sends.clear();
 }
 
-void MessagingBlock::unpack(int slot) {
-  Arrivals arrived = std::exchange(arrivals(slot), {{}, 0, weft::Future<>(runtime())});
-  const bool on_host = part_.field().place().is_host();
-  Halos halos;
-  for (int face : part_.faces()) {
-    std::vector<double>& values = arrived.values[static_cast<std::size_t>(face)];
-    if (on_host) {
-      halos.add(face, values.data());
-    } else {
-      std::copy(values.begin(), values.end(), values_of(part_.buffers().incoming(face, slot)).begin());
-    }
-  }
-  if (on_host) {
-    part_.field().unpack(halos);
-  } else {
-    part_.buffers().unpack(slot);
-  }
+void MessagingBlock::post_halo(int iteration, int face, weft::Landing<double>& values) {
+  values.into(values_of(part_.buffers().incoming(face, iteration % kNumSlots)));
+}
+
+void MessagingBlock::halo(int iteration, int, weft::Payload<double>) {
+  Slot& arrived = slot(iteration % kNumSlots);
+  if (++arrived.num_halos == part_.faces().size()) arrived.all_halos.set();
 }
 
 }  // namespace jacobi3d

@@ -1,4 +1,5 @@
-// A block whose faces travel as arguments of an entry method.
+// A block whose faces travel as payloads of an entry method: sent in place, landing where its post entry
+// method says, which is the buffer that they are unpacked from.
 #pragma once
 
 #include <array>
@@ -22,23 +23,27 @@ class MessagingBlock : public weft::Chare<MessagingBlock> {
   // The ghost points of one side for iteration `iteration`, from the neighbour there. Messages overtake one
   // another and neighbours run ahead, by one iteration at most, since they need this block's halo for the one
   // after.
-  void halo(int iteration, int face, std::vector<double> values);
+  void halo(int iteration, int face, weft::Payload<double> values);
+  void post_halo(int iteration, int face, weft::Landing<double>& values);
+  using PostEntryMethods =
+      weft::PostEntryMethods<weft::Post<&MessagingBlock::halo, &MessagingBlock::post_halo>>;
 
  private:
-  // What came for the iterations that use a slot.
-  struct Arrivals {
-    std::array<std::vector<double>, kNumFaces> values;
-    std::size_t count = 0;
-    weft::Future<> all;
+  // What came, and what went, in the iterations that use a slot.
+  struct Slot {
+    std::size_t num_halos = 0;
+    weft::Future<> all_halos;
+    std::vector<weft::Operation> sends;
   };
 
-  weft::Task<> send_halos(int slot);
-  void send_halo(int face, std::vector<double> values);
-  void unpack(int slot);
-  Arrivals& arrivals(int slot) { return arrivals_[static_cast<std::size_t>(slot)]; }
+  Slot& slot(int number) { return slots_[static_cast<std::size_t>(number)]; }
+  weft::Task<> iterate();
+  void send_halo(int face);
+  // Until the slot's buffers are free again.
+  weft::Task<> sent(int number);
 
   Part part_;
-  std::array<Arrivals, kNumSlots> arrivals_;
+  std::array<Slot, kNumSlots> slots_;
 };
 
 }  // namespace jacobi3d

@@ -17,6 +17,7 @@ struct Options {
   std::vector<std::string> models{"messaging", "channel"};
   Placement placement;
   bool verify = false;
+  bool checksum = true;
   std::string json_file;  // empty: none
   bool help = false;
 };

@@ -106,9 +106,10 @@ std::string table(std::span<const Result> results) {
   std::string text = fmt::format("{:<12}{:>10}{:>10}{:>10}{:>15}   {}", "ms/iteration", "overall", "compute",
                                  "pack", "communication", "checksum");
   for (const Result& result : results) {
-    text += fmt::format("\n{:<12}{:>10.4f}{:>10.4f}{:>10.4f}{:>15.4f}   {:016x}", result.model,
-                        result.overall_s * 1e3, result.compute_s * 1e3, result.pack_s * 1e3,
-                        result.communication_s * 1e3, result.checksum);
+    text +=
+        fmt::format("\n{:<12}{:>10.4f}{:>10.4f}{:>10.4f}{:>15.4f}   {}", result.model, result.overall_s * 1e3,
+                    result.compute_s * 1e3, result.pack_s * 1e3, result.communication_s * 1e3,
+                    result.checksum ? fmt::format("{:016x}", *result.checksum) : "-");
   }
   for (const Result& result : results) {
     if (!result.verdict.empty()) text += fmt::format("\nverify {}: {}", result.model, result.verdict);

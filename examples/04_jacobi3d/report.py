@@ -27,7 +27,7 @@ class Result:
     overall: float
     compute: float
     pack: float
-    checksum: int = 0
+    checksum: int | None = None
     verdict: str = ""
     correct: bool = True
 
@@ -94,7 +94,9 @@ def table(results: Sequence[Result]) -> str:
     for r in results:
         times = [1e3 * seconds for seconds in (r.overall, r.compute, r.pack, r.communication)]
         lines.append(
-            "{:<12}{:>10.4f}{:>10.4f}{:>10.4f}{:>15.4f}   {:016x}".format(r.model, *times, r.checksum)
+            "{:<12}{:>10.4f}{:>10.4f}{:>10.4f}{:>15.4f}   {}".format(
+                r.model, *times, "-" if r.checksum is None else f"{r.checksum:016x}"
+            )
         )
     lines += [f"verify {r.model}: {r.verdict}" for r in results if r.verdict]
     return "\n".join(lines)

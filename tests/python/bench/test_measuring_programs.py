@@ -51,6 +51,19 @@ def test_ping_pong_of_device_memory(build_folder, program, bench, metric):
     assert all(value > 0 for value in found.values())
 
 
+@pytest.mark.parametrize("memory", ["host", "emulated"])
+@pytest.mark.parametrize("setting", ["MESSAGING_PATH=tagged", "MESSAGING_PATH=active", "STAGING=host"])
+@pytest.mark.parametrize("language", ["cpp"])
+def test_payloads_take_every_path(build_folder, python_programs, monkeypatch, language, setting, memory):
+    name, value = setting.split("=")
+    monkeypatch.setenv(f"WEFT_{name}", value)
+    cpp = language == "cpp"
+    program = build_folder / "benchmarks/payload_pingpong" if cpp else python_programs / "payload_pingpong.py"
+    for bench, metric in _PING_PONG[:2]:
+        found = figures(program, 2, bench, "8:3:1", "100000:3:1", "--memory", memory)
+        assert set(found) == {(metric, 8), (metric, 100000)}
+
+
 @pytest.mark.parametrize(("program", "bench", "metric", "pes"), _SINGLE)
 def test_the_others_in_cpp(build_folder, program, bench, metric, pes):
     size = 0 if bench in ("startup", "memory") else 8
@@ -67,8 +80,9 @@ def test_ping_pong_in_python(python_programs, program, bench, metric):
 
 
 @pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
-def test_ping_pong_of_device_memory_in_python(python_programs, bench, metric):
-    program = python_programs / "channel_pingpong.py"
+@pytest.mark.parametrize("program", ["channel_pingpong.py"])
+def test_ping_pong_of_device_memory_in_python(python_programs, program, bench, metric):
+    program = python_programs / program
     found = figures(program, 2, bench, "0:3:1", "8:3:1", "100000:3:1", "--memory", "emulated")
     assert set(found) == {(metric, 0), (metric, 8), (metric, 100000)}
 

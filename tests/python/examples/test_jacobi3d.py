@@ -59,7 +59,7 @@ DEVICE_WAYS = [
     for language in LANGUAGES
     for model in ("channel", "messaging")
     for staging in ("device", "host")
-    if (model, staging) != ("messaging", "device")
+    if (language, model, staging) != ("python", "messaging", "device")
 ]
 
 
@@ -184,8 +184,9 @@ def test_kernels_agree(run_example) -> None:
 def test_records(run_example, tmp_path: Path, language: str, model: str) -> None:
     file = tmp_path / "times.json"
     arguments = ["--size", 8, 9, 10, "--odf", 2, "--iterations", 6, "--warmup", 2, "--model", model]
-    done = run_example("jacobi3d", language, 2, *arguments, "--json", file)
+    done = run_example("jacobi3d", language, 2, *arguments, "--no-checksum", "--json", file)
     assert done.returncode == 0, done.stderr
+    assert not checksums(done.stdout)
     records = list(read_records(file))
     assert [record.path.split(",")[0] for record in records] == [
         "overall",
