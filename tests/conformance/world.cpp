@@ -97,16 +97,6 @@ void Operation::on_complete(base::Completion* self, Status status, std::size_t s
   if (operation.then) operation.then();
 }
 
-std::vector<std::byte> pattern(std::size_t size_bytes, std::uint64_t seed) {
-  std::vector<std::byte> bytes(size_bytes);
-  std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  for (std::byte& byte : bytes) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    byte = static_cast<std::byte>(state >> 56);
-  }
-  return bytes;
-}
-
 World::World(const std::string& machine_name, int num_pes) {
   std::vector<memory::Memory*> memories;
   for (int pe = 0; pe < num_pes; ++pe) {

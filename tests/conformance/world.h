@@ -24,6 +24,7 @@
 
 #include "machine/machine.h"
 #include "memory/memory.h"
+#include "tests/support/pattern.h"
 
 namespace weft::conformance {
 
@@ -82,7 +83,7 @@ class Operation : public base::Completion {
   std::size_t size_bytes_ = 0;
 };
 
-std::vector<std::byte> pattern(std::size_t size_bytes, std::uint64_t seed);
+using test_support::pattern;
 
 class World {
  public:

@@ -210,41 +210,38 @@ base::Status UcxMachine::direct_deregister_memory(const RemoteMemory& memory) {
   return regions_.remove(context_.get(), memory);
 }
 
-base::Status UcxMachine::one_sided(int pe, const RemoteMemory& remote, ucp_ep_h& endpoint, ucp_rkey_h& key) {
-  endpoint = endpoints_.find(pe);
+template <class Call>
+base::Status UcxMachine::one_sided(const Started& what, const memory::ConstBuffer& local,
+                                   const RemoteMemory& remote, base::Completion* completion, Call call) {
+  ucp_ep_h endpoint = endpoints_.find(what.peer);
   if (endpoint == nullptr) [[unlikely]] {
-    base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
+    base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), what.peer);
     if (!made.ok()) return made.status();
     endpoint = *made;
   }
-  base::Result<ucp_rkey_h> found = regions_.remote_key(pe, endpoint, remote);
-  if (!found.ok()) return found.status();
-  key = *found;
-  return {};
+  base::Result<ucp_rkey_h> key = regions_.remote_key(what.peer, endpoint, remote);
+  if (!key.ok()) return key.status();
+  const ucp_request_param_t params =
+      parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+  return tracker_.start(what, completion, [&] { return call(endpoint, *key, params); });
 }
 
 base::Status UcxMachine::direct_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                                     std::size_t offset_bytes, base::Completion* completion) {
-  ucp_ep_h endpoint = nullptr;
-  ucp_rkey_h key = nullptr;
-  if (base::Status status = one_sided(pe, remote, endpoint, key); status.failed()) return status;
-  const ucp_request_param_t params =
-      parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
-  return tracker_.start({Operation::kPut, pe, local.size_bytes}, completion, [&] {
-    return ucp_put_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes, key, &params);
-  });
+  return one_sided({Operation::kPut, pe, local.size_bytes}, local, remote, completion,
+                   [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
+                     return ucp_put_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes,
+                                        key, &params);
+                   });
 }
 
 base::Status UcxMachine::direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                                     std::size_t offset_bytes, base::Completion* completion) {
-  ucp_ep_h endpoint = nullptr;
-  ucp_rkey_h key = nullptr;
-  if (base::Status status = one_sided(pe, remote, endpoint, key); status.failed()) return status;
-  const ucp_request_param_t params =
-      parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
-  return tracker_.start({Operation::kGet, pe, local.size_bytes}, completion, [&] {
-    return ucp_get_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes, key, &params);
-  });
+  return one_sided({Operation::kGet, pe, local.size_bytes}, local, remote, completion,
+                   [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
+                     return ucp_get_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes,
+                                        key, &params);
+                   });
 }
 
 base::Status UcxMachine::direct_flush(base::Completion* completion) {

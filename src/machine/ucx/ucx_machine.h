@@ -82,7 +82,10 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   template <class Callback>
   ucp_request_param_t parameters(memory::Place place, const void* data, std::size_t size_bytes,
                                  Callback set) const;
-  base::Status one_sided(int pe, const RemoteMemory& remote, ucp_ep_h& endpoint, ucp_rkey_h& key);
+  // Starts a put or a get: call(endpoint, key, parameters).
+  template <class Call>
+  base::Status one_sided(const Started& what, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                         base::Completion* completion, Call call);
   bool progress_rare();
 
   Context context_;

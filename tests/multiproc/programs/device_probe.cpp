@@ -24,6 +24,7 @@
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/factory.h"
 #include "memory/memory.h"
+#include "tests/support/pattern.h"
 
 namespace {
 
@@ -33,18 +34,9 @@ using weft::memory::ConstBuffer;
 using weft::memory::Kind;
 using weft::memory::Memory;
 using weft::memory::Place;
+using weft::test_support::pattern;
 
 constexpr std::array<std::size_t, 6> kSizes = {1, 8, 4097, 65537, std::size_t{1} << 20, std::size_t{9} << 20};
-
-std::vector<std::byte> pattern(std::size_t size_bytes, std::uint64_t seed) {
-  std::vector<std::byte> bytes(size_bytes);
-  std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  for (std::byte& byte : bytes) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    byte = static_cast<std::byte>(state >> 56);
-  }
-  return bytes;
-}
 
 struct Pending : weft::base::Completion {
   Pending() : Completion(&Pending::call) {}

@@ -55,11 +55,22 @@ class Pair {
   std::vector<std::unique_ptr<Machine>> machines_;
 };
 
-memory::MemoryOptions with_faults(const memory::EmulatedFaults& faults) {
-  memory::MemoryOptions options;
-  options.emulated_faults = faults;
-  return options;
-}
+// The sender's emulated device takes its time, or fails.
+class FaultyPair : public Pair {
+ public:
+  explicit FaultyPair(std::string_view faults) : Pair(with(faults)) {}
+
+  const Buffer device = sender_memory().allocate(kSize, {Kind::kEmulated, 0}).value();
+
+ private:
+  static memory::MemoryOptions with(std::string_view faults) {
+    memory::MemoryOptions options;
+    options.emulated_faults = memory::parse_emulated_faults(faults).value();
+    return options;
+  }
+};
+
+constexpr std::string_view kSlow = "polls=1000";
 
 TransportUse only_use(const Machine& machine) {
   const auto uses = machine.transport_use();
@@ -86,17 +97,13 @@ TEST(Staging, KeepsTheOrderOfOneTag) {
 
 // A slow device holds up its own tag only.
 TEST(Staging, OtherTagsOvertake) {
-  memory::EmulatedFaults slow;
-  slow.polls_per_copy = 1000;
-  Pair pair(with_faults(slow));
-  auto device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0});
-  ASSERT_TRUE(device.ok());
+  FaultyPair pair(kSlow);
   std::byte bytes[kSize] = {};
   std::byte into[kSize] = {};
   Operation slow_send;
   Operation quick_send;
   Operation receive;
-  slow_send.start(pair.sender().tag_send(1, 1, *device, &slow_send));
+  slow_send.start(pair.sender().tag_send(1, 1, pair.device, &slow_send));
   quick_send.start(pair.sender().tag_send(1, 2, {bytes, kSize}, &quick_send));
   receive.start(pair.receiver().tag_receive(2, kFullTagMask, {into, kSize, {}, nullptr}, &receive));
   ASSERT_TRUE(pair.until([&] { return receive.done() && quick_send.done(); }));
@@ -106,17 +113,13 @@ TEST(Staging, OtherTagsOvertake) {
 }
 
 TEST(Staging, AFailedCopyIsTheSendersError) {
-  memory::EmulatedFaults failing;
-  failing.fail_copy = 1;
-  Pair pair(with_faults(failing));
-  auto device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0});
-  ASSERT_TRUE(device.ok());
+  FaultyPair pair("fail_copy=1");
   Operation first;
   Operation second;
   std::byte into[kSize] = {};
   Operation receive;
-  first.start(pair.sender().tag_send(1, 1, *device, &first));
-  second.start(pair.sender().tag_send(1, 1, *device, &second));
+  first.start(pair.sender().tag_send(1, 1, pair.device, &first));
+  second.start(pair.sender().tag_send(1, 1, pair.device, &second));
   receive.start(pair.receiver().tag_receive(1, kFullTagMask, {into, kSize, {}, nullptr}, &receive));
   ASSERT_TRUE(pair.until([&] { return first.done() && second.done() && receive.done(); }));
   EXPECT_TRUE(first.status().failed());
@@ -124,13 +127,9 @@ TEST(Staging, AFailedCopyIsTheSendersError) {
 }
 
 TEST(Staging, CloseWaitsForTheDevice) {
-  memory::EmulatedFaults slow;
-  slow.polls_per_copy = 1000;
-  Pair pair(with_faults(slow));
-  auto device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0});
-  ASSERT_TRUE(device.ok());
+  FaultyPair pair(kSlow);
   Operation send;
-  send.start(pair.sender().tag_send(1, 1, *device, &send));
+  send.start(pair.sender().tag_send(1, 1, pair.device, &send));
   pair.sender().close();
   EXPECT_TRUE(send.done());
   EXPECT_EQ(send.status().code(), StatusCode::kClosed);
@@ -138,13 +137,9 @@ TEST(Staging, CloseWaitsForTheDevice) {
 }
 
 TEST(Staging, CancelledWhileTheDeviceCopies) {
-  memory::EmulatedFaults slow;
-  slow.polls_per_copy = 1000;
-  Pair pair(with_faults(slow));
-  auto device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0});
-  ASSERT_TRUE(device.ok());
+  FaultyPair pair(kSlow);
   Operation send;
-  send.start(pair.sender().tag_send(1, 1, *device, &send));
+  send.start(pair.sender().tag_send(1, 1, pair.device, &send));
   pair.sender().progress();
   pair.sender().cancel(&send);
   ASSERT_TRUE(pair.until([&] { return send.done(); }));
