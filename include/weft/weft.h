@@ -14,6 +14,7 @@
 #include "weft/runtime/future.h"
 #include "weft/runtime/operation.h"
 #include "weft/runtime/reduction.h"
+#include "weft/runtime/registered_memory.h"
 #include "weft/runtime/runtime.h"
 #include "weft/runtime/stream.h"
 #include "weft/runtime/task.h"
@@ -53,6 +54,7 @@ using runtime::EmulatedView;
 using runtime::Future;
 using runtime::Operation;
 using runtime::Reducer;
+using runtime::RegisteredMemory;
 using runtime::Runtime;
 using runtime::Stream;
 using runtime::stream_done;

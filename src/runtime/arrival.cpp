@@ -161,7 +161,7 @@ void Attachments::Arrival::all_ended() {
   attached.tags.clear();
   attached.end_sending(attached.failure);
   if (wanted_ && !failed_) {
-    runtime_.enqueue(std::move(message_));
+    runtime_.enqueue(message_.release());
   } else if ((message_->envelope().flags & kControlFlag) == 0) {
     runtime_.count_processed();
   }

@@ -43,7 +43,15 @@ Message::Attached& Message::attached() {
 
 std::span<Attachment> Message::attached_list() const { return attached_->buffers; }
 
-void Message::attach(Attachment attachment) { attached().buffers.push_back(std::move(attachment)); }
+void Message::attach(Attachment attachment) {
+  std::vector<Attachment>& buffers = attached().buffers;
+  if (buffers.size() == kMaxAttachments) {
+    throw base::Error(
+        base::StatusCode::kOutOfRange,
+        fmt::format("at most {} buffers can travel with one message; send more messages", kMaxAttachments));
+  }
+  buffers.push_back(std::move(attachment));
+}
 
 OperationState* Message::report_sending() {
   OperationState* state = OperationState::create(*runtime_);
@@ -86,11 +94,6 @@ struct Attachments::Sending final : base::Completion {
 
 void Attachments::send(int pe, MessagePtr message) {
   Message::Attached& attached = *message->attached_;
-  if (attached.buffers.size() > Message::kMaxAttachments) {
-    throw base::Error(base::StatusCode::kOutOfRange,
-                      fmt::format("a message carries {} buffers; at most {} can travel with one",
-                                  attached.buffers.size(), Message::kMaxAttachments));
-  }
   attached.state = State::kGiven;
   attached.unsent = 1;  // and the loop that starts them
   attached.sending_bytes = 0;
@@ -129,7 +132,7 @@ void Attachments::send_tagged(int pe, MessagePtr message) {
   std::vector<Announcement> announced = announce(*message);
   MessagePtr share = message->share();
   // The announcement first: the receiver posts its receives while the buffers are on their way.
-  runtime_.send_active_message(pe, std::as_bytes(std::span(announced)), std::move(message));
+  runtime_.send_active_message(pe, std::as_bytes(std::span(announced)), message.release());
   for (std::size_t i = 0; i < announced.size(); ++i) {
     if (announced[i].size_bytes == 0) continue;  // the announcement says it all
     machine::Tag tag = machine::device_tag(announced[i].source_pe, announced[i].counter);

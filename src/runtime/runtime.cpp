@@ -129,9 +129,9 @@ void Runtime::send(int pe, MessagePtr message) {
   if (message->attached_ != nullptr) [[unlikely]] {
     send_with_buffers(pe, std::move(message));
   } else if (pe == pe_) {
-    enqueue(std::move(message));
+    enqueue(message.release());
   } else {
-    send_active_message(pe, {}, std::move(message));
+    send_active_message(pe, {}, message.release());
   }
 }
 
@@ -156,7 +156,7 @@ void Runtime::broadcast(MessagePtr message) {
     for (int i = 0; i < num_pes_; ++i) count_sent();
   }
   forward_broadcast(*message);
-  enqueue(std::move(message));
+  enqueue(message.release());
 }
 
 void Runtime::forward_broadcast(Message& message) {
@@ -166,7 +166,7 @@ void Runtime::forward_broadcast(Message& message) {
     MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
     copy->envelope() = message.envelope();
     std::copy_n(message.payload(), message.payload_bytes(), copy->payload());
-    send_active_message(tree.child(i), {}, std::move(copy));
+    send_active_message(tree.child(i), {}, copy.release());
   }
 }
 
@@ -182,7 +182,7 @@ void Runtime::deliver(const Target& target, std::span<const std::byte> result) {
   }
 }
 
-void Runtime::send_active_message(int pe, std::span<const std::byte> header, MessagePtr message) {
+void Runtime::send_active_message(int pe, std::span<const std::byte> header, Message* message) {
   message->base::Completion::function = [](base::Completion* completion, base::Status status, std::size_t) {
     MessagePtr sent(static_cast<Message*>(completion));
     Runtime& runtime = sent->runtime();
@@ -190,11 +190,10 @@ void Runtime::send_active_message(int pe, std::span<const std::byte> header, Mes
     runtime.check_sent(-1, status);
   };
   ++outstanding_sends_;
-  Message* raw = message.release();  // its completion's, if the send is pending
-  base::Status status =
-      machine_.am_send(pe, kMessageAm, header, memory::ConstBuffer(raw->wire(), raw->wire_bytes()), raw);
-  if (status.is_pending()) return;
-  message.reset(raw);
+  base::Status status = machine_.am_send(
+      pe, kMessageAm, header, memory::ConstBuffer(message->wire(), message->wire_bytes()), message);
+  if (status.is_pending()) return;  // the message is its completion's
+  MessagePtr sent(message);
   --outstanding_sends_;
   check_sent(pe, status);
 }
@@ -284,18 +283,17 @@ void Runtime::receive(MessagePtr message) {
     return parts_->attachments.arrived(std::move(message));
   }
   if ((envelope.flags & kBroadcastFlag) != 0) forward_broadcast(*message);
-  enqueue(std::move(message));
+  enqueue(message.release());
 }
 
-void Runtime::enqueue(MessagePtr message) {
-  Message* raw = message.release();
-  raw->Work::function = [](Work* self, Runtime& runtime, WorkAction action) {
+void Runtime::enqueue(Message* message) {
+  message->Work::function = [](Work* self, Runtime& runtime, WorkAction action) {
     MessagePtr owned(static_cast<Message*>(self));
     bool control = (owned->envelope().flags & kControlFlag) != 0;
     if (runtime.closed_ || (action == WorkAction::kDrop && !control)) return;
     runtime.dispatch(std::move(owned));
   };
-  queue_.push(raw, raw->envelope().priority);
+  queue_.push(message, message->envelope().priority);
 }
 
 void Runtime::dispatch(MessagePtr message) {

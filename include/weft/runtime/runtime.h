@@ -178,13 +178,14 @@ class Runtime {
   Model& find_model(std::type_index type);
   void forward_broadcast(Message& message);
   void send_with_buffers(int pe, MessagePtr message);
-  void send_active_message(int pe, std::span<const std::byte> header, MessagePtr message);
+  // These take over one share of the message; a MessagePtr would cost each message more.
+  void send_active_message(int pe, std::span<const std::byte> header, Message* message);
+  void enqueue(Message* message);
   void check_sent(int pe, const base::Status& status);
   void receive_arrival(machine::AmArrival* arrival);
   void receive_with_buffer(machine::AmArrival* arrival);
   void finish_receive(MessagePtr message, const base::Status& status);
   void receive(MessagePtr message);
-  void enqueue(MessagePtr message);
   void dispatch(MessagePtr message);
   bool run_queue();
   bool read_mail();

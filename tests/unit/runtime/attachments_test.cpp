@@ -573,8 +573,11 @@ TEST_F(DamagedAttachmentsTest, RandomHeadersNeverCrash) {
 TEST_F(DamagedAttachmentsTest, TooManyBuffersAreTheCallersError) {
   TestMemory given(job.memory(0), {}, 8);
   MessagePtr outgoing = message();
-  for (std::size_t i = 0; i <= Message::kMaxAttachments; ++i) outgoing->attach(Attachment(given.buffer()));
-  EXPECT_THROW(job.runtime(0).send(1, std::move(outgoing)), Error);
+  for (std::size_t i = 0; i < Message::kMaxAttachments; ++i) outgoing->attach(Attachment(given.buffer()));
+  EXPECT_THROW(outgoing->attach(Attachment(given.buffer())), Error);
+  job.runtime(0).send(1, std::move(outgoing));
+  expect_arrival(1);
+  EXPECT_EQ(inbox(1).messages[0]->attachments().size(), Message::kMaxAttachments);
 }
 
 TEST_F(DamagedAttachmentsTest, ABroadcastCannotCarryBuffers) {
