@@ -53,6 +53,10 @@ bool is_plain_array(PyObject* object) {
          PyArray_ISNOTSWAPPED(as_array(object));
 }
 
+bool is_sole_owner(PyObject* object) {
+  return is_plain_array(object) && Py_REFCNT(object) == 1 && PyArray_BASE(as_array(object)) == nullptr;
+}
+
 bool is_plain_number(PyObject* object) {
   // NumPy's own types are static; a timedelta64 counts as a number in NumPy but has a unit besides.
   return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 &&
@@ -60,25 +64,46 @@ bool is_plain_number(PyObject* object) {
          !PyArray_IsScalar(object, Timedelta);
 }
 
-void encode_array(Encoder& encoder, PyObject* object) {
-  Ref array = Ref::borrow(object);
-  if (!PyArray_IS_C_CONTIGUOUS(as_array(object)) && !PyArray_IS_F_CONTIGUOUS(as_array(object))) {
-    array = checked(PyArray_NewCopy(as_array(object), NPY_CORDER));
-  }
+namespace {
+
+// REQUIRES: contiguous, in C or Fortran order.
+void encode_contiguous(Encoder& encoder, Ref array, bool in_place) {
   PyArrayObject* source = as_array(array.get());
   auto size_bytes = static_cast<std::size_t>(PyArray_NBYTES(source));
-  bool attached = encoder.attaches(size_bytes);
-  encoder.tag(attached ? ValueTag::kAttachedArray : ValueTag::kArray);
+  encoder.tag(in_place ? ValueTag::kAttachedArray : ValueTag::kArray);
   int num_dimensions = PyArray_NDIM(source);
   encoder.number(ArrayHeader{static_cast<std::uint8_t>(PyArray_TYPE(source)),
                              static_cast<std::uint8_t>(num_dimensions), !PyArray_IS_C_CONTIGUOUS(source)});
   for (int d = 0; d < num_dimensions; ++d) encoder.number(static_cast<std::int64_t>(PyArray_DIM(source, d)));
-  const void* data = PyArray_DATA(source);
-  if (attached) {
-    encoder.write_attached(std::move(array), data, size_bytes);
+  void* data = PyArray_DATA(source);
+  if (in_place) {
+    encoder.write_attached(std::move(array), {data, size_bytes, {}, nullptr});
   } else {
     encoder.block(std::move(array), data, size_bytes);
   }
+}
+
+bool is_contiguous(PyObject* array) {
+  return PyArray_IS_C_CONTIGUOUS(as_array(array)) || PyArray_IS_F_CONTIGUOUS(as_array(array));
+}
+
+}  // namespace
+
+void encode_array(Encoder& encoder, PyObject* object) {
+  Ref array =
+      is_contiguous(object) ? Ref::borrow(object) : checked(PyArray_NewCopy(as_array(object), NPY_CORDER));
+  bool in_place = encoder.attaches(static_cast<std::size_t>(PyArray_NBYTES(as_array(array.get()))), true);
+  encode_contiguous(encoder, std::move(array), in_place);
+}
+
+void encode_array_in_place(Encoder& encoder, PyObject* array) {
+  if (!is_contiguous(array)) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        "weft.nocopy got an array that is not contiguous, which only a copy can travel as; pass "
+        "numpy.ascontiguousarray(array)");
+  }
+  encode_contiguous(encoder, Ref::borrow(array), PyArray_NBYTES(as_array(array)) > 0);
 }
 
 namespace {
@@ -145,7 +170,9 @@ Ref decode_array(Decoder& decoder) {
 
 Ref decode_attached_array(Decoder& decoder) {
   ArrivingForm arriving(decoder);
-  runtime::Attachment attachment = decoder.attachment(arriving.form.size_bytes);
+  std::size_t which = decoder.attachment_number();
+  if (Ref other = decoder.in_place_of(which, arriving.form)) return other;
+  runtime::Attachment attachment = decoder.attachment(which, arriving.form.size_bytes);
   Ref array = arriving.make(attachment.buffer().data);
   return with_owner(std::move(array), std::move(attachment));
 }
@@ -197,6 +224,21 @@ std::size_t item_size_bytes(const Ref& dtype) {
 }
 
 std::string dtype_name(const Ref& dtype) { return readable(dtype.get()); }
+
+int plain_type_number(const Ref& dtype) {
+  int number = as_descriptor(dtype)->type_num;
+  return is_number_type(number) && is_native_byte_order(dtype) ? number : -1;
+}
+
+Ref plain_dtype(int type_number) {
+  if (!is_number_type(type_number)) return {};
+  return checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(type_number)));
+}
+
+Ref dtype_or_nothing(Ref object) {
+  bool usable = PyArray_DescrCheck(object.get()) && !PyDataType_REFCHK(as_descriptor(object));
+  return usable ? std::move(object) : Ref();
+}
 
 char dtype_letter(const Ref& dtype) { return as_descriptor(dtype)->kind; }
 

@@ -19,9 +19,13 @@ void init_arrays(PyObject* module);
 
 // An ndarray (no subclass) of a number type in native byte order; others are pickled.
 bool is_plain_array(PyObject* object);
+// Whether the reference at hand is the only one to an array that owns its memory.
+bool is_sole_owner(PyObject* object);
 bool is_plain_number(PyObject* object);
 // Contiguous ones, in C or Fortran order, as they are; others are copied into C order first.
 void encode_array(Encoder& encoder, PyObject* array);
+// Contiguous or an error, and beside the message.
+void encode_array_in_place(Encoder& encoder, PyObject* array);
 void encode_number(Encoder& encoder, PyObject* number);
 Ref decode_array(Decoder& decoder);
 Ref decode_attached_array(Decoder& decoder);
@@ -37,6 +41,11 @@ std::size_t item_size_bytes(const Ref& dtype);
 // "float64", or a record's fields.
 std::string dtype_name(const Ref& dtype);
 // kind ('b', 'i', 'u', 'f', 'c', 'V' ...) of NumPy's array interface.
+// NumPy's number of a plain number type in native byte order, -1 for other types; and back, null for none.
+int plain_type_number(const Ref& dtype);
+Ref plain_dtype(int type_number);
+// Null unless `object` is a numpy.dtype without Python objects.
+Ref dtype_or_nothing(Ref object);
 char dtype_letter(const Ref& dtype);
 bool is_native_byte_order(const Ref& dtype);
 

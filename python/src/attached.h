@@ -1,9 +1,9 @@
-// Arrays and pickle buffers that travel in place, as attachments of a message, and the memory in which they
-// land.
+// Buffers that travel in place, beside a message, and the memory in which they land.
 #pragma once
 
 #include <memory>
 
+#include "weft/memory/buffer.h"
 #include "weft/runtime/attachment.h"
 
 #include "engine.h"
@@ -11,29 +11,21 @@
 
 namespace weft::python {
 
-// From here on a buffer of an entry method's arguments is sent in place: below it one copy into the message
-// is cheaper than a message of its own.
+// From here on a host buffer of an entry method's arguments is sent in place: below it one copy into the
+// message is cheaper than a message of its own.
 inline constexpr std::size_t kInPlaceBytes = std::size_t{64} << 10;
 
-class PyFutureState;
+// `keeper` owns the memory; it is dropped when the buffer is free again.
+runtime::Attachment attach(Ref keeper, const memory::Buffer& memory);
 
-// Sets a future once the last buffer that shares it is free again.
-class BuffersFree {
- public:
-  explicit BuffersFree(PyFutureState* state);
-  ~BuffersFree();
-  BuffersFree(const BuffersFree&) = delete;
-  BuffersFree& operator=(const BuffersFree&) = delete;
-
- private:
-  PyFutureState* state_;
-};
-
-// `keeper` owns the memory; it is dropped, and so is a share of `done`, when the buffer is free again.
-runtime::Attachment attach(Ref keeper, const void* data, std::size_t size_bytes,
-                           std::shared_ptr<BuffersFree> done);
-
-// A capsule that owns landed memory, for an array's base.
+// What owns landed memory: a capsule for a NumPy array's base, and a share for a DeviceArray. Through the
+// second, work on `stream` can be made to come before the memory is used again.
 Ref make_memory_owner(Engine& engine, runtime::Attachment attachment);
+struct LandedMemory {
+  // The engine last: the memory goes back to its pool.
+  EngineRef engine;
+  runtime::Attachment attachment;
+};
+std::shared_ptr<LandedMemory> share_landed(Engine& engine, runtime::Attachment attachment);
 
 }  // namespace weft::python

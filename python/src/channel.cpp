@@ -6,10 +6,10 @@
 
 #include "channel.h"
 #include "chare.h"
+#include "element_proxy.h"
 #include "engine.h"
 #include "object_buffer.h"
 #include "operation.h"
-#include "proxy.h"
 
 namespace weft::python {
 

@@ -8,12 +8,15 @@
 
 #include "weft/chare/entry.h"
 
+#include "arrays.h"
+#include "collection_proxy.h"
 #include "coroutine.h"
 #include "decoder.h"
 #include "encoder.h"
 #include "errors.h"
 #include "future.h"
-#include "proxy.h"
+#include "indices.h"
+#include "landing.h"
 #include "reduction.h"
 
 namespace weft::python {
@@ -42,9 +45,12 @@ void send_error_from(PyChare& chare, const chare::ReplyTo& reply, std::size_t me
 
 // REQUIRES: the reply goes somewhere. Throws when the value cannot travel.
 void send_result(PyChare& chare, const chare::ReplyTo& reply, PyObject* value) {
-  Encoder encoder;
+  bool gathered = reply.kind == chare::ReplyTo::Kind::kGather;
+  // A large array that nobody else holds cannot change under way.
+  InPlace in_place = is_sole_owner(value) ? InPlace::kLarge : InPlace::kNoCopy;
+  Encoder encoder(gathered ? InPlace::kNothing : in_place);
   encoder.value(value);
-  if (reply.kind == chare::ReplyTo::Kind::kGather) {
+  if (gathered) {
     std::vector<std::byte> outcome(1 + encoder.size_bytes());
     encoder.copy_to(outcome.data() + 1);
     chare.collection().chares().contribute_outcome(reply, chare, outcome);
@@ -58,7 +64,9 @@ void send_result(PyChare& chare, const chare::ReplyTo& reply, PyObject* value) {
   Pup p = Pup::packer(message->payload(), header_bytes);
   p | header | ResultForm::kValue;
   encoder.copy_to(message->payload() + header_bytes);
+  runtime::OperationState* sending = attach_all(encoder, *message);
   runtime.send(static_cast<int>(reply.pe), std::move(message));
+  if (sending != nullptr) sending->drop_handle();
 }
 
 void finish(PyChare& chare, const chare::ReplyTo& reply, std::size_t method, PyObject* value) {
@@ -67,7 +75,7 @@ void finish(PyChare& chare, const chare::ReplyTo& reply, std::size_t method, PyO
     try {
       send_result(chare, reply, value);
     } catch (const PythonError&) {
-      rethrow_unsendable(fmt::format("the result of {}", chare.where_in(method)), value);
+      rethrow_unsendable(fmt::format("the result of {}", chare.where_in(method)));
     }
   } catch (...) {
     send_error_from(chare, reply, method);
@@ -168,6 +176,8 @@ void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) {
       throw base::Error(base::StatusCode::kCorrupt,
                         fmt::format("{} has no entry method {}", chare.where(), method));
     }
+    std::vector<Ref> chosen = chare.take_chosen(p.carrier());
+    decoder.set_chosen(chosen);
     CallArguments arguments(chare.object(), decoder, header);
     Ref result = arguments.call(chare.info().method_name(method));
     if (is_coroutine(result.get())) {
@@ -177,6 +187,37 @@ void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) {
     }
   } catch (...) {
     send_error_from(chare, reply, method);
+  }
+}
+
+// Runs the post entry method of a call, if there is one, before the buffers of the call land.
+bool post(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<runtime::Landing> landings) {
+  auto& chare = static_cast<PyChare&>(base);
+  std::size_t method = chare.info().num_methods();
+  try {
+    Decoder decoder(p);
+    auto header = decoder.number<CallHeader>();
+    if (header.method >= method) return true;  // invoke() says what is wrong with it
+    method = header.method;
+    PyObject* name = chare.info().post_entry(method);
+    if (name == nullptr) return true;
+    Posting posting(landings);
+    decoder.set_posting(posting);
+    CallArguments arguments(chare.object(), decoder, header);
+    Ref result = arguments.call(name);
+    if (is_coroutine(result.get())) {
+      checked(PyObject_CallMethod(result.get(), "close", nullptr));
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          fmt::format("the post entry method {}.{} is a coroutine; it chooses where buffers land "
+                      "and cannot wait",
+                      chare.info().name(), text_of(name)));
+    }
+    chare.keep_chosen(p.carrier(), posting.take_chosen());
+    return true;
+  } catch (...) {
+    send_error_from(chare, reply, method);
+    return false;
   }
 }
 
@@ -204,7 +245,7 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
 
 chare::ConstructorInfo constructor_info{"weft::python constructor", &chare::ChareTypeOf<PyChare>::info,
                                         &construct, 0};
-chare::EntryInfo entry_info{"weft::python entry", &chare::ChareTypeOf<PyChare>::info, &invoke, 0};
+chare::EntryInfo entry_info{"weft::python entry", &chare::ChareTypeOf<PyChare>::info, &invoke, 0, &post};
 const bool registered = chare::ChareTypeOf<PyChare>::registered &&
                         runtime::Registry<chare::ConstructorInfo>::add(&constructor_info) &&
                         runtime::Registry<chare::EntryInfo>::add(&entry_info);
@@ -326,6 +367,14 @@ void PyChare::construct(PyObject* arguments) {
 std::string PyChare::where_in(std::size_t method) const {
   return fmt::format("{}.{} on PE {}", collection().element_name(linear_index()),
                      text_of(info_.method_name(method)), pe());
+}
+
+std::vector<Ref> PyChare::take_chosen(const void* message) {
+  auto found = chosen_.find(message);
+  if (found == chosen_.end()) return {};
+  std::vector<Ref> chosen = std::move(found->second);
+  chosen_.erase(found);
+  return chosen;
 }
 
 PyTypeObject* chare_type() { return type; }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
+#include <vector>
 
 #include "weft/chare/chare.h"
 
@@ -34,9 +36,14 @@ class PyChare final : public chare::ChareBase {
   // "Ring[3].work on PE 1".
   std::string where_in(std::size_t method) const;
 
+  // What a post entry method chose for the buffers of a message, until its entry method runs.
+  void keep_chosen(const void* message, std::vector<Ref> chosen) { chosen_[message] = std::move(chosen); }
+  std::vector<Ref> take_chosen(const void* message);
+
  private:
   const ClassInfo& info_;
   Ref object_;
+  std::unordered_map<const void*, std::vector<Ref>> chosen_;
 };
 
 void init_chare(PyObject* module);

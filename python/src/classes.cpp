@@ -34,6 +34,14 @@ Table& table() {
   throw base::Error(base::StatusCode::kInvalidArgument, message);
 }
 
+constexpr const char* kPostMark = "__weft_post_entry__";  // set by weft.post_entry
+
+Ref interned(PyObject* name) {
+  PyObject* made = Py_NewRef(name);
+  PyUnicode_InternInPlace(&made);
+  return Ref::steal(made);
+}
+
 std::vector<Ref> entry_method_names(PyObject* type) {
   auto* base_type = reinterpret_cast<PyObject*>(chare_type());
   Ref names = checked(PyObject_Dir(type));
@@ -42,10 +50,8 @@ std::vector<Ref> entry_method_names(PyObject* type) {
     PyObject* name = PyList_GET_ITEM(names.get(), i);
     if (text_of(name).starts_with('_') || PyObject_HasAttr(base_type, name) != 0) continue;
     Ref method = checked(PyObject_GetAttr(type, name));
-    if (PyCallable_Check(method.get()) == 0) continue;
-    PyObject* interned = Py_NewRef(name);
-    PyUnicode_InternInPlace(&interned);
-    found.push_back(Ref::steal(interned));
+    if (PyCallable_Check(method.get()) == 0 || PyObject_HasAttrString(method.get(), kPostMark) != 0) continue;
+    found.push_back(interned(name));
   }
   std::sort(found.begin(), found.end(),
             [](const Ref& a, const Ref& b) { return text_of(a.get()) < text_of(b.get()); });
@@ -102,6 +108,34 @@ Ref import_key(std::string_view key) {
   return found;
 }
 
+// Puts each post entry method of a class beside its entry method.
+void ClassInfo::find_post_entries() {
+  post_entries_.resize(methods_.size());
+  Ref names = checked(PyObject_Dir(type_.get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+    PyObject* name = PyList_GET_ITEM(names.get(), i);
+    if (text_of(name).starts_with("__")) continue;
+    Ref function = checked(PyObject_GetAttr(type_.get(), name));
+    Ref entry = Ref::steal(PyObject_GetAttrString(function.get(), kPostMark));
+    if (!entry) {
+      PyErr_Clear();
+      continue;
+    }
+    int which = method(entry.get());
+    if (which < 0) {
+      invalid(
+          fmt::format("{}.{} is the post entry method of {}, which {} does not have; its entry methods: {}",
+                      name_, text_of(name), readable(entry.get()), name_, method_list()));
+    }
+    Ref& post = post_entries_[static_cast<std::size_t>(which)];
+    if (post) {
+      invalid(fmt::format("{}.{} has two post entry methods, {} and {}", name_, readable(entry.get()),
+                          readable(post.get()), text_of(name)));
+    }
+    post = interned(name);
+  }
+}
+
 ClassInfo::ClassInfo(PyObject* type)
     : type_(Ref::borrow(type)),
       key_(importable_key(type, "the chare class")),
@@ -115,6 +149,7 @@ ClassInfo::ClassInfo(PyObject* type)
     checked(PyDict_SetItem(numbers_.get(), methods_[i].get(), number.get()));
     fingerprint_ = runtime::fingerprint(text_of(methods_[i].get()), runtime::fingerprint(",", fingerprint_));
   }
+  find_post_entries();
 }
 
 const ClassInfo& ClassInfo::of(PyObject* type) {
@@ -148,7 +183,10 @@ int ClassInfo::method(PyObject* name) const {
 
 std::string ClassInfo::method_list() const {
   std::string list;
-  for (const Ref& name : methods_) list += (list.empty() ? "" : ", ") + std::string(text_of(name.get()));
+  for (const Ref& name : methods_) {
+    if (!list.empty()) list += ", ";
+    list += text_of(name.get());
+  }
   return list.empty() ? "none" : list;
 }
 

@@ -29,6 +29,8 @@ class ClassInfo {
   std::size_t num_methods() const { return methods_.size(); }
   // REQUIRES: method < num_methods(). An interned str.
   PyObject* method_name(std::size_t method) const { return methods_[method].get(); }
+  // The name of the post entry method, an interned str; null for none.
+  PyObject* post_entry(std::size_t method) const { return post_entries_[method].get(); }
   // -1 for none.
   int method(PyObject* name) const;
   // "token, work"
@@ -36,12 +38,14 @@ class ClassInfo {
 
  private:
   explicit ClassInfo(PyObject* type);
+  void find_post_entries();
 
   Ref type_;
   std::string key_;
   std::string name_;
   std::vector<Ref> methods_;
-  Ref numbers_;  // dict from name to position
+  std::vector<Ref> post_entries_;  // by method
+  Ref numbers_;                    // dict from name to position
   std::uint64_t fingerprint_;
 };
 

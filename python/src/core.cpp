@@ -6,16 +6,19 @@
 #include "arrays.h"
 #include "channel.h"
 #include "chare.h"
+#include "collection_proxy.h"
 #include "device_array.h"
+#include "element_proxy.h"
 #include "emulated.h"
 #include "entry_method.h"
 #include "errors.h"
 #include "future.h"
+#include "landing.h"
 #include "machine/factory.h"
 #include "memory/report.h"
 #include "object_buffer.h"
 #include "operation.h"
-#include "proxy.h"
+#include "payload.h"
 #include "run.h"
 #include "stream.h"
 
@@ -28,13 +31,16 @@ NB_MODULE(_core, m) {
     init_future(module);
     init_operation(module);
     init_chare(module);
-    init_proxy(module);
+    init_element_proxy(module);
+    init_collection_proxy(module);
     init_entry_method(module);
     init_channel(module);
     init_object_buffer(module);
     init_device_array(module);
     init_stream(module);
     init_emulated(module);
+    init_landing(module);
+    init_payload(module);
     init_run(module);
   } catch (const PythonError&) {
     throw nanobind::python_error();

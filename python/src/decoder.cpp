@@ -5,18 +5,17 @@
 #include "weft/base/error.h"
 
 #include "arrays.h"
+#include "collection_proxy.h"
+#include "element_proxy.h"
 #include "future.h"
-#include "proxy.h"
+#include "landing.h"
+#include "payload.h"
 
 namespace weft::python {
 
-namespace {
-
-[[noreturn]] void corrupt(const std::string& what) {
+void Decoder::corrupt(const std::string& what) {
   throw base::Error(base::StatusCode::kCorrupt, fmt::format("a value arrived damaged: {}", what));
 }
-
-}  // namespace
 
 void Decoder::overrun(std::uint64_t wanted_bytes) const {
   corrupt(fmt::format("{} bytes are announced and {} are left", wanted_bytes, remaining_bytes()));
@@ -27,8 +26,7 @@ std::string_view Decoder::name() {
   return {reinterpret_cast<const char*>(raw(size)), size};
 }
 
-runtime::Attachment Decoder::attachment(std::uint64_t size_bytes) {
-  auto which = number<std::uint32_t>();
+runtime::Attachment Decoder::attachment(std::size_t which, std::uint64_t size_bytes) {
   if (message_ == nullptr || which >= message_->attachments().size())
     corrupt("a buffer that did not come with it");
   runtime::Attachment& attachment = message_->attachments()[which];
@@ -36,6 +34,11 @@ runtime::Attachment Decoder::attachment(std::uint64_t size_bytes) {
     corrupt(fmt::format("a buffer of {} bytes instead of {}", attachment.buffer().size_bytes, size_bytes));
   }
   return std::move(attachment);
+}
+
+Ref Decoder::in_place_of(std::size_t which, const ArrayForm& form) const {
+  if (posting_ != nullptr) return posting_->landing(which, form);
+  return which < chosen_.size() ? chosen_[which] : Ref();
 }
 
 Ref Decoder::text(std::uint64_t size_bytes) {
@@ -86,6 +89,8 @@ Ref Decoder::nested(int depth) {
       return decode_array(*this);
     case ValueTag::kAttachedArray:
       return decode_attached_array(*this);
+    case ValueTag::kDeviceArray:
+      return decode_device_array(*this);
     case ValueTag::kNumber:
       return decode_number(*this);
     case ValueTag::kFuture:
@@ -138,7 +143,8 @@ Ref Decoder::pickle() {
   for (std::uint32_t i = 0; i < num_buffers; ++i) {
     auto buffer_bytes = number<std::uint64_t>();
     if ((buffer_bytes & kAttachedBuffer) != 0) {
-      Ref memory = make_byte_array(attachment(buffer_bytes & ~kAttachedBuffer));
+      std::size_t which = attachment_number();
+      Ref memory = make_byte_array(attachment(which, buffer_bytes & ~kAttachedBuffer));
       checked(PyList_Append(buffers.get(), memory.get()));
       continue;
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "weft/base/pup.h"
@@ -15,6 +16,9 @@
 #include "support.h"
 
 namespace weft::python {
+
+struct ArrayForm;
+class Posting;
 
 class Decoder {
  public:
@@ -43,14 +47,23 @@ class Decoder {
     return at;
   }
   std::string_view name();
-  // The attachment whose number comes next; throws when there is none of that size.
-  runtime::Attachment attachment(std::uint64_t size_bytes);
+  // The number of an attachment, which comes next, and the attachment; throws when there is none of that
+  // size.
+  std::size_t attachment_number() { return number<std::uint32_t>(); }
+  runtime::Attachment attachment(std::size_t which, std::uint64_t size_bytes);
+  // In the arguments of a post entry method a Landing takes the place of each array beside the message, and
+  // afterwards what it chose.
+  void set_posting(Posting& posting) { posting_ = &posting; }
+  void set_chosen(std::span<const Ref> chosen) { chosen_ = chosen; }
+  // Null when an array itself is what comes there.
+  Ref in_place_of(std::size_t which, const ArrayForm& form) const;
   template <class Function>
   void packed(void* context, Function unpack) {
     base::Pup p = base::Pup::unpacker(cursor_, remaining_bytes(), context);
     unpack(p);
     cursor_ += p.offset_bytes();
   }
+  [[noreturn]] static void corrupt(const std::string& what);
   std::size_t remaining_bytes() const { return static_cast<std::size_t>(end_ - cursor_); }
 
  private:
@@ -64,6 +77,8 @@ class Decoder {
   const std::byte* cursor_;
   const std::byte* end_;
   runtime::Message* message_ = nullptr;
+  Posting* posting_ = nullptr;
+  std::span<const Ref> chosen_;
 };
 
 }  // namespace weft::python

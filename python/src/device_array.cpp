@@ -23,6 +23,7 @@ struct DeviceArrayObject {
   PyObject_HEAD ArrayForm form;
   memory::Buffer memory;
   std::shared_ptr<void> owner;
+  LandedMemory* landed;  // the owner, where the memory came with a message
   Ref stream_keeper;
 };
 
@@ -56,12 +57,13 @@ class OwnMemory {
 };
 
 Ref make_object(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<void> owner,
-                Ref stream_keeper) {
+                LandedMemory* landed, Ref stream_keeper) {
   Ref object = checked(type->tp_alloc(type, 0));
   DeviceArrayObject* array = as_device_array(object.get());
   new (&array->form) ArrayForm(std::move(form));
   new (&array->memory) memory::Buffer(memory);
   new (&array->owner) std::shared_ptr<void>(std::move(owner));
+  array->landed = landed;
   new (&array->stream_keeper) Ref(std::move(stream_keeper));
   return object;
 }
@@ -71,7 +73,7 @@ Ref make_view(DeviceArrayObject* array, ArrayForm form, std::size_t offset_bytes
   memory::Buffer memory = array->memory;
   memory.size_bytes = form.size_bytes;
   if (memory.data != nullptr) memory.data = static_cast<std::byte*>(memory.data) + offset_bytes;
-  return make_object(std::move(form), memory, array->owner, array->stream_keeper);
+  return make_object(std::move(form), memory, array->owner, array->landed, array->stream_keeper);
 }
 
 PyObject* make(PyTypeObject*, PyObject* positional, PyObject* keywords) {
@@ -89,7 +91,7 @@ PyObject* make(PyTypeObject*, PyObject* positional, PyObject* keywords) {
     ArrayForm form = make_form(make_dtype(description), extents_from(shape, "weft.DeviceArray"));
     auto own = std::make_shared<OwnMemory>(engine, form.size_bytes, place);
     const memory::Buffer& memory = own->memory();
-    return make_object(std::move(form), memory, own, Ref()).release();
+    return make_object(std::move(form), memory, own, nullptr, Ref()).release();
   });
 }
 
@@ -178,7 +180,7 @@ PyObject* on(PyObject* self, PyObject* stream) {
     NamedStream named = stream_from(stream, array->memory.place, "DeviceArray.on");
     memory::Buffer memory = array->memory;
     memory.stream = named.handle;
-    return make_object(array->form, memory, array->owner, std::move(named.keeper)).release();
+    return make_object(array->form, memory, array->owner, array->landed, std::move(named.keeper)).release();
   });
 }
 
@@ -245,6 +247,16 @@ PyObject* to_host(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
 // --- What other libraries see
 // -----------------------------------------------------------------------------------
 
+// Other libraries queue work on what they are lent and do not say when it is done. Landed memory is used
+// again after what is on the stream they name, else on CUDA's legacy default stream, which waits for all that
+// do not opt out of that.
+void lend(DeviceArrayObject* array, PyObject* stream) {
+  if (array->landed == nullptr || array->memory.place.kind != memory::Kind::kCuda) return;
+  long long number = stream != nullptr && PyLong_Check(stream) ? PyLong_AsLongLong(stream) : 0;
+  array->landed->attachment.use_on(
+      reinterpret_cast<memory::StreamHandle>(static_cast<std::uintptr_t>(number > 0 ? number : 1)));
+}
+
 PyObject* get_cuda_array_interface(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     DeviceArrayObject* array = as_device_array(self);
@@ -253,6 +265,7 @@ PyObject* get_cuda_array_interface(PyObject* self, void*) {
                    memory::place_name(array->memory.place).c_str());
       throw PythonError();
     }
+    lend(array, nullptr);
     return make_cuda_array_interface(array->form, array->memory).release();
   });
 }
@@ -270,7 +283,9 @@ PyObject* dlpack(PyObject* self, PyObject* const* values, Py_ssize_t count, PyOb
     Arguments arguments("__dlpack__", {"stream", "max_version", "dl_device", "copy"}, 0, values, count,
                         names);
     DeviceArrayObject* array = as_device_array(self);
-    return make_dlpack_capsule(array->form, array->memory, Ref::borrow(self), arguments).release();
+    Ref capsule = make_dlpack_capsule(array->form, array->memory, Ref::borrow(self), arguments);
+    lend(array, arguments[0]);
+    return capsule.release();
   });
 }
 
@@ -439,8 +454,9 @@ PyType_Slot slots[] = {
          "Args:\n"
          "    shape: an int or a tuple.\n"
          "    dtype: anything that numpy.dtype takes, but Python objects.\n"
-         "    kind: ``\"cuda:0\"``, ``\"emulated:0\"`` (device memory on a machine without a device) or\n"
-         "        ``\"host\"``.\n\n"
+         "    kind: ``\"cuda:0\"``, ``\"emulated:0\"`` (device memory on a machine without a device), one of "
+         "these\n"
+         "        without a number for this PE's own device, or ``\"host\"``.\n\n"
          "Raises:\n"
          "    weft.Error: no such kind or device in this process, or no memory left there.")},
     {0, nullptr},
@@ -455,8 +471,9 @@ const ArrayForm& device_array_form(PyObject* object) { return as_device_array(ob
 
 const memory::Buffer& device_array_memory(PyObject* object) { return as_device_array(object)->memory; }
 
-Ref make_device_array(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<void> owner) {
-  return make_object(std::move(form), memory, std::move(owner), Ref());
+Ref make_device_array(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<LandedMemory> landed) {
+  LandedMemory* owner = landed.get();
+  return make_object(std::move(form), memory, std::move(landed), owner, Ref());
 }
 
 bool find_device_array_memory(const BufferRequest& request, ObjectBuffer& found) {

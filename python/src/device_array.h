@@ -9,6 +9,7 @@
 #include "weft/memory/buffer.h"
 
 #include "array_form.h"
+#include "attached.h"
 #include "object_buffer.h"
 #include "support.h"
 
@@ -21,8 +22,8 @@ bool is_device_array(PyObject* object);
 const ArrayForm& device_array_form(PyObject* object);
 const memory::Buffer& device_array_memory(PyObject* object);
 
-// One over memory that `owner` gives back in its end.
-Ref make_device_array(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<void> owner);
+// One over memory that has landed here; null for one without elements.
+Ref make_device_array(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<LandedMemory> landed);
 
 // As buffer_of, for a DeviceArray; false for other objects.
 bool find_device_array_memory(const BufferRequest& request, ObjectBuffer& found);

@@ -186,6 +186,15 @@ void expect_access(const BufferRequest& request, std::uint64_t flags) {
 
 }  // namespace
 
+bool is_on_dlpack_device(PyObject* object) {
+  Ref pair = Ref::steal(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
+  if (!pair) PyErr_Clear();
+  if (!pair || PyTuple_Check(pair.get()) == 0 || PyTuple_GET_SIZE(pair.get()) != 2) return false;
+  long type = PyLong_AsLong(PyTuple_GET_ITEM(pair.get(), 0));
+  PyErr_Clear();
+  return is_on_device(static_cast<std::int32_t>(type));
+}
+
 bool find_dlpack_memory(const BufferRequest& request, ObjectBuffer& found) {
   Ref method = optional_attribute(request, "__dlpack__");
   if (!method) return false;

@@ -10,6 +10,9 @@ namespace weft::python {
 // the keeper goes.
 bool find_dlpack_memory(const BufferRequest& request, ObjectBuffer& found);
 
+// Whether an object with __dlpack__ says that it is on a CUDA device.
+bool is_on_dlpack_device(PyObject* object);
+
 // What an array exports. Both raise Python's BufferError for memory that no other library can use.
 Ref make_dlpack_device(const memory::Buffer& memory);
 // `arguments`: stream, max_version, dl_device and copy of __dlpack__, null where absent. `keeper` owns the

@@ -9,8 +9,11 @@
 
 #include "arrays.h"
 #include "attached.h"
+#include "collection_proxy.h"
+#include "element_proxy.h"
 #include "future.h"
-#include "proxy.h"
+#include "object_buffer.h"
+#include "payload.h"
 
 namespace weft::python {
 
@@ -31,7 +34,7 @@ Scratch spare;
 
 }  // namespace
 
-Encoder::Encoder(bool attaches) : data_(spare.data), capacity_(spare.capacity), attaches_(attaches) {
+Encoder::Encoder(InPlace in_place) : data_(spare.data), capacity_(spare.capacity), in_place_(in_place) {
   spare = {};
   if (data_ == nullptr) grow(kFirstCapacityBytes);
 }
@@ -86,13 +89,28 @@ void Encoder::block(Ref keeper, const void* data, std::size_t size_bytes) {
   }
 }
 
-bool Encoder::attaches(std::size_t size_bytes) const {
-  return attaches_ && size_bytes >= kInPlaceBytes && attached_.size() < runtime::Message::kMaxAttachments;
+bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
+  if (in_place_ == InPlace::kArrays) return is_array && size_bytes > 0;
+  return in_place_ == InPlace::kLarge && size_bytes >= kInPlaceBytes &&
+         attached_.size() < runtime::Message::kMaxAttachments;
 }
 
-void Encoder::write_attached(Ref keeper, const void* data, std::size_t size_bytes) {
+void Encoder::write_attached(Ref keeper, const memory::Buffer& memory) {
+  if (in_place_ == InPlace::kNothing) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("an array in {} memory is sent in place, which works in calls of one chare, and in their "
+                    "results; elsewhere (collections, constructors, reductions) send a copy: await "
+                    "array.to_host()",
+                    memory::kind_name(memory.place.kind)));
+  }
+  if (attached_.size() == runtime::Message::kMaxAttachments) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      fmt::format("a call has more than {} arrays that are sent in place; call several times",
+                                  runtime::Message::kMaxAttachments));
+  }
   number(static_cast<std::uint32_t>(attached_.size()));
-  attached_.push_back({std::move(keeper), data, size_bytes});
+  attached_.push_back({std::move(keeper), memory});
 }
 
 void Encoder::nested(PyObject* object, int depth) {
@@ -222,6 +240,14 @@ bool Encoder::other_type(PyObject* object) {
     encode_collection_proxy(*this, object);
     return true;
   }
+  if (is_no_copy(object)) {
+    encode_no_copy(*this, object);
+    return true;
+  }
+  if (is_device_object(object)) {
+    encode_device_array(*this, object);
+    return true;
+  }
   return false;
 }
 
@@ -244,14 +270,22 @@ void Encoder::pickle(PyObject* object) {
     const Py_buffer* view = PyMemoryView_GET_BUFFER(raw_view.get());
     const void* data = view->buf;
     auto length = static_cast<std::size_t>(view->len);
-    if (attaches(length)) {
+    if (attaches(length, false)) {
       number(length | kAttachedBuffer);
-      write_attached(std::move(raw_view), data, length);
+      write_attached(std::move(raw_view), {const_cast<void*>(data), length, {}, nullptr});
     } else {
       number(static_cast<std::uint64_t>(length));
       block(std::move(raw_view), data, length);
     }
   }
+}
+
+runtime::OperationState* attach_all(Encoder& encoder, runtime::Message& message) {
+  if (encoder.attached().empty()) return nullptr;
+  for (Encoder::Attached& buffer : encoder.attached()) {
+    message.attach(attach(std::move(buffer.keeper), buffer.memory));
+  }
+  return message.report_sending();
 }
 
 }  // namespace weft::python

@@ -9,16 +9,26 @@
 #include <vector>
 
 #include "weft/base/pup.h"
+#include "weft/memory/buffer.h"
+#include "weft/runtime/message.h"
+#include "weft/runtime/operation.h"
 
 #include "encoding.h"
 #include "support.h"
 
 namespace weft::python {
 
+// Which buffers are left for the caller to attach to the message: see Encoder::attached().
+enum class InPlace : std::uint8_t {
+  kNothing,  // nothing can travel beside the value; device memory is refused
+  kNoCopy,   // device memory, and host memory that says so
+  kLarge,    // those and large host buffers
+  kArrays,   // those and every array: for a post entry method, which chooses where they land
+};
+
 class Encoder {
  public:
-  // Where `attaches`, large buffers are left for the caller to attach to the message: see attached().
-  explicit Encoder(bool attaches = false);
+  explicit Encoder(InPlace in_place = InPlace::kNothing);
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
@@ -35,9 +45,10 @@ class Encoder {
   void name(std::string_view text);
   // `keeper` owns `data`, which must not change before copy_to(): larger blocks are not copied here.
   void block(Ref keeper, const void* data, std::size_t size_bytes);
-  // Whether a buffer of that size is to be attached, and the writing of its number in place of its bytes.
-  bool attaches(std::size_t size_bytes) const;
-  void write_attached(Ref keeper, const void* data, std::size_t size_bytes);
+  // Whether a host buffer of that size is to be attached; one that is a whole array, or not.
+  bool attaches(std::size_t size_bytes, bool is_array) const;
+  // Attaches a buffer and writes its number. Throws base::Error where nothing can travel beside the value.
+  void write_attached(Ref keeper, const memory::Buffer& memory);
   void tag(ValueTag tag) { *room(1) = static_cast<std::byte>(tag); }
   // What a pup function packs.
   template <class Function>
@@ -50,8 +61,7 @@ class Encoder {
 
   struct Attached {
     Ref keeper;
-    const void* data;
-    std::size_t size_bytes;
+    memory::Buffer memory;
   };
   std::vector<Attached>& attached() { return attached_; }
 
@@ -87,8 +97,12 @@ class Encoder {
   std::size_t capacity_;
   std::vector<Block> blocks_;
   std::size_t blocks_bytes_ = 0;
-  bool attaches_;
+  InPlace in_place_;
   std::vector<Attached> attached_;
 };
+
+// Attaches what `encoder` left for that. The state of the sending, of which the caller gets a handle's share;
+// null when there is nothing.
+runtime::OperationState* attach_all(Encoder& encoder, runtime::Message& message);
 
 }  // namespace weft::python

@@ -27,10 +27,13 @@ enum class ValueTag : std::uint8_t {
   kDict,           // 4 bytes count, keys and values in turn
   kArray,          // ArrayHeader, extents of 8 bytes, the elements
   kAttachedArray,  // the same without the elements; 4 bytes say which attachment of the message has them
-  kNumber,         // a NumPy scalar: 1 byte type number, its bytes
-  kFuture,         // FutureAddress
-  kElement,        // a collection as pup_collection packs it, its class, 8 bytes index, 4 bytes priority
-  kCollection,     // a collection as pup_collection packs it, its class
+  // ArrayHeader, extents of 8 bytes, 1 byte memory kind; where there are elements 4 bytes say which
+  // attachment of the message has them; then the element type as a value if the header does not say it.
+  kDeviceArray,
+  kNumber,      // a NumPy scalar: 1 byte type number, its bytes
+  kFuture,      // FutureAddress
+  kElement,     // a collection as pup_collection packs it, its class, 8 bytes index, 4 bytes priority
+  kCollection,  // a collection as pup_collection packs it, its class
   kPickle,  // 4 bytes count of buffers, 8 bytes size, pickle; then for each buffer 8 bytes size and its bytes
 };
 

@@ -7,14 +7,13 @@
 
 #include "weft/chare/proxy.h"
 
-#include "attached.h"
 #include "awaitable.h"
 #include "chare.h"
 #include "decoder.h"
 #include "encoder.h"
 #include "errors.h"
 #include "future.h"
-#include "proxy.h"
+#include "operation.h"
 
 namespace weft::python {
 
@@ -45,7 +44,7 @@ void encode_argument(const EntryMethodObject& entry, Encoder& encoder, PyObject*
   try {
     encoder.value(value);
   } catch (const PythonError&) {
-    rethrow_unsendable(fmt::format("argument {} of {}", position + 1, name_of(entry)), value);
+    rethrow_unsendable(fmt::format("argument {} of {}", position + 1, name_of(entry)));
   }
 }
 
@@ -64,32 +63,31 @@ void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* con
   for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
 }
 
-Ref attach_all(const EntryMethodObject& entry, Encoder& encoder, runtime::Message& message) {
-  auto* state = new PyFutureState(*entry.core.engine);
-  Ref future = make_future_object(state);
-  auto done = std::make_shared<BuffersFree>(state);
-  for (Encoder::Attached& buffer : encoder.attached()) {
-    message.attach(attach(std::move(buffer.keeper), buffer.data, buffer.size_bytes, done));
-  }
-  return future;
+InPlace in_place_of(const EntryMethodObject& entry) {
+  if (entry.to_all) return InPlace::kNothing;
+  return entry.core.info->post_entry(entry.method) == nullptr ? InPlace::kLarge : InPlace::kArrays;
 }
 
-// Returns what awaits that the arguments may be changed again.
-Ref send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
+// The state of the sending of what travels beside the message; null for nothing.
+runtime::OperationState* send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
   chare::Chares& chares = entry.core.engine->chares();
   chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
   if (entry.to_all) {
     runtime::MessagePtr message = chares.make_broadcast_message(header, encoder.size_bytes());
     encoder.copy_to(message->payload() + sizeof header);
     chares.broadcast_entry(std::move(message));
-    return Ref::borrow(sent);
+    return nullptr;
   }
   runtime::MessagePtr message = chares.make_entry_message(header, encoder.size_bytes());
   message->envelope().priority = entry.priority;
   encoder.copy_to(message->payload() + sizeof header);
-  Ref free_again = encoder.attached().empty() ? Ref::borrow(sent) : attach_all(entry, encoder, *message);
+  runtime::OperationState* sending = attach_all(encoder, *message);
   chares.send_entry(*entry.core.collection, entry.index, std::move(message));
-  return free_again;
+  return sending;
+}
+
+Ref make_sending_object(Engine& engine, runtime::OperationState* sending) {
+  return make_operation_object(engine, sending, Ref(), Ref::borrow(Py_None));
 }
 
 PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size_t count,
@@ -97,9 +95,26 @@ PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder(!entry.to_all);
+    Encoder encoder(in_place_of(entry));
     encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
-    return send(entry, encoder, {}).release();
+    runtime::OperationState* sending = send(entry, encoder, {});
+    if (sending == nullptr) return Py_NewRef(sent);
+    return make_sending_object(*entry.core.engine, sending).release();
+  });
+}
+
+PyObject* send_and_tell(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keyword_names) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    Encoder encoder(in_place_of(entry));
+    encode_call(entry, encoder, values, count, keyword_names);
+    runtime::OperationState* sending = send(entry, encoder, {});
+    if (sending == nullptr) {
+      sending = runtime::OperationState::create(entry.core.engine->runtime());
+      sending->started({}, 0);
+    }
+    return make_sending_object(*entry.core.engine, sending).release();
   });
 }
 
@@ -139,17 +154,27 @@ chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state
   return {chare::ReplyTo::Kind::kFuture, at.pe, at.id};
 }
 
+// A call whose arguments cannot be sent is not answered: its future says why.
+void fail_when_unsent(runtime::OperationState* sending, Ref future) {
+  runtime::Operation(sending).then([future = std::move(future)](const base::Status& status, std::size_t) {
+    PyFutureState* state = future_state(future.get());
+    if (!status.failed() || state->is_ready()) return;
+    state->set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
+  });
+}
+
 PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t count,
                            PyObject* keyword_names) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder(!entry.to_all);
+    Encoder encoder(in_place_of(entry));
     encode_call(entry, encoder, values, count, keyword_names);
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
     state->end_job_if_unobserved("a call whose result nobody awaited");
-    static_cast<void>(send(entry, encoder, expect_reply(entry, state, future)));
+    runtime::OperationState* sending = send(entry, encoder, expect_reply(entry, state, future));
+    if (sending != nullptr) fail_when_unsent(sending, future);
     return future.release();
   });
 }
@@ -167,6 +192,19 @@ void deallocate(PyObject* self) {
 }
 
 PyMethodDef methods[] = {
+    {"send", as_method(&send_and_tell), METH_FASTCALL | METH_KEYWORDS,
+     "send($self, /, *args, **kwargs)\n--\n\n"
+     "Calls the entry method and returns a weft.Operation that is over when all arguments may be changed "
+     "again.\n\n"
+     "Device memory, ``weft.nocopy(array)``, and large arrays and buffers (see the class) are sent in place "
+     "and "
+     "kept alive\n"
+     "until then; device memory after the work on the stream that it names. Dropped, it goes on by itself, "
+     "and a failure\n"
+     "ends the job.\n\n"
+     "Raises:\n"
+     "    weft.Error: an argument cannot be sent; when awaited: one could not be, and the method does not "
+     "run."},
     {"call", as_method(&call_with_result), METH_FASTCALL | METH_KEYWORDS,
      "call($self, /, *args, **kwargs)\n--\n\n"
      "Calls the entry method and returns a weft.Future of what it returns or raises (weft.RemoteError); on a "
@@ -188,14 +226,17 @@ PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
     {Py_tp_doc,
-     const_cast<char*>("``proxy.method``: call it to send, and forget; ``call`` it for the result.\n\n"
-                       "Calling returns at once; an exception that the method raises ends the job. "
-                       "Arguments are copied, except\n"
-                       "arrays and buffers of 64 KiB or more for one chare: these are sent in place and kept "
-                       "alive, and must not be\n"
-                       "changed before ``await proxy[i].method(a)`` says that they are free, or the call's "
-                       "result is there. Also the\n"
-                       "target of a reduction.")},
+     const_cast<char*>(
+         "``proxy.method``: call it to send, and forget; ``call`` it for the result.\n\n"
+         "Calling returns at once; an exception that the method raises ends the job. "
+         "Arguments are copied, except\n"
+         "for calls of one chare: device memory, ``weft.nocopy(array)``, arrays and buffers of 64 "
+         "KiB or more, and any\n"
+         "array for a method with a post entry method. These are sent in place and kept alive, and "
+         "must not be changed\n"
+         "before ``await proxy[i].method(a)`` says that they are free, or the call's result is "
+         "there. Device memory arrives\n"
+         "as a weft.DeviceArray. Also the target of a reduction.")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,

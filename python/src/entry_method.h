@@ -4,20 +4,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "weft/chare/chares.h"
+#include "weft/runtime/reduction.h"
 
-#include "classes.h"
-#include "engine.h"
+#include "proxy_core.h"
 #include "support.h"
 
 namespace weft::python {
-
-// What every proxy holds.
-struct ProxyCore {
-  EngineRef engine;
-  chare::Collection* collection = nullptr;
-  const ClassInfo* info = nullptr;
-};
 
 void init_entry_method(PyObject* module);
 
@@ -25,6 +17,8 @@ void init_entry_method(PyObject* module);
 Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index, int method,
                       std::int32_t priority);
 
-Ref shape_object(const chare::Shape& shape);
+// The entry method `proxy.method` or `proxy[i].method` as the target of a reduction whose result has the form
+// `result_form`; nullopt for any other object.
+std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t result_form);
 
 }  // namespace weft::python

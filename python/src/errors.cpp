@@ -111,4 +111,14 @@ void init_errors(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "RemoteError", remote_error_type));
 }
 
+void rethrow_unsendable(const std::string& what) {
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
+  Ref error = PythonError::take();
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      fmt::format("{} cannot be sent: {}: {}; send plain data, arrays, or objects of importable classes "
+                  "that pickle",
+                  what, type_name_of(error.get()), readable(error.get())));
+}
+
 }  // namespace weft::python

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 
 #include "weft/base/error.h"
 
@@ -18,5 +19,8 @@ void set_python_error(const std::exception_ptr& error) noexcept;
 std::exception_ptr as_travelling_error(PyObject* exception);
 // The same for what a catch block caught, PythonError included.
 std::exception_ptr caught_as_travelling_error();
+
+// In place of Python's current exception, throws base::Error: "`what` cannot be sent: ...; ...".
+[[noreturn]] void rethrow_unsendable(const std::string& what);
 
 }  // namespace weft::python

@@ -38,7 +38,7 @@ void PyFutureState::set(Ref value) {
     mark_ready();
     return;
   }
-  Encoder encoder;
+  Encoder encoder(InPlace::kNoCopy);
   encoder.value(value.get());
   runtime::FutureSetHeader header{remote_.id, 0};
   std::size_t header_bytes = base::packed_size(header) + 1;
@@ -47,6 +47,7 @@ void PyFutureState::set(Ref value) {
   Pup p = Pup::packer(message->payload(), header_bytes);
   p | header | ResultForm::kValue;
   encoder.copy_to(message->payload() + header_bytes);
+  if (runtime::OperationState* sending = attach_all(encoder, *message)) sending->drop_handle();
   runtime::send_future_message(runtime(), remote_.pe, std::move(message));
 }
 

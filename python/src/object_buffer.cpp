@@ -53,6 +53,15 @@ void unusable(const BufferRequest& request, std::string_view why) {
                     fmt::format("{} got a {} {}", request.use, type_name_of(request.object), why));
 }
 
+bool is_device_object(PyObject* object) {
+  static PyObject* const interface = make_text("__cuda_array_interface__").release();
+  static PyObject* const dlpack = make_text("__dlpack__").release();
+  if (is_device_array(object)) return true;
+  if (PyType_Check(object)) return false;  // a class has its objects' attributes
+  if (PyObject_HasAttr(object, interface) != 0) return true;
+  return PyObject_HasAttr(object, dlpack) != 0 && is_on_dlpack_device(object);
+}
+
 Ref optional_attribute(const BufferRequest& request, const char* name) {
   Ref found = Ref::steal(PyObject_GetAttrString(request.object, name));
   if (found) return found;

@@ -44,6 +44,10 @@ Ref optional_attribute(const BufferRequest& request, const char* name);
 void expect_cuda(const BufferRequest& request);
 memory::Place cuda_place_of(const BufferRequest& request, const void* address);
 
+// Whether an object is device memory: one of ours, or of another library by the CUDA array interface or
+// DLPack.
+bool is_device_object(PyObject* object);
+
 // "Channel.send got a numpy.ndarray that is read-only; ..."
 [[noreturn]] void unusable(const BufferRequest& request, std::string_view why);
 

@@ -9,8 +9,8 @@
 #include "weft/runtime/reduction.h"
 
 #include "encoder.h"
+#include "entry_method.h"
 #include "errors.h"
-#include "proxy.h"
 
 namespace weft::python {
 
@@ -105,7 +105,7 @@ std::vector<std::byte> pack_contribution(PyChare& chare, const ReducerChoice& ch
   try {
     encoder.value(value);
   } catch (const PythonError&) {
-    rethrow_unsendable(fmt::format("the contribution of {}", chare.where()), value);
+    rethrow_unsendable(fmt::format("the contribution of {}", chare.where()));
   }
   return encoder.copy();
 }

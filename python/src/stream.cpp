@@ -37,11 +37,13 @@ memory::StreamHandle to_handle(std::uintptr_t number) {
   return reinterpret_cast<memory::StreamHandle>(number);
 }
 
+// With a negative device where the text names none.
 std::optional<memory::Place> parse_place(std::string_view text) {
   std::size_t colon = text.find(':');
   std::optional<memory::Kind> kind = memory::kind_from_name(text.substr(0, colon));
   if (!kind) return std::nullopt;
-  memory::Place place{*kind, 0};
+  constexpr std::int16_t own_device = -1;
+  memory::Place place{*kind, *kind == memory::Kind::kHost ? std::int16_t{0} : own_device};
   if (colon == std::string_view::npos) return place;
   if (place.is_host()) return std::nullopt;
   std::string_view digits = text.substr(colon + 1);
@@ -94,6 +96,7 @@ memory::StreamHandle weft_stream_for(StreamObject* stream, memory::Place place, 
 memory::Place place_from(PyObject* kind, const char* use) {
   std::optional<memory::Place> place;
   if (PyUnicode_Check(kind)) place = parse_place(text_of(kind));
+  if (place && place->device < 0) return Engine::current().runtime().own_place(place->kind);
   if (place) return *place;
   invalid(
       fmt::format("{}: there is no memory kind {}; kinds are \"host\", \"cuda:0\", \"emulated:0\" and so "
@@ -195,18 +198,18 @@ PyObject* text(PyObject* self) {
   });
 }
 
-// Where a stream of another library belongs: PyTorch and CuPy say so, else the first device.
-memory::Place device_of_foreign(PyObject* stream) {
-  memory::Place place{memory::Kind::kCuda, 0};
+// Where a stream of another library belongs: PyTorch and CuPy say so, else this PE's own device.
+memory::Place device_of_foreign(Engine& engine, PyObject* stream) {
+  memory::Place place = engine.runtime().own_place(memory::Kind::kCuda);
   Ref number = int_attribute(stream, "device_id");  // CuPy
   if (!number) {
     Ref device = Ref::steal(PyObject_GetAttrString(stream, "device"));  // PyTorch
     if (!device) PyErr_Clear();
     if (device) number = int_attribute(device.get(), "index");
   }
-  long ordinal = number ? PyLong_AsLong(number.get()) : 0;
+  long ordinal = number ? PyLong_AsLong(number.get()) : -1;
   PyErr_Clear();
-  if (ordinal > 0 && ordinal <= std::numeric_limits<std::int16_t>::max()) {
+  if (ordinal >= 0 && ordinal <= std::numeric_limits<std::int16_t>::max()) {
     place.device = static_cast<std::int16_t>(ordinal);
   }
   return place;
@@ -222,7 +225,7 @@ PyObject* stream_done(PyObject*, PyObject* const* values, Py_ssize_t count, PyOb
     } else if (Py_TYPE(arguments[0]) == stream_type) {
       place = as_stream(arguments[0])->place;
     } else {
-      place = device_of_foreign(arguments[0]);
+      place = device_of_foreign(engine, arguments[0]);
     }
     NamedStream stream = stream_from(arguments[0], place, "weft.stream_done");
     return start_stream_wait(engine, place, stream.handle, std::move(stream.keeper)).release();
@@ -245,13 +248,13 @@ PyType_Slot slots[] = {
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
-    {Py_tp_doc,
-     const_cast<char*>("Stream(kind)\n--\n\n"
-                       "A queue of work on a device of this PE; it does not wait for other streams.\n\n"
-                       "Args:\n"
-                       "    kind: ``\"cuda:0\"`` or ``\"emulated:0\"``.\n\n"
-                       "Raises:\n"
-                       "    weft.Error: no such kind or device in this process.")},
+    {Py_tp_doc, const_cast<char*>(
+                    "Stream(kind)\n--\n\n"
+                    "A queue of work on a device of this PE; it does not wait for other streams.\n\n"
+                    "Args:\n"
+                    "    kind: ``\"cuda:0\"`` or ``\"emulated:0\"``; ``\"cuda\"`` is this PE's own GPU.\n\n"
+                    "Raises:\n"
+                    "    weft.Error: no such kind or device in this process.")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.Stream", sizeof(StreamObject), 0, Py_TPFLAGS_DEFAULT, slots};
@@ -266,7 +269,7 @@ PyMethodDef functions[] = {
      "        ``__cuda_stream__``), or a CUDA stream's handle (1: the legacy default stream, 2: the\n"
      "        per-thread one).\n"
      "    kind: the device that the stream is on, ``\"cuda:1\"``, where the stream does not say it; else\n"
-     "        the first GPU.\n\n"
+     "        this PE's own GPU.\n\n"
      "Returns:\n"
      "    a weft.Operation.\n\n"
      "Raises:\n"

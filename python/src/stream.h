@@ -9,8 +9,8 @@ namespace weft::python {
 
 void init_stream(PyObject* module);
 
-// "host", "cuda", "cuda:1", "emulated:0"; without a number the first device. Throws base::Error, which begins
-// with `use`.
+// "host", "cuda", "cuda:1", "emulated:0"; without a number this PE's own device. Throws base::Error, which
+// begins with `use`.
 memory::Place place_from(PyObject* kind, const char* use);
 
 struct NamedStream {

@@ -35,18 +35,21 @@ if TYPE_CHECKING:
         Error,
         Future,
         Group,
+        Landing,
         Operation,
         RemoteError,
         Singleton,
         Stream,
         exit,
         my_pe,
+        nocopy,
         num_pes,
         post_from_any_thread,
         quiescence,
         sleep,
         stream_done,
     )
+    from weft._post_entry import post_entry
     from weft._reducers import Reducer
     from weft._run import run
     from weft._transport import PeerTransports, TransportUse, peer_transports, transport_use
@@ -62,6 +65,7 @@ __all__ = [
     "Error",
     "Future",
     "Group",
+    "Landing",
     "Operation",
     "PeerTransports",
     "Reducer",
@@ -74,8 +78,10 @@ __all__ = [
     "emulated",
     "exit",
     "my_pe",
+    "nocopy",
     "num_pes",
     "peer_transports",
+    "post_entry",
     "post_from_any_thread",
     "quiescence",
     "run",
@@ -91,6 +97,7 @@ _HOMES = {
     "as_asyncio": "weft._asyncio",
     "asyncio_future": "weft._asyncio",
     "Reducer": "weft._reducers",
+    "post_entry": "weft._post_entry",
     "run": "weft._run",
     "PeerTransports": "weft._transport",
     "TransportUse": "weft._transport",

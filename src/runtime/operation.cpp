@@ -50,8 +50,8 @@ void OperationState::drop_handle() {
 
 void OperationState::report_unseen() {
   if (runtime_.exiting()) return;
-  runtime_.fail(fmt::format("PE {}: a send or receive that nobody awaits failed: {}", runtime_.pe(),
-                            status_.to_string()));
+  runtime_.fail(
+      fmt::format("PE {}: an operation that nobody awaits failed: {}", runtime_.pe(), status_.to_string()));
 }
 
 void OperationState::release() {

@@ -135,3 +135,43 @@ def test_cut_off_values_are_refused(value: Any, data: st.DataObject) -> None:
         _core._decode(cut)
     assert refused.type is weft.Error
     assert "damaged" in str(refused.value)
+
+
+# Its encoding needs a job; NumPy's scalars have the tag behind it.
+DEVICE_ARRAY_TAG = _core._encode(np.float64(1))[0] - 1
+FLOAT64, OTHER_TYPE, EMULATED = 12, 255, 2
+
+
+def encoded_device_array(form: int, extents: list[int], kind: int, rest: bytes) -> bytes:
+    numbers = b"".join(extent.to_bytes(8, "little", signed=True) for extent in extents)
+    return bytes([DEVICE_ARRAY_TAG, form, len(extents), 0]) + numbers + bytes([kind]) + rest
+
+
+def why_refused(encoded: bytes) -> str:
+    with pytest.raises(weft.Error) as refused:
+        _core._decode(encoded)
+    return str(refused.value)
+
+
+@given(
+    st.integers(0, 255),
+    st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3), max_size=40),
+    st.integers(0, 255),
+    SCALARS.filter(lambda value: _core._encode(value)[0] != PICKLE_TAG),
+)
+def test_device_arrays_that_make_no_sense_are_refused(
+    form: int, extents: list[int], kind: int, dtype: Any
+) -> None:
+    for which in ((0).to_bytes(4, "little"), b""):
+        why = why_refused(encoded_device_array(form, extents, kind, which + _core._encode(dtype)))
+        assert "damaged" in why or "no job is running" in why
+
+
+def test_device_arrays_without_their_buffer_are_refused() -> None:
+    first = (0).to_bytes(4, "little")
+    assert "did not come with it" in why_refused(encoded_device_array(FLOAT64, [3], EMULATED, first))
+    other_type = first + _core._encode(5)
+    assert "no such type" in why_refused(encoded_device_array(OTHER_TYPE, [3], EMULATED, other_type))
+    assert "no such kind" in why_refused(encoded_device_array(FLOAT64, [3], 77, first))
+    # One without elements has none, and is made where its job is.
+    assert "no job is running" in why_refused(encoded_device_array(FLOAT64, [0], EMULATED, b""))

@@ -15,6 +15,7 @@ import pytest
         "channels.py",
         "chares.py",
         "device_channels.py",
+        "payloads.py",
         "reductions.py",
         "refusals.py",
         "transports.py",
@@ -34,7 +35,10 @@ def test_program_of_one_pe(expect_success: Callable[..., str], program: str) -> 
     assert expect_success(1, program) == "all checked\n"
 
 
-@pytest.mark.parametrize(("program", "num_pes"), [("buffers.py", 1), ("device_channels.py", 2)])
+@pytest.mark.parametrize(
+    ("program", "num_pes"),
+    [("buffers.py", 1), ("device_channels.py", 2), ("payloads.py", 1), ("payloads.py", 2)],
+)
 def test_program_over_the_stand_in_cuda_driver(
     expect_success: Callable[..., str], stand_in_cuda: dict[str, str], program: str, num_pes: int
 ) -> None:

@@ -10,9 +10,37 @@ from typing_extensions import assert_type
 import weft
 
 
+def double(array: np.ndarray[Any, Any]) -> None:
+    array *= 2
+
+
 class Block(weft.Chare):
     def __init__(self, size: int) -> None:
         self.size = size
+        self.stored = weft.DeviceArray(size, float, "emulated:0")
+
+    @weft.post_entry("store")
+    def post_store(self, array: weft.Landing) -> None:
+        assert_type(array.shape, tuple[int, ...])
+        array.into(self.stored)
+
+    async def store(self, array: weft.DeviceArray) -> Any:
+        return (await array.to_host()).tolist()
+
+    async def device_swap(self, peer: weft.ElementProxy) -> Any:
+        stream = weft.Stream("emulated")
+        array = weft.DeviceArray((self.size,), np.float64, stream.kind)
+        assert_type(await array.copy_from(np.ones(self.size), stream=stream), weft.DeviceArray)
+        weft.emulated.launch(double, array, stream=stream)
+        assert_type(await weft.stream_done(stream), None)
+        channel = weft.Channel(self, peer, id=4)
+        channel.send(array.on(stream))
+        received = await channel.recv(into=array.reshape(self.size))
+        assert_type(received, weft.DeviceArray)
+        sending = peer.store.send(weft.nocopy(received))
+        assert_type(sending, weft.Operation[None])
+        sending.then(lambda _: None)
+        return await peer.store.call(received[1:])
 
     async def swap(self, peer: weft.ElementProxy) -> float:
         channel = weft.Channel(self, peer, id=3)
@@ -27,6 +55,8 @@ async def main() -> int:
     assert_type(blocks, weft.Array)
     calls = [blocks[0, 0].swap.call(blocks[0, 1]), blocks[0, 1].swap.call(blocks[0, 0])]
     assert [await call for call in calls] == [6.0, 6.0]
+    calls = [blocks[0, 0].device_swap.call(blocks[0, 1]), blocks[0, 1].device_swap.call(blocks[0, 0])]
+    assert [len(await call) for call in calls] == [3, 3]
     future: weft.Future[int] = weft.Future()
     future.set(5)
     assert_type(await future, int)

@@ -1,0 +1,42 @@
+"""weft.post_entry: which method says where the arrays of a call land."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def post_entry(name: str) -> Callable[[_F], _F]:
+    """Marks a method of a chare as the post entry method of another one.
+
+    It runs when a call of that entry method arrives, with the same arguments, but a weft.Landing in the place
+    of each array: ``landing.into(array)`` says where that lands. The entry method runs when all have landed,
+    and gets what was chosen; arrays that nothing was chosen for land in new memory. The arrays of such calls
+    are always sent in place, but empty ones, which arrive as they are.
+
+        class Block(weft.Chare):
+            @weft.post_entry("halo")
+            def post_halo(self, halo, side):
+                halo.into(self.halos[side])
+
+            def halo(self, halo, side):  # `halo` is self.halos[side], filled
+                ...
+
+    Args:
+        name: of the entry method, in the same class.
+
+    It is an ordinary function, not a coroutine, and no entry method itself. What it raises goes to whoever
+    called, and the entry method then does not run.
+    """
+    if not isinstance(name, str):
+        raise TypeError(
+            f"weft.post_entry takes the name of an entry method, as in @weft.post_entry('halo'), not {name!r}"
+        )
+
+    def mark(function: _F) -> _F:
+        function.__weft_post_entry__ = name  # type: ignore[attr-defined]
+        return function
+
+    return mark
