@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 import weft
 from decomposition import Problem, Triple, neighbours, opposite, range_of
 from face_buffers import NUM_SLOTS, FaceBuffers
 from field import Field
 from kernels import Interval, make_kernels
-from stencil import Values, face_shape
+from stencil import Values
 
 
 @dataclass(frozen=True)
@@ -69,36 +67,38 @@ class Part:
 
 
 class MessagingBlock(weft.Chare):
-    """A block whose faces travel as arguments of an entry method."""
+    """A block whose faces are arguments of an entry method.
+
+    They are sent in place and land where the post entry method says, in the buffers that are unpacked.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self._part = Part(setup, self.index)
-        self._arrived: list[dict[int, Values]] = [{} for _ in range(NUM_SLOTS)]
-        self._complete = [weft.Future() for _ in range(NUM_SLOTS)]
+        self._num_halos = [0] * NUM_SLOTS
+        self._all_halos = [weft.Future() for _ in range(NUM_SLOTS)]
+        self._sends: list[list[Any]] = [[] for _ in range(NUM_SLOTS)]
 
     async def run(self, iterations: int) -> Timeline:
-        part = self._part
         for _ in range(iterations):
-            slot = part.slot
-            await self._send_halos(slot)
-            if part.neighbours:
-                await self._complete[slot]
-            self._unpack(slot)
-            part.update()
-            if not part.neighbours:  # alone in the grid: let others have a turn
-                await weft.sleep(0)
-        return await part.finish()
+            await self._iterate()
+        for slot in range(NUM_SLOTS):
+            await self._sent(slot)
+        return await self._part.finish()
 
-    def halo(self, iteration: int, face: int, values: Values) -> None:
+    @weft.post_entry("halo")
+    def post_halo(self, iteration: int, face: int, values: weft.Landing) -> None:
+        values.into(self._part.buffers.incoming(iteration % NUM_SLOTS)[face])
+
+    def halo(self, iteration: int, face: int, values: Any) -> None:
         """The ghost points of one side for `iteration`, from the neighbour there.
 
         Messages overtake one another and neighbours run ahead, by one iteration at most, since they need this
         block's halo for the one after.
         """
         slot = iteration % NUM_SLOTS
-        self._arrived[slot][face] = values
-        if len(self._arrived[slot]) == len(self._part.neighbours):
-            self._complete[slot].set()
+        self._num_halos[slot] += 1
+        if self._num_halos[slot] == len(self._part.neighbours):
+            self._all_halos[slot].set()
 
     async def values(self) -> Values:
         return await self._part.field.values()
@@ -106,27 +106,28 @@ class MessagingBlock(weft.Chare):
     async def checksum(self) -> int:
         return await self._part.field.checksum(self._part.setup.problem.points)
 
-    async def _send_halos(self, slot: int) -> None:
-        # Arrays of their own, which belong to the runtime once they are sent.
-        part = self._part
-        if part.setup.memory == "host":
-            halos = {face: np.empty(face_shape(part.field.size, face)) for face in part.neighbours}
-            part.field.pack(halos)
-        else:
-            await part.buffers.pack(slot)
-            halos = {face: values.copy() for face, values in part.buffers.outgoing(slot).items()}
-        for face, values in halos.items():
-            self.proxy[part.neighbours[face]].halo(part.iteration, opposite(face), values)
+    async def _iterate(self) -> None:
+        part, slot = self._part, self._part.slot
+        await self._sent(slot)
+        await part.buffers.pack(slot)
+        self._sends[slot] = [
+            self.proxy[part.neighbours[face]].halo.send(part.iteration, opposite(face), values)
+            for face, values in part.buffers.outgoing(slot).items()
+        ]
+        if part.neighbours:
+            await self._all_halos[slot]
+        # None comes for the iteration after the next before this block has sent its faces for the next one.
+        self._num_halos[slot], self._all_halos[slot] = 0, weft.Future()
+        part.buffers.unpack(slot)
+        part.update()
+        if not part.neighbours:  # alone in the grid: let others have a turn
+            await weft.sleep(0)
 
-    def _unpack(self, slot: int) -> None:
-        arrived, self._arrived[slot] = self._arrived[slot], {}
-        self._complete[slot] = weft.Future()
-        if self._part.setup.memory == "host":
-            self._part.field.unpack(arrived)
-            return
-        for face, incoming in self._part.buffers.incoming(slot).items():
-            incoming[...] = arrived[face]
-        self._part.buffers.unpack(slot)
+    async def _sent(self, slot: int) -> None:
+        """Waits until the slot's buffers are free again."""
+        sends, self._sends[slot] = self._sends[slot], []
+        for send in sends:
+            await send
 
 
 class ChannelBlock(weft.Chare):

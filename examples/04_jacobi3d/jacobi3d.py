@@ -85,6 +85,7 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--model",
         choices=[*BLOCKS, "both"],
+        default="both",
         help="messaging: faces are arguments of an entry method; channel: each pair of neighbours has a "
         "channel; both (both)",
     )
@@ -127,12 +128,6 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     if options.staging is not None and options.memory == "host":
         raise UserError("--staging is about device memory: give --memory emulated or cuda with it")
     options.host_staging = options.staging == "host"
-    direct = options.memory != "host" and not options.host_staging
-    options.model = options.model or ("channel" if direct else "both")
-    if direct and options.model != "channel":
-        raise UserError(
-            "faces in device memory are arguments of no entry method yet: --model channel, or --staging host"
-        )
     return options
 
 

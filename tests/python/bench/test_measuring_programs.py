@@ -53,7 +53,7 @@ def test_ping_pong_of_device_memory(build_folder, program, bench, metric):
 
 @pytest.mark.parametrize("memory", ["host", "emulated"])
 @pytest.mark.parametrize("setting", ["MESSAGING_PATH=tagged", "MESSAGING_PATH=active", "STAGING=host"])
-@pytest.mark.parametrize("language", ["cpp"])
+@pytest.mark.parametrize("language", ["cpp", "python"])
 def test_payloads_take_every_path(build_folder, python_programs, monkeypatch, language, setting, memory):
     name, value = setting.split("=")
     monkeypatch.setenv(f"WEFT_{name}", value)
@@ -80,7 +80,7 @@ def test_ping_pong_in_python(python_programs, program, bench, metric):
 
 
 @pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
-@pytest.mark.parametrize("program", ["channel_pingpong.py"])
+@pytest.mark.parametrize("program", ["channel_pingpong.py", "payload_pingpong.py"])
 def test_ping_pong_of_device_memory_in_python(python_programs, program, bench, metric):
     program = python_programs / program
     found = figures(program, 2, bench, "0:3:1", "8:3:1", "100000:3:1", "--memory", "emulated")

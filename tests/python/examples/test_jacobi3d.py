@@ -59,7 +59,6 @@ DEVICE_WAYS = [
     for language in LANGUAGES
     for model in ("channel", "messaging")
     for staging in ("device", "host")
-    if (language, model, staging) != ("python", "messaging", "device")
 ]
 
 

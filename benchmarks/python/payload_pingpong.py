@@ -1,0 +1,87 @@
+"""Entry methods of two Python chares, a PE each, with an array that is sent in place and lands in another.
+
+The arrays are NumPy's, or weft.DeviceArray on the PE's device. WEFT_MESSAGING_PATH=tagged or active takes
+one of the two wire paths.
+"""
+
+import time
+
+from measuring import WINDOW, argument_parser, make_array, pin, report
+
+import weft
+
+arguments = argument_parser(__doc__, memories=("host", "emulated", "cuda")).parse_args()
+
+
+class Peer(weft.Chare):
+    def __init__(self):
+        pin(weft.my_pe())
+        self.partner = self.proxy[1 - self.index]
+        self.arrived = 0
+
+    async def prepare(self, size_bytes):
+        """Both have their memory before the first message comes."""
+        self.sent = await make_array(size_bytes, 1, arguments.memory)
+        self.received = await make_array(size_bytes, 2, arguments.memory)
+
+    def begin(self, step, done):
+        """On element 0: the warm-up and then the timed part; `done` gets the seconds of the latter."""
+        self.done = done
+        self.left, self.timed_left = step.warmup, step.iterations
+        self.started = 0.0
+        self.advance()
+
+    def advance(self):
+        if self.left == 0:
+            if self.timed_left == 0:
+                self.done.set(time.perf_counter() - self.started)
+                return
+            self.left, self.timed_left = self.timed_left, 0
+            self.started = time.perf_counter()
+        self.left -= 1
+        # An answer says that the array before it has arrived, and is free again.
+        if arguments.bench == "latency":
+            self.partner.ping(self.sent)
+        else:
+            for _ in range(WINDOW):
+                self.partner.take(self.sent)
+
+    @weft.post_entry("ping")
+    def post_ping(self, data):
+        data.into(self.received)
+
+    def ping(self, data):
+        self.partner.pong(self.sent)
+
+    @weft.post_entry("pong")
+    def post_pong(self, data):
+        data.into(self.received)
+
+    def pong(self, data):
+        self.advance()
+
+    @weft.post_entry("take")
+    def post_take(self, data):
+        data.into(self.received)
+
+    def take(self, data):
+        self.arrived += 1
+        if self.arrived == WINDOW:
+            self.arrived = 0
+            self.partner.acknowledge()
+
+    def acknowledge(self):
+        self.advance()
+
+
+async def main():
+    peers = weft.Array(Peer, 2)
+    for step in arguments.steps:
+        await peers.prepare.call(step.size_bytes)
+        done = weft.Future()
+        peers[0].begin(step, done)
+        report(arguments.bench, step, await done)
+        await weft.quiescence()
+
+
+weft.run(main)
