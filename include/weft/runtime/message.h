@@ -76,8 +76,8 @@ class Message final : public Work, public base::Completion {
     return MessagePtr(this);
   }
 
-  // Buffers that travel beside the payload, at most kMaxAttachments (Error); not with broadcasts. The handler may
-  // move them elsewhere.
+  // Buffers that travel beside the payload, at most kMaxAttachments (Error); not with broadcasts. The handler
+  // may move them elsewhere.
   static constexpr std::size_t kMaxAttachments = 128;
   void attach(Attachment attachment);
   std::span<Attachment> attachments() const {
