@@ -300,7 +300,10 @@ def test_progress_is_shown_on_a_terminal_only(program, language: str) -> None:
     leader, follower = os.openpty()
     argv = [sys.executable, "-m", "weft", "run", "-n", "2", str(program("jacobi3d", language))]
     with subprocess.Popen(
-        [*argv, "--size", "8", "--iterations", "20"], stdout=subprocess.PIPE, stderr=follower
+        [*argv, "--size", "8", "--iterations", "20"],
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm"},  # a dumb one gets no progress display
     ) as job:
         os.close(follower)
         shown = b""
