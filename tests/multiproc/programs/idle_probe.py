@@ -6,7 +6,7 @@ import time
 # NumPy's OpenBLAS starts a thread that spins for some 50 ms before it sleeps; this is about Weft's own idling.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import weft  # noqa: E402
+import weft
 
 IDLE_S = 1.0
 
