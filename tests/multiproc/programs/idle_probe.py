@@ -3,7 +3,7 @@
 import os
 import time
 
-# NumPy's OpenBLAS starts a thread that spins for some 50 ms before it sleeps; this is about Weft's own idling.
+# NumPy's OpenBLAS starts a thread that spins for some 50 ms before it sleeps: not the idling meant here.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import weft
