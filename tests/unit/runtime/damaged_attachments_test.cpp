@@ -1,0 +1,127 @@
+// Attachments that a peer announces wrongly, and callers that ask for what cannot be.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "machine/tag.h"
+#include "runtime/attached.h"
+#include "runtime/attachments.h"
+#include "tests/unit/runtime/attachments_job.h"
+
+namespace weft::runtime {
+namespace {
+
+// What a peer could send that no runtime would.
+struct DamagedAttachmentsTest : ::testing::Test, AttachmentsJob {
+  DamagedAttachmentsTest() : AttachmentsJob("loopback", MessagingPath::kTagged) {}
+  Status read(const std::vector<std::byte>& header) {
+    MessagePtr incoming = Message::pack(job.runtime(1), kHandler, std::uint64_t{7});
+    return Attachments(job.runtime(1), MessagingPath::kTagged).expect(*incoming, header);
+  }
+  Status read(const Attachments::Announcement& announced) {
+    auto bytes = std::as_bytes(std::span(&announced, 1));
+    return read(std::vector<std::byte>(bytes.begin(), bytes.end()));
+  }
+  // Sends bytes as an active message of the runtime's; what PE 1 says to it.
+  std::string deliver(machine::AmId id, std::span<const std::byte> header,
+                      std::span<const std::byte> payload) {
+    base::Completion completion([](base::Completion*, Status, std::size_t) {});
+    static_cast<void>(job.runtime(0).machine().am_send(
+        1, id, header, memory::ConstBuffer(payload.data(), payload.size()), &completion));
+    for (int i = 0; i < 200 && job.runtime(1).failure().empty(); ++i) turns(1);
+    return job.runtime(1).failure();
+  }
+};
+
+TEST_F(DamagedAttachmentsTest, NonsenseHeadersAreRefused) {
+  EXPECT_EQ(read(std::vector<std::byte>(15)).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(
+      read(std::vector<std::byte>(sizeof(Attachments::Announcement) * (Message::kMaxAttachments + 1))).code(),
+      StatusCode::kCorrupt);
+  EXPECT_TRUE(read(Attachments::Announcement{2, 5, 100, Kind::kEmulated}).ok());
+  EXPECT_EQ(read(Attachments::Announcement{3, 5, 100, Kind::kHost}).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(read(Attachments::Announcement{0, machine::kDeviceCounterMask + 1, 100, Kind::kHost}).code(),
+            StatusCode::kCorrupt);
+  EXPECT_EQ(read(Attachments::Announcement{0, 5, 100, static_cast<Kind>(memory::kNumKinds)}).code(),
+            StatusCode::kCorrupt);
+  EXPECT_EQ(read(Attachments::Announcement{0, 5, ~std::uint64_t{0}, Kind::kHost}).code(),
+            StatusCode::kCorrupt);
+}
+
+TEST_F(DamagedAttachmentsTest, AnAnnouncedSizeThatNobodyHasEndsTheJob) {
+  for (Kind kind : {Kind::kHost, Kind::kEmulated}) {
+    AttachmentsJob fresh("loopback", MessagingPath::kTagged);
+    Attachments::Announcement announced{0, 5, std::uint64_t{1} << 60, kind};
+    MessagePtr incoming = Message::pack(fresh.job.runtime(1), kHandler, std::uint64_t{7});
+    Attachments to(fresh.job.runtime(1), MessagingPath::kTagged);
+    ASSERT_TRUE(to.expect(*incoming, std::as_bytes(std::span(&announced, 1))).ok());
+    to.arrived(std::move(incoming));
+    std::string failure = fresh.job.runtime(1).failure();
+    EXPECT_NE(failure.find("no"), std::string::npos);
+    EXPECT_NE(failure.find("memory for a buffer of 1152921504606846976 bytes"), std::string::npos) << failure;
+  }
+}
+
+TEST_F(DamagedAttachmentsTest, ABroadcastThatAnnouncesBuffersIsRefused) {
+  MessagePtr outgoing = message();
+  outgoing->envelope().flags = kBroadcastFlag;
+  Attachments::Announcement announced{0, 5, 100, Kind::kHost};
+  EXPECT_NE(
+      deliver(kMessageAm, std::as_bytes(std::span(&announced, 1)), {outgoing->wire(), outgoing->wire_bytes()})
+          .find("broadcast"),
+      std::string::npos);
+}
+
+TEST_F(DamagedAttachmentsTest, AMessageThatIsShorterThanItsEnvelopeIsRefused) {
+  std::vector<std::byte> header(sizeof(Attachments::Announcement) + sizeof(Envelope) - 1);
+  std::vector<std::byte> payload(8);
+  EXPECT_NE(deliver(kBufferMessageAm, header, payload).find("shorter than its envelope"), std::string::npos);
+}
+
+TEST_F(DamagedAttachmentsTest, APayloadOfAnotherSizeThanAnnouncedIsRefused) {
+  std::vector<std::byte> header(sizeof(Attachments::Announcement) + sizeof(Envelope));
+  std::vector<std::byte> payload(8);
+  EXPECT_NE(deliver(kBufferMessageAm, header, payload).find("announces 0 bytes and carries 8"),
+            std::string::npos);
+}
+
+TEST_F(DamagedAttachmentsTest, RandomHeadersNeverCrash) {
+  const unsigned seed = std::random_device{}();
+  RecordProperty("seed", static_cast<int>(seed));
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 random(seed);
+  for (int i = 0; i < 300; ++i) {
+    AttachmentsJob fresh("loopback", MessagingPath::kTagged);
+    std::vector<std::byte> header(random() % 100);
+    for (std::byte& byte : header) byte = static_cast<std::byte>(random() % 3 == 0 ? random() : 0);
+    std::vector<std::byte> payload(random() % 64);
+    for (std::byte& byte : payload) byte = static_cast<std::byte>(random() % 3 == 0 ? random() : 0);
+    base::Completion completion([](base::Completion*, Status, std::size_t) {});
+    static_cast<void>(fresh.job.runtime(0).machine().am_send(
+        1, random() % 2 == 0 ? kMessageAm : kBufferMessageAm, header,
+        memory::ConstBuffer(payload.data(), payload.size()), &completion));
+    fresh.turns(5);
+  }
+}
+
+TEST_F(DamagedAttachmentsTest, TooManyBuffersAreTheCallersError) {
+  TestMemory given(job.memory(0), {}, 8);
+  MessagePtr outgoing = message();
+  for (std::size_t i = 0; i < Message::kMaxAttachments; ++i) outgoing->attach(Attachment(given.buffer()));
+  EXPECT_THROW(outgoing->attach(Attachment(given.buffer())), Error);
+  job.runtime(0).send(1, std::move(outgoing));
+  expect_arrival(1);
+  EXPECT_EQ(inbox(1).messages[0]->attachments().size(), Message::kMaxAttachments);
+}
+
+TEST_F(DamagedAttachmentsTest, ABroadcastCannotCarryBuffers) {
+  TestMemory given(job.memory(0), {}, 8);
+  MessagePtr outgoing = message();
+  outgoing->attach(Attachment(given.buffer()));
+  EXPECT_THROW(job.runtime(0).broadcast(std::move(outgoing)), Error);
+}
+
+}  // namespace
+}  // namespace weft::runtime
