@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ reused and were written beforehand.
 Cores of a virtual machine may be near one another at one time and far at another, which changes small
 messages by a factor of four: the time of a cache line between them is measured before and after each run,
 and the turns go on until every system has its RUNS at one distance; those count.
+
+After each turn the records so far are written to the file of --json. Ctrl-C, SIGTERM and the end of the
+--minutes end a bench with the runs that there are, fewer of some systems, and none of those whose turn had
+not come; it says so. Without a terminal a line on standard error tells of each launch and its seconds.
 
 raw UCX is ucx_perftest, once as UCX is by default and once with the settings that Weft's machine uses; the
 better of the two is the reference for a size.
@@ -131,6 +136,16 @@ def _number(text: str) -> int:
     (number,) = _numbers(text) if "," not in text else [0]
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return number
+
+
+def _minutes(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
     return number
 
 
@@ -253,7 +268,18 @@ def _add_bench(benches: Any, name: str) -> None:
 
 def _add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=MIN_RUNS, help=f"launches of each system ({MIN_RUNS})")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write one JSON object per figure and line")
+    parser.add_argument(
+        "--minutes",
+        type=_minutes,
+        metavar="M",
+        help="begin no launch after that; what was taken by then makes the figures (no limit)",
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write one JSON object per figure and line, anew after each turn",
+    )
     parser.add_argument("--programs", type=Path, metavar="DIR", help="folder of the measuring programs")
     parser.add_argument(
         "--charm4py-source",

@@ -7,14 +7,16 @@ its runs: overall, compute, pack and communication seconds of an iteration.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from weft.bench.errors import BenchError
 from weft.bench.gpus import gpu_names
+from weft.bench.launches import Launches, Stopped, what_was_taken
 from weft.bench.process import capture
 from weft.bench.programs import Programs
 from weft.bench.provenance import Provenance
@@ -88,10 +90,11 @@ class Case:
 
 @dataclasses.dataclass
 class Outcome:
-    """Records by case and part, and the cases that failed with why."""
+    """Records by case and part, the cases that failed with why, and why there were fewer runs, if so."""
 
     records: dict[tuple[Case, str], Record] = dataclasses.field(default_factory=dict)
     failed: dict[Case, str] = dataclasses.field(default_factory=dict)
+    stopped: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def cases(self) -> list[Case]:
@@ -204,25 +207,42 @@ def measure(
     runs: int,
     programs: Programs,
     provenance: Provenance,
-    progress: Callable[[str], None] = lambda label: None,
+    launches: Launches | None = None,
 ) -> Outcome:
-    """Run every case `runs` times, in turns; one that fails once is run no further."""
+    """Run every case `runs` times, in turns; one that fails once is run no further.
+
+    `launches` hears of each run, keeps the records after each turn, and may end the turns early.
+    """
+    launches = launches or Launches()
     outcome = Outcome()
     found: dict[Case, list[dict[str, float]]] = {case: [] for case in wanted}
-    for _ in range(runs):
-        for case in wanted:
-            if case in outcome.failed:
-                continue
-            progress(case.label)
-            try:
-                found[case].append(run(case, programs))
-            except BenchError as error:
-                outcome.failed[case] = str(error)
-    for case, times in found.items():
-        if case not in outcome.failed:
-            for part in PARTS:
-                outcome.records[case, part] = _record(case, part, [t[part] for t in times], provenance)
+    try:
+        for _ in range(runs):
+            for case in wanted:
+                if case in found:
+                    try:
+                        found[case].append(launches.run(case.label, functools.partial(run, case, programs)))
+                    except BenchError as error:
+                        outcome.failed[case] = str(error)
+                        del found[case]
+            launches.keep(_records(found, provenance).values())
+    except Stopped as stopped:
+        counts = {case.label: len(times) for case, times in found.items()}
+        outcome.stopped = [f"{stopped}: {what_was_taken(counts, runs)}"]
+    outcome.records = _records(found, provenance)
+    launches.keep(outcome.records.values())
     return outcome
+
+
+def _records(
+    found: Mapping[Case, Sequence[dict[str, float]]], provenance: Provenance
+) -> dict[tuple[Case, str], Record]:
+    return {
+        (case, part): _record(case, part, [run_times[part] for run_times in times], provenance)
+        for case, times in found.items()
+        if times
+        for part in PARTS
+    }
 
 
 def _record(case: Case, part: str, values: Sequence[float], provenance: Provenance) -> Record:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from weft.bench.errors import BenchError
 from weft.bench.jacobi3d import PARTS, Case, Outcome
-from weft.bench.report import value_label
+from weft.bench.report import runs_label, value_label
 
 _SPLIT = ("compute", "pack", "communication")
 _COLOURS = {"compute": "#4477aa", "pack": "#ccbb44", "communication": "#ee6677"}
@@ -20,7 +20,7 @@ _DOTS_PER_INCH = 140
 
 def table(outcome: Outcome) -> Table:
     """A row per case: milliseconds of an iteration, efficiency, what staging costs."""
-    runs = next(iter(outcome.records.values())).runs
+    runs = runs_label(outcome.records.values())
     result = Table(title=f"Jacobi3D, ms per iteration: median of {runs} runs")
     for heading in ("case", "points"):
         result.add_column(heading)

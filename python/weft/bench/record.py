@@ -107,9 +107,11 @@ class Record:
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write `records` to `path`, one JSON object per line, replacing what was there."""
+    """Write `records` to `path`, one JSON object per line, replacing what was there, all at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(record.to_json() + "\n" for record in records), encoding="utf-8")
+    part = path.with_name(path.name + ".part")
+    part.write_text("".join(record.to_json() + "\n" for record in records), encoding="utf-8")
+    part.replace(path)
 
 
 def read_records(path: Path) -> Iterator[Record]:

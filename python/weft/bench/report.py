@@ -48,6 +48,12 @@ def value_label(value: float) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:#.3g}".rstrip(".")
 
 
+def runs_label(records: Iterable[Record]) -> str:
+    """How many runs the records have, as 5 or "2 to 3"."""
+    counts = sorted({record.runs for record in records})
+    return " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+
+
 def best_of(records: Iterable[Record], system: str) -> dict[int, Record]:
     """By size, the record of `system` with the best median of those that went different ways."""
     best: dict[int, Record] = {}
@@ -68,7 +74,9 @@ def table(records: Sequence[Record]) -> Table:
     metric = records[0].metric
     best_value = min if METRICS[metric][1] else max
     best = {size: best_value(r.median for r in records if r.size_bytes == size) for size in sizes}
-    result = Table(title=f"{TITLES[metric]}: median of {records[0].runs} runs, {records[0].memory} memory")
+    result = Table(
+        title=f"{TITLES[metric]}: median of {runs_label(records)} runs, {records[0].memory} memory"
+    )
     result.add_column("bytes")
     for size in sizes:
         result.add_column(size_label(size), justify="right", no_wrap=True)
@@ -135,6 +143,8 @@ def show(outcome: Outcome, console: Console) -> None:
 
 def show_problems(outcome: Outcome, console: Console) -> None:
     """Print what is absent, what failed, and whether the machine kept still."""
+    for text in outcome.stopped:
+        console.print(escape(text), style="yellow", highlight=False)
     if outcome.unsteady:
         text = f"the cores moved: {outcome.unsteady} runs are lacking at one distance; do not compare closely"
         console.print(text, style="yellow")

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Callable, Collection, Sequence
 
 from weft.bench.errors import BenchError
+from weft.bench.launches import Launches, Stopped, what_was_taken
 from weft.bench.provenance import Provenance
 from weft.bench.question import Question
 from weft.bench.record import METRICS, Record
@@ -20,13 +21,15 @@ class Outcome:
     """All that a question brought: records, systems that are not here, systems that failed (label -> why).
 
     `unsteady` says how many runs are lacking because the cores moved too often; a system without any at the
-    distance that counts is represented by its others.
+    distance that counts is represented by its others. `stopped` says why there were fewer runs than asked
+    for, and what that left.
     """
 
     records: list[Record] = dataclasses.field(default_factory=list)
     absent: dict[str, str] = dataclasses.field(default_factory=dict)
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
     unsteady: int = 0
+    stopped: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, other: Outcome) -> None:
         """Take in what another question brought."""
@@ -34,6 +37,7 @@ class Outcome:
         self.absent.update(other.absent)
         self.failed.update(other.failed)
         self.unsteady += other.unsteady
+        self.stopped += other.stopped
 
 
 def ask(
@@ -41,7 +45,7 @@ def ask(
     systems: Sequence[System],
     runs: int,
     provenance: Provenance,
-    progress: Callable[[str], None] = lambda label: None,
+    launches: Launches | None = None,
     distance: Callable[[], float | None] = lambda: None,
 ) -> Outcome:
     """Run every present system `runs` times in the order A, B, C, A, B, C, ... and make the records.
@@ -49,42 +53,84 @@ def ask(
     Neighbours in time share what else the machine does: slow drift moves all systems alike. Runs made while
     the cores were at another distance are kept apart (see steadiness.py): the turns go on until every system
     has `runs` runs at one distance, and those count. A system that fails once is asked no further; the others
-    go on. `progress` is called with a label before each run. `distance` tells how far apart the cores are.
+    go on. `launches` hears of each run, keeps the records after each turn, and may end the turns early.
+    `distance` tells how far apart the cores are.
     """
-    outcome = Outcome()
-    steadiness = Steadiness(distance)
-    present: list[System] = []
-    for system in systems:
-        reason = system.absent(question)
-        if reason is None:
-            present.append(system)
-        else:
-            outcome.absent[system.series.label] = reason
-    taken = {system.series.label: Runs() for system in present}
-    for turn in range(_MOST_TURNS * runs):
-        lead = _leading_distance(taken.values(), runs)
-        for system in present:
+    launches = launches or Launches()
+    asking = _Asking(question, systems, runs, provenance, Steadiness(distance))
+    try:
+        for turn in range(_MOST_TURNS * runs):
+            if not asking.take_turn(turn, launches):
+                break
+            launches.keep(asking.outcome().records)
+        outcome = asking.outcome()
+    except Stopped as stopped:
+        outcome = asking.outcome(str(stopped))
+    launches.keep(outcome.records)
+    return outcome
+
+
+class _Asking:
+    """A question on its way to those systems that are here."""
+
+    def __init__(
+        self,
+        question: Question,
+        systems: Sequence[System],
+        runs: int,
+        provenance: Provenance,
+        steadiness: Steadiness,
+    ) -> None:
+        self._question = question
+        self._runs = runs
+        self._provenance = provenance
+        self._steadiness = steadiness
+        self._absent: dict[str, str] = {}
+        self._failed: dict[str, str] = {}
+        self._present: list[System] = []
+        for system in systems:
+            reason = system.absent(question)
+            if reason is None:
+                self._present.append(system)
+            else:
+                self._absent[system.series.label] = reason
+        self._taken = {system.series.label: Runs() for system in self._present}
+
+    def take_turn(self, turn: int, launches: Launches) -> bool:
+        """Whether anything was run. Raises Stopped; what was taken before stays."""
+        lead = _leading_distance(self._taken.values(), self._runs)
+        ran = False
+        for system in self._present:
             label = system.series.label
             # After the turns that all take, only who lacks runs where the others have them.
-            if label in taken and (turn < runs or len(taken[label].at(lead)) < runs):
-                progress(label)
+            if label in self._taken and (turn < self._runs or len(self._taken[label].at(lead)) < self._runs):
+                ran = True
+                run = functools.partial(launches.run, label, functools.partial(system.run, self._question))
                 try:
-                    taken[label].add(*steadiness.run(functools.partial(system.run, question)))
+                    self._taken[label].add(*self._steadiness.run(run))
                 except BenchError as error:
-                    outcome.failed[label] = str(error)
-                    del taken[label]
-    lead = _leading_distance(taken.values(), runs)
-    if lead < len(steadiness.distances_ns):
-        host = f"{provenance.host}, cores {steadiness.distances_ns[lead]:.0f} ns apart"
-        provenance = dataclasses.replace(provenance, host=host)
-    for system in present:
-        if system.series.label in taken:
-            counting = taken[system.series.label].at(lead)[:runs]
-            outcome.unsteady += runs - len(counting)
-            outcome.records += records_of(
-                question, system, counting or taken[system.series.label].all, provenance
-            )
-    return outcome
+                    self._failed[label] = str(error)
+                    del self._taken[label]
+        return ran
+
+    def outcome(self, stopped: str = "") -> Outcome:
+        """Of what was taken so far, with why no more was."""
+        outcome = Outcome(absent=dict(self._absent), failed=dict(self._failed))
+        lead = _leading_distance(self._taken.values(), self._runs)
+        provenance = self._provenance
+        if lead < len(self._steadiness.distances_ns):
+            host = f"{provenance.host}, cores {self._steadiness.distances_ns[lead]:.0f} ns apart"
+            provenance = dataclasses.replace(provenance, host=host)
+        for system in self._present:
+            taken = self._taken.get(system.series.label)
+            if taken is not None and taken.all:
+                counting = taken.at(lead)[: self._runs]
+                outcome.unsteady += 0 if stopped else self._runs - len(counting)
+                outcome.records += records_of(self._question, system, counting or taken.all, provenance)
+        if stopped:
+            counts = {label: len(taken.all) for label, taken in self._taken.items()}
+            outcome.stopped = [f"{stopped}: {what_was_taken(counts, self._runs)}"]
+        return outcome
 
 
 #: Turns for each run that is asked for, before what the cores' moves left is taken.

@@ -1,11 +1,14 @@
 """The command line: help that names the method, errors in a sentence, files where asked for."""
 
 import argparse
+import os
 import re
+import signal
 
 import pytest
 
 from weft.bench import cli, command, gpus
+from weft.bench.figures import BANDWIDTH, LATENCY
 from weft.bench.programs import Programs
 from weft.bench.question import Question
 from weft.bench.record import read_records
@@ -154,6 +157,61 @@ def test_a_wrong_placement_is_told_in_a_sentence(one_system, monkeypatch, capsys
     monkeypatch.setattr(gpus, "gpu_names", lambda: ("GPU A",))
     assert run("latency", *arguments) == 1
     assert message in capsys.readouterr().err
+
+
+def test_without_a_terminal_every_launch_is_told(one_system, capsys):
+    assert run("latency", "--sizes", "8", "--runs", "2") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition(":")[0] for line in lines] == [
+        "1/2 ucx, tag, default settings",
+        "2/2 ucx, tag, default settings",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["latency", "--sizes", "8,64"], ["figures"]])
+def test_a_signal_ends_a_bench_with_what_there_is(monkeypatch, tmp_path, capsys, arguments):
+    class Ending(Fixed):
+        runs = 0
+
+        def run(self, question):
+            self.runs += 1
+            if self.runs == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+                signal.pause()
+            return super().run(question)
+
+    ending = Ending()
+    monkeypatch.setattr(command, "weft_systems", lambda *_: [])
+    monkeypatch.setattr(command, "reference_systems", lambda *_: [ending])
+    monkeypatch.setattr(
+        command, "questions", lambda *_: [(LATENCY, [ending, Fixed("none")]), (BANDWIDTH, [ending])]
+    )
+    file = tmp_path / "f.json"
+    assert run(*arguments, "--json", file) == 128 + signal.SIGTERM
+    assert {(record.runs, record.median) for record in read_records(file)} == {(2, 1.5)}
+    assert "ended by SIGTERM: 2 of 5 runs" in capsys.readouterr().out
+    assert ending.runs == 3
+
+
+def test_a_limit_ends_a_bench_with_what_there_is(one_system, capsys):
+    assert run("latency", "--sizes", "8", "--minutes", "1e-9") == 1
+    assert "the time is over: 0 of 5 runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "inf", "nan", "soon"])
+def test_a_limit_is_minutes(minutes, capsys):
+    with pytest.raises(SystemExit):
+        run("latency", f"--minutes={minutes}")
+    assert "is not a number of minutes above 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("memory", "asked"), [("host", True), ("emulated", False), ("cuda", False)])
+def test_where_the_cores_are_counts_for_host_memory_alone(one_system, monkeypatch, memory, asked):
+    distances = []
+    monkeypatch.setattr(command, "core_distance_ns", lambda _: distances.append(40.0) or 40.0)
+    monkeypatch.setattr(gpus, "gpu_names", lambda: ("GPU A", "GPU A"))
+    assert run("latency", "--sizes", "8", "--memory", memory) == 0
+    assert bool(distances) == asked
 
 
 def test_few_runs_are_remarked_on(one_system, capsys):

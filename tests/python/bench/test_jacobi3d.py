@@ -7,6 +7,7 @@ import pytest
 from weft.bench import jacobi3d, jacobi3d_report
 from weft.bench.errors import BenchError
 from weft.bench.jacobi3d import LANGUAGES, PARTS, Case, cases, grown, measure
+from weft.bench.launches import Launches
 from weft.bench.programs import Programs
 from weft.bench.provenance import Provenance
 from weft.bench.record import read_records, write_records
@@ -108,6 +109,18 @@ def test_a_case_that_fails_stops_no_other(monkeypatch):
     outcome = measure(wanted, 2, Programs(), WHERE)
     assert outcome.cases == wanted[:1]
     assert outcome.failed == {wanted[1]: "it fell over"}
+
+
+def test_a_limit_leaves_the_runs_that_there_are(fake_runs, tmp_path):
+    wanted = some_cases("emulated", pes=(1,))
+    now = iter(range(100))
+    launches = Launches(limit_s=11, file=tmp_path / "r.json", clock=lambda: next(now))
+    launches.begin_part()
+    outcome = measure(wanted, 9, Programs(), WHERE, launches)
+    assert len(fake_runs) == 5
+    assert [outcome.records[case, "overall"].runs for case in wanted] == [2, 1, 1, 1]
+    assert outcome.stopped == ["the time is over: 1 to 2 of 9 runs"]
+    assert list(read_records(tmp_path / "r.json")) == list(outcome.records.values())
 
 
 def test_the_table_and_the_picture_have_every_case(fake_runs, tmp_path, capsys):

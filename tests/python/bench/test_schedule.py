@@ -3,8 +3,10 @@
 import dataclasses
 
 from weft.bench.errors import BenchError
+from weft.bench.launches import Launches
 from weft.bench.provenance import Provenance
 from weft.bench.question import Question
+from weft.bench.record import read_records
 from weft.bench.schedule import ask
 from weft.bench.system import Reading, Series
 
@@ -36,10 +38,9 @@ def fakes(log, **values):
 
 
 def test_systems_take_turns():
-    log, told = [], []
-    ask(Question("latency", (8,)), fakes(log, weft=[1, 2, 3], ucx=[4, 5, 6]), 3, WHERE, told.append)
+    log = []
+    ask(Question("latency", (8,)), fakes(log, weft=[1, 2, 3], ucx=[4, 5, 6]), 3, WHERE)
     assert log == ["weft", "ucx"] * 3
-    assert told == ["weft machine, C++", "ucx"] * 3
 
 
 def test_a_record_is_the_median_and_the_extremes_over_all_runs():
@@ -98,3 +99,54 @@ def test_runs_that_are_lacking_are_told():
     outcome = ask_with_distances([40, 180, 40, *[180] * 7], systems, 2)
     assert [record.runs for record in outcome.records] == [2, 8]
     assert outcome.unsteady == 2
+
+
+class Clock:
+    """Says how often it was asked, in seconds; a launch asks twice, when it begins and when it ends."""
+
+    def __init__(self):
+        self.now = -1.0
+
+    def __call__(self):
+        self.now += 1
+        return self.now
+
+
+def test_a_limit_leaves_the_runs_that_there_are():
+    log = []
+    systems = fakes(log, weft=[1.0, 3.0], ucx=[4.0, 5.0], nccl=[7.0])
+    launches = Launches(limit_s=11, clock=Clock())
+    launches.begin_part()
+    outcome = ask(Question("latency", (8,)), systems, 5, WHERE, launches)
+    assert log == ["weft", "ucx", "nccl", "weft", "ucx"]
+    assert [(r.system, r.runs, r.max) for r in outcome.records] == [
+        ("weft", 2, 3.0),
+        ("ucx", 2, 5.0),
+        ("nccl", 1, 7.0),
+    ]
+    assert outcome.stopped == ["the time is over: 1 to 2 of 5 runs"]
+    assert outcome.unsteady == 0
+
+
+def test_who_was_never_asked_is_named():
+    launches = Launches(limit_s=3, clock=Clock())
+    launches.begin_part()
+    outcome = ask(Question("latency", (8,)), fakes([], weft=[1.0], ucx=[], nccl=[]), 5, WHERE, launches)
+    assert [record.system for record in outcome.records] == ["weft"]
+    assert outcome.stopped == ["the time is over: 1 of 5 runs, none of: ucx; nccl"]
+
+
+def test_records_are_kept_after_each_turn(tmp_path):
+    file = tmp_path / "records.json"
+    seen = []
+
+    class Looking(Fake):
+        def run(self, question):
+            seen.append([r.runs for r in read_records(file)] if file.exists() else None)
+            return super().run(question)
+
+    systems = [Looking(Series(name, "machine", "cpp"), [1.0] * 3, []) for name in ("weft", "ucx")]
+    outcome = ask(Question("latency", (8,)), systems, 3, WHERE, Launches(file=file))
+    assert seen == [None, None, [1, 1], [1, 1], [2, 2], [2, 2]]
+    assert list(read_records(file)) == outcome.records
+    assert [path.name for path in tmp_path.iterdir()] == ["records.json"]
