@@ -1,8 +1,9 @@
-"""What all Python tests share: where the compiled programs are."""
+"""What all Python tests share: where the compiled programs are, and which GPUs there are or are acted."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,38 @@ def build_folder() -> Path:
             f"{folder} is no build tree; run `make test-python`, or set WEFT_BUILD_FOLDER", pytrace=False
         )
     return folder
+
+
+@pytest.fixture(scope="session")
+def stand_in_cuda(build_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The whole environment of a job whose CUDA driver is that of tests/unit/memory/fake_cuda.h: two devices.
+
+    UCX does not take it for a driver, so device memory is staged.
+    """
+    library = build_folder / "tests" / "unit" / "memory" / "libfake_cuda.so"
+    assert library.exists(), f"{library} is not built: `make test-python` builds it"
+    folder = tmp_path_factory.mktemp("stand_in_cuda")
+    (folder / "libcuda.so.1").symlink_to(library)
+    folders = [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
+
+
+@pytest.fixture(scope="session")
+def need_gpus() -> Callable[[int], None]:
+    """need_gpus(count): skips where there are fewer; fails if WEFT_REQUIRE_GPU is set and there is none.
+
+    A machine with one GPU is a GPU machine too: what needs two is skipped there, loudly.
+    """
+    from weft.bench.gpus import gpu_names
+
+    there = len(gpu_names())
+
+    def need(count: int) -> None:
+        if there >= count:
+            return
+        why = f"{count} GPUs are needed, and the CUDA driver shows {there}"
+        if there == 0 and "WEFT_REQUIRE_GPU" in os.environ:
+            pytest.fail(f"WEFT_REQUIRE_GPU is set, but {why}", pytrace=False)
+        pytest.skip(f"NOT TESTED: {why}")
+
+    return need

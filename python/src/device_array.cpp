@@ -101,7 +101,6 @@ void deallocate(PyObject* self) {
 }
 
 // --- Views
-// ------------------------------------------------------------------------------------------------------
 
 void expect_dimensions(DeviceArrayObject* array) {
   if (array->form.extents.empty()) invalid("an array without dimensions has no elements to choose from");
@@ -185,7 +184,6 @@ PyObject* on(PyObject* self, PyObject* stream) {
 }
 
 // --- Copies
-// -----------------------------------------------------------------------------------------------------
 
 void expect_same_form(const ArrayForm& to, const ArrayForm& from, PyObject* source) {
   bool same = to.size_bytes == from.size_bytes;
@@ -245,7 +243,6 @@ PyObject* to_host(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
 }
 
 // --- What other libraries see
-// -----------------------------------------------------------------------------------
 
 // Other libraries queue work on what they are lent and do not say when it is done. Landed memory is used
 // again after what is on the stream they name, else on CUDA's legacy default stream, which waits for all that
@@ -329,7 +326,6 @@ PyObject* no_pickle(PyObject* self, PyObject*) {
 }
 
 // --- The type
-// ---------------------------------------------------------------------------------------------------
 
 PyObject* get_shape(PyObject* self, void*) {
   return guarded([self] { return number_tuple(as_device_array(self)->form.extents).release(); });

@@ -15,8 +15,18 @@ namespace weft::python {
 
 namespace {
 
+// Some classes of arrays have the buffer protocol for those of their arrays that are in host memory (CuPy's,
+// JAX's).
+bool has_host_buffer(PyObject* object) {
+  if (PyObject_CheckBuffer(object) == 0) return false;
+  if (PyBytes_CheckExact(object) != 0 || PyByteArray_CheckExact(object) != 0 ||
+      PyMemoryView_Check(object) != 0)
+    return true;
+  return !is_device_object(object);
+}
+
 bool find_protocol_memory(const BufferRequest& request, ObjectBuffer& found) {
-  if (PyObject_CheckBuffer(request.object) == 0) return false;
+  if (!has_host_buffer(request.object)) return false;
   found.keeper = Ref::steal(PyMemoryView_FromObject(request.object));
   if (!found.keeper) {
     unusable(request, fmt::format("that gives no buffer ({})", readable(PythonError::take().get())));

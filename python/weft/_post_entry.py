@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+_MARK = "__weft_post_entry__"  # kPostMark of python/src/classes.cpp
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -36,7 +38,7 @@ def post_entry(name: str) -> Callable[[_F], _F]:
         )
 
     def mark(function: _F) -> _F:
-        function.__weft_post_entry__ = name  # type: ignore[attr-defined]
+        setattr(function, _MARK, name)
         return function
 
     return mark

@@ -38,9 +38,10 @@ def run(main: Callable[[], Any]) -> Any:
         raise _core.Error(
             f"weft.run takes the function main, not a {type(main).__name__}; write weft.run(main)"
         )
-    # A PE that is ended from outside does not come to flush what it printed.
-    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.line_buffering:
-        sys.stdout.reconfigure(line_buffering=True)
+    # A PE that is ended from outside does not come to flush what it printed; and a line that is written
+    # at once stays whole among those of other PEs: with PYTHONUNBUFFERED its end would be written on its own.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)
     try:
         code, interrupted, result = _core._run(main)
     finally:

@@ -27,35 +27,6 @@ def device_probe(build_folder: Path) -> Path:
     return build_folder / "tests" / "multiproc" / "device_probe"
 
 
-@pytest.fixture
-def need_devices(start_command, device_probe: Path):
-    """need_devices(kind, count): skips where there are fewer, or fails where the run is meant for GPUs."""
-
-    def need(kind: str, count: int) -> None:
-        outcome = start_command([str(device_probe), "count", kind]).wait()
-        there = int(outcome.stdout or 0)
-        if there >= count:
-            return
-        why = f"{count} devices of kind {kind} are needed, and there are {there}: {outcome.stderr.strip()}"
-        # A machine with one GPU is a GPU machine too.
-        if "WEFT_REQUIRE_GPU" in os.environ and there == 0:
-            pytest.fail(f"WEFT_REQUIRE_GPU is set, but {why}")
-        pytest.skip(f"NOT TESTED: {why}")
-
-    return need
-
-
-@pytest.fixture
-def stand_in(build_folder: Path, tmp_path: Path) -> dict[str, str]:
-    """The environment of a job whose CUDA driver is the stand-in of the unit tests, with two devices.
-
-    UCX does not take it for a driver, so device memory is staged.
-    """
-    (tmp_path / "libcuda.so.1").symlink_to(build_folder / "tests" / "unit" / "memory" / "libfake_cuda.so")
-    folders = [str(tmp_path), os.environ.get("LD_LIBRARY_PATH", "")]
-    return {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
-
-
 def moved(outcome) -> list[str]:
     """Where the PEs say that they moved memory."""
     assert outcome.exit_code == 0, outcome.stderr
@@ -66,21 +37,21 @@ def moved(outcome) -> list[str]:
 @pytest.mark.parametrize("way", ["machine", "channel"])
 @pytest.mark.parametrize(("kind", "gpus"), KINDS)
 def test_buffers_move_right(
-    run, device_probe: Path, need_devices, kind: str, gpus: str, way: str, staging: str
+    run, device_probe: Path, need_gpus, kind: str, gpus: str, way: str, staging: str
 ) -> None:
     devices = [0, 1] if gpus == "auto" else [int(gpu) for gpu in gpus.split(",")]
-    need_devices(kind, len(set(devices)))
+    if kind == "cuda":
+        need_gpus(len(set(devices)))
     outcome = run("-n", NUM_PES, "--staging", staging, "--gpus", gpus, device_probe, way, kind)
     assert moved(outcome) == [f"PE {pe} moved {kind}:{devices[pe % len(devices)]}" for pe in range(NUM_PES)]
     assert outcome.stderr == ""
 
 
 @pytest.mark.parametrize(("kind", "gpus"), KINDS)
-def test_processes_map_one_anothers_memory(
-    run, device_probe: Path, need_devices, kind: str, gpus: str
-) -> None:
+def test_processes_map_one_anothers_memory(run, device_probe: Path, need_gpus, kind: str, gpus: str) -> None:
     devices = [0, 1] if gpus == "auto" else [int(gpu) for gpu in gpus.split(",")]
-    need_devices(kind, len(set(devices)))
+    if kind == "cuda":
+        need_gpus(len(set(devices)))
     outcome = run("-n", NUM_PES, "--gpus", gpus, device_probe, "share", kind)
     assert moved(outcome) == [f"PE {pe} moved {kind}:{devices[pe % len(devices)]}" for pe in range(NUM_PES)]
 
@@ -88,9 +59,10 @@ def test_processes_map_one_anothers_memory(
 @pytest.mark.parametrize("kind", ["emulated", pytest.param("cuda", marks=ON_GPU)])
 @pytest.mark.parametrize("staging", ["device", "host"])
 def test_statistics_tell_the_path_of_each_transfer(
-    run, device_probe: Path, need_devices, kind: str, staging: str
+    run, device_probe: Path, need_gpus, kind: str, staging: str
 ) -> None:
-    need_devices(kind, 1)
+    if kind == "cuda":
+        need_gpus(1)
     outcome = run(
         "-n", NUM_PES, "--staging", staging, "--stats", "--gpus", "auto", device_probe, "channel", kind
     )
@@ -106,15 +78,17 @@ def test_statistics_tell_the_path_of_each_transfer(
 
 @pytest.mark.parametrize("way", ["machine", "channel"])
 def test_cuda_moves_right_over_the_stand_in_driver(
-    run, device_probe: Path, stand_in: dict[str, str], way: str
+    run, device_probe: Path, stand_in_cuda: dict[str, str], way: str
 ) -> None:
-    outcome = run("-n", NUM_PES, "--gpus", "1,0", device_probe, way, "cuda", env=stand_in)
+    outcome = run("-n", NUM_PES, "--gpus", "1,0", device_probe, way, "cuda", env=stand_in_cuda)
     assert moved(outcome) == ["PE 0 moved cuda:1", "PE 1 moved cuda:0"]
     assert outcome.stderr == ""
 
 
-def test_gpus_without_peer_access_are_named_once(run, device_probe: Path, stand_in: dict[str, str]) -> None:
-    environment = {**stand_in, "FAKE_CUDA_NO_PEERS": "1"}
+def test_gpus_without_peer_access_are_named_once(
+    run, device_probe: Path, stand_in_cuda: dict[str, str]
+) -> None:
+    environment = {**stand_in_cuda, "FAKE_CUDA_NO_PEERS": "1"}
     outcome = run("-n", NUM_PES, device_probe, "channel", "cuda", env=environment)
     assert outcome.stderr == (
         "weft: the GPUs of this job have no peer access from 0 to 1, 1 to 0: what moves between them passes "
@@ -126,8 +100,8 @@ def test_gpus_without_peer_access_are_named_once(run, device_probe: Path, stand_
     assert moved(one_gpu) == ["PE 0 moved cuda:1", "PE 1 moved cuda:1"]
 
 
-def test_a_gpu_that_is_not_there_is_refused(run, device_probe: Path, stand_in: dict[str, str]) -> None:
-    outcome = run("-n", 1, "--gpus", "0,5", device_probe, "channel", "cuda", env=stand_in)
+def test_a_gpu_that_is_not_there_is_refused(run, device_probe: Path, stand_in_cuda: dict[str, str]) -> None:
+    outcome = run("-n", 1, "--gpus", "0,5", device_probe, "channel", "cuda", env=stand_in_cuda)
     assert outcome.stderr.startswith("weft: WEFT_GPUS names device 5: there is no cuda:5: this process has 2")
     assert outcome.exit_code == 1
 

@@ -5,7 +5,6 @@
 //     device_probe channel KIND   channels between two chares, whose ends are device or host memory
 //     device_probe share KIND     each PE maps what the other exports, reads it and writes it
 //     device_probe freed KIND     a chare frees a buffer whose send is under way
-//     device_probe count KIND     alone: how many devices of that kind there are
 //
 // The first three print "PE n moved KIND:DEVICE" on both PEs when all was right.
 #include <fmt/format.h>
@@ -346,26 +345,17 @@ weft::Task<> start(weft::Runtime& runtime, bool frees_early, Kind kind) {
   co_await movers.call<&Mover::over>();
 }
 
-int count(Kind kind) {
-  Memory memory;
-  weft::memory::KindBackend* backend = memory.backend(kind);
-  std::printf("%d\n", backend == nullptr ? 0 : backend->num_devices());
-  if (backend == nullptr) std::fprintf(stderr, "%s\n", memory.availability(kind).to_string().c_str());
-  return 0;
-}
-
 }  // namespace
 
-const std::set<std::string_view> kWays = {"machine", "channel", "share", "freed", "count"};
+const std::set<std::string_view> kWays = {"machine", "channel", "share", "freed"};
 
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const auto kind = weft::memory::kind_from_name(argc > 2 ? argv[2] : "");
   if (!kind.has_value() || !kWays.contains(what)) {
-    std::fputs("usage: device_probe machine|channel|share|freed|count KIND\n", stderr);
+    std::fputs("usage: device_probe machine|channel|share|freed KIND\n", stderr);
     return 2;
   }
-  if (what == "count") return count(*kind);
   if (what == "channel" || what == "freed") {
     return weft::run(argc, argv,
                      [=](weft::Runtime& runtime) { return start(runtime, what == "freed", *kind); });

@@ -42,16 +42,6 @@ def run_job() -> RunJob:
 
 
 @pytest.fixture(scope="session")
-def stand_in_cuda(build_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a process whose CUDA driver is that of tests/unit/memory/fake_cuda.h."""
-    library = build_folder / "tests" / "unit" / "memory" / "libfake_cuda.so"
-    assert library.exists(), f"{library} is not built: `make test-python` builds it"
-    folder = tmp_path_factory.mktemp("stand_in_cuda")
-    (folder / "libcuda.so.1").symlink_to(library)
-    return {"LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")}
-
-
-@pytest.fixture(scope="session")
 def expect_success(run_job: RunJob) -> Callable[..., str]:
     """Runs a job that checks itself and returns what it printed."""
 

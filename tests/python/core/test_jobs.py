@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
+
+from .conftest import PROGRAMS, TIMEOUT_S
 
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
@@ -43,3 +49,18 @@ def test_program_over_the_stand_in_cuda_driver(
     expect_success: Callable[..., str], stand_in_cuda: dict[str, str], program: str, num_pes: int
 ) -> None:
     assert expect_success(num_pes, program, "cuda", environment=stand_in_cuda) == "all checked\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_line_is_written_in_one_piece(unbuffered: str) -> None:
+    """Or those of several PEs would mix: each datagram is one write."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        subprocess.run(
+            [sys.executable, str(PROGRAMS / "refusals.py")],
+            stdout=theirs,
+            timeout=TIMEOUT_S,
+            check=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+        assert ours.recv(100) == b"all checked\n"

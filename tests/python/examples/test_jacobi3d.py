@@ -94,21 +94,6 @@ def test_large_faces_of_device_memory(run_example, language: str, model: str, st
     assert done.stdout.count(VERIFIED) == 1
 
 
-@pytest.fixture
-def need_gpus():
-    """need_gpus(count): skips where there are fewer, or fails where GPUs are required and there is none."""
-
-    def need(count: int) -> None:
-        there = len(gpu_names())
-        if there < count:
-            why = f"{count} GPUs are needed, and the CUDA driver shows {there}"
-            if there == 0 and "WEFT_REQUIRE_GPU" in os.environ:
-                pytest.fail(f"WEFT_REQUIRE_GPU is set, but {why}")
-            pytest.skip(why)
-
-    return need
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("gpus", ["0", "0,1"])
 @pytest.mark.parametrize(("language", "model", "staging"), DEVICE_WAYS)

@@ -86,6 +86,10 @@ class Numba:
                 array[i] *= 2
 
         self.double = double
+        try:
+            self.doubled(self.make(np.ones(1)))
+        except AttributeError as error:  # numba-cuda 0.30 with NumPy 2.5, which has dropped np.row_stack
+            raise ImportError(f"it cannot compile kernels beside NumPy {np.__version__}: {error}") from error
 
     def make(self, data):
         return self.module.to_device(data)

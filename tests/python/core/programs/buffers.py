@@ -21,6 +21,7 @@ from standins import (
     INT,
     BrokenCudaArray,
     CudaArray,
+    CudaArrayWithBuffer,
     DlpackArray,
     Managed,
     ManagedVersioned,
@@ -112,6 +113,7 @@ def check_cuda_arrays(memory):
     any_form()
 
     good = {"shape": (4,), "typestr": "<f8", "data": (address, False), "version": 3}
+    where = "does not know its address" if HAS_CUDA else "has no CUDA"
     for change, needle in (
         ({"stream": 0}, "0 could be either"),
         ({"stream": -1}, "-1"),
@@ -129,9 +131,11 @@ def check_cuda_arrays(memory):
         ({"typestr": "|O"}, "Python objects"),
         ({"typestr": None}, "without 'typestr'"),
         ({"strides": (8, 8)}, "contiguous"),
-        ({"data": (4096, False)}, "does not know its address" if HAS_CUDA else "has no CUDA"),
+        ({"data": (4096, False)}, where),
     ):
         refused(needle, _core._buffer_of, CudaArray(**{**good, **change}), READ)
+    # The address counts, not the bytes of the buffer protocol.
+    refused(where, _core._buffer_of, CudaArrayWithBuffer(**{**good, "data": (4096, False)}), READ)
     broken = CudaArray()
     broken.__cuda_array_interface__ = 5
     refused("no dict", _core._buffer_of, broken, READ)

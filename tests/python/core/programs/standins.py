@@ -14,6 +14,14 @@ class CudaArray:
         self.__cuda_array_interface__ = interface
 
 
+class CudaArrayWithBuffer(bytearray):
+    """Has the buffer protocol too, as CuPy's arrays; theirs raises when they are in device memory."""
+
+    def __init__(self, **interface: Any) -> None:
+        super().__init__(8)
+        self.__cuda_array_interface__ = interface
+
+
 class BrokenCudaArray:
     @property
     def __cuda_array_interface__(self) -> Any:
