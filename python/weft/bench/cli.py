@@ -18,13 +18,13 @@ Every system is measured in RUNS fresh launches, in the order A, B, C, A, B, C, 
 machine does falls on all alike; the figure is the median, and the minimum and maximum go into the JSON. In
 each launch both processes stay on a core of their own (PE number modulo cores), and every size is preceded
 by a tenth of its iterations as warm-up, untimed. The number of iterations is chosen so that a size takes
-about 0.15 s. There is a barrier before the warm-up of each size in mpi4py and ucx_perftest; in the others
-the first message has that role; none lies between warm-up and timing, or inside the timed part. Buffers are
-reused and were written beforehand.
+about 0.15 s, on devices 0.06 s. There is a barrier before the warm-up of each size in mpi4py and
+ucx_perftest; in the others the first message has that role; none lies between warm-up and timing, or inside
+the timed part. Buffers are reused and were written beforehand.
 
 Cores of a virtual machine may be near one another at one time and far at another, which changes small
 messages by a factor of four: the time of a cache line between them is measured before and after each run,
-and the turns go on until every system has its RUNS at one distance; those count.
+and the turns go on until every system has its RUNS at one distance; those count. Not so for device memory.
 
 After each turn the records so far are written to the file of --json. Ctrl-C, SIGTERM and the end of the
 --minutes end a bench with the runs that there are, fewer of some systems, and none of those whose turn had
@@ -69,7 +69,9 @@ size of the chare's class. Python chares: seconds from the call that creates 10,
 every constructor has run. 4 PEs on 2 cores: one way of a ping-pong of entry methods between two PEs while
 the others idle, not pinned; the slowest pair's median.
 
-With --memory cuda: latency at 8 bytes and bandwidth at 64 MiB between two GPUs, of Weft and raw UCX.
+With --memory cuda: latency at 8 bytes and bandwidth at 64 MiB between two GPUs, of Weft and raw UCX. How
+much staging costs, and how Jacobi3D scales, is judged from files alone: --from with what weft bench latency,
+bandwidth and jacobi3d wrote. A direct figure over the staged one is taken at the size where it is best.
 """
 _JACOBI3D_METHOD = """
 Jacobi's iteration on a 3D grid (examples/04_jacobi3d): blocks of points, ODF of them on each PE, exchange
@@ -177,7 +179,7 @@ def _add_jacobi3d(benches: Any) -> None:
             help=f"{' and '.join(choices)} (all)",
         )
     parser.add_argument("--size", type=_number, metavar="N", help="points along each dimension; see above")
-    parser.add_argument("--iterations", type=_number, default=100, metavar="N", help="timed ones (100)")
+    parser.add_argument("--iterations", type=_number, metavar="N", help="timed ones (100, in cuda memory 50)")
     parser.add_argument("--warmup", type=_number, default=10, metavar="N", help="iterations before (10)")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw where the time went")
     _add_running(parser)
@@ -219,7 +221,18 @@ def _add_figures(benches: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--memory", choices=["host", "cuda"], default="host", help="of messages of this memory (host)"
+        "--memory",
+        choices=["host", "emulated", "cuda"],
+        default="host",
+        help="of messages of this memory (host)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="files",
+        type=Path,
+        nargs="+",
+        metavar="RECORDS.json",
+        help="measure nothing: judge what --json wrote, each figure by the first file that has it",
     )
     _add_running(parser)
     parser.set_defaults(function=_run_figures)

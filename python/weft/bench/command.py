@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,8 +14,8 @@ from rich.markup import escape
 
 from weft.bench import jacobi3d, jacobi3d_report
 from weft.bench.errors import BenchError
-from weft.bench.figures import GOALS, judge, questions
-from weft.bench.gpu_figures import GPU_GOALS, gpu_questions
+from weft.bench.figures import judge, judge_files, questions
+from weft.bench.gpu_figures import gpu_questions, judge_gpu
 from weft.bench.gpus import expect_memory, gpu_names, placements
 from weft.bench.launches import Launches
 from weft.bench.plot import write_plot
@@ -63,35 +64,52 @@ def run_bench(arguments: argparse.Namespace) -> int:
 
 
 def run_figures(arguments: argparse.Namespace) -> int:
-    """Measure what the goals need, print the verdicts; the exit status: 0 when all goals are met."""
+    """Measure what the goals need, or take it from files, and print the verdicts.
+
+    The exit status is 0 when all goals are met.
+    """
     console = make_console()
-    records: list[Record] = []
-    failed = False
+    on_device = arguments.memory != "host"
+    judge_one = functools.partial(judge_gpu, memory=arguments.memory) if on_device else judge
+    status = 0
     try:
-        _expect_runs(arguments)
-        programs = Programs(arguments.programs)
-        goals, asked = GOALS, questions(programs, arguments.charm4py_source)
-        if arguments.memory == "cuda":
-            expect_memory("cuda")
-            if len(gpu_names()) < 2:
-                raise BenchError("--memory cuda: these figures are between two GPUs, and two are not here")
-            goals, asked = GPU_GOALS, gpu_questions(programs)
-        with _launches(arguments, console) as launches:
-            for number, (question, systems) in enumerate(asked):
-                launches.begin_part(len(asked) - number)
-                outcome = _ask(question, systems, arguments.runs, programs, launches)
-                if len(systems) > 1:
-                    show(outcome, console)
-                else:
-                    show_problems(outcome, console)
-                records += outcome.records
-                failed = failed or bool(outcome.failed)
-        verdicts = judge(records, goals)
+        if arguments.files:
+            files = [list(read_records(file)) for file in arguments.files]
+        else:
+            records, status = _measure_figures(arguments, console)
+            files = [records]
+        verdicts = judge_files(files, judge_one)
         console.print(verdict_table(verdicts))
-    except BenchError as error:
+    except (BenchError, OSError) as error:
         print(f"weft bench: {error}", file=sys.stderr)
         return 1
-    return launches.exit_status(0 if not failed and all(verdict.met for verdict in verdicts) else 1)
+    return status or (0 if all(verdict.met for verdict in verdicts) else 1)
+
+
+def _measure_figures(arguments: argparse.Namespace, console: Console) -> tuple[list[Record], int]:
+    """What the goals ask for, and the exit status if a system failed or a signal came, else 0."""
+    _expect_runs(arguments)
+    expect_memory(arguments.memory)
+    if arguments.memory == "cuda" and len(gpu_names()) < 2:
+        raise BenchError("--memory cuda: these figures are between two GPUs, and two are not here")
+    programs = Programs(arguments.programs)
+    if arguments.memory == "host":
+        asked = questions(programs, arguments.charm4py_source)
+    else:
+        asked = gpu_questions(programs, arguments.memory)
+    records: list[Record] = []
+    failed = False
+    with _launches(arguments, console) as launches:
+        for number, (question, systems) in enumerate(asked):
+            launches.begin_part(len(asked) - number)
+            outcome = _ask(question, systems, arguments.runs, programs, launches)
+            if len(systems) > 1:
+                show(outcome, console)
+            else:
+                show_problems(outcome, console)
+            records += outcome.records
+            failed = failed or bool(outcome.failed)
+    return records, launches.exit_status(1 if failed else 0)
 
 
 def run_jacobi3d(arguments: argparse.Namespace) -> int:
@@ -111,7 +129,7 @@ def run_jacobi3d(arguments: argparse.Namespace) -> int:
                 models=arguments.models,
                 stagings=arguments.staging,
                 size=arguments.size,
-                iterations=arguments.iterations,
+                iterations=arguments.iterations or jacobi3d.DEFAULT_ITERATIONS[arguments.memory],
                 warmup=arguments.warmup,
             )
         )

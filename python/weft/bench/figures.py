@@ -7,7 +7,7 @@ that system (raw UCX with different settings) the best counts.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from weft.bench.programs import Programs
@@ -162,6 +162,17 @@ class Verdict:
 def judge(records: Sequence[Record], goals: Sequence[Goal] = GOALS) -> list[Verdict]:
     """A verdict for each goal from the records of its question."""
     return [_judge(goal, records) for goal in goals]
+
+
+def judge_files(
+    files: Sequence[Sequence[Record]], judge_one: Callable[[Sequence[Record]], list[Verdict]] = judge
+) -> list[Verdict]:
+    """A verdict for each goal, from the first of `files` that tells: what is compared was in one run."""
+    judged = [judge_one(records) for records in files or [[]]]
+    return [
+        next((verdict for verdict in verdicts if verdict.met is not None), verdicts[0])
+        for verdicts in zip(*judged, strict=True)
+    ]
 
 
 def _judge(goal: Goal, records: Sequence[Record]) -> Verdict:

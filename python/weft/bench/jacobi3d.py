@@ -35,6 +35,8 @@ DEFAULT_POINTS = {
     "emulated": {"weak": 32, "strong": 48},
     "cuda": {"weak": 768, "strong": 1536},
 }
+#: Of 3.6 billion points one takes some 20 ms on one GPU.
+DEFAULT_ITERATIONS = {"host": 100, "emulated": 100, "cuda": 50}
 #: A run that takes longer hangs.
 TIMEOUT_S = 600.0
 

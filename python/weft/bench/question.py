@@ -13,12 +13,21 @@ WINDOW = 64
 #: Fewer runs give a median that one disturbed run can move.
 MIN_RUNS = 5
 
-#: The timed part of one size takes about this long in one run, however slow the system.
-_SIZE_BUDGET_US = 150_000.0
+#: The timed part of one size takes about this long in one run, however slow the system. On devices a launch
+#: takes a second or two until the first message, and the time on a machine with GPUs is short.
+_SIZE_BUDGET_US = {"host": 150_000.0, "emulated": 60_000.0, "cuda": 60_000.0}
+#: Round trips or windows timed at least, and how many untimed ones come before them at least.
+_LEAST = {"host": (5, 2), "emulated": (1, 1), "cuda": (1, 1)}
 _MAX_ROUND_TRIPS = 200_000
 _MAX_WINDOWS = 20_000
-_MIN_ITERATIONS = 5
-_COPY_BYTES_PER_US = 10_000.0
+#: What two processes pay for a message on a GPU that they share, which does the work of one at a time.
+_SHARED_GPU_US = 150.0
+
+#: Bytes per microsecond that large messages move at, about: copied by a processor, from GPU to GPU, and from
+#: GPU over host memory to GPU.
+COPY_RATE = 10_000.0
+GPU_RATE = 200_000.0
+STAGED_RATE = 5_000.0
 
 DEFAULT_SIZES: dict[str, tuple[int, ...]] = {
     "latency": (1, 8, 64, 512, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20),
@@ -34,6 +43,7 @@ METRIC_OF_BENCH = {
     "rate": "rate_Mps",
     "startup": "time_s",
     "memory": "memory_bytes",
+    "jacobi3d": "time_s",
 }
 
 
@@ -72,12 +82,19 @@ class Question:
     def metric(self) -> str:
         return METRIC_OF_BENCH[self.bench]
 
-    def steps(self, message_us: float) -> list[Step]:
+    def steps(self, message_us: float, bytes_per_us: float = COPY_RATE) -> list[Step]:
         """The steps for a system whose small messages cost about `message_us` each.
 
         The estimate only sizes the loops, so that a slow system does not hold up a run for minutes.
         """
-        return [_step(self.bench, size, message_us) for size in self.sizes]
+        if self.placement == "same GPU":
+            message_us = max(message_us, _SHARED_GPU_US)
+        return [_step(self, size, message_us + size / bytes_per_us) for size in self.sizes]
+
+
+def device_rate(memory: str) -> float:
+    """Of large messages that go directly from device to device."""
+    return GPU_RATE if memory == "cuda" else COPY_RATE
 
 
 def default_sizes(bench: str, memory: str) -> tuple[int, ...]:
@@ -99,11 +116,11 @@ def _parse_size(text: str) -> int:
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2].upper()]
 
 
-def _step(bench: str, size_bytes: int, message_us: float) -> Step:
-    if bench in ("startup", "memory"):
+def _step(question: Question, size_bytes: int, one_way_us: float) -> Step:
+    if question.bench in ("startup", "memory"):
         return Step(size_bytes, iterations=1, warmup=0)
-    one_way_us = message_us + size_bytes / _COPY_BYTES_PER_US
-    messages, most = (2, _MAX_ROUND_TRIPS) if bench == "latency" else (WINDOW, _MAX_WINDOWS)
-    iterations = int(_SIZE_BUDGET_US / (messages * one_way_us))
-    iterations = max(_MIN_ITERATIONS, min(most, iterations))
-    return Step(size_bytes, iterations, warmup=max(2, iterations // 10))
+    messages, most = (2, _MAX_ROUND_TRIPS) if question.bench == "latency" else (WINDOW, _MAX_WINDOWS)
+    least, least_warmup = _LEAST[question.memory]
+    iterations = int(_SIZE_BUDGET_US[question.memory] / (messages * one_way_us))
+    iterations = max(least, min(most, iterations))
+    return Step(size_bytes, iterations, warmup=max(least_warmup, iterations // 10))

@@ -102,7 +102,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
         text = {True: "[green]met[/green]", False: "[red]missed[/red]", None: "[yellow]not measured[/yellow]"}
         result.add_row(
             escape(goal.text),
-            f"{value_label(measured.median)} {unit}" if measured else "-",
+            _measured_label(verdict),
             f"{value_label(reference.median)} {unit}, {escape(reference.system)}" if reference else "-",
             _ratio(verdict.ratio),
             _ratio(verdict.ratio_of_best),
@@ -152,6 +152,15 @@ def show_problems(outcome: Outcome, console: Console) -> None:
         console.print(f"absent: {escape(label)}: {escape(advice)}", style="yellow", highlight=False)
     for label, reason in outcome.failed.items():
         console.print(f"failed: {escape(label)}: {escape(reason)}", style="red", highlight=False)
+
+
+def _measured_label(verdict: Verdict) -> str:
+    """With the size where that is not the question's only one."""
+    if verdict.measured is None:
+        return "-"
+    question, record = verdict.goal.question, verdict.measured
+    at = f" at {size_label(record.size_bytes)}" if len(question.sizes) > 1 else ""
+    return f"{value_label(record.median)} {record.unit}{at}"
 
 
 def _ratio(value: float | None) -> str:

@@ -9,7 +9,7 @@ import sys
 
 from weft.bench.process import capture, read_measurements
 from weft.bench.programs import Programs
-from weft.bench.question import Question
+from weft.bench.question import Question, device_rate
 from weft.bench.system import Reading, Series
 
 _ONLY_DEVICES = "copies between devices only: --memory cuda"
@@ -33,7 +33,7 @@ class PeerCopy:
         return None
 
     def run(self, question: Question) -> list[Reading]:
-        steps = question.steps(message_us=8.0)
+        steps = question.steps(8.0, device_rate(question.memory))
         command = [str(self.programs.need("peer_copy")), question.bench]
         command += [*(step.argument() for step in steps), "--memory", question.memory]
         command += ["--devices", ",".join(map(str, question.devices or (0, 1)))]
@@ -60,7 +60,7 @@ class Nccl:
         return None
 
     def run(self, question: Question) -> list[Reading]:
-        steps = question.steps(message_us=50.0)
+        steps = question.steps(50.0, device_rate(question.memory))
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         command += [str(self.programs.need("nccl_pingpong.py")), question.bench]
         command += [*(step.argument() for step in steps), "--memory", question.memory]

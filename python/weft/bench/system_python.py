@@ -33,7 +33,7 @@ class Mpi4pyOpenMpi:
         return None if question.memory == "host" else _cuda_absent()
 
     def run(self, question: Question) -> list[Reading]:
-        steps = question.steps(message_us=0.7)
+        steps = question.steps(message_us=0.7 if question.memory == "host" else 20.0)
         command = [*mpiexec_command(question.pes), sys.executable]
         command += [str(self.programs.need("mpi4py_pingpong.py"))]
         command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]

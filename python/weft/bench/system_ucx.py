@@ -18,7 +18,7 @@ from pathlib import Path
 
 from weft.bench.errors import BenchError
 from weft.bench.process import finish, free_port, launched, tail, wait_listening
-from weft.bench.question import WINDOW, Question, Step
+from weft.bench.question import GPU_RATE, WINDOW, Question, Step
 from weft.bench.system import Reading, Series
 
 INSTALL = "pip install libucx-cu13, or put a ucx_perftest of UCX >= 1.16 on PATH"
@@ -70,7 +70,7 @@ class UcxPerftest:
         return None
 
     def run(self, question: Question) -> list[Reading]:
-        steps = question.steps(message_us=0.1)
+        steps = question.steps(0.1) if question.memory == "host" else question.steps(10.0, GPU_RATE)
         with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
             batch = Path(folder) / "batch"
             batch.write_text(

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from weft.bench.process import capture, read_measurements
 from weft.bench.programs import Programs
-from weft.bench.question import Question
+from weft.bench.question import STAGED_RATE, Question, Step, device_rate
 from weft.bench.system import Reading, Series
 
 _CPP_US = 0.2
 _PYTHON_US = 1.5
 #: What a message of device memory costs at least, on any path.
 _DEVICE_US = 10.0
+_STAGED_US = 40.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,17 +46,19 @@ class Weft:
         return None
 
     def run(self, question: Question) -> list[Reading]:
-        steps = question.steps(message_us=self._message_us(question))
+        steps = self._steps(question)
         command = run_command(question.pes, self.programs.need(self.program))
         command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]
         environment = {**dict(self.environment), **device_environment(question.devices)}
         output = capture(command, self.series.label, environment)
         return read_measurements(output, question, steps, self.series.label)
 
-    def _message_us(self, question: Question) -> float:
-        if question.memory != "host":
-            return _DEVICE_US
-        return _CPP_US if self.language == "cpp" else _PYTHON_US
+    def _steps(self, question: Question) -> list[Step]:
+        if question.memory == "host":
+            return question.steps(_CPP_US if self.language == "cpp" else _PYTHON_US)
+        if self.path == "staged":
+            return question.steps(_STAGED_US, STAGED_RATE)
+        return question.steps(_DEVICE_US, device_rate(question.memory))
 
 
 def run_command(pes: int, program: Path) -> list[str]:

@@ -11,7 +11,7 @@ from weft.bench import cli, command, gpus
 from weft.bench.figures import BANDWIDTH, LATENCY
 from weft.bench.programs import Programs
 from weft.bench.question import Question
-from weft.bench.record import read_records
+from weft.bench.record import read_records, write_records
 from weft.bench.system import Reading, Series
 from weft.bench.systems import reference_systems
 
@@ -212,6 +212,27 @@ def test_where_the_cores_are_counts_for_host_memory_alone(one_system, monkeypatc
     monkeypatch.setattr(gpus, "gpu_names", lambda: ("GPU A", "GPU A"))
     assert run("latency", "--sizes", "8", "--memory", memory) == 0
     assert bool(distances) == asked
+
+
+def test_figures_are_judged_from_files(make_record, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(command, "_ask", lambda *_: pytest.fail("measured"))
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    direct = make_record(memory="cuda", path="direct, GPU pair", size_bytes=4096)
+    staged = make_record(memory="cuda", path="staged, GPU pair", size_bytes=4096, median=9.0, max=9.0)
+    write_records(files[0], [direct])
+    write_records(files[1], [direct, staged])
+    assert run("figures", "--memory", "cuda", "--from", *files) == 1, "most were not measured"
+    text = capsys.readouterr().out
+    row = next(line for line in text.splitlines() if "C++ channel over host staging, latency" in line)
+    assert "0.300 us at 4K" in row
+    assert "0.03 x" in row
+    assert " met" in row
+    assert text.count("not measured") == 11
+
+
+def test_a_missing_file_of_figures_is_told_in_a_sentence(tmp_path, capsys):
+    assert run("figures", "--from", tmp_path / "none.json") == 1
+    assert "none.json" in capsys.readouterr().err
 
 
 def test_few_runs_are_remarked_on(one_system, capsys):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.bench.figures import BANDWIDTH, GOALS, LATENCY, Goal, judge, questions
-from weft.bench.gpu_figures import GPU_GOALS, GPU_LATENCY, gpu_questions
+from weft.bench.figures import BANDWIDTH, GOALS, LATENCY, Goal, judge, judge_files, questions
+from weft.bench.gpu_figures import comparisons, gpu_goals, gpu_questions, judge_gpu
 from weft.bench.programs import Programs
 from weft.bench.record import METRICS
 from weft.bench.report import verdict_table
@@ -69,6 +69,8 @@ def test_without_a_reference_or_a_measurement_nothing_is_claimed(figure):
     assert all(verdict.met is None for verdict in judge([]))
 
 
+GPU_GOALS = gpu_goals()
+GPU_LATENCY = GPU_GOALS[0].question
 ALL = [(questions, GOALS), (gpu_questions, GPU_GOALS)]
 
 
@@ -114,6 +116,129 @@ def test_every_reference_is_asked_for(make_questions, goals):
     for goal in goals:
         if goal.reference is not None:
             assert (goal.question, goal.reference.system, goal.reference.model) in asked
+
+
+def test_only_who_is_in_a_goal_is_asked_on_gpus():
+    for question, systems in gpu_questions(Programs()):
+        labels = [system.series.label for system in systems]
+        assert not [label for label in labels if "staged" in label or label.startswith("ucx, am")]
+        assert len(labels) == (6 if question.bench == "latency" else 4)
+
+
+def test_in_emulated_memory_there_are_the_same_questions():
+    assert [
+        (question.bench, question.sizes, question.memory)
+        for question, _ in gpu_questions(Programs(), "emulated")
+    ] == [
+        ("latency", (8,), "emulated"),
+        ("bandwidth", (4 << 20,), "emulated"),
+    ]
+
+
+def gpu_verdict(text, records):
+    return next(verdict for verdict in judge_gpu(records) if verdict.goal.text == text)
+
+
+@pytest.mark.parametrize(
+    ("bench", "language", "staged", "met"),
+    [
+        ("latency", "cpp", 101.0, True),
+        ("latency", "cpp", 99.0, False),
+        ("latency", "python", 169.0, False),
+        ("latency", "python", 171.0, True),
+        ("bandwidth", "cpp", 0.99, True),
+        ("bandwidth", "cpp", 1.01, False),
+        ("bandwidth", "python", 0.58, True),
+        ("bandwidth", "python", 0.59, False),
+    ],
+)
+def test_staging_is_to_cost_so_many_times_as_much_at_some_size(make_record, bench, language, staged, met):
+    def figure(size, way, median, **changes):
+        unit = {"latency": "us", "bandwidth": "GB/s"}[bench]
+        fields = {"memory": "cuda", "language": language, "path": f"{way}, GPU pair", **changes}
+        spread = {"min": median, "median": median, "max": median}
+        return make_record(
+            bench=bench, size_bytes=size, metric=METRICS_OF[bench], unit=unit, **spread, **fields
+        )
+
+    records = [
+        figure(64, "direct", 10.0),
+        figure(64, "staged", 11.0),
+        figure(4096, "direct", 10.0),
+        figure(4096, "staged", staged),
+        figure(4096, "staged", 10.0, path="staged, same GPU"),
+        figure(64, "tagged", 1e-6 if bench == "latency" else 1e6, model="messaging"),
+    ]
+    text = f"{ {'cpp': 'C++', 'python': 'Python'}[language] } channel over host staging, {bench}"
+    verdict = gpu_verdict(text, records)
+    assert verdict.measured.size_bytes == 4096
+    assert verdict.met is met
+
+
+METRICS_OF = {"latency": "latency_us", "bandwidth": "bandwidth_GBps"}
+
+
+@pytest.fixture
+def jacobi3d_record(make_record):
+    def make(path, median, pes=2):
+        spread = {"min": median, "median": median, "max": median}
+        return make_record(
+            bench="jacobi3d", memory="cuda", metric="time_s", unit="s", path=path, pes=pes, **spread
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(("staged", "met"), [(0.011, True), (0.009, False)])
+def test_jacobi3d_is_to_spend_a_tenth_on_communication(jacobi3d_record, staged, met):
+    text = "C++ Jacobi3D over host staging, communication"
+    records = [
+        jacobi3d_record("communication, direct, strong, 9x9x9 points, ODF 1", 0.001),
+        jacobi3d_record("communication, staged, strong, 9x9x9 points, ODF 1", staged),
+        jacobi3d_record("communication, staged, strong, 9x9x9 points, ODF 2", 1.0),
+        jacobi3d_record("communication, direct, strong, 9x9x9 points, ODF 1", 1e-6, pes=4),
+        jacobi3d_record("overall, direct, strong, 9x9x9 points, ODF 1", 1e-6),
+    ]
+    verdict = gpu_verdict(text, records)
+    assert verdict.ratio == pytest.approx(0.001 / staged)
+    assert verdict.met is met
+    assert gpu_verdict(text, records[:1]).met is None
+
+
+@pytest.mark.parametrize(("four", "met"), [(1.05, True), (1.06, False)])
+def test_weak_scaling_is_judged_at_the_better_of_two_factors(jacobi3d_record, four, met):
+    records = [
+        jacobi3d_record("overall, direct, weak, 9x9x9 points, ODF 1", 1.0, pes=1),
+        jacobi3d_record("overall, direct, weak, 18x18x9 points, ODF 1", 2.0, pes=4),
+        jacobi3d_record("overall, direct, weak, 9x9x9 points, ODF 2", 1.0, pes=1),
+        jacobi3d_record("overall, direct, weak, 18x18x9 points, ODF 2", four, pes=4),
+        jacobi3d_record("overall, direct, weak, 9x9x9 points, ODF 4", 9.0, pes=1),
+        jacobi3d_record("overall, direct, weak, 18x18x9 points, ODF 4", 1.0, pes=4),
+    ]
+    verdict = gpu_verdict("C++ Jacobi3D weak scaling, time on 4 over 1", records)
+    assert verdict.ratio == pytest.approx(four)
+    assert verdict.met is met
+
+
+def test_what_is_compared_was_in_one_file(figure):
+    own = figure(LATENCY, 0.1)
+    slow = figure(LATENCY, 0.2, system="ucx", model="machine", path="tag, a")
+    fast = figure(LATENCY, 0.01, system="ucx", model="machine", path="tag, a")
+    text = "C++ channel, 8 B one way"
+
+    def met(*files):
+        return next(verdict.met for verdict in judge_files(files) if verdict.goal.text == text)
+
+    assert met([own], [slow]) is None
+    assert met([own], [own, slow], [own, fast]) is True
+    assert met([own, fast], [own, slow]) is False
+    assert met() is None
+
+
+def test_the_table_of_gpus_has_every_goal(make_record):
+    verdicts = judge_gpu([])
+    assert verdict_table(verdicts).row_count == len(GPU_GOALS) + len(comparisons())
+    assert all(verdict.met is None for verdict in verdicts)
 
 
 def test_the_table_has_a_row_for_every_goal():

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.bench.errors import BenchError
-from weft.bench.question import WINDOW, Question, parse_sizes
+from weft.bench.gpus import PAIR, SAME
+from weft.bench.question import GPU_RATE, STAGED_RATE, WINDOW, Question, default_sizes, parse_sizes
 
 
 def test_sizes_have_units_of_1024():
@@ -20,16 +21,42 @@ def test_what_is_no_size_is_refused(text):
 
 @given(
     bench=st.sampled_from(["latency", "bandwidth", "rate"]),
+    memory=st.sampled_from(["host", "emulated", "cuda"]),
     size=st.integers(0, 1 << 30),
     message_us=st.floats(0.05, 1000.0),
+    bytes_per_us=st.floats(1000.0, 1e6),
 )
-def test_loops_take_about_the_same_time_whatever_a_message_costs(bench, size, message_us):
-    (step,) = Question(bench, (size,)).steps(message_us)
+def test_loops_take_about_the_same_time_whatever_a_message_costs(
+    bench, memory, size, message_us, bytes_per_us
+):
+    (step,) = Question(bench, (size,), memory).steps(message_us, bytes_per_us)
     messages = 2 if bench == "latency" else WINDOW
-    estimate_us = step.iterations * messages * (message_us + size / 10_000)
-    assert step.iterations >= 5
-    assert step.warmup >= 2
-    assert estimate_us <= 150_000 or step.iterations == 5
+    estimate_us = step.iterations * messages * (message_us + size / bytes_per_us)
+    budget_us, least, least_warmup = (150_000, 5, 2) if memory == "host" else (60_000, 1, 1)
+    assert step.iterations >= least
+    assert step.warmup == max(least_warmup, step.iterations // 10)
+    assert estimate_us <= budget_us * 1.001 or step.iterations == least
+
+
+@pytest.mark.parametrize("bench", ["latency", "bandwidth"])
+def test_processes_that_share_a_gpu_have_their_time(bench):
+    (shared,) = Question(bench, (8,), "cuda", devices=SAME).steps(10.0)
+    (pair,) = Question(bench, (8,), "cuda", devices=PAIR).steps(10.0)
+    assert shared.iterations == pytest.approx(pair.iterations * 10 / 150, abs=1)
+
+
+@pytest.mark.parametrize("bench", ["latency", "bandwidth"])
+@pytest.mark.parametrize(("message_us", "bytes_per_us"), [(10.0, GPU_RATE), (40.0, STAGED_RATE)])
+@pytest.mark.parametrize("devices", [PAIR, SAME])
+def test_a_sweep_of_device_memory_takes_seconds(bench, message_us, bytes_per_us, devices):
+    question = Question(bench, default_sizes(bench, "cuda"), "cuda", devices=devices)
+    one_way_us = max(message_us, 150.0 if devices == SAME else 0.0)
+    messages = 2 if bench == "latency" else WINDOW
+    seconds = sum(
+        (step.iterations + step.warmup) * messages * (one_way_us + step.size_bytes / bytes_per_us) * 1e-6
+        for step in question.steps(message_us, bytes_per_us)
+    )
+    assert seconds < 4
 
 
 def test_a_step_is_one_argument_of_a_measuring_program():
