@@ -12,6 +12,7 @@
 #include "arrays.h"
 #include "dlpack_abi.h"
 #include "engine.h"
+#include "memory/memory.h"
 
 namespace weft::python {
 
@@ -199,8 +200,17 @@ bool find_dlpack_memory(const BufferRequest& request, ObjectBuffer& found) {
   Ref method = optional_attribute(request, "__dlpack__");
   if (!method) return false;
   dlpack::Device device = device_of(request);
-  memory::StreamHandle stream = is_on_device(device.type) ? stream_for(request, device) : nullptr;
-  Ref capsule = capsule_of(request, method.get(), stream);
+  memory::StreamHandle stream = nullptr;
+  Ref capsule;
+  auto ask = [&] { capsule = capsule_of(request, method.get(), stream); };
+  if (is_on_device(device.type)) {
+    stream = stream_for(request, device);
+    // PyTorch gives only tensors of the device that is current.
+    memory::KindBackend* backend = Engine::current().runtime().memory().backend(memory::Kind::kCuda);
+    base::check(backend->with_current(device.ordinal, ask));
+  } else {
+    ask();
+  }
   Taken taken = take_tensor(request, capsule.get());
   expect_access(request, taken.flags);
   const dlpack::Tensor& tensor = *taken.tensor;

@@ -26,4 +26,9 @@ base::Result<Buffer> KindBackend::import_allocation(std::span<const std::byte>, 
 
 Status KindBackend::release_import(void*) { return not_shareable(kind()); }
 
+Status KindBackend::with_current(int, const std::function<void()>& body) {
+  body();
+  return {};
+}
+
 }  // namespace weft::memory

@@ -81,6 +81,9 @@ class KindBackend {
   // REQUIRES: nothing in flight uses it.
   virtual base::Status release_import(void* data);
 
+  // Calls `body` while libraries that go by the calling thread's current device, as CUDA's do, see `device`.
+  virtual base::Status with_current(int device, const std::function<void()>& body);
+
   virtual base::Result<StreamHandle> create_stream(int device) = 0;
   // Work already queued on the stream is still done.
   virtual base::Status destroy_stream(StreamHandle stream) = 0;

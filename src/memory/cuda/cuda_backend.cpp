@@ -1,5 +1,6 @@
 #include "memory/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -289,6 +290,27 @@ Result<CudaStream> CudaBackend::stream_of(StreamHandle stream, Device& device) {
   return device.own_stream;
 }
 
+// Until a context may reach the other, cuMemcpyPeerAsync goes through host memory: 36 in place of 390 GB/s
+// between two H200.
+Status CudaBackend::enable_peer(int ordinal, int peer) {
+  std::vector<int>& peers = devices_[static_cast<std::size_t>(ordinal)].peers;
+  if (std::find(peers.begin(), peers.end(), peer) != peers.end()) return {};
+  peers.push_back(peer);
+  if (!can_access_peer(ordinal, peer)) return {};
+  const CudaResult result = driver_->CtxEnablePeerAccess(devices_[static_cast<std::size_t>(peer)].context, 0);
+  if (result == cuda::kSuccess || result == cuda::kPeerAccessAlreadyEnabled) return {};
+  return call_failed(result, "cuCtxEnablePeerAccess", ordinal);
+}
+
+Status CudaBackend::with_current(int ordinal, const std::function<void()>& body) {
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  if (scope.result() != cuda::kSuccess) return call_failed(scope.result(), "cuCtxSetCurrent", ordinal);
+  body();
+  return {};
+}
+
 Status CudaBackend::copy_async(void* destination, Place destination_place, const void* source,
                                Place source_place, std::size_t size_bytes, StreamHandle stream) {
   if (size_bytes == 0) return {};
@@ -303,6 +325,10 @@ Status CudaBackend::copy_async(void* destination, Place destination_place, const
   CudaContextScope scope(*driver_, (*device)->context);
   Result<CudaStream> queue = stream_of(stream, **device);
   if (!queue.ok()) return queue.status();
+  if (between_devices) {
+    Status enabled = enable_peer(source_place.device, destination_place.device);
+    if (enabled.failed()) return enabled;
+  }
   const CudaResult result =
       between_devices ? driver_->MemcpyPeerAsync(to_cuda(destination), (*peer)->context, to_cuda(source),
                                                  (*device)->context, size_bytes, *queue)

@@ -46,6 +46,8 @@ class CudaBackend final : public KindBackend {
   base::Result<Buffer> import_allocation(std::span<const std::byte> exported, int device) override;
   base::Status release_import(void* data) override;
 
+  base::Status with_current(int device, const std::function<void()>& body) override;
+
   base::Result<StreamHandle> create_stream(int device) override;
   base::Status destroy_stream(StreamHandle stream) override;
   base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
@@ -69,9 +71,11 @@ class CudaBackend final : public KindBackend {
     CudaContext context = nullptr;  // null until retained
     CudaStream own_stream = nullptr;
     std::vector<Event*> free_events;
+    std::vector<int> peers;  // whose memory its copies reach directly, or have been refused
   };
 
   base::Result<Device*> use(int device);
+  base::Status enable_peer(int device, int peer);
   base::Result<CudaStream> stream_of(StreamHandle stream, Device& device);
   base::Result<Event*> take_event(Device& device, int ordinal);
   base::Status call_failed(CudaResult result, const char* call, int device) const;

@@ -69,6 +69,7 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuDevicePrimaryCtxRelease_v2", DevicePrimaryCtxRelease);
   need("cuCtxGetCurrent", CtxGetCurrent);
   need("cuCtxSetCurrent", CtxSetCurrent);
+  need("cuCtxEnablePeerAccess", CtxEnablePeerAccess);
   need("cuMemAlloc_v2", MemAlloc);
   need("cuMemFree_v2", MemFree);
   need("cuMemHostAlloc", MemHostAlloc);

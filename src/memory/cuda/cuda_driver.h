@@ -30,6 +30,7 @@ inline constexpr CudaResult kInvalidValue = 1;
 inline constexpr CudaResult kOutOfMemory = 2;
 inline constexpr CudaResult kDeinitialized = 4;
 inline constexpr CudaResult kNotReady = 600;
+inline constexpr CudaResult kPeerAccessAlreadyEnabled = 704;
 
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
@@ -71,6 +72,7 @@ class CudaDriver {
   CudaResult (*DevicePrimaryCtxRelease)(CudaDevice device) = nullptr;
   CudaResult (*CtxGetCurrent)(CudaContext* context) = nullptr;
   CudaResult (*CtxSetCurrent)(CudaContext context) = nullptr;
+  CudaResult (*CtxEnablePeerAccess)(CudaContext peer, unsigned flags) = nullptr;
   CudaResult (*MemAlloc)(CudaAddress* address, std::size_t size_bytes) = nullptr;
   CudaResult (*MemFree)(CudaAddress address) = nullptr;
   CudaResult (*MemHostAlloc)(void** address, std::size_t size_bytes, unsigned flags) = nullptr;

@@ -105,6 +105,36 @@ TEST_F(CudaBackendTest, TheThreadsOwnContextIsLeftCurrent) {
   ASSERT_EQ(driver_->DevicePrimaryCtxRelease(0), cuda::kSuccess);
 }
 
+TEST_F(CudaBackendTest, ALibraryIsShownTheDeviceThatItIsAskedAbout) {
+  void* const data = make(64, 0);  // and its context is current from now on
+  CudaContext before = current();
+  CudaContext within = nullptr;
+  EXPECT_TRUE(backend->with_current(1, [&] { within = current(); }).ok());
+  EXPECT_NE(within, nullptr);
+  EXPECT_NE(within, before);
+  EXPECT_EQ(current(), before);
+  EXPECT_THROW(static_cast<void>(backend->with_current(1, [] { throw 5; })), int);
+  EXPECT_EQ(current(), before);
+  EXPECT_EQ(backend->with_current(2, [] { ADD_FAILURE(); }).code(), base::StatusCode::kOutOfRange);
+  EXPECT_TRUE(backend->deallocate(data).ok());
+}
+
+TEST_F(CudaBackendTest, DevicesReachEachOthersMemoryBeforeTheFirstCopyBetweenThem) {
+  void* const first = make(64, 0);
+  void* const second = make(64, 1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(backend->copy_async(second, kGpu1, first, kGpu0, 8, nullptr).ok());
+    EXPECT_EQ(fake_cuda()->calls["cuCtxEnablePeerAccess"], 1);
+  }
+  fake_cuda()->fail_next["cuCtxEnablePeerAccess"] = cuda::kPeerAccessAlreadyEnabled;  // by another library
+  EXPECT_TRUE(backend->copy_async(first, kGpu0, second, kGpu1, 8, nullptr).ok());
+  EXPECT_EQ(fake_cuda()->calls["cuCtxEnablePeerAccess"], 2);
+  EXPECT_TRUE(finish(nullptr, 0).ok());
+  EXPECT_TRUE(finish(nullptr, 1).ok());
+  EXPECT_TRUE(backend->deallocate(first).ok());
+  EXPECT_TRUE(backend->deallocate(second).ok());
+}
+
 // UCX takes memory for unreachable that it looks at without a current context.
 TEST_F(CudaBackendTest, AThreadWithoutAContextGetsTheFirstOneUsed) {
   EXPECT_EQ(current(), nullptr);

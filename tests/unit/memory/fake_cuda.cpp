@@ -182,6 +182,8 @@ int cuCtxSetCurrent(CudaContextTag* context) {
   return result;
 }
 
+int cuCtxEnablePeerAccess(CudaContextTag*, unsigned) { return enter_context("cuCtxEnablePeerAccess"); }
+
 int cuMemAlloc_v2(unsigned long long* address, std::size_t size_bytes) {
   const int result = enter_context("cuMemAlloc");
   if (result != 0) return result;

@@ -79,9 +79,11 @@ class Numba:
             raise ImportError("numba has no GPU here")
         self.stream = self.module.stream()
 
-        @self.module.jit
+        cuda = self.module
+
+        @cuda.jit
         def double(array):
-            i = self.module.grid(1)
+            i = cuda.grid(1)
             if i < array.size:
                 array[i] *= 2
 

@@ -247,11 +247,36 @@ def check_dlpack_on_a_device(memory):
         assert found[3] > 2 and all(asked["stream"] == found[3] for asked in array.asked)
         del found
         assert array.deleted == 1
+    if HAS_CUDA:
+        check_that_its_device_is_current(address)
     both = Both(address, (4,), device=(CUDA, 1))
     if HAS_CUDA:
         assert _core._buffer_of(both, READ)[0] == address and len(both.asked) == 1
     else:
         refused("this process has no CUDA", _core._buffer_of, both, READ)
+
+
+class OfTheCurrentDevice(DlpackArray):
+    """As PyTorch's tensors, which are given away only while their device is the thread's current one."""
+
+    def __dlpack__(self, **keywords):
+        self.context = context_of("cuCtxGetCurrent")
+        return super().__dlpack__(**keywords)
+
+
+def context_of(function, *arguments):
+    context = ctypes.c_void_p()
+    assert getattr(ctypes.CDLL("libcuda.so.1"), function)(ctypes.byref(context), *arguments) == 0
+    return context.value
+
+
+def check_that_its_device_is_current(address):
+    before = context_of("cuCtxGetCurrent")
+    array = OfTheCurrentDevice(address, (4,), device=(CUDA, 1))
+    _core._buffer_of(array, READ)
+    assert array.context == context_of("cuDevicePrimaryCtxRetain", 1)
+    assert context_of("cuCtxGetCurrent") == before
+    assert ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxRelease_v2(1) == 0
 
 
 # --- Our own arrays, as other libraries take them
