@@ -53,8 +53,10 @@ def finish(process: subprocess.Popen[str], what: str, timeout_s: float = TIMEOUT
     """All that `process` prints until it ends; BenchError when it fails or does not end in `timeout_s`."""
     try:
         output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        raise BenchError(f"{what} did not end within {timeout_s:.0f} s and was killed") from None
+    except subprocess.TimeoutExpired as error:
+        said = tail((error.output or b"").decode(errors="replace"))
+        text = f"{what} did not end within {timeout_s:.0f} s and was killed"
+        raise BenchError(f"{text}; its last lines:\n{said}" if said else text) from None
     if process.returncode != 0:
         raise BenchError(f"{what} ended with status {process.returncode}; its last lines:\n{tail(output)}")
     return output

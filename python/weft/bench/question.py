@@ -82,6 +82,11 @@ class Question:
     def metric(self) -> str:
         return METRIC_OF_BENCH[self.bench]
 
+    @property
+    def timeout_s(self) -> float:
+        """A launch that takes longer hangs. One on GPUs, where minutes are few, takes some 4 s."""
+        return 60.0 if self.memory == "cuda" else 180.0
+
     def steps(self, message_us: float, bytes_per_us: float = COPY_RATE) -> list[Step]:
         """The steps for a system whose small messages cost about `message_us` each.
 

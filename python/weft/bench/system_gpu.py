@@ -37,7 +37,8 @@ class PeerCopy:
         command = [str(self.programs.need("peer_copy")), question.bench]
         command += [*(step.argument() for step in steps), "--memory", question.memory]
         command += ["--devices", ",".join(map(str, question.devices or (0, 1)))]
-        return read_measurements(capture(command, self.series.label), question, steps, self.series.label)
+        output = capture(command, self.series.label, timeout_s=question.timeout_s)
+        return read_measurements(output, question, steps, self.series.label)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,5 +67,5 @@ class Nccl:
         command += [*(step.argument() for step in steps), "--memory", question.memory]
         # torchrun would set it too, and say so at length.
         threads = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
-        output = capture(command, self.series.label, threads)
+        output = capture(command, self.series.label, threads, question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)

@@ -39,7 +39,7 @@ class Mpi4pyOpenMpi:
         command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]
         same_gpu = question.placement == "same GPU"
         environment = {"CUDA_VISIBLE_DEVICES": str(question.devices[0])} if same_gpu else {}
-        output = capture(command, self.series.label, environment)
+        output = capture(command, self.series.label, environment, question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)
 
 
@@ -97,7 +97,7 @@ class Charm4py:
         command += [question.bench, *(step.argument() for step in steps)]
         command += ["--model", "channel" if self.model == "channel" else "entry"]
         environment = {} if self.source is None else {"PYTHONPATH": str(self.source)}
-        output = capture(command, self.series.label, environment)
+        output = capture(command, self.series.label, environment, question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)
 
     def _launcher(self, pes: int) -> list[str]:

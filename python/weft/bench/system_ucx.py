@@ -95,7 +95,7 @@ class UcxPerftest:
         with launched([*command, "-c", str(cores[0])], environment) as server:
             wait_listening(server, port, what)
             with launched([*command, "-c", str(cores[1 % len(cores)]), "127.0.0.1"], environment) as client:
-                return finish(client, what)
+                return finish(client, what, question.timeout_s)
 
 
 @dataclasses.dataclass(frozen=True)

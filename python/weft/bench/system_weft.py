@@ -50,7 +50,7 @@ class Weft:
         command = run_command(question.pes, self.programs.need(self.program))
         command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]
         environment = {**dict(self.environment), **device_environment(question.devices)}
-        output = capture(command, self.series.label, environment)
+        output = capture(command, self.series.label, environment, question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)
 
     def _steps(self, question: Question) -> list[Step]:

@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -56,6 +57,15 @@ def test_a_program_that_hangs_is_killed_with_its_children():
         assert ended == [grandchild]
     finally:
         os.close(grandchild)
+
+
+def test_a_program_that_hangs_is_quoted():
+    class Hanging:
+        def communicate(self, timeout):
+            raise subprocess.TimeoutExpired("it", timeout, output=b"step 1\nstep 2\n")
+
+    with pytest.raises(BenchError, match=r"did not end within 7 s .* its last lines:\n  step 1\n  step 2"):
+        finish(Hanging(), "the thing", timeout_s=7.0)
 
 
 def test_waiting_for_a_server_that_dies_ends_with_its_last_words():
