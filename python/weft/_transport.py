@@ -13,11 +13,12 @@ class TransportUse(NamedTuple):
     A transfer is counted where it was started; receives only where they passed through host memory.
     """
 
-    #: "tagged send", "active message", "put", "get" or "receive"
+    #: "tagged send", "active message", "put", "get", "receive" or "peer copy"
     transfer: str
     #: The kind of the device side if there is one: "host", "cuda", "emulated".
     memory: str
-    #: "direct", "staged" (through host memory) or "own PE"
+    #: "direct", "staged" (through host memory), "own PE" or "peer-mapped" (copied by the sender's device into
+    #: the receiver's memory)
     path: str
     messages: int
     size_bytes: int

@@ -60,6 +60,16 @@ runtime::MessagingPath messaging_path() {
                     fmt::format("WEFT_MESSAGING_PATH is '{}': give auto, tagged or active", name));
 }
 
+// For measurements: whether channels may take the direct path over peer-mapped memory.
+bool may_map_peers() {
+  const char* value = std::getenv("WEFT_CHANNEL_PATH");
+  const std::string_view name = value == nullptr ? "auto" : value;
+  if (name == "auto") return true;
+  if (name == "tagged") return false;
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    fmt::format("WEFT_CHANNEL_PATH is '{}': give auto or tagged", name));
+}
+
 std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
   auto memory = std::make_unique<memory::Memory>(
       value_or_throw(memory::MemoryOptions::from_environment(bootstrap.local_rank())));
@@ -125,7 +135,8 @@ Job::Job() : parts_(std::make_unique<Parts>()) {
   options.messaging_path = messaging_path();
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
-  parts_->runtime->install<channel::Channels>();
+  auto& channels = parts_->runtime->install<channel::Channels>();
+  if (!may_map_peers()) channels.direct_path().turn_off();
   // Nobody sends before everybody has set its handlers.
   base::check(parts_->bootstrap->barrier());
 }

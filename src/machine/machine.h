@@ -106,13 +106,14 @@ struct RemoteMemory {
 
 enum class AtomicOperation : std::uint8_t { kAdd, kSwap, kCompareSwap, kAnd, kOr, kXor };
 
-enum class TransferType : std::uint8_t { kTagSend, kAmSend, kPut, kGet, kReceive };
-inline constexpr int kNumTransferTypes = 5;
+enum class TransferType : std::uint8_t { kTagSend, kAmSend, kPut, kGet, kReceive, kPeerCopy };
+inline constexpr int kNumTransferTypes = 6;
 
 // How a buffer travels: by the machine itself, through host memory because the machine does not address its
-// kind or staging is wanted, or by the machine to the PE that it comes from.
-enum class TransferPath : std::uint8_t { kDirect, kStaged, kOwnPe };
-inline constexpr int kNumTransferPaths = 3;
+// kind or staging is wanted, by the machine to the PE that it comes from, or by a copy of the sender's device
+// into memory of the receiver that it has mapped.
+enum class TransferPath : std::uint8_t { kDirect, kStaged, kOwnPe, kPeerMapped };
+inline constexpr int kNumTransferPaths = 4;
 
 std::string_view transfer_type_name(TransferType type);
 std::string_view transfer_path_name(TransferPath path);
@@ -187,6 +188,12 @@ class Machine {
   virtual void wake() = 0;
   // Whether progress() must keep being called for work that cannot wake a sleeper (device copies).
   virtual bool needs_polling() const = 0;
+
+  // Whether device memory of that PE may be mapped here and written past the machine: another PE of, as far
+  // as the machine knows, this host, and no staging is wanted. Mapping it may still fail.
+  virtual bool may_map_memory_of(int pe) const = 0;
+  // Counts a copy that a layer above made into memory mapped so; see transport_use().
+  virtual void count_peer_copy(memory::Kind kind, std::size_t size_bytes) = 0;
 
   // Ends all operations in flight with kClosed or kCancelled, each completion exactly once, then releases
   // what the machine holds. A peer that is gone does not make it hang. Afterwards only the destructor may be

@@ -22,6 +22,8 @@ std::string_view transfer_type_name(TransferType type) {
       return "get";
     case TransferType::kReceive:
       return "receive";
+    case TransferType::kPeerCopy:
+      return "peer copy";
   }
   return "transfer";
 }
@@ -34,6 +36,8 @@ std::string_view transfer_path_name(TransferPath path) {
       return "staged";
     case TransferPath::kOwnPe:
       return "own PE";
+    case TransferPath::kPeerMapped:
+      return "peer-mapped";
   }
   return "unknown";
 }

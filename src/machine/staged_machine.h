@@ -156,13 +156,21 @@ class StagedMachine : public DirectMachine {
 
   bool needs_polling() const final { return staging_.needs_progress(); }
 
+  bool may_map_memory_of(int pe) const final {
+    return pe != this->pe() && pes_on_host_ > 1 && staging_.mode() == StagingMode::kDevice;
+  }
+  void count_peer_copy(memory::Kind kind, std::size_t size_bytes) final {
+    counts_.add(TransferType::kPeerCopy, TransferPath::kPeerMapped, kind, size_bytes);
+  }
+
   std::vector<TransportUse> transport_use() const final { return counts_.uses(); }
 
  protected:
-  StagedMachine(int pe, int num_pes, memory::Memory& memory, StagingMode mode)
+  StagedMachine(int pe, int num_pes, int pes_on_host, memory::Memory& memory, StagingMode mode)
       : DirectMachine(pe, num_pes),
         staging_(*this, memory, mode, counts_),
-        reachable_pes_(static_cast<unsigned>(num_pes)) {}
+        reachable_pes_(static_cast<unsigned>(num_pes)),
+        pes_on_host_(pes_on_host) {}
 
   Staging& staging() { return staging_; }
   const Staging& staging() const { return staging_; }
@@ -173,6 +181,7 @@ class StagedMachine : public DirectMachine {
     staging_.begin_close();
   }
   bool is_closed() const { return reachable_pes_ == 0; }
+  int pes_on_host() const { return pes_on_host_; }
 
  private:
   Derived& self() { return static_cast<Derived&>(*this); }
@@ -196,6 +205,7 @@ class StagedMachine : public DirectMachine {
   TransferCounts counts_;
   Staging staging_;
   unsigned reachable_pes_;
+  int pes_on_host_;
 };
 
 }  // namespace weft::machine

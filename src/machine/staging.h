@@ -44,6 +44,8 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
+  StagingMode mode() const { return mode_; }
+
   // Once the machine works: installs the handler of the messages between stagings.
   base::Status open();
 

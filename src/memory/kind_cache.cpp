@@ -13,7 +13,10 @@ constexpr std::size_t kMaxEntries = 4096;
 void KindCache::add(KindBackend* kind) {
   assert(num_kinds_ < kNumKinds);
   kinds_[static_cast<std::size_t>(num_kinds_++)] = kind;
-  kind->set_release_listener([this](std::uintptr_t base) { entries_.erase(base); });
+  kind->set_release_listener([this](std::uintptr_t base) {
+    entries_.erase(base);
+    if (listener_) listener_(base);
+  });
 }
 
 Allocation KindCache::find(const void* address) {

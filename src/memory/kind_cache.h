@@ -18,6 +18,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "memory/kind.h"
 
@@ -28,6 +29,9 @@ class KindCache {
   // REQUIRES: `kind` is a device kind, outlives the cache's last call, and its release listener is left to
   // the cache.
   void add(KindBackend* kind);
+
+  // Is told, besides the cache, of every allocation that its kind says is released; empty: nobody is.
+  void set_release_listener(KindBackend::ReleaseListener listener) { listener_ = std::move(listener); }
 
   Place place_of(const void* address) {
     return may_be_device(reinterpret_cast<std::uintptr_t>(address)) ? find(address).place : Place();
@@ -52,6 +56,7 @@ class KindCache {
   void remember(const Allocation& allocation, KindBackend* kind);
 
   std::array<KindBackend*, kNumKinds> kinds_{};
+  KindBackend::ReleaseListener listener_;
   int num_kinds_ = 0;
   std::map<std::uintptr_t, Entry> entries_;  // by base; no two overlap
 };

@@ -168,6 +168,10 @@ Place Memory::place_of(const void* address) { return state_->cache.place_of(addr
 
 Allocation Memory::allocation_of(const void* address) { return state_->cache.find(address); }
 
+void Memory::set_release_listener(KindBackend::ReleaseListener listener) {
+  state_->cache.set_release_listener(std::move(listener));
+}
+
 Status Memory::copy(const Buffer& destination, const ConstBuffer& source, Completion* completion) {
   if (destination.size_bytes != source.size_bytes) {
     return Status(

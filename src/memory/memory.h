@@ -50,6 +50,10 @@ class Memory {
   // using it again.
   Allocation allocation_of(const void* address);
 
+  // Calls `listener` with the base of each device allocation that is freed through deallocate(), before it
+  // is; one listener, empty for none. What other libraries free shows in allocation_of()'s generation alone.
+  void set_release_listener(KindBackend::ReleaseListener listener);
+
   // Copies between any two kinds, in order after what is queued on destination.stream and source.stream now.
   // Work queued on them later does not wait for the copy. Completes later; size_bytes in the completion is
   // the number of bytes copied, 0 for a failure, after which the destination's contents are undefined. A copy

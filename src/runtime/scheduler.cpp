@@ -41,6 +41,8 @@ bool Runtime::run_queue() {
 bool Runtime::step() {
   bool busy = machine_.progress();
   if (memory_.has_pending()) busy |= memory_.progress();
+  if (!pollers_.empty()) [[unlikely]]
+    busy |= run_pollers();
   busy |= run_queue();
   if (parts_->mail_arrived.load(std::memory_order_acquire)) busy |= read_mail();
   if (!parts_->timers.empty()) busy |= expire_timers();
@@ -64,8 +66,10 @@ int Runtime::run() {
 }
 
 void Runtime::idle() {
-  // Looking at the network alone finds a message some 10 ns sooner than whole turns do.
-  const int polls = std::min(kPollsPerTurn, parts_->spin_rounds - idle_rounds_);
+  // Looking at the network alone finds a message some 10 ns sooner than whole turns do, and what a device or
+  // a poller waits for later.
+  const bool network_alone = pollers_.empty() && !memory_.has_pending();
+  const int polls = std::min(network_alone ? kPollsPerTurn : 1, parts_->spin_rounds - idle_rounds_);
   for (int i = 0; i < polls; ++i) {
     if (!machine_.progress()) continue;
     idle_rounds_ = 0;
@@ -82,6 +86,7 @@ void Runtime::idle() {
     sched_yield();
     return;
   }
+  if (!pollers_.empty() && !may_sleep()) return;
   std::int64_t timeout_us = -1;
   if (!parts_->timers.empty()) {
     auto left = std::chrono::ceil<std::chrono::microseconds>(parts_->timers.top().when - now);
@@ -90,6 +95,20 @@ void Runtime::idle() {
   if (idle_hook_ != nullptr) idle_hook_->before_sleep();
   machine_.wait(timeout_us);
   if (idle_hook_ != nullptr && !idle_hook_->after_sleep()) fail("interrupted");
+}
+
+bool Runtime::run_pollers() {
+  bool any = false;
+  for (std::size_t i = 0; i < pollers_.size();) {
+    Poller* const poller = pollers_[i];
+    any |= poller->poll();
+    if (i < pollers_.size() && pollers_[i] == poller) ++i;  // else it has taken itself off
+  }
+  return any;
+}
+
+bool Runtime::may_sleep() {
+  return std::ranges::all_of(pollers_, [](Poller* poller) { return poller->before_sleep(); });
 }
 
 void Runtime::post_from_any_thread(std::function<void()> function) {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <typeindex>
 #include <utility>
+#include <vector>
 
 #include "weft/base/status.h"
 #include "weft/runtime/block_pool.h"
@@ -55,6 +56,16 @@ struct IdleHook {
   virtual void before_sleep() = 0;
   // Returning false ends the job as interrupted.
   virtual bool after_sleep() = 0;
+};
+
+// Looks for what no message tells of: words in memory that other PEs of the host write.
+struct Poller {
+  virtual ~Poller() = default;
+  // Called in every turn. Returns whether anything was done. May take itself off the list.
+  virtual bool poll() = 0;
+  // The PE is about to sleep, until a message comes: makes those that write send one. Returns false when
+  // there is something to do already.
+  virtual bool before_sleep() = 0;
 };
 
 // How a message with one buffer beside it travels: announced, with the buffer as a tagged message, or as one
@@ -100,6 +111,9 @@ class Runtime {
   bool step();
   bool stopped() const { return stopped_; }
   void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
+  // REQUIRES: not in the list, or in it, respectively.
+  void start_polling(Poller* poller) { pollers_.push_back(poller); }
+  void stop_polling(Poller* poller) { std::erase(pollers_, poller); }
 
   // --- Ending
   // Ends the job with `code` on every PE, from any PE; queued work is dropped, messages under way may be
@@ -190,6 +204,8 @@ class Runtime {
   bool run_queue();
   bool read_mail();
   bool expire_timers();
+  bool run_pollers();
+  bool may_sleep();
   void idle();
   void drop_queue();
   std::uint64_t export_future(FutureState* state);
@@ -211,6 +227,7 @@ class Runtime {
   int idle_rounds_ = 0;
   std::string failure_;
   IdleHook* idle_hook_ = nullptr;
+  std::vector<Poller*> pollers_;
   DetachedTask* detached_ = nullptr;
   std::unique_ptr<Parts> parts_;
   std::unique_ptr<Reductions> reductions_;

@@ -86,5 +86,6 @@ def _words(record: Record) -> list[str]:
 
 def _setting(record: Record) -> tuple[object, ...]:
     """What a direct and a staged record must share to be compared."""
-    rest = tuple(w for w in _words(record) if w not in ("direct", "staged", "tagged", "active"))
+    ways = ("direct", "peer-mapped", "staged", "tagged", "active")
+    rest = tuple(word for word in _words(record) if word not in ways)
     return record.metric, record.pes, record.size_bytes, record.host, rest

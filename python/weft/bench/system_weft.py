@@ -74,8 +74,9 @@ def device_environment(devices: Sequence[int]) -> dict[str, str]:
 def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
     """Every way through Weft, from the bare machine up.
 
-    Device memory goes "direct", and "staged" through the host in every model; messages of it as "tagged"
-    payloads beside their metadata or as one "active" message.
+    Device memory goes "direct", and "staged" through the host in every model; over channels also
+    "peer-mapped", past the machine where the receive is posted; messages of it as "tagged" payloads beside
+    their metadata or as one "active" message.
     """
     if memory == "host":
         return [
@@ -87,12 +88,14 @@ def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
         ]
     return [
         Weft("machine", "cpp", "machine_pingpong", programs, "direct", _DIRECT),
-        Weft("channel", "cpp", "channel_pingpong", programs, "direct", _DIRECT),
+        Weft("channel", "cpp", "channel_pingpong", programs, "peer-mapped", _DIRECT),
+        Weft("channel", "cpp", "channel_pingpong", programs, "direct", _UNMAPPED),
         Weft("channel", "cpp", "channel_pingpong", programs, "staged", _STAGED),
         Weft("messaging", "cpp", "payload_pingpong", programs, "tagged", _TAGGED),
         Weft("messaging", "cpp", "payload_pingpong", programs, "active", _ACTIVE),
         Weft("messaging", "cpp", "payload_pingpong", programs, "staged", _STAGED),
-        Weft("channel", "python", "channel_pingpong.py", programs, "direct", _DIRECT),
+        Weft("channel", "python", "channel_pingpong.py", programs, "peer-mapped", _DIRECT),
+        Weft("channel", "python", "channel_pingpong.py", programs, "direct", _UNMAPPED),
         Weft("channel", "python", "channel_pingpong.py", programs, "staged", _STAGED),
         Weft("messaging", "python", "payload_pingpong.py", programs, "tagged", _TAGGED),
         Weft("messaging", "python", "payload_pingpong.py", programs, "active", _ACTIVE),
@@ -101,6 +104,7 @@ def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
 
 
 _DIRECT = (("WEFT_STAGING", "device"),)
+_UNMAPPED = (*_DIRECT, ("WEFT_CHANNEL_PATH", "tagged"))
 _STAGED = (("WEFT_STAGING", "host"),)
 _TAGGED = (*_DIRECT, ("WEFT_MESSAGING_PATH", "tagged"))
 _ACTIVE = (*_DIRECT, ("WEFT_MESSAGING_PATH", "active"))

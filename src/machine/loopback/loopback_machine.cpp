@@ -53,7 +53,8 @@ base::Result<std::vector<std::unique_ptr<Machine>>> make_loopback(
 
 LoopbackMachine::LoopbackMachine(int pe, std::shared_ptr<Fabric> fabric, memory::Memory& memory,
                                  LoopbackOptions options)
-    : StagedMachine(pe, static_cast<int>(fabric->machines.size()), memory, options.staging),
+    : StagedMachine(pe, static_cast<int>(fabric->machines.size()), static_cast<int>(fabric->machines.size()),
+                    memory, options.staging),
       fabric_(std::move(fabric)),
       options_(std::move(options)),
       sent_to_(static_cast<std::size_t>(num_pes())) {}

@@ -81,7 +81,7 @@ base::Result<std::unique_ptr<UcxMachine>> UcxMachine::create(const UcxMachineOpt
 
 UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context,
                        Worker worker)
-    : StagedMachine(options.pe, options.num_pes, memory, options.staging),
+    : StagedMachine(options.pe, options.num_pes, options.pes_on_host, memory, options.staging),
       context_(std::move(context)),
       worker_(std::move(worker)),
       secret_(options.secret),
@@ -89,7 +89,6 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
       active_messages_(*this, tracker_, secret_),
       endpoints_(attention()),
       regions_(options.num_pes),
-      pes_on_host_(options.pes_on_host),
       addresses_cuda_(context_.can_address(memory::Kind::kCuda)) {}
 
 UcxMachine::~UcxMachine() { close(); }
@@ -105,7 +104,7 @@ bool UcxMachine::addresses(memory::Kind kind) const {
 
 std::string UcxMachine::description() const {
   return fmt::format("ucx {} ({}), PE {} of {}, {} on this host", library_version(), library_path(), pe(),
-                     num_pes(), pes_on_host_);
+                     num_pes(), pes_on_host());
 }
 
 template <class Callback>
@@ -336,7 +335,7 @@ void UcxMachine::close() {
   const bool is_idle = !tracker_.anything_in_flight();
   if (is_idle) regions_.destroy_remote_keys();
   const std::vector<base::Completion*> left = tracker_.take_all();
-  if (!is_idle && pes_on_host_ < num_pes()) {
+  if (!is_idle && pes_on_host() < num_pes()) {
     // Over a network UCX ends the process ("Fatal: unexpected error: Endpoint timeout") when it destroys a
     // worker with operations in flight, also after forced closes. This PE is about to end: the worker goes
     // with it.

@@ -95,7 +95,6 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ActiveMessages active_messages_;
   EndpointTable endpoints_;
   MemoryRegions regions_;
-  int pes_on_host_;
   bool addresses_cuda_;
 };
 

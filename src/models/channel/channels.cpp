@@ -18,17 +18,16 @@ struct Announcement {
   EndAddress from;
 };
 
-base::Status start_send(ChannelEnd& end, const memory::ConstBuffer& buffer, base::Completion* completion) {
-  machine::Tag tag = machine::channel_tag(end.peer.number, end.next_send++);
-  return end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), tag, buffer, completion);
-}
-
-std::string describe(const ChannelEnd& end) {
-  auto& chares = end.runtime->model<chare::Chares>();
-  return fmt::format("the channel {} - {}, id {}, on PE {}",
-                     chares.collection(end.key.self_collection).element_name(end.key.self_index),
-                     chares.collection(end.key.peer_collection).element_name(end.key.peer_index), end.key.id,
-                     end.runtime->pe());
+void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer, runtime::OperationState* operation) {
+  const std::uint32_t counter = end.next_send++;
+  if (!buffer.place.is_host() && end.direct.outbox != nullptr &&
+      end.channels->direct_path().send(end, counter, buffer, operation)) {
+    return;
+  }
+  machine::Tag tag = machine::channel_tag(end.peer.number, counter);
+  operation->started(
+      end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), tag, buffer, operation->completion()),
+      buffer.size_bytes);
 }
 
 // A receive must have got exactly what it asked for; the expected size is in the operation's extra bytes.
@@ -54,9 +53,17 @@ void check_received(runtime::OperationState* operation, void* context) {
 
 }  // namespace
 
+std::string describe(const ChannelEnd& end) {
+  auto& chares = end.runtime->model<chare::Chares>();
+  return fmt::format("the channel {} - {}, id {}, on PE {}",
+                     chares.collection(end.key.self_collection).element_name(end.key.self_index),
+                     chares.collection(end.key.peer_collection).element_name(end.key.peer_index), end.key.id,
+                     end.runtime->pe());
+}
+
 // --- The model
 
-Channels::Channels(runtime::Runtime& runtime) : runtime_(runtime) {
+Channels::Channels(runtime::Runtime& runtime) : runtime_(runtime), direct_path_(runtime, *this) {
   runtime_.set_handler(
       kAnnouncementHandler,
       [](void* context, runtime::MessagePtr message) {
@@ -74,6 +81,7 @@ void Channels::close() {
     }
     end->waiting_sends.clear();
   }
+  direct_path_.close();
 }
 
 ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_t id) {
@@ -84,7 +92,7 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
         base::StatusCode::kInvalidArgument,
         fmt::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
   }
-  if (next_number_ > machine::kMaxChannelId) {
+  if (numbered_ends_.size() == machine::kMaxChannelId) {
     throw base::Error(base::StatusCode::kOutOfRange,
                       fmt::format("PE {} has {} channel ends, the most that tags can tell apart",
                                   runtime_.pe(), machine::kMaxChannelId));
@@ -93,7 +101,9 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
   slot = std::make_unique<ChannelEnd>();
   slot->runtime = &runtime_;
   slot->key = key;
-  slot->number = next_number_++;
+  slot->channels = this;
+  numbered_ends_.push_back(slot.get());
+  slot->number = static_cast<std::uint32_t>(numbered_ends_.size());
   slot->next_send = first_counter_;
   slot->next_receive = first_counter_;
   announce(*slot);
@@ -102,6 +112,10 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
     early_.erase(early);
   }
   return *slot;
+}
+
+ChannelEnd* Channels::find(std::uint32_t number) const {
+  return number == 0 || number > numbered_ends_.size() ? nullptr : numbered_ends_[number - 1];
 }
 
 void Channels::announce(const ChannelEnd& end) {
@@ -138,8 +152,7 @@ void Channels::connect(ChannelEnd& end, EndAddress peer) {
   while (!end.waiting_sends.empty()) {
     ChannelEnd::WaitingSend send = end.waiting_sends.front();
     end.waiting_sends.pop_front();
-    base::Status status = start_send(end, send.buffer, send.operation->completion());
-    send.operation->started(std::move(status), send.buffer.size_bytes);
+    start_send(end, send.buffer, send.operation);
   }
 }
 
@@ -161,7 +174,7 @@ runtime::Operation Channel::send(const memory::ConstBuffer& buffer) {
   if (end_->peer.number == 0) {
     end_->waiting_sends.push_back({source, operation});
   } else {
-    operation->started(start_send(*end_, source, operation->completion()), source.size_bytes);
+    start_send(*end_, source, operation);
   }
   return runtime::Operation(operation);
 }
@@ -171,7 +184,11 @@ runtime::Operation Channel::recv(const memory::Buffer& buffer) {
   auto* operation = runtime::OperationState::create(runtime, sizeof(std::size_t));
   *reinterpret_cast<std::size_t*>(operation->extra()) = buffer.size_bytes;
   operation->set_finisher(&check_received, end_);
-  machine::Tag tag = machine::channel_tag(end_->number, end_->next_receive++);
+  const std::uint32_t counter = end_->next_receive++;
+  if (!buffer.place.is_host() && end_->channels->direct_path().receive(*end_, counter, buffer, operation)) {
+    return runtime::Operation(operation);
+  }
+  machine::Tag tag = machine::channel_tag(end_->number, counter);
   // A receive that is over at once found its message waiting; the machine has checked that it fits.
   operation->started(
       runtime.machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()),

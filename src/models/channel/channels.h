@@ -16,6 +16,8 @@
 #include "weft/channel/channel.h"
 #include "weft/runtime/runtime.h"
 
+#include "models/channel/direct_path.h"
+
 namespace weft::channel {
 
 // One chare's view of a channel: itself, its peer and the id that both name.
@@ -29,6 +31,8 @@ struct ChannelKey {
   friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
   ChannelKey reversed() const { return {peer_collection, peer_index, self_collection, self_index, id}; }
 };
+
+class Channels;
 
 // Where an end receives.
 struct EndAddress {
@@ -49,7 +53,12 @@ struct ChannelEnd {
   std::uint32_t next_send = 0;
   std::uint32_t next_receive = 0;
   std::deque<WaitingSend> waiting_sends;
+  Channels* channels = nullptr;
+  DirectEnd direct;
 };
+
+// "the channel Ring[3] - Ring[4], id 0, on PE 3", for messages to people.
+std::string describe(const ChannelEnd& end);
 
 class Channels final : public runtime::Model {
  public:
@@ -59,6 +68,9 @@ class Channels final : public runtime::Model {
   ChannelEnd& end(chare::ChareBase& self, const Peer& peer, std::uint32_t id);
   // For tests of wrapping: what new ends count from. The same on every PE.
   void set_first_counter(std::uint32_t counter) { first_counter_ = counter; }
+  // The end with that number, null when there is none.
+  ChannelEnd* find(std::uint32_t number) const;
+  DirectPath& direct_path() { return direct_path_; }
 
  private:
   void announce(const ChannelEnd& end);
@@ -67,10 +79,11 @@ class Channels final : public runtime::Model {
 
   runtime::Runtime& runtime_;
   std::map<ChannelKey, std::unique_ptr<ChannelEnd>> ends_;
+  std::vector<ChannelEnd*> numbered_ends_;  // number n is the n-th
   // Announcements for ends that their chares have not made yet.
   std::map<ChannelKey, EndAddress> early_;
-  std::uint32_t next_number_ = 1;
   std::uint32_t first_counter_ = 0;
+  DirectPath direct_path_;
 };
 
 }  // namespace weft::channel

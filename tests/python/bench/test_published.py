@@ -35,6 +35,11 @@ def test_the_largest_ratio_of_the_faster_path_counts(gpu_record):
     assert ours(EAGER, records).direct.path == "active, GPU pair"
 
 
+def test_a_channel_past_ucx_is_compared_too(gpu_record):
+    records = [gpu_record(20.0, "staged, GPU pair"), gpu_record(2.0, "peer-mapped, GPU pair")]
+    assert ours(LATENCY, records).value == 10.0
+
+
 def test_more_bandwidth_is_better(gpu_record):
     fields = {"bench": "bandwidth", "metric": "bandwidth_GBps", "unit": "GB/s"}
     records = [

@@ -1,0 +1,371 @@
+#include "models/channel/direct_path.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "machine/machine.h"
+#include "machine/tag.h"
+#include "models/channel/channels.h"
+
+namespace weft::channel {
+
+using base::Completion;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+constexpr runtime::HandlerId kMailboxHandler = runtime::kFirstChannelHandler + 1;
+constexpr runtime::HandlerId kForgetHandler = runtime::kFirstChannelHandler + 2;
+constexpr runtime::HandlerId kFailedCopyHandler = runtime::kFirstChannelHandler + 3;
+constexpr runtime::HandlerId kWakeHandler = runtime::kFirstChannelHandler + 4;
+
+// How long close() lets a peer's copy into memory of this PE end.
+constexpr auto kCloseLimit = std::chrono::milliseconds(200);
+
+// To the end that sends: its peer posts in this mailbox.
+struct MailboxMessage {
+  std::uint32_t to_end = 0;
+  std::uint32_t from_end = 0;
+  std::uint64_t mailbox = 0;
+  MailboxFileName file;
+};
+
+struct FailedCopy {
+  std::uint32_t to_end = 0;
+  std::uint32_t counter = 0;
+};
+
+}  // namespace
+
+// One receive on both paths. Goes when its operation is over and nothing will call its completions any more.
+struct DirectPath::Receive {
+  struct Half : Completion {
+    Half(Function on_complete, Receive* receive_in) : Completion(on_complete), receive(receive_in) {}
+    Receive* receive;
+    bool is_pending = false;
+  };
+
+  Receive(DirectPath& path_in, ChannelEnd& end_in, std::uint32_t counter_in, const memory::Buffer& buffer_in,
+          runtime::OperationState* operation_in)
+      : path(path_in), end(end_in), counter(counter_in), buffer(buffer_in), operation(operation_in) {}
+
+  bool is_over() const { return operation == nullptr; }
+  bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
+  bool is_copied() const {
+    return slot != nullptr && slot->outcome.load(std::memory_order_acquire) == Slot::done(counter);
+  }
+  void end_with(Status status, std::size_t size_bytes) {
+    if (slot != nullptr) std::exchange(slot, nullptr)->word.store(Slot::kFree, std::memory_order_release);
+    std::exchange(operation, nullptr)->complete(std::move(status), size_bytes);
+  }
+  // Whether no sender has taken the offer, nor will.
+  bool take_back() {
+    std::uint64_t posted = Slot::posted(counter);
+    return slot == nullptr || slot->word.compare_exchange_strong(posted, Slot::kFree);
+  }
+
+  DirectPath& path;
+  ChannelEnd& end;
+  std::uint32_t counter;
+  memory::Buffer buffer;
+  runtime::OperationState* operation;  // null when it is over
+  Slot* slot = nullptr;                // null when not posted
+  Half tagged{[](Completion* self, Status status, std::size_t size_bytes) {
+                auto& half = *static_cast<Half*>(self);
+                half.is_pending = false;
+                tagged_ended(*half.receive, std::move(status), size_bytes);
+              },
+              this};
+  Half stream_done{[](Completion* self, Status status, std::size_t) {
+                     auto& half = *static_cast<Half*>(self);
+                     half.is_pending = false;
+                     if (status.ok()) half.receive->path.stream_is_done(*half.receive);
+                   },
+                   this};
+};
+
+// A copy under way into a peer's buffer.
+struct DirectPath::Copy : Completion {
+  Copy(DirectPath& path_in, ChannelEnd& end_in, std::uint32_t counter_in, Slot& slot_in,
+       Imports::Import& import_in, runtime::OperationState* operation_in)
+      : Completion([](Completion* self, Status status, std::size_t) {
+          const std::unique_ptr<Copy> copy(static_cast<Copy*>(self));
+          copy->path.copied(*copy, std::move(status));
+        }),
+        path(path_in),
+        end(end_in),
+        counter(counter_in),
+        slot(slot_in),
+        import(import_in),
+        operation(operation_in) {}
+
+  DirectPath& path;
+  ChannelEnd& end;
+  std::uint32_t counter;
+  Slot& slot;
+  Imports::Import& import;
+  runtime::OperationState* operation;
+  std::size_t size_bytes = 0;
+};
+
+DirectPath::DirectPath(runtime::Runtime& runtime, Channels& channels)
+    : runtime_(runtime),
+      channels_(channels),
+      exports_(runtime.memory(), [this](int pe, std::uint64_t number) { tell(pe, kForgetHandler, number); }),
+      imports_(runtime.memory()) {
+  const auto handle = [this]<auto kMethod>(runtime::HandlerId id) {
+    runtime_.set_handler(
+        id,
+        [](void* self, runtime::MessagePtr message) {
+          (static_cast<DirectPath*>(self)->*kMethod)(std::move(message));
+        },
+        this);
+  };
+  handle.template operator()<&DirectPath::on_mailbox>(kMailboxHandler);
+  handle.template operator()<&DirectPath::on_forget>(kForgetHandler);
+  handle.template operator()<&DirectPath::on_failed_copy>(kFailedCopyHandler);
+  // Its arrival is all that it is for.
+  runtime_.set_handler(kWakeHandler, [](void*, runtime::MessagePtr) {}, nullptr);
+}
+
+DirectPath::~DirectPath() = default;
+
+template <class... Values>
+void DirectPath::tell(int pe, runtime::HandlerId handler, const Values&... values) {
+  runtime_.send(pe, runtime::Message::pack(runtime_, handler, values...));
+}
+
+// --- Sending
+
+bool DirectPath::send(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& source,
+                      runtime::OperationState* operation) {
+  Slot& slot = end.direct.outbox->slot(counter);
+  std::uint64_t posted = Slot::posted(counter);
+  if (slot.word.load(std::memory_order_acquire) != posted) return false;
+  const Posting posting = slot.posting;
+  // Sizes that disagree are told of on the tagged path.
+  if (posting.size_bytes != source.size_bytes || posting.exported_bytes > kMaxExportedBytes) return false;
+  const std::span exported(slot.exported.data(), posting.exported_bytes);
+  Imports::Import* const import =
+      imports_.find(static_cast<int>(end.peer.pe), posting, exported, source.place);
+  if (import == nullptr) return false;
+  if (posting.offset_bytes > import->mapped.size_bytes ||
+      posting.size_bytes > import->mapped.size_bytes - posting.offset_bytes) {
+    runtime_.fail(fmt::format(
+        "{}: PE {} posted {} bytes at offset {} of an allocation of {} bytes, which cannot be", describe(end),
+        end.peer.pe, posting.size_bytes, posting.offset_bytes, import->mapped.size_bytes));
+    return false;
+  }
+  if (!slot.word.compare_exchange_strong(posted, Slot::taken(counter))) return false;
+
+  memory::Buffer destination = import->mapped;
+  destination.data = static_cast<std::byte*>(destination.data) + posting.offset_bytes;
+  destination.size_bytes = posting.size_bytes;
+  auto copy = std::make_unique<Copy>(*this, end, counter, slot, *import, operation);
+  copy->size_bytes = posting.size_bytes;
+  // One that does not start leaves the message to the tagged path: the receiver waits on both.
+  if (!runtime_.memory().copy(destination, source, copy.get()).is_pending()) return false;
+  ++import->copies_under_way;
+  static_cast<void>(copy.release());
+  runtime_.machine().count_peer_copy(source.place.kind, source.size_bytes);
+  return true;
+}
+
+void DirectPath::copied(Copy& copy, Status status) {
+  imports_.copy_done(copy.import);
+  if (status.ok()) {
+    copy.slot.outcome.store(Slot::done(copy.counter), std::memory_order_release);
+    wake(copy.end);
+  } else if (!runtime_.exiting()) {
+    const FailedCopy failed{copy.end.peer.number, copy.counter};
+    tell(static_cast<int>(copy.end.peer.pe), kFailedCopyHandler, failed, std::string(status.message()));
+  }
+  const std::size_t size_bytes = status.ok() ? copy.size_bytes : 0;
+  copy.operation->complete(std::move(status), size_bytes);
+}
+
+void DirectPath::wake(const ChannelEnd& end) {
+  // Orders the outcome before this look; before_sleep() does it the other way round, so one sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (end.direct.outbox_owner->is_asleep.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  runtime_.send(static_cast<int>(end.peer.pe), runtime::Message::create(runtime_, kWakeHandler, 0));
+}
+
+// --- Receiving
+
+bool DirectPath::can_post(ChannelEnd& end) {
+  if (end.direct.inbox != nullptr) return is_on_;
+  if (end.direct.has_asked || end.peer.number == 0 || !is_on_) return false;
+  end.direct.has_asked = true;
+  if (runtime_.machine().may_map_memory_of(static_cast<int>(end.peer.pe))) open_inbox(end);
+  return end.direct.inbox != nullptr;
+}
+
+bool DirectPath::receive(ChannelEnd& end, std::uint32_t counter, const memory::Buffer& buffer,
+                         runtime::OperationState* operation) {
+  if (!can_post(end)) return false;
+  Exports::Export* const exported = exports_.find(buffer);
+  if (exported == nullptr) return false;
+  receives_.push_back(std::make_unique<Receive>(*this, end, counter, buffer, operation));
+  Receive& receive = *receives_.back();
+  const machine::Tag tag = machine::channel_tag(end.number, counter);
+  Status status = runtime_.machine().tag_receive(tag, machine::kFullTagMask, buffer, &receive.tagged);
+  if (!status.is_pending()) {
+    receives_.pop_back();
+    operation->started(std::move(status), buffer.size_bytes);
+    return true;
+  }
+  receive.tagged.is_pending = true;
+  if (buffer.stream == nullptr) {
+    offer(receive, *exported);
+  } else {
+    // The tagged path alone remains for a stream that cannot be waited for.
+    receive.stream_done.is_pending =
+        runtime_.memory().when_stream_done(buffer.place, buffer.stream, &receive.stream_done).is_pending();
+  }
+  if (!std::exchange(is_polling_, true)) runtime_.start_polling(this);
+  return true;
+}
+
+void DirectPath::offer(Receive& receive, Exports::Export& exported) {
+  Slot& slot = receive.end.direct.inbox->slot(receive.counter);
+  if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return;  // of a message kSlots before
+  const memory::Allocation& allocation = exported.allocation;
+  exported.tell(static_cast<int>(receive.end.peer.pe));
+  slot.posting = {exported.number,
+                  allocation.base,
+                  reinterpret_cast<std::uintptr_t>(receive.buffer.data) - allocation.base,
+                  receive.buffer.size_bytes,
+                  allocation.place,
+                  static_cast<std::uint32_t>(exported.bytes.size())};
+  std::ranges::copy(exported.bytes, slot.exported.begin());
+  slot.word.store(Slot::posted(receive.counter), std::memory_order_release);
+  receive.slot = &slot;
+}
+
+void DirectPath::stream_is_done(Receive& receive) {
+  if (receive.is_over()) return;
+  if (Exports::Export* const exported = exports_.find(receive.buffer)) offer(receive, *exported);
+}
+
+// The message has come with its tag, or will not come so any more.
+void DirectPath::tagged_ended(Receive& receive, Status status, std::size_t size_bytes) {
+  if (receive.is_over()) return;
+  // With its tag a message comes only when its sender has decided so.
+  const bool has_come = status.ok() || status.code() == StatusCode::kTruncated;
+  if (has_come || receive.take_back()) {
+    receive.end_with(std::move(status), size_bytes);
+  } else {
+    receive.operation->set_outcome(std::move(status), 0);  // for close()
+  }
+}
+
+bool DirectPath::look(Receive& receive) {
+  if (receive.is_over()) {
+    if (receive.tagged.is_pending) runtime_.machine().cancel(&receive.tagged);
+    return false;
+  }
+  if (!receive.is_copied()) return false;
+  receive.end_with(Status(), receive.buffer.size_bytes);
+  return true;
+}
+
+bool DirectPath::poll() {
+  if (own_mailboxes_) own_mailboxes_->owner().is_asleep.store(0, std::memory_order_relaxed);
+  bool any = false;
+  for (const auto& receive : receives_) any |= look(*receive);
+  std::erase_if(receives_, [](const auto& receive) { return receive->can_go(); });
+  if (receives_.empty() && std::exchange(is_polling_, false)) runtime_.stop_polling(this);
+  return any;
+}
+
+bool DirectPath::before_sleep() {
+  own_mailboxes_->owner().is_asleep.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return std::ranges::none_of(receives_,
+                              [](const auto& receive) { return receive->is_over() || receive->is_copied(); });
+}
+
+// --- Messages
+
+void DirectPath::open_inbox(ChannelEnd& end) {
+  if (!own_mailboxes_ && !has_failed_to_open_) {
+    auto file = MailboxFile::create();
+    has_failed_to_open_ = !file.ok();
+    if (file.ok()) own_mailboxes_ = std::move(file).value();
+  }
+  if (!own_mailboxes_ || num_mailboxes_ == kMailboxes) return;
+  const std::size_t number = num_mailboxes_++;
+  end.direct.inbox = &own_mailboxes_->mailbox(number);
+  tell(static_cast<int>(end.peer.pe), kMailboxHandler,
+       MailboxMessage{end.peer.number, end.number, number, own_mailboxes_->name()});
+}
+
+void DirectPath::on_mailbox(runtime::MessagePtr message) {
+  MailboxMessage mailbox;
+  Pup p = message->unpacker();
+  p | mailbox;
+  const std::uint32_t pe = message->envelope().source_pe;
+  ChannelEnd* const end = channels_.find(mailbox.to_end);
+  const bool is_peer = end != nullptr && (end->peer.number == 0 ||
+                                          (end->peer.pe == pe && end->peer.number == mailbox.from_end));
+  if (!is_peer || mailbox.mailbox >= kMailboxes) {
+    runtime_.fail(
+        fmt::format("PE {} offers mailbox {} of its channel end {} to end {} of PE {}, which cannot be", pe,
+                    mailbox.mailbox, mailbox.from_end, mailbox.to_end, runtime_.pe()));
+    return;
+  }
+  auto [file, is_new] = peer_mailboxes_.try_emplace(static_cast<int>(pe));
+  if (is_new) {
+    auto opened = MailboxFile::open(mailbox.file);
+    if (opened.ok()) file->second = std::move(opened).value();
+  }
+  if (!file->second) return;
+  end->direct.outbox = &file->second->mailbox(mailbox.mailbox);
+  end->direct.outbox_owner = &file->second->owner();
+}
+
+void DirectPath::on_forget(runtime::MessagePtr message) {
+  std::uint64_t number = 0;
+  Pup p = message->unpacker();
+  p | number;
+  imports_.forget(static_cast<int>(message->envelope().source_pe), number);
+}
+
+void DirectPath::on_failed_copy(runtime::MessagePtr message) {
+  FailedCopy failed;
+  std::string why;
+  Pup p = message->unpacker();
+  p | failed | why;
+  for (const auto& receive : receives_) {
+    if (receive->is_over() || receive->end.number != failed.to_end || receive->counter != failed.counter)
+      continue;
+    receive->end_with(Status(StatusCode::kPeerFailed,
+                             fmt::format("PE {} could not send it: {}", message->envelope().source_pe, why)),
+                      0);
+  }
+}
+
+// --- The end
+
+void DirectPath::close() {
+  // What a sender has taken may still be written to; the memory must stay as long, unless the sender is gone.
+  const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
+  for (const auto& receive : receives_) {
+    while (!receive->is_over() && !receive->is_copied() && std::chrono::steady_clock::now() < limit) {
+      std::this_thread::yield();
+    }
+    if (!receive->is_over()) receive->end_with(receive->operation->status(), 0);
+  }
+  if (std::exchange(is_polling_, false)) runtime_.stop_polling(this);
+  receives_.clear();
+  imports_.close();
+}
+
+}  // namespace weft::channel

@@ -1,0 +1,49 @@
+// The allocations of this PE that other PEs of the host may map, each with a number that is never given to
+// another one. Nothing remembered about an address is used unless its generation is still the same.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "memory/memory.h"
+
+namespace weft::channel {
+
+class Exports {
+ public:
+  struct Export {
+    std::uint64_t number = 0;
+    memory::Allocation allocation;
+    std::vector<std::byte> bytes;  // empty: it cannot be exported, which is not tried again
+    std::vector<int> told;         // PEs that have been given the bytes
+
+    void tell(int pe);
+  };
+  // Called when the allocation has gone, or is about to: that PE need not keep it mapped any longer.
+  using Forget = std::function<void(int pe, std::uint64_t number)>;
+
+  Exports(memory::Memory& memory, Forget forget);
+  ~Exports();
+  Exports(const Exports&) = delete;
+  Exports& operator=(const Exports&) = delete;
+
+  // The allocation that all of `buffer` lies in; null when others cannot map it. Valid until the next call.
+  Export* find(const memory::Buffer& buffer);
+
+ private:
+  using Table = std::map<std::uintptr_t, Export>;
+  Export make(const memory::Buffer& buffer, const memory::Allocation& allocation);
+  void release(Table::iterator one);
+
+  memory::Memory& memory_;
+  Forget forget_;
+  Table exports_;  // by base
+  std::uint64_t next_number_ = 1;
+};
+
+}  // namespace weft::channel
