@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 NUM_PES = 2
-# As in programs/device_probe.cpp: messages per direction and size that start on a device, and on the host.
+# As in programs/device_probe.cpp: messages per direction and size that start on a device, and on the host;
+# what "mapped" sends from each PE.
 NUM_SIZES = 6
+NUM_POSTED = 2 * NUM_SIZES
 
 ON_GPU = pytest.mark.gpu
 # A memory kind, and the devices of the PEs.
@@ -56,6 +58,40 @@ def test_processes_map_one_anothers_memory(run, device_probe: Path, need_gpus, k
     assert moved(outcome) == [f"PE {pe} moved {kind}:{devices[pe % len(devices)]}" for pe in range(NUM_PES)]
 
 
+def num_mapped(outcome) -> list[int]:
+    """How many messages each PE copied into its peer's memory, by PE."""
+    assert outcome.exit_code == 0, outcome.stderr
+    found = re.findall(rf"PE \d moved .*, (\d+) of {NUM_POSTED} into mapped", "\n".join(moved(outcome)))
+    assert len(found) == NUM_PES, outcome.stdout
+    return [int(number) for number in found]
+
+
+@pytest.mark.parametrize(("kind", "gpus"), KINDS)
+def test_posted_messages_go_into_mapped_memory(
+    run, device_probe: Path, need_gpus, kind: str, gpus: str
+) -> None:
+    if kind == "cuda":
+        need_gpus(len(set(gpus.split(","))))
+    outcome = run("-n", NUM_PES, "--gpus", gpus, device_probe, "mapped", kind)
+    # The first may come before the ends know each other.
+    assert min(num_mapped(outcome)) >= NUM_POSTED - 1
+    assert outcome.stderr == ""
+
+
+@pytest.mark.parametrize("setting", ["WEFT_CHANNEL_PATH=tagged", "WEFT_STAGING=host"])
+def test_messages_are_kept_from_mapped_memory(run, device_probe: Path, setting: str) -> None:
+    name, value = setting.split("=")
+    outcome = run("-n", NUM_PES, device_probe, "mapped", "emulated", env={**os.environ, name: value})
+    assert num_mapped(outcome) == [0, 0]
+
+
+def test_a_channel_path_that_is_none_is_refused(run, device_probe: Path) -> None:
+    environment = {**os.environ, "WEFT_CHANNEL_PATH": "ucx"}
+    outcome = run("-n", 1, device_probe, "channel", "emulated", env=environment)
+    assert "weft: WEFT_CHANNEL_PATH is 'ucx': give auto or tagged" in outcome.stderr
+    assert outcome.exit_code == 1
+
+
 @pytest.mark.parametrize("kind", ["emulated", pytest.param("cuda", marks=ON_GPU)])
 @pytest.mark.parametrize("staging", ["device", "host"])
 def test_statistics_tell_the_path_of_each_transfer(
@@ -63,9 +99,9 @@ def test_statistics_tell_the_path_of_each_transfer(
 ) -> None:
     if kind == "cuda":
         need_gpus(1)
-    outcome = run(
-        "-n", NUM_PES, "--staging", staging, "--stats", "--gpus", "auto", device_probe, "channel", kind
-    )
+    options = ["-n", NUM_PES, "--staging", staging, "--stats", "--gpus", "auto"]
+    environment = {**os.environ, "WEFT_CHANNEL_PATH": "tagged"}  # the same in each run
+    outcome = run(*options, device_probe, "channel", kind, env=environment)
     path = "direct" if kind == "cuda" and staging == "device" else "staged"
     for pe in range(NUM_PES):
         lines = [line for line in outcome.stderr.splitlines() if line.startswith(f"weft: PE {pe}: ")]
@@ -83,6 +119,22 @@ def test_cuda_moves_right_over_the_stand_in_driver(
     outcome = run("-n", NUM_PES, "--gpus", "1,0", device_probe, way, "cuda", env=stand_in_cuda)
     assert moved(outcome) == ["PE 0 moved cuda:1", "PE 1 moved cuda:0"]
     assert outcome.stderr == ""
+
+
+@pytest.mark.parametrize("gpus", ["0", "1,0"])
+def test_cuda_messages_go_into_mapped_memory_over_the_stand_in_driver(
+    run, device_probe: Path, stand_in_cuda: dict[str, str], gpus: str
+) -> None:
+    outcome = run("-n", NUM_PES, "--gpus", gpus, device_probe, "mapped", "cuda", env=stand_in_cuda)
+    assert min(num_mapped(outcome)) >= NUM_POSTED - 1
+    assert outcome.stderr == ""
+
+
+def test_gpus_without_peer_access_map_nothing(run, device_probe: Path, stand_in_cuda: dict[str, str]) -> None:
+    environment = {**stand_in_cuda, "FAKE_CUDA_NO_PEERS": "1"}
+    assert num_mapped(run("-n", NUM_PES, device_probe, "mapped", "cuda", env=environment)) == [0, 0]
+    one_gpu = run("-n", NUM_PES, "--gpus", "1", device_probe, "mapped", "cuda", env=environment)
+    assert min(num_mapped(one_gpu)) >= NUM_POSTED - 1
 
 
 def test_gpus_without_peer_access_are_named_once(
@@ -128,7 +180,9 @@ def test_a_copy_that_fails_ends_the_job(run, device_probe: Path, number: int) ->
     environment = with_faults(f"fail_copy={number}")
     only_on_pe_1 = ["sh", "-c", '[ "$WEFT_PE" = 1 ] || unset WEFT_EMULATED_FAULTS; exec "$@"', "sh"]
     outcome = run("-n", NUM_PES, *only_on_pe_1, device_probe, "channel", "emulated", env=environment)
-    expect_end(outcome, r"an exception that nobody awaits left .*Mover\[1\]\.move on PE 1")
+    expect_end(outcome, r"an exception that nobody awaits left .*Mover\[[01]\]\.move on PE [01]")
+    # Of a copy into the peer's memory the peer may tell first, and names where it failed.
+    assert re.search(r"Mover\[1\]\.move on PE 1|PE 1 could not send it", outcome.stderr), outcome.stderr
     assert "by an emulated device failed, as the fault injection says" in outcome.stderr
 
 

@@ -37,10 +37,11 @@ Device memory (--memory cuda, or emulated, which tries all of this out without a
 PE p has its buffers on GPU p (a pair) or both PEs on GPU 0 (the same). The way that messages take is the
 path of a record: direct, from GPU to GPU; staged, through host memory (WEFT_STAGING=host); channels also
 peer-mapped, by a copy into the receiver's memory past UCX (direct is WEFT_CHANNEL_PATH=tagged then); entry
-methods as tagged, metadata first and the payload as a tagged message beside it, or active, one active message with
-both. No stream is named, since nothing runs on the device. Beside Weft run ucx_perftest -m cuda; a plain
-cuMemcpyPeerAsync by one process, waited for by polling an event; NCCL's send and receive in PyTorch, queued
-on the stream without waiting between messages; and mpi4py with CuPy on an MPI that knows GPUs.
+methods as tagged, metadata first and the payload as a tagged message beside it, or active, one active
+message with both. No stream is named, since nothing runs on the device. Beside Weft run ucx_perftest -m
+cuda; a plain cuMemcpyPeerAsync by one process, waited for by polling an event; NCCL's send and receive in
+PyTorch, queued on the stream without waiting between messages; and mpi4py with CuPy on an MPI that knows
+GPUs.
 """
 
 METHODS = {

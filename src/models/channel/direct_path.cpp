@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -130,7 +132,8 @@ DirectPath::DirectPath(runtime::Runtime& runtime, Channels& channels)
   handle.template operator()<&DirectPath::on_forget>(kForgetHandler);
   handle.template operator()<&DirectPath::on_failed_copy>(kFailedCopyHandler);
   // Its arrival is all that it is for.
-  runtime_.set_handler(kWakeHandler, [](void*, runtime::MessagePtr) {}, nullptr);
+  runtime_.set_handler(
+      kWakeHandler, [](void*, runtime::MessagePtr) {}, nullptr);
 }
 
 DirectPath::~DirectPath() = default;

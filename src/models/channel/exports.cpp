@@ -1,6 +1,7 @@
 #include "models/channel/exports.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "models/channel/mailbox.h"
 

@@ -1,5 +1,8 @@
 #include "models/channel/imports.h"
 
+#include <iterator>
+#include <limits>
+
 namespace weft::channel {
 
 Imports::Import* Imports::find(int pe, const Posting& posting, std::span<const std::byte> exported,

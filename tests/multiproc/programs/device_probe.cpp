@@ -4,11 +4,16 @@
 //     device_probe machine KIND   tagged and active messages, put and get, nothing of Weft above the machine
 //     device_probe channel KIND   channels between two chares, whose ends are device or host memory
 //     device_probe share KIND     each PE maps what the other exports, reads it and writes it
+//     device_probe mapped KIND    a channel whose receives of device memory are posted before they are sent
+//     to,
+//                                 so that they take the direct path where there is one
 //     device_probe freed KIND     a chare frees a buffer whose send is under way
 //
-// The first three print "PE n moved KIND:DEVICE" on both PEs when all was right.
+// The first four print "PE n moved KIND:DEVICE" on both PEs when all was right, and "mapped" the number of
+// messages that PE copied to its peer: "PE n moved KIND:DEVICE, 12 of 13 into mapped memory".
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +27,7 @@
 
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/factory.h"
+#include "machine/machine.h"
 #include "memory/memory.h"
 #include "tests/support/pattern.h"
 
@@ -307,6 +313,40 @@ struct Mover : weft::Chare<Mover> {
 
   weft::Task<> over() { co_await over_; }
 
+  // Buffers in the middle of allocations, used more than once and then anew; both directions at a time.
+  weft::Task<> move_posted(std::uint8_t kind) {
+    const Place device = runtime().memory().default_place(static_cast<Kind>(kind));
+    weft::Channel channel(*this, proxy()[1 - index()]);
+    weft::Channel ready(*this, proxy()[1 - index()], 1);
+    int sent = 0;
+    for (const std::size_t size_bytes : kSizes) {
+      const std::size_t before = 3 * size_bytes / 2;
+      const std::size_t whole = before + size_bytes + 5;
+      Block out(runtime().memory(), device, pattern(whole, 7 + index()));
+      Block in(runtime().memory(), device, std::vector<std::byte>(whole));
+      std::vector<std::byte> expected(whole);
+      for (const std::size_t offset : {std::size_t{0}, before}) {
+        const Buffer to = part(in.buffer(), offset, size_bytes);
+        weft::Operation received = channel.recv(to);
+        // An empty message on another channel says that the receive is posted.
+        ready.send(ConstBuffer()).detach();
+        co_await ready.recv(Buffer());
+        const ConstBuffer from = part(out.buffer(), before - offset, size_bytes);
+        co_await channel.send(from);
+        co_await received;
+        ++sent;
+        const std::vector<std::byte> theirs = pattern(whole, 7 + (1 - index()));
+        std::copy_n(theirs.begin() + static_cast<std::ptrdiff_t>(before - offset), size_bytes,
+                    expected.begin() + static_cast<std::ptrdiff_t>(offset));
+      }
+      in.expect(expected, "a channel's posted messages");
+    }
+    std::printf("PE %d moved %s, %d of %d into mapped memory\n", pe(),
+                weft::memory::place_name(device).c_str(), num_copies(), sent);
+    std::fflush(stdout);
+    over_.set();
+  }
+
   weft::Task<> free_early(std::uint8_t kind) {
     const Place device = runtime().memory().default_place(static_cast<Kind>(kind));
     weft::Channel channel(*this, proxy()[1 - index()]);
@@ -321,6 +361,16 @@ struct Mover : weft::Chare<Mover> {
   }
 
  private:
+  static Buffer part(const Buffer& whole, std::size_t offset, std::size_t size_bytes) {
+    return {static_cast<std::byte*>(whole.data) + offset, size_bytes, whole.place, nullptr};
+  }
+  int num_copies() {
+    std::uint64_t copies = 0;
+    for (const auto& use : runtime().machine().transport_use()) {
+      if (use.path == weft::machine::TransferPath::kPeerMapped) copies += use.messages;
+    }
+    return static_cast<int>(copies);
+  }
   std::vector<std::byte> mine(std::size_t size_bytes) const { return pattern(size_bytes, 7 + index()); }
 
   weft::Task<> exchange(weft::Channel& channel, Place from, Place to, std::size_t size_bytes) {
@@ -335,10 +385,12 @@ struct Mover : weft::Chare<Mover> {
   weft::Future<> over_{runtime()};
 };
 
-weft::Task<> start(weft::Runtime& runtime, bool frees_early, Kind kind) {
+weft::Task<> start(weft::Runtime& runtime, std::string_view what, Kind kind) {
   auto movers = weft::Group<Mover>::create(runtime);
-  if (frees_early) {
+  if (what == "freed") {
     movers.send<&Mover::free_early>(static_cast<std::uint8_t>(kind));
+  } else if (what == "mapped") {
+    movers.send<&Mover::move_posted>(static_cast<std::uint8_t>(kind));
   } else {
     movers.send<&Mover::move>(static_cast<std::uint8_t>(kind));
   }
@@ -347,18 +399,17 @@ weft::Task<> start(weft::Runtime& runtime, bool frees_early, Kind kind) {
 
 }  // namespace
 
-const std::set<std::string_view> kWays = {"machine", "channel", "share", "freed"};
+const std::set<std::string_view> kWays = {"machine", "channel", "share", "mapped", "freed"};
 
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const auto kind = weft::memory::kind_from_name(argc > 2 ? argv[2] : "");
   if (!kind.has_value() || !kWays.contains(what)) {
-    std::fputs("usage: device_probe machine|channel|share|freed KIND\n", stderr);
+    std::fputs("usage: device_probe machine|channel|share|mapped|freed KIND\n", stderr);
     return 2;
   }
-  if (what == "channel" || what == "freed") {
-    return weft::run(argc, argv,
-                     [=](weft::Runtime& runtime) { return start(runtime, what == "freed", *kind); });
+  if (what == "channel" || what == "mapped" || what == "freed") {
+    return weft::run(argc, argv, [=](weft::Runtime& runtime) { return start(runtime, what, *kind); });
   }
   try {
     what == "machine" ? run_machine(*kind) : run_share(*kind);

@@ -122,7 +122,7 @@ def test_only_who_is_in_a_goal_is_asked_on_gpus():
     for question, systems in gpu_questions(Programs()):
         labels = [system.series.label for system in systems]
         assert not [label for label in labels if "staged" in label or label.startswith("ucx, am")]
-        assert len(labels) == (6 if question.bench == "latency" else 4)
+        assert len(labels) == (8 if question.bench == "latency" else 6)
 
 
 def test_in_emulated_memory_there_are_the_same_questions():

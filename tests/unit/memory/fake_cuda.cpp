@@ -1,9 +1,13 @@
 #include "tests/unit/memory/fake_cuda.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace {
 
@@ -74,6 +78,31 @@ int queue_copy(std::uintptr_t destination, std::uintptr_t source, std::size_t si
   return 0;
 }
 
+// Moves a block to a file that other processes may open; its address stays.
+bool move_to_file(std::uintptr_t base, FakeCuda::Block& block) {
+  if (block.file >= 0) return true;
+  const std::size_t size_bytes = mapped_size(block.size_bytes);
+  void* const address = reinterpret_cast<void*>(base);
+  block.file = ::memfd_create("fake-cuda", MFD_CLOEXEC);
+  return block.file >= 0 &&
+         ::pwrite(block.file, address, size_bytes, 0) == static_cast<ssize_t>(size_bytes) &&
+         ::mmap(address, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, block.file, 0) ==
+             address;
+}
+
+// Maps what another process exported; MAP_FAILED when it has freed it.
+void* map_foreign(const FakeIpcHandle& handle) {
+  const std::string path = "/proc/" + std::to_string(handle.pid) + "/fd/" + std::to_string(handle.file);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat found{};
+  void* mapped = MAP_FAILED;
+  if (file >= 0 && ::fstat(file, &found) == 0 && found.st_ino == handle.inode) {
+    mapped = ::mmap(nullptr, mapped_size(handle.size_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  if (file >= 0) ::close(file);
+  return mapped;
+}
+
 }  // namespace
 
 std::uintptr_t FakeCuda::add_block(std::size_t size_bytes, int device, unsigned memory_type, bool managed) {
@@ -83,7 +112,7 @@ std::uintptr_t FakeCuda::add_block(std::size_t size_bytes, int device, unsigned 
   next_address = nullptr;
   if (address == MAP_FAILED) return 0;
   const auto base = reinterpret_cast<std::uintptr_t>(address);
-  blocks[base] = Block{size_bytes, device, next_buffer_id++, memory_type, managed, true, false};
+  blocks[base] = Block{size_bytes, device, next_buffer_id++, memory_type, managed, true, false, -1};
   return base;
 }
 
@@ -91,6 +120,7 @@ void FakeCuda::remove_block(std::uintptr_t base) {
   const auto found = blocks.find(base);
   if (found == blocks.end()) std::abort();
   ::munmap(reinterpret_cast<void*>(base), mapped_size(found->second.size_bytes));
+  if (found->second.file >= 0) ::close(found->second.file);
   blocks.erase(found);
 }
 
@@ -249,7 +279,7 @@ int cuPointerGetAttributes(unsigned count, int* attributes, void** data, unsigne
   const int result = enter("cuPointerGetAttributes");
   if (result != 0) return result;
   std::uintptr_t base = 0;
-  const FakeCuda::Block none{0, -2, 0, 0, false, false, false};
+  const FakeCuda::Block none{0, -2, 0, 0, false, false, false, -1};
   const FakeCuda::Block* found = fake_cuda()->find(address, &base);
   const FakeCuda::Block& block = found == nullptr ? none : *found;
   for (unsigned i = 0; i < count; ++i) {
@@ -267,25 +297,27 @@ int cuIpcGetMemHandle(FakeIpcHandle* handle, unsigned long long address) {
   const int result = enter_context("cuIpcGetMemHandle");
   if (result != 0) return result;
   std::uintptr_t base = 0;
-  const FakeCuda::Block* block = fake_cuda()->find(address, &base);
-  if (block == nullptr || block->memory_type != 2 || block->imported) return kInvalidValue;
-  *handle = {base, block->buffer_id, {}};
+  FakeCuda::Block* block = fake_cuda()->find(address, &base);
+  if (block == nullptr || block->memory_type != 2 || block->managed || block->imported) return kInvalidValue;
+  struct stat own{};
+  if (!move_to_file(base, *block) || ::fstat(block->file, &own) != 0) return kOutOfMemory;
+  *handle = {base, block->buffer_id, block->size_bytes, own.st_ino, ::getpid(), block->file, {}};
   return 0;
 }
 
-// The same memory at another address, as in another process.
+// The same memory at another address, from another process or as if.
 int cuIpcOpenMemHandle_v2(unsigned long long* address, FakeIpcHandle handle, unsigned flags) {
   const int result = enter_context("cuIpcOpenMemHandle");
   if (result != 0) return result;
   const FakeCuda::Block* block = fake_cuda()->find(handle.base);
-  if (flags != 1 || block == nullptr || block->buffer_id != handle.buffer_id) return kInvalidValue;
-  const std::size_t size_bytes = block->size_bytes;
-  void* const mapped =
-      ::mremap(reinterpret_cast<void*>(handle.base), 0, mapped_size(size_bytes), MREMAP_MAYMOVE);
-  if (mapped == MAP_FAILED) return kOutOfMemory;
+  const bool is_own = handle.pid == ::getpid();
+  if (flags != 1 || (is_own && (block == nullptr || block->buffer_id != handle.buffer_id)))
+    return kInvalidValue;
+  void* const mapped = map_foreign(handle);
+  if (mapped == MAP_FAILED) return kInvalidValue;
   *address = reinterpret_cast<std::uintptr_t>(mapped);
-  fake_cuda()->blocks[*address] =
-      FakeCuda::Block{size_bytes, t_current->device, fake_cuda()->next_buffer_id++, 2, false, true, true};
+  fake_cuda()->blocks[*address] = FakeCuda::Block{
+      handle.size_bytes, t_current->device, fake_cuda()->next_buffer_id++, 2, false, true, true, -1};
   return 0;
 }
 

@@ -41,8 +41,13 @@ struct CudaStreamTag {
 struct FakeIpcHandle {
   std::uintptr_t base;
   std::uint64_t buffer_id;
-  char unused[48];
+  std::uint64_t size_bytes;
+  std::uint64_t inode;
+  int pid;
+  int file;
+  char unused[24];
 };
+static_assert(sizeof(FakeIpcHandle) == 64);
 
 struct FakeCuda {
   struct Block {
@@ -53,6 +58,7 @@ struct FakeCuda {
     bool managed = false;
     bool mapped_here = false;
     bool imported = false;
+    int file = -1;  // once other processes may map it
   };
 
   int num_devices = 2;

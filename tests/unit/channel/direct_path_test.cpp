@@ -1,0 +1,394 @@
+// The direct path between PEs of one process, which map one another's emulated memory as processes do;
+// tests/multiproc has two processes.
+#include "models/channel/direct_path.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <random>
+
+#include "models/channel/channels.h"
+#include "tests/support/device_memory.h"
+#include "tests/support/in_process_job.h"
+
+namespace weft::channel {
+namespace {
+
+using base::StatusCode;
+using machine::TransferPath;
+using machine::TransferType;
+using memory::Buffer;
+using memory::ConstBuffer;
+using memory::Kind;
+using memory::Place;
+using testing::InProcessJob;
+using testing::TestMemory;
+
+constexpr Place kDevice{Kind::kEmulated, 0};
+
+struct Node : Chare<Node> {
+  Node() { all.at(static_cast<std::size_t>(index())) = this; }
+  ~Node() override { all.at(static_cast<std::size_t>(index())) = nullptr; }
+  Channel to(int other) { return Channel(*this, proxy()[other]); }
+  static inline std::array<Node*, 2> all{};
+};
+
+struct Outcome {
+  bool done = false;
+  Status status;
+  std::size_t size_bytes = 0;
+};
+using OutcomePtr = std::shared_ptr<Outcome>;
+
+// Two chares on a PE each, whose operations the test starts from outside.
+struct DirectPathTest : ::testing::TestWithParam<std::string> {
+  DirectPathTest() : job(2, GetParam()) {}
+
+  void start(std::uint32_t first_counter = 0) {
+    for (int pe = 0; pe < 2; ++pe) job.runtime(pe).model<Channels>().set_first_counter(first_counter);
+    Array<Node>::create(job.runtime(0), Shape(2).with_map(Map::kRoundRobin));
+    turn([] { return Node::all[0] != nullptr && Node::all[1] != nullptr; });
+    for (int pe = 0; pe < 2; ++pe) channels[at(pe)] = Node::all[at(pe)]->to(1 - pe);
+    settle();  // the ends know each other
+    // The first receive of a direction announces the mailbox, which may come later than its message.
+    for (int pe = 0; pe < 2; ++pe) exchange(pe, 8);
+    settle();
+  }
+  void settle() {
+    for (int i = 0; i < 100; ++i) step();
+  }
+
+  static std::size_t at(int pe) { return static_cast<std::size_t>(pe); }
+  void step() {
+    for (int pe = 0; pe < 2; ++pe) job.runtime(pe).step();
+  }
+  template <class Done>
+  void turn(Done done) {
+    ASSERT_EQ(job.run_until(done), "");
+  }
+  void finish(const OutcomePtr& one, const OutcomePtr& other) {
+    turn([&] { return one->done && other->done; });
+  }
+
+  static OutcomePtr watch(Operation operation) {
+    auto outcome = std::make_shared<Outcome>();
+    std::move(operation).then(
+        [outcome](const Status& status, std::size_t size_bytes) { *outcome = {true, status, size_bytes}; });
+    return outcome;
+  }
+  OutcomePtr send(int pe, const ConstBuffer& buffer) { return watch(channels[at(pe)].send(buffer)); }
+  OutcomePtr receive(int pe, const Buffer& buffer) { return watch(channels[at(pe)].recv(buffer)); }
+
+  // From `pe` to the other, the receive first.
+  void exchange(int pe, std::size_t size_bytes) {
+    TestMemory out(job.memory(pe), kDevice, size_bytes, 3);
+    TestMemory in(job.memory(1 - pe), kDevice, size_bytes);
+    const OutcomePtr received = receive(1 - pe, in.buffer());
+    finish(received, send(pe, out.buffer()));
+    EXPECT_EQ(in.now(), out.filled());
+  }
+
+  std::uint64_t count(int pe, TransferType type) {
+    std::uint64_t messages = 0;
+    for (const auto& use : job.runtime(pe).machine().transport_use()) {
+      if (use.type == type) messages += use.messages;
+    }
+    return messages;
+  }
+  std::uint64_t copies(int pe) { return count(pe, TransferType::kPeerCopy); }
+  DirectPath& path(int pe) { return job.runtime(pe).model<Channels>().direct_path(); }
+
+  InProcessJob job;
+  std::array<Channel, 2> channels;
+};
+
+TEST_P(DirectPathTest, WhatIsPostedIsCopied) {
+  start();
+  const std::uint64_t before = copies(0);
+  for (const std::size_t size_bytes : {1, 8, 4097, 1'000'000}) exchange(0, size_bytes);
+  EXPECT_EQ(copies(0), before + 4);
+  EXPECT_LE(count(0, TransferType::kTagSend), 1u) << "the first message, if any";
+}
+
+TEST_P(DirectPathTest, WhatIsNotPostedTakesItsTagAndOrderIsKept) {
+  start();
+  const std::uint64_t before = copies(0);
+  std::vector<TestMemory> out;
+  std::vector<TestMemory> in;
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    out.emplace_back(job.memory(0), kDevice, 5000, static_cast<std::uint8_t>(50 * i + 1));
+    in.emplace_back(job.memory(1), kDevice, 5000);
+  }
+  std::vector<OutcomePtr> all;
+  all.push_back(receive(1, in[0].buffer()));
+  all.push_back(receive(1, in[1].buffer()));
+  for (TestMemory& one : out) all.push_back(send(0, one.buffer()));
+  all.push_back(receive(1, in[2].buffer()));
+  all.push_back(receive(1, in[3].buffer()));
+  turn([&] { return std::ranges::all_of(all, [](const auto& outcome) { return outcome->done; }); });
+  for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(in[i].now(), out[i].filled()) << i;
+  EXPECT_EQ(copies(0), before + 2);
+}
+
+TEST_P(DirectPathTest, PartsOfAllocationsLandWhereTheyBelong) {
+  start();
+  const std::uint64_t before = copies(0);
+  TestMemory out(job.memory(0), kDevice, 3000, 1);
+  TestMemory in(job.memory(1), kDevice, 2000, 100);
+  const Buffer from{static_cast<std::byte*>(out.buffer().data) + 1234, 500, kDevice, nullptr};
+  const Buffer to{static_cast<std::byte*>(in.buffer().data) + 77, 500, kDevice, nullptr};
+  const OutcomePtr received = receive(1, to);
+  finish(received, send(0, from));
+  auto expected = in.filled();
+  std::copy_n(out.filled().begin() + 1234, 500, expected.begin() + 77);
+  EXPECT_EQ(in.now(), expected);
+  EXPECT_EQ(received->size_bytes, 500u);
+  EXPECT_EQ(copies(0), before + 1);
+}
+
+TEST_P(DirectPathTest, StreamsComeFirst) {
+  start();
+  const std::uint64_t before = copies(0);
+  TestMemory out(job.memory(0), kDevice, 64, 1);
+  TestMemory in(job.memory(1), kDevice, 64, 100);
+  bool may_receive = false;
+  bool may_send = false;
+  const auto stream_that_waits = [&](int pe, bool& may_go) {
+    auto& kind = testing::emulated(job.memory(pe));
+    const memory::StreamHandle stream = kind.create_stream(0).value();
+    EXPECT_TRUE(kind.launch(stream, 0, [&] { return may_go ? Status() : Status::pending(); }).ok());
+    return stream;
+  };
+  in.buffer().stream = stream_that_waits(1, may_receive);
+  out.buffer().stream = stream_that_waits(0, may_send);
+  const OutcomePtr received = receive(1, in.buffer());
+  settle();
+  may_receive = true;
+  settle();  // now it is posted
+  const OutcomePtr sent = send(0, out.buffer());
+  settle();
+  EXPECT_EQ(in.now(), in.filled());
+  EXPECT_FALSE(received->done || sent->done);
+  may_send = true;
+  finish(received, sent);
+  EXPECT_EQ(in.now(), out.filled());
+  EXPECT_EQ(copies(0), before + 1);
+}
+
+TEST_P(DirectPathTest, OtherSizesAreToldOf) {
+  start();
+  TestMemory out(job.memory(0), kDevice, 100, 1);
+  TestMemory in(job.memory(1), kDevice, 60, 100);
+  const OutcomePtr received = receive(1, in.buffer());
+  finish(received, send(0, out.buffer()));
+  EXPECT_EQ(received->status.code(), StatusCode::kTruncated);
+  EXPECT_NE(received->status.message().find("Node[1] - "), std::string::npos);
+  EXPECT_EQ(in.now(), in.filled());
+  exchange(0, 100);  // the channel goes on
+}
+
+TEST_P(DirectPathTest, HostMemoryOnEitherSideTakesItsTag) {
+  start();
+  const std::uint64_t before = copies(0);
+  for (const auto& [from, to] : {std::pair{Place(), kDevice}, std::pair{kDevice, Place()}}) {
+    TestMemory out(job.memory(0), from, 9000, 1);
+    TestMemory in(job.memory(1), to, 9000);
+    const OutcomePtr received = receive(1, in.buffer());
+    finish(received, send(0, out.buffer()));
+    EXPECT_EQ(in.now(), out.filled());
+  }
+  exchange(0, 10);
+  EXPECT_EQ(copies(0), before + 1);
+}
+
+TEST_P(DirectPathTest, TurnedOffAndStagedNothingIsCopied) {
+  path(0).turn_off();
+  path(1).turn_off();
+  start();
+  exchange(0, 100);
+  exchange(1, 100);
+  EXPECT_EQ(copies(0) + copies(1), 0u);
+}
+
+// A fresh buffer for each message: what was mapped before is forgotten.
+TEST_P(DirectPathTest, FreedBuffersAreMappedAnew) {
+  start();
+  const std::uint64_t before = copies(0);
+  for (int i = 0; i < 50; ++i) exchange(0, 5000);
+  EXPECT_EQ(copies(0), before + 50);
+}
+
+TEST_P(DirectPathTest, AFailedCopyEndsBothOperations) {
+  start();
+  TestMemory out(job.memory(0), kDevice, 100, 1);
+  TestMemory in(job.memory(1), kDevice, 100, 100);
+  const OutcomePtr received = receive(1, in.buffer());
+  memory::EmulatedFaults faults;
+  faults.fail_copy = 1;
+  testing::emulated(job.memory(0)).set_faults(faults);
+  const OutcomePtr sent = send(0, out.buffer());
+  finish(received, sent);
+  EXPECT_TRUE(sent->status.failed());
+  EXPECT_EQ(received->status.code(), StatusCode::kPeerFailed);
+  const std::string message(received->status.message());
+  EXPECT_NE(message.find("Node[1] - "), std::string::npos) << message;
+  EXPECT_NE(message.find("PE 0 could not send it"), std::string::npos) << message;
+  EXPECT_NE(message.find("as the fault injection says"), std::string::npos) << message;
+  exchange(0, 100);
+}
+
+TEST_P(DirectPathTest, ASleepingReceiverIsWoken) {
+  start();
+  TestMemory out(job.memory(0), kDevice, 100, 1);
+  TestMemory in(job.memory(1), kDevice, 100, 100);
+  const OutcomePtr received = receive(1, in.buffer());
+  EXPECT_TRUE(path(1).before_sleep());
+  const std::uint64_t before = count(0, TransferType::kAmSend);
+  const OutcomePtr sent = send(0, out.buffer());
+  while (!sent->done) job.runtime(0).step();
+  EXPECT_EQ(count(0, TransferType::kAmSend), before + 1);
+  EXPECT_FALSE(path(1).before_sleep()) << "the bytes are there";
+  finish(received, sent);
+}
+
+TEST_P(DirectPathTest, AReceiverThatIsAwakeIsNot) {
+  start();
+  const std::uint64_t before = count(0, TransferType::kAmSend);
+  TestMemory out(job.memory(0), kDevice, 100, 1);
+  TestMemory in(job.memory(1), kDevice, 100, 100);
+  const OutcomePtr received = receive(1, in.buffer());
+  finish(received, send(0, out.buffer()));
+  EXPECT_EQ(count(0, TransferType::kAmSend), before);
+}
+
+TEST_P(DirectPathTest, ReceivesThatNobodyServesEndWithTheJob) {
+  start();
+  TestMemory in(job.memory(1), kDevice, 100, 100);
+  const std::uint64_t before = job.runtime(1).processed();
+  channels[1].recv(in.buffer()).detach();
+  job.runtime(1).close();
+  EXPECT_EQ(job.runtime(1).processed(), before + 1) << "it counts when it ends";
+  // Its offer was taken back: nothing is written any more.
+  TestMemory out(job.memory(0), kDevice, 100, 1);
+  const std::uint64_t copied = copies(0);
+  channels[0].send(ConstBuffer(out.buffer())).detach();
+  EXPECT_EQ(copies(0), copied);
+  EXPECT_EQ(in.now(), in.filled());
+  job.runtime(0).close();
+}
+
+// Whatever comes first, from and to whatever memory, more in flight than there are slots, counters wrapping.
+TEST_P(DirectPathTest, ManyMessagesOfEachKindKeepTheirOrder) {
+  start(0xffffffc0u);
+  constexpr int kMessages = 600;
+  for (const unsigned seed : {1u, 2u, 3u}) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    struct Message {
+      TestMemory memory;
+      OutcomePtr outcome;
+    };
+    std::deque<Message> sent;
+    std::deque<Message> received;
+    std::vector<std::size_t> sizes;
+    for (int i = 0; i < kMessages; ++i) sizes.push_back(1 + random() % 6000);
+    const auto begin = [&](std::deque<Message>& side, int pe) {
+      const std::size_t i = side.size();
+      if (i == sizes.size()) return;
+      const Place place = random() % 4 == 0 ? Place() : kDevice;
+      side.push_back(
+          {TestMemory(job.memory(pe), place, sizes[i], static_cast<std::uint8_t>(pe == 0 ? i : 0)), nullptr});
+      const Buffer& buffer = side.back().memory.buffer();
+      side.back().outcome = pe == 0 ? send(0, buffer) : receive(1, buffer);
+    };
+    const auto is_over = [&] {
+      return sent.size() == sizes.size() && received.size() == sizes.size() &&
+             std::ranges::all_of(sent, [](const Message& one) { return one.outcome->done; }) &&
+             std::ranges::all_of(received, [](const Message& one) { return one.outcome->done; });
+    };
+    while (!is_over()) {
+      for (int starts = static_cast<int>(random() % 90); starts > 0; --starts) begin(received, 1);
+      for (int starts = static_cast<int>(random() % 90); starts > 0; --starts) begin(sent, 0);
+      for (int steps = static_cast<int>(random() % 8); steps > 0; --steps) step();
+      ASSERT_EQ(job.runtime(0).failure() + job.runtime(1).failure(), "");
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      ASSERT_TRUE(received[i].outcome->status.ok()) << received[i].outcome->status.to_string();
+      ASSERT_EQ(received[i].memory.now(), sent[i].memory.filled()) << i;
+    }
+  }
+  EXPECT_GT(copies(0), 100u);
+  EXPECT_GT(count(0, TransferType::kTagSend), 100u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, DirectPathTest, ::testing::Values("loopback", "ucx"),
+                         [](const auto& info) { return info.param; });
+
+// --- where it does not apply
+
+TEST(DirectPathApart, PesOfOtherHostsTakeTheTaggedPath) {
+  InProcessJob job(2, "ucx-apart");
+  EXPECT_FALSE(job.runtime(0).machine().may_map_memory_of(1));
+  InProcessJob together(2, "ucx");
+  EXPECT_TRUE(together.runtime(0).machine().may_map_memory_of(1));
+  EXPECT_FALSE(together.runtime(0).machine().may_map_memory_of(0));
+}
+
+// --- what a peer says is checked
+
+struct DamagedMailbox : DirectPathTest {
+  // Posts message `counter` of PE 0's sends as PE 1 never would.
+  template <class Damage>
+  void send_into(Damage damage) {
+    TestMemory out(job.memory(0), kDevice, 100, 1);
+    TestMemory in(job.memory(1), kDevice, 100, 100);
+    const std::uint32_t counter = job.runtime(0).model<Channels>().find(1)->next_send;
+    const OutcomePtr received = receive(1, in.buffer());
+    Slot& slot = job.runtime(1).model<Channels>().find(1)->direct.inbox->slot(counter);
+    ASSERT_EQ(slot.word.load(), Slot::posted(counter));
+    damage(slot);
+    const OutcomePtr sent = send(0, out.buffer());
+    failure = job.run_until([&] { return received->done && sent->done; });
+    contents = in.now();
+    expected = out.filled();
+  }
+  std::string failure;
+  std::vector<std::uint8_t> contents;
+  std::vector<std::uint8_t> expected;
+};
+
+TEST_P(DamagedMailbox, PlacesOutsideOfTheAllocationEndTheJob) {
+  start();
+  for (const std::uint64_t offset : {std::uint64_t{1}, std::uint64_t{100}, ~std::uint64_t{0} - 50}) {
+    send_into([&](Slot& slot) { slot.posting.offset_bytes = offset; });
+    EXPECT_NE(failure.find("which cannot be"), std::string::npos) << failure;
+    EXPECT_NE(failure.find("Node[0] - "), std::string::npos) << failure;
+    break;  // the job is over
+  }
+}
+
+TEST_P(DamagedMailbox, WhatNamesNoAllocationTakesItsTag) {
+  start();
+  std::mt19937 random(5);
+  const std::uint64_t before = copies(0);
+  for (int i = 0; i < 30; ++i) {
+    send_into([&](Slot& slot) {
+      slot.posting.export_number = 1'000'000 + static_cast<std::uint64_t>(i);
+      if (i % 3 == 0) slot.posting.exported_bytes = 0xffffffffu;
+      if (i % 3 == 1) slot.posting.place.device = static_cast<std::int16_t>(-5);
+      slot.posting.allocation_base = random();
+      for (std::byte& byte : slot.exported) byte = static_cast<std::byte>(random());
+    });
+    EXPECT_EQ(failure, "");
+    EXPECT_EQ(contents, expected);
+  }
+  EXPECT_EQ(copies(0), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, DamagedMailbox, ::testing::Values("loopback", "ucx"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace weft::channel

@@ -1,0 +1,89 @@
+#include "models/channel/exports.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "models/channel/mailbox.h"
+#include "tests/support/device_memory.h"
+
+namespace weft::channel {
+namespace {
+
+using memory::Buffer;
+using memory::Kind;
+using memory::Place;
+
+struct ExportsTest : ::testing::Test {
+  Buffer allocate(std::size_t size_bytes) {
+    return memory.allocate(size_bytes, {Kind::kEmulated, 0}).value();
+  }
+  static Buffer part(const Buffer& whole, std::size_t offset_bytes, std::size_t size_bytes) {
+    return {static_cast<std::byte*>(whole.data) + offset_bytes, size_bytes, whole.place, nullptr};
+  }
+
+  memory::Memory memory;
+  std::vector<std::pair<int, std::uint64_t>> forgotten;
+  Exports exports{memory, [this](int pe, std::uint64_t number) { forgotten.emplace_back(pe, number); }};
+};
+
+TEST_F(ExportsTest, AnAllocationHasOneNumberWhereverTheBufferLies) {
+  const Buffer first = allocate(1000);
+  const Buffer second = allocate(1000);
+  Exports::Export* exported = exports.find(first);
+  ASSERT_NE(exported, nullptr);
+  const std::uint64_t number = exported->number;
+  EXPECT_FALSE(exported->bytes.empty());
+  EXPECT_LE(exported->bytes.size(), kMaxExportedBytes);
+  EXPECT_EQ(exported->allocation.base, reinterpret_cast<std::uintptr_t>(first.data));
+  EXPECT_EQ(exports.find(part(first, 300, 700))->number, number);
+  EXPECT_NE(exports.find(second)->number, number);
+}
+
+TEST_F(ExportsTest, WhatLeavesItsAllocationIsNotExported) {
+  const Buffer buffer = allocate(1000);
+  EXPECT_EQ(exports.find(part(buffer, 300, 701)), nullptr);
+  EXPECT_EQ(exports.find(part(buffer, 1, ~std::size_t{0})), nullptr);
+}
+
+TEST_F(ExportsTest, HostAndImportedMemoryAreNot) {
+  std::vector<char> host(100);
+  EXPECT_EQ(exports.find({host.data(), host.size(), {}, nullptr}), nullptr);
+  memory::Memory owner;
+  const Buffer theirs = owner.allocate(100, {Kind::kEmulated, 0}).value();
+  const auto bytes = owner.backend(Kind::kEmulated)->export_allocation(theirs.data);
+  memory::KindBackend& kind = *memory.backend(Kind::kEmulated);
+  const Buffer imported = kind.import_allocation(bytes.value(), 0).value();
+  EXPECT_EQ(exports.find(imported), nullptr);
+  EXPECT_EQ(exports.find(imported), nullptr) << "remembered";
+  EXPECT_TRUE(kind.release_import(imported.data).ok());
+}
+
+TEST_F(ExportsTest, WhoWasToldHearsOfTheEndOnce) {
+  const Buffer buffer = allocate(1000);
+  const Buffer untold = allocate(1000);
+  Exports::Export* exported = exports.find(buffer);
+  const std::uint64_t number = exported->number;
+  exported->tell(3);
+  exported->tell(5);
+  exported->tell(3);
+  ASSERT_NE(exports.find(untold), nullptr);
+  ASSERT_TRUE(memory.deallocate(untold).ok());
+  EXPECT_TRUE(forgotten.empty());
+  ASSERT_TRUE(memory.deallocate(buffer).ok());
+  EXPECT_EQ(forgotten, (std::vector<std::pair<int, std::uint64_t>>{{3, number}, {5, number}}));
+}
+
+TEST_F(ExportsTest, AnotherAllocationAtTheSameAddressHasAnotherNumber) {
+  const Buffer buffer = allocate(1000);
+  const std::uint64_t number = exports.find(buffer)->number;
+  ASSERT_TRUE(memory.deallocate(buffer).ok());
+  testing::emulated(memory).place_next_at(buffer.data);
+  const Buffer again = allocate(1000);
+  ASSERT_EQ(again.data, buffer.data);
+  ASSERT_NE(exports.find(again), nullptr);
+  EXPECT_NE(exports.find(again)->number, number);
+}
+
+}  // namespace
+}  // namespace weft::channel
