@@ -12,7 +12,7 @@ NUM_PES = 2
 # As in programs/device_probe.cpp: messages per direction and size that start on a device, and on the host;
 # what "mapped" sends from each PE.
 NUM_SIZES = 6
-NUM_POSTED = 2 * NUM_SIZES
+NUM_POSTED = 2 * NUM_SIZES + 1
 
 ON_GPU = pytest.mark.gpu
 # A memory kind, and the devices of the PEs.

@@ -209,7 +209,8 @@ class EntryMethod {
     } else {
       return []<auto PostMethod>(payload_detail::Constant<PostMethod>) {
         return &EntryMethod::template post_with<PostMethod>;
-      }(Found());
+      }
+      (Found());
     }
   }
 

@@ -24,10 +24,7 @@ void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer, runtime::Ope
       end.channels->direct_path().send(end, counter, buffer, operation)) {
     return;
   }
-  machine::Tag tag = machine::channel_tag(end.peer.number, counter);
-  operation->started(
-      end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), tag, buffer, operation->completion()),
-      buffer.size_bytes);
+  send_tagged(end, counter, buffer, operation);
 }
 
 // A receive must have got exactly what it asked for; the expected size is in the operation's extra bytes.
@@ -59,6 +56,14 @@ std::string describe(const ChannelEnd& end) {
                      chares.collection(end.key.self_collection).element_name(end.key.self_index),
                      chares.collection(end.key.peer_collection).element_name(end.key.peer_index), end.key.id,
                      end.runtime->pe());
+}
+
+void send_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
+                 runtime::OperationState* operation) {
+  machine::Tag tag = machine::channel_tag(end.peer.number, counter);
+  auto& machine = end.runtime->machine();
+  operation->started(machine.tag_send(static_cast<int>(end.peer.pe), tag, buffer, operation->completion()),
+                     buffer.size_bytes);
 }
 
 // --- The model

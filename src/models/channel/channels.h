@@ -59,6 +59,9 @@ struct ChannelEnd {
 
 // "the channel Ring[3] - Ring[4], id 0, on PE 3", for messages to people.
 std::string describe(const ChannelEnd& end);
+// Starts message `counter` on the tagged path. REQUIRES: the peer is known.
+void send_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
+                 runtime::OperationState* operation);
 
 class Channels final : public runtime::Model {
  public:

@@ -115,6 +115,28 @@ struct DirectPath::Copy : Completion {
   std::size_t size_bytes = 0;
 };
 
+// A send that waits for its stream, on the CPU as on the tagged path, because its receive was not posted: it
+// may be by then.
+struct DirectPath::LateSend : Completion {
+  LateSend(DirectPath& path_in, ChannelEnd& end_in, std::uint32_t counter_in,
+           const memory::ConstBuffer& source_in, runtime::OperationState* operation_in)
+      : Completion([](Completion* self, Status status, std::size_t) {
+          const std::unique_ptr<LateSend> late(static_cast<LateSend*>(self));
+          late->path.stream_is_done(*late, std::move(status));
+        }),
+        path(path_in),
+        end(end_in),
+        counter(counter_in),
+        source(source_in),
+        operation(operation_in) {}
+
+  DirectPath& path;
+  ChannelEnd& end;
+  std::uint32_t counter;
+  memory::ConstBuffer source;
+  runtime::OperationState* operation;
+};
+
 DirectPath::DirectPath(runtime::Runtime& runtime, Channels& channels)
     : runtime_(runtime),
       channels_(channels),
@@ -147,9 +169,20 @@ void DirectPath::tell(int pe, runtime::HandlerId handler, const Values&... value
 
 bool DirectPath::send(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& source,
                       runtime::OperationState* operation) {
+  if (copy(end, counter, source, operation)) return true;
+  if (source.stream == nullptr) return false;
+  auto late = std::make_unique<LateSend>(*this, end, counter, source, operation);
+  if (!runtime_.memory().when_stream_done(source.place, source.stream, late.get()).is_pending()) return false;
+  static_cast<void>(late.release());
+  return true;
+}
+
+// The compare-and-swap comes first: it brings the cache line here once, and to stay.
+bool DirectPath::copy(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& source,
+                      runtime::OperationState* operation) {
   Slot& slot = end.direct.outbox->slot(counter);
   std::uint64_t posted = Slot::posted(counter);
-  if (slot.word.load(std::memory_order_acquire) != posted) return false;
+  if (!slot.word.compare_exchange_strong(posted, Slot::taken(counter))) return false;
   const Posting posting = slot.posting;
   // Sizes that disagree are told of on the tagged path.
   if (posting.size_bytes != source.size_bytes || posting.exported_bytes > kMaxExportedBytes) return false;
@@ -164,19 +197,28 @@ bool DirectPath::send(ChannelEnd& end, std::uint32_t counter, const memory::Cons
         end.peer.pe, posting.size_bytes, posting.offset_bytes, import->mapped.size_bytes));
     return false;
   }
-  if (!slot.word.compare_exchange_strong(posted, Slot::taken(counter))) return false;
-
   memory::Buffer destination = import->mapped;
   destination.data = static_cast<std::byte*>(destination.data) + posting.offset_bytes;
   destination.size_bytes = posting.size_bytes;
   auto copy = std::make_unique<Copy>(*this, end, counter, slot, *import, operation);
   copy->size_bytes = posting.size_bytes;
-  // One that does not start leaves the message to the tagged path: the receiver waits on both.
   if (!runtime_.memory().copy(destination, source, copy.get()).is_pending()) return false;
-  ++import->copies_under_way;
   static_cast<void>(copy.release());
+  ++import->copies_under_way;
   runtime_.machine().count_peer_copy(source.place.kind, source.size_bytes);
   return true;
+}
+
+void DirectPath::stream_is_done(const LateSend& late, Status status) {
+  if (status.failed()) {
+    late.operation->complete(std::move(status), 0);
+    return;
+  }
+  memory::ConstBuffer source = late.source;
+  source.stream = nullptr;
+  if (!copy(late.end, late.counter, source, late.operation)) {
+    send_tagged(late.end, late.counter, source, late.operation);
+  }
 }
 
 void DirectPath::copied(Copy& copy, Status status) {
@@ -280,7 +322,7 @@ bool DirectPath::look(Receive& receive) {
 }
 
 bool DirectPath::poll() {
-  if (own_mailboxes_) own_mailboxes_->owner().is_asleep.store(0, std::memory_order_relaxed);
+  if (std::exchange(is_asleep_, false)) own_mailboxes_->owner().is_asleep.store(0, std::memory_order_relaxed);
   bool any = false;
   for (const auto& receive : receives_) any |= look(*receive);
   std::erase_if(receives_, [](const auto& receive) { return receive->can_go(); });
@@ -289,6 +331,7 @@ bool DirectPath::poll() {
 }
 
 bool DirectPath::before_sleep() {
+  is_asleep_ = true;
   own_mailboxes_->owner().is_asleep.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return std::ranges::none_of(receives_,

@@ -48,7 +48,8 @@ class DirectPath final : public runtime::Poller {
   // For measuring the tagged path alone: nothing is posted from now on.
   void turn_off() { is_on_ = false; }
 
-  // Starts message `counter`, of device memory, if its receive is posted; else false, and nothing was done.
+  // Starts message `counter`, of device memory, if its receive is posted, or waits for its stream to look
+  // again; else false, and nothing was done.
   bool send(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& source,
             runtime::OperationState* operation);
   // Starts the receive of message `counter` into device memory, on both paths, if this end can post it; else
@@ -64,13 +65,18 @@ class DirectPath final : public runtime::Poller {
  private:
   struct Receive;
   struct Copy;
+  struct LateSend;
 
   bool can_post(ChannelEnd& end);
   void offer(Receive& receive, Exports::Export& exported);
   void stream_is_done(Receive& receive);
   bool look(Receive& receive);
   static void tagged_ended(Receive& receive, base::Status status, std::size_t size_bytes);
+  // Whether the copy has begun; if not, the message is the tagged path's: the receiver waits on both.
+  bool copy(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& source,
+            runtime::OperationState* operation);
   void copied(Copy& copy, base::Status status);
+  void stream_is_done(const LateSend& late, base::Status status);
   void wake(const ChannelEnd& end);
 
   // Messages of the direct path.
@@ -85,6 +91,7 @@ class DirectPath final : public runtime::Poller {
   Channels& channels_;
   bool is_on_ = true;
   bool is_polling_ = false;
+  bool is_asleep_ = false;  // or was, and senders may still think so
   Exports exports_;
   Imports imports_;
   // Receives that are posted, wait for their stream to be posted, or whose tagged half is to be cancelled.

@@ -5,8 +5,8 @@
 // mailbox for each of its channel ends. Message n of a channel direction has slot n modulo the slots:
 //
 //     receiver   fills posting and exported, then word := posted n
-//     sender     word: posted n -> taken n, by compare-and-swap; the message now goes directly, and never
-//                otherwise; when the bytes are there, outcome := done n
+//     sender     word: posted n -> taken n, by compare-and-swap; the message now goes directly, or with its
+//                tag because it cannot; when the bytes are there, outcome := done n
 //     receiver   word: posted n -> free, by compare-and-swap, takes an offer back that nobody has taken;
 //                word := free once message n has come, on whichever path. Only then may it post n + kSlots.
 //

@@ -6,7 +6,7 @@
 //     device_probe share KIND     each PE maps what the other exports, reads it and writes it
 //     device_probe mapped KIND    a channel whose receives of device memory are posted before they are sent
 //     to,
-//                                 so that they take the direct path where there is one
+//                                 so that they take the direct path where there is one; some receivers sleep
 //     device_probe freed KIND     a chare frees a buffer whose send is under way
 //
 // The first four print "PE n moved KIND:DEVICE" on both PEs when all was right, and "mapped" the number of
@@ -341,6 +341,8 @@ struct Mover : weft::Chare<Mover> {
       }
       in.expect(expected, "a channel's posted messages");
     }
+    for (const int sender : {0, 1}) co_await wake(channel, ready, device, sender);
+    ++sent;
     std::printf("PE %d moved %s, %d of %d into mapped memory\n", pe(),
                 weft::memory::place_name(device).c_str(), num_copies(), sent);
     std::fflush(stdout);
@@ -361,6 +363,23 @@ struct Mover : weft::Chare<Mover> {
   }
 
  private:
+  // One message to a PE that has gone to sleep over its receive, as an idle one does within a millisecond or
+  // so. Were it not woken, the job would hang.
+  weft::Task<> wake(weft::Channel& channel, weft::Channel& ready, Place device, int sender) {
+    constexpr std::size_t kBytes = 100;
+    Block out(runtime().memory(), device, mine(kBytes));
+    Block in(runtime().memory(), device, std::vector<std::byte>(kBytes));
+    if (index() == sender) {
+      co_await ready.recv(Buffer());
+      co_await runtime().sleep(0.05);
+      co_await channel.send(out.buffer());
+    } else {
+      weft::Operation received = channel.recv(in.buffer());
+      ready.send(ConstBuffer()).detach();
+      co_await received;
+      in.expect(pattern(kBytes, 7 + (1 - index())), "a message to a sleeping PE");
+    }
+  }
   static Buffer part(const Buffer& whole, std::size_t offset, std::size_t size_bytes) {
     return {static_cast<std::byte*>(whole.data) + offset, size_bytes, whole.place, nullptr};
   }

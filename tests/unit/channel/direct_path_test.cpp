@@ -74,8 +74,9 @@ struct DirectPathTest : ::testing::TestWithParam<std::string> {
 
   static OutcomePtr watch(Operation operation) {
     auto outcome = std::make_shared<Outcome>();
-    std::move(operation).then(
-        [outcome](const Status& status, std::size_t size_bytes) { *outcome = {true, status, size_bytes}; });
+    std::move(operation).then([outcome](const Status& status, std::size_t size_bytes) {
+      *outcome = {true, status, size_bytes};
+    });
     return outcome;
   }
   OutcomePtr send(int pe, const ConstBuffer& buffer) { return watch(channels[at(pe)].send(buffer)); }
@@ -175,6 +176,47 @@ TEST_P(DirectPathTest, StreamsComeFirst) {
   finish(received, sent);
   EXPECT_EQ(in.now(), out.filled());
   EXPECT_EQ(copies(0), before + 1);
+}
+
+TEST_P(DirectPathTest, ASendThatWaitsForItsStreamLooksAgain) {
+  start();
+  for (const bool is_posted : {true, false}) {
+    const std::uint64_t before = copies(0);
+    TestMemory out(job.memory(0), kDevice, 64, 1);
+    TestMemory in(job.memory(1), kDevice, 64, 100);
+    bool may_send = false;
+    auto& kind = testing::emulated(job.memory(0));
+    out.buffer().stream = kind.create_stream(0).value();
+    const auto wait = [&] { return may_send ? Status() : Status::pending(); };
+    ASSERT_TRUE(kind.launch(out.buffer().stream, 0, wait).ok());
+    const OutcomePtr sent = send(0, out.buffer());
+    OutcomePtr received;
+    if (is_posted) received = receive(1, in.buffer());
+    settle();
+    may_send = true;
+    settle();
+    if (!is_posted) received = receive(1, in.buffer());
+    finish(received, sent);
+    EXPECT_EQ(in.now(), out.filled());
+    EXPECT_EQ(copies(0), before + (is_posted ? 1 : 0));
+  }
+}
+
+TEST_P(DirectPathTest, ASendThatWaitsForItsStreamEndsWithTheJob) {
+  start();
+  TestMemory out(job.memory(0), kDevice, 64, 1);
+  auto& kind = testing::emulated(job.memory(0));
+  out.buffer().stream = kind.create_stream(0).value();
+  bool may_send = false;
+  const auto wait = [&] { return may_send ? Status() : Status::pending(); };
+  ASSERT_TRUE(kind.launch(out.buffer().stream, 0, wait).ok());
+  auto* sending = std::move(channels[0].send(ConstBuffer(out.buffer()))).release();
+  settle();
+  EXPECT_FALSE(sending->is_done());
+  job.runtime(0).close();
+  EXPECT_EQ(sending->status().code(), StatusCode::kClosed);
+  sending->drop_handle();
+  may_send = true;
 }
 
 TEST_P(DirectPathTest, OtherSizesAreToldOf) {

@@ -156,5 +156,66 @@ TEST(Runtime, AnIdleHookCanInterrupt) {
   EXPECT_EQ(job.runtime(0).failure(), "interrupted");
 }
 
+struct CountingPoller : Poller {
+  bool poll() override {
+    ++polls;
+    if (polls == last && runtime != nullptr) runtime->stop_polling(this);
+    return false;
+  }
+  bool before_sleep() override {
+    ++sleeps;
+    return may_sleep;
+  }
+  int polls = 0;
+  int sleeps = 0;
+  bool may_sleep = true;
+  Runtime* runtime = nullptr;
+  int last = 0;
+};
+
+TEST(Runtime, PollersAreCalledInEveryTurnUntilTheyLeave) {
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  CountingPoller first;
+  CountingPoller leaves;
+  CountingPoller last;
+  leaves.runtime = &runtime;
+  leaves.last = 3;
+  for (CountingPoller* poller : {&first, &leaves, &last}) runtime.start_polling(poller);
+  for (int i = 0; i < 10; ++i) runtime.step();
+  EXPECT_EQ(first.polls, 10);
+  EXPECT_EQ(leaves.polls, 3);
+  EXPECT_EQ(last.polls, 10);
+  for (CountingPoller* poller : {&first, &last}) runtime.stop_polling(poller);
+  runtime.step();
+  EXPECT_EQ(first.polls, 10);
+}
+
+TEST(Runtime, PollersAreAskedBeforeAPeSleeps) {
+  for (const bool may_sleep : {true, false}) {
+    testing::InProcessJob job(1);
+    Runtime& runtime = job.runtime(0);
+    CountingPoller poller;
+    poller.may_sleep = may_sleep;
+    runtime.start_polling(&poller);
+    struct Hook : IdleHook {
+      void before_sleep() override { ++sleeps; }
+      bool after_sleep() override { return true; }
+      int sleeps = 0;
+    } hook;
+    runtime.set_idle_hook(&hook);
+    const auto end_later = [](Runtime& rt) -> Task<> {
+      co_await rt.sleep(0.02);
+      rt.exit(0);
+    };
+    runtime.spawn(end_later(runtime), "the test");
+    EXPECT_EQ(runtime.run(), 0);
+    EXPECT_GT(poller.sleeps, 0);
+    EXPECT_EQ(hook.sleeps > 0, may_sleep);
+    runtime.set_idle_hook(nullptr);
+    runtime.stop_polling(&poller);
+  }
+}
+
 }  // namespace
 }  // namespace weft::runtime
