@@ -12,10 +12,10 @@
 #include "machine/machine.h"
 #include "machine/tag.h"
 #include "models/channel/channels.h"
+#include "models/channel/direct_operations.h"
 
 namespace weft::channel {
 
-using base::Completion;
 using base::Status;
 using base::StatusCode;
 
@@ -25,6 +25,7 @@ constexpr runtime::HandlerId kMailboxHandler = runtime::kFirstChannelHandler + 1
 constexpr runtime::HandlerId kForgetHandler = runtime::kFirstChannelHandler + 2;
 constexpr runtime::HandlerId kFailedCopyHandler = runtime::kFirstChannelHandler + 3;
 constexpr runtime::HandlerId kWakeHandler = runtime::kFirstChannelHandler + 4;
+constexpr runtime::HandlerId kNoMailboxHandler = runtime::kFirstChannelHandler + 5;
 
 // How long close() lets a peer's copy into memory of this PE end.
 constexpr auto kCloseLimit = std::chrono::milliseconds(200);
@@ -44,99 +45,6 @@ struct FailedCopy {
 
 }  // namespace
 
-// One receive on both paths. Goes when its operation is over and nothing will call its completions any more.
-struct DirectPath::Receive {
-  struct Half : Completion {
-    Half(Function on_complete, Receive* receive_in) : Completion(on_complete), receive(receive_in) {}
-    Receive* receive;
-    bool is_pending = false;
-  };
-
-  Receive(DirectPath& path_in, ChannelEnd& end_in, std::uint32_t counter_in, const memory::Buffer& buffer_in,
-          runtime::OperationState* operation_in)
-      : path(path_in), end(end_in), counter(counter_in), buffer(buffer_in), operation(operation_in) {}
-
-  bool is_over() const { return operation == nullptr; }
-  bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
-  bool is_copied() const {
-    return slot != nullptr && slot->outcome.load(std::memory_order_acquire) == Slot::done(counter);
-  }
-  void end_with(Status status, std::size_t size_bytes) {
-    if (slot != nullptr) std::exchange(slot, nullptr)->word.store(Slot::kFree, std::memory_order_release);
-    std::exchange(operation, nullptr)->complete(std::move(status), size_bytes);
-  }
-  // Whether no sender has taken the offer, nor will.
-  bool take_back() {
-    std::uint64_t posted = Slot::posted(counter);
-    return slot == nullptr || slot->word.compare_exchange_strong(posted, Slot::kFree);
-  }
-
-  DirectPath& path;
-  ChannelEnd& end;
-  std::uint32_t counter;
-  memory::Buffer buffer;
-  runtime::OperationState* operation;  // null when it is over
-  Slot* slot = nullptr;                // null when not posted
-  Half tagged{[](Completion* self, Status status, std::size_t size_bytes) {
-                auto& half = *static_cast<Half*>(self);
-                half.is_pending = false;
-                tagged_ended(*half.receive, std::move(status), size_bytes);
-              },
-              this};
-  Half stream_done{[](Completion* self, Status status, std::size_t) {
-                     auto& half = *static_cast<Half*>(self);
-                     half.is_pending = false;
-                     if (status.ok()) half.receive->path.stream_is_done(*half.receive);
-                   },
-                   this};
-};
-
-// A copy under way into a peer's buffer.
-struct DirectPath::Copy : Completion {
-  Copy(DirectPath& path_in, ChannelEnd& end_in, std::uint32_t counter_in, Slot& slot_in,
-       Imports::Import& import_in, runtime::OperationState* operation_in)
-      : Completion([](Completion* self, Status status, std::size_t) {
-          const std::unique_ptr<Copy> copy(static_cast<Copy*>(self));
-          copy->path.copied(*copy, std::move(status));
-        }),
-        path(path_in),
-        end(end_in),
-        counter(counter_in),
-        slot(slot_in),
-        import(import_in),
-        operation(operation_in) {}
-
-  DirectPath& path;
-  ChannelEnd& end;
-  std::uint32_t counter;
-  Slot& slot;
-  Imports::Import& import;
-  runtime::OperationState* operation;
-  std::size_t size_bytes = 0;
-};
-
-// A send that waits for its stream, on the CPU as on the tagged path, because its receive was not posted: it
-// may be by then.
-struct DirectPath::LateSend : Completion {
-  LateSend(DirectPath& path_in, ChannelEnd& end_in, std::uint32_t counter_in,
-           const memory::ConstBuffer& source_in, runtime::OperationState* operation_in)
-      : Completion([](Completion* self, Status status, std::size_t) {
-          const std::unique_ptr<LateSend> late(static_cast<LateSend*>(self));
-          late->path.stream_is_done(*late, std::move(status));
-        }),
-        path(path_in),
-        end(end_in),
-        counter(counter_in),
-        source(source_in),
-        operation(operation_in) {}
-
-  DirectPath& path;
-  ChannelEnd& end;
-  std::uint32_t counter;
-  memory::ConstBuffer source;
-  runtime::OperationState* operation;
-};
-
 DirectPath::DirectPath(runtime::Runtime& runtime, Channels& channels)
     : runtime_(runtime),
       channels_(channels),
@@ -153,9 +61,9 @@ DirectPath::DirectPath(runtime::Runtime& runtime, Channels& channels)
   handle.template operator()<&DirectPath::on_mailbox>(kMailboxHandler);
   handle.template operator()<&DirectPath::on_forget>(kForgetHandler);
   handle.template operator()<&DirectPath::on_failed_copy>(kFailedCopyHandler);
+  handle.template operator()<&DirectPath::on_no_mailbox>(kNoMailboxHandler);
   // Its arrival is all that it is for.
-  runtime_.set_handler(
-      kWakeHandler, [](void*, runtime::MessagePtr) {}, nullptr);
+  runtime_.set_handler(kWakeHandler, [](void*, runtime::MessagePtr) {}, nullptr);
 }
 
 DirectPath::~DirectPath() = default;
@@ -372,9 +280,20 @@ void DirectPath::on_mailbox(runtime::MessagePtr message) {
     auto opened = MailboxFile::open(mailbox.file);
     if (opened.ok()) file->second = std::move(opened).value();
   }
-  if (!file->second) return;
+  if (!file->second) return tell(static_cast<int>(pe), kNoMailboxHandler, mailbox.from_end);
   end->direct.outbox = &file->second->mailbox(mailbox.mailbox);
   end->direct.outbox_owner = &file->second->owner();
+}
+
+// A PE of another host, or one that cannot look into this process: what was posted comes with its tag.
+void DirectPath::on_no_mailbox(runtime::MessagePtr message) {
+  std::uint32_t number = 0;
+  Pup p = message->unpacker();
+  p | number;
+  ChannelEnd* const end = channels_.find(number);
+  if (end == nullptr || end->peer.pe != message->envelope().source_pe) return;
+  end->direct.inbox = nullptr;
+  end->direct.has_asked = true;
 }
 
 void DirectPath::on_forget(runtime::MessagePtr message) {
@@ -389,13 +308,13 @@ void DirectPath::on_failed_copy(runtime::MessagePtr message) {
   std::string why;
   Pup p = message->unpacker();
   p | failed | why;
-  for (const auto& receive : receives_) {
-    if (receive->is_over() || receive->end.number != failed.to_end || receive->counter != failed.counter)
-      continue;
-    receive->end_with(Status(StatusCode::kPeerFailed,
-                             fmt::format("PE {} could not send it: {}", message->envelope().source_pe, why)),
-                      0);
-  }
+  const std::uint32_t pe = message->envelope().source_pe;
+  const auto found = std::ranges::find_if(receives_, [&](const auto& receive) {
+    return !receive->is_over() && receive->end.number == failed.to_end && receive->end.peer.pe == pe &&
+           receive->counter == failed.counter;
+  });
+  if (found == receives_.end()) return;
+  (*found)->end_with(Status(StatusCode::kPeerFailed, fmt::format("PE {} could not send it: {}", pe, why)), 0);
 }
 
 // --- The end

@@ -82,6 +82,7 @@ class DirectPath final : public runtime::Poller {
   // Messages of the direct path.
   void open_inbox(ChannelEnd& end);
   void on_mailbox(runtime::MessagePtr message);
+  void on_no_mailbox(runtime::MessagePtr message);
   void on_forget(runtime::MessagePtr message);
   void on_failed_copy(runtime::MessagePtr message);
   template <class... Values>

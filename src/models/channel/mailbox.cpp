@@ -36,7 +36,7 @@ Result<MailboxFile> MailboxFile::create() {
   MailboxFile file;
   file.own_descriptor_ = ::memfd_create("weft-mailboxes", MFD_CLOEXEC);
   if (file.own_descriptor_ < 0) return failed(StatusCode::kOutOfMemory, "memfd_create");
-  struct stat own {};
+  struct stat own{};
   if (::ftruncate(file.own_descriptor_, static_cast<off_t>(kFileBytes)) != 0 ||
       ::fstat(file.own_descriptor_, &own) != 0) {
     return failed(StatusCode::kOutOfMemory, "ftruncate");
@@ -56,7 +56,7 @@ Result<MailboxFile> MailboxFile::open(const MailboxFileName& name) {
     return !S_ISREG(found.st_mode) || found.st_ino != name.inode ||
            found.st_size != static_cast<off_t>(kFileBytes);
   };
-  struct stat found {};
+  struct stat found{};
   // Looked at before it is opened: on another host the path may name anything.
   if (::stat(path.c_str(), &found) != 0) return failed(StatusCode::kNotFound, "stat");
   if (not_it(found)) return Status(StatusCode::kNotFound, fmt::format("{} is no file of mailboxes", path));

@@ -17,7 +17,6 @@ namespace weft::channel {
 namespace {
 
 using base::StatusCode;
-using machine::TransferPath;
 using machine::TransferType;
 using memory::Buffer;
 using memory::ConstBuffer;
@@ -48,13 +47,16 @@ struct DirectPathTest : ::testing::TestWithParam<std::string> {
 
   void start(std::uint32_t first_counter = 0) {
     for (int pe = 0; pe < 2; ++pe) job.runtime(pe).model<Channels>().set_first_counter(first_counter);
+    make_ends();
+    // The first receive of a direction announces the mailbox, which may come later than its message.
+    for (int pe = 0; pe < 2; ++pe) exchange(pe, 8);
+    settle();
+  }
+  void make_ends() {
     Array<Node>::create(job.runtime(0), Shape(2).with_map(Map::kRoundRobin));
     turn([] { return Node::all[0] != nullptr && Node::all[1] != nullptr; });
     for (int pe = 0; pe < 2; ++pe) channels[at(pe)] = Node::all[at(pe)]->to(1 - pe);
     settle();  // the ends know each other
-    // The first receive of a direction announces the mailbox, which may come later than its message.
-    for (int pe = 0; pe < 2; ++pe) exchange(pe, 8);
-    settle();
   }
   void settle() {
     for (int i = 0; i < 100; ++i) step();
@@ -413,7 +415,8 @@ TEST_P(DamagedMailbox, PlacesOutsideOfTheAllocationEndTheJob) {
 
 TEST_P(DamagedMailbox, WhatNamesNoAllocationTakesItsTag) {
   start();
-  std::mt19937 random(5);
+  const unsigned seed = 5;
+  std::mt19937 random(seed);
   const std::uint64_t before = copies(0);
   for (int i = 0; i < 30; ++i) {
     send_into([&](Slot& slot) {
@@ -427,6 +430,38 @@ TEST_P(DamagedMailbox, WhatNamesNoAllocationTakesItsTag) {
     EXPECT_EQ(contents, expected);
   }
   EXPECT_EQ(copies(0), before);
+}
+
+TEST_P(DamagedMailbox, APeerThatCannotOpenItIsPostedToNoMore) {
+  make_ends();
+  // As if PE 1 were on another host: to_end, from_end, mailbox, then the name of a file that is not there.
+  job.runtime(1).send(
+      0, runtime::Message::pack(job.runtime(1), runtime::kFirstChannelHandler + 1, std::uint32_t{1},
+                                std::uint32_t{1}, std::uint64_t{0}, MailboxFileName{1, 2, -3, 4}));
+  settle();
+  EXPECT_EQ(job.runtime(0).model<Channels>().find(1)->direct.outbox, nullptr);
+  for (int i = 0; i < 3; ++i) exchange(0, 1000);
+  EXPECT_EQ(copies(0), 0u);
+  EXPECT_EQ(job.runtime(1).model<Channels>().find(1)->direct.inbox, nullptr);
+}
+
+// Nothing that arrives may do more than end the job.
+TEST_P(DamagedMailbox, MessagesOfAnyBytesDoNoHarm) {
+  for (const unsigned seed : {1u, 2u, 3u, 4u}) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    InProcessJob other(2, GetParam());
+    Array<Node>::create(other.runtime(0), Shape(2).with_map(Map::kRoundRobin));
+    ASSERT_EQ(other.run_until([] { return Node::all[0] != nullptr && Node::all[1] != nullptr; }), "");
+    for (int pe = 0; pe < 2; ++pe) static_cast<void>(Node::all[at(pe)]->to(1 - pe));
+    for (int i = 0; i < 200; ++i) {
+      const auto handler = static_cast<runtime::HandlerId>(runtime::kFirstChannelHandler + 1 + random() % 5);
+      auto message = runtime::Message::create(other.runtime(1), handler, random() % 60);
+      for (std::byte& byte : message->payload_span()) byte = static_cast<std::byte>(random() % 3);
+      other.runtime(1).send(0, std::move(message));
+      for (int pe = 0; pe < 2; ++pe) other.runtime(pe).step();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, DamagedMailbox, ::testing::Values("loopback", "ucx"),

@@ -12,7 +12,6 @@ namespace {
 
 using memory::Buffer;
 using memory::Kind;
-using memory::Place;
 
 struct ExportsTest : ::testing::Test {
   Buffer allocate(std::size_t size_bytes) {
