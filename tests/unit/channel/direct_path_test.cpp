@@ -415,14 +415,14 @@ TEST_P(DamagedMailbox, PlacesOutsideOfTheAllocationEndTheJob) {
 
 TEST_P(DamagedMailbox, WhatNamesNoAllocationTakesItsTag) {
   start();
-  const unsigned seed = 5;
-  std::mt19937 random(seed);
   const std::uint64_t before = copies(0);
-  for (int i = 0; i < 30; ++i) {
+  for (const unsigned seed : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u}) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
     send_into([&](Slot& slot) {
-      slot.posting.export_number = 1'000'000 + static_cast<std::uint64_t>(i);
-      if (i % 3 == 0) slot.posting.exported_bytes = 0xffffffffu;
-      if (i % 3 == 1) slot.posting.place.device = static_cast<std::int16_t>(-5);
+      slot.posting.export_number = 1'000'000 + seed;
+      if (seed % 3 == 0) slot.posting.exported_bytes = 0xffffffffu;
+      if (seed % 3 == 1) slot.posting.place.device = -5;
       slot.posting.allocation_base = random();
       for (std::byte& byte : slot.exported) byte = static_cast<std::byte>(random());
     });
