@@ -13,6 +13,8 @@
 // sent in place and belongs to the runtime until the operation is done, as does every receive buffer.
 //
 // Each message is one tagged message of the machine; the ends exchange their tags once, when they are made.
+// Device memory goes a shorter way between PEs of one host if the receive was posted before the send: the
+// sender's device copies straight into the receiver's buffer. To post receives early therefore pays.
 #pragma once
 
 #include <cstddef>

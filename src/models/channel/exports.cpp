@@ -7,16 +7,12 @@
 
 namespace weft::channel {
 
-namespace {
-// Allocations that other libraries have freed are noticed when their address is used again; this bounds them.
-constexpr std::size_t kMaxExports = 1024;
-}  // namespace
-
 void Exports::Export::tell(int pe) {
   if (std::ranges::find(told, pe) == told.end()) told.push_back(pe);
 }
 
-Exports::Exports(memory::Memory& memory, Forget forget) : memory_(memory), forget_(std::move(forget)) {
+Exports::Exports(memory::Memory& memory, Forget forget, std::size_t max_exports)
+    : memory_(memory), forget_(std::move(forget)), max_exports_(max_exports) {
   memory_.set_release_listener([this](std::uintptr_t base) {
     if (auto found = exports_.find(base); found != exports_.end()) release(found);
   });
@@ -34,17 +30,23 @@ Exports::Export* Exports::find(const memory::Buffer& buffer) {
     found = exports_.end();
   }
   if (found == exports_.end()) {
-    while (exports_.size() >= kMaxExports) release(exports_.begin());
+    make_room();
     found = exports_.emplace(allocation.base, make(buffer, allocation)).first;
   }
+  found->second.last_use = ++uses_;
   return found->second.bytes.empty() ? nullptr : &found->second;
 }
 
 Exports::Export Exports::make(const memory::Buffer& buffer, const memory::Allocation& allocation) {
-  Export result{next_number_++, allocation, {}, {}};
+  Export result{next_number_++, allocation, {}, {}, 0};
   auto bytes = memory_.backend(allocation.place.kind)->export_allocation(buffer.data);
   if (bytes.ok() && bytes->size() <= kMaxExportedBytes) result.bytes = std::move(bytes).value();
   return result;
+}
+
+void Exports::make_room() {
+  if (exports_.size() < max_exports_) return;
+  release(std::ranges::min_element(exports_, {}, [](const auto& one) { return one.second.last_use; }));
 }
 
 void Exports::release(Table::iterator one) {

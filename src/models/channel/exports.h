@@ -21,13 +21,18 @@ class Exports {
     memory::Allocation allocation;
     std::vector<std::byte> bytes;  // empty: it cannot be exported, which is not tried again
     std::vector<int> told;         // PEs that have been given the bytes
+    std::uint64_t last_use = 0;
 
     void tell(int pe);
   };
   // Called when the allocation has gone, or is about to: that PE need not keep it mapped any longer.
   using Forget = std::function<void(int pe, std::uint64_t number)>;
 
-  Exports(memory::Memory& memory, Forget forget);
+  // Allocations that other libraries have freed are noticed when their address is used again, so the table is
+  // bounded: what was not used for longest goes, and is exported anew should it be used again.
+  static constexpr std::size_t kMaxExports = 1024;
+
+  Exports(memory::Memory& memory, Forget forget, std::size_t max_exports = kMaxExports);
   ~Exports();
   Exports(const Exports&) = delete;
   Exports& operator=(const Exports&) = delete;
@@ -38,11 +43,14 @@ class Exports {
  private:
   using Table = std::map<std::uintptr_t, Export>;
   Export make(const memory::Buffer& buffer, const memory::Allocation& allocation);
+  void make_room();
   void release(Table::iterator one);
 
   memory::Memory& memory_;
   Forget forget_;
+  std::size_t max_exports_;
   Table exports_;  // by base
+  std::uint64_t uses_ = 0;
   std::uint64_t next_number_ = 1;
 };
 

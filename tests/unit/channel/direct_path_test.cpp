@@ -76,9 +76,8 @@ struct DirectPathTest : ::testing::TestWithParam<std::string> {
 
   static OutcomePtr watch(Operation operation) {
     auto outcome = std::make_shared<Outcome>();
-    std::move(operation).then([outcome](const Status& status, std::size_t size_bytes) {
-      *outcome = {true, status, size_bytes};
-    });
+    std::move(operation).then(
+        [outcome](const Status& status, std::size_t size_bytes) { *outcome = {true, status, size_bytes}; });
     return outcome;
   }
   OutcomePtr send(int pe, const ConstBuffer& buffer) { return watch(channels[at(pe)].send(buffer)); }

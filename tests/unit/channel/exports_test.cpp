@@ -84,5 +84,23 @@ TEST_F(ExportsTest, AnotherAllocationAtTheSameAddressHasAnotherNumber) {
   EXPECT_NE(exports.find(again)->number, number);
 }
 
+TEST_F(ExportsTest, TheLeastRecentlyUsedMakesRoom) {
+  Exports few(memory, [this](int pe, std::uint64_t number) { forgotten.emplace_back(pe, number); }, 3);
+  std::vector<Buffer> buffers;
+  std::vector<std::uint64_t> numbers;
+  for (int i = 0; i < 3; ++i) {
+    buffers.push_back(allocate(100));
+    Exports::Export* const exported = few.find(buffers.back());
+    exported->tell(i);
+    numbers.push_back(exported->number);
+  }
+  EXPECT_EQ(few.find(buffers[0])->number, numbers[0]);
+  ASSERT_NE(few.find(allocate(100)), nullptr);
+  EXPECT_EQ(forgotten, (std::vector<std::pair<int, std::uint64_t>>{{1, numbers[1]}}));
+  EXPECT_EQ(few.find(buffers[0])->number, numbers[0]);
+  EXPECT_EQ(few.find(buffers[2])->number, numbers[2]);
+  EXPECT_GT(few.find(buffers[1])->number, numbers[2]) << "exported anew";
+}
+
 }  // namespace
 }  // namespace weft::channel
