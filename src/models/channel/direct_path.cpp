@@ -190,6 +190,8 @@ void DirectPath::offer(Receive& receive, Exports::Export& exported) {
   Slot& slot = receive.end.direct.inbox->slot(receive.counter);
   if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return;  // of a message kSlots before
   const memory::Allocation& allocation = exported.allocation;
+  // Of the last message with this number, if no other has come this way since.
+  if (slot.outcome.load(std::memory_order_relaxed) == Slot::done(receive.counter)) slot.outcome.store(0);
   exported.tell(static_cast<int>(receive.end.peer.pe));
   slot.posting = {exported.number,
                   allocation.base,

@@ -29,19 +29,21 @@ Exports::Export* Exports::find(const memory::Buffer& buffer) {
     release(found);
     found = exports_.end();
   }
-  if (found == exports_.end()) {
+  const bool is_new = found == exports_.end();
+  if (is_new) {
     make_room();
-    found = exports_.emplace(allocation.base, make(buffer, allocation)).first;
+    found = exports_.emplace(allocation.base, Export{0, allocation, {}, {}, 0}).first;
   }
-  found->second.last_use = ++uses_;
-  return found->second.bytes.empty() ? nullptr : &found->second;
+  Export& one = found->second;
+  one.last_use = ++uses_;
+  if (!is_new && one.number == 0) make(one, buffer);
+  return one.bytes.empty() ? nullptr : &one;
 }
 
-Exports::Export Exports::make(const memory::Buffer& buffer, const memory::Allocation& allocation) {
-  Export result{next_number_++, allocation, {}, {}, 0};
-  auto bytes = memory_.backend(allocation.place.kind)->export_allocation(buffer.data);
-  if (bytes.ok() && bytes->size() <= kMaxExportedBytes) result.bytes = std::move(bytes).value();
-  return result;
+void Exports::make(Export& one, const memory::Buffer& buffer) {
+  one.number = next_number_++;
+  auto bytes = memory_.backend(one.allocation.place.kind)->export_allocation(buffer.data);
+  if (bytes.ok() && bytes->size() <= kMaxExportedBytes) one.bytes = std::move(bytes).value();
 }
 
 void Exports::make_room() {

@@ -1,5 +1,7 @@
 // The allocations of this PE that other PEs of the host may map, each with a number that is never given to
-// another one. Nothing remembered about an address is used unless its generation is still the same.
+// another one. An allocation is exported when it is used for the second time: a buffer that is made for one
+// message is not worth the milliseconds that mapping it may take. Nothing remembered about an address is used
+// unless its generation is still the same.
 //
 // Threads: the PE's.
 #pragma once
@@ -17,9 +19,9 @@ namespace weft::channel {
 class Exports {
  public:
   struct Export {
-    std::uint64_t number = 0;
+    std::uint64_t number = 0;  // 0: was used once
     memory::Allocation allocation;
-    std::vector<std::byte> bytes;  // empty: it cannot be exported, which is not tried again
+    std::vector<std::byte> bytes;  // empty though numbered: cannot be exported, which is not tried again
     std::vector<int> told;         // PEs that have been given the bytes
     std::uint64_t last_use = 0;
 
@@ -37,12 +39,13 @@ class Exports {
   Exports(const Exports&) = delete;
   Exports& operator=(const Exports&) = delete;
 
-  // The allocation that all of `buffer` lies in; null when others cannot map it. Valid until the next call.
+  // The allocation that all of `buffer` lies in; null when it is new, or others cannot map it. Valid until
+  // the next call.
   Export* find(const memory::Buffer& buffer);
 
  private:
   using Table = std::map<std::uintptr_t, Export>;
-  Export make(const memory::Buffer& buffer, const memory::Allocation& allocation);
+  void make(Export& one, const memory::Buffer& buffer);
   void make_room();
   void release(Table::iterator one);
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <random>
 
 #include "models/channel/channels.h"
@@ -83,10 +82,18 @@ struct DirectPathTest : ::testing::TestWithParam<std::string> {
   OutcomePtr send(int pe, const ConstBuffer& buffer) { return watch(channels[at(pe)].send(buffer)); }
   OutcomePtr receive(int pe, const Buffer& buffer) { return watch(channels[at(pe)].recv(buffer)); }
 
+  // Memory of `pe` that has received before: only such is posted. Filled as if it had not.
+  TestMemory used(int pe, std::size_t size_bytes, std::uint8_t first = 0) {
+    TestMemory out(job.memory(1 - pe), kDevice, size_bytes, first);
+    TestMemory in(job.memory(pe), kDevice, size_bytes, first);
+    const OutcomePtr received = receive(pe, in.buffer());
+    finish(received, send(1 - pe, out.buffer()));
+    return in;
+  }
   // From `pe` to the other, the receive first.
   void exchange(int pe, std::size_t size_bytes) {
     TestMemory out(job.memory(pe), kDevice, size_bytes, 3);
-    TestMemory in(job.memory(1 - pe), kDevice, size_bytes);
+    TestMemory in = used(1 - pe, size_bytes);
     const OutcomePtr received = receive(1 - pe, in.buffer());
     finish(received, send(pe, out.buffer()));
     EXPECT_EQ(in.now(), out.filled());
@@ -111,7 +118,6 @@ TEST_P(DirectPathTest, WhatIsPostedIsCopied) {
   const std::uint64_t before = copies(0);
   for (const std::size_t size_bytes : {1, 8, 4097, 1'000'000}) exchange(0, size_bytes);
   EXPECT_EQ(copies(0), before + 4);
-  EXPECT_LE(count(0, TransferType::kTagSend), 1u) << "the first message, if any";
 }
 
 TEST_P(DirectPathTest, WhatIsNotPostedTakesItsTagAndOrderIsKept) {
@@ -121,7 +127,7 @@ TEST_P(DirectPathTest, WhatIsNotPostedTakesItsTagAndOrderIsKept) {
   std::vector<TestMemory> in;
   for (std::uint8_t i = 0; i < 4; ++i) {
     out.emplace_back(job.memory(0), kDevice, 5000, static_cast<std::uint8_t>(50 * i + 1));
-    in.emplace_back(job.memory(1), kDevice, 5000);
+    in.push_back(used(1, 5000));
   }
   std::vector<OutcomePtr> all;
   all.push_back(receive(1, in[0].buffer()));
@@ -138,7 +144,7 @@ TEST_P(DirectPathTest, PartsOfAllocationsLandWhereTheyBelong) {
   start();
   const std::uint64_t before = copies(0);
   TestMemory out(job.memory(0), kDevice, 3000, 1);
-  TestMemory in(job.memory(1), kDevice, 2000, 100);
+  TestMemory in = used(1, 2000, 100);
   const Buffer from{static_cast<std::byte*>(out.buffer().data) + 1234, 500, kDevice, nullptr};
   const Buffer to{static_cast<std::byte*>(in.buffer().data) + 77, 500, kDevice, nullptr};
   const OutcomePtr received = receive(1, to);
@@ -154,7 +160,7 @@ TEST_P(DirectPathTest, StreamsComeFirst) {
   start();
   const std::uint64_t before = copies(0);
   TestMemory out(job.memory(0), kDevice, 64, 1);
-  TestMemory in(job.memory(1), kDevice, 64, 100);
+  TestMemory in = used(1, 64, 100);
   bool may_receive = false;
   bool may_send = false;
   const auto stream_that_waits = [&](int pe, bool& may_go) {
@@ -184,7 +190,7 @@ TEST_P(DirectPathTest, ASendThatWaitsForItsStreamLooksAgain) {
   for (const bool is_posted : {true, false}) {
     const std::uint64_t before = copies(0);
     TestMemory out(job.memory(0), kDevice, 64, 1);
-    TestMemory in(job.memory(1), kDevice, 64, 100);
+    TestMemory in = used(1, 64, 100);
     bool may_send = false;
     auto& kind = testing::emulated(job.memory(0));
     out.buffer().stream = kind.create_stream(0).value();
@@ -223,7 +229,7 @@ TEST_P(DirectPathTest, ASendThatWaitsForItsStreamEndsWithTheJob) {
 TEST_P(DirectPathTest, OtherSizesAreToldOf) {
   start();
   TestMemory out(job.memory(0), kDevice, 100, 1);
-  TestMemory in(job.memory(1), kDevice, 60, 100);
+  TestMemory in = used(1, 60, 100);
   const OutcomePtr received = receive(1, in.buffer());
   finish(received, send(0, out.buffer()));
   EXPECT_EQ(received->status.code(), StatusCode::kTruncated);
@@ -237,7 +243,7 @@ TEST_P(DirectPathTest, HostMemoryOnEitherSideTakesItsTag) {
   const std::uint64_t before = copies(0);
   for (const auto& [from, to] : {std::pair{Place(), kDevice}, std::pair{kDevice, Place()}}) {
     TestMemory out(job.memory(0), from, 9000, 1);
-    TestMemory in(job.memory(1), to, 9000);
+    TestMemory in = to.is_host() ? TestMemory(job.memory(1), to, 9000) : used(1, 9000);
     const OutcomePtr received = receive(1, in.buffer());
     finish(received, send(0, out.buffer()));
     EXPECT_EQ(in.now(), out.filled());
@@ -255,7 +261,13 @@ TEST_P(DirectPathTest, TurnedOffAndStagedNothingIsCopied) {
   EXPECT_EQ(copies(0) + copies(1), 0u);
 }
 
-// A fresh buffer for each message: what was mapped before is forgotten.
+TEST_P(DirectPathTest, MemoryThatIsUsedOnceIsNotMapped) {
+  start();
+  const std::uint64_t before = copies(0);
+  for (int i = 0; i < 5; ++i) static_cast<void>(used(1, 100));
+  EXPECT_EQ(copies(0), before);
+}
+
 TEST_P(DirectPathTest, FreedBuffersAreMappedAnew) {
   start();
   const std::uint64_t before = copies(0);
@@ -266,7 +278,7 @@ TEST_P(DirectPathTest, FreedBuffersAreMappedAnew) {
 TEST_P(DirectPathTest, AFailedCopyEndsBothOperations) {
   start();
   TestMemory out(job.memory(0), kDevice, 100, 1);
-  TestMemory in(job.memory(1), kDevice, 100, 100);
+  TestMemory in = used(1, 100, 100);
   const OutcomePtr received = receive(1, in.buffer());
   memory::EmulatedFaults faults;
   faults.fail_copy = 1;
@@ -285,7 +297,7 @@ TEST_P(DirectPathTest, AFailedCopyEndsBothOperations) {
 TEST_P(DirectPathTest, ASleepingReceiverIsWoken) {
   start();
   TestMemory out(job.memory(0), kDevice, 100, 1);
-  TestMemory in(job.memory(1), kDevice, 100, 100);
+  TestMemory in = used(1, 100, 100);
   const OutcomePtr received = receive(1, in.buffer());
   EXPECT_TRUE(path(1).before_sleep());
   const std::uint64_t before = count(0, TransferType::kAmSend);
@@ -300,7 +312,7 @@ TEST_P(DirectPathTest, AReceiverThatIsAwakeIsNot) {
   start();
   const std::uint64_t before = count(0, TransferType::kAmSend);
   TestMemory out(job.memory(0), kDevice, 100, 1);
-  TestMemory in(job.memory(1), kDevice, 100, 100);
+  TestMemory in = used(1, 100, 100);
   const OutcomePtr received = receive(1, in.buffer());
   finish(received, send(0, out.buffer()));
   EXPECT_EQ(count(0, TransferType::kAmSend), before);
@@ -308,7 +320,7 @@ TEST_P(DirectPathTest, AReceiverThatIsAwakeIsNot) {
 
 TEST_P(DirectPathTest, ReceivesThatNobodyServesEndWithTheJob) {
   start();
-  TestMemory in(job.memory(1), kDevice, 100, 100);
+  TestMemory in = used(1, 100, 100);
   const std::uint64_t before = job.runtime(1).processed();
   channels[1].recv(in.buffer()).detach();
   job.runtime(1).close();
@@ -325,41 +337,54 @@ TEST_P(DirectPathTest, ReceivesThatNobodyServesEndWithTheJob) {
 // Whatever comes first, from and to whatever memory, more in flight than there are slots, counters wrapping.
 TEST_P(DirectPathTest, ManyMessagesOfEachKindKeepTheirOrder) {
   start(0xffffffc0u);
-  constexpr int kMessages = 600;
+  constexpr std::size_t kMessages = 600;
+  constexpr std::size_t kMaxBytes = 6000;
   for (const unsigned seed : {1u, 2u, 3u}) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    struct Message {
-      TestMemory memory;
-      OutcomePtr outcome;
-    };
-    std::deque<Message> sent;
-    std::deque<Message> received;
     std::vector<std::size_t> sizes;
-    for (int i = 0; i < kMessages; ++i) sizes.push_back(1 + random() % 6000);
-    const auto begin = [&](std::deque<Message>& side, int pe) {
-      const std::size_t i = side.size();
-      if (i == sizes.size()) return;
-      const Place place = random() % 4 == 0 ? Place() : kDevice;
-      side.push_back(
-          {TestMemory(job.memory(pe), place, sizes[i], static_cast<std::uint8_t>(pe == 0 ? i : 0)), nullptr});
-      const Buffer& buffer = side.back().memory.buffer();
-      side.back().outcome = pe == 0 ? send(0, buffer) : receive(1, buffer);
+    for (std::size_t i = 0; i < kMessages; ++i) sizes.push_back(1 + random() % kMaxBytes);
+    // Of each kind of memory one allocation, whose parts the messages use.
+    struct Side {
+      TestMemory host;
+      TestMemory device;
+      std::vector<Buffer> buffers;
+      std::vector<OutcomePtr> outcomes;
     };
-    const auto is_over = [&] {
-      return sent.size() == sizes.size() && received.size() == sizes.size() &&
-             std::ranges::all_of(sent, [](const Message& one) { return one.outcome->done; }) &&
-             std::ranges::all_of(received, [](const Message& one) { return one.outcome->done; });
+    const auto make_side = [&](int pe, std::uint8_t first) {
+      return Side{TestMemory(job.memory(pe), {}, kMessages * kMaxBytes, first),
+                  TestMemory(job.memory(pe), kDevice, kMessages * kMaxBytes, first),
+                  {},
+                  {}};
     };
-    while (!is_over()) {
-      for (int starts = static_cast<int>(random() % 90); starts > 0; --starts) begin(received, 1);
-      for (int starts = static_cast<int>(random() % 90); starts > 0; --starts) begin(sent, 0);
+    std::array<Side, 2> sides{make_side(0, static_cast<std::uint8_t>(seed)), make_side(1, 0)};
+    const auto begin = [&](int pe) {
+      Side& side = sides[at(pe)];
+      const std::size_t i = side.buffers.size();
+      if (i == kMessages) return;
+      Buffer part = (random() % 4 == 0 ? side.host : side.device).buffer();
+      part.data = static_cast<std::byte*>(part.data) + i * kMaxBytes;
+      part.size_bytes = sizes[i];
+      side.buffers.push_back(part);
+      side.outcomes.push_back(pe == 0 ? send(0, part) : receive(1, part));
+    };
+    const auto is_over = [](const Side& side) {
+      return side.outcomes.size() == kMessages &&
+             std::ranges::all_of(side.outcomes, [](const OutcomePtr& outcome) { return outcome->done; });
+    };
+    while (!is_over(sides[0]) || !is_over(sides[1])) {
+      for (const int pe : {1, 0}) {
+        for (int starts = static_cast<int>(random() % 90); starts > 0; --starts) begin(pe);
+      }
       for (int steps = static_cast<int>(random() % 8); steps > 0; --steps) step();
       ASSERT_EQ(job.runtime(0).failure() + job.runtime(1).failure(), "");
     }
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      ASSERT_TRUE(received[i].outcome->status.ok()) << received[i].outcome->status.to_string();
-      ASSERT_EQ(received[i].memory.now(), sent[i].memory.filled()) << i;
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      const Status& status = sides[1].outcomes[i]->status;
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      ASSERT_EQ(testing::contents(job.memory(1), sides[1].buffers[i]),
+                testing::contents(job.memory(0), sides[0].buffers[i]))
+          << i;
     }
   }
   EXPECT_GT(copies(0), 100u);
@@ -368,6 +393,20 @@ TEST_P(DirectPathTest, ManyMessagesOfEachKindKeepTheirOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Machines, DirectPathTest, ::testing::Values("loopback", "ucx"),
                          [](const auto& info) { return info.param; });
+
+// Counters wrap, so an outcome may be there from four billion messages ago.
+TEST_P(DirectPathTest, AnOldOutcomeIsNotTakenForThisMessages) {
+  start();
+  TestMemory out(job.memory(0), kDevice, 100, 1);
+  TestMemory in = used(1, 100, 100);
+  const ChannelEnd& end = *job.runtime(1).model<Channels>().find(1);
+  end.direct.inbox->slot(end.next_receive).outcome.store(Slot::done(end.next_receive));
+  const OutcomePtr received = receive(1, in.buffer());
+  settle();
+  EXPECT_FALSE(received->done);
+  finish(received, send(0, out.buffer()));
+  EXPECT_EQ(in.now(), out.filled());
+}
 
 // --- where it does not apply
 
@@ -386,7 +425,7 @@ struct DamagedMailbox : DirectPathTest {
   template <class Damage>
   void send_into(Damage damage) {
     TestMemory out(job.memory(0), kDevice, 100, 1);
-    TestMemory in(job.memory(1), kDevice, 100, 100);
+    TestMemory in = used(1, 100, 100);
     const std::uint32_t counter = job.runtime(0).model<Channels>().find(1)->next_send;
     const OutcomePtr received = receive(1, in.buffer());
     Slot& slot = job.runtime(1).model<Channels>().find(1)->direct.inbox->slot(counter);
