@@ -85,10 +85,14 @@ bool statistics_wanted() {
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
 
-void print_statistics(const machine::Machine& machine) {
-  std::fputs(
-      machine::transfer_report(machine.pe(), machine.transport_use(), machine.peer_transports()).c_str(),
-      stderr);
+void print_statistics(runtime::Runtime& runtime) {
+  const machine::Machine& machine = runtime.machine();
+  std::string text =
+      machine::transfer_report(machine.pe(), machine.transport_use(), machine.peer_transports());
+  for (const std::string& why : runtime.model<channel::Channels>().direct_path().obstacles()) {
+    text += fmt::format("weft: PE {}: channels could not use mapped memory: {}\n", machine.pe(), why);
+  }
+  std::fputs(text.c_str(), stderr);
 }
 
 // A launcher that ends the job has said why; the PEs need not repeat it.
@@ -153,7 +157,7 @@ int Job::run() {
     parts_->bootstrap->abort(code, fmt::format("weft: {}", failure));
     return code;
   }
-  if (statistics_wanted()) print_statistics(*parts_->machine);
+  if (statistics_wanted()) print_statistics(*parts_->runtime);
   // Termination has drained every PE; nobody needs this one's progress any more.
   base::Status together = parts_->bootstrap->barrier();
   if (together.failed()) {

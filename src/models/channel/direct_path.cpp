@@ -73,6 +73,15 @@ void DirectPath::tell(int pe, runtime::HandlerId handler, const Values&... value
   runtime_.send(pe, runtime::Message::pack(runtime_, handler, values...));
 }
 
+std::vector<std::string> DirectPath::obstacles() const {
+  std::vector<std::string> found;
+  for (const Status* status :
+       {&create_failure_, &open_failure_, &exports_.first_failure(), &imports_.first_failure()}) {
+    if (status->failed()) found.emplace_back(status->message());
+  }
+  return found;
+}
+
 // --- Sending
 
 bool DirectPath::send(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& source,
@@ -251,9 +260,9 @@ bool DirectPath::before_sleep() {
 // --- Messages
 
 void DirectPath::open_inbox(ChannelEnd& end) {
-  if (!own_mailboxes_ && !has_failed_to_open_) {
+  if (!own_mailboxes_ && create_failure_.ok()) {
     auto file = MailboxFile::create();
-    has_failed_to_open_ = !file.ok();
+    create_failure_ = file.status();
     if (file.ok()) own_mailboxes_ = std::move(file).value();
   }
   if (!own_mailboxes_ || num_mailboxes_ == kMailboxes) return;
@@ -280,7 +289,11 @@ void DirectPath::on_mailbox(runtime::MessagePtr message) {
   auto [file, is_new] = peer_mailboxes_.try_emplace(static_cast<int>(pe));
   if (is_new) {
     auto opened = MailboxFile::open(mailbox.file);
-    if (opened.ok()) file->second = std::move(opened).value();
+    if (opened.ok()) {
+      file->second = std::move(opened).value();
+    } else if (open_failure_.ok()) {
+      open_failure_ = opened.status();
+    }
   }
   if (!file->second) return tell(static_cast<int>(pe), kNoMailboxHandler, mailbox.from_end);
   end->direct.outbox = &file->second->mailbox(mailbox.mailbox);

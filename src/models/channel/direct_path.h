@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "weft/memory/buffer.h"
@@ -47,6 +48,9 @@ class DirectPath final : public runtime::Poller {
 
   // For measuring the tagged path alone: nothing is posted from now on.
   void turn_off() { is_on_ = false; }
+
+  // What kept messages of device memory from the direct path, for people; the first of each sort.
+  std::vector<std::string> obstacles() const;
 
   // Starts message `counter`, of device memory, if its receive is posted, or waits for its stream to look
   // again; else false, and nothing was done.
@@ -98,7 +102,8 @@ class DirectPath final : public runtime::Poller {
   // Receives that are posted, wait for their stream to be posted, or whose tagged half is to be cancelled.
   std::vector<std::unique_ptr<Receive>> receives_;
   std::optional<MailboxFile> own_mailboxes_;
-  bool has_failed_to_open_ = false;
+  base::Status create_failure_;
+  base::Status open_failure_;  // the first
   std::size_t num_mailboxes_ = 0;
   std::map<int, std::optional<MailboxFile>> peer_mailboxes_;  // nothing: it could not be opened
 };

@@ -43,7 +43,11 @@ Exports::Export* Exports::find(const memory::Buffer& buffer) {
 void Exports::make(Export& one, const memory::Buffer& buffer) {
   one.number = next_number_++;
   auto bytes = memory_.backend(one.allocation.place.kind)->export_allocation(buffer.data);
-  if (bytes.ok() && bytes->size() <= kMaxExportedBytes) one.bytes = std::move(bytes).value();
+  if (bytes.ok() && bytes->size() <= kMaxExportedBytes) {
+    one.bytes = std::move(bytes).value();
+  } else if (first_failure_.ok()) {
+    first_failure_ = bytes.status();
+  }
 }
 
 void Exports::make_room() {

@@ -42,6 +42,8 @@ class Exports {
   // The allocation that all of `buffer` lies in; null when it is new, or others cannot map it. Valid until
   // the next call.
   Export* find(const memory::Buffer& buffer);
+  // Why the first allocation that could not be exported could not; ok if there was none.
+  const base::Status& first_failure() const { return first_failure_; }
 
  private:
   using Table = std::map<std::uintptr_t, Export>;
@@ -55,6 +57,7 @@ class Exports {
   Table exports_;  // by base
   std::uint64_t uses_ = 0;
   std::uint64_t next_number_ = 1;
+  base::Status first_failure_;
 };
 
 }  // namespace weft::channel

@@ -1,5 +1,7 @@
 #include "models/channel/imports.h"
 
+#include <fmt/format.h>
+
 #include <iterator>
 #include <limits>
 
@@ -12,7 +14,12 @@ Imports::Import* Imports::find(int pe, const Posting& posting, std::span<const s
   if (found == imports_.end()) {
     make_room(pe, posting);
     found = imports_.emplace(key, Import{}).first;
-    found->second.mapped = map(posting, exported, from);
+    base::Result<memory::Buffer> mapped = map(posting, exported, from);
+    if (mapped.ok()) {
+      found->second.mapped = *mapped;
+    } else if (first_failure_.ok()) {
+      first_failure_ = mapped.status();
+    }
     found->second.owner_base = posting.allocation_base;
   }
   Import& import = found->second;
@@ -23,13 +30,15 @@ Imports::Import* Imports::find(int pe, const Posting& posting, std::span<const s
   return is_usable ? &import : nullptr;
 }
 
-memory::Buffer Imports::map(const Posting& posting, std::span<const std::byte> exported, memory::Place from) {
+base::Result<memory::Buffer> Imports::map(const Posting& posting, std::span<const std::byte> exported,
+                                          memory::Place from) {
   memory::KindBackend& kind = *memory_.backend(from.kind);
   const int peer = posting.place.device;
   const bool reaches = peer < 0 || peer >= kind.num_devices() || kind.can_access_peer(from.device, peer);
-  if (!reaches || posting.place.kind != from.kind) return {};
-  auto mapped = kind.import_allocation(exported, from.device);
-  return mapped.ok() ? *mapped : memory::Buffer{};
+  if (posting.place.kind == from.kind && reaches) return kind.import_allocation(exported, from.device);
+  return base::Status(base::StatusCode::kUnsupported,
+                      fmt::format("{} does not reach the memory of {}", memory::place_name(from),
+                                  memory::place_name(posting.place)));
 }
 
 // An owner's new allocation says that an earlier one at its addresses has gone: CUDA does not map both. One

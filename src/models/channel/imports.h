@@ -41,17 +41,21 @@ class Imports {
   // REQUIRES: no copies are under way.
   void close();
   std::size_t size() const { return imports_.size(); }
+  // Why the first allocation that could not be mapped could not; ok if there was none.
+  const base::Status& first_failure() const { return first_failure_; }
 
  private:
   using Key = std::tuple<int, std::uint64_t, int>;  // owner, number, own device
   using Table = std::map<Key, Import>;
-  memory::Buffer map(const Posting& posting, std::span<const std::byte> exported, memory::Place from);
+  base::Result<memory::Buffer> map(const Posting& posting, std::span<const std::byte> exported,
+                                   memory::Place from);
   void make_room(int pe, const Posting& posting);
   Table::iterator release(Table::iterator one);
 
   memory::Memory& memory_;
   Table imports_;
   std::uint64_t uses_ = 0;
+  base::Status first_failure_;
 };
 
 }  // namespace weft::channel

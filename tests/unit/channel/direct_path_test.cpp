@@ -478,9 +478,13 @@ TEST_P(DamagedMailbox, APeerThatCannotOpenItIsPostedToNoMore) {
                                 std::uint32_t{1}, std::uint64_t{0}, MailboxFileName{1, 2, -3, 4}));
   settle();
   EXPECT_EQ(job.runtime(0).model<Channels>().find(1)->direct.outbox, nullptr);
+  EXPECT_EQ(path(0).obstacles().size(), 1u);
   for (int i = 0; i < 3; ++i) exchange(0, 1000);
   EXPECT_EQ(copies(0), 0u);
   EXPECT_EQ(job.runtime(1).model<Channels>().find(1)->direct.inbox, nullptr);
+  exchange(1, 1000);
+  exchange(1, 1000);
+  EXPECT_GT(copies(1), 0u) << "the other direction is another mailbox";
 }
 
 // Nothing that arrives may do more than end the job.

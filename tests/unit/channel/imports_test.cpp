@@ -59,7 +59,9 @@ TEST_F(ImportsTest, WhatCannotBeMappedIsNotTriedAgain) {
   Offer offered = offer(1);
   const Offer good = offered;
   offered.bytes.resize(3);
+  EXPECT_TRUE(imports.first_failure().ok());
   EXPECT_EQ(find(offered), nullptr);
+  EXPECT_NE(imports.first_failure().message().find("3 bytes"), std::string_view::npos);
   EXPECT_EQ(find(good), nullptr);
   Offer unlike = offer(2);
   unlike.posting.place.kind = Kind::kCuda;
