@@ -189,11 +189,12 @@ class Machine {
   // Whether progress() must keep being called for work that cannot wake a sleeper (device copies).
   virtual bool needs_polling() const = 0;
 
-  // Whether device memory of that PE may be mapped here and written past the machine: another PE of, as far
-  // as the machine knows, this host, and no staging is wanted. Mapping it may still fail.
-  virtual bool may_map_memory_of(int pe) const = 0;
-  // Counts a copy that a layer above made into memory mapped so; see transport_use().
-  virtual void count_peer_copy(memory::Kind kind, std::size_t size_bytes) = 0;
+  // Whether devices may write to device memory of that PE past the machine: it is this one or, as far as the
+  // machine knows, another on this host, and no staging is wanted. Mapping another's memory may still fail.
+  virtual bool may_pass_by(int pe) const = 0;
+  // Counts a copy that a layer above made so; see transport_use().
+  virtual void count_transfer(TransferType type, TransferPath path, memory::Kind kind,
+                              std::size_t size_bytes) = 0;
 
   // Ends all operations in flight with kClosed or kCancelled, each completion exactly once, then releases
   // what the machine holds. A peer that is gone does not make it hang. Afterwards only the destructor may be

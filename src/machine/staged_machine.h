@@ -156,11 +156,11 @@ class StagedMachine : public DirectMachine {
 
   bool needs_polling() const final { return staging_.needs_progress(); }
 
-  bool may_map_memory_of(int pe) const final {
-    return pe != this->pe() && pes_on_host_ > 1 && staging_.mode() == StagingMode::kDevice;
+  bool may_pass_by(int pe) const final {
+    return (pe == this->pe() || pes_on_host_ > 1) && staging_.mode() == StagingMode::kDevice;
   }
-  void count_peer_copy(memory::Kind kind, std::size_t size_bytes) final {
-    counts_.add(TransferType::kPeerCopy, TransferPath::kPeerMapped, kind, size_bytes);
+  void count_transfer(TransferType type, TransferPath path, memory::Kind kind, std::size_t size_bytes) final {
+    counts_.add(type, path, kind, size_bytes);
   }
 
   std::vector<TransportUse> transport_use() const final { return counts_.uses(); }

@@ -20,8 +20,9 @@ struct Announcement {
 
 void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer, runtime::OperationState* operation) {
   const std::uint32_t counter = end.next_send++;
-  if (!buffer.place.is_host() && end.direct.outbox != nullptr &&
-      end.channels->direct_path().send(end, counter, buffer, operation)) {
+  if (!buffer.place.is_host() &&
+      (end.channels->local_path().send(end, counter, buffer, operation) ||
+       (end.direct.outbox != nullptr && end.channels->direct_path().send(end, counter, buffer, operation)))) {
     return;
   }
   send_tagged(end, counter, buffer, operation);
@@ -68,7 +69,8 @@ void send_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuff
 
 // --- The model
 
-Channels::Channels(runtime::Runtime& runtime) : runtime_(runtime), direct_path_(runtime, *this) {
+Channels::Channels(runtime::Runtime& runtime)
+    : runtime_(runtime), local_path_(runtime, *this), direct_path_(runtime, *this) {
   runtime_.set_handler(
       kAnnouncementHandler,
       [](void* context, runtime::MessagePtr message) {
@@ -85,6 +87,7 @@ void Channels::close() {
           base::Status(base::StatusCode::kClosed, "the job ended before the peer made its end"), 0);
     }
     end->waiting_sends.clear();
+    LocalPath::close(*end);
   }
   direct_path_.close();
 }
@@ -190,8 +193,13 @@ runtime::Operation Channel::recv(const memory::Buffer& buffer) {
   *reinterpret_cast<std::size_t*>(operation->extra()) = buffer.size_bytes;
   operation->set_finisher(&check_received, end_);
   const std::uint32_t counter = end_->next_receive++;
-  if (!buffer.place.is_host() && end_->channels->direct_path().receive(*end_, counter, buffer, operation)) {
-    return runtime::Operation(operation);
+  if (!buffer.place.is_host() || !end_->local.held_sends.empty()) {
+    Channels& channels = *end_->channels;
+    if (channels.local_path().receive(*end_, counter, buffer, operation))
+      return runtime::Operation(operation);
+    if (!buffer.place.is_host() && channels.direct_path().receive(*end_, counter, buffer, operation)) {
+      return runtime::Operation(operation);
+    }
   }
   machine::Tag tag = machine::channel_tag(end_->number, counter);
   // A receive that is over at once found its message waiting; the machine has checked that it fits.

@@ -17,6 +17,7 @@
 #include "weft/runtime/runtime.h"
 
 #include "models/channel/direct_path.h"
+#include "models/channel/local_path.h"
 
 namespace weft::channel {
 
@@ -54,6 +55,7 @@ struct ChannelEnd {
   std::uint32_t next_receive = 0;
   std::deque<WaitingSend> waiting_sends;
   Channels* channels = nullptr;
+  LocalPath::End local;
   DirectEnd direct;
 };
 
@@ -73,6 +75,7 @@ class Channels final : public runtime::Model {
   void set_first_counter(std::uint32_t counter) { first_counter_ = counter; }
   // The end with that number, null when there is none.
   ChannelEnd* find(std::uint32_t number) const;
+  LocalPath& local_path() { return local_path_; }
   DirectPath& direct_path() { return direct_path_; }
 
  private:
@@ -86,6 +89,7 @@ class Channels final : public runtime::Model {
   // Announcements for ends that their chares have not made yet.
   std::map<ChannelKey, EndAddress> early_;
   std::uint32_t first_counter_ = 0;
+  LocalPath local_path_;
   DirectPath direct_path_;
 };
 

@@ -122,7 +122,8 @@ bool DirectPath::copy(ChannelEnd& end, std::uint32_t counter, const memory::Cons
   if (!runtime_.memory().copy(destination, source, copy.get()).is_pending()) return false;
   static_cast<void>(copy.release());
   ++import->copies_under_way;
-  runtime_.machine().count_peer_copy(source.place.kind, source.size_bytes);
+  runtime_.machine().count_transfer(machine::TransferType::kPeerCopy, machine::TransferPath::kPeerMapped,
+                                    source.place.kind, source.size_bytes);
   return true;
 }
 
@@ -165,7 +166,7 @@ bool DirectPath::can_post(ChannelEnd& end) {
   if (end.direct.inbox != nullptr) return is_on_;
   if (end.direct.has_asked || end.peer.number == 0 || !is_on_) return false;
   end.direct.has_asked = true;
-  if (runtime_.machine().may_map_memory_of(static_cast<int>(end.peer.pe))) open_inbox(end);
+  if (runtime_.machine().may_pass_by(static_cast<int>(end.peer.pe))) open_inbox(end);
   return end.direct.inbox != nullptr;
 }
 

@@ -412,10 +412,10 @@ TEST_P(DirectPathTest, AnOldOutcomeIsNotTakenForThisMessages) {
 
 TEST(DirectPathApart, PesOfOtherHostsTakeTheTaggedPath) {
   InProcessJob job(2, "ucx-apart");
-  EXPECT_FALSE(job.runtime(0).machine().may_map_memory_of(1));
+  EXPECT_FALSE(job.runtime(0).machine().may_pass_by(1));
   InProcessJob together(2, "ucx");
-  EXPECT_TRUE(together.runtime(0).machine().may_map_memory_of(1));
-  EXPECT_FALSE(together.runtime(0).machine().may_map_memory_of(0));
+  EXPECT_TRUE(together.runtime(0).machine().may_pass_by(1));
+  EXPECT_TRUE(together.runtime(0).machine().may_pass_by(0));
 }
 
 // --- what a peer says is checked

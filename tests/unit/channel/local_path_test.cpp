@@ -1,0 +1,235 @@
+// Channels between two chares of one PE whose buffers are device memory: which messages the device copies,
+// and that those which cannot be copied so take their tag.
+#include "models/channel/local_path.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "models/channel/channels.h"
+#include "tests/support/device_memory.h"
+#include "tests/support/in_process_job.h"
+
+namespace weft::channel {
+namespace {
+
+using base::StatusCode;
+using machine::TransferPath;
+using memory::Kind;
+using memory::Place;
+using testing::InProcessJob;
+using testing::TestMemory;
+
+constexpr Place kDevice{Kind::kEmulated, 0};
+constexpr std::size_t kSize = 5000;
+
+struct Neighbour : Chare<Neighbour> {
+  Neighbour() { all.at(static_cast<std::size_t>(index())) = this; }
+  ~Neighbour() override { all.at(static_cast<std::size_t>(index())) = nullptr; }
+  Channel to_the_other() { return Channel(*this, proxy()[1 - index()]); }
+  static inline std::array<Neighbour*, 2> all{};
+};
+
+struct Outcome {
+  bool done = false;
+  Status status;
+};
+using OutcomePtr = std::shared_ptr<Outcome>;
+
+// Two chares on one PE, whose operations the test starts from outside.
+struct LocalPathTest : ::testing::TestWithParam<std::string> {
+  LocalPathTest() : job(1, GetParam()) {
+    Array<Neighbour>::create(job.runtime(0), Shape(2));
+    turn([] { return Neighbour::all[0] != nullptr && Neighbour::all[1] != nullptr; });
+  }
+
+  void connect(std::uint32_t first_counter = 0) {
+    job.runtime(0).model<Channels>().set_first_counter(first_counter);
+    for (std::size_t i = 0; i < 2; ++i) channels[i] = Neighbour::all[i]->to_the_other();
+    settle();
+  }
+  void settle() {
+    for (int i = 0; i < 100; ++i) job.runtime(0).step();
+  }
+  template <class Done>
+  void turn(Done done) {
+    ASSERT_EQ(job.run_until(done), "");
+  }
+  void finish(const std::vector<OutcomePtr>& outcomes) {
+    turn([&] { return std::ranges::all_of(outcomes, [](const auto& one) { return one->done; }); });
+  }
+  static OutcomePtr watch(Operation operation) {
+    auto outcome = std::make_shared<Outcome>();
+    std::move(operation).then([outcome](const Status& status, std::size_t) { *outcome = {true, status}; });
+    return outcome;
+  }
+  OutcomePtr send(std::size_t from, TestMemory& buffer) {
+    return watch(channels[from].send(memory::ConstBuffer(buffer.buffer())));
+  }
+  OutcomePtr receive(std::size_t at, TestMemory& buffer) { return watch(channels[at].recv(buffer.buffer())); }
+  TestMemory make(Place place, std::uint8_t first, std::size_t size_bytes = kSize) {
+    return TestMemory(job.memory(0), place, size_bytes, first);
+  }
+
+  std::size_t num_held() {
+    std::size_t held = 0;
+    for (std::uint32_t number : {1u, 2u}) {
+      held += job.runtime(0).model<Channels>().find(number)->local.held_sends.size();
+    }
+    return held;
+  }
+  // What the machine carried, and the device copied in its place, is counted in the same row.
+  std::uint64_t bytes(TransferPath path) {
+    std::uint64_t sum = 0;
+    for (const auto& use : job.runtime(0).machine().transport_use()) {
+      if (use.path == path && use.kind == kDevice.kind) sum += use.bytes;
+    }
+    return sum;
+  }
+
+  InProcessJob job;
+  std::array<Channel, 2> channels;
+};
+
+TEST_P(LocalPathTest, WhicheverSideComesFirst) {
+  connect();
+  for (const bool sends_first : {false, true}) {
+    TestMemory out = make(kDevice, 3);
+    TestMemory in = make(kDevice, 100);
+    OutcomePtr sent;
+    if (sends_first) {
+      sent = send(0, out);
+      settle();
+      EXPECT_FALSE(sent->done);
+      EXPECT_EQ(num_held(), 1u);
+    }
+    const OutcomePtr received = receive(1, in);
+    if (!sends_first) {
+      settle();
+      EXPECT_FALSE(received->done);
+      sent = send(0, out);
+    }
+    finish({sent, received});
+    EXPECT_TRUE(sent->status.ok() && received->status.ok());
+    EXPECT_EQ(in.now(), out.filled());
+    EXPECT_EQ(num_held(), 0u);
+  }
+  EXPECT_EQ(bytes(TransferPath::kOwnPe), 2 * kSize);
+  EXPECT_EQ(bytes(TransferPath::kStaged), 0u);
+}
+
+TEST_P(LocalPathTest, OrderIsKeptWhileCountersWrap) {
+  connect(0xffff'fffd);
+  std::vector<TestMemory> out;
+  std::vector<TestMemory> in;
+  for (int i = 0; i < 8; ++i) {
+    out.push_back(make(i % 3 == 1 ? Place() : kDevice, static_cast<std::uint8_t>(20 * i + 1)));
+    in.push_back(make(i % 4 == 2 ? Place() : kDevice, 255));
+  }
+  std::vector<OutcomePtr> all;
+  const auto send_some = [&](std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) all.push_back(send(0, out[i]));
+  };
+  const auto receive_some = [&](std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) all.push_back(receive(1, in[i]));
+  };
+  receive_some(0, 3);
+  send_some(0, 5);
+  settle();
+  receive_some(3, 6);
+  settle();
+  send_some(5, 8);
+  receive_some(6, 8);
+  finish(all);
+  for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(in[i].now(), out[i].filled()) << i;
+}
+
+// Such a receive has its tag only, whoever sends.
+TEST_P(LocalPathTest, AReceiveFromBeforeThePeerWasKnownTakesItsTag) {
+  TestMemory out = make(kDevice, 3);
+  TestMemory in = make(kDevice, 100);
+  channels[1] = Neighbour::all[1]->to_the_other();
+  const OutcomePtr received = receive(1, in);
+  channels[0] = Neighbour::all[0]->to_the_other();
+  finish({send(0, out), received});
+  EXPECT_EQ(in.now(), out.filled());
+}
+
+TEST_P(LocalPathTest, OtherSizesAreToldOfAndTheChannelGoesOn) {
+  connect();
+  for (const bool sends_first : {false, true}) {
+    TestMemory out = make(kDevice, 3, 100);
+    TestMemory in = make(kDevice, 100, 60);
+    OutcomePtr sent;
+    if (sends_first) sent = send(0, out);
+    const OutcomePtr received = receive(1, in);
+    if (!sends_first) sent = send(0, out);
+    finish({received});
+    EXPECT_EQ(received->status.code(), StatusCode::kTruncated);
+    EXPECT_NE(received->status.message().find("Neighbour[1] - "), std::string::npos)
+        << received->status.message();
+    TestMemory next_out = make(kDevice, 7);
+    TestMemory next_in = make(kDevice, 100);
+    finish({receive(1, next_in), send(0, next_out)});
+    EXPECT_EQ(next_in.now(), next_out.filled());
+  }
+}
+
+TEST_P(LocalPathTest, StreamsComeFirst) {
+  connect();
+  TestMemory out = make(kDevice, 3);
+  TestMemory in = make(kDevice, 100);
+  auto& kind = testing::emulated(job.memory(0));
+  bool may_send = false;
+  out.buffer().stream = kind.create_stream(0).value();
+  const auto wait = [&] { return may_send ? Status() : Status::pending(); };
+  ASSERT_TRUE(kind.launch(out.buffer().stream, 0, wait).ok());
+  const OutcomePtr received = receive(1, in);
+  const OutcomePtr sent = send(0, out);
+  settle();
+  EXPECT_FALSE(received->done || sent->done);
+  may_send = true;
+  finish({sent, received});
+  EXPECT_EQ(in.now(), out.filled());
+}
+
+TEST_P(LocalPathTest, AFailedCopyEndsBothOperations) {
+  connect();
+  TestMemory out = make(kDevice, 3);
+  TestMemory in = make(kDevice, 100);
+  memory::EmulatedFaults faults;
+  faults.fail_copy = 1;
+  testing::emulated(job.memory(0)).set_faults(faults);
+  const OutcomePtr received = receive(1, in);
+  const OutcomePtr sent = send(0, out);
+  finish({sent, received});
+  EXPECT_TRUE(sent->status.failed());
+  EXPECT_TRUE(received->status.failed());
+  EXPECT_NE(received->status.message().find("Neighbour[1] - "), std::string::npos);
+  TestMemory again = make(kDevice, 100);
+  finish({receive(1, again), send(0, out)});
+  EXPECT_EQ(again.now(), out.filled());
+}
+
+TEST_P(LocalPathTest, WhatNobodyTakesEndsWithTheJob) {
+  connect();
+  TestMemory out = make(kDevice, 3);
+  TestMemory in = make(kDevice, 100);
+  auto* sending = std::move(channels[0].send(memory::ConstBuffer(out.buffer()))).release();
+  auto* receiving = std::move(channels[0].recv(in.buffer())).release();
+  settle();
+  EXPECT_FALSE(sending->is_done() || receiving->is_done());
+  job.runtime(0).close();
+  EXPECT_EQ(sending->status().code(), StatusCode::kClosed);
+  EXPECT_TRUE(receiving->status().failed());
+  sending->drop_handle();
+  receiving->drop_handle();
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, LocalPathTest, ::testing::Values("ucx", "loopback"),
+                         [](const auto& machine) { return machine.param; });
+
+}  // namespace
+}  // namespace weft::channel
