@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from weft.bench.report import runs_label, value_label
 _SPLIT = ("compute", "pack", "communication")
 _COLOURS = {"compute": "#4477aa", "pack": "#ccbb44", "communication": "#ee6677"}
 _DOTS_PER_INCH = 140
+_LETTERS_PER_INCH = 13  # of the title
 
 
 def table(outcome: Outcome) -> Table:
@@ -67,7 +69,8 @@ def write_plot(path: Path, outcome: Outcome) -> None:
         grid[row][0].set_ylabel("ms per iteration")
     grid[0][0].legend(fontsize=8)
     first = next(iter(outcome.records.values()))
-    figure.suptitle(f"Jacobi3D, {first.memory} memory\n{first.host}; {first.date}", fontsize=9)
+    about = textwrap.fill(f"{first.host}; {first.date}", width=int(_LETTERS_PER_INCH * size[0]))
+    figure.suptitle(f"Jacobi3D, {first.memory} memory\n{about}", fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png")
 
