@@ -18,14 +18,39 @@ struct Announcement {
   EndAddress from;
 };
 
-void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer, runtime::OperationState* operation) {
+inline void start_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
+                         runtime::OperationState* operation) {
+  machine::Tag tag = machine::channel_tag(end.peer.number, counter);
+  auto& machine = end.runtime->machine();
+  operation->started(machine.tag_send(static_cast<int>(end.peer.pe), tag, buffer, operation->completion()),
+                     buffer.size_bytes);
+}
+
+// Out of line, so that host memory does not pay for it.
+[[gnu::noinline]] void start_device_send(ChannelEnd& end, std::uint32_t counter,
+                                         const memory::ConstBuffer& buffer,
+                                         runtime::OperationState* operation) {
+  Channels& channels = *end.channels;
+  if (channels.local_path().send(end, counter, buffer, operation)) return;
+  if (end.direct.outbox != nullptr && channels.direct_path().send(end, counter, buffer, operation)) return;
+  start_tagged(end, counter, buffer, operation);
+}
+
+[[gnu::always_inline]] inline void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
+                                              runtime::OperationState* operation) {
   const std::uint32_t counter = end.next_send++;
-  if (!buffer.place.is_host() &&
-      (end.channels->local_path().send(end, counter, buffer, operation) ||
-       (end.direct.outbox != nullptr && end.channels->direct_path().send(end, counter, buffer, operation)))) {
-    return;
-  }
-  send_tagged(end, counter, buffer, operation);
+  if (!buffer.place.is_host()) [[unlikely]]
+    return start_device_send(end, counter, buffer, operation);
+  start_tagged(end, counter, buffer, operation);
+}
+
+// Whether the receive of message `counter` was started past the machine, or on both paths.
+[[gnu::noinline]] bool start_device_receive(ChannelEnd& end, std::uint32_t counter,
+                                            const memory::Buffer& buffer,
+                                            runtime::OperationState* operation) {
+  Channels& channels = *end.channels;
+  return channels.local_path().receive(end, counter, buffer, operation) ||
+         (!buffer.place.is_host() && channels.direct_path().receive(end, counter, buffer, operation));
 }
 
 // A receive must have got exactly what it asked for; the expected size is in the operation's extra bytes.
@@ -61,10 +86,7 @@ std::string describe(const ChannelEnd& end) {
 
 void send_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
                  runtime::OperationState* operation) {
-  machine::Tag tag = machine::channel_tag(end.peer.number, counter);
-  auto& machine = end.runtime->machine();
-  operation->started(machine.tag_send(static_cast<int>(end.peer.pe), tag, buffer, operation->completion()),
-                     buffer.size_bytes);
+  start_tagged(end, counter, buffer, operation);
 }
 
 // --- The model
@@ -193,13 +215,8 @@ runtime::Operation Channel::recv(const memory::Buffer& buffer) {
   *reinterpret_cast<std::size_t*>(operation->extra()) = buffer.size_bytes;
   operation->set_finisher(&check_received, end_);
   const std::uint32_t counter = end_->next_receive++;
-  if (!buffer.place.is_host() || !end_->local.held_sends.empty()) {
-    Channels& channels = *end_->channels;
-    if (channels.local_path().receive(*end_, counter, buffer, operation))
-      return runtime::Operation(operation);
-    if (!buffer.place.is_host() && channels.direct_path().receive(*end_, counter, buffer, operation)) {
-      return runtime::Operation(operation);
-    }
+  if (!buffer.place.is_host() || !end_->local.held_sends.empty()) [[unlikely]] {
+    if (start_device_receive(*end_, counter, buffer, operation)) return runtime::Operation(operation);
   }
   machine::Tag tag = machine::channel_tag(end_->number, counter);
   // A receive that is over at once found its message waiting; the machine has checked that it fits.

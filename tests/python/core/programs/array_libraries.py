@@ -98,7 +98,7 @@ class Numba:
 
     def doubled(self, array):
         self.double[(array.size + 255) // 256, 256, self.stream](array)
-        return self.module.as_cuda_array(Named(array, self.stream.handle.value))
+        return self.module.as_cuda_array(Named(array, int(self.stream.handle)))
 
     def wrap(self, array):
         return self.module.as_cuda_array(array)
