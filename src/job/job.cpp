@@ -60,8 +60,9 @@ runtime::MessagingPath messaging_path() {
                     fmt::format("WEFT_MESSAGING_PATH is '{}': give auto, tagged or active", name));
 }
 
-// For measurements: whether channels may take the direct path over peer-mapped memory.
-bool may_map_peers() {
+// For measurements: whether channels may have devices copy their messages, within a PE or into peer-mapped
+// memory.
+bool may_pass_by_machine() {
   const char* value = std::getenv("WEFT_CHANNEL_PATH");
   const std::string_view name = value == nullptr ? "auto" : value;
   if (name == "auto") return true;
@@ -140,7 +141,10 @@ Job::Job() : parts_(std::make_unique<Parts>()) {
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
   auto& channels = parts_->runtime->install<channel::Channels>();
-  if (!may_map_peers()) channels.direct_path().turn_off();
+  if (!may_pass_by_machine()) {
+    channels.local_path().turn_off();
+    channels.direct_path().turn_off();
+  }
   // Nobody sends before everybody has set its handlers.
   base::check(parts_->bootstrap->barrier());
 }

@@ -51,6 +51,7 @@ class Channel {
   // `id` tells apart several channels between the same two chares.
   Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id = 0);
 
+  // A send of device memory, or of more than kCopyLimitBytes, may be over only when its receive is posted.
   runtime::Operation send(const memory::ConstBuffer& buffer);
   runtime::Operation recv(const memory::Buffer& buffer);
 

@@ -75,7 +75,7 @@ class CudaBackend final : public KindBackend {
   };
 
   base::Result<Device*> use(int device);
-  base::Status enable_peer(int device, int peer);
+  void enable_peer(int device, int peer);
   base::Result<CudaStream> stream_of(StreamHandle stream, Device& device);
   base::Result<Event*> take_event(Device& device, int ordinal);
   base::Status call_failed(CudaResult result, const char* call, int device) const;

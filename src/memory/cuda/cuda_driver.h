@@ -30,7 +30,6 @@ inline constexpr CudaResult kInvalidValue = 1;
 inline constexpr CudaResult kOutOfMemory = 2;
 inline constexpr CudaResult kDeinitialized = 4;
 inline constexpr CudaResult kNotReady = 600;
-inline constexpr CudaResult kPeerAccessAlreadyEnabled = 704;
 
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;

@@ -100,6 +100,14 @@ bool DirectPath::copy(ChannelEnd& end, std::uint32_t counter, const memory::Cons
   Slot& slot = end.direct.outbox->slot(counter);
   std::uint64_t posted = Slot::posted(counter);
   if (!slot.word.compare_exchange_strong(posted, Slot::taken(counter))) return false;
+  if (start_copy(end, counter, slot, source, operation)) return true;
+  // The message goes with its tag, and no copy is to be waited for if that fails.
+  slot.word.store(posted, std::memory_order_release);
+  return false;
+}
+
+bool DirectPath::start_copy(ChannelEnd& end, std::uint32_t counter, Slot& slot,
+                            const memory::ConstBuffer& source, runtime::OperationState* operation) {
   const Posting posting = slot.posting;
   // Sizes that disagree are told of on the tagged path.
   if (posting.size_bytes != source.size_bytes || posting.exported_bytes > kMaxExportedBytes) return false;

@@ -79,6 +79,8 @@ class DirectPath final : public runtime::Poller {
   // Whether the copy has begun; if not, the message is the tagged path's: the receiver waits on both.
   bool copy(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& source,
             runtime::OperationState* operation);
+  bool start_copy(ChannelEnd& end, std::uint32_t counter, Slot& slot, const memory::ConstBuffer& source,
+                  runtime::OperationState* operation);
   void copied(Copy& copy, base::Status status);
   void stream_is_done(const LateSend& late, base::Status status);
   void wake(const ChannelEnd& end);

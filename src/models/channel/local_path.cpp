@@ -1,5 +1,6 @@
 #include "models/channel/local_path.h"
 
+#include <optional>
 #include <utility>
 
 #include "machine/machine.h"
@@ -13,53 +14,129 @@ using base::Completion;
 using base::Status;
 using base::StatusCode;
 
-// A receive that is posted with its tag as well. Goes when that half is over.
-struct LocalPath::Receive : Completion {
-  Receive(ChannelEnd& end_in, std::uint32_t counter_in, const memory::Buffer& buffer_in,
-          runtime::OperationState* operation_in)
-      : Completion([](Completion* self, Status status, std::size_t size_bytes) {
-          const std::unique_ptr<Receive> receive(static_cast<Receive*>(self));
-          if (receive->operation == nullptr) return;
-          receive->end.local.receives.erase(receive->counter);
-          receive->operation->complete(std::move(status), size_bytes);
-        }),
-        end(end_in),
-        counter(counter_in),
-        buffer(buffer_in),
-        operation(operation_in) {}
+// A receive on both ways, until its operation is over and nothing will call its completions any more.
+struct LocalPath::Receive {
+  struct Half : Completion {
+    Half(Function on_complete, Receive* receive_in) : Completion(on_complete), receive(receive_in) {}
+    Receive* receive;
+    bool is_pending = false;
+  };
 
+  Receive(LocalPath& path_in, ChannelEnd& end_in, std::uint32_t counter_in, const memory::Buffer& buffer_in,
+          runtime::OperationState* operation_in)
+      : path(path_in), end(end_in), counter(counter_in), buffer(buffer_in), operation(operation_in) {}
+
+  void end_with(const Status& status, std::size_t size_bytes) {
+    if (send) std::exchange(send, std::nullopt)->operation->complete(status, size_bytes);
+    std::exchange(operation, nullptr)->complete(status, size_bytes);
+  }
+  // Its send is known and nothing is left to wait for.
+  void start() {
+    const Status status = path.copy(buffer, operation, *send);
+    if (!status.is_pending()) return end_with(status, 0);
+    send.reset();
+    operation = nullptr;
+  }
+  void go_if_over() {
+    if (operation == nullptr && !tagged.is_pending && !stream_done.is_pending) delete this;
+  }
+
+  LocalPath& path;
   ChannelEnd& end;
   std::uint32_t counter;
   memory::Buffer buffer;
-  runtime::OperationState* operation;  // null when a send has taken it
+  runtime::OperationState* operation;  // null when it is over, or the copy's affair
+  std::optional<HeldSend> send;        // that has taken it and waits for its stream
+  Half tagged{[](Completion* self, Status status, std::size_t size_bytes) {
+                auto& half = *static_cast<Half*>(self);
+                Receive& receive = *half.receive;
+                half.is_pending = false;
+                if (receive.operation != nullptr && !receive.send) {
+                  receive.end.local.receives.erase(receive.counter);
+                  receive.end_with(status, size_bytes);
+                }
+                receive.go_if_over();
+              },
+              this};
+  Half stream_done{[](Completion* self, Status status, std::size_t) {
+                     auto& half = *static_cast<Half*>(self);
+                     Receive& receive = *half.receive;
+                     half.is_pending = false;
+                     if (receive.send && status.ok()) {
+                       receive.start();
+                     } else if (receive.send) {
+                       receive.end_with(status, 0);
+                     }
+                     receive.go_if_over();
+                   },
+                   this};
+};
+
+// A send that waits for its stream.
+struct LocalPath::LateSend : Completion {
+  LateSend(LocalPath& path_in, ChannelEnd& end_in, std::uint32_t counter_in, const HeldSend& send_in)
+      : Completion([](Completion* self, Status status, std::size_t) {
+          const std::unique_ptr<LateSend> late(static_cast<LateSend*>(self));
+          const auto& [source, operation] = late->send;
+          if (status.failed()) {
+            operation->complete(std::move(status), 0);
+          } else if (!late->path.deliver(late->end, late->counter, source, operation)) {
+            send_tagged(late->end, late->counter, source, operation);
+          }
+        }),
+        path(path_in),
+        end(end_in),
+        counter(counter_in),
+        send(send_in) {}
+
+  LocalPath& path;
+  ChannelEnd& end;
+  std::uint32_t counter;
+  HeldSend send;
 };
 
 struct LocalPath::Copy : Completion {
   Copy(runtime::OperationState* receiving_in, runtime::OperationState* sending_in)
       : Completion([](Completion* self, Status status, std::size_t size_bytes) {
-          std::unique_ptr<Copy>(static_cast<Copy*>(self))->end_with(status, size_bytes);
+          const std::unique_ptr<Copy> copy(static_cast<Copy*>(self));
+          copy->sending->complete(status, size_bytes);
+          copy->receiving->complete(std::move(status), size_bytes);
         }),
         receiving(receiving_in),
         sending(sending_in) {}
-
-  void end_with(const Status& status, std::size_t size_bytes) const {
-    sending->complete(status, size_bytes);
-    receiving->complete(status, size_bytes);
-  }
 
   runtime::OperationState* receiving;
   runtime::OperationState* sending;
 };
 
-bool LocalPath::leads_to_this_pe(const ChannelEnd& end) const {
+ChannelEnd* LocalPath::local_peer(const ChannelEnd& end) const {
   const auto pe = static_cast<int>(end.peer.pe);
-  return end.peer.number != 0 && pe == runtime_.pe() && runtime_.machine().may_pass_by(pe);
+  if (!is_on_ || end.peer.number == 0 || pe != runtime_.pe() || !runtime_.machine().may_pass_by(pe)) {
+    return nullptr;
+  }
+  ChannelEnd* const peer = channels_.find(end.peer.number);
+  return peer != nullptr && peer->peer.number != 0 ? peer : nullptr;
+}
+
+bool LocalPath::wait_for_stream(memory::Place place, memory::StreamHandle stream, Completion* completion) {
+  return runtime_.memory().when_stream_done(place, stream, completion).is_pending();
 }
 
 bool LocalPath::send(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& source,
                      runtime::OperationState* operation) {
-  if (!leads_to_this_pe(end)) return false;
-  ChannelEnd* const peer = channels_.find(end.peer.number);
+  if (local_peer(end) == nullptr) return false;
+  if (source.stream == nullptr) return deliver(end, counter, source, operation);
+  HeldSend send{source, operation};
+  send.source.stream = nullptr;
+  auto late = std::make_unique<LateSend>(*this, end, counter, send);
+  if (!wait_for_stream(source.place, source.stream, late.get())) return false;
+  static_cast<void>(late.release());
+  return true;
+}
+
+bool LocalPath::deliver(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& source,
+                        runtime::OperationState* operation) {
+  ChannelEnd* const peer = local_peer(end);
   if (peer == nullptr) return false;
   const bool is_posted = static_cast<std::int32_t>(peer->next_receive - counter) > 0;
   if (!is_posted) {
@@ -72,47 +149,69 @@ bool LocalPath::send(ChannelEnd& end, std::uint32_t counter, const memory::Const
     return false;
   }
   Receive& receive = *found->second;
+  if (receive.stream_done.is_pending) {
+    receive.send = HeldSend{source, operation};
+  } else if (copy(receive.buffer, receive.operation, {source, operation}).is_pending()) {
+    receive.operation = nullptr;
+  } else {
+    return false;
+  }
   peer->local.receives.erase(found);
-  runtime::OperationState* const receiving = std::exchange(receive.operation, nullptr);
-  const memory::Buffer destination = receive.buffer;
-  runtime_.machine().cancel(&receive);
-  copy(destination, receiving, source, operation);
+  runtime_.machine().cancel(&receive.tagged);  // after which `receive` may be gone
   return true;
 }
 
 bool LocalPath::receive(ChannelEnd& end, std::uint32_t counter, const memory::Buffer& buffer,
                         runtime::OperationState* operation) {
-  if (!leads_to_this_pe(end)) return false;
-  if (const auto held = end.local.held_sends.find(counter); held != end.local.held_sends.end()) {
+  const auto held = end.local.held_sends.find(counter);
+  const bool is_held = held != end.local.held_sends.end();
+  if (!is_held && (buffer.place.is_host() || local_peer(end) == nullptr)) return false;
+
+  memory::Buffer destination = buffer;
+  destination.stream = nullptr;
+  auto receive = std::make_unique<Receive>(*this, end, counter, destination, operation);
+  if (buffer.stream != nullptr) {
+    receive->stream_done.is_pending = wait_for_stream(buffer.place, buffer.stream, &receive->stream_done);
+  }
+  const bool can_wait = buffer.stream == nullptr || receive->stream_done.is_pending;
+
+  if (is_held) {
     const HeldSend send = held->second;
     end.local.held_sends.erase(held);
-    if (send.source.size_bytes == buffer.size_bytes) {
-      copy(buffer, operation, send.source, send.operation);
+    const bool fits = can_wait && send.source.size_bytes == buffer.size_bytes;
+    if (fits && receive->stream_done.is_pending) {
+      receive->send = send;
+      static_cast<void>(receive.release());
       return true;
     }
+    if (fits && copy(destination, operation, send).is_pending()) return true;
     send_tagged(*channels_.find(end.peer.number), counter, send.source, send.operation);
-    return false;
   }
-  if (buffer.place.is_host()) return false;
-  auto receive = std::make_unique<Receive>(end, counter, buffer, operation);
-  const machine::Tag tag = machine::channel_tag(end.number, counter);
-  Status status = runtime_.machine().tag_receive(tag, machine::kFullTagMask, buffer, receive.get());
-  if (!status.is_pending()) {
-    operation->started(std::move(status), buffer.size_bytes);
+  receive->tagged.is_pending = true;
+  Status status = runtime_.machine().tag_receive(machine::channel_tag(end.number, counter),
+                                                 machine::kFullTagMask, buffer, &receive->tagged);
+  if (status.is_pending()) {
+    // Without its stream's end nothing but the tag is left.
+    if (can_wait && !is_held) end.local.receives.emplace(counter, receive.get());
+    static_cast<void>(receive.release());
     return true;
   }
-  end.local.receives.emplace(counter, receive.release());
+  receive->tagged.is_pending = false;
+  receive->operation = nullptr;
+  receive.release()->go_if_over();
+  operation->started(std::move(status), buffer.size_bytes);
   return true;
 }
 
-void LocalPath::copy(const memory::Buffer& destination, runtime::OperationState* receiving,
-                     const memory::ConstBuffer& source, runtime::OperationState* sending) {
-  auto copy = std::make_unique<Copy>(receiving, sending);
-  const Status status = runtime_.memory().copy(destination, source, copy.get());
-  if (!status.is_pending()) return copy->end_with(status, status.ok() ? source.size_bytes : 0);
+Status LocalPath::copy(const memory::Buffer& destination, runtime::OperationState* receiving,
+                       const HeldSend& send) {
+  auto copy = std::make_unique<Copy>(receiving, send.operation);
+  Status status = runtime_.memory().copy(destination, send.source, copy.get());
+  if (!status.is_pending()) return status;
   static_cast<void>(copy.release());
   runtime_.machine().count_transfer(machine::TransferType::kTagSend, machine::TransferPath::kOwnPe,
-                                    source.place.kind, source.size_bytes);
+                                    send.source.place.kind, send.source.size_bytes);
+  return status;
 }
 
 void LocalPath::close(ChannelEnd& end) {

@@ -157,6 +157,18 @@ TEST_P(LocalPathTest, AReceiveFromBeforeThePeerWasKnownTakesItsTag) {
   EXPECT_EQ(in.now(), out.filled());
 }
 
+// One end knows its peer at once, the other only when the announcement has come.
+TEST_P(LocalPathTest, ASendToAnEndThatDoesNotKnowItsPeerTakesItsTag) {
+  TestMemory out = make(kDevice, 3);
+  TestMemory in = make(kDevice, 100);
+  channels[1] = Neighbour::all[1]->to_the_other();
+  settle();
+  channels[0] = Neighbour::all[0]->to_the_other();
+  const OutcomePtr sent = send(0, out);
+  finish({receive(1, in), sent});
+  EXPECT_EQ(in.now(), out.filled());
+}
+
 TEST_P(LocalPathTest, OtherSizesAreToldOfAndTheChannelGoesOn) {
   connect();
   for (const bool sends_first : {false, true}) {
@@ -177,21 +189,54 @@ TEST_P(LocalPathTest, OtherSizesAreToldOfAndTheChannelGoesOn) {
   }
 }
 
+// Of both sides, whichever comes first; and only what was queued before the operation was started.
 TEST_P(LocalPathTest, StreamsComeFirst) {
   connect();
+  auto& kind = testing::emulated(job.memory(0));
+  for (const bool sends_first : {false, true}) {
+    TestMemory out = make(kDevice, 3);
+    TestMemory in = make(kDevice, 100);
+    std::array<bool, 2> may_go{};
+    std::array<memory::StreamHandle, 2> streams{};
+    for (std::size_t i = 0; i < 2; ++i) {
+      streams[i] = kind.create_stream(0).value();
+      const auto wait = [&may_go, i] { return may_go[i] ? Status() : Status::pending(); };
+      ASSERT_TRUE(kind.launch(streams[i], 0, wait).ok());
+    }
+    out.buffer().stream = streams[0];
+    in.buffer().stream = streams[1];
+    OutcomePtr sent;
+    if (sends_first) sent = send(0, out);
+    const OutcomePtr received = receive(1, in);
+    if (!sends_first) sent = send(0, out);
+    bool may_end = false;
+    for (const memory::StreamHandle stream : streams) {
+      const auto wait = [&may_end] { return may_end ? Status() : Status::pending(); };
+      ASSERT_TRUE(kind.launch(stream, 0, wait).ok());
+    }
+    for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
+      settle();
+      EXPECT_FALSE(received->done || sent->done);
+      EXPECT_EQ(in.now(), in.filled());
+      may_go[sends_first ? first : 1 - first] = true;
+    }
+    finish({sent, received});
+    EXPECT_EQ(in.now(), out.filled());
+    may_end = true;
+    settle();
+    for (const memory::StreamHandle stream : streams) EXPECT_TRUE(kind.destroy_stream(stream).ok());
+  }
+  EXPECT_EQ(bytes(TransferPath::kOwnPe), 2 * kSize);
+}
+
+TEST_P(LocalPathTest, TurnedOffEverythingTakesItsTag) {
+  connect();
+  job.runtime(0).model<Channels>().local_path().turn_off();
   TestMemory out = make(kDevice, 3);
   TestMemory in = make(kDevice, 100);
-  auto& kind = testing::emulated(job.memory(0));
-  bool may_send = false;
-  out.buffer().stream = kind.create_stream(0).value();
-  const auto wait = [&] { return may_send ? Status() : Status::pending(); };
-  ASSERT_TRUE(kind.launch(out.buffer().stream, 0, wait).ok());
-  const OutcomePtr received = receive(1, in);
   const OutcomePtr sent = send(0, out);
-  settle();
-  EXPECT_FALSE(received->done || sent->done);
-  may_send = true;
-  finish({sent, received});
+  EXPECT_EQ(num_held(), 0u);
+  finish({receive(1, in), sent});
   EXPECT_EQ(in.now(), out.filled());
 }
 
