@@ -55,7 +55,7 @@ class WakingInterrupt {
     installed_ = sigaction(SIGINT, &ours, nullptr) == 0;
   }
   ~WakingInterrupt() {
-    struct sigaction current {};
+    struct sigaction current{};
     if (installed_ && sigaction(SIGINT, nullptr, &current) == 0 &&
         current.sa_handler == &WakingInterrupt::handle) {
       sigaction(SIGINT, &python_action, nullptr);
@@ -73,7 +73,7 @@ class WakingInterrupt {
 
   // A signal handler has no other way to its data.
   static inline std::atomic<machine::Machine*> to_wake{nullptr};
-  static inline struct sigaction python_action {};
+  static inline struct sigaction python_action{};
   bool installed_ = false;
 };
 

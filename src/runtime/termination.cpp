@@ -34,8 +34,7 @@ void Termination::install() {
       this);
   runtime_.set_handler(
       kDrainedHandler, [](void* context, MessagePtr) { ++self(context).drained_children_; }, this);
-  runtime_.set_handler(
-      kCloseHandler, [](void* context, MessagePtr) { self(context).closing_ = true; }, this);
+  runtime_.set_handler(kCloseHandler, [](void* context, MessagePtr) { self(context).closing_ = true; }, this);
 }
 
 void Termination::request(int code) {

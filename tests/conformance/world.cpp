@@ -66,8 +66,7 @@ base::Result<std::vector<std::unique_ptr<machine::Machine>>> make_machines(
 
 std::string param_name(const testing::TestParamInfo<Param>& info) {
   std::string machine = std::get<0>(info.param);
-  std::ranges::replace_if(
-      machine, [](char c) { return c == '.' || c == '-'; }, '_');
+  std::ranges::replace_if(machine, [](char c) { return c == '.' || c == '-'; }, '_');
   return fmt::format("{}_{}", machine, memory::kind_name(std::get<1>(info.param)));
 }
 

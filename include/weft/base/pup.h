@@ -33,13 +33,9 @@ namespace weft::base {
 class Pup;
 
 template <class T>
-concept HasMemberPup = requires(T& value, Pup& p) {
-  value.pup(p);
-};
+concept HasMemberPup = requires(T& value, Pup& p) { value.pup(p); };
 template <class T>
-concept HasFreePup = requires(T& value, Pup& p) {
-  pup(p, value);
-};
+concept HasFreePup = requires(T& value, Pup& p) { pup(p, value); };
 
 class Pup {
  public:
@@ -273,9 +269,7 @@ void visit_type(Pup& p, std::variant<Ts...>& value) {
 }
 
 template <class T>
-concept HasVisitType = requires(Pup& p, T& value) {
-  visit_type(p, value);
-};
+concept HasVisitType = requires(Pup& p, T& value) { visit_type(p, value); };
 
 template <class>
 inline constexpr bool kAlwaysFalse = false;

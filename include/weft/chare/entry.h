@@ -209,8 +209,7 @@ class EntryMethod {
     } else {
       return []<auto PostMethod>(payload_detail::Constant<PostMethod>) {
         return &EntryMethod::template post_with<PostMethod>;
-      }
-      (Found());
+      }(Found());
     }
   }
 

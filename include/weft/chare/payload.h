@@ -46,7 +46,7 @@ struct NoCopy {
 // after the work queued on `stream` now, and must stay and not change until the send's Operation, or the
 // call's result, is there. Host memory has no stream.
 template <std::ranges::contiguous_range Range>
-requires std::ranges::borrowed_range<Range>
+  requires std::ranges::borrowed_range<Range>
 auto nocopy(Range&& values, memory::StreamHandle stream = nullptr) {
   using T = std::remove_cv_t<std::ranges::range_value_t<Range>>;
   return NoCopy<T>{std::span<const T>(std::ranges::data(values), std::ranges::size(values)), stream};
@@ -107,7 +107,7 @@ class Landing {
   // room is filled at its beginning; smaller takes the leading elements. It must stay, and belongs to the
   // runtime until the entry method runs.
   template <std::ranges::contiguous_range Range>
-  requires std::ranges::borrowed_range<Range> && std::is_same_v<std::ranges::range_value_t<Range>, T>
+    requires std::ranges::borrowed_range<Range> && std::is_same_v<std::ranges::range_value_t<Range>, T>
   void into(Range&& room, memory::StreamHandle stream = nullptr) {
     std::span<T> values(std::ranges::data(room), std::ranges::size(room));
     payload_detail::choose(*runtime_, *landing_, {values.data(), values.size_bytes(), {}, stream});
@@ -168,7 +168,7 @@ struct PostOf {
   using Found = void;
 };
 template <class T, auto Method>
-requires requires { typename T::PostEntryMethods; }
+  requires requires { typename T::PostEntryMethods; }
 struct PostOf<T, Method> : FindPost<Method, typename T::PostEntryMethods> {};
 
 // The arguments as a post entry method takes them.

@@ -27,8 +27,7 @@ class Attachment {
       : buffer_(buffer), release_(release), owner_(owner) {}
   // Memory whose owner need not be told.
   explicit Attachment(const memory::Buffer& buffer)
-      : Attachment(
-            buffer, [](void*, const memory::Buffer&) {}, nullptr) {}
+      : Attachment(buffer, [](void*, const memory::Buffer&) {}, nullptr) {}
   Attachment(Attachment&& other) noexcept { swap(other); }
   Attachment& operator=(Attachment&& other) noexcept {
     Attachment moved(std::move(other));

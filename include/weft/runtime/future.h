@@ -138,14 +138,17 @@ class Future {
 
   // Sets it, here or on the PE it belongs to. A second set is an Error.
   template <class U = T>
-  requires(!std::is_void_v<U>) void set(std::type_identity_t<U> value) const {
+    requires(!std::is_void_v<U>)
+  void set(std::type_identity_t<U> value) const {
     if (state_->remote().id != 0) {
       send_value(&value);
     } else {
       state_->set(std::move(value));
     }
   }
-  void set() const requires std::is_void_v<T> {
+  void set() const
+    requires std::is_void_v<T>
+  {
     if (state_->remote().id != 0) {
       std::monostate nothing;
       send_value(&nothing);

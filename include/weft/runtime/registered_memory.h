@@ -28,7 +28,8 @@ class RegisteredMemory {
   // Of any kind: the address tells which. Throws Error when the network refuses it. REQUIRES: the memory
   // stays as long as this, and nothing in flight uses it when this goes.
   template <std::ranges::contiguous_range Range>
-  requires std::ranges::borrowed_range<Range> RegisteredMemory(Runtime& runtime, Range&& values)
+    requires std::ranges::borrowed_range<Range>
+  RegisteredMemory(Runtime& runtime, Range&& values)
       : RegisteredMemory(runtime, std::ranges::data(values),
                          std::ranges::size(values) * sizeof(std::ranges::range_value_t<Range>)) {}
   RegisteredMemory(Runtime& runtime, const void* data, std::size_t size_bytes);

@@ -72,7 +72,7 @@ Result<ExportedFile> ExportedFile::open(std::span<const std::byte> exported) {
   file.mapped_bytes_ = record.mapped_bytes;
   const std::string path = fmt::format("/proc/{}/fd/{}", record.pid, record.descriptor);
   file.descriptor_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  struct stat found {};
+  struct stat found{};
   if (file.descriptor_ < 0 || ::fstat(file.descriptor_, &found) != 0) {
     if (errno == ENOENT) return freed_by_owner(record);
     return not_exported(fmt::format("{} said '{}'", path, std::strerror(errno)));
@@ -106,7 +106,7 @@ Status ExportedFile::map_generation() {
 }
 
 std::vector<std::byte> ExportedFile::exported() const {
-  struct stat own {};
+  struct stat own{};
   ::fstat(descriptor_, &own);
   const Record record{own.st_ino, size_bytes_, mapped_bytes_, std::atomic_ref(*generation_).load(),
                       ::getpid(), descriptor_};

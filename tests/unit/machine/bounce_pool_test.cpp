@@ -63,7 +63,9 @@ TEST_F(BouncePoolTest, TwoOnLoanAreDifferent) {
 }
 
 TEST_F(BouncePoolTest, KeepsNeitherHugeBuffersNorTooMany) {
-  { const Bounce huge = pool.acquire(BouncePool::kMaxKeptBytes + 1, kCuda); }
+  {
+    const Bounce huge = pool.acquire(BouncePool::kMaxKeptBytes + 1, kCuda);
+  }
   EXPECT_EQ(pool.free_bytes(), 0u);
   {
     std::vector<Bounce> many;

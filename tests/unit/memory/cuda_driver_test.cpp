@@ -90,7 +90,9 @@ TEST_F(CudaDriverTest, ContextScopeRestoresWhatWasCurrent) {
     }
     EXPECT_EQ(current(), first);
     const int switches = fake_cuda()->calls["cuCtxSetCurrent"];
-    { CudaContextScope same(**driver, first); }
+    {
+      CudaContextScope same(**driver, first);
+    }
     EXPECT_EQ(fake_cuda()->calls["cuCtxSetCurrent"], switches) << "nothing to switch";
   }
   EXPECT_EQ(current(), nullptr);

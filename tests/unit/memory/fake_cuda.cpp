@@ -94,7 +94,7 @@ bool move_to_file(std::uintptr_t base, FakeCuda::Block& block) {
 void* map_foreign(const FakeIpcHandle& handle) {
   const std::string path = "/proc/" + std::to_string(handle.pid) + "/fd/" + std::to_string(handle.file);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  struct stat found {};
+  struct stat found{};
   void* mapped = MAP_FAILED;
   if (file >= 0 && ::fstat(file, &found) == 0 && found.st_ino == handle.inode) {
     mapped = ::mmap(nullptr, mapped_size(handle.size_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -299,7 +299,7 @@ int cuIpcGetMemHandle(FakeIpcHandle* handle, unsigned long long address) {
   std::uintptr_t base = 0;
   FakeCuda::Block* block = fake_cuda()->find(address, &base);
   if (block == nullptr || block->memory_type != 2 || block->managed || block->imported) return kInvalidValue;
-  struct stat own {};
+  struct stat own{};
   if (!move_to_file(base, *block) || ::fstat(block->file, &own) != 0) return kOutOfMemory;
   *handle = {base, block->buffer_id, block->size_bytes, own.st_ino, ::getpid(), block->file, {}};
   return 0;

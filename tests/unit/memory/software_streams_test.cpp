@@ -75,10 +75,8 @@ TEST_F(SoftwareStreamsTest, SlowWorkTakesItsPollsAtTheHeadOfItsStream) {
 
 TEST_F(SoftwareStreamsTest, PendingWorkIsCalledAgain) {
   int calls = 0;
-  ASSERT_TRUE(streams
-                  .enqueue(
-                      nullptr, 0, [&] { return ++calls < 5 ? Status::pending() : Status(); }, 1)
-                  .ok());
+  ASSERT_TRUE(
+      streams.enqueue(nullptr, 0, [&] { return ++calls < 5 ? Status::pending() : Status(); }, 1).ok());
   EXPECT_TRUE(finish(record(nullptr)).ok());
   EXPECT_EQ(calls, 5);
 }

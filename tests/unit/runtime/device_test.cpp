@@ -60,9 +60,7 @@ TEST(DeviceArray, OwnsMemoryOfItsPlace) {
     EXPECT_EQ(memory.place_of(address), Place()) << "given back";
 
     EXPECT_EQ(DeviceArray<double>(runtime, 0, kEmulatedPlace).data(), nullptr);
-    EXPECT_EQ(error_of([&] {
-                DeviceArray<int>(runtime, 1, {Kind::kEmulated, 9});
-              }),
+    EXPECT_EQ(error_of([&] { DeviceArray<int>(runtime, 1, {Kind::kEmulated, 9}); }),
               "there is no emulated:9: this process has 2 emulated devices");
     co_return;
   });
@@ -136,9 +134,7 @@ TEST(Stream, MistakesAreToldAtTheCall) {
     Stream stream(runtime, kEmulatedPlace);
     DeviceArray<int> device(runtime, 4, kEmulatedPlace);
     int value = 0;
-    EXPECT_EQ(error_of([&] {
-                stream.copy(device.buffer(), memory::Buffer{&value, 4, {}, nullptr});
-              }),
+    EXPECT_EQ(error_of([&] { stream.copy(device.buffer(), memory::Buffer{&value, 4, {}, nullptr}); }),
               "a copy of 4 bytes on host cannot fill 16 bytes on emulated:1");
     co_return;
   });

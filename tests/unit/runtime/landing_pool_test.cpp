@@ -46,7 +46,9 @@ TEST_F(LandingPoolTest, DevicesHaveBlocksOfTheirOwn) {
 
 TEST_F(LandingPoolTest, GivesUpWhatItKeepsWhenTheDeviceRunsShort) {
   limit_device_to(100'000);
-  { Attachment kept = allocate(60'000); }
+  {
+    Attachment kept = allocate(60'000);
+  }
   EXPECT_GT(pool.kept_bytes(), 0u);
   Attachment larger = allocate(90'000);
   EXPECT_TRUE(larger);
@@ -60,7 +62,9 @@ TEST_F(LandingPoolTest, GivesUpWhatItKeepsWhenTheDeviceRunsShort) {
 
 TEST_F(LandingPoolTest, HostMemoryComesFromThePesOwnPool) {
   std::size_t before = job.runtime(0).pool().kept_bytes();
-  { Attachment host = allocate(5000, {}); }
+  {
+    Attachment host = allocate(5000, {});
+  }
   EXPECT_GT(job.runtime(0).pool().kept_bytes(), before);
   EXPECT_EQ(pool.kept_bytes(), 0u);
 }
