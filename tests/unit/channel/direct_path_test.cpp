@@ -1,16 +1,12 @@
-// The direct path between PEs of one process, which map one another's emulated memory as processes do;
-// tests/multiproc has two processes.
+// The direct path: what goes by it and what by its tag, order, streams, failure, sleep and close.
 #include "models/channel/direct_path.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <random>
 
-#include "models/channel/channels.h"
-#include "tests/support/device_memory.h"
-#include "tests/support/in_process_job.h"
+#include "tests/unit/channel/direct_path_pair.h"
 
 namespace weft::channel {
 namespace {
@@ -23,95 +19,6 @@ using memory::Kind;
 using memory::Place;
 using testing::InProcessJob;
 using testing::TestMemory;
-
-constexpr Place kDevice{Kind::kEmulated, 0};
-
-struct Node : Chare<Node> {
-  Node() { all.at(static_cast<std::size_t>(index())) = this; }
-  ~Node() override { all.at(static_cast<std::size_t>(index())) = nullptr; }
-  Channel to(int other) { return Channel(*this, proxy()[other]); }
-  static inline std::array<Node*, 2> all{};
-};
-
-struct Outcome {
-  bool done = false;
-  Status status;
-  std::size_t size_bytes = 0;
-};
-using OutcomePtr = std::shared_ptr<Outcome>;
-
-// Two chares on a PE each, whose operations the test starts from outside.
-struct DirectPathTest : ::testing::TestWithParam<std::string> {
-  DirectPathTest() : job(2, GetParam()) {}
-
-  void start(std::uint32_t first_counter = 0) {
-    for (int pe = 0; pe < 2; ++pe) job.runtime(pe).model<Channels>().set_first_counter(first_counter);
-    make_ends();
-    // The first receive of a direction announces the mailbox, which may come later than its message.
-    for (int pe = 0; pe < 2; ++pe) exchange(pe, 8);
-    settle();
-  }
-  void make_ends() {
-    Array<Node>::create(job.runtime(0), Shape(2).with_map(Map::kRoundRobin));
-    turn([] { return Node::all[0] != nullptr && Node::all[1] != nullptr; });
-    for (int pe = 0; pe < 2; ++pe) channels[at(pe)] = Node::all[at(pe)]->to(1 - pe);
-    settle();  // the ends know each other
-  }
-  void settle() {
-    for (int i = 0; i < 100; ++i) step();
-  }
-
-  static std::size_t at(int pe) { return static_cast<std::size_t>(pe); }
-  void step() {
-    for (int pe = 0; pe < 2; ++pe) job.runtime(pe).step();
-  }
-  template <class Done>
-  void turn(Done done) {
-    ASSERT_EQ(job.run_until(done), "");
-  }
-  void finish(const OutcomePtr& one, const OutcomePtr& other) {
-    turn([&] { return one->done && other->done; });
-  }
-
-  static OutcomePtr watch(Operation operation) {
-    auto outcome = std::make_shared<Outcome>();
-    std::move(operation).then(
-        [outcome](const Status& status, std::size_t size_bytes) { *outcome = {true, status, size_bytes}; });
-    return outcome;
-  }
-  OutcomePtr send(int pe, const ConstBuffer& buffer) { return watch(channels[at(pe)].send(buffer)); }
-  OutcomePtr receive(int pe, const Buffer& buffer) { return watch(channels[at(pe)].recv(buffer)); }
-
-  // Memory of `pe` that has received before: only such is posted. Filled as if it had not.
-  TestMemory used(int pe, std::size_t size_bytes, std::uint8_t first = 0) {
-    TestMemory out(job.memory(1 - pe), kDevice, size_bytes, first);
-    TestMemory in(job.memory(pe), kDevice, size_bytes, first);
-    const OutcomePtr received = receive(pe, in.buffer());
-    finish(received, send(1 - pe, out.buffer()));
-    return in;
-  }
-  // From `pe` to the other, the receive first.
-  void exchange(int pe, std::size_t size_bytes) {
-    TestMemory out(job.memory(pe), kDevice, size_bytes, 3);
-    TestMemory in = used(1 - pe, size_bytes);
-    const OutcomePtr received = receive(1 - pe, in.buffer());
-    finish(received, send(pe, out.buffer()));
-    EXPECT_EQ(in.now(), out.filled());
-  }
-
-  std::uint64_t count(int pe, TransferType type) {
-    std::uint64_t messages = 0;
-    for (const auto& use : job.runtime(pe).machine().transport_use()) {
-      if (use.type == type) messages += use.messages;
-    }
-    return messages;
-  }
-  std::uint64_t copies(int pe) { return count(pe, TransferType::kPeerCopy); }
-  DirectPath& path(int pe) { return job.runtime(pe).model<Channels>().direct_path(); }
-
-  InProcessJob job;
-  std::array<Channel, 2> channels;
-};
 
 TEST_P(DirectPathTest, WhatIsPostedIsCopied) {
   start();
@@ -148,7 +55,7 @@ TEST_P(DirectPathTest, PartsOfAllocationsLandWhereTheyBelong) {
   const Buffer from{static_cast<std::byte*>(out.buffer().data) + 1234, 500, kDevice, nullptr};
   const Buffer to{static_cast<std::byte*>(in.buffer().data) + 77, 500, kDevice, nullptr};
   const OutcomePtr received = receive(1, to);
-  finish(received, send(0, from));
+  finish({received, send(0, from)});
   auto expected = in.filled();
   std::copy_n(out.filled().begin() + 1234, 500, expected.begin() + 77);
   EXPECT_EQ(in.now(), expected);
@@ -180,7 +87,7 @@ TEST_P(DirectPathTest, StreamsComeFirst) {
   EXPECT_EQ(in.now(), in.filled());
   EXPECT_FALSE(received->done || sent->done);
   may_send = true;
-  finish(received, sent);
+  finish({received, sent});
   EXPECT_EQ(in.now(), out.filled());
   EXPECT_EQ(copies(0), before + 1);
 }
@@ -203,7 +110,7 @@ TEST_P(DirectPathTest, ASendThatWaitsForItsStreamLooksAgain) {
     may_send = true;
     settle();
     if (!is_posted) received = receive(1, in.buffer());
-    finish(received, sent);
+    finish({received, sent});
     EXPECT_EQ(in.now(), out.filled());
     EXPECT_EQ(copies(0), before + (is_posted ? 1 : 0));
   }
@@ -231,7 +138,7 @@ TEST_P(DirectPathTest, OtherSizesAreToldOf) {
   TestMemory out(job.memory(0), kDevice, 100, 1);
   TestMemory in = used(1, 60, 100);
   const OutcomePtr received = receive(1, in.buffer());
-  finish(received, send(0, out.buffer()));
+  finish({received, send(0, out.buffer())});
   EXPECT_EQ(received->status.code(), StatusCode::kTruncated);
   EXPECT_NE(received->status.message().find("Node[1] - "), std::string::npos);
   EXPECT_EQ(in.now(), in.filled());
@@ -245,7 +152,7 @@ TEST_P(DirectPathTest, HostMemoryOnEitherSideTakesItsTag) {
     TestMemory out(job.memory(0), from, 9000, 1);
     TestMemory in = to.is_host() ? TestMemory(job.memory(1), to, 9000) : used(1, 9000);
     const OutcomePtr received = receive(1, in.buffer());
-    finish(received, send(0, out.buffer()));
+    finish({received, send(0, out.buffer())});
     EXPECT_EQ(in.now(), out.filled());
   }
   exchange(0, 10);
@@ -284,7 +191,7 @@ TEST_P(DirectPathTest, AFailedCopyEndsBothOperations) {
   faults.fail_copy = 1;
   testing::emulated(job.memory(0)).set_faults(faults);
   const OutcomePtr sent = send(0, out.buffer());
-  finish(received, sent);
+  finish({received, sent});
   EXPECT_TRUE(sent->status.failed());
   EXPECT_EQ(received->status.code(), StatusCode::kPeerFailed);
   const std::string message(received->status.message());
@@ -305,7 +212,7 @@ TEST_P(DirectPathTest, ASleepingReceiverIsWoken) {
   while (!sent->done) job.runtime(0).step();
   EXPECT_EQ(count(0, TransferType::kAmSend), before + 1);
   EXPECT_FALSE(path(1).before_sleep()) << "the bytes are there";
-  finish(received, sent);
+  finish({received, sent});
 }
 
 TEST_P(DirectPathTest, AReceiverThatIsAwakeIsNot) {
@@ -314,7 +221,7 @@ TEST_P(DirectPathTest, AReceiverThatIsAwakeIsNot) {
   TestMemory out(job.memory(0), kDevice, 100, 1);
   TestMemory in = used(1, 100, 100);
   const OutcomePtr received = receive(1, in.buffer());
-  finish(received, send(0, out.buffer()));
+  finish({received, send(0, out.buffer())});
   EXPECT_EQ(count(0, TransferType::kAmSend), before);
 }
 
@@ -404,7 +311,7 @@ TEST_P(DirectPathTest, AnOldOutcomeIsNotTakenForThisMessages) {
   const OutcomePtr received = receive(1, in.buffer());
   settle();
   EXPECT_FALSE(received->done);
-  finish(received, send(0, out.buffer()));
+  finish({received, send(0, out.buffer())});
   EXPECT_EQ(in.now(), out.filled());
 }
 
@@ -417,97 +324,6 @@ TEST(DirectPathApart, PesOfOtherHostsTakeTheTaggedPath) {
   EXPECT_TRUE(together.runtime(0).machine().may_pass_by(1));
   EXPECT_TRUE(together.runtime(0).machine().may_pass_by(0));
 }
-
-// --- what a peer says is checked
-
-struct DamagedMailbox : DirectPathTest {
-  // Posts message `counter` of PE 0's sends as PE 1 never would.
-  template <class Damage>
-  void send_into(Damage damage) {
-    TestMemory out(job.memory(0), kDevice, 100, 1);
-    TestMemory in = used(1, 100, 100);
-    const std::uint32_t counter = job.runtime(0).model<Channels>().find(1)->next_send;
-    const OutcomePtr received = receive(1, in.buffer());
-    Slot& slot = job.runtime(1).model<Channels>().find(1)->direct.inbox->slot(counter);
-    ASSERT_EQ(slot.word.load(), Slot::posted(counter));
-    damage(slot);
-    const OutcomePtr sent = send(0, out.buffer());
-    failure = job.run_until([&] { return received->done && sent->done; });
-    contents = in.now();
-    expected = out.filled();
-  }
-  std::string failure;
-  std::vector<std::uint8_t> contents;
-  std::vector<std::uint8_t> expected;
-};
-
-TEST_P(DamagedMailbox, PlacesOutsideOfTheAllocationEndTheJob) {
-  start();
-  for (const std::uint64_t offset : {std::uint64_t{1}, std::uint64_t{100}, ~std::uint64_t{0} - 50}) {
-    send_into([&](Slot& slot) { slot.posting.offset_bytes = offset; });
-    EXPECT_NE(failure.find("which cannot be"), std::string::npos) << failure;
-    EXPECT_NE(failure.find("Node[0] - "), std::string::npos) << failure;
-    break;  // the job is over
-  }
-}
-
-TEST_P(DamagedMailbox, WhatNamesNoAllocationTakesItsTag) {
-  start();
-  const std::uint64_t before = copies(0);
-  for (const unsigned seed : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u}) {
-    SCOPED_TRACE(seed);
-    std::mt19937 random(seed);
-    send_into([&](Slot& slot) {
-      slot.posting.export_number = 1'000'000 + seed;
-      if (seed % 3 == 0) slot.posting.exported_bytes = 0xffffffffu;
-      if (seed % 3 == 1) slot.posting.place.device = -5;
-      slot.posting.allocation_base = random();
-      for (std::byte& byte : slot.exported) byte = static_cast<std::byte>(random());
-    });
-    EXPECT_EQ(failure, "");
-    EXPECT_EQ(contents, expected);
-  }
-  EXPECT_EQ(copies(0), before);
-}
-
-TEST_P(DamagedMailbox, APeerThatCannotOpenItIsPostedToNoMore) {
-  make_ends();
-  // As if PE 1 were on another host: to_end, from_end, mailbox, then the name of a file that is not there.
-  job.runtime(1).send(
-      0, runtime::Message::pack(job.runtime(1), runtime::kFirstChannelHandler + 1, std::uint32_t{1},
-                                std::uint32_t{1}, std::uint64_t{0}, MailboxFileName{1, 2, -3, 4}));
-  settle();
-  EXPECT_EQ(job.runtime(0).model<Channels>().find(1)->direct.outbox, nullptr);
-  EXPECT_EQ(path(0).obstacles().size(), 1u);
-  for (int i = 0; i < 3; ++i) exchange(0, 1000);
-  EXPECT_EQ(copies(0), 0u);
-  EXPECT_EQ(job.runtime(1).model<Channels>().find(1)->direct.inbox, nullptr);
-  exchange(1, 1000);
-  exchange(1, 1000);
-  EXPECT_GT(copies(1), 0u) << "the other direction is another mailbox";
-}
-
-// Nothing that arrives may do more than end the job.
-TEST_P(DamagedMailbox, MessagesOfAnyBytesDoNoHarm) {
-  for (const unsigned seed : {1u, 2u, 3u, 4u}) {
-    SCOPED_TRACE(seed);
-    std::mt19937 random(seed);
-    InProcessJob other(2, GetParam());
-    Array<Node>::create(other.runtime(0), Shape(2).with_map(Map::kRoundRobin));
-    ASSERT_EQ(other.run_until([] { return Node::all[0] != nullptr && Node::all[1] != nullptr; }), "");
-    for (int pe = 0; pe < 2; ++pe) static_cast<void>(Node::all[at(pe)]->to(1 - pe));
-    for (int i = 0; i < 200; ++i) {
-      const auto handler = static_cast<runtime::HandlerId>(runtime::kFirstChannelHandler + 1 + random() % 5);
-      auto message = runtime::Message::create(other.runtime(1), handler, random() % 60);
-      for (std::byte& byte : message->payload_span()) byte = static_cast<std::byte>(random() % 3);
-      other.runtime(1).send(0, std::move(message));
-      for (int pe = 0; pe < 2; ++pe) other.runtime(pe).step();
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Machines, DamagedMailbox, ::testing::Values("loopback", "ucx"),
-                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace weft::channel

@@ -4,71 +4,29 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <memory>
 
-#include "models/channel/channels.h"
-#include "tests/support/device_memory.h"
-#include "tests/support/in_process_job.h"
+#include "tests/unit/channel/channel_pair.h"
 
 namespace weft::channel {
 namespace {
 
 using base::StatusCode;
 using machine::TransferPath;
-using memory::Kind;
 using memory::Place;
-using testing::InProcessJob;
 using testing::TestMemory;
 
-constexpr Place kDevice{Kind::kEmulated, 0};
 constexpr std::size_t kSize = 5000;
 
-struct Neighbour : Chare<Neighbour> {
-  Neighbour() { all.at(static_cast<std::size_t>(index())) = this; }
-  ~Neighbour() override { all.at(static_cast<std::size_t>(index())) = nullptr; }
-  Channel to_the_other() { return Channel(*this, proxy()[1 - index()]); }
-  static inline std::array<Neighbour*, 2> all{};
-};
+struct LocalPathTest : ChannelPairTest {
+  LocalPathTest() : ChannelPairTest(1) {}
 
-struct Outcome {
-  bool done = false;
-  Status status;
-};
-using OutcomePtr = std::shared_ptr<Outcome>;
-
-// Two chares on one PE, whose operations the test starts from outside.
-struct LocalPathTest : ::testing::TestWithParam<std::string> {
-  LocalPathTest() : job(1, GetParam()) {
-    Array<Neighbour>::create(job.runtime(0), Shape(2));
-    turn([] { return Neighbour::all[0] != nullptr && Neighbour::all[1] != nullptr; });
-  }
-
-  void connect(std::uint32_t first_counter = 0) {
-    job.runtime(0).model<Channels>().set_first_counter(first_counter);
-    for (std::size_t i = 0; i < 2; ++i) channels[i] = Neighbour::all[i]->to_the_other();
-    settle();
-  }
-  void settle() {
-    for (int i = 0; i < 100; ++i) job.runtime(0).step();
-  }
-  template <class Done>
-  void turn(Done done) {
-    ASSERT_EQ(job.run_until(done), "");
-  }
-  void finish(const std::vector<OutcomePtr>& outcomes) {
-    turn([&] { return std::ranges::all_of(outcomes, [](const auto& one) { return one->done; }); });
-  }
-  static OutcomePtr watch(Operation operation) {
-    auto outcome = std::make_shared<Outcome>();
-    std::move(operation).then([outcome](const Status& status, std::size_t) { *outcome = {true, status}; });
-    return outcome;
-  }
   OutcomePtr send(std::size_t from, TestMemory& buffer) {
-    return watch(channels[from].send(memory::ConstBuffer(buffer.buffer())));
+    return ChannelPairTest::send(from, buffer.buffer());
   }
-  OutcomePtr receive(std::size_t at, TestMemory& buffer) { return watch(channels[at].recv(buffer.buffer())); }
+  OutcomePtr receive(std::size_t at, TestMemory& buffer) {
+    return ChannelPairTest::receive(at, buffer.buffer());
+  }
   TestMemory make(Place place, std::uint8_t first, std::size_t size_bytes = kSize) {
     return TestMemory(job.memory(0), place, size_bytes, first);
   }
@@ -88,9 +46,6 @@ struct LocalPathTest : ::testing::TestWithParam<std::string> {
     }
     return sum;
   }
-
-  InProcessJob job;
-  std::array<Channel, 2> channels;
 };
 
 TEST_P(LocalPathTest, WhicheverSideComesFirst) {
@@ -150,9 +105,9 @@ TEST_P(LocalPathTest, OrderIsKeptWhileCountersWrap) {
 TEST_P(LocalPathTest, AReceiveFromBeforeThePeerWasKnownTakesItsTag) {
   TestMemory out = make(kDevice, 3);
   TestMemory in = make(kDevice, 100);
-  channels[1] = Neighbour::all[1]->to_the_other();
+  channels[1] = Node::all[1]->to_the_other();
   const OutcomePtr received = receive(1, in);
-  channels[0] = Neighbour::all[0]->to_the_other();
+  channels[0] = Node::all[0]->to_the_other();
   finish({send(0, out), received});
   EXPECT_EQ(in.now(), out.filled());
 }
@@ -161,9 +116,9 @@ TEST_P(LocalPathTest, AReceiveFromBeforeThePeerWasKnownTakesItsTag) {
 TEST_P(LocalPathTest, ASendToAnEndThatDoesNotKnowItsPeerTakesItsTag) {
   TestMemory out = make(kDevice, 3);
   TestMemory in = make(kDevice, 100);
-  channels[1] = Neighbour::all[1]->to_the_other();
+  channels[1] = Node::all[1]->to_the_other();
   settle();
-  channels[0] = Neighbour::all[0]->to_the_other();
+  channels[0] = Node::all[0]->to_the_other();
   const OutcomePtr sent = send(0, out);
   finish({receive(1, in), sent});
   EXPECT_EQ(in.now(), out.filled());
@@ -180,8 +135,7 @@ TEST_P(LocalPathTest, OtherSizesAreToldOfAndTheChannelGoesOn) {
     if (!sends_first) sent = send(0, out);
     finish({received});
     EXPECT_EQ(received->status.code(), StatusCode::kTruncated);
-    EXPECT_NE(received->status.message().find("Neighbour[1] - "), std::string::npos)
-        << received->status.message();
+    EXPECT_NE(received->status.message().find("Node[1] - "), std::string::npos) << received->status.message();
     TestMemory next_out = make(kDevice, 7);
     TestMemory next_in = make(kDevice, 100);
     finish({receive(1, next_in), send(0, next_out)});
@@ -252,7 +206,7 @@ TEST_P(LocalPathTest, AFailedCopyEndsBothOperations) {
   finish({sent, received});
   EXPECT_TRUE(sent->status.failed());
   EXPECT_TRUE(received->status.failed());
-  EXPECT_NE(received->status.message().find("Neighbour[1] - "), std::string::npos);
+  EXPECT_NE(received->status.message().find("Node[1] - "), std::string::npos);
   TestMemory again = make(kDevice, 100);
   finish({receive(1, again), send(0, out)});
   EXPECT_EQ(again.now(), out.filled());
