@@ -99,19 +99,24 @@ class _Asking:
     def take_turn(self, turn: int, launches: Launches) -> bool:
         """Whether anything was run. Raises Stopped; what was taken before stays."""
         lead = _leading_distance(self._taken.values(), self._runs)
-        ran = False
-        for system in self._present:
-            label = system.series.label
+        lacking = [
+            system
+            for system in self._present
             # After the turns that all take, only who lacks runs where the others have them.
-            if label in self._taken and (turn < self._runs or len(self._taken[label].at(lead)) < self._runs):
-                ran = True
-                run = functools.partial(launches.run, label, functools.partial(system.run, self._question))
-                try:
-                    self._taken[label].add(*self._steadiness.run(run))
-                except BenchError as error:
-                    self._failed[label] = str(error)
-                    del self._taken[label]
-        return ran
+            if (taken := self._taken.get(system.series.label)) is not None
+            and (turn < self._runs or len(taken.at(lead)) < self._runs)
+        ]
+        if turn >= self._runs:
+            launches.teller.expect(len(lacking))
+        for system in lacking:
+            label = system.series.label
+            run = functools.partial(launches.run, label, functools.partial(system.run, self._question))
+            try:
+                self._taken[label].add(*self._steadiness.run(run))
+            except BenchError as error:
+                self._failed[label] = str(error)
+                del self._taken[label]
+        return bool(lacking)
 
     def outcome(self, stopped: str = "") -> Outcome:
         """Of what was taken so far, with why no more was."""

@@ -3,7 +3,7 @@
 import dataclasses
 
 from weft.bench.errors import BenchError
-from weft.bench.launches import Launches
+from weft.bench.launches import Launches, Teller
 from weft.bench.provenance import Provenance
 from weft.bench.question import Question
 from weft.bench.record import read_records
@@ -70,9 +70,9 @@ def test_a_system_that_fails_leaves_no_record_and_the_others_go_on():
     assert [(record.system, record.runs) for record in outcome.records] == [("ucx", 3)]
 
 
-def ask_with_distances(distances, systems, runs):
+def ask_with_distances(distances, systems, runs, launches=None):
     left = [distance for distance in distances for _ in ("before", "after")]
-    return ask(Question("latency", (8,)), systems, runs, WHERE, distance=lambda: left.pop(0))
+    return ask(Question("latency", (8,)), systems, runs, WHERE, launches, distance=lambda: left.pop(0))
 
 
 def test_runs_at_another_distance_are_made_again_and_do_not_count():
@@ -86,6 +86,19 @@ def test_runs_at_another_distance_are_made_again_and_do_not_count():
     ]
     assert {record.host for record in outcome.records} == {"a machine, cores 40 ns apart"}
     assert outcome.unsteady == 0
+
+
+def test_launches_that_are_made_again_are_expected():
+    class Counting(Teller):
+        launches = 0
+
+        def expect(self, launches):
+            self.launches += launches
+
+    teller = Counting()
+    systems = fakes([], weft=[1.0, 90.0, 3.0], ucx=[4.0, 5.0])
+    ask_with_distances([40, 40, 180, 40, 40], systems, 2, Launches(teller=teller))
+    assert teller.launches == 1  # of "weft"; who asks has told of the others
 
 
 def test_the_distance_that_most_runs_saw_counts():
