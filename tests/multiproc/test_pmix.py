@@ -66,9 +66,16 @@ def test_exit_without_finishing_ends_the_job(start_mpiexec, probe: Path) -> None
 
 
 def test_abort_ends_the_job_with_its_message(start_mpiexec, probe: Path) -> None:
-    outcome = start_mpiexec(4, probe, 1, "1:barrier:abort").wait()
+    # Where a job aborts: after its start. With a fence under way this mpiexec itself may crash or lock up.
+    outcome = start_mpiexec(4, probe, 1, "1:finish:abort", "*:finish:idle").wait()
     assert outcome.exit_code == 7
     assert outcome.stderr.count("the probe was told to abort\nwith a second line\n") == 1
+
+
+def test_an_exception_that_nobody_awaits_ends_a_whole_job(start_mpiexec, fault_probe: Path) -> None:
+    outcome = start_mpiexec(4, fault_probe, "throw").wait()
+    assert outcome.exit_code == 1
+    assert outcome.stderr.count("std::invalid_argument: the number 13 is not liked here\n") == 1
 
 
 @pytest.mark.parametrize("doing", ["load", "idle"])

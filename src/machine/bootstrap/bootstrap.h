@@ -36,7 +36,8 @@ class Bootstrap {
   // death.
   virtual void finished(int exit_code) = 0;
   // Ends the whole job: `message` goes to stderr once, every PE ends with a non-zero code. Returns, if at
-  // all, only so that the caller can exit.
+  // all, only so that the caller can exit. For a job that runs: a PE that fails between the collectives of
+  // its start says why and exits without finished(), which ends the job too.
   virtual void abort(int exit_code, std::string_view message) = 0;
 
   // Readable when the launcher has gone or ordered the end of the job; -1 where there is nothing to watch.

@@ -132,6 +132,8 @@ Status PmixBootstrap::barrier() {
 
 void PmixBootstrap::finished(int /*exit_code*/) { library_.finalize(nullptr, 0); }
 
+// Callers are out of exchange() and barrier(), and so are the other PEs: the server of OpenPMIx 5.0.11rc1
+// (Open MPI's package) locks up or crashes when PMIx_Abort finds a fence under way. Start-up ends by exiting.
 void PmixBootstrap::abort(int exit_code, std::string_view message) {
   print_last_words(message);
   library_.abort(exit_code == 0 ? 1 : exit_code, nullptr, nullptr, 0);

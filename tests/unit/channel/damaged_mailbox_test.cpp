@@ -8,12 +8,6 @@
 namespace weft::channel {
 namespace {
 
-using base::StatusCode;
-using machine::TransferType;
-using memory::Buffer;
-using memory::ConstBuffer;
-using memory::Kind;
-using memory::Place;
 using testing::InProcessJob;
 using testing::TestMemory;
 
