@@ -259,11 +259,22 @@ Status CopyEngine::queue_piece(Piece piece, bool on_source_side) {
                                          from_chunk ? piece.chunk : at(source, piece.offset_bytes),
                                          from_chunk ? Place() : source.place, piece.size_bytes, lane->stream);
   if (status.failed()) return status;
+  // The copy is on its way, so without an event the piece waits too: the lane's next poll records one.
   Result<EventHandle> event = lane->kind->record(lane->stream, lane->device);
-  if (!event.ok()) return event.status();
-  piece.event = *event;
+  if (event.ok()) piece.event = *event;
   lane->pieces.push_back(piece);
   return {};
+}
+
+Status CopyEngine::query(const Lane& lane, Piece& piece) {
+  if (piece.event == nullptr) {
+    Result<EventHandle> event = lane.kind->record(lane.stream, lane.device);
+    if (!event.ok()) return event.status();
+    piece.event = *event;
+  }
+  Status status = lane.kind->query(piece.event);
+  if (!status.is_pending()) lane.kind->release_event(piece.event);
+  return status;
 }
 
 void CopyEngine::issue_chunks(int max_chunks) {
@@ -379,11 +390,10 @@ bool CopyEngine::poll_lanes() {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = *lanes_[i];
     while (!lane.pieces.empty()) {
-      const Piece piece = lane.pieces.front();
-      Status status = lane.kind->query(piece.event);
+      Status status = query(lane, lane.pieces.front());
       if (status.is_pending()) break;
+      const Piece piece = lane.pieces.front();
       lane.pieces.pop_front();
-      lane.kind->release_event(piece.event);
       piece_done(piece, std::move(status));
       any = true;
     }
@@ -454,9 +464,8 @@ void CopyEngine::close() {
   if (closed_) return;
   closed_ = true;
   for (const auto& lane : lanes_) {
-    for (const Piece& piece : lane->pieces) {
-      while (lane->kind->query(piece.event).is_pending()) std::this_thread::yield();
-      lane->kind->release_event(piece.event);
+    for (Piece& piece : lane->pieces) {
+      while (query(*lane, piece).is_pending()) std::this_thread::yield();
       if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
     }
     lane->pieces.clear();

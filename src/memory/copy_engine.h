@@ -84,7 +84,7 @@ class CopyEngine {
     std::size_t size_bytes = 0;
     std::byte* chunk = nullptr;
     bool into_chunk = false;
-    EventHandle event = nullptr;
+    EventHandle event = nullptr;  // null: it could not be recorded yet
   };
   struct Lane {
     KindBackend* kind = nullptr;
@@ -123,6 +123,8 @@ class CopyEngine {
   bool streams_are_done(Transfer& transfer);
 
   base::Status queue_piece(Piece piece, bool on_source_side);
+  // Whether the lane is past `piece`; then its event is released.
+  static base::Status query(const Lane& lane, Piece& piece);
   void piece_done(const Piece& piece, base::Status status);
   // Queues up to max_chunks chunks of staged copies, as far as there are free ones.
   void issue_chunks(int max_chunks);

@@ -108,6 +108,34 @@ TEST_P(StagedTest, AFailureInTheMiddleEndsTheCopyOnceAndNothingElse) {
   EXPECT_TRUE(move(destination, source).ok()) << "chunks were lost";
 }
 
+// The copy is under way then: an end at once would give memory back that the device still writes to.
+TEST_P(StagedTest, AnEventThatCouldNotBeRecordedIsRecordedLater) {
+  const std::size_t size_bytes = StagingPool::kChunkBytes * 3;
+  const auto bytes = pattern(size_bytes, 1);
+  std::vector<unsigned char> result(size_bytes);
+  const Buffer source = make(size_bytes, GetParam().first);
+  const Buffer destination = make(size_bytes, GetParam().second);
+  ASSERT_TRUE(move(source, ConstBuffer(bytes.data(), size_bytes)).ok());
+  fake_cuda()->fail_next["cuEventRecord"] = 2;
+  ASSERT_TRUE(move(destination, source).ok());
+  EXPECT_TRUE(fake_cuda()->fail_next.empty()) << "no event was recorded";
+  ASSERT_TRUE(move(host_buffer(result), destination).ok());
+  EXPECT_EQ(result, bytes);
+}
+
+TEST_F(MemoryOverFakeCudaTest, ACopyWhoseEventIsRefusedTwiceFailsOnce) {
+  const Buffer source = make(64, kGpu0);
+  const Buffer destination = make(64, kGpu1);
+  Outcome outcome;
+  fake_cuda()->fail_next["cuEventRecord"] = 2;
+  ASSERT_TRUE(memory->copy(destination, source, &outcome).is_pending());
+  EXPECT_EQ(outcome.calls, 0);
+  fake_cuda()->fail_next["cuEventRecord"] = 2;
+  poll_until_idle(*memory);
+  EXPECT_EQ(outcome.calls, 1);
+  EXPECT_NE(outcome.status.to_string().find("cuEventRecord"), std::string::npos);
+}
+
 TEST_P(StagedTest, CloseInTheMiddle) {
   const std::size_t size_bytes = StagingPool::kChunkBytes * 40;
   const Buffer source = make(size_bytes, GetParam().first);
