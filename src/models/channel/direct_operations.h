@@ -35,6 +35,7 @@ struct DirectPath::Receive {
   }
   void end_with(base::Status status, std::size_t size_bytes) {
     if (slot != nullptr) std::exchange(slot, nullptr)->word.store(Slot::kFree, std::memory_order_release);
+    exported.reset();
     std::exchange(operation, nullptr)->complete(std::move(status), size_bytes);
   }
   // Whether no sender has taken the offer, nor will.
@@ -47,8 +48,9 @@ struct DirectPath::Receive {
   ChannelEnd& end;
   std::uint32_t counter;
   memory::Buffer buffer;
-  runtime::OperationState* operation;  // null when it is over
-  Slot* slot = nullptr;                // null when not posted
+  runtime::OperationState* operation;         // null when it is over
+  Slot* slot = nullptr;                       // null when not posted
+  std::shared_ptr<Exports::Export> exported;  // what is posted
   Half tagged{[](base::Completion* self, base::Status status, std::size_t size_bytes) {
                 auto& half = *static_cast<Half*>(self);
                 half.is_pending = false;

@@ -181,7 +181,7 @@ bool DirectPath::can_post(ChannelEnd& end) {
 bool DirectPath::receive(ChannelEnd& end, std::uint32_t counter, const memory::Buffer& buffer,
                          runtime::OperationState* operation) {
   if (!can_post(end)) return false;
-  Exports::Export* const exported = exports_.find(buffer);
+  std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
   if (exported == nullptr) return false;
   receives_.push_back(std::make_unique<Receive>(*this, end, counter, buffer, operation));
   Receive& receive = *receives_.back();
@@ -194,7 +194,7 @@ bool DirectPath::receive(ChannelEnd& end, std::uint32_t counter, const memory::B
   }
   receive.tagged.is_pending = true;
   if (buffer.stream == nullptr) {
-    offer(receive, *exported);
+    offer(receive, std::move(exported));
   } else {
     // The tagged path alone remains for a stream that cannot be waited for.
     receive.stream_done.is_pending =
@@ -204,27 +204,28 @@ bool DirectPath::receive(ChannelEnd& end, std::uint32_t counter, const memory::B
   return true;
 }
 
-void DirectPath::offer(Receive& receive, Exports::Export& exported) {
+void DirectPath::offer(Receive& receive, std::shared_ptr<Exports::Export> exported) {
   Slot& slot = receive.end.direct.inbox->slot(receive.counter);
   if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return;  // of a message kSlots before
-  const memory::Allocation& allocation = exported.allocation;
+  const memory::Allocation& allocation = exported->allocation;
   // Of the last message with this number, if no other has come this way since.
   if (slot.outcome.load(std::memory_order_relaxed) == Slot::done(receive.counter)) slot.outcome.store(0);
-  exported.tell(static_cast<int>(receive.end.peer.pe));
-  slot.posting = {exported.number,
+  exported->tell(static_cast<int>(receive.end.peer.pe));
+  slot.posting = {exported->number,
                   allocation.base,
                   reinterpret_cast<std::uintptr_t>(receive.buffer.data) - allocation.base,
                   receive.buffer.size_bytes,
                   allocation.place,
-                  static_cast<std::uint32_t>(exported.bytes.size())};
-  std::ranges::copy(exported.bytes, slot.exported.begin());
+                  static_cast<std::uint32_t>(exported->bytes.size())};
+  std::ranges::copy(exported->bytes, slot.exported.begin());
   slot.word.store(Slot::posted(receive.counter), std::memory_order_release);
   receive.slot = &slot;
+  receive.exported = std::move(exported);
 }
 
 void DirectPath::stream_is_done(Receive& receive) {
   if (receive.is_over()) return;
-  if (Exports::Export* const exported = exports_.find(receive.buffer)) offer(receive, *exported);
+  if (auto exported = exports_.find(receive.buffer)) offer(receive, std::move(exported));
 }
 
 // The message has come with its tag, or will not come so any more.

@@ -72,7 +72,7 @@ class DirectPath final : public runtime::Poller {
   struct LateSend;
 
   bool can_post(ChannelEnd& end);
-  void offer(Receive& receive, Exports::Export& exported);
+  void offer(Receive& receive, std::shared_ptr<Exports::Export> exported);
   void stream_is_done(Receive& receive);
   bool look(Receive& receive);
   static void tagged_ended(Receive& receive, base::Status status, std::size_t size_bytes);

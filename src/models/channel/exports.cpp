@@ -20,24 +20,25 @@ Exports::Exports(memory::Memory& memory, Forget forget, std::size_t max_exports)
 
 Exports::~Exports() { memory_.set_release_listener({}); }
 
-Exports::Export* Exports::find(const memory::Buffer& buffer) {
+std::shared_ptr<Exports::Export> Exports::find(const memory::Buffer& buffer) {
   const memory::Allocation allocation = memory_.allocation_of(buffer.data);
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(buffer.data) - allocation.base;
   if (allocation.generation == 0 || buffer.size_bytes > allocation.size_bytes - offset) return nullptr;
   auto found = exports_.find(allocation.base);
-  if (found != exports_.end() && found->second.allocation.generation != allocation.generation) {
+  if (found != exports_.end() && found->second->allocation.generation != allocation.generation) {
     release(found);
     found = exports_.end();
   }
   const bool is_new = found == exports_.end();
   if (is_new) {
     make_room();
-    found = exports_.emplace(allocation.base, Export{0, allocation, {}, {}, 0}).first;
+    found = exports_.emplace(allocation.base, std::make_shared<Export>()).first;
+    found->second->allocation = allocation;
   }
-  Export& one = found->second;
-  one.last_use = ++uses_;
-  if (!is_new && one.number == 0) make(one, buffer);
-  return one.bytes.empty() ? nullptr : &one;
+  const std::shared_ptr<Export>& one = found->second;
+  one->last_use = ++uses_;
+  if (!is_new && one->number == 0) make(*one, buffer);
+  return one->bytes.empty() ? nullptr : one;
 }
 
 void Exports::make(Export& one, const memory::Buffer& buffer) {
@@ -52,13 +53,18 @@ void Exports::make(Export& one, const memory::Buffer& buffer) {
 
 void Exports::make_room() {
   if (exports_.size() < max_exports_) return;
-  release(std::ranges::min_element(exports_, {}, [](const auto& one) { return one.second.last_use; }));
+  auto oldest = exports_.end();
+  for (auto one = exports_.begin(); one != exports_.end(); ++one) {
+    if (one->second.use_count() > 1) continue;
+    if (oldest == exports_.end() || one->second->last_use < oldest->second->last_use) oldest = one;
+  }
+  if (oldest != exports_.end()) release(oldest);
 }
 
 void Exports::release(Table::iterator one) {
-  const Export released = std::move(one->second);
+  const std::shared_ptr<Export> released = std::move(one->second);
   exports_.erase(one);
-  for (const int pe : released.told) forget_(pe, released.number);
+  for (const int pe : released->told) forget_(pe, released->number);
 }
 
 }  // namespace weft::channel

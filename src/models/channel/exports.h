@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "memory/memory.h"
@@ -31,7 +32,8 @@ class Exports {
   using Forget = std::function<void(int pe, std::uint64_t number)>;
 
   // Allocations that other libraries have freed are noticed when their address is used again, so the table is
-  // bounded: what was not used for longest goes, and is exported anew should it be used again.
+  // bounded: what was not used for longest goes, unless somebody holds it, and is exported anew should it be
+  // used again.
   static constexpr std::size_t kMaxExports = 1024;
 
   Exports(memory::Memory& memory, Forget forget, std::size_t max_exports = kMaxExports);
@@ -39,14 +41,14 @@ class Exports {
   Exports(const Exports&) = delete;
   Exports& operator=(const Exports&) = delete;
 
-  // The allocation that all of `buffer` lies in; null when it is new, or others cannot map it. Valid until
-  // the next call.
-  Export* find(const memory::Buffer& buffer);
+  // The allocation that all of `buffer` lies in; null when it is new, or others cannot map it. Held while its
+  // number is posted somewhere, so that whoever reads it there is told of its end afterwards.
+  std::shared_ptr<Export> find(const memory::Buffer& buffer);
   // Why the first allocation that could not be exported could not; ok if there was none.
   const base::Status& first_failure() const { return first_failure_; }
 
  private:
-  using Table = std::map<std::uintptr_t, Export>;
+  using Table = std::map<std::uintptr_t, std::shared_ptr<Export>>;
   void make(Export& one, const memory::Buffer& buffer);
   void make_room();
   void release(Table::iterator one);

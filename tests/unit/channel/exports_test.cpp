@@ -22,7 +22,7 @@ struct ExportsTest : ::testing::Test {
   }
 
   // Exported at its second use.
-  static Exports::Export* find_twice(Exports& exports, const Buffer& buffer) {
+  static std::shared_ptr<Exports::Export> find_twice(Exports& exports, const Buffer& buffer) {
     EXPECT_EQ(exports.find(buffer), nullptr);
     return exports.find(buffer);
   }
@@ -35,7 +35,7 @@ struct ExportsTest : ::testing::Test {
 TEST_F(ExportsTest, AnAllocationHasOneNumberWhereverTheBufferLies) {
   const Buffer first = allocate(1000);
   const Buffer second = allocate(1000);
-  Exports::Export* exported = find_twice(exports, first);
+  const auto exported = find_twice(exports, first);
   ASSERT_NE(exported, nullptr);
   const std::uint64_t number = exported->number;
   EXPECT_FALSE(exported->bytes.empty());
@@ -71,7 +71,7 @@ TEST_F(ExportsTest, HostAndImportedMemoryAreNot) {
 TEST_F(ExportsTest, WhoWasToldHearsOfTheEndOnce) {
   const Buffer buffer = allocate(1000);
   const Buffer untold = allocate(1000);
-  Exports::Export* exported = find_twice(exports, buffer);
+  const auto exported = find_twice(exports, buffer);
   const std::uint64_t number = exported->number;
   exported->tell(3);
   exported->tell(5);
@@ -99,7 +99,7 @@ TEST_F(ExportsTest, TheLeastRecentlyUsedMakesRoom) {
   std::vector<std::uint64_t> numbers;
   for (int i = 0; i < 3; ++i) {
     buffers.push_back(allocate(100));
-    Exports::Export* const exported = find_twice(few, buffers.back());
+    const auto exported = find_twice(few, buffers.back());
     exported->tell(i);
     numbers.push_back(exported->number);
   }
@@ -109,6 +109,22 @@ TEST_F(ExportsTest, TheLeastRecentlyUsedMakesRoom) {
   EXPECT_EQ(few.find(buffers[0])->number, numbers[0]);
   EXPECT_EQ(few.find(buffers[2])->number, numbers[2]);
   EXPECT_GT(find_twice(few, buffers[1])->number, numbers[2]) << "exported anew";
+}
+
+TEST_F(ExportsTest, WhatIsHeldDoesNotMakeRoom) {
+  Exports few(memory, [this](int pe, std::uint64_t number) { forgotten.emplace_back(pe, number); }, 2);
+  const Buffer first = allocate(100);
+  const Buffer second = allocate(100);
+  auto held = find_twice(few, first);
+  held->tell(7);
+  auto also_held = find_twice(few, second);
+  EXPECT_NE(find_twice(few, allocate(100)), nullptr) << "more than two while all are held";
+  EXPECT_TRUE(forgotten.empty());
+  const std::uint64_t number = held->number;
+  held.reset();
+  EXPECT_EQ(few.find(allocate(100)), nullptr);
+  EXPECT_EQ(forgotten, (std::vector<std::pair<int, std::uint64_t>>{{7, number}}));
+  EXPECT_EQ(few.find(second), also_held);
 }
 
 }  // namespace
