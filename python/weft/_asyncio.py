@@ -8,56 +8,98 @@ them off hot paths.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import functools
+import contextlib
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from weft import _core
 
 _T = TypeVar("_T")
+
+
+class _LoopThread(threading.Thread):
+    """Runs an event loop as long as the process lives, whatever its tasks raise."""
+
+    def __init__(self) -> None:
+        super().__init__(name="weft-asyncio", daemon=True)
+        self.loop = asyncio.new_event_loop()
+
+    def run(self) -> None:
+        while True:
+            # A task that raises one of these fails like others, but asyncio leaves the loop besides.
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                self.loop.run_forever()
+
+
 _lock = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
+_thread: _LoopThread | None = None
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:
-    global _loop
+    global _thread
     with _lock:
-        if _loop is None:
-            _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="weft-asyncio", daemon=True).start()
-        return _loop
+        # A forked process has the object without its thread.
+        if _thread is None or not _thread.is_alive():
+            _thread = _LoopThread()
+            _thread.start()
+        return _thread.loop
 
 
 def asyncio_future(coroutine: Coroutine[Any, Any, _T]) -> _core.Future[_T]:
     """Runs an asyncio coroutine on Weft's background event loop and returns a weft.Future of its result.
 
     ``text = await weft.asyncio_future(fetch(url))`` in an entry method lets the PE go on with others
-    meanwhile. An exception arrives as weft.RemoteError.
+    meanwhile. Whatever it raises arrives as weft.RemoteError, SystemExit and that it was cancelled too.
+
+    An entry method itself cannot use ``asyncio.gather`` and its like: it starts all calls, then awaits their
+    futures one after the other. A coroutine run here can, on ``weft.as_asyncio(future)`` too.
     """
+    if not asyncio.iscoroutine(coroutine):
+        raise _core.Error(
+            f"weft.asyncio_future takes a coroutine, not a {type(coroutine).__name__}; "
+            "call the async function"
+        )
     future: _core.Future[_T] = _core.Future()
-    running = asyncio.run_coroutine_threadsafe(coroutine, _background_loop())
-    running.add_done_callback(
-        lambda ended: _core.post_from_any_thread(functools.partial(_set_from, future, ended))
-    )
+    asyncio.run_coroutine_threadsafe(_run(coroutine, future), _background_loop())
     return future
 
 
-def _set_from(future: _core.Future[_T], ended: concurrent.futures.Future[_T]) -> None:
-    error = ended.exception()
-    if error is None:
-        future.set(ended.result())
-    else:
-        future.set_error(error)
+async def _run(coroutine: Coroutine[Any, Any, _T], future: _core.Future[_T]) -> None:
+    try:
+        _tell(future.set, await coroutine)
+    except asyncio.CancelledError as error:
+        name = getattr(coroutine, "__qualname__", repr(coroutine))
+        named = asyncio.CancelledError(f"the coroutine {name} was cancelled")
+        _tell(future.set_error, named.with_traceback(error.__traceback__))
+    except BaseException as error:
+        _tell(future.set_error, error)
 
 
-def as_asyncio(future: _core.Future[_T]) -> asyncio.Future[_T]:
-    """An asyncio future that follows a weft.Future of this PE; call it in a running event loop."""
+def _tell(setter: Callable[[Any], None], outcome: object) -> None:
+    """Calls ``setter(outcome)`` on the PE's thread, or not at all when the future's job has ended."""
+
+    def set_it() -> None:
+        try:
+            setter(outcome)
+        except _core.Error as error:
+            if error.code != "closed":
+                raise
+
+    # Without a job nobody waits any more.
+    with contextlib.suppress(_core.Error):
+        _core.post_from_any_thread(set_it)
+
+
+def as_asyncio(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Future[_T]:
+    """An asyncio future that follows a weft.Future or a weft.Operation of this PE.
+
+    Call it in a running event loop.
+    """
     loop = asyncio.get_running_loop()
     following: asyncio.Future[_T] = loop.create_future()
 
-    def settle(ready: _core.Future[_T]) -> None:
+    def settle(ready: _core.Future[_T] | _core.Operation[_T]) -> None:
         try:
             value = ready.result()
         except Exception as error:
@@ -65,7 +107,13 @@ def as_asyncio(future: _core.Future[_T]) -> asyncio.Future[_T]:
         else:
             loop.call_soon_threadsafe(_settle, following, value, None)
 
-    _core.post_from_any_thread(lambda: future.then(settle))
+    def follow() -> None:
+        try:
+            awaited.then(settle)
+        except _core.Error as error:  # its job has ended, or an operation has another waiter
+            loop.call_soon_threadsafe(_settle, following, None, error)
+
+    _core.post_from_any_thread(follow)
     return following
 
 

@@ -1,6 +1,10 @@
 """Between asyncio and Weft; checks itself."""
 
 import asyncio
+import sys
+
+import numpy as np
+from refusing import refused
 
 import weft
 
@@ -12,6 +16,9 @@ class Worker(weft.Chare):
     def double(self, x):
         return 2 * x
 
+    def first_of(self, array):
+        return array[0]
+
 
 async def delayed(seconds, value):
     await asyncio.sleep(seconds)
@@ -22,20 +29,62 @@ async def failing():
     raise LookupError("from asyncio")
 
 
-async def inside_asyncio(future):
-    return await weft.as_asyncio(future) + 1
+async def cancelled():
+    asyncio.current_task().cancel()
+    await asyncio.sleep(0)
+
+
+async def leaving():
+    sys.exit(2)
+
+
+async def interrupted():
+    raise KeyboardInterrupt
+
+
+async def with_a_task_that_leaves():
+    task = asyncio.create_task(leaving())
+    await asyncio.wait([task])
+    return task.exception().code
+
+
+async def inside_asyncio(awaited):
+    return await weft.as_asyncio(awaited)
+
+
+async def gathered(*futures):
+    return await asyncio.gather(*map(weft.as_asyncio, futures))
+
+
+async def raised_by(coroutine):
+    try:
+        await weft.asyncio_future(coroutine)
+    except weft.RemoteError as error:
+        return error
+    raise AssertionError("no exception")
 
 
 async def main():
     workers = weft.Array(Worker, 3)
     assert await workers.fetch.call(0.01) == [0, 1, 2]
-    try:
-        await weft.asyncio_future(failing())
-    except weft.RemoteError as error:
-        assert error.type_name == "LookupError" and "from asyncio" in str(error)
-    else:
-        raise AssertionError("no exception")
-    assert await weft.asyncio_future(inside_asyncio(workers[2].double.call(20))) == 41
+    error = await raised_by(failing())
+    assert error.type_name == "LookupError" and "from asyncio" in str(error)
+    error = await raised_by(cancelled())
+    assert error.type_name.endswith("CancelledError") and "coroutine cancelled was cancelled" in error.message
+    assert "in cancelled" in error.traceback_text
+    refused("call the async function", weft.asyncio_future, failing)
+
+    # Nothing ends the event loop.
+    error = await raised_by(leaving())
+    assert (error.type_name, error.message) == ("SystemExit", "2")
+    assert (await raised_by(interrupted())).type_name == "KeyboardInterrupt"
+    assert await weft.asyncio_future(with_a_task_that_leaves()) == 2
+    assert await weft.asyncio_future(delayed(0, "on it goes")) == "on it goes"
+
+    assert await weft.asyncio_future(inside_asyncio(workers[2].double.call(20))) == 40
+    calls = [worker.double.call(i) for i, worker in enumerate(workers)]
+    assert await weft.asyncio_future(gathered(*calls)) == [0, 2, 4]
+    assert await weft.asyncio_future(inside_asyncio(workers[2].first_of.send(np.ones(10_000)))) is None
     return "all checked"
 
 

@@ -1,4 +1,9 @@
-"""Two runs after each other in one process, and a plain main; checks itself."""
+"""Runs after each other in one process, and a plain main; checks itself."""
+
+import asyncio
+import os
+import signal
+import threading
 
 import weft
 
@@ -19,10 +24,58 @@ def second():
     weft.Array(Worker, 2)[1].work(3)
 
 
+first_has_ended = threading.Event()
+kept = []
+
+
+async def held():
+    await asyncio.to_thread(first_has_ended.wait)
+
+
+async def leaves_behind():
+    kept.append(weft.asyncio_future(held()))
+
+
+async def others():
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        await task
+
+
+async def follow(future):
+    await weft.as_asyncio(future)
+
+
+async def in_the_child():
+    return "in the child"
+
+
+async def uses_asyncio():
+    return await weft.asyncio_future(in_the_child())
+
+
+async def comes_after():
+    """What asyncio still does for the job before is dropped."""
+    first_has_ended.set()
+    await weft.asyncio_future(others())  # it comes after what `held` posts
+    try:
+        await weft.asyncio_future(follow(kept[0]))
+    except weft.RemoteError as error:
+        assert "has ended" in error.message
+        return "dropped"
+
+
 assert weft.run(first) == 1
 assert weft.run(second) is None
 try:
     weft.run(lambda: 1 / 0)
 except SystemExit as exit:
     assert exit.code == 1
+weft.run(leaves_behind)
+assert weft.run(comes_after) == "dropped"
+
+child = os.fork()  # it has no thread for the event loop
+if child == 0:
+    signal.alarm(30)  # nobody else would end it if it hung
+    os._exit(0 if weft.run(uses_asyncio) == "in the child" else 1)
+assert os.waitpid(child, 0)[1] == 0
 print("all checked")
