@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    __version__: str
     from weft import emulated
     from weft._asyncio import as_asyncio, asyncio_future
     from weft._core import (
@@ -107,6 +108,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _version()
     if name not in __all__:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     import importlib
@@ -116,6 +119,16 @@ def __getattr__(name: str) -> object:
         if each not in globals():
             globals()[each] = getattr(importlib.import_module(_HOMES.get(each, "weft._core")), each)
     return globals()[name]
+
+
+def _version() -> str:
+    """That of the installed package; 0+unknown where the package is used without being installed."""
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version("weft")
+    except importlib.metadata.PackageNotFoundError:
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -25,6 +25,8 @@ class Block(weft.Chare):
         array.into(self.stored)
 
     async def store(self, array: weft.DeviceArray) -> Any:
+        host = np.zeros(array.shape)
+        host[:] = weft.DeviceArray(array.shape, float, "host")
         return (await array.to_host()).tolist()
 
     async def device_swap(self, peer: weft.ElementProxy) -> Any:
@@ -42,12 +44,22 @@ class Block(weft.Chare):
         sending.then(lambda _: None)
         return await peer.store.call(received[1:])
 
+    def get_size(self) -> int:
+        return self.size
+
     async def swap(self, peer: weft.ElementProxy) -> float:
         channel = weft.Channel(self, peer, id=3)
         channel.send(np.ones(self.size))
         received = await channel.recv(into=np.zeros(self.size))
         assert_type(received.sum(), Any)
         return float(await self.allreduce(received.sum(), weft.Reducer.sum))
+
+
+async def follow(operation: weft.Operation[None], future: weft.Future[int]) -> int:
+    assert_type(await weft.as_asyncio(operation), None)
+    size = await weft.as_asyncio(future)
+    assert_type(size, int)
+    return size
 
 
 async def main() -> int:
@@ -61,6 +73,8 @@ async def main() -> int:
     future.set(5)
     assert_type(await future, int)
     assert_type(await weft.sleep(0), None)
+    assert_type(weft.__version__, str)
+    assert await weft.asyncio_future(follow(blocks[0, 0].get_size.send(), blocks[0, 0].get_size.call())) == 3
     return await future
 
 
