@@ -19,8 +19,9 @@ def run(main: Callable[[], _T]) -> _T | None: ...
 def run(main: Callable[[], Any]) -> Any:
     """Runs a job: collective over its PEs, each of which calls it once with the same `main`.
 
-    `main` runs on PE 0. When it is an ``async def`` the job ends when it returns; a plain function starts
-    things and the job goes on until somebody calls weft.exit().
+    `main` runs on PE 0. When it is an ``async def`` the job ends when it returns, and calls that nobody has
+    awaited may be dropped: await them, or ``weft.quiescence()``. A plain function starts things, and the job
+    goes on until somebody calls weft.exit(), as somebody must.
 
     Args:
         main: a function without arguments.
