@@ -234,6 +234,16 @@ Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, 
         fmt::format("{} bytes of another process on cuda:{}", exported.size_bytes, ordinal));
   }
   void* const data = reinterpret_cast<void*>(address);
+  // The size is the peer's word. A driver that does not tell the range leaves it at that.
+  const std::optional<Allocation> mapped = find_allocation(data);
+  if (mapped.has_value() && mapped->generation != 0 && mapped->size_bytes < exported.size_bytes) {
+    static_cast<void>(driver_->IpcCloseMemHandle(address));
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("another process says that its CUDA allocation has {} bytes, but it has {}: pass "
+                    "what export_allocation() returned there",
+                    exported.size_bytes, mapped->size_bytes));
+  }
   import_devices_.emplace(data, ordinal);
   return Buffer{data, exported.size_bytes, {Kind::kCuda, static_cast<std::int16_t>(ordinal)}, nullptr};
 }

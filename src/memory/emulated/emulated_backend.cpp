@@ -130,11 +130,10 @@ void EmulatedBackend::unmap(const Block& block) {
   ::munmap(block.view, block.mapped_bytes);
 }
 
-Status EmulatedBackend::forget_block(std::uintptr_t base) {
+void EmulatedBackend::forget_block(std::uintptr_t base) {
   const Block block = std::move(blocks_.extract(base).mapped());
   notify_release(base);
   unmap(block);
-  return {};
 }
 
 Status EmulatedBackend::deallocate(void* data) {
@@ -147,7 +146,8 @@ Status EmulatedBackend::deallocate(void* data) {
   Block& block = found->second;
   used_bytes_[static_cast<std::size_t>(block.allocation.place.device)] -= block.allocation.size_bytes;
   if (block.file) block.file.mark_freed();
-  return forget_block(found->first);
+  forget_block(found->first);
+  return {};
 }
 
 // --- between processes
@@ -206,7 +206,8 @@ Status EmulatedBackend::release_import(void* data) {
         fmt::format("{} is not the start of imported emulated memory, or it was released before", data));
   }
   --num_imports_;
-  return forget_block(found->first);
+  forget_block(found->first);
+  return {};
 }
 
 bool EmulatedBackend::was_freed_by_owner(const void* address) {

@@ -87,7 +87,7 @@ class EmulatedBackend final : public SoftwareKind {
   // Moves the bytes of a block to a file that others may open; its addresses stay.
   static base::Status move_to_file(Block& block);
   Block& add_block(void* address, std::byte* view, std::size_t size_bytes, int device);
-  base::Status forget_block(std::uintptr_t base);
+  void forget_block(std::uintptr_t base);
   static void unmap(const Block& block);
 
   EmulatedFaults faults_;

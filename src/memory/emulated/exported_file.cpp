@@ -79,10 +79,11 @@ Result<ExportedFile> ExportedFile::open(std::span<const std::byte> exported) {
   }
   // The owner may have closed the file and opened another one with its number.
   if (found.st_ino != record.inode) return freed_by_owner(record);
-  if (record.size_bytes > record.mapped_bytes ||
-      static_cast<std::uint64_t>(found.st_size) != record.mapped_bytes + page_bytes()) {
-    return not_exported(
-        fmt::format("a file of {} bytes is said to hold {}", found.st_size, record.mapped_bytes));
+  const bool fills_its_pages =
+      record.size_bytes <= record.mapped_bytes && record.mapped_bytes - record.size_bytes < page_bytes();
+  if (!fills_its_pages || static_cast<std::uint64_t>(found.st_size) != record.mapped_bytes + page_bytes()) {
+    return not_exported(fmt::format("a file of {} bytes is said to hold {} in {}", found.st_size,
+                                    record.size_bytes, record.mapped_bytes));
   }
   if (Status status = file.map_generation(); status.failed()) return status;
   if (std::atomic_ref(*file.generation_).load() != record.generation) return freed_by_owner(record);

@@ -62,6 +62,25 @@ TEST_F(CudaSharingTest, CopiesReachTheOwnersMemoryFromAnotherDevicesStreams) {
   for (const Buffer& buffer : {own, here}) EXPECT_TRUE(memory->deallocate(buffer).ok());
 }
 
+// Bytes from a peer may hold anything.
+TEST_F(CudaSharingTest, AnImportIsNoLargerThanWhatTheDriverMapped) {
+  const Buffer own = memory->allocate(kSize, kGpu0).value();
+  const auto exported = cuda().export_allocation(own.data).value();
+  const auto said_to_have = [&](std::uint64_t size_bytes) {
+    auto bytes = exported;
+    std::memcpy(&bytes[bytes.size() - sizeof size_bytes], &size_bytes, sizeof size_bytes);
+    return cuda().import_allocation(bytes, 0);
+  };
+  for (const std::uint64_t size_bytes : {std::uint64_t{kSize + 1}, ~std::uint64_t{0}}) {
+    EXPECT_EQ(said_to_have(size_bytes).status().code(), StatusCode::kInvalidArgument) << size_bytes;
+  }
+  EXPECT_EQ(fake_cuda()->calls["cuIpcCloseMemHandle"], 2) << "refused, and still mapped";
+  auto imported = said_to_have(kSize);
+  ASSERT_TRUE(imported.ok()) << imported.status().to_string();
+  EXPECT_TRUE(cuda().release_import(imported->data).ok());
+  EXPECT_TRUE(memory->deallocate(own).ok());
+}
+
 TEST_F(CudaSharingTest, ImportsGoWithTheirMemory) {
   const std::uintptr_t other = fake_cuda()->add_block(kSize, 0);
   const auto exported = cuda().export_allocation(reinterpret_cast<void*>(other)).value();

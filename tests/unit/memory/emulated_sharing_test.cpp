@@ -1,5 +1,6 @@
 // Emulated allocations that other processes map. The importer is another backend of this process, which finds
 // the file in the same way as another process does; tests/multiproc has two processes.
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -142,12 +143,25 @@ TEST_F(SharingTest, BytesThatNameNothingAreRefused) {
     if (!imported.ok()) {
       ++refused;
     } else {
-      // Only the size may have changed, and it is inside the file.
+      // Only the size may have changed, and it fills the pages of the file.
       EXPECT_LE(imported->size_bytes, std::size_t{12288});
+      EXPECT_GT(imported->size_bytes, std::size_t{8192});
       EXPECT_TRUE(emulated(importer).release_import(imported->data).ok());
     }
   }
   EXPECT_GT(refused, 1500);
+  EXPECT_TRUE(owner.deallocate(own).ok());
+}
+
+TEST_F(SharingTest, ASizeThatIsNotTheFilesIsRefused) {
+  const Buffer own = owner.allocate(kSize, kDevice).value();
+  const auto exported = emulated(owner).export_allocation(own.data).value();
+  for (const std::uint64_t size_bytes : {std::uint64_t{0}, std::uint64_t{8192}, std::uint64_t{12289}}) {
+    auto bytes = exported;
+    std::memcpy(&bytes[sizeof(std::uint64_t)], &size_bytes, sizeof size_bytes);  // after the inode
+    const Status status = emulated(importer).import_allocation(bytes, 0).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << size_bytes;
+  }
   EXPECT_TRUE(owner.deallocate(own).ok());
 }
 
