@@ -84,6 +84,13 @@ base::Status bad_remote_range(int pe, const RemoteMemory& remote, std::size_t of
                       offset_bytes, remote.size_bytes, pe)};
 }
 
+base::Status not_registered(const RemoteMemory& memory) {
+  return {StatusCode::kNotFound,
+          fmt::format(
+              "memory at {:#x} of {} bytes is not registered here; only its owner can deregister it, once",
+              memory.address, memory.size_bytes)};
+}
+
 base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_bytes) {
   if (!remote.place.is_host()) {
     return {

@@ -16,6 +16,7 @@ base::Status bad_header(std::size_t size_bytes);
 base::Status bad_payload_buffer(std::size_t payload_bytes, std::size_t buffer_bytes, int pe);
 base::Status bad_remote_range(int pe, const RemoteMemory& remote, std::size_t offset_bytes,
                               std::size_t size_bytes);
+base::Status not_registered(const RemoteMemory& memory);
 base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_bytes);
 base::Status closed_machine(int pe);
 
@@ -96,8 +97,9 @@ class StagedMachine : public DirectMachine {
   base::Status deregister_memory(const RemoteMemory& memory) final {
     if (is_closed()) return {};  // close() deregistered everything
     if (!staging_.addresses(memory.place)) return staging_.deregister_memory(memory);
-    staging_.refuse_atomics(memory);
-    return self().direct_deregister_memory(memory);
+    base::Status status = self().direct_deregister_memory(memory);
+    if (status.ok()) staging_.refuse_atomics(memory);
+    return status;
   }
 
   base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,

@@ -70,10 +70,7 @@ base::Result<RemoteMemory> Staging::register_memory(const Buffer& memory) {
 
 Status Staging::deregister_memory(const RemoteMemory& memory) {
   if (regions_.erase(region_of(memory)) == 1) return {};
-  return {StatusCode::kNotFound,
-          fmt::format(
-              "memory at {:#x} of {} bytes is not registered here; only its owner can deregister it, once",
-              memory.address, memory.size_bytes)};
+  return not_registered(memory);
 }
 
 base::Result<Buffer> Staging::find_region(const Message& message) const {

@@ -135,6 +135,28 @@ TEST_P(OneSidedTest, DeregisteringTwiceIsAnError) {
   EXPECT_EQ(world.machine(1).deregister_memory(remote).code(), StatusCode::kNotFound);
 }
 
+TEST_P(OneSidedTest, DeregisteringTwiceLeavesAnotherRegistrationAlone) {
+  World world = make_world(2);
+  const std::vector<std::byte> zeros(64);
+  const Buffer target = world.buffer(1, kind(), zeros);
+  const RemoteMemory first = publish(world, target);
+  const RemoteMemory second = publish(world, target);
+  EXPECT_TRUE(world.machine(1).deregister_memory(first).ok());
+  EXPECT_EQ(world.machine(1).deregister_memory(first).code(), StatusCode::kNotFound);
+  Operation put;
+  put.start(world.machine(0).put(1, world.buffer(0, kind(), pattern(64, 1)), second, 0, &put));
+  ASSERT_TRUE(world.finish(put));
+  flush(world, 0);
+  EXPECT_EQ(world.read(1, target), pattern(64, 1));
+  if (kind() == Kind::kHost) {
+    Operation add;
+    add.start(world.machine(0).atomic(1, AtomicOperation::kAdd, second, 8, 1, 0, nullptr, &add));
+    ASSERT_TRUE(world.finish(add));
+    EXPECT_TRUE(add.status().ok()) << add.status().to_string();
+  }
+  EXPECT_TRUE(world.machine(1).deregister_memory(second).ok());
+}
+
 TEST_P(OneSidedTest, MessagesFromRegisteredMemory) {
   World world = make_world(2);
   for (std::size_t size : kSizes) {

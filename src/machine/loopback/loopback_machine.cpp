@@ -112,15 +112,15 @@ Status LoopbackMachine::consume(Payload& payload, void* into) {
     return {StatusCode::kPeerFailed, "the sending PE closed before its message was received"};
   }
   if (payload.size_bytes > 0) std::memcpy(into, payload.source, payload.size_bytes);
-  return drop(payload, {});
+  drop(payload, {});
+  return {};
 }
 
-Status LoopbackMachine::drop(Payload& payload, Status sender_status) {
-  if (payload.completion == nullptr) return {};
+void LoopbackMachine::drop(Payload& payload, Status sender_status) {
+  if (payload.completion == nullptr) return;
   Completion* completion = std::exchange(payload.completion, nullptr);
   std::erase_if(payload.sender->sending_, [&](const auto& sending) { return sending.get() == &payload; });
   payload.sender->complete(completion, std::move(sender_status), payload.size_bytes);
-  return {};
 }
 
 // --- active messages ---
@@ -148,7 +148,7 @@ Status LoopbackMachine::direct_am_receive(AmPayload payload, const Buffer& into,
 
 void LoopbackMachine::release_payload(void* descriptor) {
   auto found = kept_.extract(descriptor);
-  if (!found.empty()) (void)drop(*found.mapped(), {});
+  if (!found.empty()) drop(*found.mapped(), {});
 }
 
 // --- tagged messages ---
@@ -177,7 +177,7 @@ void LoopbackMachine::match(const Posted& posted, const Packet& packet) {
     complete(posted.completion, consume(payload, posted.buffer.data), payload.size_bytes);
     return;
   }
-  (void)drop(payload, {});
+  drop(payload, {});
   complete(
       posted.completion,
       {StatusCode::kTruncated,
@@ -212,10 +212,7 @@ Status LoopbackMachine::direct_deregister_memory(const RemoteMemory& memory) {
   std::uint64_t region = 0;
   if (memory.key.size() == sizeof region) std::memcpy(&region, memory.key.data(), sizeof region);
   if (regions_.erase(region) == 1) return {};
-  return {StatusCode::kNotFound,
-          fmt::format(
-              "memory at {:#x} of {} bytes is not registered here; only its owner can deregister it, once",
-              memory.address, memory.size_bytes)};
+  return not_registered(memory);
 }
 
 base::Result<std::byte*> LoopbackMachine::find(int pe, const RemoteMemory& remote,
@@ -267,12 +264,12 @@ void LoopbackMachine::arrive(Packet packet) {
   if (packet.is_active_message) {
     const Handler handler = handlers_[packet.id];
     if (handler.function == nullptr) {
-      (void)drop(*packet.payload, {});
+      drop(*packet.payload, {});
       return;
     }
     Arrival arrival(*this, packet);
     handler.function(handler.context, arrival);
-    if (!arrival.is_taken()) (void)drop(*packet.payload, {});
+    if (!arrival.is_taken()) drop(*packet.payload, {});
     return;
   }
   for (auto posted = posted_.begin(); posted != posted_.end(); ++posted) {
@@ -338,14 +335,14 @@ void LoopbackMachine::close() {
   for (OneSided& operation : one_sided_) complete(operation.completion, closed_machine(pe()), 0);
   one_sided_.clear();
   while (!sending_.empty()) {
-    (void)drop(*std::shared_ptr<Payload>(sending_.front()), closed_machine(pe()));
+    drop(*std::shared_ptr<Payload>(sending_.front()), closed_machine(pe()));
   }
   // Those whose messages will not be received now.
   const Status gone{StatusCode::kPeerFailed,
                     fmt::format("PE {} closed before it received the message", pe())};
-  for (Packet& packet : inbox_) (void)drop(*packet.payload, gone);
-  for (Packet& packet : unexpected_) (void)drop(*packet.payload, gone);
-  for (auto& [descriptor, payload] : kept_) (void)drop(*payload, gone);
+  for (Packet& packet : inbox_) drop(*packet.payload, gone);
+  for (Packet& packet : unexpected_) drop(*packet.payload, gone);
+  for (auto& [descriptor, payload] : kept_) drop(*payload, gone);
   inbox_.clear();
   unexpected_.clear();
   kept_.clear();

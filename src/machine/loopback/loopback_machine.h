@@ -126,7 +126,7 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   void match(const Posted& posted, const Packet& packet);
   // Copies a message's bytes to `into` and ends the send. REQUIRES: they fit.
   base::Status consume(Payload& payload, void* into);
-  base::Status drop(Payload& payload, base::Status sender_status);
+  void drop(Payload& payload, base::Status sender_status);
   base::Status start_one_sided(std::size_t size_bytes, base::Completion* completion,
                                std::function<base::Status()> run);
   base::Result<std::byte*> find(int pe, const RemoteMemory& remote, std::size_t offset_bytes) const;

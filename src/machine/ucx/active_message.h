@@ -37,8 +37,6 @@ struct KeptPayload {
 
 class ActiveMessages {
  public:
-  static constexpr std::size_t kNumIds = 256;
-
   // `secret` outlives this; while it is set, messages without it are refused.
   ActiveMessages(DirectMachine& machine, RequestTracker& tracker, const std::optional<JobSecret>& secret);
   ~ActiveMessages();
@@ -86,7 +84,7 @@ class ActiveMessages {
   RequestTracker& tracker_;
   const std::optional<JobSecret>& secret_;
   std::uint64_t num_refused_ = 0;
-  std::array<Slot, kNumIds> slots_;
+  std::array<Slot, kNumAmIds> slots_;
   std::deque<Deferred> deferred_;
   std::vector<std::unique_ptr<KeptPayload>> pool_;
   KeptPayload* free_ = nullptr;

@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "machine/loopback/loopback_machine.h"
+#include "memory/emulated/emulated_backend.h"
 #include "tests/conformance/world.h"
 
 namespace weft::machine {
@@ -114,16 +115,21 @@ TEST(Staging, OtherTagsOvertake) {
 
 TEST(Staging, AFailedCopyIsTheSendersError) {
   FaultyPair pair("fail_copy=1");
+  auto& emulated = static_cast<memory::EmulatedBackend&>(*pair.sender_memory().backend(Kind::kEmulated));
+  const std::vector<std::byte> sent = pattern(kSize, 1);
+  std::ranges::copy(sent, static_cast<std::byte*>(emulated.device_view(pair.device.data, kSize).value()));
   Operation first;
   Operation second;
-  std::byte into[kSize] = {};
+  std::vector<std::byte> into(kSize);
   Operation receive;
   first.start(pair.sender().tag_send(1, 1, pair.device, &first));
   second.start(pair.sender().tag_send(1, 1, pair.device, &second));
-  receive.start(pair.receiver().tag_receive(1, kFullTagMask, {into, kSize, {}, nullptr}, &receive));
+  receive.start(pair.receiver().tag_receive(1, kFullTagMask, {into.data(), kSize, {}, nullptr}, &receive));
   ASSERT_TRUE(pair.until([&] { return first.done() && second.done() && receive.done(); }));
   EXPECT_TRUE(first.status().failed());
   EXPECT_TRUE(second.status().ok()) << second.status().to_string();
+  EXPECT_TRUE(receive.status().ok()) << receive.status().to_string();
+  EXPECT_EQ(into, sent);
 }
 
 TEST(Staging, CloseWaitsForTheDevice) {
