@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
-#include <iterator>
 
+#include "machine/staged_machine.h"
 #include "machine/ucx/context.h"
 #include "machine/ucx/library.h"
 
@@ -59,6 +60,7 @@ base::Result<RemoteMemory> MemoryRegions::add(ucp_context_h context, const memor
   std::memcpy(result.key.data() + sizeof id, packed, packed_size);
   ucp_rkey_buffer_release(packed);
   regions_.emplace(result.address, Region{id, memory.size_bytes, handle});
+  largest_bytes_ = std::max(largest_bytes_, memory.size_bytes);
   return result;
 }
 
@@ -72,10 +74,7 @@ base::Status MemoryRegions::remove(ucp_context_h context, const RemoteMemory& me
       return {};
     }
   }
-  return {base::StatusCode::kNotFound,
-          fmt::format(
-              "memory at {:#x} of {} bytes is not registered here; only its owner can deregister it, once",
-              memory.address, memory.size_bytes)};
+  return not_registered(memory);
 }
 
 void MemoryRegions::remove_all(ucp_context_h context) {
@@ -85,10 +84,14 @@ void MemoryRegions::remove_all(ucp_context_h context) {
 
 ucp_mem_h MemoryRegions::search(const void* data, std::size_t size_bytes) const {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  auto next = regions_.upper_bound(begin);
-  if (next == regions_.begin()) return nullptr;
-  const auto& [address, region] = *std::prev(next);
-  return begin + size_bytes <= address + region.size_bytes ? region.handle : nullptr;
+  // Regions may overlap, so the nearest one below need not be the one that holds the range.
+  for (auto next = regions_.upper_bound(begin); next != regions_.begin();) {
+    const auto& [address, region] = *--next;
+    const std::size_t reach_bytes = begin - address + size_bytes;
+    if (reach_bytes <= region.size_bytes) return region.handle;
+    if (reach_bytes > largest_bytes_) break;
+  }
+  return nullptr;
 }
 
 base::Result<ucp_rkey_h> MemoryRegions::remote_key(int pe, ucp_ep_h endpoint, const RemoteMemory& remote) {

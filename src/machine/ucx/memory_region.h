@@ -49,6 +49,7 @@ class MemoryRegions {
   ucp_mem_h search(const void* data, std::size_t size_bytes) const;
 
   std::multimap<std::uint64_t, Region> regions_;  // by address
+  std::size_t largest_bytes_ = 0;                 // of all that were ever registered
   std::vector<std::unordered_map<std::uint64_t, ucp_rkey_h>> remote_keys_;
   std::uint64_t next_id_ = 1;
 };
