@@ -37,14 +37,15 @@ class Pe:
 
     def send_signal(self, number: int) -> None:
         """To the process and to the one behind its wrapper; one that has gone is left alone."""
-        targets = {self.pid} if self.running else set()
-        if self.connected_pid is not None:
-            targets.add(self.connected_pid)
+        targets = {self.pid, self.connected_pid or self.pid}
+        if not self.running:
+            # Reaped, so the number may be another process's; a child of it may hold the connection still.
+            targets.discard(self.pid)
         for pid in targets:
             try:
                 os.kill(pid, number)
-            except ProcessLookupError:
-                pass
+            except (ProcessLookupError, PermissionError):
+                pass  # it has gone; another user may have its number
 
 
 def describe_exit(status: int) -> str:

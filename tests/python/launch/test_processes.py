@@ -12,7 +12,7 @@ import pytest
 
 from weft.launch.command import UsageError
 from weft.launch.listener import Listener
-from weft.launch.processes import describe_exit, exit_code_of
+from weft.launch.processes import Pe, describe_exit, exit_code_of
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,37 @@ from weft.launch.processes import describe_exit, exit_code_of
 def test_the_end_of_a_process(status: int, sentence: str, code: int) -> None:
     assert describe_exit(status) == sentence
     assert exit_code_of(status) == code
+
+
+@pytest.mark.parametrize(
+    ("connected_pid", "exit_status", "receivers"),
+    [
+        (None, None, {10}),
+        (None, 0, set()),
+        (10, None, {10}),
+        (10, 0, set()),  # a child of it holds the connection
+        (20, None, {10, 20}),  # behind a wrapper
+        (20, 0, {20}),
+    ],
+)
+@pytest.mark.parametrize("error", [None, ProcessLookupError, PermissionError])
+def test_signals_go_to_who_is_not_reaped(
+    monkeypatch: pytest.MonkeyPatch,
+    connected_pid: int | None,
+    exit_status: int | None,
+    receivers: set[int],
+    error: type[OSError] | None,
+) -> None:
+    signalled = set()
+
+    def kill(pid: int, _: int) -> None:
+        signalled.add(pid)
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(os, "kill", kill)
+    Pe(0, 10, connected_pid, exit_status).send_signal(signal.SIGTERM)
+    assert signalled == receivers
 
 
 def test_the_socket_is_in_a_private_directory_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
