@@ -29,7 +29,12 @@ class Listener:
             raise
 
     def accept(self) -> socket.socket | None:
-        """The next connection, or None when there is none waiting."""
+        """The next connection, or None when there is none waiting or the listener is closed.
+
+        A selector's answer from before `close` may still name it.
+        """
+        if self.socket.fileno() < 0:
+            return None
         try:
             return self.socket.accept()[0]
         except (BlockingIOError, ConnectionError):
