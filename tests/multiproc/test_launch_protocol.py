@@ -52,12 +52,16 @@ def program(tmp_path: Path) -> Path:
         ("hello(); send(frame(4, b'abc'))", "malformed frame: 'FINISHED' of 3 bytes"),
         ("hello(); send(frame(3, b'abc'))", "malformed frame: a barrier of 3 bytes"),
         (
-            "hello(); send(frame(2)[:10]); connection.shutdown(socket.SHUT_WR)",
+            "hello(); send(frame(2)[:10]); connection.close(); signal.pause()",
             "the connection ended inside a frame, after 10 bytes",
         ),
         (
             "hello(); send(frame(4, bytes(4)) + frame(3))",
             "PE 0 (pid PID) sent 'BARRIER' after it had finished",
+        ),
+        (
+            "hello(); send(frame(4, bytes(4)) + frame(3)[:10]); connection.shutdown(socket.SHUT_WR)",
+            "the connection ended inside a frame, after 10 bytes",
         ),
     ],
 )
@@ -67,6 +71,22 @@ def test_a_pe_that_breaks_the_protocol_ends_the_job(run, program: Path, script: 
     named = problem if problem.startswith("PE 0") else f"PE 0 (pid PID): {problem}"
     assert sentence == f"weft run: {named}; ending the job\n"
     assert outcome.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("exit_script", "exit_code", "sentence"),
+    [
+        ("os.kill(os.getpid(), 9)", 137, "PE 0 (pid PID) was killed by signal 9 (SIGKILL)"),
+        ("os._exit(3)", 3, "PE 0 (pid PID) exited with code 3"),
+        ("os._exit(0)", 1, "PE 0 (pid PID): the connection ended inside a frame, after 10 bytes"),
+    ],
+)
+def test_a_pe_that_ends_inside_a_frame_is_named_by_its_death(
+    run, program: Path, exit_script: str, exit_code: int, sentence: str
+) -> None:
+    outcome = run("-n", 1, program, f"hello(); send(frame(2)[:10]); {exit_script}")
+    assert re.sub(r"pid \d+", "pid PID", outcome.stderr) == f"weft run: {sentence}\n"
+    assert outcome.exit_code == exit_code
 
 
 @pytest.mark.parametrize(

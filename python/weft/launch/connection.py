@@ -37,11 +37,20 @@ class Connection:
         """Something is left that the socket did not take."""
         return bool(self._unsent)
 
+    @property
+    def broken_off(self) -> str | None:
+        """What to say of a stream that ended inside a frame; None for one that goes on or ended after one."""
+        if not self.at_end or not self._decoder.pending_bytes:
+            return None
+        return f"the connection ended inside a frame, after {self._decoder.pending_bytes} bytes"
+
     def receive(self) -> Iterator[Frame]:
         """Yields the frames that have arrived; sets `at_end` when there will be no more.
 
+        A PE that breaks off inside a frame has hung up: it may have been killed while it wrote.
+
         Raises:
-            ProtocolError: what arrived is no frame.
+            ProtocolError: what arrived is no frame, or part of one from who is no PE or has finished.
         """
         while not self.at_end:
             try:
@@ -54,10 +63,9 @@ class Connection:
                 yield from self._decoder.feed(data)
                 continue
             self.at_end = True
-            if self._decoder.pending_bytes:
-                raise ProtocolError(
-                    f"the connection ended inside a frame, after {self._decoder.pending_bytes} bytes"
-                )
+            has_to_go_on = self.pe is not None and self.pe.finished_code is None
+            if self.broken_off is not None and not has_to_go_on:
+                raise ProtocolError(self.broken_off)
 
     def send(self, frame: bytes) -> None:
         """Sends what the socket takes and keeps the rest for `flush`; nothing once the peer has gone."""

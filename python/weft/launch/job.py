@@ -91,8 +91,11 @@ class Job:
         for number, deadline in list(self._hangups.items()):
             if now >= deadline:
                 del self._hangups[number]
-                name = self._pes[number].name
-                self._end(f"{name} closed its connection to the launcher before it had finished", 1)
+                pe = self._pes[number]
+                if (broken_off := self._service.connections[number].broken_off) is not None:
+                    self._end(f"{pe.name}: {broken_off}", 1)
+                else:
+                    self._end(f"{pe.name} closed its connection to the launcher before it had finished", 1)
 
     # --- processes
 
@@ -176,9 +179,11 @@ class Job:
             self._exit_code = self._exit_code or status
         elif status != 0:
             self._end(f"{pe.name} {describe_exit(status)}", exit_code_of(status))
-        elif pe.number in self._service.connections:
+        elif (connection := self._service.connections.get(pe.number)) is not None:
+            if connection.broken_off is not None:
+                self._end(f"{pe.name}: {connection.broken_off}", 1)
             # Whoever is alone does not miss it.
-            if any(other.running and other.finished_code is None for other in self._pes):
+            elif any(other.running and other.finished_code is None for other in self._pes):
                 self._end(f"{pe.name} exited with code 0 before the job was finished", 1)
         else:
             self._check_nobody_missed()
