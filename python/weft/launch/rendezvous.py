@@ -1,6 +1,6 @@
 """The collective operations that the launcher serves: who takes part, who is missing, what everybody gets.
 
-No sockets here: `job` feeds it frames and sends what it returns.
+No sockets here: `service` feeds it frames and sends what it returns.
 """
 
 from __future__ import annotations
