@@ -16,7 +16,13 @@ using base::Result;
 using base::Status;
 using base::StatusCode;
 
-Status closed(std::string why) { return Status(StatusCode::kClosed, std::move(why)); }
+// What errno says of a socket: only these two errors mean that the other side has gone.
+Status socket_failure(std::string_view doing) {
+  const int error = errno;
+  const bool gone = error == EPIPE || error == ECONNRESET;
+  return Status(gone ? StatusCode::kClosed : StatusCode::kInternal,
+                fmt::format("{} failed: {}", doing, std::strerror(error)));
+}
 
 // Fills `out`, or says how the stream ended before.
 Status read_all(int fd, std::span<std::byte> out) {
@@ -26,9 +32,10 @@ Status read_all(int fd, std::span<std::byte> out) {
     if (got > 0) {
       done += static_cast<std::size_t>(got);
     } else if (got == 0) {
-      return closed(fmt::format("the connection ended after {} of {} bytes", done, out.size()));
+      return Status(StatusCode::kClosed,
+                    fmt::format("the connection ended after {} of {} bytes", done, out.size()));
     } else if (errno != EINTR) {
-      return closed(fmt::format("reading failed: {}", std::strerror(errno)));
+      return socket_failure("reading");
     }
   }
   return {};
@@ -113,7 +120,7 @@ Status write_frame(int fd, FrameType type, std::span<const std::byte> payload) {
     const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      return closed(fmt::format("writing failed: {}", std::strerror(errno)));
+      return socket_failure("writing");
     }
     left -= static_cast<std::size_t>(sent);
     auto advance = static_cast<std::size_t>(sent);

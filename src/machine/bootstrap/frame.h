@@ -45,9 +45,11 @@ struct Frame {
 
 std::string_view frame_type_name(FrameType type);
 
-// Blocks until all of it is written. A connection that is gone gives kClosed.
+// Blocks until all of it is written. Gives kClosed when the other side has gone, kInternal for other errors
+// of the socket.
 base::Status write_frame(int fd, FrameType type, std::span<const std::byte> payload);
-// Blocks until a whole frame is there. Gives kClosed at the end of the stream, kCorrupt for what is no frame.
+// Blocks until a whole frame is there. Gives kClosed at the end of the stream, kCorrupt for what is no frame,
+// kInternal for other errors of the socket.
 base::Result<Frame> read_frame(int fd);
 
 // Little-endian integers in payloads. REQUIRES: offset + sizeof(Integer) <= out.size().

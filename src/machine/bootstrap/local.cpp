@@ -202,7 +202,7 @@ Status LocalBootstrap::watch_status() {
 
 Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) {
   Status status = write_frame(fd_, type, payload);
-  if (status.code() != StatusCode::kClosed) return status;
+  if (status.code() != StatusCode::kClosed) return located(std::move(status));
   // The launcher's reason for hanging up may still be there to be read.
   Result<Frame> last = read_frame(fd_);
   if (last.ok() && last->type == FrameType::kEnd) return job_ends(*last);
@@ -213,7 +213,7 @@ Result<Frame> LocalBootstrap::receive(FrameType expected) {
   Result<Frame> frame = read_frame(fd_);
   if (!frame.ok()) {
     if (frame.status().code() == StatusCode::kClosed) return launcher_gone(frame.status().message());
-    return frame;
+    return located(frame.status());
   }
   if (frame->type == FrameType::kEnd) return job_ends(*frame);
   if (frame->type != expected) {
@@ -230,6 +230,14 @@ Status LocalBootstrap::launcher_gone(std::string_view detail) const {
       fmt::format("PE {} lost `weft run` (pid {}): {}. The job cannot go on without its launcher; start it "
                   "again",
                   settings_.pe, settings_.launcher_pid, detail));
+}
+
+Status LocalBootstrap::located(Status status) const {
+  if (status.code() != StatusCode::kInternal) return status;
+  return Status(StatusCode::kInternal,
+                fmt::format("PE {} cannot use its connection to `weft run` (pid {}), descriptor {}: {}. The "
+                            "program must not close or change descriptors that it has not opened",
+                            settings_.pe, settings_.launcher_pid, fd_, status.message()));
 }
 
 Status LocalBootstrap::job_ends(const Frame& end) {

@@ -53,6 +53,8 @@ class LocalBootstrap final : public Bootstrap {
   // The frame that answers a request, `expected`; anything else is the end of the job or an error.
   base::Result<Frame> receive(FrameType expected);
   base::Status launcher_gone(std::string_view detail) const;
+  // Adds to an error of the socket itself whose it is and what to do; gives other outcomes back.
+  base::Status located(base::Status status) const;
   base::Status job_ends(const Frame& end);
 
   int fd_;

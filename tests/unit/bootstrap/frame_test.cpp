@@ -1,8 +1,12 @@
 #include "machine/bootstrap/frame.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -107,6 +111,37 @@ TEST(FrameTest, WritingToAClosedConnectionIsClosed) {
   SocketPair sockets;
   sockets.close_ours();
   EXPECT_EQ(write_frame(sockets.theirs(), FrameType::kBarrier, {}).code(), StatusCode::kClosed);
+}
+
+TEST(FrameTest, AConnectionThatIsResetIsClosed) {
+  SocketPair sockets;
+  ASSERT_TRUE(write_frame(sockets.theirs(), FrameType::kBarrier, {}).ok());
+  sockets.close_ours();  // with a frame that it has not read
+  const base::Status read = read_frame(sockets.theirs()).status();
+  EXPECT_EQ(read.code(), StatusCode::kClosed);
+  EXPECT_EQ(read.message(), fmt::format("reading failed: {}", std::strerror(ECONNRESET)));
+  EXPECT_EQ(write_frame(sockets.theirs(), FrameType::kBarrier, {}).code(), StatusCode::kClosed);
+}
+
+// What else goes wrong with a socket says nothing of the other side.
+TEST(FrameTest, AnotherErrorIsNotTakenForAClosedConnection) {
+  const std::string_view problem = std::strerror(EBADF);
+  const base::Status written = write_frame(-1, FrameType::kBarrier, {});
+  EXPECT_EQ(written.code(), StatusCode::kInternal);
+  EXPECT_EQ(written.message(), fmt::format("writing failed: {}", problem));
+  const base::Status read = read_frame(-1).status();
+  EXPECT_EQ(read.code(), StatusCode::kInternal);
+  EXPECT_EQ(read.message(), fmt::format("reading failed: {}", problem));
+}
+
+TEST(FrameTest, AWriteThatTakesTooLongIsNotTakenForAClosedConnection) {
+  SocketPair sockets;
+  const timeval soon{0, 1};
+  ASSERT_EQ(setsockopt(sockets.theirs(), SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)), 0);
+  const std::vector<std::byte> more_than_a_buffer(std::size_t{8} << 20);
+  const base::Status status = write_frame(sockets.theirs(), FrameType::kExchange, more_than_a_buffer);
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_EQ(status.message(), fmt::format("writing failed: {}", std::strerror(EAGAIN)));
 }
 
 }  // namespace

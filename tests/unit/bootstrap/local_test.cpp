@@ -1,8 +1,12 @@
 #include "machine/bootstrap/local.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 
@@ -167,6 +171,22 @@ TEST_F(LocalTest, WatchFdTellsOfTheLaunchersDeath) {
   sockets_.close_ours();
   EXPECT_TRUE(watch_fd_readable());
   expect_says(bootstrap_->watch_status(), StatusCode::kPeerFailed, "PE 1 lost `weft run` (pid 4711)");
+}
+
+// The launcher is there: nothing may be read from it, and it must not be called gone.
+TEST_F(LocalTest, AnErrorOfTheSocketIsNotTakenForTheLaunchersEnd) {
+  join_welcomed();
+  const int no_socket = eventfd(0, EFD_CLOEXEC);
+  ASSERT_GE(no_socket, 0);
+  ASSERT_GE(dup2(no_socket, bootstrap_->watch_fd()), 0);
+  close(no_socket);
+  const std::string sentence = fmt::format(
+      "PE 1 cannot use its connection to `weft run` (pid 4711), descriptor {}: writing failed: {}. The "
+      "program "
+      "must not close or change descriptors that it has not opened",
+      bootstrap_->watch_fd(), std::strerror(ENOTSOCK));
+  expect_says(bootstrap_->barrier(), StatusCode::kInternal, sentence);
+  expect_says(bootstrap_->exchange({}).status(), StatusCode::kInternal, sentence);
 }
 
 TEST_F(LocalTest, FinishedAndAbortAreTold) {
