@@ -42,7 +42,7 @@ class Bootstrap {
 
   // Readable when the launcher has gone or ordered the end of the job; -1 where there is nothing to watch.
   virtual int watch_fd() const = 0;
-  // Why watch_fd() is readable: what to end with, or ok when the job goes on. Does not block.
+  // Why watch_fd() is readable, which is what to end with; ok only while it is not. Does not block.
   virtual base::Status watch_status() { return {}; }
 };
 
