@@ -119,12 +119,12 @@ struct Job::Parts {
 
   // Runs the scheduler; a launcher that has gone, or ends the job, is a failure of this PE.
   int run_watched() {
-    machine::LauncherWatch watch(*bootstrap, [this] {
+    const auto watch = value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
       runtime->post_from_any_thread([this] {
         const base::Status status = bootstrap->watch_status();
         if (status.failed()) runtime->fail(std::string(status.message()));
       });
-    });
+    }));
     return runtime->run();
   }
 };

@@ -10,6 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "machine/bootstrap/last_words.h"
@@ -17,33 +20,58 @@
 namespace weft::machine {
 namespace {
 
-// Signals are for the program's own threads.
-std::thread start_without_signals(auto function) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(function));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+// While it exists this thread takes no signals, nor do threads that it starts.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+base::Status cannot_watch(int pe, std::string_view what, int error, std::string_view limit) {
+  return {base::StatusCode::kInternal,
+          fmt::format("PE {} cannot watch its launcher: {}: {} (errno {}). Check `{}`.", pe, what,
+                      std::strerror(error), error, limit)};
 }
 
 bool readable(short events) { return (events & (POLLIN | POLLHUP | POLLERR)) != 0; }
 
 }  // namespace
 
-LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word)
-    : pe_(bootstrap.pe()), watched_fd_(bootstrap.watch_fd()), on_word_(std::move(on_word)) {
-  if (watched_fd_ < 0) return;
-  stop_fd_ = eventfd(0, EFD_CLOEXEC);
-  thread_ = start_without_signals([this] { watch(); });
+base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& bootstrap,
+                                                                  std::function<void()> on_word) {
+  std::unique_ptr<LauncherWatch> self(new LauncherWatch(bootstrap, std::move(on_word)));
+  if (self->watched_fd_ < 0) return self;
+  self->stop_fd_ = eventfd(0, EFD_CLOEXEC);
+  if (self->stop_fd_ < 0) return cannot_watch(self->pe_, "no event descriptor", errno, "ulimit -n");
+  // Signals are for the program's own threads.
+  const BlockedSignals blocked;
+  try {
+    self->thread_ = std::thread([watch = self.get()] { watch->watch(); });
+  } catch (const std::system_error& error) {
+    return cannot_watch(self->pe_, "no thread", error.code().value(), "ulimit -u");
+  }
+  return self;
 }
 
+LauncherWatch::LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word)
+    : pe_(bootstrap.pe()), watched_fd_(bootstrap.watch_fd()), on_word_(std::move(on_word)) {}
+
 LauncherWatch::~LauncherWatch() {
-  if (!thread_.joinable()) return;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof(one));
-  thread_.join();
+  if (stop_fd_ < 0) return;
+  if (thread_.joinable()) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof(one));
+    thread_.join();
+  }
   close(stop_fd_);
 }
 

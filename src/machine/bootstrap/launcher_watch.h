@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "machine/bootstrap/bootstrap.h"
@@ -16,8 +17,9 @@ class LauncherWatch {
  public:
   // `on_word` is called once, on the watch's thread, when watch_fd() is readable; it should make the PE's
   // thread call watch_status() and end. A PE that has not destroyed its watch kGraceMs later is busy
-  // elsewhere: it is ended here.
-  LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word);
+  // elsewhere: it is ended here. Fails when the system has no descriptor or thread for it.
+  static base::Result<std::unique_ptr<LauncherWatch>> start(Bootstrap& bootstrap,
+                                                            std::function<void()> on_word);
   ~LauncherWatch();
   LauncherWatch(const LauncherWatch&) = delete;
   LauncherWatch& operator=(const LauncherWatch&) = delete;
@@ -25,6 +27,7 @@ class LauncherWatch {
   static constexpr int kGraceMs = 3000;
 
  private:
+  LauncherWatch(Bootstrap& bootstrap, std::function<void()> on_word);
   void watch();
 
   int pe_;

@@ -1,9 +1,16 @@
 #include "machine/bootstrap/launcher_watch.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <future>
+#include <string>
 
 #include "machine/bootstrap/local.h"
 #include "machine/bootstrap/singleton.h"
@@ -30,21 +37,28 @@ class LauncherWatchTest : public testing::Test {
     bootstrap_ = std::move(joined).value();
   }
 
+  std::unique_ptr<LauncherWatch> start(std::function<void()> on_word) {
+    auto watch = LauncherWatch::start(*bootstrap_, std::move(on_word));
+    EXPECT_TRUE(watch.ok()) << watch.status().to_string();
+    return std::move(watch).value();
+  }
+
   SocketPair launcher_;
   std::unique_ptr<Bootstrap> bootstrap_;
 };
 
-TEST_F(LauncherWatchTest, NothingHappensWhileTheLauncherIsQuiet) {
+// Destroying it wakes its thread too.
+TEST_F(LauncherWatchTest, ItsOwnEndIsNotTakenForTheLaunchersWord) {
   std::atomic<int> words = 0;
   {
-    LauncherWatch watch(*bootstrap_, [&] { ++words; });
+    const auto watch = start([&] { ++words; });
   }
   EXPECT_EQ(words, 0);
 }
 
 TEST_F(LauncherWatchTest, TheLaunchersEndIsTold) {
   std::promise<void> told;
-  LauncherWatch watch(*bootstrap_, [&] { told.set_value(); });
+  const auto watch = start([&] { told.set_value(); });
   launcher_.close_ours();
   told.get_future().wait();
   EXPECT_EQ(bootstrap_->watch_status().code(), base::StatusCode::kPeerFailed);
@@ -52,7 +66,7 @@ TEST_F(LauncherWatchTest, TheLaunchersEndIsTold) {
 
 TEST_F(LauncherWatchTest, TheEndOfTheJobIsTold) {
   std::promise<void> told;
-  LauncherWatch watch(*bootstrap_, [&] { told.set_value(); });
+  const auto watch = start([&] { told.set_value(); });
   ASSERT_TRUE(write_frame(launcher_.ours(), FrameType::kEnd, {}).ok());
   told.get_future().wait();
   EXPECT_EQ(bootstrap_->watch_status().code(), base::StatusCode::kCancelled);
@@ -65,7 +79,7 @@ TEST_F(LauncherWatchTest, TheEndOfTheJobIsTold) {
 TEST_F(LauncherWatchTest, ABusyPeIsEnded) {
   EXPECT_EXIT(
       {
-        LauncherWatch watch(*bootstrap_, [] {});
+        const auto watch = start([] {});
         if (write_frame(launcher_.ours(), FrameType::kEnd, {}).failed()) std::abort();
         for (volatile bool busy = true; busy;) {
         }
@@ -73,9 +87,42 @@ TEST_F(LauncherWatchTest, ABusyPeIsEnded) {
       testing::ExitedWithCode(1), "weft: PE 0 ends although it is busy");
 }
 
+TEST_F(LauncherWatchTest, WithoutADescriptorItIsSaidWhatToDo) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const base::Status status = LauncherWatch::start(*bootstrap_, [] {}).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(status.message(),
+            fmt::format("PE 0 cannot watch its launcher: no event descriptor: {} (errno {}). "
+                        "Check `ulimit -n`.",
+                        std::strerror(EMFILE), EMFILE));
+}
+
+TEST_F(LauncherWatchTest, WithoutAThreadItIsSaidWhatToDoAndSignalsArriveAgain) {
+  pthread_attr_t before;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  pthread_attr_t too_large;
+  ASSERT_EQ(pthread_attr_init(&too_large), 0);
+  // No address space has room for such a stack.
+  ASSERT_EQ(pthread_attr_setstacksize(&too_large, std::size_t{1} << 62), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&too_large), 0);
+  const base::Status status = LauncherWatch::start(*bootstrap_, [] {}).status();
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  pthread_attr_destroy(&too_large);
+  pthread_attr_destroy(&before);
+  EXPECT_EQ(status.message(),
+            fmt::format("PE 0 cannot watch its launcher: no thread: {} (errno {}). Check `ulimit -u`.",
+                        std::strerror(EAGAIN), EAGAIN));
+  sigset_t blocked;
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &blocked), 0);
+  EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);
+}
+
 TEST(LauncherWatchAloneTest, WithoutALauncherThereIsNothingToWatch) {
   bootstrap::SingletonBootstrap alone;
-  LauncherWatch watch(alone, [] { FAIL(); });
+  EXPECT_TRUE(LauncherWatch::start(alone, [] { FAIL(); }).ok());
 }
 
 }  // namespace
