@@ -269,6 +269,8 @@ Status CopyEngine::queue_piece(Piece piece, bool on_source_side) {
 Status CopyEngine::query(const Lane& lane, Piece& piece) {
   if (piece.event == nullptr) {
     Result<EventHandle> event = lane.kind->record(lane.stream, lane.device);
+    // Without room for an event the copy goes on all the same; any other failure means a broken device.
+    if (event.status().code() == StatusCode::kOutOfMemory) return Status::pending();
     if (!event.ok()) return event.status();
     piece.event = *event;
   }

@@ -123,14 +123,20 @@ TEST_P(StagedTest, AnEventThatCouldNotBeRecordedIsRecordedLater) {
   EXPECT_EQ(result, bytes);
 }
 
-TEST_F(MemoryOverFakeCudaTest, ACopyWhoseEventIsRefusedTwiceFailsOnce) {
+TEST_F(MemoryOverFakeCudaTest, ACopyWhoseEventIsRefusedWaitsUnlessItsDeviceIsBroken) {
+  constexpr int kOutOfMemory = 2;
+  constexpr int kIllegalAddress = 700;
   const Buffer source = make(64, kGpu0);
   const Buffer destination = make(64, kGpu1);
   Outcome outcome;
-  fake_cuda()->fail_next["cuEventRecord"] = 2;
+  fake_cuda()->fail_next["cuEventRecord"] = kOutOfMemory;
   ASSERT_TRUE(memory->copy(destination, source, &outcome).is_pending());
-  EXPECT_EQ(outcome.calls, 0);
-  fake_cuda()->fail_next["cuEventRecord"] = 2;
+  for (int i = 0; i < 10; ++i) {
+    fake_cuda()->fail_next["cuEventRecord"] = kOutOfMemory;
+    memory->progress();
+    EXPECT_EQ(outcome.calls, 0);
+  }
+  fake_cuda()->fail_next["cuEventRecord"] = kIllegalAddress;
   poll_until_idle(*memory);
   EXPECT_EQ(outcome.calls, 1);
   EXPECT_NE(outcome.status.to_string().find("cuEventRecord"), std::string::npos);
