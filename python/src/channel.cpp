@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
 #include <new>
 
 #include "channel.h"
@@ -22,16 +24,29 @@ struct ChannelObject {
 
 ChannelObject* as_channel(PyObject* object) { return reinterpret_cast<ChannelObject*>(object); }
 
+std::uint32_t id_of(PyObject* number) {
+  int overflow = 0;
+  const Ref index = checked(PyNumber_Index(number));
+  const long long id = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (overflow == 0 && id >= 0 && id <= std::numeric_limits<std::uint32_t>::max()) {
+    return static_cast<std::uint32_t>(id);
+  }
+  throw base::Error(base::StatusCode::kOutOfRange,
+                    fmt::format("weft.Channel(self, peer, id): an id is from 0 to 2**32 - 1, and {} is not",
+                                readable(number)));
+}
+
 PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     static const char* const names[] = {"self", "peer", "id", nullptr};
     PyObject* self = nullptr;
     PyObject* peer = nullptr;
-    unsigned int id = 0;
-    if (PyArg_ParseTupleAndKeywords(positional, keywords, "OO|I:Channel", const_cast<char**>(names), &self,
-                                    &peer, &id) == 0) {
+    PyObject* number = nullptr;
+    if (PyArg_ParseTupleAndKeywords(positional, keywords, "OO|O:Channel", const_cast<char**>(names), &self,
+                                    &peer, &number) == 0) {
       throw PythonError();
     }
+    const std::uint32_t id = number == nullptr ? 0 : id_of(number);
     if (PyObject_TypeCheck(self, chare_type()) == 0) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,

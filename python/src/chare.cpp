@@ -56,17 +56,7 @@ void send_result(PyChare& chare, const chare::ReplyTo& reply, PyObject* value) {
     chare.collection().chares().contribute_outcome(reply, chare, outcome);
     return;
   }
-  runtime::Runtime& runtime = chare.runtime();
-  runtime::FutureSetHeader header{reply.id, 0};
-  std::size_t header_bytes = base::packed_size(header) + 1;
-  auto message =
-      runtime::Message::create(runtime, runtime::kFutureSetHandler, header_bytes + encoder.size_bytes());
-  Pup p = Pup::packer(message->payload(), header_bytes);
-  p | header | ResultForm::kValue;
-  encoder.copy_to(message->payload() + header_bytes);
-  runtime::OperationState* sending = attach_all(encoder, *message);
-  runtime.send(static_cast<int>(reply.pe), std::move(message));
-  if (sending != nullptr) sending->drop_handle();
+  set_remote_future(chare.runtime(), {reply.pe, reply.id}, encoder);
 }
 
 void finish(PyChare& chare, const chare::ReplyTo& reply, std::size_t method, PyObject* value) {
@@ -176,8 +166,9 @@ void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) {
       throw base::Error(base::StatusCode::kCorrupt,
                         fmt::format("{} has no entry method {}", chare.where(), method));
     }
-    std::vector<Ref> chosen = chare.take_chosen(p.carrier());
-    decoder.set_chosen(chosen);
+    auto* message = static_cast<runtime::Message*>(p.carrier());
+    const std::shared_ptr<void> chosen = message == nullptr ? nullptr : message->take_kept();
+    if (chosen != nullptr) decoder.set_chosen(*static_cast<std::vector<Ref>*>(chosen.get()));
     CallArguments arguments(chare.object(), decoder, header);
     Ref result = arguments.call(chare.info().method_name(method));
     if (is_coroutine(result.get())) {
@@ -213,7 +204,8 @@ bool post(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span
                       "and cannot wait",
                       chare.info().name(), text_of(name)));
     }
-    chare.keep_chosen(p.carrier(), posting.take_chosen());
+    auto& message = *static_cast<runtime::Message*>(p.carrier());
+    message.keep(std::make_shared<std::vector<Ref>>(posting.take_chosen()));
     return true;
   } catch (...) {
     send_error_from(chare, reply, method);
@@ -238,7 +230,9 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
     chare->construct(arguments.get());
     return chare;
   } catch (...) {
-    if (PyErr_Occurred() != nullptr) static_cast<void>(ended_by_exception(Engine::current()));
+    if (PyErr_Occurred() != nullptr && ended_by_exception(Engine::current())) {
+      return nullptr;
+    }
     std::rethrow_exception(caught_as_travelling_error());
   }
 }
@@ -265,6 +259,7 @@ PyObject* make(PyTypeObject* subtype, PyObject*, PyObject*) {
     }
     Ref object = checked(subtype->tp_alloc(subtype, 0));
     reinterpret_cast<ChareObject*>(object.get())->chare = chare;
+    chare->set_object(object);
     return object.release();
   });
 }
@@ -358,23 +353,14 @@ PyChare::~PyChare() {
 
 void PyChare::construct(PyObject* arguments) {
   being_made = this;
-  Ref object = Ref::steal(PyObject_CallObject(info_.type(), arguments));
+  const Ref object = Ref::steal(PyObject_CallObject(info_.type(), arguments));
   being_made = nullptr;
   if (!object) throw PythonError();
-  object_ = std::move(object);
 }
 
 std::string PyChare::where_in(std::size_t method) const {
   return fmt::format("{}.{} on PE {}", collection().element_name(linear_index()),
                      text_of(info_.method_name(method)), pe());
-}
-
-std::vector<Ref> PyChare::take_chosen(const void* message) {
-  auto found = chosen_.find(message);
-  if (found == chosen_.end()) return {};
-  std::vector<Ref> chosen = std::move(found->second);
-  chosen_.erase(found);
-  return chosen;
 }
 
 PyTypeObject* chare_type() { return type; }

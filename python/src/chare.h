@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "weft/chare/chare.h"
@@ -35,15 +34,12 @@ class PyChare final : public chare::ChareBase {
   PyObject* object() const { return object_.get(); }
   // "Ring[3].work on PE 1".
   std::string where_in(std::size_t method) const;
-
-  // What a post entry method chose for the buffers of a message, until its entry method runs.
-  void keep_chosen(const void* message, std::vector<Ref> chosen) { chosen_[message] = std::move(chosen); }
-  std::vector<Ref> take_chosen(const void* message);
+  // The Python object, as soon as there is one: what its constructor leaves behind outlives this chare.
+  void set_object(Ref object) { object_ = std::move(object); }
 
  private:
   const ClassInfo& info_;
   Ref object_;
-  std::unordered_map<const void*, std::vector<Ref>> chosen_;
 };
 
 void init_chare(PyObject* module);

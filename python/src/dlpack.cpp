@@ -285,19 +285,36 @@ void expect_no_other_device(const memory::Buffer& memory, PyObject* wanted) {
   }
 }
 
-// The consumer's stream is made to wait for nothing: what a completed operation wrote is visible everywhere.
-void expect_stream(const memory::Buffer& memory, PyObject* stream) {
-  if (stream == nullptr || stream == Py_None) return;
+// The consumer's stream; null when it wants to wait for nothing, or there is none to wait for.
+memory::StreamHandle consumer_stream(const memory::Buffer& memory, PyObject* stream) {
+  constexpr std::uintptr_t kLegacyDefault = 1;
+  if (stream == nullptr || stream == Py_None) {
+    return memory.place.is_host() ? nullptr : reinterpret_cast<memory::StreamHandle>(kLegacyDefault);
+  }
   int overflow = 0;
   long long number = PyLong_Check(stream) ? PyLong_AsLongLongAndOverflow(stream, &overflow) : 0;
   bool is_allowed = memory.place.is_host() ? number == -1 : number == -1 || number > 0;
-  if (is_allowed && overflow == 0) return;
+  if (is_allowed && overflow == 0) {
+    return number > 0 ? reinterpret_cast<memory::StreamHandle>(number) : nullptr;
+  }
   PyErr_Format(PyExc_ValueError,
                memory.place.is_host() ? "__dlpack__ of host memory takes no stream, not %R"
                                       : "__dlpack__ takes a stream's handle, 1 for CUDA's legacy default "
                                         "stream, 2 for its per-thread one, or -1, not %R",
                stream);
   throw PythonError();
+}
+
+// What a completed operation wrote is visible everywhere; what the array's own stream still does is waited
+// for.
+void make_stream_wait(const memory::Buffer& memory, memory::StreamHandle stream) {
+  if (stream == nullptr || memory.stream == nullptr || stream == memory.stream) return;
+  memory::KindBackend& kind = *Engine::current().runtime().memory().backend(memory.place.kind);
+  base::Result<memory::EventHandle> event = kind.record(memory.stream, memory.place.device);
+  base::check(event.status());
+  const base::Status status = kind.stream_wait(stream, memory.place.device, *event);
+  kind.release_event(*event);
+  base::check(status);
 }
 
 bool wants_versioned(PyObject* max_version) {
@@ -367,11 +384,13 @@ Ref make_dlpack_capsule(const ArrayForm& form, const memory::Buffer& memory, Ref
   if (arguments[3] != nullptr && PyObject_IsTrue(arguments[3]) != 0) {
     buffer_error("this array is not copied for DLPack; copy it with weft.DeviceArray.copy_from");
   }
-  expect_stream(memory, arguments[0]);
-  if (wants_versioned(arguments[1])) {
-    return make_capsule<dlpack::ManagedVersioned>(form, memory, std::move(keeper), dlpack::kVersionedName);
-  }
-  return make_capsule<dlpack::Managed>(form, memory, std::move(keeper), dlpack::kName);
+  const memory::StreamHandle stream = consumer_stream(memory, arguments[0]);
+  Ref capsule =
+      wants_versioned(arguments[1])
+          ? make_capsule<dlpack::ManagedVersioned>(form, memory, std::move(keeper), dlpack::kVersionedName)
+          : make_capsule<dlpack::Managed>(form, memory, std::move(keeper), dlpack::kName);
+  make_stream_wait(memory, stream);
+  return capsule;
 }
 
 }  // namespace weft::python

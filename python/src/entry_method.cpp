@@ -207,10 +207,14 @@ PyMethodDef methods[] = {
      "run."},
     {"call", as_method(&call_with_result), METH_FASTCALL | METH_KEYWORDS,
      "call($self, /, *args, **kwargs)\n--\n\n"
-     "Calls the entry method and returns a weft.Future of what it returns or raises (weft.RemoteError); on a "
-     "whole\n"
-     "collection the future of a list, in index order. Dropped without a look at it, an error ends the "
-     "job.\n\n"
+     "Calls the entry method and returns a weft.Future of what it returns or raises: always a "
+     "weft.RemoteError,\n"
+     "whose type_name says what it was; ``except ValueError`` does not catch it. On a whole collection the "
+     "future\n"
+     "of a list, in index order. Dropped without a look at it, an error ends the job.\n\n"
+     "Device memory that the method returns is sent in place: one that keeps the array, and goes on changing "
+     "it,\n"
+     "returns a copy.\n\n"
      "Raises:\n"
      "    weft.Error: an argument cannot be sent."},
     {},
@@ -236,7 +240,9 @@ PyType_Slot slots[] = {
          "must not be changed\n"
          "before ``await proxy[i].method(a)`` says that they are free, or the call's result is "
          "there. Device memory arrives\n"
-         "as a weft.DeviceArray. Also the target of a reduction.")},
+         "as a weft.DeviceArray. A call with large arguments may be overtaken by a later one with small "
+         "arguments.\n"
+         "Also the target of a reduction.")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,

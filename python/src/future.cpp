@@ -10,6 +10,7 @@
 #include "encoder.h"
 #include "errors.h"
 #include "operation.h"
+#include "payload.h"
 #include "reduction.h"
 
 namespace weft::python {
@@ -34,21 +35,13 @@ Ref PyFutureState::result() {
 void PyFutureState::set(Ref value) {
   if (remote_.id == 0) {
     expect_unset();
-    value_ = std::move(value);
+    value_ = is_no_copy(value.get()) ? no_copy_array(value.get()) : std::move(value);
     mark_ready();
     return;
   }
   Encoder encoder(InPlace::kNoCopy);
   encoder.value(value.get());
-  runtime::FutureSetHeader header{remote_.id, 0};
-  std::size_t header_bytes = base::packed_size(header) + 1;
-  auto message =
-      runtime::Message::create(runtime(), runtime::kFutureSetHandler, header_bytes + encoder.size_bytes());
-  Pup p = Pup::packer(message->payload(), header_bytes);
-  p | header | ResultForm::kValue;
-  encoder.copy_to(message->payload() + header_bytes);
-  if (runtime::OperationState* sending = attach_all(encoder, *message)) sending->drop_handle();
-  runtime::send_future_message(runtime(), remote_.pe, std::move(message));
+  set_remote_future(runtime(), remote_, encoder);
 }
 
 void PyFutureState::set_packed(Pup& p) {
@@ -67,6 +60,19 @@ void PyFutureState::set_decoded(Decoder& decoder, ResultForm form) {
   expect_unset();
   value_ = std::move(value);
   mark_ready();
+}
+
+void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder) {
+  const runtime::FutureSetHeader header{future.id, 0};
+  const std::size_t header_bytes = base::packed_size(header) + 1;
+  auto message =
+      runtime::Message::create(runtime, runtime::kFutureSetHandler, header_bytes + encoder.size_bytes());
+  Pup p = Pup::packer(message->payload(), header_bytes);
+  p | header | ResultForm::kValue;
+  encoder.copy_to(message->payload() + header_bytes);
+  runtime::OperationState* const sending = attach_all(encoder, *message);
+  runtime.send(static_cast<int>(future.pe), std::move(message));
+  if (sending != nullptr) sending->drop_handle();
 }
 
 // --- The object

@@ -49,6 +49,9 @@ class PyFutureState final : public runtime::FutureState {
 
 void init_future(PyObject* module);
 
+// Sends the encoded value to the future at that address, on whichever PE it is.
+void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder);
+
 // A Python object with a share of `state`.
 Ref make_future_object(PyFutureState* state);
 bool is_future(PyObject* object);

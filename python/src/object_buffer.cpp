@@ -68,7 +68,10 @@ bool is_device_object(PyObject* object) {
   static PyObject* const dlpack = make_text("__dlpack__").release();
   if (is_device_array(object)) return true;
   if (PyType_Check(object)) return false;  // a class has its objects' attributes
-  if (PyObject_HasAttr(object, interface) != 0) return true;
+  // None as well as absent: an object may answer for every name.
+  const Ref described = Ref::steal(PyObject_GetAttr(object, interface));
+  PyErr_Clear();
+  if (described && described.get() != Py_None) return true;
   return PyObject_HasAttr(object, dlpack) != 0 && is_on_dlpack_device(object);
 }
 

@@ -62,24 +62,25 @@ PySendResult poll(PyObject* self, PyObject** result) {
   return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
-void expect_no_waiter(OperationObject* operation) {
+void expect_no_waiter(const OperationObject* operation) {
   if (operation->has_waiter) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       "an operation is waited for twice; each is awaited, or given a callback, once");
   }
-  operation->has_waiter = true;
 }
 
 PyObject* then(PyObject* self, PyObject* callback) {
   return guarded([&]() -> PyObject* {
     OperationObject* operation = as_operation(self);
     operation->engine->expect_open();
+    const bool is_done = operation->state->is_done();
+    if (!is_done) expect_no_waiter(operation);
     runtime::Work* work = make_callback(*operation->engine, Ref::borrow(callback), Ref::borrow(self),
                                         "the callback of an operation");
-    if (operation->state->is_done()) {
+    if (is_done) {
       operation->engine->runtime().post(work);
     } else {
-      expect_no_waiter(operation);
+      operation->has_waiter = true;
       operation->state->set_waiter(work);
     }
     Py_RETURN_NONE;
@@ -146,6 +147,7 @@ bool wait_for_operation(PyObject* yielded, runtime::Work* work) {
   if (Py_TYPE(yielded) != operation_type) return false;
   OperationObject* operation = as_operation(yielded);
   expect_no_waiter(operation);
+  operation->has_waiter = true;
   operation->state->set_waiter(work);
   return true;
 }

@@ -81,6 +81,8 @@ constexpr std::uint8_t kOtherType = 255;
 
 bool is_no_copy(PyObject* object) { return Py_TYPE(object) == no_copy_type; }
 
+Ref no_copy_array(PyObject* object) { return reinterpret_cast<NoCopyObject*>(object)->array; }
+
 void encode_no_copy(Encoder& encoder, PyObject* object) {
   PyObject* array = reinterpret_cast<NoCopyObject*>(object)->array.get();
   if (is_plain_array(array)) {

@@ -11,7 +11,8 @@ class Encoder;
 void init_payload(PyObject* module);
 
 bool is_no_copy(PyObject* object);
-// REQUIRES: is_no_copy(object).
+// REQUIRES of both: is_no_copy(object).
+Ref no_copy_array(PyObject* object);
 void encode_no_copy(Encoder& encoder, PyObject* object);
 // For what is_device_object() in object_buffer.h says yes to.
 void encode_device_array(Encoder& encoder, PyObject* object);

@@ -100,6 +100,12 @@ const bool registered = runtime::Registry<runtime::Combiner>::add(&combiner);
 
 std::vector<std::byte> pack_contribution(PyChare& chare, const ReducerChoice& choice, PyObject* value) {
   static_cast<void>(registered);
+  // Before it is sent: the only contribution to a reduction is merged with none.
+  Ref truth;
+  if (runtime::is_logical(choice.reducer)) {
+    truth = checked(PyObject_CallOneArg(import_from("weft._reducers", "truth").get(), value));
+    value = truth.get();
+  }
   Encoder encoder;
   if (choice.form == ResultForm::kReduced) encoder.name(choice.function_key);
   try {
@@ -146,6 +152,7 @@ Ref decode_all(Decoder& decoder) {
 }  // namespace
 
 void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target) {
+  static_cast<void>(Engine::current());  // refuses other threads
   ReducerChoice choice = read_reducer(reducer);
   runtime::Target to = read_target(target, choice.form);
   std::vector<std::byte> packed = pack_contribution(chare, choice, value);

@@ -20,8 +20,9 @@ class Reducer:
     """How the contributions to a reduction become one value.
 
     ``sum``, ``product``, ``min``, ``max``, ``logical_and``, ``logical_or``, ``logical_xor`` take numbers (or
-    anything with the operator) and NumPy arrays of one shape, element by element. ``gather`` makes a list of
-    all contributions in index order, ``concat`` one list or array of the elements of all.
+    anything with the operator) and NumPy arrays of one shape, element by element; the logical ones make
+    bools. ``gather`` makes a list of all contributions in index order, ``concat`` one list or array of the
+    elements of all.
     """
 
     __slots__ = ("_function_key", "_kind", "name")
@@ -58,6 +59,11 @@ for _kind, _name in enumerate(
     ("sum", "product", "min", "max", "logical_and", "logical_or", "logical_xor", "gather", "concat")
 ):
     setattr(Reducer, _name, Reducer(_name, _kind))
+
+
+def truth(value: Any) -> Any:
+    """What a logical reducer takes a contribution for: a bool, or an array of them."""
+    return value.astype(bool) if isinstance(value, np.ndarray) else bool(value)
 
 
 def merge(kind: int, a: Any, b: Any) -> Any:

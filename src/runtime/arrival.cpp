@@ -162,8 +162,8 @@ void Attachments::Arrival::all_ended() {
   attached.end_sending(attached.failure);
   if (wanted_ && !failed_) {
     runtime_.enqueue(message_.release());
-  } else if ((message_->envelope().flags & kControlFlag) == 0) {
-    runtime_.count_processed();
+  } else {
+    owner_.drop(*message_);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -45,6 +46,7 @@ struct Message::Attached {
   std::size_t sending_bytes = 0;
   std::size_t unsent = 0;
   base::Status failure;
+  std::shared_ptr<void> kept;  // by its poster
 };
 
 }  // namespace weft::runtime

@@ -60,6 +60,12 @@ OperationState* Message::report_sending() {
   return state;
 }
 
+void Message::keep(std::shared_ptr<void> kept) { attached().kept = std::move(kept); }
+
+std::shared_ptr<void> Message::take_kept() {
+  return attached_ == nullptr ? nullptr : std::exchange(attached_->kept, nullptr);
+}
+
 // --- Sending
 
 // One buffer on its way out; shares the message, whose last share gives the buffer back.
@@ -212,7 +218,7 @@ void Attachments::enqueue(MessagePtr message) {
 // --- Receiving
 
 void Attachments::arrived(MessagePtr message) {
-  if (posters_[message->envelope().handler] != nullptr) {
+  if (posters_[message->envelope().handler].choose != nullptr) {
     enqueue(std::move(message));
   } else {
     post(std::move(message), false);
@@ -229,9 +235,9 @@ void Attachments::post(MessagePtr message, bool dropped) {
   }
   const HandlerId handler = message->envelope().handler;
   bool wanted = !dropped;
-  if (wanted && posters_[handler] != nullptr) {
+  if (wanted && posters_[handler].choose != nullptr) {
     try {
-      wanted = posters_[handler](runtime_.parts_->handlers[handler].context, *message, landings);
+      wanted = posters_[handler].choose(runtime_.parts_->handlers[handler].context, *message, landings);
     } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
       wanted = false;
       runtime_.fail_unawaited(std::current_exception(), fmt::format("the posting of a message from PE {}",
@@ -241,6 +247,14 @@ void Attachments::post(MessagePtr message, bool dropped) {
   // What is not wanted is landed all the same: its sender's buffers must come free.
   if (dropped && attached.state != State::kAwaited) return;
   Arrival::start(*this, std::move(message), landings, wanted);
+}
+
+void Attachments::drop(Message& message) {
+  const HandlerId handler = message.envelope().handler;
+  if (posters_[handler].dropped != nullptr) {
+    posters_[handler].dropped(runtime_.parts_->handlers[handler].context, message);
+  }
+  if ((message.envelope().flags & kControlFlag) == 0) runtime_.count_processed();
 }
 
 memory::Place Attachments::landing_place(memory::Kind kind) const {

@@ -42,7 +42,11 @@ class Attachments {
   Attachments(Runtime& runtime, MessagingPath path)
       : runtime_(runtime), path_(path), landing_pool_(runtime) {}
 
-  void set_poster(HandlerId handler, MessagePoster poster) { posters_.at(handler) = poster; }
+  struct Poster {
+    MessagePoster choose = nullptr;
+    MessageDropped dropped = nullptr;
+  };
+  void set_poster(HandlerId handler, Poster poster) { posters_.at(handler) = poster; }
 
   // Sends a message that has attachments to another PE.
   void send(int pe, MessagePtr message);
@@ -77,11 +81,12 @@ class Attachments {
   base::Status await(Message& message, const Announcement& announced);
   void enqueue(MessagePtr message);
   void post(MessagePtr message, bool dropped);
+  void drop(Message& message);
 
   Runtime& runtime_;
   MessagingPath path_;
   LandingPool landing_pool_;
-  std::array<MessagePoster, kNumHandlers> posters_{};
+  std::array<Poster, kNumHandlers> posters_{};
   std::uint32_t next_counter_ = 0;
 };
 

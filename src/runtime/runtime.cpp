@@ -101,7 +101,9 @@ void Runtime::set_handler(HandlerId id, MessageHandler handler, void* context) {
   parts_->handlers.at(id) = {handler, context};
 }
 
-void Runtime::set_poster(HandlerId id, MessagePoster poster) { parts_->attachments.set_poster(id, poster); }
+void Runtime::set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped) {
+  parts_->attachments.set_poster(id, {poster, dropped});
+}
 
 memory::Place Runtime::own_place(memory::Kind kind) const { return memory_.default_place(kind); }
 

@@ -65,6 +65,12 @@ int Runtime::run() {
   return failure_.empty() ? exit_code_ : 1;
 }
 
+void Runtime::rest(auto sleep) {
+  if (idle_hook_ != nullptr) idle_hook_->before_sleep();
+  sleep();
+  if (idle_hook_ != nullptr && !idle_hook_->after_sleep()) fail("interrupted");
+}
+
 void Runtime::idle() {
   // Looking at the network alone finds a message some 10 ns sooner than whole turns do, and what a device or
   // a poller waits for later.
@@ -82,8 +88,14 @@ void Runtime::idle() {
     if (idle_rounds_ < parts_->spin_rounds) return;
     parts_->idle_since = now;
   }
-  if (now - parts_->idle_since < kYieldTime || machine_.needs_polling() || memory_.has_pending()) {
+  if (now - parts_->idle_since < kYieldTime) {
     sched_yield();
+    return;
+  }
+  if (machine_.needs_polling() || memory_.has_pending()) {
+    // A device may take seconds; the hook's callers are not to wait as long.
+    parts_->idle_since = now;
+    rest([] { sched_yield(); });
     return;
   }
   if (!pollers_.empty() && !may_sleep()) return;
@@ -92,9 +104,7 @@ void Runtime::idle() {
     auto left = std::chrono::ceil<std::chrono::microseconds>(parts_->timers.top().when - now);
     timeout_us = left.count() > 0 ? left.count() : 0;
   }
-  if (idle_hook_ != nullptr) idle_hook_->before_sleep();
-  machine_.wait(timeout_us);
-  if (idle_hook_ != nullptr && !idle_hook_->after_sleep()) fail("interrupted");
+  rest([&] { machine_.wait(timeout_us); });
 }
 
 bool Runtime::run_pollers() {

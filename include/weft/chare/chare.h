@@ -67,7 +67,7 @@ class Chare : public ChareBase {
   template <class Value>
   void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target) {
     chares().contribute(*this, reducer, runtime::value_combiner<Value>(reducer),
-                        base::pack(value, &runtime()), target);
+                        runtime::pack_contribution(value, reducer, runtime()), target);
   }
   // With a function `Value merge(Value, Value)`, associative and commutative: contribute<&merge>(value,
   // target).
@@ -86,7 +86,7 @@ class Chare : public ChareBase {
     }
     runtime::Future<Value> result(runtime());
     chares().contribute_to_all(*this, reducer, runtime::value_combiner<Value>(reducer),
-                               base::pack(value, &runtime()), result.state());
+                               runtime::pack_contribution(value, reducer, runtime()), result.state());
     return result;
   }
   template <auto Merge, class Value>

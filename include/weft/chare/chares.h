@@ -50,6 +50,7 @@ struct ChareType {
 struct ConstructorInfo {
   std::string_view name;
   const ChareType* type = nullptr;
+  // Null when the constructor has ended the job.
   std::unique_ptr<ChareBase> (*construct)(Pup& arguments) = nullptr;
   std::uint32_t id = 0;
 };
@@ -155,6 +156,7 @@ class Chares final : public runtime::Model {
   void on_create(runtime::MessagePtr message);
   void on_entry(runtime::MessagePtr message);
   bool post_entry(runtime::Message& message, std::span<runtime::Landing> landings);
+  void post_dropped(runtime::Message& message);
   void on_broadcast(runtime::MessagePtr message);
   void on_location(runtime::MessagePtr message);
   void on_gathered(runtime::MessagePtr message);

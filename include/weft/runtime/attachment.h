@@ -77,5 +77,7 @@ struct Landing {
 // message, starts nothing that blocks, and must not keep it. Returns whether the message is to be handled:
 // false lands and drops it.
 using MessagePoster = bool (*)(void* context, Message& message, std::span<Landing> landings);
+// Called for a message that its poster wanted and that will not be handled, because a buffer did not come.
+using MessageDropped = void (*)(void* context, Message& message);
 
 }  // namespace weft::runtime

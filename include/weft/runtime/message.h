@@ -87,6 +87,10 @@ class Message final : public Work, public base::Completion {
   // not be and the message is given up. The caller gets the handle's share. REQUIRES: called once, before
   // send().
   OperationState* report_sending();
+  // What a poster leaves for the handler, with a message that has attachments; goes with a message that is
+  // dropped. take_kept() is for any message, and gives it once.
+  void keep(std::shared_ptr<void> kept);
+  std::shared_ptr<void> take_kept();
 
   // The runtime's own: what a message with attachments has besides its block.
   struct Attached;

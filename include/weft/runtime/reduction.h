@@ -32,6 +32,10 @@ enum class Reducer : std::uint8_t {
   kCustom,
 };
 
+constexpr bool is_logical(Reducer reducer) {
+  return reducer == Reducer::kLogicalAnd || reducer == Reducer::kLogicalOr || reducer == Reducer::kLogicalXor;
+}
+
 // `accumulated` and `more` are packed values; leaves the merged one in `accumulated`.
 struct Combiner {
   using Function = void (*)(Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
@@ -134,6 +138,20 @@ const Combiner* value_combiner(Reducer reducer) {
         "only numbers and vectors of numbers have sum, product, min, max and logical reducers; pass a "
         "function `T merge(T, T)` as contribute<&merge>(value, target), or use kGather");
   }
+}
+
+// A contribution as value_combiner() takes it. What logical reducers take for true is made so here, as the
+// only contribution to a reduction is merged with none.
+template <class T>
+std::vector<std::byte> pack_contribution(const T& value, Reducer reducer, Runtime& runtime) {
+  if constexpr (reduction_detail::IsNumeric<T>::value) {
+    if (is_logical(reducer)) {
+      T truth = value;
+      reduction_detail::merge_into(Reducer::kLogicalOr, truth, value);
+      return base::pack(truth, &runtime);
+    }
+  }
+  return base::pack(value, &runtime);
 }
 
 template <class T, auto Merge>

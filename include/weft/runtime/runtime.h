@@ -50,7 +50,8 @@ class Model {
   virtual void close() {}
 };
 
-// Called around every sleep of an idle PE, for instance to let other Python threads run.
+// Called around every sleep of an idle PE, and now and then while it polls for a device, for instance to let
+// other Python threads run.
 struct IdleHook {
   virtual ~IdleHook() = default;
   virtual void before_sleep() = 0;
@@ -134,7 +135,7 @@ class Runtime {
   void set_handler(HandlerId id, MessageHandler handler, void* context);
   // Has `poster` choose where the attachments of such messages land; it gets the handler's context. Without
   // one the runtime allocates memory of the sender's kind.
-  void set_poster(HandlerId id, MessagePoster poster);
+  void set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped = nullptr);
   // Never blocks; to this PE too it goes through the queue. What is attached is sent in place: it must not
   // change before it is given back, or before the message's report_sending() operation ends.
   void send(int pe, MessagePtr message);
@@ -207,6 +208,7 @@ class Runtime {
   bool run_pollers();
   bool may_sleep();
   void idle();
+  void rest(auto sleep);
   void drop_queue();
   std::uint64_t export_future(FutureState* state);
   void set_exported_future(MessagePtr message);

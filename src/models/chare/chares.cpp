@@ -101,10 +101,12 @@ Chares::Chares(runtime::Runtime& runtime) : runtime_(runtime), parts_(std::make_
   set.operator()<&Chares::on_location>(kLocationHandler);
   set.operator()<&Chares::on_gathered>(kGatheredHandler);
   set.operator()<&Chares::on_all_reduced>(kAllReducedHandler);
-  runtime_.set_poster(kEntryHandler,
-                      [](void* context, Message& message, std::span<runtime::Landing> landings) {
-                        return static_cast<Chares*>(context)->post_entry(message, landings);
-                      });
+  runtime_.set_poster(
+      kEntryHandler,
+      [](void* context, Message& message, std::span<runtime::Landing> landings) {
+        return static_cast<Chares*>(context)->post_entry(message, landings);
+      },
+      [](void* context, Message& message) { static_cast<Chares*>(context)->post_dropped(message); });
 }
 
 Chares::~Chares() {
@@ -206,7 +208,9 @@ void Chares::construct_elements(Collection& made, const ConstructorInfo& constru
       if (made.home(index) != pe) continue;
       NewChare place(made, index);
       Pup p = Pup::unpacker(arguments.data(), arguments.size(), &runtime_);
-      made.elements_->directory.insert(index, constructor.construct(p).release());
+      std::unique_ptr<ChareBase> element = constructor.construct(p);
+      if (element == nullptr) return;
+      made.elements_->directory.insert(index, element.release());
     }
   } catch (...) {
     runtime_.fail_unawaited(std::current_exception(),
@@ -284,6 +288,12 @@ bool Chares::post_entry(Message& message, std::span<runtime::Landing> landings) 
   std::memcpy(message.payload(), &header, sizeof header);
   chare->coroutine_started();  // it stays where it has its buffers
   return true;
+}
+
+void Chares::post_dropped(Message& message) {
+  const EntryHeader header = read_header(message);
+  ChareBase* const chare = header.posted != 0 ? collection(header.collection).find(header.index) : nullptr;
+  if (chare != nullptr) chare->coroutine_ended();
 }
 
 ChareBase* Chares::find_or_forward(MessagePtr& message) {

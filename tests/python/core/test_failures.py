@@ -47,7 +47,7 @@ def test_exceptions_travel_to_who_awaits_them(run_job: RunJob, mode: str, num_pe
     assert (ended.returncode, ended.stdout) == (0, "caught\n"), ended.stderr
 
 
-@pytest.mark.parametrize(("mode", "code"), [("exit", 5), ("system_exit", 7)])
+@pytest.mark.parametrize(("mode", "code"), [("exit", 5), ("system_exit", 7), ("exit_in_constructor", 3)])
 @pytest.mark.parametrize("num_pes", [1, 3])
 def test_exit_codes(run_job: RunJob, mode: str, code: int, num_pes: int) -> None:
     assert run_job(num_pes, "failing.py", mode).returncode == code
@@ -58,6 +58,12 @@ def test_output_is_not_lost(run_job: RunJob) -> None:
     assert ended.returncode == 1
     # Lines of two PEs may run into one another.
     assert [ended.stdout.count(f"PE {pe} printed this") for pe in (0, 1)] == [2, 2]
+
+
+def test_a_chare_whose_constructor_raised_has_no_job(run_job: RunJob) -> None:
+    ended = run_job(1, "failing.py", "kept")
+    assert (ended.returncode, ended.stdout) == (1, "this chare's job has ended\n")
+    assert "ValueError: not 0" in ended.stderr
 
 
 @pytest.mark.parametrize("mode", ["asleep", "busy"])

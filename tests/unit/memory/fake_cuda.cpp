@@ -357,6 +357,9 @@ int cuStreamWaitEvent(CudaStreamTag* stream, CudaEventTag* event, unsigned) {
   return 0;
 }
 
+// For programs in other languages.
+int fake_cuda_calls(const char* name) { return fake_cuda()->calls[name]; }
+
 int cuEventCreate(CudaEventTag** event, unsigned flags) {
   const int result = enter_context("cuEventCreate");
   if (result != 0) return result;

@@ -36,10 +36,13 @@ struct Inbox {
   }
   void post_with(std::function<bool(Message&, std::span<Landing>)> function) {
     poster = std::move(function);
-    runtime.set_poster(kHandler, [](void* context, Message& message, std::span<Landing> landings) {
-      ++self(context).posted;
-      return self(context).poster(message, landings);
-    });
+    runtime.set_poster(
+        kHandler,
+        [](void* context, Message& message, std::span<Landing> landings) {
+          ++self(context).posted;
+          return self(context).poster(message, landings);
+        },
+        [](void* context, Message&) { ++self(context).dropped; });
   }
   static Inbox& self(void* context) { return *static_cast<Inbox*>(context); }
   Bytes bytes(std::size_t message, std::size_t attachment) const {
@@ -52,6 +55,7 @@ struct Inbox {
   Runtime& runtime;
   std::function<bool(Message&, std::span<Landing>)> poster;
   int posted = 0;
+  int dropped = 0;
   std::vector<MessagePtr> messages;
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "runtime/attached.h"
@@ -73,6 +74,27 @@ TEST_P(DeviceAttachmentsTest, ALandingWaitsForItsStream) {
               Bytes(sent[0].filled().begin(), sent[0].filled().begin() + static_cast<int>(capacity)));
     expect_end(operation);
     inbox(1).messages.clear();
+  }
+}
+
+TEST_P(DeviceAttachmentsTest, WhatAPosterKeepsGoesWithItsMessage) {
+  for (int to : {1, 0}) {
+    const auto kept = std::make_shared<int>(5);
+    inbox(to).post_with([&](Message& message, std::span<Landing>) {
+      message.keep(kept);
+      return true;
+    });
+    std::vector<TestMemory> sent = one(50'000);
+    fail_next_copy(0);
+    EXPECT_TRUE(outcome(send(to, sent)).failed());
+    EXPECT_TRUE(outcome(send(to, sent)).ok());
+    expect_arrival(to);
+    // As one active message, what fails before it is sent is not posted either.
+    EXPECT_EQ(inbox(to).dropped, inbox(to).posted - 1);
+    EXPECT_EQ(kept.use_count(), 2);
+    EXPECT_EQ(inbox(to).messages[0]->take_kept(), kept);
+    EXPECT_EQ(inbox(to).messages[0]->take_kept(), nullptr);
+    inbox(to).messages.clear();
   }
 }
 

@@ -21,6 +21,12 @@ struct Member : Chare<Member> {
     results.push_back(co_await allreduce<int>(1, Reducer::kLogicalXor));
     co_return results;
   }
+  Task<std::vector<int>> truths() {
+    std::vector<int> both{0, 5};
+    std::vector<int> results = co_await allreduce(both, Reducer::kLogicalOr);
+    results.push_back(co_await allreduce<int>(5, Reducer::kLogicalAnd));
+    co_return results;
+  }
   Task<std::vector<double>> vectors() {
     std::vector<double> mine{1.0, static_cast<double>(static_cast<int>(index()))};
     std::vector<double> sum = co_await allreduce(mine, Reducer::kSum);
@@ -57,6 +63,19 @@ struct Member : Chare<Member> {
   std::vector<int> what_was_taken() { return taken; }
   std::vector<int> taken;
 };
+
+TEST(ReductionsOfOne, LogicalResultsAreTheSameForOneMemberAsForMore) {
+  for (const int members : {1, 2}) {
+    testing::InProcessJob job(1);
+    std::vector<std::vector<int>> results;
+    EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+      auto made = Array<Member>::create(runtime, Shape(members));
+      results = co_await made.call<&Member::truths>();
+    }),
+              "");
+    EXPECT_EQ(results.back(), (std::vector<int>{0, 1, 1})) << members;
+  }
+}
 
 // On 1, 3 and 7 PEs, with elements on all of them and on one only, rooted on PE 0 and elsewhere.
 class Reductions : public ::testing::TestWithParam<std::tuple<int, int>> {

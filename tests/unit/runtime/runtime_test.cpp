@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "tests/support/device_memory.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::runtime {
@@ -153,6 +154,21 @@ TEST(Runtime, AnIdleHookCanInterrupt) {
   testing::InProcessJob job(1);
   Interrupting hook(job.runtime(0));
   job.runtime(0).set_idle_hook(&hook);
+  EXPECT_EQ(job.runtime(0).run(), 1);
+  EXPECT_EQ(job.runtime(0).failure(), "interrupted");
+}
+
+TEST(Runtime, AnIdleHookIsCalledWhileADeviceIsPolled) {
+  testing::InProcessJob job(1);
+  Interrupting hook(job.runtime(0));
+  job.runtime(0).set_idle_hook(&hook);
+  auto& device = testing::emulated(job.memory(0));
+  const memory::StreamHandle stream = device.create_stream(0).value();
+  ASSERT_TRUE(device.launch(stream, 0, [] { return base::Status::pending(); }).ok());
+  struct Ignored : base::Completion {
+    Ignored() : base::Completion([](base::Completion*, base::Status, std::size_t) {}) {}
+  } done;
+  ASSERT_TRUE(job.memory(0).when_stream_done({memory::Kind::kEmulated, 0}, stream, &done).is_pending());
   EXPECT_EQ(job.runtime(0).run(), 1);
   EXPECT_EQ(job.runtime(0).failure(), "interrupted");
 }

@@ -336,11 +336,25 @@ def check_exports():
     assert found[:4] == (array.ptr, 24, "cuda:1", stream.handle)
     for allowed in (None, -1, 1, 2, stream.handle):
         array.__dlpack__(stream=allowed)
+    check_dlpack_streams(array, stream)
     for forbidden in (0, -2, "1"):
         refused("__dlpack__ takes", array.__dlpack__, stream=forbidden, error=ValueError)
 
 
 # --- Streams
+
+
+def check_dlpack_streams(array, stream):
+    """A consumer's stream waits for the array's own, on the device."""
+    calls = ctypes.CDLL("libcuda.so.1").fake_cuda_calls
+    busy = array.on(stream)
+    consumer = weft.Stream("cuda:1")
+    for number, waits in ((None, 1), (1, 1), (2, 1), (consumer.handle, 1), (stream.handle, 0), (-1, 0)):
+        before = calls(b"cuStreamWaitEvent")
+        busy.__dlpack__(stream=number)
+        assert calls(b"cuStreamWaitEvent") - before == waits, number
+        array.__dlpack__(stream=number)
+        assert calls(b"cuStreamWaitEvent") - before == waits, "without a stream there is nothing to wait for"
 
 
 class CupyStream:

@@ -3,6 +3,7 @@
 import gc
 import io
 import pickle
+import threading
 
 import numpy as np
 from refusing import refused
@@ -196,6 +197,24 @@ async def check_faults():
     weft.emulated.set_faults()
     await slow
     assert (await array.to_host()).tolist() == [3.0] * 5
+    await check_threads(array)
+
+
+async def check_threads(array):
+    """Other threads run while the PE waits for nothing but a device."""
+    may_look = threading.Event()
+    ended = []
+    seen = []
+    thread = threading.Thread(target=lambda: (may_look.wait(), seen.append(list(ended))))
+    thread.start()
+    weft.emulated.set_faults(polls_per_copy=1_000_000)
+    copying = array.copy_from(np.full(5, 4.0))
+    may_look.set()
+    await copying
+    ended.append("copy")
+    weft.emulated.set_faults()
+    thread.join()
+    assert seen == [[]]
 
 
 async def main():

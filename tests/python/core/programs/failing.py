@@ -55,6 +55,23 @@ class Fragile(weft.Chare):
             raise OverflowError(f"no element {self.index}")
 
 
+class LeavesAtOnce(weft.Chare):
+    def __init__(self):
+        sys.exit(3)
+
+    def anything(self):
+        pass
+
+
+class Kept(weft.Chare):
+    def __init__(self):
+        kept.append(self)
+        raise ValueError(f"not {self.index}")
+
+
+kept = []
+
+
 class OnlyHere(weft.Chare):
     pass
 
@@ -100,6 +117,11 @@ async def main():
     elif MODE == "constructor":
         weft.Array(Fragile, 4, args=(3,))
         await wait()
+    elif MODE == "exit_in_constructor":
+        await weft.Array(LeavesAtOnce, 4).anything.call()
+    elif MODE == "kept":
+        weft.Array(Kept, 1)
+        await wait()
     elif MODE == "exit":
         weft.exit(5)
         await wait()
@@ -135,4 +157,11 @@ async def main():
             time.sleep(0.01)
 
 
-weft.run(main)
+try:
+    weft.run(main)
+finally:
+    for chare in kept:
+        try:
+            print(chare.index)
+        except weft.Error as error:
+            print(error)

@@ -108,6 +108,10 @@ class Poster(weft.Chare):
         assert halo is self.halos[side]
         return (await halo.to_host()).tolist(), self.seen.pop()
 
+    async def unposted(self, array):
+        is_chosen = any(array is halo for halo in self.halos)
+        return is_chosen, float((await array.to_host()).sum())
+
     @weft.post_entry("places")
     def post_places(self, arrays, into):
         self.late = arrays[0]
@@ -325,6 +329,16 @@ async def check_faults(chare):
     assert await chare.sums.call() == [5000.0]
 
 
+async def check_faults_after_posting(poster):
+    """What was chosen for a message that failed is not what a later one finds."""
+    array = await filled(np.arange(8.0))
+    for _ in range(3):
+        weft.emulated.set_faults(fail_copy=1)
+        assert "fault injection" in await failure_of(poster.halo.send(array, 0))
+        weft.emulated.set_faults()
+        assert await poster.unposted.call(array) == (False, 28.0)
+
+
 async def main():
     receivers, posters = weft.Array(Receiver, 4), weft.Array(Poster, 4)
     # Before the chares are there.
@@ -339,6 +353,7 @@ async def main():
         await check_results(receivers[which])
         await check_posts(posters[which])
         await check_faults(receivers[which])
+        await check_faults_after_posting(posters[which])
     array = await filled([1])
     refused("calls of one chare", receivers.keep, array)
     refused("calls of one chare", receivers.keep.call, weft.nocopy(np.ones(3)))

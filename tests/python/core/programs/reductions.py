@@ -46,6 +46,11 @@ class Part(weft.Chare):
         field = await self.allreduce(np.ones((2, 3)) * self.index, weft.Reducer.sum)
         return total, top, names, joined.tolist(), field.tolist()
 
+    async def all_five(self, reducer):
+        result = await self.allreduce(5, reducer)
+        assert isinstance(result, bool)
+        return result
+
     async def several_at_once(self):
         futures = [self.allreduce(i * self.index, weft.Reducer.sum) for i in range(5)]
         return [await future for future in futures]
@@ -60,6 +65,21 @@ async def reduced(parts, reducer):
     return await target
 
 
+async def check_logical(count):
+    parts = weft.Array(Part, count)
+    for reducer, odd_result in (
+        (weft.Reducer.logical_and, True),
+        (weft.Reducer.logical_or, True),
+        (weft.Reducer.logical_xor, count % 2 == 1),
+    ):
+        assert await reduced(parts, reducer) is odd_result
+        assert await parts.all_five.call(reducer) == [odd_result] * count
+        target = weft.Future()
+        parts.give_array(reducer, target)
+        result = await target
+        assert result.dtype == bool and result[3] == odd_result
+
+
 async def main():
     parts = weft.Array(Part, COUNT)
     numbers = range(1, COUNT + 1)
@@ -72,6 +92,9 @@ async def main():
     assert await reduced(parts, weft.Reducer.logical_xor) is (COUNT % 2 == 1)
     assert await reduced(parts, weft.Reducer.gather) == [(i, "x") for i in range(COUNT)]
     assert await reduced(parts, weft.Reducer.concat) == [i for i in range(COUNT) for _ in range(2)]
+
+    for count in (1, 2, COUNT):
+        await check_logical(count)
 
     rows = np.arange(4) + np.arange(COUNT)[:, None]
     for reducer, expected in (

@@ -13,6 +13,24 @@ class Worker(weft.Chare):
     def work(self, value=None):
         return value
 
+    def contribute_from_a_thread(self, future):
+        outcome = []
+        thread = threading.Thread(
+            target=lambda: outcome.append(
+                refused("post_from_any_thread", self.contribute, 1, weft.Reducer.sum, future)
+            )
+        )
+        thread.start()
+        thread.join()
+        return outcome
+
+    def channel_ids(self):
+        peer = self.proxy[0, 1]
+        for number in (-1, 2**32, 2**70):
+            refused("from 0 to 2**32 - 1", weft.Channel, self, peer, number)
+        refused("integer", weft.Channel, self, peer, 1.5, error=TypeError)
+        return repr(weft.Channel(self, peer, id=2**32 - 1))
+
     def refuse_own(self):
         return [
             refused("Reducer", self.contribute, 1, "sum", weft.Future()),
@@ -25,6 +43,26 @@ class Worker(weft.Chare):
 
 class NotAChare:
     pass
+
+
+class Anything(dict):
+    """Has every attribute, None mostly."""
+
+    __getattr__ = dict.get
+
+
+async def check_then_refused():
+    array = np.zeros(8)
+    references = sys.getrefcount(array)
+    device_array = weft.DeviceArray(8, float, "emulated")
+    for _ in range(3):
+        operation = device_array.copy_from(array)
+        called = weft.Future()
+        operation.then(called.set)
+        refused("waited for twice", operation.then, print)
+        await called
+        del operation, called
+    assert sys.getrefcount(array) == references
 
 
 async def main():
@@ -66,6 +104,14 @@ async def main():
     refused("running job", weft.run, main)
     assert all(all(answers) for answers in await workers.refuse_own.call())
     assert await workers[1, 2].work.call(np.int64(3)) == 3
+    assert await workers[0, 0].contribute_from_a_thread.call(weft.Future()) == [True]
+    assert await workers[0, 0].channel_ids.call()
+    await check_then_refused()
+    future = weft.Future()
+    array = np.arange(3)
+    future.set(weft.nocopy(array))
+    assert await future is array
+    assert await workers[0, 0].work.call(Anything(a=1)) == {"a": 1}
     # What another thread does would not wake a sleeping PE, so it has to be handed over.
     method = workers[0, 0].work
     outcomes = []
