@@ -128,7 +128,9 @@ PyMethodDef methods[] = {
      "        another kind. It belongs to the runtime until the operation is over, and is then visible to "
      "every stream.\n\n"
      "Raises:\n"
-     "    weft.Error: not such a buffer; when awaited: the message has another size, or the peer failed."},
+     "    weft.Error: not such a buffer; when awaited: the message has another size, or the peer could "
+     "not\n"
+     "        send it."},
     {},
 };
 PyType_Slot slots[] = {

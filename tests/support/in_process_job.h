@@ -21,13 +21,14 @@ namespace weft::testing {
 class InProcessJob {
  public:
   explicit InProcessJob(int num_pes, std::string_view machine = "loopback",
-                        const runtime::RuntimeOptions& options = {}) {
+                        const runtime::RuntimeOptions& options = {},
+                        machine::StagingMode staging = machine::StagingMode::kDevice) {
     std::vector<memory::Memory*> memories;
     for (int pe = 0; pe < num_pes; ++pe) {
       memories_.push_back(std::make_unique<memory::Memory>());
       memories.push_back(memories_.back().get());
     }
-    auto machines = machine::make_in_process(machine, memories);
+    auto machines = machine::make_in_process(machine, memories, staging);
     if (!machines.ok()) throw std::runtime_error(machines.status().to_string());
     machines_ = std::move(machines).value();
     for (auto& one : machines_) {

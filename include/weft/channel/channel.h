@@ -7,7 +7,8 @@
 // Both chares name each other and the same id; then each has one end, and its sends meet the other's receives
 // in order. Ends live as long as the job: naming the same peer and id again gives the same end. Either
 // side may come first, and many operations may be in flight. A receive must name exactly the size that was
-// sent: a disagreement is an Error at the receiver that names both sizes.
+// sent: a disagreement is an Error at the receiver that names both sizes. A send that fails, for instance
+// because its device could not copy, fails its receive as well, with the reason; the next messages go on.
 //
 // Host data up to kCopyLimitBytes is copied at the send, so it may be overwritten on return. Anything else is
 // sent in place and belongs to the runtime until the operation is done, as does every receive buffer.

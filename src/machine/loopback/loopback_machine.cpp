@@ -154,6 +154,11 @@ void LoopbackMachine::release_payload(void* descriptor) {
 // --- tagged messages ---
 
 Status LoopbackMachine::direct_tag_send(int pe, Tag tag, const ConstBuffer& buffer, Completion* completion) {
+  if (tag_sends_to_refuse_ > 0) {
+    --tag_sends_to_refuse_;
+    return {StatusCode::kOutOfMemory, fmt::format("PE {} refuses to send {} bytes to PE {}, as it was told",
+                                                  this->pe(), buffer.size_bytes, pe)};
+  }
   Packet packet;
   packet.tag = tag;
   return send(pe, std::move(packet), buffer, completion);

@@ -49,6 +49,8 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   LoopbackMachine(int pe, std::shared_ptr<Fabric> fabric, memory::Memory& memory, LoopbackOptions options);
   ~LoopbackMachine() override;
   base::Status open() { return staging().open(); }
+  // So many tagged sends from now on fail at the call, as of a library that is out of memory.
+  void refuse_tag_sends(int count) { tag_sends_to_refuse_ = count; }
 
   std::string description() const override;
   bool progress() override;
@@ -146,6 +148,7 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   std::map<std::uint64_t, memory::Buffer> regions_;
   std::uint64_t next_region_ = 1;
   LoopbackOptions options_;
+  int tag_sends_to_refuse_ = 0;
   std::vector<bool> sent_to_;  // by PE
 
   std::mutex wake_mutex_;

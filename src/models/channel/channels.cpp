@@ -18,12 +18,17 @@ struct Announcement {
   EndAddress from;
 };
 
-inline void start_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
-                         runtime::OperationState* operation) {
-  machine::Tag tag = machine::channel_tag(end.peer.number, counter);
-  auto& machine = end.runtime->machine();
-  operation->started(machine.tag_send(static_cast<int>(end.peer.pe), tag, buffer, operation->completion()),
-                     buffer.size_bytes);
+// What a receive was to be, in its operation's extra bytes.
+struct Asked {
+  std::size_t size_bytes;
+  std::uint32_t counter;
+};
+
+inline base::Status tag_send(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
+                             runtime::OperationState* operation) {
+  return end.runtime->machine().tag_send(static_cast<int>(end.peer.pe),
+                                         machine::channel_tag(end.peer.number, counter), buffer,
+                                         operation->completion());
 }
 
 // Out of line, so that host memory does not pay for it.
@@ -31,9 +36,10 @@ inline void start_tagged(ChannelEnd& end, std::uint32_t counter, const memory::C
                                          const memory::ConstBuffer& buffer,
                                          runtime::OperationState* operation) {
   Channels& channels = *end.channels;
+  FailedSends::watch(end, counter, operation);
   if (channels.local_path().send(end, counter, buffer, operation)) return;
   if (end.direct.outbox != nullptr && channels.direct_path().send(end, counter, buffer, operation)) return;
-  start_tagged(end, counter, buffer, operation);
+  send_tagged(end, counter, buffer, operation);
 }
 
 [[gnu::always_inline]] inline void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
@@ -41,7 +47,11 @@ inline void start_tagged(ChannelEnd& end, std::uint32_t counter, const memory::C
   const std::uint32_t counter = end.next_send++;
   if (!buffer.place.is_host()) [[unlikely]]
     return start_device_send(end, counter, buffer, operation);
-  start_tagged(end, counter, buffer, operation);
+  base::Status status = tag_send(end, counter, buffer, operation);
+  // Host memory that the machine has taken fails only with the peer, and then the job ends.
+  if (status.failed()) [[unlikely]]
+    end.channels->failed_sends().tell(end, counter, status);
+  operation->started(std::move(status), buffer.size_bytes);
 }
 
 // Whether the receive of message `counter` was started past the machine, or on both paths.
@@ -53,25 +63,38 @@ inline void start_tagged(ChannelEnd& end, std::uint32_t counter, const memory::C
          (!buffer.place.is_host() && channels.direct_path().receive(end, counter, buffer, operation));
 }
 
-// A receive must have got exactly what it asked for; the expected size is in the operation's extra bytes.
-void check_received(runtime::OperationState* operation, void* context) {
-  auto& end = *static_cast<ChannelEnd*>(context);
-  end.runtime->count_processed();
-  std::size_t expected = *reinterpret_cast<std::size_t*>(operation->extra());
-  const base::Status& status = operation->status();
-  if (status.ok() && operation->size_bytes() != expected) {
-    operation->set_outcome(
-        base::Status(
-            base::StatusCode::kTruncated,
-            fmt::format("{}: a receive of {} bytes met a send of {} bytes; both ends must name the same size",
-                        describe(end), expected, operation->size_bytes())),
-        operation->size_bytes());
-  } else if (status.failed()) {
-    operation->set_outcome(
-        base::Status(status.code(),
-                     fmt::format("{}: a receive of {} bytes: {}", describe(end), expected, status.message())),
-        operation->size_bytes());
+// For a receive that has not got what it asked for, or nothing: an empty message may stand for a send that
+// failed.
+[[gnu::noinline]] void explain_received(runtime::OperationState* operation, const ChannelEnd& end,
+                                        const Asked& asked) {
+  const std::size_t size_bytes = operation->size_bytes();
+  base::StatusCode code = operation->status().code();
+  std::string why(operation->status().message());
+  if (code == base::StatusCode::kOk && size_bytes == 0) {
+    why = end.channels->failed_sends().take_reason(end, asked.counter);
+    if (!why.empty()) code = base::StatusCode::kPeerFailed;
   }
+  if (code != base::StatusCode::kOk) {
+    why = fmt::format("{}: a receive of {} bytes: {}", describe(end), asked.size_bytes, why);
+  } else if (size_bytes != asked.size_bytes) {
+    code = base::StatusCode::kTruncated;
+    why = fmt::format("{}: a receive of {} bytes met a send of {} bytes; both ends must name the same size",
+                      describe(end), asked.size_bytes, size_bytes);
+  } else {
+    return;
+  }
+  operation->set_outcome(base::Status(code, std::move(why)), size_bytes);
+}
+
+// A receive must have got exactly what it asked for.
+void check_received(runtime::OperationState* operation, void* context) {
+  const auto& end = *static_cast<ChannelEnd*>(context);
+  end.runtime->count_processed();
+  const auto& asked = *reinterpret_cast<const Asked*>(operation->extra());
+  const std::size_t size_bytes = operation->size_bytes();
+  if (operation->status().ok() && size_bytes == asked.size_bytes && size_bytes != 0) [[likely]]
+    return;
+  explain_received(operation, end, asked);
 }
 
 }  // namespace
@@ -86,13 +109,16 @@ std::string describe(const ChannelEnd& end) {
 
 void send_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
                  runtime::OperationState* operation) {
-  start_tagged(end, counter, buffer, operation);
+  operation->started(tag_send(end, counter, buffer, operation), buffer.size_bytes);
 }
 
 // --- The model
 
 Channels::Channels(runtime::Runtime& runtime)
-    : runtime_(runtime), local_path_(runtime, *this), direct_path_(runtime, *this) {
+    : runtime_(runtime),
+      local_path_(runtime, *this),
+      direct_path_(runtime, *this),
+      failed_sends_(runtime, *this) {
   runtime_.set_handler(
       kAnnouncementHandler,
       [](void* context, runtime::MessagePtr message) {
@@ -148,6 +174,12 @@ ChannelEnd* Channels::find(std::uint32_t number) const {
   return number == 0 || number > numbered_ends_.size() ? nullptr : numbered_ends_[number - 1];
 }
 
+ChannelEnd* Channels::find(std::uint32_t number, EndAddress peer) const {
+  ChannelEnd* const end = find(number);
+  if (end == nullptr || end->peer.number == 0) return end;
+  return end->peer.pe == peer.pe && end->peer.number == peer.number ? end : nullptr;
+}
+
 void Channels::announce(const ChannelEnd& end) {
   chare::EntryHeader header{end.key.peer_collection, end.key.peer_index, 0, 0, {}};
   Announcement announcement{end.key.reversed(), {static_cast<std::uint32_t>(runtime_.pe()), end.number}};
@@ -194,7 +226,8 @@ Channel::Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id)
 runtime::Operation Channel::send(const memory::ConstBuffer& buffer) {
   runtime::Runtime& runtime = *end_->runtime;
   bool copies = buffer.place.is_host() && buffer.size_bytes <= kCopyLimitBytes;
-  auto* operation = runtime::OperationState::create(runtime, copies ? buffer.size_bytes : 0);
+  auto* operation =
+      runtime::OperationState::create(runtime, copies ? buffer.size_bytes : FailedSends::kExtraBytes);
   memory::ConstBuffer source = buffer;
   if (copies && buffer.size_bytes > 0) {
     std::memcpy(operation->extra(), buffer.data, buffer.size_bytes);
@@ -211,10 +244,10 @@ runtime::Operation Channel::send(const memory::ConstBuffer& buffer) {
 
 runtime::Operation Channel::recv(const memory::Buffer& buffer) {
   runtime::Runtime& runtime = *end_->runtime;
-  auto* operation = runtime::OperationState::create(runtime, sizeof(std::size_t));
-  *reinterpret_cast<std::size_t*>(operation->extra()) = buffer.size_bytes;
-  operation->set_finisher(&check_received, end_);
+  auto* operation = runtime::OperationState::create(runtime, sizeof(Asked));
   const std::uint32_t counter = end_->next_receive++;
+  new (operation->extra()) Asked{buffer.size_bytes, counter};
+  operation->set_finisher(&check_received, end_);
   if (!buffer.place.is_host() || !end_->local.held_sends.empty()) [[unlikely]] {
     if (start_device_receive(*end_, counter, buffer, operation)) return runtime::Operation(operation);
   }

@@ -17,6 +17,7 @@
 #include "weft/runtime/runtime.h"
 
 #include "models/channel/direct_path.h"
+#include "models/channel/failed_sends.h"
 #include "models/channel/local_path.h"
 
 namespace weft::channel {
@@ -75,8 +76,11 @@ class Channels final : public runtime::Model {
   void set_first_counter(std::uint32_t counter) { first_counter_ = counter; }
   // The end with that number, null when there is none.
   ChannelEnd* find(std::uint32_t number) const;
+  // The same for what a message names: null also when the end's peer is known and not `peer`.
+  ChannelEnd* find(std::uint32_t number, EndAddress peer) const;
   LocalPath& local_path() { return local_path_; }
   DirectPath& direct_path() { return direct_path_; }
+  FailedSends& failed_sends() { return failed_sends_; }
 
  private:
   void announce(const ChannelEnd& end);
@@ -91,6 +95,7 @@ class Channels final : public runtime::Model {
   std::uint32_t first_counter_ = 0;
   LocalPath local_path_;
   DirectPath direct_path_;
+  FailedSends failed_sends_;
 };
 
 }  // namespace weft::channel

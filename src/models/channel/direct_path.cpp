@@ -23,7 +23,6 @@ namespace {
 
 constexpr runtime::HandlerId kMailboxHandler = runtime::kFirstChannelHandler + 1;
 constexpr runtime::HandlerId kForgetHandler = runtime::kFirstChannelHandler + 2;
-constexpr runtime::HandlerId kFailedCopyHandler = runtime::kFirstChannelHandler + 3;
 constexpr runtime::HandlerId kWakeHandler = runtime::kFirstChannelHandler + 4;
 constexpr runtime::HandlerId kNoMailboxHandler = runtime::kFirstChannelHandler + 5;
 
@@ -36,11 +35,6 @@ struct MailboxMessage {
   std::uint32_t from_end = 0;
   std::uint64_t mailbox = 0;
   MailboxFileName file;
-};
-
-struct FailedCopy {
-  std::uint32_t to_end = 0;
-  std::uint32_t counter = 0;
 };
 
 }  // namespace
@@ -60,7 +54,6 @@ DirectPath::DirectPath(runtime::Runtime& runtime, Channels& channels)
   };
   handle.template operator()<&DirectPath::on_mailbox>(kMailboxHandler);
   handle.template operator()<&DirectPath::on_forget>(kForgetHandler);
-  handle.template operator()<&DirectPath::on_failed_copy>(kFailedCopyHandler);
   handle.template operator()<&DirectPath::on_no_mailbox>(kNoMailboxHandler);
   // Its arrival is all that it is for.
   runtime_.set_handler(kWakeHandler, [](void*, runtime::MessagePtr) {}, nullptr);
@@ -152,9 +145,6 @@ void DirectPath::copied(Copy& copy, Status status) {
   if (status.ok()) {
     copy.slot.outcome.store(Slot::done(copy.counter), std::memory_order_release);
     wake(copy.end);
-  } else if (!runtime_.exiting()) {
-    const FailedCopy failed{copy.end.peer.number, copy.counter};
-    tell(static_cast<int>(copy.end.peer.pe), kFailedCopyHandler, failed, std::string(status.message()));
   }
   const std::size_t size_bytes = status.ok() ? copy.size_bytes : 0;
   copy.operation->complete(std::move(status), size_bytes);
@@ -287,10 +277,8 @@ void DirectPath::on_mailbox(runtime::MessagePtr message) {
   Pup p = message->unpacker();
   p | mailbox;
   const std::uint32_t pe = message->envelope().source_pe;
-  ChannelEnd* const end = channels_.find(mailbox.to_end);
-  const bool is_peer = end != nullptr && (end->peer.number == 0 ||
-                                          (end->peer.pe == pe && end->peer.number == mailbox.from_end));
-  if (!is_peer || mailbox.mailbox >= kMailboxes) {
+  ChannelEnd* const end = channels_.find(mailbox.to_end, {pe, mailbox.from_end});
+  if (end == nullptr || mailbox.mailbox >= kMailboxes) {
     runtime_.fail(
         fmt::format("PE {} offers mailbox {} of its channel end {} to end {} of PE {}, which cannot be", pe,
                     mailbox.mailbox, mailbox.from_end, mailbox.to_end, runtime_.pe()));
@@ -326,20 +314,6 @@ void DirectPath::on_forget(runtime::MessagePtr message) {
   Pup p = message->unpacker();
   p | number;
   imports_.forget(static_cast<int>(message->envelope().source_pe), number);
-}
-
-void DirectPath::on_failed_copy(runtime::MessagePtr message) {
-  FailedCopy failed;
-  std::string why;
-  Pup p = message->unpacker();
-  p | failed | why;
-  const std::uint32_t pe = message->envelope().source_pe;
-  const auto found = std::ranges::find_if(receives_, [&](const auto& receive) {
-    return !receive->is_over() && receive->end.number == failed.to_end && receive->end.peer.pe == pe &&
-           receive->counter == failed.counter;
-  });
-  if (found == receives_.end()) return;
-  (*found)->end_with(Status(StatusCode::kPeerFailed, fmt::format("PE {} could not send it: {}", pe, why)), 0);
 }
 
 // --- The end

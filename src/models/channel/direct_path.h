@@ -90,7 +90,6 @@ class DirectPath final : public runtime::Poller {
   void on_mailbox(runtime::MessagePtr message);
   void on_no_mailbox(runtime::MessagePtr message);
   void on_forget(runtime::MessagePtr message);
-  void on_failed_copy(runtime::MessagePtr message);
   template <class... Values>
   void tell(int pe, runtime::HandlerId handler, const Values&... values);
 

@@ -27,7 +27,10 @@ struct LocalPath::Receive {
       : path(path_in), end(end_in), counter(counter_in), buffer(buffer_in), operation(operation_in) {}
 
   void end_with(const Status& status, std::size_t size_bytes) {
-    if (send) std::exchange(send, std::nullopt)->operation->complete(status, size_bytes);
+    if (send) {
+      FailedSends::unwatch(send->operation);
+      std::exchange(send, std::nullopt)->operation->complete(status, size_bytes);
+    }
     std::exchange(operation, nullptr)->complete(status, size_bytes);
   }
   // Its send is known and nothing is left to wait for.
@@ -209,6 +212,7 @@ Status LocalPath::copy(const memory::Buffer& destination, runtime::OperationStat
   Status status = runtime_.memory().copy(destination, send.source, copy.get());
   if (!status.is_pending()) return status;
   static_cast<void>(copy.release());
+  FailedSends::unwatch(send.operation);
   runtime_.machine().count_transfer(machine::TransferType::kTagSend, machine::TransferPath::kOwnPe,
                                     send.source.place.kind, send.source.size_bytes);
   return status;

@@ -41,6 +41,12 @@ def test_program_of_one_pe(expect_success: Callable[..., str], program: str) -> 
     assert expect_success(1, program) == "all checked\n"
 
 
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_device_channels_through_host_memory(expect_success: Callable[..., str], num_pes: int) -> None:
+    staged = {"WEFT_STAGING": "host"}
+    assert expect_success(num_pes, "device_channels.py", environment=staged) == "all checked\n"
+
+
 @pytest.mark.parametrize(
     ("program", "num_pes"),
     [("buffers.py", 1), ("device_channels.py", 2), ("payloads.py", 1), ("payloads.py", 2)],

@@ -8,6 +8,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/channel/channels.h"
@@ -32,9 +33,11 @@ struct Outcome {
 };
 using OutcomePtr = std::shared_ptr<Outcome>;
 
-// The parameter is the machine. Node n lives on PE n, or both on PE 0.
-struct ChannelPairTest : ::testing::TestWithParam<std::string> {
-  explicit ChannelPairTest(int num_pes) : job(num_pes, GetParam()), num_pes_(num_pes) {
+// Node n lives on PE n, or both on PE 0.
+struct ChannelPair {
+  explicit ChannelPair(int num_pes, std::string_view machine,
+                       machine::StagingMode staging = machine::StagingMode::kDevice)
+      : job(num_pes, machine, {}, staging), num_pes_(num_pes) {
     Array<Node>::create(job.runtime(0), Shape(2).with_map(Map::kRoundRobin));
     turn([] { return Node::all[0] != nullptr && Node::all[1] != nullptr; });
   }
@@ -78,6 +81,11 @@ struct ChannelPairTest : ::testing::TestWithParam<std::string> {
 
  private:
   int num_pes_;
+};
+
+// The parameter is the machine.
+struct ChannelPairTest : ChannelPair, ::testing::TestWithParam<std::string> {
+  explicit ChannelPairTest(int num_pes) : ChannelPair(num_pes, GetParam()) {}
 };
 
 }  // namespace weft::channel

@@ -201,6 +201,30 @@ TEST_P(DirectPathTest, AFailedCopyEndsBothOperations) {
   exchange(0, 100);
 }
 
+TEST_P(DirectPathTest, AStreamThatFailedEndsBothOperations) {
+  start();
+  auto& kind = testing::emulated(job.memory(0));
+  for (const bool is_posted : {true, false}) {
+    TestMemory out(job.memory(0), kDevice, 100, 1);
+    TestMemory in = used(1, 100, 100);
+    out.buffer().stream = kind.create_stream(0).value();
+    OutcomePtr received;
+    if (is_posted) received = receive(1, in.buffer());
+    ASSERT_TRUE(
+        kind.launch(out.buffer().stream, 0, [] { return Status(StatusCode::kInternal, "bad work"); }).ok());
+    const OutcomePtr sent = send(0, out.buffer());
+    settle();
+    if (!is_posted) received = receive(1, in.buffer());
+    finish({received, sent});
+    EXPECT_TRUE(sent->status.failed());
+    EXPECT_EQ(received->status.code(), StatusCode::kPeerFailed);
+    EXPECT_NE(received->status.message().find("bad work"), std::string::npos) << received->status.message();
+    EXPECT_EQ(in.now(), in.filled());
+    exchange(0, 100);
+    EXPECT_TRUE(kind.destroy_stream(out.buffer().stream).ok());
+  }
+}
+
 TEST_P(DirectPathTest, ASleepingReceiverIsWoken) {
   start();
   TestMemory out(job.memory(0), kDevice, 100, 1);

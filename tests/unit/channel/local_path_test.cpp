@@ -38,6 +38,17 @@ struct LocalPathTest : ChannelPairTest {
     }
     return held;
   }
+  // Whether an end was told of a send whose receive is over all the same.
+  bool is_told_twice() {
+    auto& channels_of_pe = job.runtime(0).model<Channels>();
+    bool is_told = false;
+    for (std::uint32_t counter = 0; counter < 20; ++counter) {
+      for (const std::uint32_t number : {1u, 2u}) {
+        is_told |= !channels_of_pe.failed_sends().take_reason(*channels_of_pe.find(number), counter).empty();
+      }
+    }
+    return is_told;
+  }
   // What the machine carried, and the device copied in its place, is counted in the same row.
   std::uint64_t bytes(TransferPath path) {
     std::uint64_t sum = 0;
@@ -210,6 +221,43 @@ TEST_P(LocalPathTest, AFailedCopyEndsBothOperations) {
   TestMemory again = make(kDevice, 100);
   finish({receive(1, again), send(0, out)});
   EXPECT_EQ(again.now(), out.filled());
+  EXPECT_FALSE(is_told_twice());
+}
+
+// Whose stream it is, and which side comes first.
+TEST_P(LocalPathTest, AStreamThatFailedEndsBothOperations) {
+  connect();
+  auto& kind = testing::emulated(job.memory(0));
+  const memory::StreamHandle stream = kind.create_stream(0).value();
+  for (const bool is_senders : {true, false}) {
+    for (const bool sends_first : {true, false}) {
+      SCOPED_TRACE(std::string(is_senders ? "sender's" : "receiver's") + (sends_first ? ", send first" : ""));
+      TestMemory out = make(kDevice, 3);
+      TestMemory in = make(kDevice, 100);
+      (is_senders ? out : in).buffer().stream = stream;
+      bool may_go = false;
+      const auto fail = [&] {
+        return may_go ? Status(StatusCode::kInternal, "bad work") : Status::pending();
+      };
+      ASSERT_TRUE(kind.launch(stream, 0, fail).ok());
+      OutcomePtr sent;
+      if (sends_first) sent = send(0, out);
+      const OutcomePtr received = receive(1, in);
+      if (!sends_first) sent = send(0, out);
+      settle();
+      may_go = true;
+      finish({sent, received});
+      EXPECT_TRUE(sent->status.failed() && received->status.failed());
+      EXPECT_NE(received->status.message().find("bad work"), std::string::npos) << received->status.message();
+      EXPECT_EQ(in.now(), in.filled());
+      TestMemory next_out = make(kDevice, 30);
+      TestMemory next_in = make(kDevice, 100);
+      finish({receive(1, next_in), send(0, next_out)});
+      EXPECT_EQ(next_in.now(), next_out.filled());
+    }
+  }
+  EXPECT_FALSE(is_told_twice());
+  EXPECT_TRUE(kind.destroy_stream(stream).ok());
 }
 
 TEST_P(LocalPathTest, WhatNobodyTakesEndsWithTheJob) {

@@ -134,6 +134,28 @@ class End(weft.Chare):
         weft.emulated.set_faults()
         return message
 
+    async def failing_send(self, peer, first):
+        """A send that fails ends its receive too, and no other."""
+        channel = weft.Channel(self, peer, 8)
+        array = weft.DeviceArray(10_000, float, "emulated:0")
+        await array.copy_from(np.full(10_000, 1.0 if first else 2.0))
+        ready = np.zeros(1)
+        if first:
+            # Or, on one PE, the copy that fails would be another.
+            await channel.recv(into=ready)
+            weft.emulated.set_faults(fail_copy=1)
+            assert "fault injection" in await failure_of(channel.send(array))
+            weft.emulated.set_faults()
+            await channel.send(array)
+            return ""
+        receive = channel.recv(into=array)
+        await channel.send(ready)
+        message = await failure_of(receive)
+        assert (await array.to_host() == 2.0).all()
+        await channel.recv(into=array)
+        assert (await array.to_host() == 1.0).all()
+        return message
+
     async def wrong_size(self, peer, first):
         channel = weft.Channel(self, peer, 7)
         if first:
@@ -149,6 +171,7 @@ async def check(a, b):
             await call
     for method, words in (
         ("failing_receive", ["fault injection"]),
+        ("failing_send", ["fault injection"]),
         ("wrong_size", ["80 bytes", "160 bytes"]),
     ):
         calls = [getattr(a, method).call(b, True), getattr(b, method).call(a, False)]

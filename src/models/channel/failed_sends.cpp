@@ -1,0 +1,84 @@
+#include "models/channel/failed_sends.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "machine/machine.h"
+#include "machine/tag.h"
+#include "models/channel/channels.h"
+
+namespace weft::channel {
+
+namespace {
+
+constexpr runtime::HandlerId kFailedSendHandler = runtime::kFirstChannelHandler + 3;
+
+struct FailedSend {
+  std::uint32_t to_end = 0;
+  std::uint32_t from_end = 0;
+  std::uint32_t counter = 0;
+};
+
+}  // namespace
+
+FailedSends::FailedSends(runtime::Runtime& runtime, Channels& channels)
+    : runtime_(runtime), channels_(channels) {
+  runtime_.set_handler(
+      kFailedSendHandler,
+      [](void* self, runtime::MessagePtr message) {
+        static_cast<FailedSends*>(self)->on_message(std::move(message));
+      },
+      this);
+}
+
+void FailedSends::watch(ChannelEnd& end, std::uint32_t counter, runtime::OperationState* operation) {
+  *reinterpret_cast<std::uint32_t*>(operation->extra()) = counter;
+  operation->set_finisher(
+      [](runtime::OperationState* sent, void* context) {
+        if (!sent->status().failed()) return;
+        const auto& from = *static_cast<const ChannelEnd*>(context);
+        const std::uint32_t number = *reinterpret_cast<const std::uint32_t*>(sent->extra());
+        from.channels->failed_sends().tell(from, number, sent->status());
+      },
+      &end);
+}
+
+void FailedSends::tell(const ChannelEnd& end, std::uint32_t counter, const base::Status& why) {
+  if (runtime_.exiting()) return;  // all receives end with the job
+  const FailedSend failed{end.peer.number, end.number, counter};
+  runtime_.send(static_cast<int>(end.peer.pe),
+                runtime::Message::pack(runtime_, kFailedSendHandler, failed, std::string(why.message())));
+}
+
+void FailedSends::on_message(runtime::MessagePtr message) {
+  FailedSend failed;
+  std::string why;
+  Pup p = message->unpacker();
+  p | failed | why;
+  const std::uint32_t pe = message->envelope().source_pe;
+  if (channels_.find(failed.to_end, {pe, failed.from_end}) == nullptr) {
+    runtime_.fail(fmt::format(
+        "PE {} could not send message {} from its channel end {} to end {} of PE {}, which cannot be", pe,
+        failed.counter, failed.from_end, failed.to_end, runtime_.pe()));
+    return;
+  }
+  auto& reason = reasons_[{failed.to_end, failed.counter}];
+  if (!reason.empty()) return;
+  reason = fmt::format("PE {} could not send it: {}", pe, why);
+  // Nobody awaits it: should it fail, the job does.
+  auto* empty = runtime::OperationState::create(runtime_);
+  empty->started(
+      runtime_.machine().tag_send(runtime_.pe(), machine::channel_tag(failed.to_end, failed.counter), {},
+                                  empty->completion()),
+      0);
+  runtime::Operation(empty).detach();
+}
+
+std::string FailedSends::take_reason(const ChannelEnd& end, std::uint32_t counter) {
+  auto found = reasons_.extract({end.number, counter});
+  return found.empty() ? std::string() : std::move(found.mapped());
+}
+
+}  // namespace weft::channel
