@@ -261,7 +261,7 @@ Status CopyEngine::queue_piece(Piece piece, bool on_source_side) {
   if (status.failed()) return status;
   // The copy is on its way, so without an event the piece waits too: the lane's next poll records one.
   Result<EventHandle> event = lane->kind->record(lane->stream, lane->device);
-  if (event.ok()) piece.event = *event;
+  piece.event = event.ok() ? *event : nullptr;
   lane->pieces.push_back(piece);
   return {};
 }
