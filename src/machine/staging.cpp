@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "machine/staging_flow.h"
@@ -17,9 +16,6 @@ using memory::Buffer;
 using memory::ConstBuffer;
 
 namespace {
-
-// How long close() waits for a device that is still copying. After it the buffers are given up as lost.
-constexpr auto kDeviceLimit = std::chrono::seconds(10);
 
 Status out_of_host_memory(std::size_t size_bytes) {
   return {StatusCode::kOutOfMemory,
@@ -338,8 +334,10 @@ void Staging::cancel(Completion* completion) {
 }
 
 void Staging::settle() {
-  const auto limit = std::chrono::steady_clock::now() + kDeviceLimit;
-  while (memory_waits_ != 0 && std::chrono::steady_clock::now() < limit) progress();
+  memory_.wait_for_devices([this] {
+    progress();
+    return memory_waits_ == 0;
+  });
   progress();
 }
 

@@ -173,7 +173,7 @@ class Staging {
   // Whether a receive held before `until` (null: any) could match the same message.
   bool is_behind(Tag tag, Tag mask, const Transfer* until) const;
   void let_others_go();
-  // Waits until the device is done with every buffer, or for so long that it must hang.
+  // Waits until the device is done with every buffer, or there is no patience left for it.
   void settle();
   bool give_turns();
 

@@ -462,15 +462,45 @@ bool CopyEngine::progress() {
 
 bool CopyEngine::has_pending() const { return !transfers_.empty() || !watches_.empty() || !done_.empty(); }
 
+bool CopyEngine::wait_for_devices(const std::function<bool()>& is_over) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const bool over = is_over();
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (over || waited >= patience_left_) {
+      patience_left_ -= std::min<std::chrono::nanoseconds>(waited, patience_left_);
+      return over;
+    }
+    std::this_thread::yield();
+  }
+}
+
+void CopyEngine::close_lane(Lane& lane) {
+  while (!lane.pieces.empty()) {
+    Piece& piece = lane.pieces.front();
+    if (!wait_for_devices([&] { return !query(lane, piece).is_pending(); })) break;
+    if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
+    lane.pieces.pop_front();
+  }
+  if (lane.pieces.empty()) {
+    [[maybe_unused]] Status status =
+        lane.kind->destroy_stream(lane.stream);  // nothing is left to be done about it
+    return;
+  }
+  // A device hangs: it keeps the stream, and the chunks that it may still write to.
+  for (const Piece& piece : lane.pieces) {
+    if (piece.event != nullptr) lane.kind->release_event(piece.event);
+  }
+}
+
 void CopyEngine::close() {
   if (closed_) return;
   closed_ = true;
-  for (const auto& lane : lanes_) {
-    for (Piece& piece : lane->pieces) {
-      while (query(*lane, piece).is_pending()) std::this_thread::yield();
-      if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
+  for (const auto& lane : lanes_) close_lane(*lane);
+  if (patience_left_ <= std::chrono::nanoseconds::zero()) {
+    for (KindBackend* kind : kinds_) {
+      if (kind != nullptr) kind->leave_to_the_system();
     }
-    lane->pieces.clear();
   }
   host_copies_.clear();
   deferred_.clear();
@@ -479,10 +509,6 @@ void CopyEngine::close() {
     Transfer& transfer = *transfers_.back();
     done_.push_back({transfer.completion, closed_status("a copy"), 0});
     forget(transfer);
-  }
-  for (const auto& lane : lanes_) {
-    [[maybe_unused]] Status status =
-        lane->kind->destroy_stream(lane->stream);  // nothing is left to be done about it
   }
   lanes_.clear();
   for (const Watch& watch : watches_) {

@@ -17,12 +17,14 @@
 //
 // Threads: the PE's. Invariants: completion functions are called by progress() and close() alone, after the
 // engine has forgotten the operation; a transfer ends only when no piece of it is in flight, also when one
-// has failed.
+// has failed, unless its device hangs at the end.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -31,6 +33,7 @@
 #include "weft/memory/buffer.h"
 
 #include "memory/kind.h"
+#include "memory/memory_options.h"
 #include "memory/staging_pool.h"
 
 namespace weft::memory {
@@ -38,7 +41,9 @@ namespace weft::memory {
 class CopyEngine {
  public:
   // Kinds by number, null where there is none; they outlive the engine.
-  explicit CopyEngine(const std::array<KindBackend*, kNumKinds>& kinds) : kinds_(kinds) {}
+  explicit CopyEngine(const std::array<KindBackend*, kNumKinds>& kinds,
+                      std::chrono::nanoseconds patience = kDevicePatience)
+      : kinds_(kinds), patience_left_(patience) {}
   ~CopyEngine();
   CopyEngine(const CopyEngine&) = delete;
   CopyEngine& operator=(const CopyEngine&) = delete;
@@ -49,7 +54,10 @@ class CopyEngine {
 
   bool progress();
   bool has_pending() const;
-  // Afterwards nothing can be started. Waits for the devices, as long as they take.
+  // Calls `is_over` until it says so. False when the patience, which all waits share, ends before.
+  bool wait_for_devices(const std::function<bool()>& is_over);
+  // Afterwards nothing can be started. Waits for the devices until the patience ends; then the kinds are
+  // left to the system, since one hangs.
   void close();
 
  private:
@@ -140,6 +148,9 @@ class CopyEngine {
   // Gives back what the transfer holds; its completion is the caller's affair.
   void forget(Transfer& transfer);
   void release(Place place, EventHandle& event);
+  // Waits for what is in the lane, then gives it back, or leaves it.
+  void close_lane(Lane& lane);
+
   std::array<KindBackend*, kNumKinds> kinds_;
   std::array<std::unique_ptr<StagingPool>, kNumKinds> staging_;
   std::vector<std::unique_ptr<Transfer>> transfers_;
@@ -151,6 +162,7 @@ class CopyEngine {
   std::vector<Watch> watches_;
   std::vector<Done> done_;
   std::vector<Done> delivering_;
+  std::chrono::nanoseconds patience_left_;
   bool closed_ = false;
 };
 

@@ -107,6 +107,11 @@ class KindBackend {
   virtual base::Status stream_wait(StreamHandle stream, int device, EventHandle event) = 0;
   virtual void release_event(EventHandle event) = 0;
 
+  // A device hangs. From now on the kind gives back nothing, memory of allocate_host() included, also not in
+  // its destructor: the device may still write there, and the driver would wait for it. The process's end
+  // gives back all of it.
+  virtual void leave_to_the_system() {}
+
  protected:
   void widen_address_range(std::uintptr_t base, std::size_t size_bytes) {
     if (base < address_range_.low) address_range_.low = base;

@@ -60,7 +60,7 @@ struct Memory::State {
   explicit State(const MemoryOptions& options)
       : cuda_devices(options.cuda_devices),
         backends(make_backends(options, &why_no_cuda)),
-        copies(pointers(backends)) {
+        copies(pointers(backends), options.device_patience) {
     for (const Kind kind : {Kind::kEmulated, Kind::kCuda}) {
       if (KindBackend* const backend = find(kind)) cache.add(backend);
     }
@@ -197,6 +197,10 @@ Status Memory::when_stream_done(Place place, StreamHandle stream, Completion* co
 bool Memory::progress() { return state_->copies.progress(); }
 
 bool Memory::has_pending() const { return state_->copies.has_pending(); }
+
+bool Memory::wait_for_devices(const std::function<bool()>& is_over) {
+  return state_->copies.wait_for_devices(is_over);
+}
 
 void Memory::close() { state_->copies.close(); }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "weft/base/completion.h"
@@ -68,8 +69,12 @@ class Memory {
   // Whether progress() must be polled: device work does not wake a sleeping PE.
   bool has_pending() const;
 
-  // Fails what is in flight with kClosed after waiting for the device to be done with its buffers, which
-  // takes as long as the work that is queued before it. Allocations stay valid until the destructor.
+  // For ends: calls `is_over`, which makes progress, until it says so. False when the devices were waited for
+  // longer than MemoryOptions::device_patience, in all such calls together: one hangs.
+  bool wait_for_devices(const std::function<bool()>& is_over);
+  // Fails what is in flight with kClosed after waiting for the device to be done with its buffers, as long
+  // as there is patience left. Without it no device memory is given back any more, since a device that hangs
+  // may still use it. Allocations stay valid until the destructor.
   void close();
 
  private:

@@ -1,6 +1,7 @@
 // How the memory layer of a PE is set up.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,9 @@
 
 namespace weft::memory {
 
+// How long an end waits in all for devices that are still at work.
+inline constexpr auto kDevicePatience = std::chrono::seconds(10);
+
 struct MemoryOptions {
   int emulated_devices = 2;
   EmulatedFaults emulated_faults;
@@ -20,6 +24,7 @@ struct MemoryOptions {
   std::vector<int> cuda_devices;
   // Which PE of its host this is. PE n uses device n of each kind, modulo their number.
   int local_rank = 0;
+  std::chrono::nanoseconds device_patience = kDevicePatience;
 
   // With WEFT_GPUS and WEFT_EMULATED_FAULTS where they are set. kInvalidArgument for values that are none.
   static base::Result<MemoryOptions> from_environment(int local_rank);

@@ -28,6 +28,7 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver) : driver_(std::move
 // The driver may have shut down before us at the process's end; then every call fails, and there is nothing
 // to give back.
 CudaBackend::~CudaBackend() {
+  if (is_left_) return;
   CudaContext current = nullptr;
   if (made_current_ != nullptr && driver_->CtxGetCurrent(&current) == cuda::kSuccess &&
       current == made_current_) {
@@ -118,7 +119,7 @@ Result<void*> CudaBackend::allocate(std::size_t size_bytes, int ordinal) {
 }
 
 Status CudaBackend::deallocate(void* data) {
-  if (data == nullptr) return {};
+  if (data == nullptr || is_left_) return {};
   const std::optional<Allocation> allocation = find_allocation(data);
   if (!allocation.has_value() || allocation->base != reinterpret_cast<std::uintptr_t>(data)) {
     return Status(StatusCode::kInvalidArgument,
@@ -249,6 +250,7 @@ Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, 
 }
 
 Status CudaBackend::release_import(void* data) {
+  if (is_left_) return {};
   const auto found = import_devices_.find(data);
   if (found == import_devices_.end()) {
     return Status(
@@ -279,6 +281,7 @@ Result<StreamHandle> CudaBackend::create_stream(int ordinal) {
 }
 
 Status CudaBackend::destroy_stream(StreamHandle stream) {
+  if (is_left_) return {};
   const auto found = stream_devices_.find(stream);
   if (found == stream_devices_.end()) {
     return Status(StatusCode::kInvalidArgument,
@@ -361,6 +364,7 @@ Result<void*> CudaBackend::allocate_host(std::size_t size_bytes, int ordinal) {
 }
 
 void CudaBackend::deallocate_host(void* data) {
+  if (is_left_) return;
   for (const Device& device : devices_) {
     if (device.context == nullptr) continue;
     CudaContextScope scope(*driver_, device.context);

@@ -60,6 +60,7 @@ class CudaBackend final : public KindBackend {
   base::Status query(EventHandle event) override;
   base::Status stream_wait(StreamHandle stream, int device, EventHandle event) override;
   void release_event(EventHandle event) override;
+  void leave_to_the_system() override { is_left_ = true; }
 
  private:
   struct Event {
@@ -87,6 +88,7 @@ class CudaBackend final : public KindBackend {
   CudaContext made_current_ = nullptr;
   std::unordered_map<StreamHandle, int> stream_devices_;  // of those made here
   std::unordered_map<void*, int> import_devices_;
+  bool is_left_ = false;
 };
 
 }  // namespace weft::memory

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 
 #include "machine/loopback/loopback_machine.h"
 #include "memory/emulated/emulated_backend.h"
 #include "tests/conformance/world.h"
+#include "tests/support/leaks_on_purpose.h"
 
 namespace weft::machine {
 namespace {
@@ -20,6 +22,7 @@ using conformance::pattern;
 using conformance::World;
 using memory::Buffer;
 using memory::Kind;
+using test_support::LeaksOnPurpose;
 
 constexpr std::size_t kSize = 256;
 
@@ -139,6 +142,24 @@ TEST(Staging, CloseWaitsForTheDevice) {
   pair.sender().close();
   EXPECT_TRUE(send.done());
   EXPECT_EQ(send.status().code(), StatusCode::kClosed);
+  EXPECT_FALSE(pair.sender_memory().has_pending());
+}
+
+TEST(Staging, CloseGivesUpOnADeviceThatHangs) {
+  const LeaksOnPurpose guard;
+  memory::MemoryOptions options;
+  options.device_patience = std::chrono::milliseconds(1);
+  Pair pair(options);
+  auto& emulated = static_cast<memory::EmulatedBackend&>(*pair.sender_memory().backend(Kind::kEmulated));
+  Buffer device = pair.sender_memory().allocate(kSize, {Kind::kEmulated, 0}).value();
+  device.stream = emulated.create_stream(0).value();
+  ASSERT_TRUE(emulated.launch(device.stream, 0, &base::Status::pending).ok());
+  Operation send;
+  send.start(pair.sender().tag_send(1, 1, device, &send));
+  pair.sender().close();
+  ASSERT_TRUE(send.done());
+  EXPECT_EQ(send.status().code(), StatusCode::kClosed);
+  pair.sender_memory().close();
   EXPECT_FALSE(pair.sender_memory().has_pending());
 }
 

@@ -1,6 +1,7 @@
 // What Memory's tests do not see of the copy engine: its lanes, and what progress() says.
 #include "memory/copy_engine.h"
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -166,6 +167,43 @@ TEST_F(CopyEngineTest, WhatWasDoneBeforeCloseKeepsItsOutcome) {
   EXPECT_EQ(full.calls, 1);
   Outcome late;
   EXPECT_EQ(engine.when_stream_done(kDevice0, nullptr, &late).code(), StatusCode::kClosed);
+}
+
+TEST_F(CopyEngineTest, CloseGivesUpOnADeviceThatHangs) {
+  CopyEngine impatient{{&host, nullptr, &emulated}, std::chrono::milliseconds(1)};
+  Buffer device = make(64, kDevice0);
+  device.stream = emulated.create_stream(0).value();
+  ASSERT_TRUE(emulated.launch(device.stream, 0, &Status::pending).ok());
+  std::vector<unsigned char> bytes(64, 5);
+  std::vector<Outcome> gated(30);  // some with lanes, the others deferred
+  for (std::size_t i = 0; i < gated.size(); ++i) {
+    const bool reads = i % 2 == 0;
+    ASSERT_TRUE(
+        impatient.copy(reads ? host_buffer(bytes) : device, reads ? device : host_buffer(bytes), &gated[i])
+            .is_pending());
+  }
+  Outcome watch;
+  ASSERT_TRUE(impatient.when_stream_done(kDevice0, device.stream, &watch).is_pending());
+  impatient.close();
+  for (const Outcome& outcome : gated) {
+    EXPECT_EQ(outcome.calls, 1);
+    EXPECT_EQ(outcome.status.code(), StatusCode::kClosed);
+  }
+  EXPECT_EQ(watch.calls, 1);
+  EXPECT_EQ(watch.status.code(), StatusCode::kClosed);
+  EXPECT_FALSE(impatient.has_pending());
+  EXPECT_EQ(bytes, std::vector<unsigned char>(64, 5));
+}
+
+TEST_F(CopyEngineTest, PatienceEndsOnceForAllWaits) {
+  CopyEngine impatient{{&host, nullptr, &emulated}, std::chrono::milliseconds(1)};
+  int polls = 0;
+  EXPECT_TRUE(impatient.wait_for_devices([&] { return ++polls == 1; })) << "looked at before it ends";
+  EXPECT_FALSE(impatient.wait_for_devices([] { return false; }));
+  polls = 0;
+  EXPECT_FALSE(impatient.wait_for_devices([&] { return ++polls == 2; }));
+  EXPECT_EQ(polls, 1) << "it waited again";
+  EXPECT_TRUE(impatient.wait_for_devices([] { return true; }));
 }
 
 TEST_F(CopyEngineTest, ACompletionCalledByCloseCannotStartAnother) {

@@ -1,5 +1,6 @@
 // Memory with kind cuda in it: staged copies, which never block the CPU, and the kind cache where memory is
 // freed and made behind our back.
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -67,6 +68,36 @@ class MemoryOverFakeCudaTest : public testing::Test {
   std::unique_ptr<Memory> memory;
   std::vector<Buffer> owned;
 };
+
+// The driver would wait for the device in each of these, and the device writes to what they free.
+TEST_F(MemoryOverFakeCudaTest, WhatADeviceThatHangsUsesIsNotGivenBack) {
+  MemoryOptions options;
+  options.cuda_driver = FAKE_CUDA;
+  options.device_patience = std::chrono::milliseconds(1);
+  auto impatient = std::make_unique<Memory>(options);
+  KindBackend& cuda = *impatient->backend(Kind::kCuda);
+  Buffer device = impatient->allocate(64, kGpu0).value();
+  device.stream = cuda.create_stream(0).value();
+  static_cast<CudaStreamTag*>(device.stream)->queue.emplace_back([] { return false; });
+  std::vector<unsigned char> bytes(64);
+  Outcome through_chunk;
+  ASSERT_TRUE(impatient->copy(host_buffer(bytes), device, &through_chunk).is_pending());
+  impatient->close();
+  EXPECT_EQ(through_chunk.calls, 1);
+  EXPECT_EQ(through_chunk.status.code(), StatusCode::kClosed);
+  EXPECT_TRUE(cuda.destroy_stream(device.stream).ok());
+  EXPECT_TRUE(impatient->deallocate(device).ok());
+  impatient.reset();
+  for (const char* call :
+       {"cuMemFree", "cuMemFreeHost", "cuStreamDestroy", "cuEventDestroy", "cuDevicePrimaryCtxRelease"}) {
+    EXPECT_EQ(fake_cuda()->calls[call], 0) << call;
+  }
+  // The system's part.
+  for (CudaStreamTag* stream : fake_cuda()->streams) delete stream;
+  for (CudaEventTag* event : fake_cuda()->events) delete event;
+  while (!fake_cuda()->blocks.empty()) fake_cuda()->remove_block(fake_cuda()->blocks.begin()->first);
+  fake_cuda_reset();
+}
 
 class StagedTest : public MemoryOverFakeCudaTest,
                    public testing::WithParamInterface<std::pair<Place, Place>> {};
