@@ -356,6 +356,12 @@ void PyChare::construct(PyObject* arguments) {
   const Ref object = Ref::steal(PyObject_CallObject(info_.type(), arguments));
   being_made = nullptr;
   if (!object) throw PythonError();
+  if (object.get() == object_.get()) return;
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      fmt::format("{}.__new__ gave another object than the one that weft.Chare.__new__ makes, for "
+                  "each element a new one; return that",
+                  info_.name()));
 }
 
 std::string PyChare::where_in(std::size_t method) const {

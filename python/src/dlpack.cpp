@@ -309,6 +309,11 @@ memory::StreamHandle consumer_stream(const memory::Buffer& memory, PyObject* str
 // for.
 void make_stream_wait(const memory::Buffer& memory, memory::StreamHandle stream) {
   if (stream == nullptr || memory.stream == nullptr || stream == memory.stream) return;
+  try {
+    static_cast<void>(Engine::current());
+  } catch (const base::Error& error) {  // another thread, or no job any more
+    buffer_error(fmt::format("an array with a stream of its own cannot be given out here: {}", error.what()));
+  }
   memory::KindBackend& kind = *Engine::current().runtime().memory().backend(memory.place.kind);
   base::Result<memory::EventHandle> event = kind.record(memory.stream, memory.place.device);
   base::check(event.status());

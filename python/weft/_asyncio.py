@@ -8,6 +8,7 @@ them off hot paths.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
@@ -61,7 +62,8 @@ def asyncio_future(coroutine: Coroutine[Any, Any, _T]) -> _core.Future[_T]:
             "call the async function"
         )
     future: _core.Future[_T] = _core.Future()
-    asyncio.run_coroutine_threadsafe(_run(coroutine, future), _background_loop())
+    running = asyncio.run_coroutine_threadsafe(_run(coroutine, future), _background_loop())
+    running.add_done_callback(lambda ended: _tell_if_never_run(ended, coroutine, future))
     return future
 
 
@@ -69,11 +71,23 @@ async def _run(coroutine: Coroutine[Any, Any, _T], future: _core.Future[_T]) -> 
     try:
         _tell(future.set, await coroutine)
     except asyncio.CancelledError as error:
-        name = getattr(coroutine, "__qualname__", repr(coroutine))
-        named = asyncio.CancelledError(f"the coroutine {name} was cancelled")
-        _tell(future.set_error, named.with_traceback(error.__traceback__))
+        _tell(future.set_error, _cancellation(coroutine).with_traceback(error.__traceback__))
     except BaseException as error:
         _tell(future.set_error, error)
+
+
+def _tell_if_never_run(
+    ended: concurrent.futures.Future[None], coroutine: Coroutine[Any, Any, _T], future: _core.Future[_T]
+) -> None:
+    """A task that is cancelled before its first step runs nothing of `_run`, which else swallows it."""
+    if ended.cancelled():
+        coroutine.close()
+        _tell(future.set_error, _cancellation(coroutine))
+
+
+def _cancellation(coroutine: Coroutine[Any, Any, Any]) -> asyncio.CancelledError:
+    name = getattr(coroutine, "__qualname__", repr(coroutine))
+    return asyncio.CancelledError(f"the coroutine {name} was cancelled")
 
 
 def _tell(setter: Callable[[Any], None], outcome: object) -> None:

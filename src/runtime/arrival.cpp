@@ -31,7 +31,8 @@ Attachments::Arrival::Arrival(Attachments& owner, MessagePtr message, bool wante
       message_(std::move(message)),
       pieces_(message_->attachments().size()),
       is_receiving_(message_->attached_->state == State::kAwaited),
-      wanted_(wanted) {}
+      wanted_(wanted),
+      was_posted_(wanted) {}
 
 void Attachments::Arrival::start(Attachments& owner, MessagePtr message, std::span<Landing> landings,
                                  bool wanted) {
@@ -163,7 +164,7 @@ void Attachments::Arrival::all_ended() {
   if (wanted_ && !failed_) {
     runtime_.enqueue(message_.release());
   } else {
-    owner_.drop(*message_);
+    owner_.drop(*message_, was_posted_);
   }
 }
 

@@ -55,6 +55,7 @@ class Attachments::Arrival {
   std::vector<Piece> pieces_;
   bool is_receiving_;
   bool wanted_;
+  bool was_posted_;
   bool failed_ = false;
   std::size_t awaited_ = 1;  // and the loop that starts them
 };

@@ -249,9 +249,10 @@ void Attachments::post(MessagePtr message, bool dropped) {
   Arrival::start(*this, std::move(message), landings, wanted);
 }
 
-void Attachments::drop(Message& message) {
+void Attachments::drop(Message& message, bool was_posted) {
   const HandlerId handler = message.envelope().handler;
-  if (posters_[handler].dropped != nullptr) {
+  // At the job's end whoever posted may have gone.
+  if (was_posted && posters_[handler].dropped != nullptr && !runtime_.closed_) {
     posters_[handler].dropped(runtime_.parts_->handlers[handler].context, message);
   }
   if ((message.envelope().flags & kControlFlag) == 0) runtime_.count_processed();

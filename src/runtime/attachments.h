@@ -81,7 +81,7 @@ class Attachments {
   base::Status await(Message& message, const Announcement& announced);
   void enqueue(MessagePtr message);
   void post(MessagePtr message, bool dropped);
-  void drop(Message& message);
+  void drop(Message& message, bool was_posted);
 
   Runtime& runtime_;
   MessagingPath path_;

@@ -94,8 +94,8 @@ void Runtime::idle() {
   }
   if (machine_.needs_polling() || memory_.has_pending()) {
     // A device may take seconds; the hook's callers are not to wait as long.
-    parts_->idle_since = now;
     rest([] { sched_yield(); });
+    parts_->idle_since = Parts::Clock::now();
     return;
   }
   if (!pollers_.empty() && !may_sleep()) return;

@@ -161,7 +161,8 @@ class Chares final : public runtime::Model {
   void on_location(runtime::MessagePtr message);
   void on_gathered(runtime::MessagePtr message);
   void on_all_reduced(runtime::MessagePtr message);
-  void construct_elements(Collection& collection, const ConstructorInfo& constructor,
+  // False when a constructor has ended the job.
+  bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
                           std::span<const std::byte> arguments);
   void forward(Collection& collection, const EntryHeader& header, runtime::MessagePtr message);
   void invoke(ChareBase& chare, const EntryInfo& entry, Pup arguments, const ReplyTo& reply);

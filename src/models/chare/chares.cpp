@@ -184,8 +184,8 @@ void Chares::on_create(MessagePtr message) {
   made.kind_ = header.kind;
   made.shape_ = header.shape;
   made.type_ = constructor->type;
-  construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()});
-  if (runtime_.stopped()) return;
+  // Without its elements it is never made; what is for them waits for the job's end.
+  if (!construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) return;
   made.created_ = true;
   runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false);
   std::vector<MessagePtr> waiting;
@@ -197,7 +197,7 @@ void Chares::on_create(MessagePtr message) {
   }
 }
 
-void Chares::construct_elements(Collection& made, const ConstructorInfo& constructor,
+bool Chares::construct_elements(Collection& made, const ConstructorInfo& constructor,
                                 std::span<const std::byte> arguments) {
   int pe = runtime_.pe();
   std::uint64_t size = made.shape().size();
@@ -209,13 +209,15 @@ void Chares::construct_elements(Collection& made, const ConstructorInfo& constru
       NewChare place(made, index);
       Pup p = Pup::unpacker(arguments.data(), arguments.size(), &runtime_);
       std::unique_ptr<ChareBase> element = constructor.construct(p);
-      if (element == nullptr) return;
+      if (element == nullptr) return false;
       made.elements_->directory.insert(index, element.release());
     }
   } catch (...) {
     runtime_.fail_unawaited(std::current_exception(),
                             fmt::format("the constructor of {} on PE {}", made.element_name(index), pe));
+    return false;
   }
+  return true;
 }
 
 // --- Entry methods

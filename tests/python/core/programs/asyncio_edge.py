@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 
 import numpy as np
 from refusing import refused
@@ -32,6 +33,15 @@ async def failing():
 async def cancelled():
     asyncio.current_task().cancel()
     await asyncio.sleep(0)
+
+
+async def cancelling_others(started, go_on):
+    """Blocks the loop, then cancels what was started meanwhile before its first step."""
+    started.set()
+    go_on.wait()
+    await asyncio.sleep(0)
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
 
 
 async def leaving():
@@ -73,6 +83,18 @@ async def main():
     assert error.type_name.endswith("CancelledError") and "coroutine cancelled was cancelled" in error.message
     assert "in cancelled" in error.traceback_text
     refused("call the async function", weft.asyncio_future, failing)
+
+    started, go_on = threading.Event(), threading.Event()
+    cancelling = weft.asyncio_future(cancelling_others(started, go_on))
+    while not started.is_set():
+        await weft.sleep(0.001)
+    never_run = weft.asyncio_future(delayed(0, "never"))
+    go_on.set()
+    await cancelling
+    try:
+        raise AssertionError(await never_run)
+    except weft.RemoteError as raised:
+        assert "the coroutine delayed was cancelled" in raised.message
 
     # Nothing ends the event loop.
     error = await raised_by(leaving())

@@ -63,6 +63,14 @@ class LeavesAtOnce(weft.Chare):
         pass
 
 
+class Shared(weft.Chare):
+    made = None
+
+    def __new__(cls):
+        cls.made = cls.made or super().__new__(cls)
+        return cls.made
+
+
 class Kept(weft.Chare):
     def __init__(self):
         kept.append(self)
@@ -118,7 +126,11 @@ async def main():
         weft.Array(Fragile, 4, args=(3,))
         await wait()
     elif MODE == "exit_in_constructor":
-        await weft.Array(LeavesAtOnce, 4).anything.call()
+        leaving = weft.Array(LeavesAtOnce, 4)
+        await leaving[0].anything.call()
+    elif MODE == "shared":
+        weft.Array(Shared, 4)
+        await wait()
     elif MODE == "kept":
         weft.Array(Kept, 1)
         await wait()
