@@ -21,6 +21,9 @@ constexpr int kPollsPerTurn = 16;
 // An idle PE yields its processor for this long before it goes to sleep: waking costs about 20 us, a yield
 // about 1.
 constexpr std::chrono::microseconds kYieldTime{100};
+// A device may take seconds, and the hook's threads are not to wait as long. Longer than the 5 ms after which
+// Python hands the interpreter over: in quicker succession rests only wake those threads, time and again.
+constexpr std::chrono::microseconds kRestInterval{10'000};
 
 }  // namespace
 
@@ -88,12 +91,12 @@ void Runtime::idle() {
     if (idle_rounds_ < parts_->spin_rounds) return;
     parts_->idle_since = now;
   }
-  if (now - parts_->idle_since < kYieldTime) {
+  const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
+  if (now - parts_->idle_since < (waits_for_device ? kRestInterval : kYieldTime)) {
     sched_yield();
     return;
   }
-  if (machine_.needs_polling() || memory_.has_pending()) {
-    // A device may take seconds; the hook's callers are not to wait as long.
+  if (waits_for_device) {
     rest([] { sched_yield(); });
     parts_->idle_since = Parts::Clock::now();
     return;
