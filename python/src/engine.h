@@ -46,7 +46,7 @@ class Engine {
     if (pthread_equal(pthread_self(), thread_) == 0) throw_other_thread();
   }
 
-  // Ctrl-C: ends the job, and makes weft.run raise KeyboardInterrupt.
+  // Ctrl-C: ends the job. weft.run raises KeyboardInterrupt, or SystemExit where a launcher says why.
   void interrupt() {
     interrupted_ = true;
     runtime().fail("interrupted");

@@ -119,7 +119,9 @@ struct StartMain final : runtime::Work {
   Ref& result;
 };
 
-// (exit code, whether Ctrl-C ended it, what main returned)
+constexpr int kInterruptedCode = 128 + SIGINT;
+
+// (exit code, whether to raise KeyboardInterrupt, what main returned)
 PyObject* run(PyObject*, PyObject* main) {
   return guarded([&]() -> PyObject* {
     int code = 0;
@@ -133,7 +135,18 @@ PyObject* run(PyObject*, PyObject* main) {
       StartMain start(engine, main, result);
       if (engine.runtime().pe() == 0) engine.runtime().post(&start);
       code = engine.job().run();
+      // A Ctrl-C that the end of the job overtook belongs to it.
+      if (PyErr_CheckSignals() != 0) {
+        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw PythonError();
+        PyErr_Clear();
+        engine.interrupt();
+      }
       interrupted = engine.interrupted();
+      if (interrupted && engine.job().has_launcher()) {
+        // The launcher has said so, once: a traceback from every PE would add nothing.
+        interrupted = false;
+        code = kInterruptedCode;
+      }
     } catch (const base::Error& error) {
       // The launcher ended the job while it started, and has said why.
       if (error.code() != base::StatusCode::kCancelled) throw;

@@ -31,8 +31,9 @@ def run(main: Callable[[], Any]) -> Any:
 
     Raises:
         SystemExit: the job ended with another code than 0: weft.exit(code), or an exception that nobody
-            awaited, which has been described on stderr.
-        KeyboardInterrupt: Ctrl-C.
+            awaited, which has been described on stderr; and, with code 130, Ctrl-C under a launcher, which
+            says so for all PEs.
+        KeyboardInterrupt: Ctrl-C in a program that runs without a launcher.
         weft.Error: the job could not start.
     """
     if not callable(main):

@@ -153,6 +153,8 @@ Job::~Job() = default;
 
 runtime::Runtime& Job::runtime() { return *parts_->runtime; }
 
+bool Job::has_launcher() const { return parts_->bootstrap->has_launcher(); }
+
 int Job::run() {
   int code = parts_->run_watched();
   const std::string& failure = parts_->runtime->failure();

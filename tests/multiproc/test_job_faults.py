@@ -189,7 +189,13 @@ async def main():
 
 if sys.argv[1] == "early" and os.environ["WEFT_PE"] == "1":
     sys.exit("PE 1 does not want to")
-weft.run(main)
+if "stubborn" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+try:
+    weft.run(main)
+except SystemExit as ended:
+    say(f"ended with {ended.code}")
+    raise
 """
 
 
@@ -218,6 +224,17 @@ def test_control_c_ends_a_python_job(start, python_program: Path) -> None:
     job.process.send_signal(signal.SIGINT)
     outcome = job.wait()
     assert "weft run: interrupted by signal 2 (SIGINT)" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    assert outcome.exit_code == 128 + signal.SIGINT
+
+
+def test_pes_that_outlive_control_c_leave_the_words_to_the_launcher(start, python_program: Path) -> None:
+    # Regression: whoever left weft.run before the launcher's SIGTERM came printed a traceback.
+    job = start("-n", NUM_PES, python_program, "idle", "stubborn")
+    job.wait_ready(NUM_PES)
+    job.process.send_signal(signal.SIGINT)
+    outcome = job.wait()
+    assert set(re.findall("ended with .*", outcome.stdout)) == {"ended with 130"}
     assert "Traceback" not in outcome.stderr
     assert outcome.exit_code == 128 + signal.SIGINT
 

@@ -19,6 +19,8 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   runtime::Runtime& runtime();
+  // The PEs were started together, by somebody who says why when they end before they are done.
+  bool has_launcher() const;
 
   // Runs the scheduler until the job ends, and ends it on all PEs in good order; what failed goes to stderr.
   // Returns the exit code for this process. Call once.

@@ -21,6 +21,8 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
 
   virtual std::string_view name() const = 0;
+  // Somebody started the PEs together, and says why when they end before they are done.
+  virtual bool has_launcher() const { return true; }
   virtual int pe() const = 0;
   virtual int num_pes() const = 0;
   // Position among the PEs of this host, for PE to GPU mapping and for how long idle PEs may spin.

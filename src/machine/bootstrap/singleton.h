@@ -8,6 +8,7 @@ namespace weft::machine::bootstrap {
 class SingletonBootstrap final : public Bootstrap {
  public:
   std::string_view name() const override { return "singleton"; }
+  bool has_launcher() const override { return false; }
   int pe() const override { return 0; }
   int num_pes() const override { return 1; }
   int local_rank() const override { return 0; }
