@@ -14,14 +14,17 @@ arguments = argument_parser(__doc__, memories=("host", "emulated", "cuda")).pars
 
 
 async def ping_pong(first, channel, sent, received, round_trips):
-    if first:
-        for _ in range(round_trips):
-            channel.send(sent)
-            await channel.recv(into=received)
-    else:
-        for _ in range(round_trips):
-            await channel.recv(into=received)
-            channel.send(sent)
+    # An answer says that the message before it has arrived, so that its buffer is free again; the last
+    # message of all is waited for, since whoever makes the next buffers does not see to it.
+    sending = None
+    for _ in range(round_trips):
+        if first:
+            sending = channel.send(sent)
+        await channel.recv(into=received)
+        if not first:
+            sending = channel.send(sent)
+    if sending is not None:
+        await sending
 
 
 async def windows(first, channel, sent, received, count):
