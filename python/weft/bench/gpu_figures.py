@@ -29,17 +29,18 @@ def gpu_goals(memory: str = "cuda") -> tuple[Goal, ...]:
     latency, bandwidth = _question("latency", (8,), memory), _question("bandwidth", (large,), memory)
     volume = f"{large >> 20} MiB bandwidth"
 
-    def paths(*ways: str) -> tuple[str, ...]:
-        return tuple(f"{way}, {latency.placement}" if latency.placement else way for way in ways)
+    def path(way: str) -> tuple[str]:
+        return (f"{way}, {latency.placement}" if latency.placement else way,)
 
-    channel_paths, either_wire_path = paths("peer-mapped", "direct"), paths("tagged", "active")
+    # What a program gets that sets nothing.
+    channel, entry_method = path("peer-mapped"), path("tagged")
     return (
-        # Of the path over peer-mapped memory 0.8 is hoped for.
-        Goal("C++ channel, 8 B one way", latency, "channel", "cpp", 1.0, RAW_UCX, channel_paths),
-        Goal("C++ entry method, 8 B one way", latency, "messaging", "cpp", 1.4, RAW_UCX, either_wire_path),
-        Goal("Python channel, 8 B one way", latency, "channel", "python", 1.15, RAW_UCX, channel_paths),
-        Goal(f"C++ channel, {volume}", bandwidth, "channel", "cpp", 0.97, RAW_UCX, channel_paths),
-        Goal(f"Python channel, {volume}", bandwidth, "channel", "python", 0.97, RAW_UCX, channel_paths),
+        # 0.8 is hoped for.
+        Goal("C++ channel, 8 B one way", latency, "channel", "cpp", 1.0, RAW_UCX, channel),
+        Goal("C++ entry method, 8 B one way", latency, "messaging", "cpp", 1.4, RAW_UCX, entry_method),
+        Goal("Python channel, 8 B one way", latency, "channel", "python", 1.15, RAW_UCX, channel),
+        Goal(f"C++ channel, {volume}", bandwidth, "channel", "cpp", 0.97, RAW_UCX, channel),
+        Goal(f"Python channel, {volume}", bandwidth, "channel", "python", 0.97, RAW_UCX, channel),
     )
 
 

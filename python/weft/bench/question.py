@@ -128,4 +128,5 @@ def _step(question: Question, size_bytes: int, one_way_us: float) -> Step:
     least, least_warmup = _LEAST[question.memory]
     iterations = int(_SIZE_BUDGET_US[question.memory] / (messages * one_way_us))
     iterations = max(least, min(most, iterations))
-    return Step(size_bytes, iterations, warmup=max(least_warmup, iterations // 10))
+    # What is set up for a new buffer, such as its mapping, may wait for a second or third window.
+    return Step(size_bytes, iterations, warmup=max(least_warmup, min(3, iterations // 2), iterations // 10))
