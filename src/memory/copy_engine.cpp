@@ -17,11 +17,8 @@ using base::StatusCode;
 
 namespace {
 
-// Copies in both directions run beside one another; more lanes add nothing on the device.
-constexpr int kSharedLanesPerDevice = 4;
-// Fewer than a StagingPool has chunks, so that some are left for copies that wait for nothing.
-constexpr int kMaxGatedWithLanes = 12;
-static_assert(kMaxGatedWithLanes < StagingPool::kMaxChunks);
+// Some chunks are left for copies that wait for nothing: a gated copy holds one at most while it waits.
+static_assert(CopyLanes::kMaxGated < StagingPool::kMaxChunks);
 // How many deferred copies one poll looks at.
 constexpr std::size_t kDeferredPerPoll = 16;
 // What the CPU copies in one poll, so that a PE with a large copy still gets to its messages.
@@ -70,22 +67,10 @@ Status CopyEngine::start(Transfer& transfer) {
     host_copies_.push_back(&transfer);
     return {};
   }
-  Status status = record_streams(transfer);
+  Status status = lanes_.set_gate(transfer.destination, transfer.source, transfer.gate);
   if (status.failed()) return status;
   if (needs_staging(transfer)) find_staging(transfer);
   return begin(transfer);
-}
-
-Status CopyEngine::record_streams(Transfer& transfer) {
-  const auto record = [&](Place place, StreamHandle stream, EventHandle& ready) {
-    if (stream == nullptr) return Status();
-    Result<EventHandle> event = kind_of(place)->record(stream, place.device);
-    if (event.ok()) ready = *event;
-    return event.status();
-  };
-  Status status = record(transfer.source.place, transfer.source.stream, transfer.source_ready);
-  if (status.failed()) return status;
-  return record(transfer.destination.place, transfer.destination.stream, transfer.destination_ready);
 }
 
 bool CopyEngine::needs_staging(const Transfer& transfer) const {
@@ -112,12 +97,12 @@ void CopyEngine::find_staging(Transfer& transfer) {
 }
 
 Status CopyEngine::begin(Transfer& transfer) {
-  if (transfer.is_gated()) {
-    if (num_with_lanes_ == kMaxGatedWithLanes) {
+  if (transfer.gate.is_shut()) {
+    if (!lanes_.has_room()) {
       deferred_.push_back(&transfer);
       return {};
     }
-    Status status = take_lanes(transfer);
+    Status status = lanes_.enter(transfer.gate, /*is_staged=*/transfer.staging != nullptr);
     if (status.failed()) return status;
   }
   if (transfer.staging != nullptr) {
@@ -137,84 +122,12 @@ Status CopyEngine::begin(Transfer& transfer) {
   return {};
 }
 
-Result<CopyEngine::Lane*> CopyEngine::make_lane(Place place, bool is_shared) {
-  Result<StreamHandle> stream = kind_of(place)->create_stream(place.device);
-  if (!stream.ok()) return stream.status();
-  lanes_.push_back(std::make_unique<Lane>());
-  Lane& lane = *lanes_.back();
-  lane.kind = kind_of(place);
-  lane.device = place.device;
-  lane.stream = *stream;
-  lane.is_shared = is_shared;
-  return &lane;
-}
-
-Result<CopyEngine::Lane*> CopyEngine::shared_lane(Place place) {
-  Lane* best = nullptr;
-  int num_lanes = 0;
-  for (const auto& lane : lanes_) {
-    if (!lane->is_shared || lane->kind != kind_of(place) || lane->device != place.device) continue;
-    ++num_lanes;
-    if (best == nullptr || lane->pieces.size() < best->pieces.size()) best = lane.get();
-  }
-  if (best != nullptr && (best->pieces.empty() || num_lanes >= kSharedLanesPerDevice)) return best;
-  return make_lane(place, /*is_shared=*/true);
-}
-
-Result<CopyEngine::Lane*> CopyEngine::take_lane(Place place) {
-  for (const auto& lane : lanes_) {
-    if (lane->is_shared || lane->is_taken || lane->kind != kind_of(place) || lane->device != place.device)
-      continue;
-    lane->is_taken = true;
-    return lane.get();
-  }
-  Result<Lane*> made = make_lane(place, /*is_shared=*/false);
-  if (made.ok()) (*made)->is_taken = true;
-  return made;
-}
-
-// A direct copy has one lane, which waits for both streams; a staged one has a lane per device side, for its
-// stream.
-Status CopyEngine::take_lanes(Transfer& transfer) {
-  const Place source = transfer.source.place;
-  const Place destination = transfer.destination.place;
-  transfer.has_lanes = true;
-  ++num_with_lanes_;
-  if (!source.is_host()) {
-    Result<Lane*> lane = take_lane(source);
-    if (!lane.ok()) return lane.status();
-    transfer.source_lane = *lane;
-  }
-  if (!destination.is_host() && (source.is_host() || transfer.staging != nullptr)) {
-    Result<Lane*> lane = take_lane(destination);
-    if (!lane.ok()) return lane.status();
-    transfer.destination_lane = *lane;
-  }
-  if (transfer.source_ready != nullptr) {
-    Status status = wait_in_lane(source, transfer.source_ready, *transfer.source_lane);
-    if (status.failed()) return status;
-  }
-  if (transfer.destination_ready == nullptr) return {};
-  Lane* const lane = transfer.destination_lane != nullptr ? transfer.destination_lane : transfer.source_lane;
-  return wait_in_lane(destination, transfer.destination_ready, *lane);
-}
-
-Status CopyEngine::wait_in_lane(Place place, EventHandle& event, Lane& lane) {
-  Status status = lane.kind->stream_wait(lane.stream, lane.device, event);
-  release(place, event);
-  return status;
-}
-
-void CopyEngine::release(Place place, EventHandle& event) {
-  if (event != nullptr) kind_of(place)->release_event(std::exchange(event, nullptr));
-}
-
 bool CopyEngine::begin_deferred() {
   bool any = false;
   for (std::size_t left = std::min(kDeferredPerPoll, deferred_.size()); left > 0; --left) {
     Transfer& transfer = *deferred_.front();
     deferred_.pop_front();
-    if (num_with_lanes_ == kMaxGatedWithLanes && !streams_are_done(transfer)) {
+    if (!lanes_.has_room() && !lanes_.is_over(transfer.gate, transfer.failure)) {
       deferred_.push_back(&transfer);
       continue;
     }
@@ -229,60 +142,23 @@ bool CopyEngine::begin_deferred() {
   return any;
 }
 
-bool CopyEngine::streams_are_done(Transfer& transfer) {
-  const auto is_done = [&](Place place, EventHandle& event) {
-    if (event == nullptr) return true;
-    Status status = kind_of(place)->query(event);
-    if (status.is_pending()) return false;
-    release(place, event);
-    if (transfer.failure.ok()) transfer.failure = std::move(status);
-    return true;
-  };
-  return is_done(transfer.source.place, transfer.source_ready) &&
-         is_done(transfer.destination.place, transfer.destination_ready);
-}
-
-Status CopyEngine::queue_piece(Piece piece, bool on_source_side) {
+Status CopyEngine::queue_piece(const Piece& piece, bool on_source_side) {
   const Transfer& transfer = *piece.transfer;
-  const Buffer& destination = transfer.destination;
-  const ConstBuffer& source = transfer.source;
-  Lane* lane = on_source_side ? transfer.source_lane : transfer.destination_lane;
-  if (lane == nullptr) {
-    Result<Lane*> shared = shared_lane(on_source_side ? source.place : destination.place);
-    if (!shared.ok()) return shared.status();
-    lane = *shared;
-  }
   const bool to_chunk = piece.chunk != nullptr && piece.into_chunk;
   const bool from_chunk = piece.chunk != nullptr && !piece.into_chunk;
-  Status status = lane->kind->copy_async(to_chunk ? piece.chunk : at(destination, piece.offset_bytes),
-                                         to_chunk ? Place() : destination.place,
-                                         from_chunk ? piece.chunk : at(source, piece.offset_bytes),
-                                         from_chunk ? Place() : source.place, piece.size_bytes, lane->stream);
-  if (status.failed()) return status;
-  // The copy is on its way, so without an event the piece waits too: the lane's next poll records one.
-  Result<EventHandle> event = lane->kind->record(lane->stream, lane->device);
-  piece.event = event.ok() ? *event : nullptr;
-  lane->pieces.push_back(piece);
-  return {};
-}
-
-Status CopyEngine::query(const Lane& lane, Piece& piece) {
-  if (piece.event == nullptr) {
-    Result<EventHandle> event = lane.kind->record(lane.stream, lane.device);
-    // Without room for an event the copy goes on all the same; any other failure means a broken device.
-    if (event.status().code() == StatusCode::kOutOfMemory) return Status::pending();
-    if (!event.ok()) return event.status();
-    piece.event = *event;
-  }
-  Status status = lane.kind->query(piece.event);
-  if (!status.is_pending()) lane.kind->release_event(piece.event);
-  return status;
+  const Buffer destination{to_chunk ? piece.chunk : at(transfer.destination, piece.offset_bytes),
+                           piece.size_bytes, to_chunk ? Place() : transfer.destination.place, nullptr};
+  const ConstBuffer source(from_chunk ? piece.chunk : at(transfer.source, piece.offset_bytes),
+                           piece.size_bytes, from_chunk ? Place() : transfer.source.place);
+  return lanes_.queue(on_source_side ? transfer.gate.source : transfer.gate.destination, destination, source,
+                      piece);
 }
 
 void CopyEngine::issue_chunks(int max_chunks) {
   for (std::size_t i = 0; i < unissued_.size() && max_chunks > 0;) {
     Transfer& transfer = *unissued_[i];
-    const bool is_waiting = transfer.has_lanes && transfer.landed_bytes == 0 && transfer.pieces_in_flight > 0;
+    const bool is_waiting =
+        transfer.gate.has_lanes && transfer.landed_bytes == 0 && transfer.pieces_in_flight > 0;
     if (is_waiting) {
       ++i;
       continue;
@@ -359,11 +235,7 @@ void CopyEngine::end_if_over(Transfer& transfer) {
 }
 
 void CopyEngine::forget(Transfer& transfer) {
-  release(transfer.source.place, transfer.source_ready);
-  release(transfer.destination.place, transfer.destination_ready);
-  if (transfer.source_lane != nullptr) transfer.source_lane->is_taken = false;
-  if (transfer.destination_lane != nullptr) transfer.destination_lane->is_taken = false;
-  if (transfer.has_lanes) --num_with_lanes_;
+  lanes_.leave(transfer.gate);
   const std::size_t slot = transfer.slot;
   if (slot + 1 != transfers_.size()) {
     std::swap(transfers_[slot], transfers_.back());
@@ -384,23 +256,6 @@ Status CopyEngine::when_stream_done(Place place, StreamHandle stream, Completion
   if (!event.ok()) return event.status();
   watches_.push_back({kind, *event, completion});
   return Status::pending();
-}
-
-bool CopyEngine::poll_lanes() {
-  bool any = false;
-  // A piece that is done may add lanes. NOLINTNEXTLINE(modernize-loop-convert)
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    Lane& lane = *lanes_[i];
-    while (!lane.pieces.empty()) {
-      Status status = query(lane, lane.pieces.front());
-      if (status.is_pending()) break;
-      const Piece piece = lane.pieces.front();
-      lane.pieces.pop_front();
-      piece_done(piece, std::move(status));
-      any = true;
-    }
-  }
-  return any;
 }
 
 bool CopyEngine::poll_watches() {
@@ -452,7 +307,7 @@ bool CopyEngine::deliver() {
 }
 
 bool CopyEngine::progress() {
-  bool any = poll_lanes();
+  bool any = lanes_.poll([this](const Piece& piece, Status status) { piece_done(piece, std::move(status)); });
   if (!deferred_.empty()) any |= begin_deferred();
   issue_chunks(StagingPool::kMaxChunks);
   if (!watches_.empty()) any |= poll_watches();
@@ -475,28 +330,13 @@ bool CopyEngine::wait_for_devices(const std::function<bool()>& is_over) {
   }
 }
 
-void CopyEngine::close_lane(Lane& lane) {
-  while (!lane.pieces.empty()) {
-    Piece& piece = lane.pieces.front();
-    if (!wait_for_devices([&] { return !query(lane, piece).is_pending(); })) break;
-    if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
-    lane.pieces.pop_front();
-  }
-  if (lane.pieces.empty()) {
-    [[maybe_unused]] Status status =
-        lane.kind->destroy_stream(lane.stream);  // nothing is left to be done about it
-    return;
-  }
-  // A device hangs: it keeps the stream, and the chunks that it may still write to.
-  for (const Piece& piece : lane.pieces) {
-    if (piece.event != nullptr) lane.kind->release_event(piece.event);
-  }
-}
-
 void CopyEngine::close() {
   if (closed_) return;
   closed_ = true;
-  for (const auto& lane : lanes_) close_lane(*lane);
+  lanes_.close([this](const std::function<bool()>& is_over) { return wait_for_devices(is_over); },
+               [](const Piece& piece) {
+                 if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
+               });
   if (patience_left_ <= std::chrono::nanoseconds::zero()) {
     for (KindBackend* kind : kinds_) {
       if (kind != nullptr) kind->leave_to_the_system();
@@ -510,7 +350,6 @@ void CopyEngine::close() {
     done_.push_back({transfer.completion, closed_status("a copy"), 0});
     forget(transfer);
   }
-  lanes_.clear();
   for (const Watch& watch : watches_) {
     watch.kind->release_event(watch.event);
     done_.push_back({watch.completion, closed_status("a stream's work"), 0});

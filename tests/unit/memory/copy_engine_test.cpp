@@ -9,6 +9,7 @@
 
 #include "memory/emulated/emulated_backend.h"
 #include "memory/host/host_backend.h"
+#include "tests/support/busy_stream.h"
 #include "tests/unit/memory/outcome.h"
 
 namespace weft::memory {
@@ -20,7 +21,7 @@ using base::StatusCode;
 constexpr Place kDevice0{Kind::kEmulated, 0};
 constexpr Place kDevice1{Kind::kEmulated, 1};
 
-class CopyEngineTest : public testing::Test {
+class CopyEngineTest : public ::testing::Test {
  protected:
   // Stream handles are numbered: the difference of two new ones tells how many were made between.
   std::uintptr_t stream_number() {
@@ -94,18 +95,13 @@ TEST_F(CopyEngineTest, AGatedCopyGivesItsLaneBack) {
 TEST_F(CopyEngineTest, DeferredCopiesFailWithTheirStreams) {
   const Buffer device = make(64, kDevice0);
   bool go = false;
+  const auto kernel = [&] {
+    return go ? Status(StatusCode::kInternal, "kernel went wrong") : Status::pending();
+  };
   std::vector<unsigned char> bytes(64, 5);
   std::vector<Outcome> outcomes(50);
   for (Outcome& outcome : outcomes) {
-    Buffer produced = device;
-    produced.stream = emulated.create_stream(0).value();
-    ASSERT_TRUE(emulated
-                    .launch(produced.stream, 0,
-                            [&] {
-                              return go ? Status(StatusCode::kInternal, "kernel went wrong")
-                                        : Status::pending();
-                            })
-                    .ok());
+    const Buffer produced = testing::behind(emulated, kernel, device);
     ASSERT_TRUE(engine.copy(host_buffer(bytes), produced, &outcome).is_pending());
   }
   for (int i = 0; i < 20; ++i) engine.progress();
@@ -171,9 +167,7 @@ TEST_F(CopyEngineTest, WhatWasDoneBeforeCloseKeepsItsOutcome) {
 
 TEST_F(CopyEngineTest, CloseGivesUpOnADeviceThatHangs) {
   CopyEngine impatient{{&host, nullptr, &emulated}, std::chrono::milliseconds(1)};
-  Buffer device = make(64, kDevice0);
-  device.stream = emulated.create_stream(0).value();
-  ASSERT_TRUE(emulated.launch(device.stream, 0, &Status::pending).ok());
+  const Buffer device = testing::behind(emulated, &Status::pending, make(64, kDevice0));
   std::vector<unsigned char> bytes(64, 5);
   std::vector<Outcome> gated(30);  // some with lanes, the others deferred
   for (std::size_t i = 0; i < gated.size(); ++i) {

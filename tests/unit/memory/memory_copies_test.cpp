@@ -9,17 +9,22 @@
 #include "gtest/gtest.h"
 
 #include "memory/memory.h"
+#include "tests/support/busy_stream.h"
 #include "tests/unit/memory/memory_fixture.h"
 
 namespace weft::memory {
 namespace {
+
+using testing::behind;
+using testing::stream_with;
+using testing::until;
 
 struct Pair {
   Place source;
   Place destination;
 };
 
-class MemoryCopyTest : public MemoryTest, public testing::WithParamInterface<Pair> {};
+class MemoryCopyTest : public MemoryTest, public ::testing::WithParamInterface<Pair> {};
 
 TEST_P(MemoryCopyTest, MovesTheBytesAndNothingElse) {
   for (const std::size_t size_bytes :
@@ -103,9 +108,9 @@ TEST_P(MemoryCopyTest, CloseEndsEachCopyOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, MemoryCopyTest,
-                         testing::Values(Pair{kHostPlace, kHostPlace}, Pair{kHostPlace, kDevice0},
-                                         Pair{kDevice0, kHostPlace}, Pair{kDevice0, kDevice0},
-                                         Pair{kDevice0, kDevice1}),
+                         ::testing::Values(Pair{kHostPlace, kHostPlace}, Pair{kHostPlace, kDevice0},
+                                           Pair{kDevice0, kHostPlace}, Pair{kDevice0, kDevice0},
+                                           Pair{kDevice0, kDevice1}),
                          [](const auto& param_info) {
                            std::string name = place_name(param_info.param.source) + "_to_" +
                                               place_name(param_info.param.destination);
@@ -129,18 +134,13 @@ TEST_F(MemoryTest, LongHostCopiesLeaveRoomBetweenPolls) {
 TEST_F(MemoryTest, CopyComesAfterTheSourcesStream) {
   const Buffer device = make(64, kDevice0);
   fill(device, std::vector<unsigned char>(64, 1));
-  const StreamHandle stream = emulated().create_stream(0).value();
   bool go = false;
-  ASSERT_TRUE(emulated()
-                  .launch(stream, 0,
-                          [&] {
-                            if (!go) return Status::pending();
-                            std::memset(emulated().device_view(device.data, 64).value(), 2, 64);
-                            return Status();
-                          })
-                  .ok());
-  Buffer produced = device;
-  produced.stream = stream;
+  const auto kernel = [&] {
+    if (!go) return Status::pending();
+    std::memset(emulated().device_view(device.data, 64).value(), 2, 64);
+    return Status();
+  };
+  const Buffer produced = behind(emulated(), kernel, device);
   std::vector<unsigned char> bytes(64);
   Outcome outcome;
   ASSERT_TRUE(memory.copy(host_buffer(bytes), produced, &outcome).is_pending());
@@ -155,19 +155,14 @@ TEST_F(MemoryTest, CopyComesAfterTheSourcesStream) {
 TEST_F(MemoryTest, CopyComesAfterTheDestinationsStream) {
   const Buffer device = make(64, kDevice1);
   fill(device, std::vector<unsigned char>(64, 1));
-  const StreamHandle stream = emulated().create_stream(1).value();
   bool go = false;
   std::vector<unsigned char> seen(64);
-  ASSERT_TRUE(emulated()
-                  .launch(stream, 1,
-                          [&] {
-                            if (!go) return Status::pending();
-                            std::memcpy(seen.data(), emulated().device_view(device.data, 64).value(), 64);
-                            return Status();
-                          })
-                  .ok());
-  Buffer consumed = device;
-  consumed.stream = stream;
+  const auto kernel = [&] {
+    if (!go) return Status::pending();
+    std::memcpy(seen.data(), emulated().device_view(device.data, 64).value(), 64);
+    return Status();
+  };
+  const Buffer consumed = behind(emulated(), kernel, device);
   std::vector<unsigned char> bytes(64, 7);
   Outcome outcome;
   ASSERT_TRUE(memory.copy(consumed, host_buffer(bytes), &outcome).is_pending());
@@ -181,12 +176,8 @@ TEST_F(MemoryTest, CopyComesAfterTheDestinationsStream) {
 
 TEST_F(MemoryTest, ABusyStreamHoldsUpNeitherOtherCopiesNorItsOwnLaterWork) {
   const Buffer device = make(64, kDevice0);
-  const StreamHandle stream = emulated().create_stream(0).value();
   bool go = false;
-  const auto kernel = [&] { return go ? Status() : Status::pending(); };
-  ASSERT_TRUE(emulated().launch(stream, 0, kernel).ok());
-  Buffer busy = device;
-  busy.stream = stream;
+  const Buffer busy = behind(emulated(), until(go), device);
   std::vector<unsigned char> bytes(64);
   Outcome waits;
   ASSERT_TRUE(memory.copy(host_buffer(bytes), busy, &waits).is_pending());
@@ -204,12 +195,8 @@ TEST_F(MemoryTest, ABusyStreamHoldsUpNeitherOtherCopiesNorItsOwnLaterWork) {
 
 TEST_F(MemoryTest, HundredsOfCopiesBehindABusyStreamHoldUpNoOther) {
   const Buffer device = make(64, kDevice0);
-  const StreamHandle stream = emulated().create_stream(0).value();
   bool go = false;
-  const auto kernel = [&] { return go ? Status() : Status::pending(); };
-  ASSERT_TRUE(emulated().launch(stream, 0, kernel).ok());
-  Buffer busy = device;
-  busy.stream = stream;
+  const Buffer busy = behind(emulated(), until(go), device);
   std::vector<unsigned char> bytes(64);
   std::vector<Outcome> waiting(300);
   for (Outcome& outcome : waiting) ASSERT_TRUE(memory.copy(host_buffer(bytes), busy, &outcome).is_pending());
@@ -230,11 +217,9 @@ TEST_F(MemoryTest, HundredsOfCopiesBehindABusyStreamHoldUpNoOther) {
 
 TEST_F(MemoryTest, CloseEndsCopiesBehindABusyStreamOnce) {
   const Buffer device = make(64, kDevice0);
-  const StreamHandle stream = emulated().create_stream(0).value();
   int polls = 0;
-  ASSERT_TRUE(emulated().launch(stream, 0, [&] { return ++polls < 50 ? Status::pending() : Status(); }).ok());
-  Buffer busy = device;
-  busy.stream = stream;
+  const auto kernel = [&] { return ++polls < 50 ? Status::pending() : Status(); };
+  const Buffer busy = behind(emulated(), kernel, device);
   std::vector<unsigned char> bytes(64);
   std::vector<Outcome> waiting(100);
   for (Outcome& outcome : waiting) ASSERT_TRUE(memory.copy(host_buffer(bytes), busy, &outcome).is_pending());
@@ -248,9 +233,8 @@ TEST_F(MemoryTest, CloseEndsCopiesBehindABusyStreamOnce) {
 }
 
 TEST_F(MemoryTest, WhenStreamDone) {
-  const StreamHandle stream = emulated().create_stream(0).value();
   bool go = false;
-  ASSERT_TRUE(emulated().launch(stream, 0, [&] { return go ? Status() : Status::pending(); }).ok());
+  const StreamHandle stream = stream_with(emulated(), 0, until(go));
   Outcome before;
   Outcome null_stream;
   ASSERT_TRUE(memory.when_stream_done(kDevice0, stream, &before).is_pending());
@@ -273,14 +257,11 @@ TEST_F(MemoryTest, WhenStreamDone) {
 
 TEST_F(MemoryTest, AFailedKernelFailsTheWaitAndTheCopyBehindIt) {
   const Buffer device = make(64, kDevice0);
-  const StreamHandle stream = emulated().create_stream(0).value();
   const auto broken = [] { return Status(StatusCode::kInternal, "kernel went wrong"); };
-  ASSERT_TRUE(emulated().launch(stream, 0, broken).ok());
+  const Buffer produced = behind(emulated(), broken, device);
   Outcome wait;
-  ASSERT_TRUE(memory.when_stream_done(kDevice0, stream, &wait).is_pending());
-  ASSERT_TRUE(emulated().launch(stream, 0, broken).ok());
-  Buffer produced = device;
-  produced.stream = stream;
+  ASSERT_TRUE(memory.when_stream_done(kDevice0, produced.stream, &wait).is_pending());
+  ASSERT_TRUE(emulated().launch(produced.stream, 0, broken).ok());
   std::vector<unsigned char> bytes(64, 5);
   Outcome copy;
   ASSERT_TRUE(memory.copy(host_buffer(bytes), produced, &copy).is_pending());

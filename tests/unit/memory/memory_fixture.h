@@ -19,7 +19,7 @@ inline constexpr Place kDevice0{Kind::kEmulated, 0};
 inline constexpr Place kDevice1{Kind::kEmulated, 1};
 
 // The kinds of a machine without a GPU; what a test makes is given back at its end.
-class MemoryTest : public testing::Test {
+class MemoryTest : public ::testing::Test {
  protected:
   static MemoryOptions without_cuda() {
     MemoryOptions options;
