@@ -17,7 +17,7 @@ _COMMON_METHOD = """
 Every system is measured in RUNS fresh launches, in the order A, B, C, A, B, C, ..., so that what else the
 machine does falls on all alike; the figure is the median, and the minimum and maximum go into the JSON. In
 each launch both processes stay on a core of their own (PE number modulo cores), and every size is preceded
-by a tenth of its iterations, or three where there are six, as warm-up, untimed. The number of iterations is
+by a tenth of its iterations, or four of at least as many, as warm-up, untimed. The number of iterations is
 chosen so that a size takes about 0.15 s, on devices 0.06 s. There is a barrier before the warm-up of each
 size in mpi4py and ucx_perftest; in the others the first message has that role; none lies between warm-up and
 timing, or inside the timed part. Buffers are reused and were written beforehand.

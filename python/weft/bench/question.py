@@ -18,6 +18,8 @@ MIN_RUNS = 5
 _SIZE_BUDGET_US = {"host": 150_000.0, "emulated": 60_000.0, "cuda": 60_000.0}
 #: Round trips or windows timed at least, and how many untimed ones come before them at least.
 _LEAST = {"host": (5, 2), "emulated": (1, 1), "cuda": (1, 1)}
+#: What is set up for a new buffer is over after so many.
+_SETTLED = 4
 _MAX_ROUND_TRIPS = 200_000
 _MAX_WINDOWS = 20_000
 #: What two processes pay for a message on a GPU that they share, which does the work of one at a time.
@@ -128,5 +130,6 @@ def _step(question: Question, size_bytes: int, one_way_us: float) -> Step:
     least, least_warmup = _LEAST[question.memory]
     iterations = int(_SIZE_BUDGET_US[question.memory] / (messages * one_way_us))
     iterations = max(least, min(most, iterations))
-    # What is set up for a new buffer, such as its mapping, may wait for a second or third window.
-    return Step(size_bytes, iterations, warmup=max(least_warmup, min(3, iterations // 2), iterations // 10))
+    # A new buffer is posted for its second window, too late for the sender, and mapped in its third.
+    warmup = max(least_warmup, min(_SETTLED, iterations), iterations // 10)
+    return Step(size_bytes, iterations, warmup)

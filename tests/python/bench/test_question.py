@@ -35,7 +35,7 @@ def test_loops_take_about_the_same_time_whatever_a_message_costs(
     budget_us, least, least_warmup = (150_000, 5, 2) if memory == "host" else (60_000, 1, 1)
     assert step.iterations >= least
     assert least_warmup <= step.warmup
-    assert min(3, step.iterations // 2) <= step.warmup <= max(least_warmup, 3, step.iterations // 10)
+    assert min(4, step.iterations) <= step.warmup <= max(least_warmup, 4, step.iterations // 10)
     assert estimate_us <= budget_us * 1.001 or step.iterations == least
 
 
