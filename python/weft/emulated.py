@@ -48,7 +48,8 @@ def set_faults(
     """Makes the emulated devices of this PE slow or faulty, for tests; counting starts anew.
 
     Args:
-        polls_per_copy: how often a copy is looked at until it is done, at least 1.
+        polls_per_copy: how often a copy is looked at until it is done, at least 1; also one under way, which
+            fewer polls let go on.
         fail_copy: the n-th copy from now on fails; 0 for none.
         fail_allocation: the n-th allocation from now on fails; 0 for none.
         device_bytes: the memory of each device; None for as much as there is.

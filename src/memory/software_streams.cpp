@@ -66,10 +66,10 @@ Result<SoftwareStreams::Stream*> SoftwareStreams::find(StreamHandle stream, int 
   return &found->second;
 }
 
-Status SoftwareStreams::enqueue(StreamHandle stream, int device, Work work, int polls) {
+Status SoftwareStreams::enqueue(StreamHandle stream, int device, Work work) {
   Result<Stream*> target = find(stream, device);
   if (!target.ok()) return target.status();
-  target.value()->queue.push_back({std::move(work), polls - 1, nullptr, nullptr});
+  target.value()->queue.push_back({std::move(work), nullptr, nullptr});
   return {};
 }
 
@@ -77,14 +77,14 @@ Result<EventHandle> SoftwareStreams::record(StreamHandle stream, int device) {
   Result<Stream*> target = find(stream, device);
   if (!target.ok()) return target.status();
   auto event = std::make_shared<Event>();
-  target.value()->queue.push_back({nullptr, 0, event, nullptr});
+  target.value()->queue.push_back({nullptr, event, nullptr});
   return static_cast<EventHandle>(new std::shared_ptr<Event>(std::move(event)));
 }
 
 Status SoftwareStreams::wait(StreamHandle stream, int device, EventHandle event) {
   Result<Stream*> target = find(stream, device);
   if (!target.ok()) return target.status();
-  target.value()->queue.push_back({nullptr, 0, nullptr, *static_cast<std::shared_ptr<Event>*>(event)});
+  target.value()->queue.push_back({nullptr, nullptr, *static_cast<std::shared_ptr<Event>*>(event)});
   return {};
 }
 
@@ -117,10 +117,6 @@ void SoftwareStreams::advance(Stream& stream) {
       operation.signals->done = true;
     } else {
       if (worked) return;
-      if (operation.polls_left > 0) {
-        --operation.polls_left;
-        return;
-      }
       if (stream.failure.ok()) {
         Status status = operation.work();
         if (status.is_pending()) return;

@@ -29,9 +29,8 @@ class SoftwareStreams {
   base::Result<StreamHandle> create(int device);
   base::Status destroy(StreamHandle stream);
 
-  // A null stream is the device's own. `polls` >= 1: the poll at which the work is done once it is at the
-  // stream's head.
-  base::Status enqueue(StreamHandle stream, int device, Work work, int polls);
+  // A null stream is the device's own.
+  base::Status enqueue(StreamHandle stream, int device, Work work);
   base::Result<EventHandle> record(StreamHandle stream, int device);
   base::Status wait(StreamHandle stream, int device, EventHandle event);
   base::Status query(EventHandle event);
@@ -45,7 +44,6 @@ class SoftwareStreams {
   // One of the three.
   struct Operation {
     Work work;
-    int polls_left = 0;
     std::shared_ptr<Event> signals;
     std::shared_ptr<Event> waits_for;
   };

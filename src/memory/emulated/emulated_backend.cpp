@@ -270,10 +270,11 @@ Status EmulatedBackend::copy_async(void* destination, Place destination_place, c
   Result<Side> from = check_side("source", source, source_place, size_bytes);
   if (!from.ok()) return from.status();
   const bool fails = copies_ + 1 == faults_.fail_copy;
-  const auto work = [this, to = *to, from = *from, size_bytes, fails] {
+  const auto work = [this, to = *to, from = *from, size_bytes, fails, polls = 0]() mutable {
+    if (++polls < faults_.polls_per_copy) return Status::pending();
     return fails ? injected_failure(to, size_bytes) : copy_now(to, from, size_bytes);
   };
-  Status status = streams_.enqueue(stream, device_place.device, work, faults_.polls_per_copy);
+  Status status = streams_.enqueue(stream, device_place.device, work);
   if (status.ok()) ++copies_;
   return status;
 }
@@ -315,7 +316,7 @@ Status EmulatedBackend::copy_now(const Side& destination, const Side& source, st
 }
 
 Status EmulatedBackend::launch(StreamHandle stream, int device, Kernel kernel) {
-  return streams_.enqueue(stream, device, std::move(kernel), /*polls=*/1);
+  return streams_.enqueue(stream, device, std::move(kernel));
 }
 
 Result<void*> EmulatedBackend::allocate_host(std::size_t size_bytes, int) {

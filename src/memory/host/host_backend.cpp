@@ -41,7 +41,7 @@ Status HostBackend::copy_async(void* destination, Place destination_place, const
     if (size_bytes > 0) std::memcpy(destination, source, size_bytes);
     return Status();
   };
-  return streams_.enqueue(stream, 0, work, /*polls=*/1);
+  return streams_.enqueue(stream, 0, work);
 }
 
 }  // namespace weft::memory

@@ -12,8 +12,10 @@ using base::StatusCode;
 
 class SoftwareStreamsTest : public testing::Test {
  protected:
-  SoftwareStreams::Work note(int number) {
-    return [this, number] {
+  // Done at the `polls`th poll.
+  SoftwareStreams::Work note(int number, int polls = 1) {
+    return [this, number, left = polls]() mutable {
+      if (--left > 0) return Status::pending();
       order.push_back(number);
       return Status();
     };
@@ -36,7 +38,7 @@ class SoftwareStreamsTest : public testing::Test {
 
 TEST_F(SoftwareStreamsTest, NothingRunsBeforeAPoll) {
   const StreamHandle stream = make();
-  ASSERT_TRUE(streams.enqueue(stream, 0, note(1), 1).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, note(1)).ok());
   const EventHandle event = record(stream);
   EXPECT_TRUE(order.empty());
   EXPECT_TRUE(streams.query(event).ok());
@@ -48,8 +50,8 @@ TEST_F(SoftwareStreamsTest, OnePieceOfWorkPerStreamAndPoll) {
   const StreamHandle a = make();
   const StreamHandle b = make();
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(streams.enqueue(b, 0, note(20 + i), 1).ok());
-    ASSERT_TRUE(streams.enqueue(a, 0, note(10 + i), 1).ok());
+    ASSERT_TRUE(streams.enqueue(b, 0, note(20 + i)).ok());
+    ASSERT_TRUE(streams.enqueue(a, 0, note(10 + i)).ok());
   }
   const EventHandle event = record(b);
   EXPECT_TRUE(streams.query(event).is_pending());
@@ -60,8 +62,8 @@ TEST_F(SoftwareStreamsTest, OnePieceOfWorkPerStreamAndPoll) {
 
 TEST_F(SoftwareStreamsTest, SlowWorkTakesItsPollsAtTheHeadOfItsStream) {
   const StreamHandle stream = make();
-  ASSERT_TRUE(streams.enqueue(stream, 0, note(1), 3).ok());
-  ASSERT_TRUE(streams.enqueue(stream, 0, note(2), 2).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, note(1, 3)).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, note(2, 2)).ok());
   const EventHandle event = record(stream);
   std::vector<std::size_t> done;
   Status status = Status::pending();
@@ -75,8 +77,7 @@ TEST_F(SoftwareStreamsTest, SlowWorkTakesItsPollsAtTheHeadOfItsStream) {
 
 TEST_F(SoftwareStreamsTest, PendingWorkIsCalledAgain) {
   int calls = 0;
-  ASSERT_TRUE(
-      streams.enqueue(nullptr, 0, [&] { return ++calls < 5 ? Status::pending() : Status(); }, 1).ok());
+  ASSERT_TRUE(streams.enqueue(nullptr, 0, [&] { return ++calls < 5 ? Status::pending() : Status(); }).ok());
   EXPECT_TRUE(finish(record(nullptr)).ok());
   EXPECT_EQ(calls, 5);
 }
@@ -84,12 +85,12 @@ TEST_F(SoftwareStreamsTest, PendingWorkIsCalledAgain) {
 TEST_F(SoftwareStreamsTest, AStreamWaitsForAnotherWithoutHoldingItUp) {
   const StreamHandle consumer = make(0);
   const StreamHandle producer = make(1);
-  ASSERT_TRUE(streams.enqueue(producer, 1, note(1), 5).ok());
+  ASSERT_TRUE(streams.enqueue(producer, 1, note(1, 5)).ok());
   const EventHandle produced = record(producer, 1);
   ASSERT_TRUE(streams.wait(consumer, 0, produced).ok());
   streams.release(produced);  // allowed as soon as the wait is queued
-  ASSERT_TRUE(streams.enqueue(consumer, 0, note(2), 1).ok());
-  ASSERT_TRUE(streams.enqueue(producer, 1, note(3), 1).ok());
+  ASSERT_TRUE(streams.enqueue(consumer, 0, note(2)).ok());
+  ASSERT_TRUE(streams.enqueue(producer, 1, note(3)).ok());
   EXPECT_TRUE(finish(record(consumer)).ok());
   EXPECT_TRUE(finish(record(producer, 1)).ok());
   EXPECT_EQ(order.front(), 1);
@@ -99,7 +100,7 @@ TEST_F(SoftwareStreamsTest, AStreamWaitsForAnotherWithoutHoldingItUp) {
 TEST_F(SoftwareStreamsTest, AnEventCoversOnlyWhatWasThere) {
   const StreamHandle stream = make();
   const EventHandle empty = record(stream);
-  ASSERT_TRUE(streams.enqueue(stream, 0, note(1), 100).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, note(1, 100)).ok());
   EXPECT_TRUE(streams.query(empty).ok());
   EXPECT_TRUE(order.empty());
   streams.release(empty);
@@ -107,11 +108,11 @@ TEST_F(SoftwareStreamsTest, AnEventCoversOnlyWhatWasThere) {
 
 TEST_F(SoftwareStreamsTest, AFailureSkipsTheWorkUpToTheNextEventWhichReportsIt) {
   const StreamHandle stream = make();
-  ASSERT_TRUE(streams.enqueue(stream, 0, failing("first"), 1).ok());
-  ASSERT_TRUE(streams.enqueue(stream, 0, note(1), 1).ok());
-  ASSERT_TRUE(streams.enqueue(stream, 0, failing("second"), 1).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, failing("first")).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, note(1)).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, failing("second")).ok());
   const EventHandle failed = record(stream);
-  ASSERT_TRUE(streams.enqueue(stream, 0, note(2), 1).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, note(2)).ok());
   const EventHandle fine = record(stream);
   EXPECT_EQ(finish(failed).message(), "first");
   EXPECT_TRUE(finish(fine).ok());
@@ -121,10 +122,10 @@ TEST_F(SoftwareStreamsTest, AFailureSkipsTheWorkUpToTheNextEventWhichReportsIt) 
 TEST_F(SoftwareStreamsTest, AFailureGoesThroughAWait) {
   const StreamHandle producer = make();
   const StreamHandle consumer = make();
-  ASSERT_TRUE(streams.enqueue(producer, 0, failing("broken"), 1).ok());
+  ASSERT_TRUE(streams.enqueue(producer, 0, failing("broken")).ok());
   const EventHandle produced = record(producer);
   ASSERT_TRUE(streams.wait(consumer, 0, produced).ok());
-  ASSERT_TRUE(streams.enqueue(consumer, 0, note(1), 1).ok());
+  ASSERT_TRUE(streams.enqueue(consumer, 0, note(1)).ok());
   EXPECT_EQ(finish(record(consumer)).message(), "broken");
   EXPECT_EQ(finish(produced).message(), "broken");
   EXPECT_TRUE(order.empty());
@@ -132,10 +133,10 @@ TEST_F(SoftwareStreamsTest, AFailureGoesThroughAWait) {
 
 TEST_F(SoftwareStreamsTest, ADestroyedStreamFinishesItsWorkAndTakesNoMore) {
   const StreamHandle stream = make();
-  ASSERT_TRUE(streams.enqueue(stream, 0, note(1), 1).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, note(1)).ok());
   const EventHandle event = record(stream);
   ASSERT_TRUE(streams.destroy(stream).ok());
-  EXPECT_EQ(streams.enqueue(stream, 0, note(2), 1).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(streams.enqueue(stream, 0, note(2)).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(streams.destroy(stream).code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(finish(event).ok());
   EXPECT_EQ(order, (std::vector<int>{1}));

@@ -9,6 +9,7 @@ import numpy as np
 from refusing import refused
 
 import weft
+from weft import _core
 
 KINDS = ("emulated:0", "emulated:1", "host")
 
@@ -201,18 +202,23 @@ async def check_faults():
 
 
 async def check_threads(array):
-    """Other threads run while the PE waits for nothing but a device."""
+    """Other threads run while the PE waits for nothing but a device, here until one of them has run."""
     may_look = threading.Event()
     ended = []
     seen = []
-    thread = threading.Thread(target=lambda: (may_look.wait(), seen.append(list(ended))))
+
+    def look():
+        may_look.wait()
+        seen.append(list(ended))
+        _core.post_from_any_thread(weft.emulated.set_faults)
+
+    thread = threading.Thread(target=look)
     thread.start()
-    weft.emulated.set_faults(polls_per_copy=1_000_000)
+    weft.emulated.set_faults(polls_per_copy=10**9)
     copying = array.copy_from(np.full(5, 4.0))
     may_look.set()
     await copying
     ended.append("copy")
-    weft.emulated.set_faults()
     thread.join()
     assert seen == [[]]
 
@@ -226,7 +232,7 @@ async def main():
     await check_kernels()
     await check_faults()
     # What is under way when the job ends is ended with it.
-    weft.emulated.set_faults(polls_per_copy=10**6)
+    weft.emulated.set_faults(polls_per_copy=1000)
     weft.DeviceArray(1000, float, "emulated:0").copy_from(np.ones(1000))
     left = weft.DeviceArray(1000, float, "emulated:1")
     left.to_host().then(lambda _: print("never called", file=io.StringIO()))
