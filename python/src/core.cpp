@@ -19,6 +19,7 @@
 #include "object_buffer.h"
 #include "operation.h"
 #include "payload.h"
+#include "registration.h"
 #include "run.h"
 #include "stream.h"
 
@@ -39,6 +40,7 @@ NB_MODULE(_core, m) {
     init_device_array(module);
     init_stream(module);
     init_emulated(module);
+    init_registration(module);
     init_landing(module);
     init_payload(module);
     init_run(module);

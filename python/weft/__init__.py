@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     )
     from weft._post_entry import post_entry
     from weft._reducers import Reducer
+    from weft._registration import register
     from weft._run import run
     from weft._transport import PeerTransports, TransportUse, peer_transports, transport_use
 
@@ -92,6 +93,7 @@ __all__ = [
     "post_entry",
     "post_from_any_thread",
     "quiescence",
+    "register",
     "run",
     "sleep",
     "stream_done",
@@ -106,6 +108,7 @@ _HOMES = {
     "asyncio_future": "weft._asyncio",
     "Reducer": "weft._reducers",
     "post_entry": "weft._post_entry",
+    "register": "weft._registration",
     "run": "weft._run",
     "PeerTransports": "weft._transport",
     "TransportUse": "weft._transport",

@@ -23,6 +23,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "device_channels.py",
         "payloads.py",
         "reductions.py",
+        "registered.py",
         "refusals.py",
         "transports.py",
         "values.py",

@@ -1,0 +1,56 @@
+#include "registration.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/runtime/registered_memory.h"
+
+#include "engine.h"
+#include "object_buffer.h"
+
+namespace weft::python {
+
+namespace {
+
+constexpr const char* kUse = "weft.register";
+
+struct Registration {
+  Registration(Engine& engine_in, const memory::Buffer& buffer)
+      : engine(engine_in), memory(engine_in.runtime(), buffer.data, buffer.size_bytes) {}
+
+  EngineRef engine;  // outlives the memory's registration
+  runtime::RegisteredMemory memory;
+};
+
+void forget(PyObject* capsule) { delete static_cast<Registration*>(PyCapsule_GetPointer(capsule, kUse)); }
+
+// A capsule that ends the registration when it goes. It does not keep the memory.
+PyObject* register_memory(PyObject*, PyObject* array) {
+  return guarded([&]() -> PyObject* {
+    Engine& engine = Engine::current();
+    const ObjectBuffer buffer = buffer_of({array, Access::kRead, kUse});
+    if (!buffer.memory.place.is_host()) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        fmt::format("{} takes an array in host memory, not on {}, which is registered with "
+                                    "the network when it is first sent",
+                                    kUse, memory::place_name(buffer.memory.place)));
+    }
+    auto registration = std::make_unique<Registration>(engine, buffer.memory);
+    Ref capsule = checked(PyCapsule_New(registration.get(), kUse, &forget));
+    static_cast<void>(registration.release());
+    return capsule.release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_register_memory", &register_memory, METH_O, nullptr},
+    {},
+};
+
+}  // namespace
+
+void init_registration(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace weft::python
