@@ -87,7 +87,7 @@ TEST_F(LauncherWatchTest, ABusyPeIsEnded) {
       testing::ExitedWithCode(1), "weft: PE 0 ends although it is busy");
 }
 
-TEST_F(LauncherWatchTest, WithoutADescriptorItIsSaidWhatToDo) {
+TEST_F(LauncherWatchTest, WithoutADescriptorTheRemedyIsNamed) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};
@@ -100,7 +100,7 @@ TEST_F(LauncherWatchTest, WithoutADescriptorItIsSaidWhatToDo) {
                         std::strerror(EMFILE), EMFILE));
 }
 
-TEST_F(LauncherWatchTest, WithoutAThreadItIsSaidWhatToDoAndSignalsArriveAgain) {
+TEST_F(LauncherWatchTest, WithoutAThreadTheRemedyIsNamedAndSignalsArriveAgain) {
   pthread_attr_t before;
   ASSERT_EQ(pthread_getattr_default_np(&before), 0);
   pthread_attr_t too_large;
