@@ -1,7 +1,7 @@
 """mpi4py between two ranks: Send and Recv of arrays for latency, Isend and Irecv for windows.
 
-The arrays are NumPy's, or CuPy's with --memory cuda, where the MPI must know GPUs. Rank 1 takes the second
-GPU that it sees, if there are two.
+The arrays are NumPy's, or CuPy's with --memory cuda, where the MPI must know GPUs: what arrived is looked at
+after each size. Rank 1 takes the second GPU that it sees, if there are two.
 """
 
 import time
@@ -58,6 +58,9 @@ def main():
         start = time.perf_counter()
         exchange(comm, sent, received, step.iterations)
         elapsed_s = time.perf_counter() - start
+        if (arguments.bench == "latency" or comm.Get_rank() == 1) and int(received[-1]) != 1:
+            print(f"rank {comm.Get_rank()} has not received what was sent: {step}", flush=True)
+            comm.Abort(1)
         if comm.Get_rank() == 0:
             report(arguments.bench, step, elapsed_s)
 

@@ -40,8 +40,8 @@ peer-mapped, by a copy into the receiver's memory past UCX (direct is WEFT_CHANN
 methods as tagged, metadata first and the payload as a tagged message beside it, or active, one active
 message with both. No stream is named, since nothing runs on the device. Beside Weft run ucx_perftest -m
 cuda; a plain cuMemcpyPeerAsync by one process, waited for by polling an event; NCCL's send and receive in
-PyTorch, queued on the stream without waiting between messages; and mpi4py with CuPy on an MPI that knows
-GPUs.
+PyTorch, queued on the stream without waiting between messages; and mpi4py with CuPy on an Open MPI that was
+built with CUDA, else on one that is lent the UCX of libucx-cu13 ("on libucx").
 """
 
 METHODS = {

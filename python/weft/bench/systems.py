@@ -42,7 +42,7 @@ def reference_systems(
         ],
         "peer-copy": [PeerCopy(programs)],
         "nccl": [Nccl(programs)],
-        "mpi4py-openmpi": [Mpi4pyOpenMpi(programs)],
+        "mpi4py-openmpi": [Mpi4pyOpenMpi(programs, memory)],
         "charm4py": [
             Charm4py(model, programs, source)
             for source in ([None] if charm4py_source is None else [None, charm4py_source])
