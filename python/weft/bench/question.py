@@ -28,7 +28,7 @@ _SHARED_GPU_US = 150.0
 #: Bytes per microsecond that large messages move at, about: copied by a processor, from GPU to GPU, and from
 #: GPU over host memory to GPU.
 COPY_RATE = 10_000.0
-GPU_RATE = 200_000.0
+GPU_RATE = 350_000.0
 STAGED_RATE = 5_000.0
 
 DEFAULT_SIZES: dict[str, tuple[int, ...]] = {

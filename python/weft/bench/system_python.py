@@ -12,7 +12,7 @@ from pathlib import Path
 from weft.bench.errors import BenchError
 from weft.bench.process import capture, read_measurements
 from weft.bench.programs import Programs
-from weft.bench.question import Question
+from weft.bench.question import GPU_RATE, Question
 from weft.bench.system import Reading, Series
 from weft.bench.system_ucx import perftest
 
@@ -41,7 +41,7 @@ class Mpi4pyOpenMpi:
         return None if question.memory == "host" else _cuda_absent()
 
     def run(self, question: Question) -> list[Reading]:
-        steps = question.steps(message_us=0.7 if question.memory == "host" else 20.0)
+        steps = question.steps(0.7) if question.memory == "host" else question.steps(20.0, GPU_RATE)
         command = [*mpiexec_command(question.pes), sys.executable]
         command += [str(self.programs.need("mpi4py_pingpong.py"))]
         command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]

@@ -47,6 +47,13 @@ def test_processes_that_share_a_gpu_have_their_time(bench):
 
 
 @pytest.mark.parametrize("bench", ["latency", "bandwidth"])
+def test_what_a_new_buffer_on_a_gpu_costs_once_is_not_timed(bench):
+    # A channel posts a new buffer for its second window and maps it in its third.
+    steps = Question(bench, default_sizes(bench, "cuda"), "cuda", devices=PAIR).steps(10.0, GPU_RATE)
+    assert [step for step in steps if step.warmup < 4] == []
+
+
+@pytest.mark.parametrize("bench", ["latency", "bandwidth"])
 @pytest.mark.parametrize(("message_us", "bytes_per_us"), [(10.0, GPU_RATE), (40.0, STAGED_RATE)])
 @pytest.mark.parametrize("devices", [PAIR, SAME])
 def test_a_sweep_of_device_memory_takes_seconds(bench, message_us, bytes_per_us, devices):
