@@ -99,9 +99,9 @@ void Encoder::write_attached(Ref keeper, const memory::Buffer& memory) {
   if (in_place_ == InPlace::kNothing) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("an array in {} memory is sent in place, which works in calls of one chare, and in their "
-                    "results; elsewhere (collections, constructors, reductions) send a copy: await "
-                    "array.to_host()",
+        fmt::format("an array in {} memory is sent in place, which works in calls of entry methods, and in "
+                    "the results of calls of one chare; elsewhere (constructors, reductions, results that "
+                    "are gathered) send a copy: await array.to_host()",
                     memory::kind_name(memory.place.kind)));
   }
   if (attached_.size() == runtime::Message::kMaxAttachments) {

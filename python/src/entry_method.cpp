@@ -64,8 +64,9 @@ void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* con
 }
 
 InPlace in_place_of(const EntryMethodObject& entry) {
-  if (entry.to_all) return InPlace::kNothing;
-  return entry.core.info->post_entry(entry.method) == nullptr ? InPlace::kLarge : InPlace::kArrays;
+  if (entry.core.info->post_entry(entry.method) != nullptr) return InPlace::kArrays;
+  // A plain array in a call of a whole collection may be changed at once, however large.
+  return entry.to_all ? InPlace::kNoCopy : InPlace::kLarge;
 }
 
 // The state of the sending of what travels beside the message; null for nothing.
@@ -75,8 +76,9 @@ runtime::OperationState* send(const EntryMethodObject& entry, Encoder& encoder, 
   if (entry.to_all) {
     runtime::MessagePtr message = chares.make_broadcast_message(header, encoder.size_bytes());
     encoder.copy_to(message->payload() + sizeof header);
+    runtime::OperationState* sending = attach_all(encoder, *message);
     chares.broadcast_entry(std::move(message));
-    return nullptr;
+    return sending;
   }
   runtime::MessagePtr message = chares.make_entry_message(header, encoder.size_bytes());
   message->envelope().priority = entry.priority;
@@ -120,6 +122,7 @@ PyObject* send_and_tell(PyObject* self, PyObject* const* values, Py_ssize_t coun
 
 // The results of all elements, or the first one's error.
 void set_gathered(PyFutureState& state, Pup& p) {
+  if (state.is_ready()) return;  // the arguments did not reach a PE that has no elements
   try {
     std::uint64_t count = p.count(0, 1);
     Ref results = checked(PyList_New(static_cast<Py_ssize_t>(count)));
@@ -234,14 +237,15 @@ PyType_Slot slots[] = {
          "``proxy.method``: call it to send, and forget; ``call`` it for the result.\n\n"
          "Calling returns at once; an exception that the method raises ends the job. "
          "Arguments are copied, except\n"
-         "for calls of one chare: device memory, ``weft.nocopy(array)``, arrays and buffers of 64 "
-         "KiB or more, and any\n"
-         "array for a method with a post entry method. These are sent in place and kept alive, and "
-         "must not be changed\n"
-         "before ``await proxy[i].method(a)`` says that they are free, or the call's result is "
-         "there. Device memory arrives\n"
-         "as a weft.DeviceArray. A call with large arguments may be overtaken by a later one with small "
-         "arguments.\n"
+         "device memory, ``weft.nocopy(array)``, any array for a method with a post entry method, and "
+         "in calls of one chare\n"
+         "arrays and buffers of 64 KiB or more. These are sent in place and kept alive, and must not "
+         "be changed before\n"
+         "``await proxy.method(a)`` says that they are free, or the call's result is there. Device "
+         "memory arrives as a\n"
+         "weft.DeviceArray; in a call of a whole collection each chare gets its own. A call with large "
+         "arguments may be\n"
+         "overtaken by a later one with small arguments.\n"
          "Also the target of a reduction.")},
     {0, nullptr},
 };

@@ -139,7 +139,7 @@ void Attachments::Arrival::fail(base::Status status, std::size_t size_bytes) {
   failed_ = true;
   // The sender is here and is told, if it asked to be.
   Message::Attached& attached = *message_->attached_;
-  if (attached.sending != nullptr) {
+  if (attached.is_reported()) {
     attached.failure = std::move(status);
   } else if (!runtime_.exiting()) {
     runtime_.fail(
@@ -162,6 +162,7 @@ void Attachments::Arrival::all_ended() {
   attached.tags.clear();
   attached.end_sending(attached.failure);
   if (wanted_ && !failed_) {
+    if ((message_->envelope().flags & kBroadcastFlag) != 0) runtime_.forward_broadcast(*message_);
     runtime_.enqueue(message_.release());
   } else {
     owner_.drop(*message_, was_posted_);

@@ -13,6 +13,7 @@
 #include "weft/runtime/operation.h"
 
 #include "machine/machine.h"
+#include "runtime/joint_sending.h"
 
 namespace weft::runtime {
 
@@ -24,11 +25,15 @@ struct Message::Attached {
   };
 
   ~Attached() {
-    if (sending != nullptr) {
+    // A message of several that report jointly may be handled with the sender's buffers, and is then over.
+    if (sending != nullptr || (joint != nullptr && joint->runtime().exiting())) {
       end_sending({base::StatusCode::kClosed, "the job ended before a message's buffers were sent"});
     }
   }
+  // Whether somebody is told how the sending ends.
+  bool is_reported() const { return sending != nullptr || joint != nullptr; }
   void end_sending(base::Status status) {
+    if (std::shared_ptr<JointSending> part = std::exchange(joint, nullptr)) return part->end_part(status);
     OperationState* ended = std::exchange(sending, nullptr);
     std::size_t size_bytes = status.ok() ? sending_bytes : 0;
     if (ended != nullptr) ended->complete(std::move(status), size_bytes);
@@ -43,6 +48,7 @@ struct Message::Attached {
   std::optional<memory::Kind> sender_kind;
   // Of a send.
   OperationState* sending = nullptr;
+  std::shared_ptr<JointSending> joint;  // in its place
   std::size_t sending_bytes = 0;
   std::size_t unsent = 0;
   base::Status failure;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "runtime/attached.h"
 #include "runtime/handlers.h"
 #include "runtime/parts.h"
+#include "runtime/spanning_tree.h"
 
 namespace weft::runtime {
 
@@ -58,6 +60,26 @@ OperationState* Message::report_sending() {
   state->started(base::Status::pending(), 0);
   attached().sending = state;
   return state;
+}
+
+void Message::report_jointly() {
+  if (attached_->sending == nullptr) return;
+  std::size_t size_bytes = 0;
+  for (const Attachment& one : attached_->buffers) size_bytes += one.buffer().size_bytes;
+  attached_->joint = std::make_shared<JointSending>(std::exchange(attached_->sending, nullptr), size_bytes);
+}
+
+void Message::share_attachments(Message& other) {
+  report_jointly();
+  Attached& theirs = other.attached();
+  theirs.buffers.reserve(attached_->buffers.size());
+  for (Attachment& one : attached_->buffers) theirs.buffers.push_back(one.share());
+  theirs.joint = attached_->joint;
+}
+
+bool Message::owns_attachments() const {
+  if (attached_ == nullptr || attached_->state != State::kLanded) return false;
+  return std::ranges::none_of(attached_->buffers, &Attachment::is_shared);
 }
 
 void Message::keep(std::shared_ptr<void> kept) { attached().kept = std::move(kept); }
@@ -169,10 +191,10 @@ void Attachments::sent(Sending& sending, base::Status status) {
   if (status.failed()) {
     if (sending.tag != 0) {
       revoke(sending.pe, sending.tag);
-    } else if ((message.envelope().flags & kControlFlag) == 0) {
-      runtime_.count_processed();  // nothing of it has left
+    } else {
+      count_lost(message, sending.pe);  // nothing of it has left
     }
-    if (attached.sending == nullptr) runtime_.check_sent(sending.pe, status);
+    if (!attached.is_reported()) runtime_.check_sent(sending.pe, status);
     if (attached.failure.ok()) attached.failure = std::move(status);
   }
   if (--attached.unsent == 0) attached.end_sending(attached.failure);
@@ -217,8 +239,22 @@ void Attachments::enqueue(MessagePtr message) {
 
 // --- Receiving
 
+void Attachments::expect_no_poster(Message& message) const {
+  if (!has_poster(message)) return;
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    fmt::format("handler {} has a poster: no broadcast with buffers can be for it",
+                                message.envelope().handler));
+}
+
 void Attachments::arrived(MessagePtr message) {
-  if (posters_[message->envelope().handler].choose != nullptr) {
+  if (has_poster(*message)) {
+    const Envelope& envelope = message->envelope();
+    if ((envelope.flags & kBroadcastFlag) != 0) {
+      return runtime_.fail(
+          fmt::format("a broadcast from PE {} announces buffers for handler {}, which chooses where those of "
+                      "each message land; do all PEs run the same program?",
+                      envelope.source_pe, envelope.handler));
+    }
     enqueue(std::move(message));
   } else {
     post(std::move(message), false);
@@ -235,7 +271,7 @@ void Attachments::post(MessagePtr message, bool dropped) {
   }
   const HandlerId handler = message->envelope().handler;
   bool wanted = !dropped;
-  if (wanted && posters_[handler].choose != nullptr) {
+  if (wanted && has_poster(*message)) {
     try {
       wanted = posters_[handler].choose(runtime_.parts_->handlers[handler].context, *message, landings);
     } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
@@ -255,7 +291,18 @@ void Attachments::drop(Message& message, bool was_posted) {
   if (was_posted && posters_[handler].dropped != nullptr && !runtime_.closed_) {
     posters_[handler].dropped(runtime_.parts_->handlers[handler].context, message);
   }
-  if ((message.envelope().flags & kControlFlag) == 0) runtime_.count_processed();
+  count_lost(message, runtime_.pe());
+}
+
+// It is not handled on that PE, nor, a broadcast that is still to be forwarded, on those below.
+void Attachments::count_lost(Message& message, int pe) {
+  const Envelope& envelope = message.envelope();
+  if ((envelope.flags & kControlFlag) != 0) return;
+  int count = 1;
+  if ((envelope.flags & kBroadcastFlag) != 0) {
+    count = SpanningTree(static_cast<int>(envelope.root_pe), pe, runtime_.num_pes()).num_in_subtree();
+  }
+  for (int i = 0; i < count; ++i) runtime_.count_processed();
 }
 
 memory::Place Attachments::landing_place(memory::Kind kind) const {

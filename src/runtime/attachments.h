@@ -9,6 +9,9 @@
 // so does one that has landed and meets a poster later. A message that is sent on before it could be handled
 // takes what has landed with it.
 //
+// A broadcast lands without a poster, since it is for nobody in particular: each PE sends it on from where it
+// has landed, and handles it with the same memory; the root does both with the sender's.
+//
 // A buffer that cannot be sent is revoked: an empty tagged message comes in its place, the receiver drops the
 // message, and the sender's operation says why (without one, the job ends). Bytes from a peer are checked
 // here: kinds, sizes, PEs, counters. Threads: one PE's.
@@ -48,6 +51,8 @@ class Attachments {
   };
   void set_poster(HandlerId handler, Poster poster) { posters_.at(handler) = poster; }
 
+  // Throws when a poster chooses for this message's handler: a broadcast lands without one.
+  void expect_no_poster(Message& message) const;
   // Sends a message that has attachments to another PE.
   void send(int pe, MessagePtr message);
   // To this one.
@@ -80,8 +85,10 @@ class Attachments {
   memory::Place landing_place(memory::Kind kind) const;
   base::Status await(Message& message, const Announcement& announced);
   void enqueue(MessagePtr message);
+  bool has_poster(Message& message) const { return posters_[message.envelope().handler].choose != nullptr; }
   void post(MessagePtr message, bool dropped);
   void drop(Message& message, bool was_posted);
+  void count_lost(Message& message, int pe);
 
   Runtime& runtime_;
   MessagingPath path_;

@@ -147,9 +147,9 @@ void Runtime::send_with_buffers(int pe, MessagePtr message) {
 
 void Runtime::broadcast(MessagePtr message) {
   if (closed_) return;
-  if (message->attached_ != nullptr) {
-    throw base::Error(base::StatusCode::kUnsupported,
-                      "a broadcast cannot carry buffers beside its message yet: send to each element");
+  if (message->attached_ != nullptr) [[unlikely]] {
+    parts_->attachments.expect_no_poster(*message);
+    message->report_jointly();
   }
   Envelope& envelope = message->envelope();
   envelope.flags |= kBroadcastFlag;
@@ -168,8 +168,14 @@ void Runtime::forward_broadcast(Message& message) {
     MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
     copy->envelope() = message.envelope();
     std::copy_n(message.payload(), message.payload_bytes(), copy->payload());
-    send_active_message(tree.child(i), {}, copy.release());
+    if (message.attached_ != nullptr) [[unlikely]] {
+      message.share_attachments(*copy);
+      parts_->attachments.send(tree.child(i), std::move(copy));
+    } else {
+      send_active_message(tree.child(i), {}, copy.release());
+    }
   }
+  message.envelope().flags &= static_cast<std::uint8_t>(~kBroadcastFlag);
 }
 
 void Runtime::deliver(const Target& target, std::span<const std::byte> result) {
@@ -278,12 +284,8 @@ void Runtime::receive(MessagePtr message) {
         envelope.source_pe, envelope.handler));
     return;
   }
-  if (message->attached_ != nullptr) [[unlikely]] {
-    if ((envelope.flags & kBroadcastFlag) != 0) {
-      return fail(fmt::format("a broadcast from PE {} announces buffers", envelope.source_pe));
-    }
+  if (message->attached_ != nullptr) [[unlikely]]
     return parts_->attachments.arrived(std::move(message));
-  }
   if ((envelope.flags & kBroadcastFlag) != 0) forward_broadcast(*message);
   enqueue(message.release());
 }

@@ -1,6 +1,7 @@
 // The tree along which broadcasts go down and reductions go up, for any root.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace weft::runtime {
@@ -20,6 +21,18 @@ class SpanningTree {
     return first + kArity <= num_pes_ ? kArity : num_pes_ - first;
   }
   int child(int which) const { return pe_of(first_child() + which); }
+  // This PE and all below it.
+  int num_in_subtree() const {
+    std::int64_t count = 0;
+    std::int64_t first = rank_;
+    std::int64_t last = rank_;
+    while (first < num_pes_) {
+      count += std::min<std::int64_t>(last, num_pes_ - 1) - first + 1;
+      first = first * kArity + 1;
+      last = last * kArity + kArity;
+    }
+    return static_cast<int>(count);
+  }
 
  private:
   int first_child() const { return rank_ > (num_pes_ - 1) / kArity ? num_pes_ : rank_ * kArity + 1; }

@@ -112,6 +112,8 @@ class Chares final : public runtime::Model {
  public:
   explicit Chares(runtime::Runtime& runtime);
   ~Chares() override;
+  // Gives up what waits for collections, before the coroutines that may await its sending go.
+  void close() override;
 
   runtime::Runtime& runtime() { return runtime_; }
 
@@ -132,7 +134,7 @@ class Chares final : public runtime::Model {
   // is here, else null and the message has been kept or forwarded.
   ChareBase* find_or_forward(runtime::MessagePtr& message);
   // Runs the entry method on every element of the collection. `header.reply` of kind kGather collects the
-  // outcomes.
+  // outcomes. Buffers that are attached land for each element as those of a call to it alone do.
   runtime::MessagePtr make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes);
   void broadcast_entry(runtime::MessagePtr message);
 
@@ -158,6 +160,8 @@ class Chares final : public runtime::Model {
   bool post_entry(runtime::Message& message, std::span<runtime::Landing> landings);
   void post_dropped(runtime::Message& message);
   void on_broadcast(runtime::MessagePtr message);
+  // Gives each of these elements a call of its own with the buffers of the broadcast.
+  void share_broadcast(runtime::MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares);
   void on_location(runtime::MessagePtr message);
   void on_gathered(runtime::MessagePtr message);
   void on_all_reduced(runtime::MessagePtr message);

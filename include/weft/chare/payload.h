@@ -11,8 +11,8 @@
 //   co_await blocks[3].send<&Block::halo>(side, weft::nocopy(face, stream));  // face may change again
 //
 // A method takes any number of payloads among its other arguments. Without a post entry method the runtime
-// allocates: memory of the sender's kind when this PE has it, else host memory. Not in calls to a whole
-// collection, constructors, results, or inside other arguments.
+// allocates: memory of the sender's kind when this PE has it, else host memory. In a call to a whole
+// collection each element gets its own. Not in constructors, results, or inside other arguments.
 #pragma once
 
 #include <cstddef>

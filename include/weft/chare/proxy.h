@@ -71,6 +71,15 @@ runtime::OperationState* send_packed(Collection& collection, std::uint64_t index
   return sending;
 }
 
+// A call whose payloads cannot be sent is not answered: its future says why.
+template <class Value>
+void fail_when_unsent(runtime::OperationState* sending, runtime::Future<Value> result) {
+  runtime::Operation(sending).then([result](const base::Status& status, std::size_t) {
+    if (!status.failed() || result.is_ready()) return;
+    result.set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
+  });
+}
+
 template <class T, auto Method>
 void LocalCall<T, Method>::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
   auto* call = static_cast<LocalCall*>(self);
@@ -125,12 +134,7 @@ class ElementProxy {
     runtime::FutureAddress at = result.state()->address();
     ReplyTo reply{ReplyTo::Kind::kFuture, at.pe, at.id};
     runtime::OperationState* sending = send_call<Method>(reply, std::forward<Args>(arguments)...);
-    if constexpr (EntryMethod<T, Method>::kHasPayload) {
-      runtime::Operation(sending).then([result](const base::Status& status, std::size_t) {
-        if (!status.failed() || result.is_ready()) return;
-        result.set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
-      });
-    }
+    if constexpr (EntryMethod<T, Method>::kHasPayload) proxy_detail::fail_when_unsent(sending, result);
     return result;
   }
 
@@ -199,13 +203,16 @@ class CollectionProxy {
     return (*this)[Index{static_cast<int>(coordinates)...}];
   }
 
-  // Runs the method on every element.
+  // Runs the method on every element. For a method with payloads an Operation that ends when their memory may
+  // change again, else nothing.
   template <auto Method, class... Args>
-  void send(Args&&... arguments) const {
-    broadcast<Method>(ReplyTo{}, std::forward<Args>(arguments)...);
+  auto send(Args&&... arguments) const {
+    runtime::OperationState* sending = broadcast<Method>(ReplyTo{}, std::forward<Args>(arguments)...);
+    if constexpr (EntryMethod<T, Method>::kHasPayload) return runtime::Operation(sending);
   }
 
-  // Runs the method on every element; their results in index order. The first element's exception is thrown.
+  // Runs the method on every element; their results in index order. The first element's exception is thrown,
+  // or what became of the payloads, if they could not be sent to all.
   template <auto Method, class... Args>
   auto call(Args&&... arguments) const;
 
@@ -237,18 +244,19 @@ class CollectionProxy {
 
  private:
   template <auto Method, class... Args>
-  void broadcast(const ReplyTo& reply, Args&&... arguments) const {
-    static_assert(!EntryMethod<T, Method>::kHasPayload,
-                  "a call to a whole collection cannot take a payload yet: send it to each element, "
-                  "proxy[i].send<...>(...)");
+  runtime::OperationState* broadcast(const ReplyTo& reply, Args&&... arguments) const {
     typename EntryMethod<T, Method>::Arguments values(std::forward<Args>(arguments)...);
     Chares& chares = collection_->chares();
     EntryHeader header{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, reply};
     std::size_t size_bytes = base::packed_size(values, &chares.runtime());
     runtime::MessagePtr message = chares.make_broadcast_message(header, size_bytes);
     Pup p = Pup::packer(message->payload() + sizeof header, size_bytes, &chares.runtime());
+    if constexpr (EntryMethod<T, Method>::kHasPayload) p.set_carrier(message.get());
     p | values;
+    runtime::OperationState* sending = nullptr;
+    if constexpr (EntryMethod<T, Method>::kHasPayload) sending = message->report_sending();
     chares.broadcast_entry(std::move(message));
+    return sending;
   }
 
   Collection* collection_ = nullptr;
@@ -352,6 +360,7 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
       std::exception_ptr one = runtime::unpack_error(p);
       if (!error) error = one;
     }
+    if (result.is_ready()) return;  // the payloads did not reach a PE that has no elements
     if (error) {
       result.set_error(error);
     } else if constexpr (std::is_void_v<Value>) {
@@ -360,7 +369,8 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
       result.set(std::move(values));
     }
   });
-  broadcast<Method>(reply, std::forward<Args>(arguments)...);
+  runtime::OperationState* sending = broadcast<Method>(reply, std::forward<Args>(arguments)...);
+  if constexpr (EntryMethod<T, Method>::kHasPayload) proxy_detail::fail_when_unsent(sending, result);
   return result;
 }
 

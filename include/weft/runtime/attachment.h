@@ -49,6 +49,12 @@ class Attachment {
   // Only the leading part counts from now on. REQUIRES: no more than there is.
   void shorten(std::size_t size_bytes) { buffer_.size_bytes = size_bytes; }
 
+  // Another holder of the same memory, which is given back once, when the last of them lets go. They only
+  // read it, and at most one of them names another stream, until one is left.
+  Attachment share();
+  // Whether there are other holders now.
+  bool is_shared() const;
+
  private:
   void swap(Attachment& other) noexcept {
     std::swap(buffer_, other.buffer_);

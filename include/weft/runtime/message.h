@@ -25,7 +25,7 @@ inline constexpr HandlerId kFirstPythonHandler = 160;
 inline constexpr HandlerId kNumHandlers = 192;
 
 enum EnvelopeFlag : std::uint8_t {
-  kBroadcastFlag = 1,  // forwarded down the spanning tree of root_pe, then handled
+  kBroadcastFlag = 1,  // to be forwarded down the spanning tree of root_pe; then it is cleared
   kControlFlag = 2,    // the runtime's own; not counted by quiescence detection
 };
 
@@ -76,17 +76,25 @@ class Message final : public Work, public base::Completion {
     return MessagePtr(this);
   }
 
-  // Buffers that travel beside the payload, at most kMaxAttachments (Error); not with broadcasts. The handler
-  // may move them elsewhere.
+  // Buffers that travel beside the payload, at most kMaxAttachments (Error). The handler may move them
+  // elsewhere; those of a broadcast it only reads: on the sender's PE they are the sender's, elsewhere memory
+  // that is being sent on.
   static constexpr std::size_t kMaxAttachments = 128;
   void attach(Attachment attachment);
   std::span<Attachment> attachments() const {
     return attached_ == nullptr ? std::span<Attachment>() : attached_list();
   }
   // An operation that ends, with the number of bytes, when all attachments have been sent, or when one could
-  // not be and the message is given up. The caller gets the handle's share. REQUIRES: called once, before
-  // send().
+  // not be and the message is given up. The caller gets the handle's share. That of a broadcast ends when it
+  // has been sent to all children in the tree and this PE's handler has let go of its message and of all that
+  // shares with it; with the first failure. REQUIRES: called once, before send() or broadcast().
   OperationState* report_sending();
+  // Has `other` carry the same buffers, see Attachment::share(), and report to the same operation. REQUIRES:
+  // there are attachments here and none there.
+  void share_attachments(Message& other);
+  // Whether the attachments are memory that has landed on this PE and that nobody else holds: the handler's
+  // to write, also of a broadcast.
+  bool owns_attachments() const;
   // What a poster leaves for the handler, with a message that has attachments; goes with a message that is
   // dropped. take_kept() is for any message, and gives it once.
   void keep(std::shared_ptr<void> kept);
@@ -107,6 +115,7 @@ class Message final : public Work, public base::Completion {
   Message(Runtime& runtime, std::size_t payload_bytes) : runtime_(&runtime), payload_bytes_(payload_bytes) {}
   Attached& attached();
   std::span<Attachment> attached_list() const;
+  void report_jointly();
 
   Runtime* runtime_;
   std::size_t payload_bytes_;

@@ -139,7 +139,9 @@ class Runtime {
   // Never blocks; to this PE too it goes through the queue. What is attached is sent in place: it must not
   // change before it is given back, or before the message's report_sending() operation ends.
   void send(int pe, MessagePtr message);
-  // To every PE, this one included, down a spanning tree rooted here.
+  // To every PE, this one included, down a spanning tree rooted here. What is attached lands on each other PE
+  // in the runtime's memory and is sent on from there, see Message::attach(); Error where the handler has a
+  // poster.
   void broadcast(MessagePtr message);
   void deliver(const Target& target, std::span<const std::byte> result);
 
@@ -191,6 +193,7 @@ class Runtime {
 
   void add_model(std::type_index type, std::unique_ptr<Model> model);
   Model& find_model(std::type_index type);
+  // Sends it on to this PE's children in its tree; from then on it is a message to this PE only.
   void forward_broadcast(Message& message);
   void send_with_buffers(int pe, MessagePtr message);
   // These take over one share of the message; a MessagePtr would cost each message more.

@@ -115,6 +115,10 @@ Chares::~Chares() {
   }
 }
 
+void Chares::close() {
+  for (auto& [id, collection] : parts_->collections) collection->elements_->waiting.clear();
+}
+
 // --- Collections
 
 Collection& Chares::create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
@@ -190,11 +194,7 @@ void Chares::on_create(MessagePtr message) {
   runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false);
   std::vector<MessagePtr> waiting;
   waiting.swap(made.elements_->waiting);
-  for (MessagePtr& early : waiting) {
-    early->envelope().flags &=
-        static_cast<std::uint8_t>(~runtime::kBroadcastFlag);  // it went down the tree already
-    runtime_.send(runtime_.pe(), std::move(early));
-  }
+  for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));
 }
 
 bool Chares::construct_elements(Collection& made, const ConstructorInfo& constructor,
@@ -365,6 +365,7 @@ void Chares::on_broadcast(MessagePtr message) {
   chares.reserve(target.num_local());
   target.elements_->directory.for_each(
       [&chares](std::uint64_t, ChareBase& chare) { chares.push_back(&chare); });
+  if (!message->attachments().empty()) return share_broadcast(std::move(message), header, chares);
   for (ChareBase* chare : chares) {
     if (runtime_.stopped()) return;
     invoke(*chare, *entry, arguments_of(*message), header.reply);

@@ -39,7 +39,7 @@ void pack(Pup& p, runtime::Attachment& attachment) {
   auto* message = static_cast<runtime::Message*>(p.carrier());
   if (message == nullptr) {
     throw base::Error(base::StatusCode::kUnsupported,
-                      "a payload travels as an argument of a call to one chare, not inside another argument");
+                      "a payload travels as an argument of a call, not inside another argument");
   }
   auto which = static_cast<std::uint32_t>(message->attachments().size());
   p | which;

@@ -1,5 +1,5 @@
-// Sends payloads of every size between the chares of a group, to and fro and to themselves, and checks each
-// element on arrival. Ends with a sentence and code 1 when one is wrong.
+// Sends payloads of every size between the chares of a group, to and fro, to themselves and to all at once,
+// and checks each element on arrival. Ends with a sentence and code 1 when one is wrong.
 //
 //     payload_probe host|emulated
 #include <cstdint>
@@ -23,7 +23,7 @@ class Probe : public weft::Chare<Probe> {
         room_(runtime(), kSizes[6], place_),
         outgoing_(runtime(), kSizes[6], place_) {}
 
-  // Sends every size to every PE, one after the other, from the same memory.
+  // Sends every size to every PE, one after the other and then to all, from the same memory.
   weft::Task<> send_all() {
     for (std::size_t size : kSizes) {
       for (int to = 0; to < num_pes(); ++to) {
@@ -34,6 +34,12 @@ class Probe : public weft::Chare<Probe> {
         co_await proxy.send<&Probe::posted>(first, std::uint64_t{size},
                                             weft::nocopy(outgoing_.span().first(size), handle()));
       }
+      auto first = static_cast<std::uint32_t>(size * 3 + static_cast<std::size_t>(pe()));
+      fill(outgoing_.span().first(size), first);
+      auto all = this->proxy();
+      co_await all.send<&Probe::anywhere>(first, weft::nocopy(outgoing_.span().first(size), handle()));
+      co_await all.call<&Probe::posted>(first, std::uint64_t{size},
+                                        weft::nocopy(outgoing_.span().first(size), handle()));
     }
   }
   int num_posted() { return num_posted_; }
@@ -101,7 +107,7 @@ weft::Task<> probe(weft::Runtime& runtime, weft::Kind kind) {
   int posted = 0;
   std::vector<int> counts = co_await probes.call<&Probe::num_posted>();
   for (int count : counts) posted += count;
-  int expected = static_cast<int>(std::size(kSizes)) * runtime.num_pes() * runtime.num_pes();
+  int expected = 2 * static_cast<int>(std::size(kSizes)) * runtime.num_pes() * runtime.num_pes();
   if (posted != expected) {
     throw std::runtime_error(std::to_string(posted) + " of " + std::to_string(expected) + " payloads came");
   }

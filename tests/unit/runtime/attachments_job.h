@@ -59,10 +59,11 @@ struct Inbox {
   std::vector<MessagePtr> messages;
 };
 
-// A job of three PEs whose messages carry buffers.
+// A job whose messages carry buffers.
 struct AttachmentsJob {
-  AttachmentsJob(std::string_view machine, MessagingPath path) : job(3, machine, options(path)) {
-    for (int pe = 0; pe < 3; ++pe) inboxes.push_back(std::make_unique<Inbox>(job.runtime(pe)));
+  AttachmentsJob(std::string_view machine, MessagingPath path, int num_pes = 3)
+      : job(num_pes, machine, options(path)) {
+    for (int pe = 0; pe < num_pes; ++pe) inboxes.push_back(std::make_unique<Inbox>(job.runtime(pe)));
   }
   static RuntimeOptions options(MessagingPath path) {
     RuntimeOptions made;
@@ -71,13 +72,20 @@ struct AttachmentsJob {
   }
 
   Inbox& inbox(int pe) { return *inboxes[static_cast<std::size_t>(pe)]; }
-  MessagePtr message() { return Message::pack(job.runtime(0), kHandler, std::uint64_t{7}); }
+  MessagePtr message(int from = 0) { return Message::pack(job.runtime(from), kHandler, std::uint64_t{7}); }
   // Sends PE 0's memory; its release is counted in `released`.
   Operation send(int pe, std::span<TestMemory> given) {
     MessagePtr made = message();
     for (TestMemory& one : given) made->attach(attachment(one));
     Operation sent(made->report_sending());
     job.runtime(0).send(pe, std::move(made));
+    return sent;
+  }
+  Operation broadcast(int from, std::span<TestMemory> given) {
+    MessagePtr made = message(from);
+    for (TestMemory& one : given) made->attach(attachment(one));
+    Operation sent(made->report_sending());
+    job.runtime(from).broadcast(std::move(made));
     return sent;
   }
   Attachment attachment(TestMemory& given) {

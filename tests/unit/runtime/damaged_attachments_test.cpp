@@ -64,13 +64,25 @@ TEST_F(DamagedAttachmentsTest, AnAnnouncedSizeThatNobodyHasEndsTheJob) {
   }
 }
 
-TEST_F(DamagedAttachmentsTest, ABroadcastThatAnnouncesBuffersIsRefused) {
+TEST_F(DamagedAttachmentsTest, ABroadcastWhoseRootDoesNotExistIsRefused) {
+  MessagePtr outgoing = message();
+  outgoing->envelope().flags = kBroadcastFlag;
+  outgoing->envelope().root_pe = 3;
+  Attachments::Announcement announced{0, 5, 100, Kind::kHost};
+  EXPECT_NE(
+      deliver(kMessageAm, std::as_bytes(std::span(&announced, 1)), {outgoing->wire(), outgoing->wire_bytes()})
+          .find("do all PEs run the same program?"),
+      std::string::npos);
+}
+
+TEST_F(DamagedAttachmentsTest, ABroadcastForAHandlerWithAPosterIsRefused) {
+  inbox(1).post_with([](Message&, std::span<Landing>) { return true; });
   MessagePtr outgoing = message();
   outgoing->envelope().flags = kBroadcastFlag;
   Attachments::Announcement announced{0, 5, 100, Kind::kHost};
   EXPECT_NE(
       deliver(kMessageAm, std::as_bytes(std::span(&announced, 1)), {outgoing->wire(), outgoing->wire_bytes()})
-          .find("broadcast"),
+          .find("a broadcast from PE 0 announces buffers for handler"),
       std::string::npos);
 }
 
@@ -114,13 +126,6 @@ TEST_F(DamagedAttachmentsTest, TooManyBuffersAreTheCallersError) {
   job.runtime(0).send(1, std::move(outgoing));
   expect_arrival(1);
   EXPECT_EQ(inbox(1).messages[0]->attachments().size(), Message::kMaxAttachments);
-}
-
-TEST_F(DamagedAttachmentsTest, ABroadcastCannotCarryBuffers) {
-  TestMemory given(job.memory(0), {}, 8);
-  MessagePtr outgoing = message();
-  outgoing->attach(Attachment(given.buffer()));
-  EXPECT_THROW(job.runtime(0).broadcast(std::move(outgoing)), Error);
 }
 
 }  // namespace

@@ -239,6 +239,17 @@ class User(weft.Chare):
         await other.prepare.call(1000)
         assert await other.posted.call(await self.data(1000)) == [2.0] * 1000
 
+    async def sum_doubled(self, array):
+        doubled = await given(self.library.doubled(self.library.wrap(array)))
+        return float((await given(self.library.to_numpy(doubled))).sum())
+
+    async def broadcasts(self):
+        """To both at once: each gets its own, which the other does not double."""
+        await self.proxy.prepare.call(1000)
+        assert await self.proxy.posted.call(await self.data(1000)) == [[2.0] * 1000] * 2
+        for size in SIZES:
+            assert await self.proxy.sum_doubled.call(await self.data(size)) == [4.0 * size] * 2, size
+
 
 async def main():
     try:
@@ -252,6 +263,8 @@ async def main():
     await users.calls.call()
     await users[0].posts.call()
     await users[1].posts.call()
+    await users[0].broadcasts.call()
+    await users[1].broadcasts.call()
     return "all checked"
 
 

@@ -61,6 +61,14 @@ class Receiver(weft.Chare):
         kept, self.kept = self.kept, []
         return [float((await array.to_host()).sum()) for array in kept]
 
+    async def change_own_copy(self, array):
+        """Writes what it got while the others still read theirs."""
+        host = await array.to_host()
+        await array.copy_from(np.full(array.shape, -1.0))
+        await weft.sleep(0)
+        again = await array.to_host()
+        return array.kind.partition(":")[0], float(host.sum()), float(again.sum())
+
     def numpy_sum(self, array):
         assert type(array) is np.ndarray and array.flags.writeable
         return array.sum(), array.shape, array.flags.f_contiguous
@@ -97,6 +105,7 @@ class Poster(weft.Chare):
         self.halos = [weft.DeviceArray(8, float, DEVICE) for _ in range(2)]
         self.host = np.zeros(8)
         self.seen = []
+        self.alone = []
 
     @weft.post_entry("halo")
     def post_halo(self, halo, side):
@@ -159,6 +168,18 @@ class Poster(weft.Chare):
 
     def failing(self, array, how):
         raise AssertionError("the entry method of a post entry method that raised")
+
+    @weft.post_entry("failing_alone")
+    def post_failing_alone(self, array, index):
+        if self.index == index:
+            raise ZeroDivisionError("in the post entry method")
+
+    def failing_alone(self, array, index):
+        self.alone.append(index)
+
+    def take_alone(self):
+        alone, self.alone = self.alone, []
+        return alone
 
     @weft.post_entry("waiting")
     async def post_waiting(self, array):
@@ -339,13 +360,75 @@ async def check_faults_after_posting(poster):
         assert await poster.unposted.call(array) == (False, 28.0)
 
 
+async def check_collections(receivers, posters):
+    """Calls of whole collections: every chare gets its own."""
+    count = len(receivers)
+    for kind in KINDS:
+        for size in (0, 1, 1000, 300_000):
+            array = await filled(np.full(size, 0.5), kind)
+            word = kind.partition(":")[0]
+            for _ in range(2):
+                results = await receivers.change_own_copy.call(array)
+                assert results == [(word, size / 2, -float(size))] * count, results
+    arrays = [await filled([float(i)] * 3, kind) for i, kind in enumerate(KINDS)]
+    pair = {"first": arrays[0], "second": (arrays[1], "label")}
+    results = await receivers.mixed.call(5, pair, "text" * 100, last=arrays[2])
+    assert results == [(5, "text" * 100, "label", [[0.0] * 3, [1.0] * 3, [2.0] * 3])] * count
+
+    # What was sent may be overwritten when that was awaited, and dropped at once.
+    array, host = await filled(np.zeros(50_000)), np.zeros(10)
+    for i in range(3):
+        await array.copy_from(np.full(50_000, float(i)))
+        assert await receivers.keep.send(array) is None
+        host[...] = i
+        await receivers.keep(weft.nocopy(await filled(host, "host")))
+    await array.copy_from(np.full(50_000, -1.0))
+    receivers.keep(await filled(np.full(50_000, 3.0)))
+    gc.collect()
+    await weft.quiescence()
+    for sums in await receivers.sums.call():
+        assert sorted(sums) == [0, 0, 10, 20, 50_000, 100_000, 150_000], sums
+
+    for data in (np.ones(3), np.ones((200, 300)), np.asfortranarray(np.ones((3, 4))), np.zeros((0, 3))):
+        for argument in (weft.nocopy(data), data):
+            results = await receivers.numpy_sum.call(argument)
+            assert results == [(data.sum(), data.shape, data.flags.f_contiguous)] * count
+    large = np.ones(100_000)
+    sums = receivers.numpy_sum.call(large)  # copied at the call
+    sending = receivers.numpy_sum.send(large)
+    assert sending.done()
+    large[...] = 7
+    assert [total for total, _, _ in await sums] == [100_000.0] * count
+
+    for data in (await filled(np.arange(5.0)), await filled(np.arange(5.0), "host"), np.arange(5.0)):
+        for side in (0, 1):
+            for values, (shape, dtype, _, _, _) in await posters.halo.call(data, side=side):
+                assert values[:5] == [0.0, 1.0, 2.0, 3.0, 4.0], values
+                assert (shape, dtype) == ((5,), np.float64)
+    last = len(posters) - 1
+    message = await failure_of(posters.failing_alone.call(array, last))
+    assert "ZeroDivisionError" in message and "post_failing_alone" in message, message
+    await weft.quiescence()
+    assert await posters.take_alone.call() == [[last]] * last + [[]]
+
+    weft.emulated.set_faults(fail_copy=1)
+    assert "fault injection" in await failure_of(receivers.keep.send(array))
+    weft.emulated.set_faults(fail_copy=1)
+    assert "fault injection" in await failure_of(receivers.describe.call(array))
+    weft.emulated.set_faults()
+    await weft.quiescence()
+    await receivers.sums.call()
+
+
 async def main():
     receivers, posters = weft.Array(Receiver, 4), weft.Array(Poster, 4)
     # Before the chares are there.
     data = np.arange(5.0)
     early = [poster.halo.call(await filled(data), 0) for poster in posters]
+    early_everywhere = posters.halo.call(await filled(data), 1)
     for call in early:
         assert (await call)[0][:5] == data.tolist()
+    assert all(values[:5] == data.tolist() for values, _ in await early_everywhere)
     for which in (0, 3):
         await check_arguments(receivers[which])
         await check_sending(receivers[which])
@@ -354,10 +437,13 @@ async def main():
         await check_posts(posters[which])
         await check_faults(receivers[which])
         await check_faults_after_posting(posters[which])
+    for receiver, poster in ((receivers, posters), (weft.Array(Receiver, 1), weft.Group(Poster))):
+        await check_collections(receiver, poster)
     array = await filled([1])
-    refused("calls of one chare", receivers.keep, array)
-    refused("calls of one chare", receivers.keep.call, weft.nocopy(np.ones(3)))
-    refused("calls of one chare", weft.Array, Receiver, 2, args=(array,))
+    refused("calls of entry methods", weft.Array, Receiver, 2, args=(array,))
+    refused("constructors, reductions", weft.Array, Receiver, 2, args=(weft.nocopy(np.ones(3)),))
+    message = await failure_of(receivers.give_back.call(await filled([1.0, 2.0]), "label"))
+    assert "results that are gathered" in message, message
     refused("NoSuchEntry.post is the post entry method of missing", weft.Array, NoSuchEntry, 2)
     refused("two post entry methods", weft.Array, TwoPosts, 2)
     refused("name of an entry method", weft.post_entry, Receiver.keep, error=TypeError)

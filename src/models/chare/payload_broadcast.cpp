@@ -1,0 +1,33 @@
+// Payloads in a call to a whole collection: the broadcast has landed once on this PE, or is the sender's own,
+// and each element gets a message of its own, so that its post entry method chooses where its copy lands.
+#include <algorithm>
+#include <cstring>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/chares.h"
+#include "weft/chare/proxy.h"
+
+namespace weft::chare {
+
+using runtime::MessagePtr;
+
+void Chares::share_broadcast(MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares) {
+  header.posted = 0;
+  if (chares.size() == 1 && message->owns_attachments()) {  // nobody else needs what has landed
+    header.index = chares[0]->linear_index();
+    std::memcpy(message->payload(), &header, sizeof header);
+    message->envelope().handler = entry_handler_id();
+    return runtime_.send(runtime_.pe(), std::move(message));
+  }
+  const std::span<const std::byte> arguments = message->payload_span().subspan(sizeof header);
+  for (const ChareBase* chare : chares) {
+    header.index = chare->linear_index();
+    MessagePtr own = make_entry_message(header, arguments.size());
+    own->envelope().priority = message->envelope().priority;
+    std::ranges::copy(arguments, own->payload() + sizeof header);
+    message->share_attachments(*own);
+    runtime_.send(runtime_.pe(), std::move(own));
+  }
+}
+
+}  // namespace weft::chare
