@@ -34,6 +34,12 @@ void Engine::throw_other_thread() {
                     "weft.post_from_any_thread(function)");
 }
 
+void Engine::let_go(std::shared_ptr<void> owned) {
+  if (running_ == nullptr || running_->closed_) return;
+  if (pthread_equal(pthread_self(), running_->thread_) != 0) return;
+  running_->runtime().post_from_any_thread([owned = std::move(owned)] {});
+}
+
 memory::StreamHandle Engine::create_stream(memory::Place place) {
   memory::Memory& memory = runtime().memory();
   memory::KindBackend* backend = memory.backend(place.kind);

@@ -53,6 +53,11 @@ class Engine {
   }
   bool interrupted() const { return interrupted_; }
 
+  // Drops `owned` on the PE's thread: Python objects die on any thread, also while the PE sleeps without the
+  // GIL, and what belongs to the machine or the memory layer is that thread's. Now, when this is it or when
+  // no job runs.
+  static void let_go(std::shared_ptr<void> owned);
+
   // Streams of the PE's memory layer; create throws base::Error. A destroyed stream still does what is
   // queued.
   memory::StreamHandle create_stream(memory::Place place);

@@ -1,10 +1,7 @@
 #include "registration.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 
-#include "weft/base/error.h"
 #include "weft/runtime/registered_memory.h"
 
 #include "engine.h"
@@ -24,19 +21,16 @@ struct Registration {
   runtime::RegisteredMemory memory;
 };
 
-void forget(PyObject* capsule) { delete static_cast<Registration*>(PyCapsule_GetPointer(capsule, kUse)); }
+void forget(PyObject* capsule) {
+  auto* registration = static_cast<Registration*>(PyCapsule_GetPointer(capsule, kUse));
+  Engine::let_go(std::shared_ptr<Registration>(registration));
+}
 
 // A capsule that ends the registration when it goes. It does not keep the memory.
 PyObject* register_memory(PyObject*, PyObject* array) {
   return guarded([&]() -> PyObject* {
     Engine& engine = Engine::current();
     const ObjectBuffer buffer = buffer_of({array, Access::kRead, kUse});
-    if (!buffer.memory.place.is_host()) {
-      throw base::Error(base::StatusCode::kInvalidArgument,
-                        fmt::format("{} takes an array in host memory, not on {}, which is registered with "
-                                    "the network when it is first sent",
-                                    kUse, memory::place_name(buffer.memory.place)));
-    }
     auto registration = std::make_unique<Registration>(engine, buffer.memory);
     Ref capsule = checked(PyCapsule_New(registration.get(), kUse, &forget));
     static_cast<void>(registration.release());

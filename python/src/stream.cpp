@@ -4,8 +4,10 @@
 
 #include <charconv>
 #include <limits>
+#include <memory>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -19,15 +21,26 @@ namespace {
 
 constexpr std::uintptr_t kLegacyDefaultStream = 1;
 
-struct StreamObject {
-  PyObject_HEAD EngineRef engine;
+struct OwnStream {
+  OwnStream(Engine& engine_in, memory::Place place_in)
+      : engine(engine_in), place(place_in), handle(engine_in.create_stream(place_in)) {}
+  ~OwnStream() { engine->destroy_stream(place, handle); }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  EngineRef engine;
   memory::Place place;
   memory::StreamHandle handle;
 };
 
+struct StreamObject {
+  PyObject_HEAD std::shared_ptr<OwnStream> own;
+};
+
 PyTypeObject* stream_type = nullptr;
 
-StreamObject* as_stream(PyObject* object) { return reinterpret_cast<StreamObject*>(object); }
+StreamObject* as_object(PyObject* object) { return reinterpret_cast<StreamObject*>(object); }
+OwnStream* as_stream(PyObject* object) { return as_object(object)->own.get(); }
 
 [[noreturn]] void invalid(const std::string& message) {
   throw base::Error(base::StatusCode::kInvalidArgument, message);
@@ -84,7 +97,7 @@ Ref foreign_handle(PyObject* object) {
   return Ref::borrow(PyTuple_GET_ITEM(pair.get(), 1));
 }
 
-memory::StreamHandle weft_stream_for(StreamObject* stream, memory::Place place, const char* use) {
+memory::StreamHandle weft_stream_for(OwnStream* stream, memory::Place place, const char* use) {
   if (stream->place == place) return stream->handle;
   invalid(fmt::format("{} got a stream of {} for memory on {}; make one with weft.Stream(\"{}\")", use,
                       memory::place_name(stream->place), memory::place_name(place),
@@ -154,24 +167,16 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
       throw PythonError();
     }
     Engine& engine = Engine::current();
-    memory::Place place = place_from(kind, "weft.Stream");
-    memory::StreamHandle handle = engine.create_stream(place);
-    Ref object = Ref::steal(type->tp_alloc(type, 0));
-    if (!object) {
-      engine.destroy_stream(place, handle);
-      throw PythonError();
-    }
-    new (&as_stream(object.get())->engine) EngineRef(engine);
-    as_stream(object.get())->place = place;
-    as_stream(object.get())->handle = handle;
+    auto own = std::make_shared<OwnStream>(engine, place_from(kind, "weft.Stream"));
+    Ref object = checked(type->tp_alloc(type, 0));
+    new (&as_object(object.get())->own) std::shared_ptr<OwnStream>(std::move(own));
     return object.release();
   });
 }
 
 void deallocate(PyObject* self) {
-  StreamObject* stream = as_stream(self);
-  stream->engine->destroy_stream(stream->place, stream->handle);
-  stream->engine.~EngineRef();
+  Engine::let_go(std::move(as_object(self)->own));
+  as_object(self)->~StreamObject();
   free_object(self);
 }
 
@@ -183,7 +188,7 @@ PyObject* get_handle(PyObject* self, void*) { return PyLong_FromVoidPtr(as_strea
 
 PyObject* cuda_stream(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
-    StreamObject* stream = as_stream(self);
+    OwnStream* stream = as_stream(self);
     if (stream->place.kind != memory::Kind::kCuda) {
       invalid(fmt::format("a stream of {} is no CUDA stream", memory::place_name(stream->place)));
     }

@@ -190,6 +190,9 @@ void Runtime::drop_queue() {
     parts_->timers.pop();
     work->function(work, *this, WorkAction::kDrop);
   }
+  std::vector<std::function<void()>> mail;  // goes without the lock: what it holds may post again
+  std::lock_guard lock(parts_->mailbox_mutex);
+  mail.swap(parts_->mailbox);
 }
 
 // --- Ending

@@ -21,6 +21,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "channels.py",
         "chares.py",
         "device_channels.py",
+        "other_threads.py",
         "payloads.py",
         "reductions.py",
         "registered.py",

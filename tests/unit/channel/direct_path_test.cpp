@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "tests/support/busy_stream.h"
 #include "tests/unit/channel/direct_path_pair.h"
 
 namespace weft::channel {
@@ -70,14 +71,11 @@ TEST_P(DirectPathTest, StreamsComeFirst) {
   TestMemory in = used(1, 64, 100);
   bool may_receive = false;
   bool may_send = false;
-  const auto stream_that_waits = [&](int pe, bool& may_go) {
-    auto& kind = testing::emulated(job.memory(pe));
-    const memory::StreamHandle stream = kind.create_stream(0).value();
-    EXPECT_TRUE(kind.launch(stream, 0, [&] { return may_go ? Status() : Status::pending(); }).ok());
-    return stream;
+  const auto behind = [&](int pe, const bool& may_go, const Buffer& buffer) {
+    return testing::behind(testing::emulated(job.memory(pe)), testing::until(may_go), buffer);
   };
-  in.buffer().stream = stream_that_waits(1, may_receive);
-  out.buffer().stream = stream_that_waits(0, may_send);
+  in.buffer() = behind(1, may_receive, in.buffer());
+  out.buffer() = behind(0, may_send, out.buffer());
   const OutcomePtr received = receive(1, in.buffer());
   settle();
   may_receive = true;
@@ -100,9 +98,7 @@ TEST_P(DirectPathTest, ASendThatWaitsForItsStreamLooksAgain) {
     TestMemory in = used(1, 64, 100);
     bool may_send = false;
     auto& kind = testing::emulated(job.memory(0));
-    out.buffer().stream = kind.create_stream(0).value();
-    const auto wait = [&] { return may_send ? Status() : Status::pending(); };
-    ASSERT_TRUE(kind.launch(out.buffer().stream, 0, wait).ok());
+    out.buffer() = testing::behind(kind, testing::until(may_send), out.buffer());
     const OutcomePtr sent = send(0, out.buffer());
     OutcomePtr received;
     if (is_posted) received = receive(1, in.buffer());
@@ -119,11 +115,8 @@ TEST_P(DirectPathTest, ASendThatWaitsForItsStreamLooksAgain) {
 TEST_P(DirectPathTest, ASendThatWaitsForItsStreamEndsWithTheJob) {
   start();
   TestMemory out(job.memory(0), kDevice, 64, 1);
-  auto& kind = testing::emulated(job.memory(0));
-  out.buffer().stream = kind.create_stream(0).value();
-  bool may_send = false;
-  const auto wait = [&] { return may_send ? Status() : Status::pending(); };
-  ASSERT_TRUE(kind.launch(out.buffer().stream, 0, wait).ok());
+  const bool may_send = false;
+  out.buffer() = testing::behind(testing::emulated(job.memory(0)), testing::until(may_send), out.buffer());
   auto* sending = std::move(channels[0].send(ConstBuffer(out.buffer()))).release();
   settle();
   EXPECT_FALSE(sending->is_done());

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "tests/support/busy_stream.h"
 #include "tests/unit/channel/channel_pair.h"
 
 namespace weft::channel {
@@ -164,9 +165,7 @@ TEST_P(LocalPathTest, StreamsComeFirst) {
     std::array<bool, 2> may_go{};
     std::array<memory::StreamHandle, 2> streams{};
     for (std::size_t i = 0; i < 2; ++i) {
-      streams[i] = kind.create_stream(0).value();
-      const auto wait = [&may_go, i] { return may_go[i] ? Status() : Status::pending(); };
-      ASSERT_TRUE(kind.launch(streams[i], 0, wait).ok());
+      streams[i] = testing::stream_with(kind, 0, testing::until(may_go[i]));
     }
     out.buffer().stream = streams[0];
     in.buffer().stream = streams[1];

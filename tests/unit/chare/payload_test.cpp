@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "tests/support/busy_stream.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/in_process_job.h"
 
@@ -264,10 +265,7 @@ TEST_P(PayloadTest, AChareStaysWhileSomethingLandsInItsMemory) {
     co_await all[0].call<&Block::make_room>(Place{Kind::kEmulated, 0}, std::size_t{1});
     block = all.local(0);
     bool done = false;
-    auto& device = testing::emulated(runtime.memory());
-    block->stream = device.create_stream(0).value();
-    EXPECT_TRUE(
-        device.launch(block->stream, 0, [&done] { return done ? Status() : Status::pending(); }).ok());
+    block->stream = testing::stream_with(testing::emulated(runtime.memory()), 0, testing::until(done));
     Future<> ended = all[0].call<&Block::halo>(1, nocopy(as<double>(memory.buffer())));
     while (block->posted_sizes.empty()) co_await runtime.sleep(0);
     for (int i = 0; i < 10; ++i) co_await runtime.sleep(0);

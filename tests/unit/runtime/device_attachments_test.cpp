@@ -7,6 +7,7 @@
 
 #include "runtime/attached.h"
 #include "runtime/attachments.h"
+#include "tests/support/busy_stream.h"
 #include "tests/unit/runtime/attachments_job.h"
 
 namespace weft::runtime {
@@ -16,10 +17,7 @@ namespace {
 struct DeviceAttachmentsTest : AttachmentsTest {
   // A stream of PE `pe` that stays busy until `done` says otherwise.
   memory::StreamHandle busy_stream(int pe, const bool& done) {
-    auto& device = weft::testing::emulated(job.memory(pe));
-    memory::StreamHandle stream = device.create_stream(0).value();
-    EXPECT_TRUE(device.launch(stream, 0, [&done] { return done ? Status() : Status::pending(); }).ok());
-    return stream;
+    return weft::testing::stream_with(weft::testing::emulated(job.memory(pe)), 0, weft::testing::until(done));
   }
   void fail_next_copy(int pe) {
     memory::EmulatedFaults faults;

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 
+#include "tests/support/busy_stream.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/in_process_job.h"
 
@@ -143,6 +145,19 @@ TEST(Runtime, ASleepingPeIsWokenByAnotherThread) {
   other.join();
 }
 
+TEST(Runtime, WhatAnotherThreadPostedTooLateGoesWithTheJob) {
+  auto held = std::make_shared<int>();
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  EXPECT_EQ(job.run([](Runtime&) -> Task<> { co_return; }), "");
+  bool was_called = false;
+  std::thread([&] { runtime.post_from_any_thread([&was_called, held] { was_called = true; }); }).join();
+  EXPECT_EQ(held.use_count(), 2);
+  runtime.close();
+  EXPECT_EQ(held.use_count(), 1) << "it may hold what the runtime is held by";
+  EXPECT_FALSE(was_called);
+}
+
 struct Interrupting : IdleHook {
   explicit Interrupting(Runtime& runtime_in) : runtime(runtime_in) {}
   void before_sleep() override { runtime.machine().wake(); }
@@ -162,9 +177,9 @@ TEST(Runtime, AnIdleHookIsCalledWhileADeviceIsPolled) {
   testing::InProcessJob job(1);
   Interrupting hook(job.runtime(0));
   job.runtime(0).set_idle_hook(&hook);
-  auto& device = testing::emulated(job.memory(0));
-  const memory::StreamHandle stream = device.create_stream(0).value();
-  ASSERT_TRUE(device.launch(stream, 0, [] { return base::Status::pending(); }).ok());
+  const bool never = false;
+  const memory::StreamHandle stream =
+      testing::stream_with(testing::emulated(job.memory(0)), 0, testing::until(never));
   struct Ignored : base::Completion {
     Ignored() : base::Completion([](base::Completion*, base::Status, std::size_t) {}) {}
   } done;
