@@ -1,10 +1,20 @@
 #include "machine/bounce_pool.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <new>
 
 namespace weft::machine {
+
+std::size_t BouncePool::share_of_physical_memory() {
+  constexpr std::size_t least_bytes = std::size_t{256} << 20;
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_bytes <= 0) return least_bytes;
+  return std::max(least_bytes, static_cast<std::size_t>(pages) / 100 * static_cast<std::size_t>(page_bytes));
+}
 
 BouncePool::~BouncePool() { free_all(); }
 
@@ -38,8 +48,8 @@ Bounce BouncePool::acquire(std::size_t size_bytes, memory::Place place) {
 
 // Null when that would be too much, or when there is none.
 std::byte* BouncePool::make(memory::Place place, std::size_t capacity_bytes) {
-  if (made_bytes_ + capacity_bytes > kMaxTotalKeptBytes) free_all();  // of other sizes
-  if (made_bytes_ + capacity_bytes > kMaxTotalKeptBytes) return nullptr;
+  if (made_bytes_ + capacity_bytes > max_total_kept_bytes_) free_all();  // of other sizes
+  if (made_bytes_ + capacity_bytes > max_total_kept_bytes_) return nullptr;
   auto made = memory_.backend(place.kind)->allocate_host(capacity_bytes, place.device);
   if (!made.ok()) return nullptr;
   made_bytes_ += capacity_bytes;

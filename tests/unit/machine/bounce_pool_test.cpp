@@ -1,7 +1,9 @@
 #include "machine/bounce_pool.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/unit/memory/fake_cuda.h"
@@ -14,7 +16,7 @@ constexpr memory::Place kEmulated{memory::Kind::kEmulated, 0};
 
 class BouncePoolTest : public testing::Test {
  protected:
-  BouncePoolTest() : memory((fake_cuda_reset(), options())), pool(memory) {}
+  BouncePoolTest() : memory((fake_cuda_reset(), options())), pool(memory, 4 * BouncePool::kMaxKeptBytes) {}
 
   static memory::MemoryOptions options() {
     memory::MemoryOptions options;
@@ -72,8 +74,16 @@ TEST_F(BouncePoolTest, KeepsNeitherHugeBuffersNorTooMany) {
     for (int i = 0; i < 6; ++i) many.push_back(pool.acquire(BouncePool::kMaxKeptBytes, kCuda));
     for (const Bounce& bounce : many) EXPECT_NE(bounce.data(), nullptr);
   }
-  EXPECT_EQ(pool.free_bytes(), BouncePool::kMaxTotalKeptBytes);
+  EXPECT_EQ(pool.free_bytes(), 4 * BouncePool::kMaxKeptBytes);
   EXPECT_EQ(fake_cuda()->calls["cuMemHostAlloc"], 4);
+}
+
+TEST_F(BouncePoolTest, KeepsAShareOfWhatTheHostHas) {
+  const BouncePool of_this_host(memory);
+  const std::size_t share = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 100;
+  EXPECT_GE(of_this_host.max_total_kept_bytes(), 4 * BouncePool::kMaxKeptBytes);
+  EXPECT_LE(of_this_host.max_total_kept_bytes(), std::max(share, 4 * BouncePool::kMaxKeptBytes));
 }
 
 TEST_F(BouncePoolTest, WhatIsFreeMakesRoomForOtherSizes) {
