@@ -105,6 +105,12 @@ std::exception_ptr set_and_gone() {
                                              "set there and let go; keep the one that was sent"));
 }
 
+void throw_taken() {
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    "the value of this future was taken before, and it cannot be copied: get() or co_await it "
+                    "once and keep what it gives");
+}
+
 void FutureState::forget(Work* work) {
   for (Work** at = &waiters_; *at != nullptr; at = &(*at)->next) {
     if (*at == work) {

@@ -71,8 +71,6 @@ class EntryMethod {
   using Arguments = typename Traits::Arguments;
   using Value = typename entry_detail::TaskValue<Result>::Value;
   static constexpr bool kHasPayload = payload_detail::kHasPayload<Arguments>;
-  static_assert(!payload_detail::kIsPayload<Value>,
-                "a result cannot be a payload yet: send it to an entry method of whoever wants it");
 
   static const EntryInfo& info() {
     static_cast<void>(registered_);

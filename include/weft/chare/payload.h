@@ -63,6 +63,10 @@ runtime::Landing& find(std::span<runtime::Landing> landings, std::uint32_t which
 // What the entry method gets: the elements, in memory that is the method's to read, change and keep (move the
 // Payload away), or in the memory that the post entry method chose, which this only views. Memory that the
 // runtime allocated is given back with the Payload. Move-only; one that was received can be sent on.
+//
+// A method may return one, made by nocopy() or received: its caller awaits the elements in memory of the
+// runtime's. They are sent in place after the method has returned, and nobody tells the method when they have
+// left: what it goes on changing it returns a copy of.
 template <class T>
 class Payload {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,

@@ -93,6 +93,9 @@ std::exception_ptr unpack_error(Pup& p);
 // `error` as the RemoteError that travels: what it was, and where ("in Ring[3].work on PE 1").
 std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::string& where);
 
+// Of a future whose value could only be moved, and has been.
+[[noreturn]] void throw_taken();
+
 // Has `task` abandoned when the runtime closes before it has come to its end.
 void list_pending(Runtime& runtime, DetachedTask* task);
 
@@ -158,10 +161,20 @@ class Future {
   }
   void set_error(std::exception_ptr error) const { state_->set_error(std::move(error)); }
 
-  // The value. REQUIRES: is_ready(). Throws what it was set to throw.
+  // The value; one that can only be moved is given once, and a second get() is an Error. REQUIRES:
+  // is_ready(). Throws what it was set to throw.
   T get() const {
     if (state_->error()) std::rethrow_exception(state_->error());
-    if constexpr (!std::is_void_v<T>) return *state_->result;
+    if constexpr (std::is_void_v<T>) {
+      return;
+    } else if constexpr (std::is_copy_constructible_v<T>) {
+      return *state_->result;
+    } else {
+      if (!state_->result) throw_taken();
+      T value = std::move(*state_->result);
+      state_->result.reset();
+      return value;
+    }
   }
 
   // Calls `callback(future)` from the scheduler once the future is ready.

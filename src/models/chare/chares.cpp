@@ -428,6 +428,7 @@ void send_value(ChareBase& chare, const ReplyTo& reply, const std::function<void
   MessagePtr message =
       Message::create(runtime, runtime::kFutureSetHandler, base::packed_size(header) + sizer.offset_bytes());
   Pup p = Pup::packer(message->payload(), message->payload_bytes(), &runtime);
+  p.set_carrier(message.get());
   p | header;
   pack_value(p);
   runtime.send(static_cast<int>(reply.pe), std::move(message));

@@ -24,16 +24,21 @@ std::span<T> as(const memory::Buffer& buffer) {
   return {static_cast<T*>(buffer.data), buffer.size_bytes / sizeof(T)};
 }
 
+// What the elements of a payload are, whichever memory they are in.
+template <class T>
+std::vector<T> values_of(Runtime& runtime, const Payload<T>& payload) {
+  memory::Buffer buffer{payload.data(), payload.size() * sizeof(T), payload.place(), nullptr};
+  std::vector<T> result(payload.size());
+  if (!result.empty()) {
+    std::memcpy(result.data(), testing::view(runtime.memory(), buffer), buffer.size_bytes);
+  }
+  return result;
+}
+
 struct Block : Chare<Block> {
-  // What the elements of a payload are, whichever memory they are in.
   template <class T>
   std::vector<T> values(const Payload<T>& payload) {
-    memory::Buffer buffer{payload.data(), payload.size() * sizeof(T), payload.place(), nullptr};
-    std::vector<T> result(payload.size());
-    if (!result.empty()) {
-      std::memcpy(result.data(), testing::view(runtime().memory(), buffer), buffer.size_bytes);
-    }
-    return result;
+    return values_of(runtime(), payload);
   }
 
   std::string collect(int number, Payload<double> doubles, std::string text, Payload<std::uint8_t> bytes) {
@@ -72,6 +77,12 @@ struct Block : Chare<Block> {
   Task<double> send_on(int to) {
     co_return co_await proxy()[to].call<&Block::halo_and_wait>(std::move(kept));
   }
+  Payload<double> lend() { return nocopy(as<double>(room->buffer())); }
+  Task<Payload<double>> give() {
+    co_await runtime().sleep(0);
+    co_return std::move(kept);
+  }
+  Payload<double> refuse() { throw std::domain_error("nothing to lend"); }
   std::vector<double> last() { return landed; }
   std::vector<std::uint64_t> posted() { return posted_sizes; }
   bool is_in_room() { return in_room; }
@@ -254,6 +265,48 @@ TEST_P(PayloadTest, MayBeKeptAndSentOn) {
       double sum = co_await all[1].call<&Block::send_on>(to);
       EXPECT_EQ(sum, 10'000.0);
     }
+  });
+}
+
+TEST_P(PayloadTest, AMethodMayReturnOne) {
+  TestMemory memory = doubles({1, 2, 3.5});
+  run([&](Runtime& runtime) -> Task<> {
+    auto all = blocks();
+    for (int from : {1, 0}) {
+      co_await all[from].call<&Block::make_room>(Place{GetParam().kind, 0}, std::size_t{3});
+      co_await all[from].call<&Block::halo>(1, nocopy(as<double>(memory.buffer())));
+      Future<Payload<double>> lending = all[from].call<&Block::lend>();
+      const Payload<double> lent = co_await lending;
+      EXPECT_EQ(values_of(runtime, lent), (std::vector<double>{1, 2, 3.5}));
+      EXPECT_EQ(lent.place().kind, GetParam().kind);
+      EXPECT_THROW(static_cast<void>(lending.get()), base::Error) << "it was taken";
+
+      co_await all[from].call<&Block::keep>(nocopy(as<double>(memory.buffer())));
+      const Payload<double> given = co_await all[from].call<&Block::give>();
+      EXPECT_EQ(values_of(runtime, given), (std::vector<double>{1, 2, 3.5}));
+      const Payload<double> empty = co_await all[from].call<&Block::give>();
+      EXPECT_EQ(empty.size(), 0u);
+
+      std::string caught;
+      try {
+        static_cast<void>(co_await all[from].call<&Block::refuse>());
+      } catch (const base::RemoteError& error) {
+        caught = error.remote_message();
+      }
+      EXPECT_EQ(caught, "nothing to lend");
+      all[from].send<&Block::lend>();  // nobody wants the result
+    }
+  });
+}
+
+TEST_P(PayloadTest, AReturnedOneMayBeSentOn) {
+  TestMemory memory = doubles({4, 5});
+  run([&](Runtime&) -> Task<> {
+    auto all = blocks();
+    co_await all[1].call<&Block::keep>(nocopy(as<double>(memory.buffer())));
+    Payload<double> given = co_await all[1].call<&Block::give>();
+    const double sum = co_await all[2].call<&Block::halo_and_wait>(std::move(given));
+    EXPECT_EQ(sum, 9.0);
   });
 }
 
