@@ -12,7 +12,8 @@
 //
 // A method takes any number of payloads among its other arguments. Without a post entry method the runtime
 // allocates: memory of the sender's kind when this PE has it, else host memory. In a call to a whole
-// collection each element gets its own. Not in constructors, results, or inside other arguments.
+// collection each element gets its own. A method called at one chare may return one. Not in constructors,
+// gathered results, or inside other arguments.
 #pragma once
 
 #include <cstddef>

@@ -342,6 +342,8 @@ template <class T>
 template <auto Method, class... Args>
 auto CollectionProxy<T>::call(Args&&... arguments) const {
   using Value = typename EntryMethod<T, Method>::Value;
+  static_assert(!payload_detail::kIsPayload<Value>,
+                "the results of a collection are gathered and cannot be payloads: call each element");
   using Values = std::conditional_t<std::is_void_v<Value>, void,
                                     std::vector<std::conditional_t<std::is_void_v<Value>, int, Value>>>;
   runtime::Future<Values> result(collection_->chares().runtime());

@@ -38,8 +38,9 @@ void expect_whole_elements(std::size_t size_bytes, std::size_t element_bytes) {
 void pack(Pup& p, runtime::Attachment& attachment) {
   auto* message = static_cast<runtime::Message*>(p.carrier());
   if (message == nullptr) {
-    throw base::Error(base::StatusCode::kUnsupported,
-                      "a payload travels as an argument of a call, not inside another argument");
+    throw base::Error(
+        base::StatusCode::kUnsupported,
+        "a payload travels as an argument of a call, or as its result, not inside another value");
   }
   auto which = static_cast<std::uint32_t>(message->attachments().size());
   p | which;

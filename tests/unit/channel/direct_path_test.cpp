@@ -115,7 +115,7 @@ TEST_P(DirectPathTest, ASendThatWaitsForItsStreamLooksAgain) {
 TEST_P(DirectPathTest, ASendThatWaitsForItsStreamEndsWithTheJob) {
   start();
   TestMemory out(job.memory(0), kDevice, 64, 1);
-  const bool may_send = false;
+  bool may_send = false;
   out.buffer() = testing::behind(testing::emulated(job.memory(0)), testing::until(may_send), out.buffer());
   auto* sending = std::move(channels[0].send(ConstBuffer(out.buffer()))).release();
   settle();
