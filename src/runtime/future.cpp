@@ -106,9 +106,10 @@ std::exception_ptr set_and_gone() {
 }
 
 void throw_taken() {
-  throw base::Error(base::StatusCode::kInvalidArgument,
-                    "the value of this future was taken before, and it cannot be copied: get() or co_await it "
-                    "once and keep what it gives");
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      "the value of this future was taken before, and it cannot be copied: get() or co_await it "
+      "once and keep what it gives");
 }
 
 void FutureState::forget(Work* work) {
