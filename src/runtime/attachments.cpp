@@ -26,7 +26,7 @@ namespace {
 
 // Up to here one active message is the faster path for host memory (benchmarks/payload_pingpong.cpp; figures
 // in ARCHITECTURE.md, "Payloads"): what comes eagerly is copied once more, into its place. Device memory is
-// announced and tagged, as in what was published; which is faster there is not measured.
+// announced and tagged, as in what was published: neither path is faster there from one run to the next.
 constexpr std::size_t kMaxActiveBytes = 1024;
 
 }  // namespace
