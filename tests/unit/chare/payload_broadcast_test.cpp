@@ -11,6 +11,8 @@
 
 #include "tests/support/device_memory.h"
 #include "tests/support/in_process_job.h"
+#include "tests/support/payload_ways.h"
+#include "tests/unit/chare/payload_values.h"
 
 namespace weft::chare {
 namespace {
@@ -19,27 +21,10 @@ using memory::Kind;
 using memory::Place;
 using testing::TestMemory;
 
-template <class T>
-std::span<T> as(const memory::Buffer& buffer) {
-  return {static_cast<T*>(buffer.data), buffer.size_bytes / sizeof(T)};
-}
-
 struct Cell : Chare<Cell> {
-  // The elements of a payload where the CPU finds them, whichever memory they are in.
-  template <class T>
-  std::span<T> reachable(const Payload<T>& payload) {
-    memory::Buffer buffer{payload.data(), payload.size() * sizeof(T), payload.place(), nullptr};
-    return {reinterpret_cast<T*>(testing::view(runtime().memory(), buffer)), payload.size()};
-  }
-  template <class T>
-  std::vector<T> values(const Payload<T>& payload) {
-    std::span<T> found = reachable(payload);
-    return {found.begin(), found.end()};
-  }
-
   std::string collect(int number, Payload<double> doubles, std::string text, Payload<std::uint8_t> bytes) {
-    std::vector<double> some = values(doubles);
-    std::vector<std::uint8_t> others = values(bytes);
+    std::vector<double> some = values_of(runtime(), doubles);
+    std::vector<std::uint8_t> others = values_of(runtime(), bytes);
     return std::to_string(number) + text + std::to_string(std::accumulate(some.begin(), some.end(), 0.0)) +
            " " + std::to_string(std::accumulate(others.begin(), others.end(), 0)) + " " +
            std::to_string(some.size()) + " " + std::to_string(others.size());
@@ -48,7 +33,7 @@ struct Cell : Chare<Cell> {
   Task<double> add_and_change(Payload<double> data) {
     kind = data.place().kind;
     double sum = 0;
-    for (double& value : reachable(data)) {
+    for (double& value : reachable(runtime(), data)) {
       sum += value;
       value = -1;
       if (data.size() < 10) co_await runtime().sleep(0);
@@ -63,7 +48,7 @@ struct Cell : Chare<Cell> {
   }
   int halo(int side, Payload<double> data) {
     in_room = room != nullptr && data.data() == room->buffer().data;
-    landed = values(data);
+    landed = values_of(runtime(), data);
     return side + static_cast<int>(linear_index());
   }
   void post_halo(int side, Landing<double>& data) {
@@ -73,7 +58,7 @@ struct Cell : Chare<Cell> {
     if (room != nullptr) data.into(as<double>(room->buffer()));
   }
   void keep(Payload<double> data) {
-    landed = values(data);
+    landed = values_of(runtime(), data);
     kept = std::move(data);
   }
   std::vector<double> last() { return landed; }
@@ -91,35 +76,14 @@ struct Cell : Chare<Cell> {
   bool in_room = false;
 };
 
-struct Way {
-  const char* machine;
-  runtime::MessagingPath path;
-  Kind kind;
-};
-
-std::string name_of(const ::testing::TestParamInfo<Way>& info) {
-  return std::string(info.param.machine) +
-         (info.param.path == runtime::MessagingPath::kActive ? "_active_" : "_tagged_") +
-         std::string(memory::kind_name(info.param.kind));
-}
-
-struct PayloadBroadcastTest : ::testing::TestWithParam<Way> {
-  static runtime::RuntimeOptions options() {
-    runtime::RuntimeOptions made;
-    made.messaging_path = GetParam().path;
-    return made;
-  }
+struct PayloadBroadcastTest : ::testing::TestWithParam<testing::Way> {
   static Place place() { return {GetParam().kind, 0}; }
 
   // A job of its own, and memory of PE 0.
   struct Job : testing::InProcessJob {
-    explicit Job(int num_pes) : InProcessJob(num_pes, GetParam().machine, options()) {}
+    explicit Job(int num_pes) : InProcessJob(num_pes, GetParam().machine, testing::options_of(GetParam())) {}
     TestMemory doubles(const std::vector<double>& values, int pe = 0) {
-      TestMemory made(memory(pe), place(), values.size() * sizeof(double));
-      if (!values.empty()) {
-        std::memcpy(testing::view(memory(pe), made.buffer()), values.data(), made.buffer().size_bytes);
-      }
-      return made;
+      return doubles_in(memory(pe), place(), values);
     }
   };
 
@@ -139,13 +103,8 @@ struct PayloadBroadcastTest : ::testing::TestWithParam<Way> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, PayloadBroadcastTest,
-                         ::testing::Values(Way{"loopback", runtime::MessagingPath::kTagged, Kind::kHost},
-                                           Way{"loopback", runtime::MessagingPath::kActive, Kind::kEmulated},
-                                           Way{"ucx", runtime::MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"ucx", runtime::MessagingPath::kActive, Kind::kHost},
-                                           Way{"ucx", runtime::MessagingPath::kActive, Kind::kEmulated}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, PayloadBroadcastTest, ::testing::ValuesIn(testing::kSomeWays),
+                         testing::name_of);
 
 TEST_P(PayloadBroadcastTest, EveryElementGetsItsOwn) {
   in_every_size([](Runtime&, Job& job, CollectionProxy<Cell> all) -> Task<> {
@@ -318,10 +277,8 @@ TEST_P(PayloadBroadcastTest, WhatStillWaitsForItsCollectionAtTheEndIsGivenUp) {
 // Copies of device memory can fail.
 struct DevicePayloadBroadcastTest : PayloadBroadcastTest {};
 
-INSTANTIATE_TEST_SUITE_P(Ways, DevicePayloadBroadcastTest,
-                         ::testing::Values(Way{"loopback", runtime::MessagingPath::kActive, Kind::kEmulated},
-                                           Way{"ucx", runtime::MessagingPath::kTagged, Kind::kEmulated}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, DevicePayloadBroadcastTest, ::testing::ValuesIn(testing::kDeviceWays),
+                         testing::name_of);
 
 // Four sends and the copies of the two elements of PE 0: whichever of them fails.
 TEST_P(DevicePayloadBroadcastTest, ACallWhosePayloadCannotBeSentToAllThrowsThat) {

@@ -11,6 +11,8 @@
 #include "tests/support/busy_stream.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/in_process_job.h"
+#include "tests/support/payload_ways.h"
+#include "tests/unit/chare/payload_values.h"
 
 namespace weft::chare {
 namespace {
@@ -19,31 +21,10 @@ using memory::Kind;
 using memory::Place;
 using testing::TestMemory;
 
-template <class T>
-std::span<T> as(const memory::Buffer& buffer) {
-  return {static_cast<T*>(buffer.data), buffer.size_bytes / sizeof(T)};
-}
-
-// What the elements of a payload are, whichever memory they are in.
-template <class T>
-std::vector<T> values_of(Runtime& runtime, const Payload<T>& payload) {
-  memory::Buffer buffer{payload.data(), payload.size() * sizeof(T), payload.place(), nullptr};
-  std::vector<T> result(payload.size());
-  if (!result.empty()) {
-    std::memcpy(result.data(), testing::view(runtime.memory(), buffer), buffer.size_bytes);
-  }
-  return result;
-}
-
 struct Block : Chare<Block> {
-  template <class T>
-  std::vector<T> values(const Payload<T>& payload) {
-    return values_of(runtime(), payload);
-  }
-
   std::string collect(int number, Payload<double> doubles, std::string text, Payload<std::uint8_t> bytes) {
-    std::vector<double> some = values(doubles);
-    std::vector<std::uint8_t> others = values(bytes);
+    std::vector<double> some = values_of(runtime(), doubles);
+    std::vector<std::uint8_t> others = values_of(runtime(), bytes);
     place = doubles.place();
     return std::to_string(number) + text + std::to_string(std::accumulate(some.begin(), some.end(), 0.0)) +
            " " + std::to_string(std::accumulate(others.begin(), others.end(), 0)) + " " +
@@ -59,7 +40,7 @@ struct Block : Chare<Block> {
     suspended = num_suspended();
     sizes.push_back(data.size());
     in_room = room != nullptr && data.data() == room->buffer().data;
-    landed = values(data);
+    landed = values_of(runtime(), data);
   }
   void post_halo(int side, Landing<double>& data) {
     if (side == 13) throw std::domain_error("no room on side 13");
@@ -69,7 +50,7 @@ struct Block : Chare<Block> {
   }
   Task<double> halo_and_wait(Payload<double> data) {
     co_await runtime().sleep(0);
-    std::vector<double> some = values(data);
+    std::vector<double> some = values_of(runtime(), data);
     if (some.empty()) throw std::domain_error("nothing came");
     co_return std::accumulate(some.begin(), some.end(), 0.0);
   }
@@ -103,51 +84,18 @@ struct Block : Chare<Block> {
   std::uint32_t suspended = 0;
 };
 
-struct Way {
-  const char* machine;
-  runtime::MessagingPath path;
-  Kind kind;
-};
-
-std::string name_of(const ::testing::TestParamInfo<Way>& info) {
-  return std::string(info.param.machine) +
-         (info.param.path == runtime::MessagingPath::kActive ? "_active_" : "_tagged_") +
-         std::string(memory::kind_name(info.param.kind));
-}
-
 // Element i is on PE i; everything is sent from PE 0.
-struct PayloadTest : ::testing::TestWithParam<Way> {
-  static runtime::RuntimeOptions options() {
-    runtime::RuntimeOptions made;
-    made.messaging_path = GetParam().path;
-    return made;
-  }
+struct PayloadTest : ::testing::TestWithParam<testing::Way> {
   std::string run_for_failure(const std::function<Task<>(Runtime&)>& main) { return job.run(main); }
   void run(const std::function<Task<>(Runtime&)>& main) { EXPECT_EQ(job.run(main), ""); }
   Array<Block> blocks() { return Array<Block>::create(job.runtime(0), Shape(3).with_map(Map::kRoundRobin)); }
   Place place() const { return {GetParam().kind, 0}; }
-  TestMemory doubles(const std::vector<double>& values) {
-    TestMemory made(job.memory(0), place(), values.size() * sizeof(double));
-    set(made, values);
-    return made;
-  }
-  void set(TestMemory& memory, const std::vector<double>& values) {
-    if (!values.empty()) {
-      std::memcpy(testing::view(job.memory(0), memory.buffer()), values.data(),
-                  values.size() * sizeof(double));
-    }
-  }
+  TestMemory doubles(const std::vector<double>& values) { return doubles_in(job.memory(0), place(), values); }
 
-  testing::InProcessJob job{3, GetParam().machine, options()};
+  testing::InProcessJob job{3, GetParam().machine, testing::options_of(GetParam())};
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, PayloadTest,
-                         ::testing::Values(Way{"loopback", runtime::MessagingPath::kTagged, Kind::kHost},
-                                           Way{"loopback", runtime::MessagingPath::kActive, Kind::kEmulated},
-                                           Way{"ucx", runtime::MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"ucx", runtime::MessagingPath::kActive, Kind::kHost},
-                                           Way{"ucx", runtime::MessagingPath::kActive, Kind::kEmulated}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, PayloadTest, ::testing::ValuesIn(testing::kSomeWays), testing::name_of);
 
 TEST_P(PayloadTest, SeveralTravelAmongOtherArguments) {
   TestMemory first = doubles({1, 2, 3.5});
@@ -178,7 +126,7 @@ TEST_P(PayloadTest, EmptyOnesTravelToo) {
 
 TEST_P(PayloadTest, TheOperationOfASendTellsWhenTheMemoryMayChange) {
   for (std::size_t size : {std::size_t{1}, std::size_t{1000}, std::size_t{100'000}}) {
-    testing::InProcessJob fresh(3, GetParam().machine, options());
+    testing::InProcessJob fresh(3, GetParam().machine, testing::options_of(GetParam()));
     TestMemory memory(fresh.memory(0), place(), size * sizeof(double));
     std::vector<double> sent(size);
     std::iota(sent.begin(), sent.end(), 1.0);
@@ -388,10 +336,8 @@ TEST_P(PayloadTest, HostMemoryHasNoStream) {
 // Copies of device memory can fail.
 struct DevicePayloadTest : PayloadTest {};
 
-INSTANTIATE_TEST_SUITE_P(Ways, DevicePayloadTest,
-                         ::testing::Values(Way{"loopback", runtime::MessagingPath::kActive, Kind::kEmulated},
-                                           Way{"ucx", runtime::MessagingPath::kTagged, Kind::kEmulated}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, DevicePayloadTest, ::testing::ValuesIn(testing::kDeviceWays),
+                         testing::name_of);
 
 TEST_P(DevicePayloadTest, ACallWhosePayloadCannotBeSentThrowsThat) {
   TestMemory memory = doubles({1, 2});

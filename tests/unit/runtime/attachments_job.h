@@ -15,13 +15,18 @@
 #include "runtime/handlers.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/in_process_job.h"
+#include "tests/support/payload_ways.h"
 
 namespace weft::runtime {
 
 using memory::Buffer;
 using memory::Kind;
 using memory::Place;
+using weft::testing::kDeviceWays;
+using weft::testing::kEveryWay;
+using weft::testing::name_of;
 using weft::testing::TestMemory;
+using weft::testing::Way;
 
 inline constexpr HandlerId kHandler = kFirstPythonHandler;
 using Bytes = std::vector<std::uint8_t>;
@@ -116,21 +121,6 @@ struct AttachmentsJob {
   weft::testing::InProcessJob job;
   std::vector<std::unique_ptr<Inbox>> inboxes;
 };
-
-struct Way {
-  const char* machine;
-  MessagingPath path;
-  Kind kind;
-};
-
-inline void PrintTo(const Way& way, std::ostream* out) {
-  *out << way.machine << (way.path == MessagingPath::kActive ? "_active_" : "_tagged_")
-       << memory::kind_name(way.kind);
-}
-
-inline std::string name_of(const ::testing::TestParamInfo<Way>& info) {
-  return ::testing::PrintToString(info.param);
-}
 
 // Everything that must hold on both machines, both wire paths, for memory of each kind.
 struct AttachmentsTest : ::testing::TestWithParam<Way>, AttachmentsJob {

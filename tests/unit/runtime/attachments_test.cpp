@@ -12,16 +12,7 @@
 namespace weft::runtime {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Ways, AttachmentsTest,
-                         ::testing::Values(Way{"loopback", MessagingPath::kTagged, Kind::kHost},
-                                           Way{"loopback", MessagingPath::kActive, Kind::kHost},
-                                           Way{"loopback", MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"loopback", MessagingPath::kActive, Kind::kEmulated},
-                                           Way{"ucx", MessagingPath::kTagged, Kind::kHost},
-                                           Way{"ucx", MessagingPath::kActive, Kind::kHost},
-                                           Way{"ucx", MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"ucx", MessagingPath::kActive, Kind::kEmulated}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, AttachmentsTest, ::testing::ValuesIn(kEveryWay), name_of);
 
 TEST_P(AttachmentsTest, SeveralArriveWithTheirMessageAndAreGivenBackOnce) {
   std::vector<TestMemory> sent;

@@ -85,16 +85,7 @@ struct BroadcastAttachmentsTest : ::testing::TestWithParam<Way>, BroadcastJob {
   BroadcastAttachmentsTest() : BroadcastJob(GetParam()) {}
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, BroadcastAttachmentsTest,
-                         ::testing::Values(Way{"loopback", MessagingPath::kTagged, Kind::kHost},
-                                           Way{"loopback", MessagingPath::kActive, Kind::kHost},
-                                           Way{"loopback", MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"loopback", MessagingPath::kActive, Kind::kEmulated},
-                                           Way{"ucx", MessagingPath::kTagged, Kind::kHost},
-                                           Way{"ucx", MessagingPath::kActive, Kind::kHost},
-                                           Way{"ucx", MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"ucx", MessagingPath::kActive, Kind::kEmulated}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, BroadcastAttachmentsTest, ::testing::ValuesIn(kEveryWay), name_of);
 
 TEST_P(BroadcastAttachmentsTest, ReachEveryPeAndAreGivenBackOnce) {
   for (int num_pes = 1; num_pes <= 7; ++num_pes) {
@@ -240,12 +231,7 @@ TEST_P(BroadcastAttachmentsTest, WithoutAnOperationAreGivenBackOnceToo) {
 // Only device memory has copies that fail.
 struct DeviceBroadcastTest : BroadcastAttachmentsTest {};
 
-INSTANTIATE_TEST_SUITE_P(Ways, DeviceBroadcastTest,
-                         ::testing::Values(Way{"loopback", MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"loopback", MessagingPath::kActive, Kind::kEmulated},
-                                           Way{"ucx", MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"ucx", MessagingPath::kActive, Kind::kEmulated}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, DeviceBroadcastTest, ::testing::ValuesIn(kDeviceWays), name_of);
 
 TEST_P(DeviceBroadcastTest, ACopyThatFailsAtTheSenderIsToldToItAndThoseBehindItAreLeftOut) {
   for (int which = 1; which <= 4; ++which) {

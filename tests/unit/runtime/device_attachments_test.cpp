@@ -26,12 +26,7 @@ struct DeviceAttachmentsTest : AttachmentsTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, DeviceAttachmentsTest,
-                         ::testing::Values(Way{"loopback", MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"loopback", MessagingPath::kActive, Kind::kEmulated},
-                                           Way{"ucx", MessagingPath::kTagged, Kind::kEmulated},
-                                           Way{"ucx", MessagingPath::kActive, Kind::kEmulated}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, DeviceAttachmentsTest, ::testing::ValuesIn(kDeviceWays), name_of);
 
 TEST_P(DeviceAttachmentsTest, ASendWaitsForItsStreamAndNobodyElseDoes) {
   for (int to : {1, 0}) {
