@@ -21,10 +21,9 @@ struct Registration {
   runtime::RegisteredMemory memory;
 };
 
-void forget(PyObject* capsule) {
-  auto* registration = static_cast<Registration*>(PyCapsule_GetPointer(capsule, kUse));
-  Engine::let_go(std::shared_ptr<Registration>(registration));
-}
+// At once, on whichever thread: the memory goes next, and another array may have the same addresses before
+// the PE has its next turn. The GIL keeps the PE from its registrations meanwhile.
+void forget(PyObject* capsule) { delete static_cast<Registration*>(PyCapsule_GetPointer(capsule, kUse)); }
 
 // A capsule that ends the registration when it goes. It does not keep the memory.
 PyObject* register_memory(PyObject*, PyObject* array) {

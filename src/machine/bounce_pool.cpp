@@ -4,16 +4,30 @@
 
 #include <algorithm>
 #include <bit>
+#include <fstream>
+#include <limits>
 #include <new>
 
 namespace weft::machine {
+
+namespace {
+
+// Of a container, or a job of a resource manager; none where it says "max".
+std::size_t memory_limit_bytes() {
+  std::ifstream file("/sys/fs/cgroup/memory.max");
+  std::size_t limit_bytes = 0;
+  return file >> limit_bytes ? limit_bytes : std::numeric_limits<std::size_t>::max();
+}
+
+}  // namespace
 
 std::size_t BouncePool::share_of_physical_memory() {
   constexpr std::size_t least_bytes = std::size_t{256} << 20;
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page_bytes = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page_bytes <= 0) return least_bytes;
-  return std::max(least_bytes, static_cast<std::size_t>(pages) / 100 * static_cast<std::size_t>(page_bytes));
+  const std::size_t all_bytes = static_cast<std::size_t>(pages) * static_cast<std::size_t>(page_bytes);
+  return std::max(least_bytes, std::min(all_bytes, memory_limit_bytes()) / 100);
 }
 
 BouncePool::~BouncePool() { free_all(); }

@@ -74,8 +74,8 @@ class BouncePool {
   static constexpr std::size_t kNumClasses = 15;
   using Classes = std::array<std::vector<std::byte*>, kNumClasses>;
 
-  // A hundredth, 5 GiB on a node of 512, and 256 MiB at least: only what is in flight at once is ever made,
-  // and a node has a PE for each of its GPUs.
+  // A hundredth of it, or of what a container may have: 5 GiB on a node of 512; and 256 MiB at least: only
+  // what is in flight at once is ever made, and a node has a PE for each of its GPUs.
   static std::size_t share_of_physical_memory();
 
   std::vector<std::byte*>& free_of(memory::Kind kind, std::size_t capacity_bytes);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "machine/tag.h"
 #include "memory/memory.h"
@@ -46,6 +47,7 @@ void Attachments::Arrival::begin(std::size_t which, Landing& landing) {
   Piece& piece = pieces_[which];
   piece.arrival = this;
   piece.size_bytes = landing.size_bytes;
+  piece.sender_kind = landing.place.kind;
   piece.room = std::move(landing.into);
   ++awaited_;
   memory::Place place = owner_.landing_place(landing.place.kind);
@@ -148,6 +150,16 @@ void Attachments::Arrival::fail(base::Status status, std::size_t size_bytes) {
   }
 }
 
+// May be called by the machine, which no exception passes.
+void Attachments::Arrival::forward() {
+  try {
+    for (const Piece& piece : pieces_) message_->attached_->first_kinds.push_back(piece.sender_kind);
+    runtime_.forward_broadcast(*message_);
+  } catch (const std::bad_alloc&) {
+    runtime_.fail(fmt::format("no memory to send on a broadcast from PE {}", message_->envelope().source_pe));
+  }
+}
+
 void Attachments::Arrival::all_ended() {
   std::unique_ptr<Arrival> self(this);
   Message::Attached& attached = *message_->attached_;
@@ -162,7 +174,7 @@ void Attachments::Arrival::all_ended() {
   attached.tags.clear();
   attached.end_sending(attached.failure);
   if (wanted_ && !failed_) {
-    if ((message_->envelope().flags & kBroadcastFlag) != 0) runtime_.forward_broadcast(*message_);
+    if ((message_->envelope().flags & kBroadcastFlag) != 0) forward();
     runtime_.enqueue(message_.release());
   } else {
     owner_.drop(*message_, was_posted_);

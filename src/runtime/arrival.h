@@ -30,8 +30,9 @@ class Attachments::Arrival {
 
     Arrival* arrival = nullptr;
     std::size_t size_bytes = 0;  // of what comes
-    Attachment source;           // on this PE already
-    Attachment temporary;        // receives what is larger than its room
+    memory::Kind sender_kind = memory::Kind::kHost;
+    Attachment source;     // on this PE already
+    Attachment temporary;  // receives what is larger than its room
     Attachment room;
     bool receiving = false;
   };
@@ -48,6 +49,7 @@ class Attachments::Arrival {
   void ended(Piece& piece, base::Status status);
   void fail(base::Status status, std::size_t size_bytes);
   void all_ended();
+  void forward();
 
   Attachments& owner_;
   Runtime& runtime_;

@@ -30,6 +30,11 @@ struct Message::Attached {
       end_sending({base::StatusCode::kClosed, "the job ended before a message's buffers were sent"});
     }
   }
+  // The kind of memory that the sender of the message sent this buffer from.
+  memory::Kind first_kind(std::size_t which) const {
+    if (!first_kinds.empty()) return first_kinds[which];
+    return sender_kind.value_or(buffers[which].buffer().place.kind);
+  }
   // Whether somebody is told how the sending ends.
   bool is_reported() const { return sending != nullptr || joint != nullptr; }
   void end_sending(base::Status status) {
@@ -46,6 +51,9 @@ struct Message::Attached {
   machine::AmPayload payload;
   // Of kLanded: the kind that the sender sent from, where the bytes came eagerly and wait in host memory.
   std::optional<memory::Kind> sender_kind;
+  // Of a broadcast that has landed: the kinds of memory that it was sent from first, for PEs that have what
+  // this one may lack.
+  std::vector<memory::Kind> first_kinds;
   // Of a send.
   OperationState* sending = nullptr;
   std::shared_ptr<JointSending> joint;  // in its place

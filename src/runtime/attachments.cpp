@@ -75,6 +75,7 @@ void Message::share_attachments(Message& other) {
   theirs.buffers.reserve(attached_->buffers.size());
   for (Attachment& one : attached_->buffers) theirs.buffers.push_back(one.share());
   theirs.joint = attached_->joint;
+  theirs.first_kinds = attached_->first_kinds;
 }
 
 bool Message::owns_attachments() const {
@@ -147,10 +148,9 @@ bool Attachments::goes_active(const Message& message) const {
 std::vector<Announcement> Attachments::announce(Message& message) {
   std::vector<Announcement> announced;
   announced.reserve(message.attachments().size());
-  for (const Attachment& attachment : message.attachments()) {
-    const memory::Buffer& buffer = attachment.buffer();
-    announced.push_back(
-        {static_cast<std::uint32_t>(runtime_.pe()), next_counter_, buffer.size_bytes, buffer.place.kind});
+  for (std::size_t i = 0; i < message.attachments().size(); ++i) {
+    announced.push_back({static_cast<std::uint32_t>(runtime_.pe()), next_counter_,
+                         message.attachments()[i].buffer().size_bytes, message.attached_->first_kind(i)});
     next_counter_ = (next_counter_ + 1) & machine::kDeviceCounterMask;
   }
   return announced;
@@ -173,7 +173,7 @@ void Attachments::send_tagged(int pe, MessagePtr message) {
 
 void Attachments::send_active(int pe, MessagePtr message) {
   const memory::Buffer& buffer = message->attachments()[0].buffer();
-  Announcement announced{0, 0, buffer.size_bytes, buffer.place.kind};
+  Announcement announced{0, 0, buffer.size_bytes, message->attached_->first_kind(0)};
   std::byte header[machine::kMaxAmHeaderBytes];
   std::memcpy(header, &announced, sizeof announced);
   std::memcpy(header + sizeof announced, message->wire(), message->wire_bytes());
@@ -267,7 +267,7 @@ void Attachments::post(MessagePtr message, bool dropped) {
   for (std::size_t i = 0; i < landings.size(); ++i) {
     const memory::Buffer& buffer = attached.buffers[i].buffer();
     landings[i].size_bytes = buffer.size_bytes;
-    landings[i].place = runtime_.own_place(attached.sender_kind.value_or(buffer.place.kind));
+    landings[i].place = runtime_.own_place(attached.first_kind(i));
   }
   const HandlerId handler = message->envelope().handler;
   bool wanted = !dropped;
@@ -306,7 +306,8 @@ void Attachments::count_lost(Message& message, int pe) {
 }
 
 memory::Place Attachments::landing_place(memory::Kind kind) const {
-  return runtime_.memory().backend(kind) == nullptr ? memory::Place() : runtime_.own_place(kind);
+  const memory::KindBackend* const backend = runtime_.memory().backend(kind);
+  return backend == nullptr || backend->num_devices() == 0 ? memory::Place() : runtime_.own_place(kind);
 }
 
 base::Status Attachments::await(Message& message, const Announcement& announced) {

@@ -162,6 +162,9 @@ void Runtime::broadcast(MessagePtr message) {
 }
 
 void Runtime::forward_broadcast(Message& message) {
+  // Nobody would handle it, and the PEs below may have stopped already: what they are sent would never
+  // arrive.
+  if (exiting_ && (message.envelope().flags & kControlFlag) == 0) return;
   SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe_, num_pes_);
   for (int i = 0; i < tree.num_children(); ++i) {
     // One completion per send: each child gets its own handle on the wire bytes.

@@ -22,10 +22,13 @@ class InProcessJob {
  public:
   explicit InProcessJob(int num_pes, std::string_view machine = "loopback",
                         const runtime::RuntimeOptions& options = {},
-                        machine::StagingMode staging = machine::StagingMode::kDevice) {
+                        machine::StagingMode staging = machine::StagingMode::kDevice,
+                        int pe_without_devices = -1) {
     std::vector<memory::Memory*> memories;
     for (int pe = 0; pe < num_pes; ++pe) {
-      memories_.push_back(std::make_unique<memory::Memory>());
+      memory::MemoryOptions memory_options;
+      if (pe == pe_without_devices) memory_options.emulated_devices = 0;
+      memories_.push_back(std::make_unique<memory::Memory>(memory_options));
       memories.push_back(memories_.back().get());
     }
     auto machines = machine::make_in_process(machine, memories, staging);

@@ -71,6 +71,7 @@ class EntryMethod {
   using Arguments = typename Traits::Arguments;
   using Value = typename entry_detail::TaskValue<Result>::Value;
   static constexpr bool kHasPayload = payload_detail::kHasPayload<Arguments>;
+  static_assert(!payload_detail::kIsNoCopy<Value>, "return a weft::Payload<T>, which nocopy() makes");
 
   static const EntryInfo& info() {
     static_cast<void>(registered_);

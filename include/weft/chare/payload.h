@@ -150,6 +150,11 @@ template <class T>
 inline constexpr bool kIsPayload<NoCopy<T>> = true;
 
 template <class T>
+inline constexpr bool kIsNoCopy = false;
+template <class T>
+inline constexpr bool kIsNoCopy<NoCopy<T>> = true;
+
+template <class T>
 inline constexpr bool kHasPayload = false;
 template <class... Ts>
 inline constexpr bool kHasPayload<std::tuple<Ts...>> = (kIsPayload<std::decay_t<Ts>> || ...);

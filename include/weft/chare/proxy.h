@@ -71,13 +71,19 @@ runtime::OperationState* send_packed(Collection& collection, std::uint64_t index
   return sending;
 }
 
-// A call whose payloads cannot be sent is not answered: its future says why.
+// What `answer` will be, once the payloads' memory is free as well: the answer may be here before they have
+// left for PEs that have no part in it. A call whose payloads cannot be sent is not answered: this says why.
 template <class Value>
-void fail_when_unsent(runtime::OperationState* sending, runtime::Future<Value> result) {
-  runtime::Operation(sending).then([result](const base::Status& status, std::size_t) {
-    if (!status.failed() || result.is_ready()) return;
-    result.set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
+runtime::Future<Value> when_sent(runtime::OperationState* sending, runtime::Future<Value> answer) {
+  runtime::Future<Value> result(answer.state()->runtime());
+  runtime::Operation(sending).then([answer, result](const base::Status& status, std::size_t) {
+    if (status.failed()) {
+      result.set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
+    } else {
+      answer.then([result](const runtime::Future<Value>& ready) { ready.move_to(result); });
+    }
   });
+  return result;
 }
 
 template <class T, auto Method>
@@ -134,7 +140,7 @@ class ElementProxy {
     runtime::FutureAddress at = result.state()->address();
     ReplyTo reply{ReplyTo::Kind::kFuture, at.pe, at.id};
     runtime::OperationState* sending = send_call<Method>(reply, std::forward<Args>(arguments)...);
-    if constexpr (EntryMethod<T, Method>::kHasPayload) proxy_detail::fail_when_unsent(sending, result);
+    if constexpr (EntryMethod<T, Method>::kHasPayload) return proxy_detail::when_sent(sending, result);
     return result;
   }
 
@@ -362,7 +368,6 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
       std::exception_ptr one = runtime::unpack_error(p);
       if (!error) error = one;
     }
-    if (result.is_ready()) return;  // the payloads did not reach a PE that has no elements
     if (error) {
       result.set_error(error);
     } else if constexpr (std::is_void_v<Value>) {
@@ -372,7 +377,7 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
     }
   });
   runtime::OperationState* sending = broadcast<Method>(reply, std::forward<Args>(arguments)...);
-  if constexpr (EntryMethod<T, Method>::kHasPayload) proxy_detail::fail_when_unsent(sending, result);
+  if constexpr (EntryMethod<T, Method>::kHasPayload) return proxy_detail::when_sent(sending, result);
   return result;
 }
 

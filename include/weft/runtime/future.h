@@ -177,6 +177,19 @@ class Future {
     }
   }
 
+  // Sets `other` to what this was set to, moving the value there. REQUIRES: is_ready(), and nobody else wants
+  // it.
+  void move_to(const Future& other) const {
+    if (state_->error()) {
+      other.set_error(state_->error());
+    } else if constexpr (std::is_void_v<T>) {
+      other.set();
+    } else {
+      other.set(std::move(*state_->result));
+      state_->result.reset();
+    }
+  }
+
   // Calls `callback(future)` from the scheduler once the future is ready.
   template <class Callback>
   void then(Callback callback) const {

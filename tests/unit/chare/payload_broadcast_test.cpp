@@ -81,7 +81,9 @@ struct PayloadBroadcastTest : ::testing::TestWithParam<testing::Way> {
 
   // A job of its own, and memory of PE 0.
   struct Job : testing::InProcessJob {
-    explicit Job(int num_pes) : InProcessJob(num_pes, GetParam().machine, testing::options_of(GetParam())) {}
+    explicit Job(int num_pes, int pe_without_devices = -1)
+        : InProcessJob(num_pes, GetParam().machine, testing::options_of(GetParam()),
+                       machine::StagingMode::kDevice, pe_without_devices) {}
     TestMemory doubles(const std::vector<double>& values, int pe = 0) {
       return doubles_in(memory(pe), place(), values);
     }
@@ -119,6 +121,18 @@ TEST_P(PayloadBroadcastTest, EveryElementGetsItsOwn) {
     std::vector<int> kinds = co_await all.call<&Cell::kind_of_place>();
     EXPECT_EQ(kinds, std::vector<int>(all.shape().size(), static_cast<int>(GetParam().kind)));
   });
+}
+
+TEST_P(PayloadBroadcastTest, TheResultOfACallIsThereWhenTheMemoryMayChange) {
+  Job job(3);
+  Runtime& runtime = job.runtime(0);
+  auto alone = Singleton<Cell>::create(runtime, 0);
+  TestMemory memory = job.doubles(std::vector<double>(500'000, 0.5));
+  auto sums = alone.call<&Cell::add_and_change>(nocopy(as<double>(memory.buffer())));
+  for (int i = 0; i < 1000; ++i) runtime.step();
+  EXPECT_FALSE(sums.is_ready()) << "it has not left for the PEs that have no element";
+  EXPECT_EQ(job.run_until([&] { return sums.is_ready(); }), "");
+  EXPECT_EQ(sums.get(), std::vector<double>{250'000});
 }
 
 TEST_P(PayloadBroadcastTest, SeveralTravelAmongOtherArguments) {
@@ -279,6 +293,21 @@ struct DevicePayloadBroadcastTest : PayloadBroadcastTest {};
 
 INSTANTIATE_TEST_SUITE_P(Ways, DevicePayloadBroadcastTest, ::testing::ValuesIn(testing::kDeviceWays),
                          testing::name_of);
+
+TEST_P(DevicePayloadBroadcastTest, ItsKindIsThatOfTheSenderBelowAPeThatLacksItToo) {
+  Job job(7, 1);  // which sends on to PEs 5 and 6
+  TestMemory memory = job.doubles(std::vector<double>(20'000, 0.5));
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto all = Group<Cell>::create(runtime);
+    std::vector<double> sums = co_await all.call<&Cell::add_and_change>(nocopy(as<double>(memory.buffer())));
+    EXPECT_EQ(sums, std::vector<double>(7, 10'000));
+    std::vector<int> kinds = co_await all.call<&Cell::kind_of_place>();
+    std::vector<int> expected(7, static_cast<int>(Kind::kEmulated));
+    expected[1] = static_cast<int>(Kind::kHost);
+    EXPECT_EQ(kinds, expected);
+  }),
+            "");
+}
 
 // Four sends and the copies of the two elements of PE 0: whichever of them fails.
 TEST_P(DevicePayloadBroadcastTest, ACallWhosePayloadCannotBeSentToAllThrowsThat) {

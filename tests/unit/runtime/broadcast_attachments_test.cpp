@@ -125,6 +125,25 @@ TEST_P(BroadcastAttachmentsTest, MayChangeWhenTheOperationHasEnded) {
   }
 }
 
+// In the tree of PE 6, PEs 4 and 5 are below PE 0.
+TEST_P(BroadcastAttachmentsTest, IsNotSentOnByAPeThatIsEnding) {
+  std::vector<TestMemory> sent = given(6, {300'000});
+  job.runtime(0).exit(0);
+  for (int i = 0; i < 20; ++i) job.runtime(0).step();
+  Operation operation = broadcast(6, sent);  // the news is not there yet
+  EXPECT_EQ(job.run_until([&] {
+    for (int pe = 0; pe < 7; ++pe) {
+      if (!job.runtime(pe).stopped()) return false;
+    }
+    return true;
+  }),
+            "");
+  for (const machine::TransportUse& use : job.runtime(0).machine().transport_use()) {
+    if (use.type == machine::TransferType::kReceive) continue;
+    EXPECT_LT(use.bytes, 300'000u) << "they may have stopped, and it would wait for them for ever";
+  }
+}
+
 TEST_P(BroadcastAttachmentsTest, WhatHasLandedIsTheHandlersOnceNobodyIsSentIt) {
   std::vector<TestMemory> sent = given(0, {3000});
   Operation operation = broadcast(0, sent);
