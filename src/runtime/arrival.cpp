@@ -156,7 +156,8 @@ void Attachments::Arrival::forward() {
     for (const Piece& piece : pieces_) message_->attached_->first_kinds.push_back(piece.sender_kind);
     runtime_.forward_broadcast(*message_);
   } catch (const std::bad_alloc&) {
-    runtime_.fail(fmt::format("no memory to send on a broadcast from PE {}", message_->envelope().source_pe));
+    runtime_.fail(fmt::format("no memory to send on a broadcast from PE {}; send in smaller parts",
+                              message_->envelope().source_pe));
   }
 }
 

@@ -241,9 +241,10 @@ void Attachments::enqueue(MessagePtr message) {
 
 void Attachments::expect_no_poster(Message& message) const {
   if (!has_poster(message)) return;
-  throw base::Error(base::StatusCode::kInvalidArgument,
-                    fmt::format("handler {} has a poster: no broadcast with buffers can be for it",
-                                message.envelope().handler));
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      fmt::format("handler {} has a poster: no broadcast with buffers can be for it; send to each PE",
+                  message.envelope().handler));
 }
 
 void Attachments::arrived(MessagePtr message) {
