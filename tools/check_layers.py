@@ -90,9 +90,10 @@ def may_use(user: str, used: str) -> bool:
 
 
 def resolve(root: Path, file: str, name: str) -> str | None:
-    """The tree's file that an include names: relative to src/, to include/ or to the including file."""
+    """The tree's file that an include names: relative to an include folder or to the including file."""
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(file), name))
-    for candidate in (f"include/{name}", f"src/{name}", beside):
+    own = [f"python/src/{name}"] if file.startswith("python/") else []
+    for candidate in (*own, f"include/{name}", f"src/{name}", beside):
         if (root / candidate).is_file():
             return candidate
     first, slash, _ = name.partition("/")
@@ -122,8 +123,8 @@ def foreign_problem(include: Include) -> str | None:
     if UCX_HEADER.match(name) and not file.startswith("src/machine/ucx/"):
         return f"<{name}> outside src/machine/ucx/; use the interface in machine/machine.h, or extend it"
     own_kernels = file.startswith("examples/") and file.endswith(".cu")
-    if CUDA_HEADER.match(name) and not (file.startswith("src/memory/cuda/") or own_kernels):
-        return f"<{name}> outside src/memory/cuda/; use the interface in memory/kind.h, or extend it"
+    if CUDA_HEADER.match(name) and not (file.startswith("src/memory/kinds/cuda/") or own_kernels):
+        return f"<{name}> outside src/memory/kinds/cuda/; use the interface in memory/kind.h, or extend it"
     if PYTHON_HEADER.match(name) and not file.startswith("python/"):
         return f"<{name}> outside python/; give the layer a callback and put the Python half there"
     return None
@@ -141,7 +142,7 @@ def concrete_problem(include: Include) -> str | None:
                 f'"{include.name}" names a concrete machine; '
                 "include machine/machine.h and get the machine from machine/factory.h"
             )
-    if inside.startswith("memory/cuda/") and layer_of(file) != "memory":
+    if inside.startswith("memory/kinds/cuda/") and layer_of(file) != "memory":
         return f'"{include.name}" names the CUDA kind; include memory/kind.h and get the kind by its name'
     return None
 

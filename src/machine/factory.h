@@ -10,7 +10,7 @@
 
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/machine.h"
-#include "machine/staging.h"
+#include "machine/staging/staging.h"
 #include "memory/memory.h"
 
 namespace weft::machine {

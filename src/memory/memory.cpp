@@ -8,11 +8,11 @@
 
 #include "fmt/format.h"
 
-#include "memory/copy_engine.h"
-#include "memory/cuda/cuda_backend.h"
-#include "memory/emulated/emulated_backend.h"
-#include "memory/host/host_backend.h"
+#include "memory/copy/copy_engine.h"
 #include "memory/kind_cache.h"
+#include "memory/kinds/cuda/cuda_backend.h"
+#include "memory/kinds/emulated/emulated_backend.h"
+#include "memory/kinds/host/host_backend.h"
 
 namespace weft::memory {
 

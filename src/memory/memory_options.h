@@ -8,7 +8,7 @@
 
 #include "weft/base/status.h"
 
-#include "memory/emulated/faults.h"
+#include "memory/kinds/emulated/faults.h"
 
 namespace weft::memory {
 

@@ -15,7 +15,7 @@
 
 #include "weft/runtime/runtime.h"
 
-#include "runtime/attachments.h"
+#include "runtime/message/attachments.h"
 #include "runtime/termination.h"
 
 namespace weft::runtime {

@@ -5,11 +5,11 @@
 
 #include "machine/machine.h"
 #include "memory/memory.h"
+#include "runtime/collective/quiescence.h"
+#include "runtime/collective/reductions.h"
+#include "runtime/collective/spanning_tree.h"
 #include "runtime/handlers.h"
 #include "runtime/parts.h"
-#include "runtime/quiescence.h"
-#include "runtime/reductions.h"
-#include "runtime/spanning_tree.h"
 
 namespace weft::runtime {
 

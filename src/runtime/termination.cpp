@@ -3,8 +3,8 @@
 #include "weft/runtime/runtime.h"
 
 #include "machine/machine.h"
+#include "runtime/collective/spanning_tree.h"
 #include "runtime/handlers.h"
-#include "runtime/spanning_tree.h"
 
 namespace weft::runtime {
 

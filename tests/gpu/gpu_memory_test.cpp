@@ -5,8 +5,8 @@
 
 #include "gtest/gtest.h"
 
-#include "memory/cuda/cuda_driver.h"
-#include "memory/staging_pool.h"
+#include "memory/copy/staging_pool.h"
+#include "memory/kinds/cuda/cuda_driver.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/unit/memory/outcome.h"
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "memory/emulated/emulated_backend.h"
+#include "memory/kinds/emulated/emulated_backend.h"
 
 namespace weft::testing {
 

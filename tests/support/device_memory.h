@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "memory/emulated/emulated_backend.h"
+#include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
 
 namespace weft::testing {

@@ -2,8 +2,8 @@
 //
 //   struct Ring : weft::Chare<Ring> {
 //     explicit Ring(int rounds);
-//     void token(int n);              // an entry method: any method that a program passes to send<> or
-//     call<> weft::Task<double> work();      // one that may wait
+//     void token(int n);          // an entry method: any method that a program passes to send<> or call<>
+//     weft::Task<double> work();  // an entry method that may wait
 //   };
 //
 // A chare lives on one PE at a time and its entry methods run one after the other there, each to its end or

@@ -19,7 +19,7 @@
 #include <mutex>
 #include <vector>
 
-#include "machine/staged_machine.h"
+#include "machine/staging/staged_machine.h"
 
 namespace weft::machine::loopback {
 

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "machine/direct_machine.h"
+#include "machine/staging/direct_machine.h"
 #include "machine/ucx/job_secret.h"
 #include "machine/ucx/request.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "machine/staged_machine.h"
+#include "machine/staging/staged_machine.h"
 #include "machine/ucx/context.h"
 #include "machine/ucx/library.h"
 

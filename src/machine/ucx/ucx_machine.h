@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "machine/staged_machine.h"
+#include "machine/staging/staged_machine.h"
 #include "machine/ucx/active_message.h"
 #include "machine/ucx/context.h"
 #include "machine/ucx/endpoint.h"

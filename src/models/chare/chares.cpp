@@ -10,7 +10,7 @@
 #include "weft/chare/proxy.h"
 
 #include "models/chare/collection.h"
-#include "runtime/reductions.h"
+#include "runtime/collective/reductions.h"
 
 namespace weft::chare {
 

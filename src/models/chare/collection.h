@@ -6,7 +6,7 @@
 
 #include "weft/chare/chares.h"
 
-#include "runtime/directory.h"
+#include "runtime/location/directory.h"
 
 namespace weft::chare {
 

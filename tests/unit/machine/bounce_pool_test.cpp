@@ -1,4 +1,4 @@
-#include "machine/bounce_pool.h"
+#include "machine/staging/bounce_pool.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // What staging promises beyond the conformance suite: order behind streams, and devices that are slow or
 // fail. On loopback, whose host path is trivial.
-#include "machine/staging.h"
+#include "machine/staging/staging.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <deque>
 
 #include "machine/loopback/loopback_machine.h"
-#include "memory/emulated/emulated_backend.h"
+#include "memory/kinds/emulated/emulated_backend.h"
 #include "tests/conformance/world.h"
 #include "tests/support/leaks_on_purpose.h"
 

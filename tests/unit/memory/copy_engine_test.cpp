@@ -1,5 +1,5 @@
 // What Memory's tests do not see of the copy engine: its lanes, and what progress() says.
-#include "memory/copy_engine.h"
+#include "memory/copy/copy_engine.h"
 
 #include <chrono>
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 #include "gtest/gtest.h"
 
-#include "memory/emulated/emulated_backend.h"
-#include "memory/host/host_backend.h"
+#include "memory/kinds/emulated/emulated_backend.h"
+#include "memory/kinds/host/host_backend.h"
 #include "tests/support/busy_stream.h"
 #include "tests/unit/memory/outcome.h"
 

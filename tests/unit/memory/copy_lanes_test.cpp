@@ -1,6 +1,6 @@
 // Lanes over a kind that does nothing but keep count: which streams are made and used, what waits for what,
 // and how often the driver is asked. That the bytes arrive is the affair of the tests of Memory.
-#include "memory/copy_lanes.h"
+#include "memory/copy/copy_lanes.h"
 
 #include <cstddef>
 #include <functional>

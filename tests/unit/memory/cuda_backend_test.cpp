@@ -1,5 +1,5 @@
 // Kind cuda over the fake driver: contexts, events, copies, what an address belongs to, and how calls fail.
-#include "memory/cuda/cuda_backend.h"
+#include "memory/kinds/cuda/cuda_backend.h"
 
 #include <cstring>
 #include <memory>

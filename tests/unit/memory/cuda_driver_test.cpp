@@ -1,5 +1,5 @@
 // Loading the CUDA driver where it is, where it is not, and where it is not one.
-#include "memory/cuda/cuda_driver.h"
+#include "memory/kinds/cuda/cuda_driver.h"
 
 #include <string>
 

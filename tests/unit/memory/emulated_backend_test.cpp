@@ -1,4 +1,4 @@
-#include "memory/emulated/emulated_backend.h"
+#include "memory/kinds/emulated/emulated_backend.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

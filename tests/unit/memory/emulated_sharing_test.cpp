@@ -6,8 +6,8 @@
 
 #include "gtest/gtest.h"
 
-#include "memory/emulated/emulated_backend.h"
 #include "memory/kind_cache.h"
+#include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
 #include "tests/unit/memory/outcome.h"
 

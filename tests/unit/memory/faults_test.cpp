@@ -1,4 +1,4 @@
-#include "memory/emulated/faults.h"
+#include "memory/kinds/emulated/faults.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "memory/host/host_backend.h"
+#include "memory/kinds/host/host_backend.h"
 
 #include <cstring>
 

@@ -10,8 +10,8 @@
 
 #include "gtest/gtest.h"
 
-#include "memory/emulated/emulated_backend.h"
-#include "memory/host/host_backend.h"
+#include "memory/kinds/emulated/emulated_backend.h"
+#include "memory/kinds/host/host_backend.h"
 
 namespace weft::memory {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-#include "memory/emulated/emulated_backend.h"
+#include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
 #include "tests/unit/memory/outcome.h"
 

@@ -8,9 +8,9 @@
 
 #include "gtest/gtest.h"
 
-#include "memory/emulated/emulated_backend.h"
+#include "memory/copy/staging_pool.h"
+#include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
-#include "memory/staging_pool.h"
 #include "tests/unit/memory/fake_cuda.h"
 #include "tests/unit/memory/outcome.h"
 

@@ -1,4 +1,4 @@
-#include "memory/software_streams.h"
+#include "memory/kinds/software/software_streams.h"
 
 #include <vector>
 

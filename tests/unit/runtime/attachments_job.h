@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/attachments.h"
 #include "runtime/handlers.h"
+#include "runtime/message/attachments.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/in_process_job.h"
 #include "tests/support/payload_ways.h"

@@ -1,4 +1,4 @@
-#include "runtime/attachments.h"
+#include "runtime/message/attachments.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "machine/tag.h"
-#include "runtime/attached.h"
+#include "runtime/message/attached.h"
 #include "tests/unit/runtime/attachments_job.h"
 
 namespace weft::runtime {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/attachments.h"
+#include "runtime/message/attachments.h"
 #include "tests/unit/runtime/attachments_job.h"
 
 namespace weft::runtime {

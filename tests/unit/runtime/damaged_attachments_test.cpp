@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "machine/tag.h"
-#include "runtime/attached.h"
-#include "runtime/attachments.h"
+#include "runtime/message/attached.h"
+#include "runtime/message/attachments.h"
 #include "tests/unit/runtime/attachments_job.h"
 
 namespace weft::runtime {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/attached.h"
-#include "runtime/attachments.h"
+#include "runtime/message/attached.h"
+#include "runtime/message/attachments.h"
 #include "tests/support/busy_stream.h"
 #include "tests/unit/runtime/attachments_job.h"
 

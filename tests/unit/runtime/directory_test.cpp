@@ -1,4 +1,4 @@
-#include "runtime/directory.h"
+#include "runtime/location/directory.h"
 
 #include <gtest/gtest.h>
 

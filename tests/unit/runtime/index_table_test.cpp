@@ -1,4 +1,4 @@
-#include "runtime/index_table.h"
+#include "runtime/location/index_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/landing_pool.h"
+#include "runtime/message/landing_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/quiescence.h"
+#include "runtime/collective/quiescence.h"
 
 #include <gtest/gtest.h>
 

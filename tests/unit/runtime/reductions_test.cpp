@@ -1,4 +1,4 @@
-#include "runtime/reductions.h"
+#include "runtime/collective/reductions.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/spanning_tree.h"
+#include "runtime/collective/spanning_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,126 @@
+#include "await/coroutine.h"
+
+#include <fmt/format.h>
+
+#include <coroutine>
+#include <memory>
+
+#include "await/future.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+Coroutine::Coroutine(Engine& engine, Ref coroutine)
+    : runtime::Work(&Coroutine::turn), engine_(engine), coroutine_(std::move(coroutine)) {}
+
+void Coroutine::start() {
+  engine_->runtime().start_detached(this, std::noop_coroutine());
+  step();
+}
+
+void Coroutine::turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
+  // Dropped, it does nothing: the runtime abandons it with all other coroutines.
+  if (action == runtime::WorkAction::kRun) static_cast<Coroutine*>(self)->step();
+}
+
+void Coroutine::step() {
+  PyObject* result = nullptr;
+  PySendResult outcome = PyIter_Send(coroutine_.get(), Py_None, &result);
+  while (outcome == PYGEN_NEXT) {
+    if (suspend(Ref::steal(result))) return;
+    outcome = raise_inside(&result);
+  }
+  if (outcome == PYGEN_RETURN) {
+    returned(Ref::steal(result));
+  } else {
+    raised();
+  }
+  destroy();
+}
+
+// Returns false with the error indicator set when it cannot wait for that.
+bool Coroutine::suspend(Ref yielded) {
+  try {
+    if (wait_for(yielded.get(), this)) return true;
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("an entry method awaited a {}, which Weft's scheduler cannot wait for; await futures, "
+                    "channel operations and calls of weft, and wrap asyncio's awaitables in "
+                    "weft.asyncio_future(...)",
+                    type_name_of(yielded.get())));
+  } catch (...) {
+    set_python_error();
+    return false;
+  }
+}
+
+PySendResult Coroutine::raise_inside(PyObject** result) {
+  Ref error = PythonError::take();
+  *result = PyObject_CallMethod(coroutine_.get(), "throw", "O", error.get());
+  if (*result != nullptr) return PYGEN_NEXT;
+  if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return PYGEN_ERROR;
+  Ref stop = PythonError::take();
+  *result = PyObject_GetAttrString(stop.get(), "value");
+  return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
+}
+
+namespace {
+
+class Spawned final : public Coroutine {
+ public:
+  Spawned(Engine& engine, Ref coroutine, std::string where)
+      : Coroutine(engine, std::move(coroutine)), where_(std::move(where)) {}
+
+ private:
+  void returned(Ref) override {}
+  void raised() override { fail_with_python_error(engine(), where_); }
+
+  std::string where_;
+};
+
+struct Callback final : runtime::Work {
+  Callback(Engine& engine_in, Ref function_in, Ref argument_in, std::string where_in)
+      : runtime::Work(&Callback::turn),
+        engine(engine_in),
+        callback(std::move(function_in)),
+        argument(std::move(argument_in)),
+        where(std::move(where_in)) {}
+
+  static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
+    std::unique_ptr<Callback> work(static_cast<Callback*>(self));
+    if (action != runtime::WorkAction::kRun) return;
+    Ref result = Ref::steal(PyObject_CallOneArg(work->callback.get(), work->argument.get()));
+    if (!result) {
+      fail_with_python_error(*work->engine, work->where);
+    } else if (is_coroutine(result.get())) {
+      spawn(*work->engine, std::move(result), work->where);
+    }
+  }
+
+  EngineRef engine;
+  Ref callback;
+  Ref argument;
+  std::string where;
+};
+
+}  // namespace
+
+void spawn(Engine& engine, Ref coroutine, std::string where) {
+  (new Spawned(engine, std::move(coroutine), std::move(where)))->start();
+}
+
+runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::string where) {
+  if (PyCallable_Check(callback.get()) == 0) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("then() takes a function of one argument, not a {}", type_name_of(callback.get())));
+  }
+  return new Callback(engine, std::move(callback), std::move(argument), std::move(where));
+}
+
+void fail_with_python_error(Engine& engine, const std::string& where) {
+  Ref exception = PythonError::take();
+  engine.runtime().fail_unawaited(as_travelling_error(exception.get()), where);
+}
+
+}  // namespace weft::python

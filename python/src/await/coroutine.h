@@ -1,0 +1,58 @@
+// What runs Python code as work of the scheduler: coroutines, stepped with PyIter_Send, and callbacks.
+#pragma once
+
+#include <functional>
+
+#include "weft/runtime/task.h"
+#include "weft/runtime/work.h"
+
+#include "job/engine.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+// A coroutine that the scheduler steps until it ends. Its awaitables are those of this extension; awaiting
+// another raises weft.Error inside it.
+class Coroutine : public runtime::Work, public runtime::DetachedTask {
+ public:
+  Coroutine(Engine& engine, Ref coroutine);
+
+  // Runs it to its first await or its end. It deletes itself in the end.
+  void start();
+
+ protected:
+  // Called once.
+  virtual void returned(Ref result) = 0;
+  // With Python's error indicator set, and to be cleared.
+  virtual void raised() = 0;
+  // Gives back the memory of the whole object.
+  virtual void destroy() { delete this; }
+
+  Engine& engine() const { return *engine_; }
+
+ private:
+  static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
+  void step();
+  bool suspend(Ref yielded);
+  PySendResult raise_inside(PyObject** result);
+  void finished() noexcept override {}
+  void abandon() noexcept override { destroy(); }
+
+  EngineRef engine_;
+  Ref coroutine_;
+};
+
+// Whether a called function turned out to be a coroutine that has to be run.
+inline bool is_coroutine(PyObject* object) { return PyCoro_CheckExact(object); }
+
+// Runs a coroutine whose result nobody wants; an exception ends the job, naming `where`.
+void spawn(Engine& engine, Ref coroutine, std::string where);
+
+// Calls callback(argument) from the scheduler when posted; an exception ends the job, naming `where`. If it
+// returns a coroutine that is run too.
+runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::string where);
+
+// Ends the job with Python's current exception, which is cleared; `where` names chare and entry method.
+void fail_with_python_error(Engine& engine, const std::string& where);
+
+}  // namespace weft::python

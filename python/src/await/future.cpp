@@ -1,0 +1,306 @@
+#include "await/future.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "await/awaitable.h"
+#include "await/coroutine.h"
+#include "await/operation.h"
+#include "buffers/payload.h"
+#include "chare/reduction.h"
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+// --- The state
+// --------------------------------------------------------------------------------------------------
+
+PyFutureState::~PyFutureState() {
+  if (!error() || observed_ || where_.empty() || runtime().exiting()) return;
+  runtime().fail_unawaited(error(), where_);
+}
+
+Ref PyFutureState::result() {
+  observed_ = true;
+  if (error()) {
+    set_python_error(error());
+    throw PythonError();
+  }
+  return value_;
+}
+
+void PyFutureState::set(Ref value) {
+  if (remote_.id == 0) {
+    expect_unset();
+    value_ = is_no_copy(value.get()) ? no_copy_array(value.get()) : std::move(value);
+    mark_ready();
+    return;
+  }
+  Encoder encoder(InPlace::kNoCopy);
+  encoder.value(value.get());
+  set_remote_future(runtime(), remote_, encoder);
+}
+
+void PyFutureState::set_packed(Pup& p) {
+  try {
+    Decoder decoder(p);
+    ResultForm form = bare_form_ < 0 ? decoder.number<ResultForm>() : static_cast<ResultForm>(bare_form_);
+    set_decoded(decoder, form);
+    decoder.finish(p);
+  } catch (...) {  // whoever awaits it is to know that the value could not be unpacked here
+    set_error(caught_as_travelling_error());
+  }
+}
+
+void PyFutureState::set_decoded(Decoder& decoder, ResultForm form) {
+  Ref value = form == ResultForm::kValue ? decoder.value() : decode_reduced(decoder, form);
+  expect_unset();
+  value_ = std::move(value);
+  mark_ready();
+}
+
+void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder) {
+  const runtime::FutureSetHeader header{future.id, 0};
+  const std::size_t header_bytes = base::packed_size(header) + 1;
+  auto message =
+      runtime::Message::create(runtime, runtime::kFutureSetHandler, header_bytes + encoder.size_bytes());
+  Pup p = Pup::packer(message->payload(), header_bytes);
+  p | header | ResultForm::kValue;
+  encoder.copy_to(message->payload() + header_bytes);
+  runtime::OperationState* const sending = attach_all(encoder, *message);
+  runtime.send(static_cast<int>(future.pe), std::move(message));
+  if (sending != nullptr) sending->drop_handle();
+}
+
+// --- The object
+// -------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct FutureObject {
+  PyObject_HEAD PyFutureState* state;
+};
+
+PyTypeObject* future_type = nullptr;
+
+PyFutureState* state_of(PyObject* self) { return reinterpret_cast<FutureObject*>(self)->state; }
+
+PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static const char* const names[] = {nullptr};
+    if (PyArg_ParseTupleAndKeywords(arguments, keywords, ":Future", const_cast<char**>(names)) == 0) {
+      throw PythonError();
+    }
+    Engine& engine = Engine::current();
+    Ref object = checked(type->tp_alloc(type, 0));
+    auto* state = new PyFutureState(engine);
+    state->acquire();
+    reinterpret_cast<FutureObject*>(object.get())->state = state;
+    return object.release();
+  });
+}
+
+void deallocate(PyObject* self) {
+  if (PyFutureState* state = state_of(self)) state->release();
+  free_object(self);
+}
+
+PySendResult poll(PyObject* self, PyObject** result) {
+  PyFutureState* state = state_of(self);
+  if (!state->is_ready()) return PYGEN_NEXT;
+  *result = guarded([state] { return state->result().release(); });
+  return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
+}
+
+PyObject* set(PyObject* self, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("Future.set", {"value"}, 0, values, count, nullptr);
+    state_of(self)->engine().expect_open();
+    state_of(self)->set(Ref::borrow(arguments[0] == nullptr ? Py_None : arguments[0]));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* set_error(PyObject* self, PyObject* exception) {
+  return guarded([&]() -> PyObject* {
+    if (!PyExceptionInstance_Check(exception)) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          fmt::format("Future.set_error takes an exception, not a {}", type_name_of(exception)));
+    }
+    state_of(self)->engine().expect_open();
+    state_of(self)->set_error(as_travelling_error(exception));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* then(PyObject* self, PyObject* callback) {
+  return guarded([&]() -> PyObject* {
+    PyFutureState* state = state_of(self);
+    state->engine().expect_open();
+    runtime::Work* work =
+        make_callback(state->engine(), Ref::borrow(callback), Ref::borrow(self), "the callback of a future");
+    state->observe();
+    try {
+      state->when_ready(work);
+    } catch (...) {
+      work->function(work, state->runtime(), runtime::WorkAction::kDrop);
+      throw;
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* done(PyObject* self, PyObject*) { return PyBool_FromLong(state_of(self)->is_ready()); }
+
+PyObject* result(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    if (!state_of(self)->is_ready()) {
+      throw base::Error(base::StatusCode::kInvalidArgument, "this future is not set yet; await it");
+    }
+    return state_of(self)->result().release();
+  });
+}
+
+// Pickled inside another object it travels as its address.
+PyObject* reduce(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    state_of(self)->engine().expect_open();
+    runtime::FutureAddress at = state_of(self)->address();
+    Ref rebuild = import_from("weft._core", "_future_at");
+    return Py_BuildValue("O(IK)", rebuild.get(), at.pe, static_cast<unsigned long long>(at.id));
+  });
+}
+
+Ref future_at(runtime::FutureAddress at) {
+  Engine& engine = Engine::current();
+  if (at.pe != runtime::future_home_pe(engine.runtime())) {
+    if (at.pe >= static_cast<std::uint32_t>(engine.runtime().num_pes()) || at.id == 0) {
+      throw base::Error(base::StatusCode::kCorrupt, "a value arrived damaged: a future of no PE");
+    }
+    auto* state = new PyFutureState(engine);
+    state->bind_remote(at);
+    return make_future_object(state);
+  }
+  auto* state = dynamic_cast<PyFutureState*>(runtime::find_exported_future(engine.runtime(), at.id));
+  if (state == nullptr) {
+    state = new PyFutureState(engine);
+    state->set_error(runtime::set_and_gone());
+  }
+  return make_future_object(state);
+}
+
+PyObject* future_at_function(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("_future_at", {"pe", "id"}, 2, values, count, nullptr);
+    unsigned long pe = PyLong_AsUnsignedLong(arguments[0]);
+    unsigned long long id = PyLong_AsUnsignedLongLong(arguments[1]);
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+    return future_at({static_cast<std::uint32_t>(pe), id}).release();
+  });
+}
+
+PyMethodDef methods[] = {
+    {"set", as_method(&set), METH_FASTCALL,
+     "set($self, value=None, /)\n--\n\nSets the value, on whatever PE this copy is; those who await it go "
+     "on. A second "
+     "set raises weft.Error.\nThe value travels like an argument of an entry method when the future was made "
+     "on another "
+     "PE."},
+    {"set_error", &set_error, METH_O,
+     "set_error($self, exception, /)\n--\n\nThose who await it get the exception as weft.RemoteError."},
+    {"then", &then, METH_O,
+     "then($self, callback, /)\n--\n\nCalls ``callback(future)`` from the scheduler once it is set; "
+     "``future.result()`` "
+     "in it gives the value."},
+    {"done", &done, METH_NOARGS,
+     "done($self, /)\n--\n\nWhether it is set. Always False for a future of another PE."},
+    {"result", &result, METH_NOARGS,
+     "result($self, /)\n--\n\nThe value; raises what it was set to raise, or weft.Error while it is not "
+     "set."},
+    {"__reduce__", &reduce, METH_NOARGS, nullptr},
+    {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
+    {},
+};
+
+PyMethodDef functions[] = {
+    {"_future_at", as_method(&future_at_function), METH_FASTCALL, nullptr},
+    {},
+};
+
+using Slots = AwaitableSlots<&poll>;
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(&make)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_am_await, reinterpret_cast<void*>(&Slots::itself)},
+    {Py_am_send, reinterpret_cast<void*>(&Slots::send)},
+    {Py_tp_iter, reinterpret_cast<void*>(&Slots::itself)},
+    {Py_tp_iternext, reinterpret_cast<void*>(&Slots::next)},
+    {Py_tp_methods, methods},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Future()\n--\n\nA value that will be set once, by anybody who holds a copy, on any PE.\n\n"
+         "It belongs to the PE that makes it and is awaited, or given a callback, there. Sent as an "
+         "argument it can\nbe set where it arrives.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"weft.Future", sizeof(FutureObject), 0, Py_TPFLAGS_DEFAULT, slots};
+
+}  // namespace
+
+void init_future(PyObject* module) {
+  future_type = add_type(module, spec);
+  add_functions(module, functions);
+}
+
+Ref make_future_object(PyFutureState* state) {
+  state->acquire();
+  PyObject* object = future_type->tp_alloc(future_type, 0);
+  if (object == nullptr) {
+    state->release();
+    throw PythonError();
+  }
+  reinterpret_cast<FutureObject*>(object)->state = state;
+  return Ref::steal(object);
+}
+
+bool is_future(PyObject* object) { return Py_TYPE(object) == future_type; }
+
+PyFutureState* future_state(PyObject* object) { return state_of(object); }
+
+void encode_future(Encoder& encoder, PyObject* future) {
+  state_of(future)->engine().expect_open();
+  runtime::FutureAddress at = state_of(future)->address();
+  encoder.number(at.pe);
+  encoder.number(at.id);
+}
+
+Ref decode_future(Decoder& decoder) {
+  auto pe = decoder.number<std::uint32_t>();
+  return future_at({pe, decoder.number<std::uint64_t>()});
+}
+
+Ref wrap_future(Engine& engine, const runtime::Future<>& future) {
+  auto* state = new PyFutureState(engine);
+  Ref object = make_future_object(state);
+  future.then([object](const runtime::Future<>& ready) {
+    if (ready.state()->error()) {
+      state_of(object.get())->set_error(ready.state()->error());
+    } else {
+      state_of(object.get())->set(Ref::borrow(Py_None));
+    }
+  });
+  return object;
+}
+
+bool wait_for(PyObject* yielded, runtime::Work* work) {
+  if (wait_for_operation(yielded, work)) return true;
+  if (!is_future(yielded)) return false;
+  state_of(yielded)->when_ready(work);
+  return true;
+}
+
+}  // namespace weft::python

@@ -1,0 +1,157 @@
+#include "await/operation.h"
+
+#include <memory>
+#include <new>
+
+#include "await/awaitable.h"
+#include "await/coroutine.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+struct OperationObject {
+  PyObject_HEAD EngineRef engine;
+  runtime::OperationState* state;
+  Ref keeper;
+  Ref result;
+  bool has_waiter;
+};
+
+PyTypeObject* operation_type = nullptr;
+
+OperationObject* as_operation(PyObject* object) { return reinterpret_cast<OperationObject*>(object); }
+
+// Keeps the memory of an operation that nobody holds any more until it is over.
+struct Orphan final : runtime::Work {
+  Orphan(runtime::OperationState* state_in, Ref keeper_in)
+      : runtime::Work(&Orphan::turn), state(state_in), keeper(std::move(keeper_in)) {}
+  static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction) {
+    std::unique_ptr<Orphan> orphan(static_cast<Orphan*>(self));
+    orphan->state->drop_handle();
+  }
+  runtime::OperationState* state;
+  Ref keeper;
+};
+
+void deallocate(PyObject* self) {
+  OperationObject* operation = as_operation(self);
+  if (operation->keeper && !operation->state->is_done() && !operation->has_waiter) {
+    operation->state->set_waiter(new Orphan(operation->state, std::move(operation->keeper)));
+  } else {
+    operation->state->drop_handle();
+  }
+  operation->~OperationObject();
+  free_object(self);
+}
+
+PyObject* result_of(OperationObject* operation) {
+  operation->state->observe();
+  const base::Status& status = operation->state->status();
+  if (status.failed()) {
+    return guarded([&]() -> PyObject* { base::throw_status(status); });
+  }
+  return Py_NewRef(operation->result.get());
+}
+
+PySendResult poll(PyObject* self, PyObject** result) {
+  OperationObject* operation = as_operation(self);
+  if (!operation->state->is_done()) return PYGEN_NEXT;
+  *result = result_of(operation);
+  return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
+}
+
+void expect_no_waiter(const OperationObject* operation) {
+  if (operation->has_waiter) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "an operation is waited for twice; each is awaited, or given a callback, once");
+  }
+}
+
+PyObject* then(PyObject* self, PyObject* callback) {
+  return guarded([&]() -> PyObject* {
+    OperationObject* operation = as_operation(self);
+    operation->engine->expect_open();
+    const bool is_done = operation->state->is_done();
+    if (!is_done) expect_no_waiter(operation);
+    runtime::Work* work = make_callback(*operation->engine, Ref::borrow(callback), Ref::borrow(self),
+                                        "the callback of an operation");
+    if (is_done) {
+      operation->engine->runtime().post(work);
+    } else {
+      operation->has_waiter = true;
+      operation->state->set_waiter(work);
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* done(PyObject* self, PyObject*) { return PyBool_FromLong(as_operation(self)->state->is_done()); }
+
+PyObject* result(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    if (!as_operation(self)->state->is_done()) {
+      throw base::Error(base::StatusCode::kInvalidArgument, "this operation is not over yet; await it");
+    }
+    return result_of(as_operation(self));
+  });
+}
+
+PyMethodDef methods[] = {
+    {"then", &then, METH_O,
+     "then($self, callback, /)\n--\n\nCalls ``callback(operation)`` from the scheduler when it is over; "
+     "``operation.result()`` in it gives\nthe buffer or raises what went wrong."},
+    {"done", &done, METH_NOARGS, "done($self, /)\n--\n\nWhether it is over."},
+    {"result", &result, METH_NOARGS,
+     "result($self, /)\n--\n\nWhat awaiting it gives: the buffer of a receive, None of a send.\n\n"
+     "Raises:\n    weft.Error: it is not over, or it failed."},
+    {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
+    {},
+};
+
+using Slots = AwaitableSlots<&poll>;
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_am_await, reinterpret_cast<void*>(&Slots::itself)},
+    {Py_am_send, reinterpret_cast<void*>(&Slots::send)},
+    {Py_tp_iter, reinterpret_cast<void*>(&Slots::itself)},
+    {Py_tp_iternext, reinterpret_cast<void*>(&Slots::next)},
+    {Py_tp_methods, methods},
+    {Py_tp_doc,
+     const_cast<char*>("A send, a receive, a copy or a wait for a stream under way.\n\n"
+                       "Await it, give it a callback with then(), or drop it: it goes on by itself, its "
+                       "buffer is kept, and a\nfailure then ends the job.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"weft.Operation", sizeof(OperationObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+}  // namespace
+
+Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result) {
+  auto* object = reinterpret_cast<OperationObject*>(operation_type->tp_alloc(operation_type, 0));
+  if (object == nullptr) {
+    state->drop_handle();
+    throw PythonError();
+  }
+  new (&object->engine) EngineRef(engine);
+  object->state = state;
+  new (&object->keeper) Ref(std::move(keeper));
+  new (&object->result) Ref(std::move(result));
+  object->has_waiter = false;
+  return Ref::steal(reinterpret_cast<PyObject*>(object));
+}
+
+bool wait_for_operation(PyObject* yielded, runtime::Work* work) {
+  if (Py_TYPE(yielded) != operation_type) return false;
+  OperationObject* operation = as_operation(yielded);
+  expect_no_waiter(operation);
+  operation->has_waiter = true;
+  operation->state->set_waiter(work);
+  return true;
+}
+
+void init_operation(PyObject* module) { operation_type = add_type(module, spec); }
+
+}  // namespace weft::python

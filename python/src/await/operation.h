@@ -1,0 +1,19 @@
+// One send, receive or copy under way as Python sees it: awaitable, with then(callback), and safe to drop.
+#pragma once
+
+#include "weft/runtime/operation.h"
+
+#include "job/engine.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+void init_operation(PyObject* module);
+
+// Takes the handle's share of `state`. `keeper` owns the operation's buffers and stays until it is over
+// (null: the data was copied); `result` is what awaiting it gives.
+Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result);
+// As wait_for() in future.h, for operations only.
+bool wait_for_operation(PyObject* yielded, runtime::Work* work);
+
+}  // namespace weft::python

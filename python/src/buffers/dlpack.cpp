@@ -1,0 +1,401 @@
+#include "buffers/dlpack.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "buffers/arrays.h"
+#include "buffers/dlpack_abi.h"
+#include "job/engine.h"
+#include "memory/memory.h"
+
+namespace weft::python {
+
+namespace {
+
+// --- Taking what a producer gives
+
+// Owns a producer's tensor.
+template <class ManagedTensor>
+void destroy_taken(PyObject* keeper) {
+  auto* managed = static_cast<ManagedTensor*>(PyCapsule_GetPointer(keeper, nullptr));
+  if (managed->deleter == nullptr) return;
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);  // the deleter may be Python code
+  managed->deleter(managed);
+  PyErr_Restore(type, value, traceback);
+}
+
+template <class ManagedTensor>
+Ref take(PyObject* capsule, const char* name, const char* used_name) {
+  void* managed = PyCapsule_GetPointer(capsule, name);
+  Ref keeper = checked(PyCapsule_New(managed, nullptr, &destroy_taken<ManagedTensor>));
+  if (PyCapsule_SetName(capsule, used_name) != 0) {
+    PyCapsule_SetDestructor(keeper.get(), nullptr);  // it still is the capsule's
+    throw PythonError();
+  }
+  return keeper;
+}
+
+struct Taken {
+  Ref keeper;
+  const dlpack::Tensor* tensor;
+  std::uint64_t flags;
+};
+
+Taken take_tensor(const BufferRequest& request, PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, dlpack::kVersionedName) != 0) {
+    auto* managed =
+        static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, dlpack::kVersionedName));
+    Ref keeper = take<dlpack::ManagedVersioned>(capsule, dlpack::kVersionedName, dlpack::kUsedVersionedName);
+    if (managed->version.major != dlpack::kVersion.major) {
+      unusable(request, fmt::format("that speaks DLPack {}.{}, and Weft knows version {}; use an older "
+                                    "release of its library",
+                                    managed->version.major, managed->version.minor, dlpack::kVersion.major));
+    }
+    return {std::move(keeper), &managed->tensor, managed->flags};
+  }
+  if (PyCapsule_IsValid(capsule, dlpack::kName) == 0) {
+    unusable(request, fmt::format("whose __dlpack__ gives {}, not a tensor", readable(capsule)));
+  }
+  auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, dlpack::kName));
+  return {take<dlpack::Managed>(capsule, dlpack::kName, dlpack::kUsedName), &managed->tensor, 0};
+}
+
+bool is_on_device(std::int32_t type) { return type == dlpack::kCuda || type == dlpack::kCudaManaged; }
+
+dlpack::Device device_of(const BufferRequest& request) {
+  Ref method = optional_attribute(request, "__dlpack_device__");
+  Ref pair = method ? checked(PyObject_CallNoArgs(method.get())) : Ref();
+  dlpack::Device device{};
+  if (pair && PyTuple_Check(pair.get()) && PyTuple_GET_SIZE(pair.get()) == 2) {
+    device.type = static_cast<std::int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(pair.get(), 0)));
+    device.ordinal = static_cast<std::int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(pair.get(), 1)));
+  }
+  if (PyErr_Occurred() != nullptr) throw PythonError();
+  if (is_on_device(device.type) || device.type == dlpack::kCpu || device.type == dlpack::kCudaHost) {
+    return device;
+  }
+  unusable(request,
+           fmt::format("on the DLPack device {}, which Weft does not know; move it to the host or to "
+                       "a CUDA device",
+                       pair ? readable(pair.get()) : "(none)"));
+}
+
+// Our own stream of the device, on which the producer makes its work visible.
+memory::StreamHandle stream_for(const BufferRequest& request, dlpack::Device device) {
+  Engine& engine = Engine::current();
+  expect_cuda(request);
+  return engine.own_stream({memory::Kind::kCuda, static_cast<std::int16_t>(device.ordinal)});
+}
+
+Ref call_dlpack(PyObject* method, memory::StreamHandle stream, bool versioned) {
+  Ref keywords = checked(PyDict_New());
+  if (stream != nullptr) {
+    Ref number = checked(PyLong_FromVoidPtr(stream));
+    checked(PyDict_SetItemString(keywords.get(), "stream", number.get()));
+  }
+  if (versioned) {
+    Ref version = checked(Py_BuildValue("(II)", dlpack::kVersion.major, dlpack::kVersion.minor));
+    checked(PyDict_SetItemString(keywords.get(), "max_version", version.get()));
+  }
+  Ref nothing = checked(PyTuple_New(0));
+  return Ref::steal(PyObject_Call(method, nothing.get(), keywords.get()));
+}
+
+Ref capsule_of(const BufferRequest& request, PyObject* method, memory::StreamHandle stream) {
+  Ref capsule = call_dlpack(method, stream, true);
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+    PyErr_Clear();  // a producer from before versions
+    capsule = call_dlpack(method, stream, false);
+  }
+  if (capsule) return capsule;
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
+  Ref error = PythonError::take();
+  unusable(request, fmt::format("whose __dlpack__ refuses ({}: {})", type_name_of(error.get()),
+                                readable(error.get())));
+}
+
+// Null for element types that NumPy does not have.
+Ref dtype_of(const dlpack::DataType& type) {
+  char letter = 0;
+  switch (type.code) {
+    case dlpack::kInt:
+      letter = 'i';
+      break;
+    case dlpack::kUInt:
+      letter = 'u';
+      break;
+    case dlpack::kFloat:
+      letter = 'f';
+      break;
+    case dlpack::kComplex:
+      letter = 'c';
+      break;
+    case dlpack::kBool:
+      letter = 'b';
+      break;
+    default:
+      return {};
+  }
+  if (type.lanes != 1) return {};
+  try {
+    return make_dtype(make_text(fmt::format("{}{}", letter, type.bits / 8)).get());
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    return {};
+  }
+}
+
+ArrayForm form_of(const BufferRequest& request, const dlpack::Tensor& tensor) {
+  if (tensor.type.bits % 8 != 0) {
+    unusable(request, fmt::format("whose elements have {} bits; Weft moves whole bytes", tensor.type.bits));
+  }
+  std::size_t item_bytes = std::size_t{tensor.type.bits} / 8 * tensor.type.lanes;
+  ArrayForm form;
+  form.extents.assign(tensor.shape, tensor.shape + tensor.num_dimensions);
+  for (std::int64_t extent : form.extents) {
+    if (extent < 0) unusable(request, "whose DLPack tensor has a negative extent");
+  }
+  if (!total_bytes(form.extents, item_bytes, form.size_bytes)) {
+    unusable(request, "whose DLPack tensor has a shape of too many bytes");
+  }
+  if (tensor.strides != nullptr &&
+      !is_c_order({tensor.strides, tensor.strides + tensor.num_dimensions}, 1, form.extents)) {
+    unusable(request, request.access == Access::kWrite
+                          ? "that is not C-contiguous; receive into a contiguous array and copy that"
+                          : "that is not C-contiguous; pass tensor.contiguous() or a contiguous copy");
+  }
+  form.dtype = dtype_of(tensor.type);
+  return form;
+}
+
+void expect_access(const BufferRequest& request, std::uint64_t flags) {
+  if (request.access != Access::kWrite) return;
+  if ((flags & dlpack::kReadOnly) != 0) unusable(request, "that is read-only; pass a writable array");
+  if ((flags & dlpack::kIsCopy) != 0) {
+    unusable(request, "whose __dlpack__ gives a copy, in which what is received would be lost");
+  }
+}
+
+}  // namespace
+
+bool is_on_dlpack_device(PyObject* object) {
+  Ref pair = Ref::steal(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
+  if (!pair) PyErr_Clear();
+  if (!pair || PyTuple_Check(pair.get()) == 0 || PyTuple_GET_SIZE(pair.get()) != 2) return false;
+  long type = PyLong_AsLong(PyTuple_GET_ITEM(pair.get(), 0));
+  PyErr_Clear();
+  return is_on_device(static_cast<std::int32_t>(type));
+}
+
+bool find_dlpack_memory(const BufferRequest& request, ObjectBuffer& found) {
+  Ref method = optional_attribute(request, "__dlpack__");
+  if (!method) return false;
+  dlpack::Device device = device_of(request);
+  memory::StreamHandle stream = nullptr;
+  Ref capsule;
+  auto ask = [&] { capsule = capsule_of(request, method.get(), stream); };
+  if (is_on_device(device.type)) {
+    stream = stream_for(request, device);
+    // PyTorch gives only tensors of the device that is current.
+    memory::KindBackend* backend = Engine::current().runtime().memory().backend(memory::Kind::kCuda);
+    base::check(backend->with_current(device.ordinal, ask));
+  } else {
+    ask();
+  }
+  Taken taken = take_tensor(request, capsule.get());
+  expect_access(request, taken.flags);
+  const dlpack::Tensor& tensor = *taken.tensor;
+  ArrayForm form = form_of(request, tensor);
+  if (form.size_bytes > 0) {
+    void* address = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+    memory::Place place =
+        is_on_device(tensor.device.type) ? cuda_place_of(request, address) : memory::Place{};
+    found.memory = {address, form.size_bytes, place, place.is_host() ? nullptr : stream};
+  }
+  found.keeper = std::move(taken.keeper);
+  if (request.form != nullptr) *request.form = std::move(form);
+  return true;
+}
+
+// --- Giving our own arrays
+// --------------------------------------------------------------------------------------
+
+namespace {
+
+[[noreturn]] void buffer_error(const std::string& message) {
+  PyErr_SetString(PyExc_BufferError, message.c_str());
+  throw PythonError();
+}
+
+dlpack::Device device_of(const memory::Buffer& memory) {
+  switch (memory.place.kind) {
+    case memory::Kind::kHost:
+      return {dlpack::kCpu, 0};
+    case memory::Kind::kCuda:
+      return {dlpack::kCuda, memory.place.device};
+    case memory::Kind::kEmulated:
+      break;
+  }
+  buffer_error(
+      fmt::format("memory on {} stands in for a device's: no other library can use it; await "
+                  "array.to_host() instead",
+                  memory::place_name(memory.place)));
+}
+
+dlpack::DataType type_of(const ArrayForm& form) {
+  auto bits = static_cast<std::uint8_t>(item_size_bytes(form.dtype) * 8);
+  if (is_native_byte_order(form.dtype) && item_size_bytes(form.dtype) <= 16) {
+    switch (dtype_letter(form.dtype)) {
+      case 'i':
+        return {dlpack::kInt, bits, 1};
+      case 'u':
+        return {dlpack::kUInt, bits, 1};
+      case 'f':
+        return {dlpack::kFloat, bits, 1};
+      case 'c':
+        return {dlpack::kComplex, bits, 1};
+      case 'b':
+        return {dlpack::kBool, bits, 1};
+      default:
+        break;
+    }
+  }
+  buffer_error(fmt::format("DLPack has no element type for {}", dtype_name(form.dtype)));
+}
+
+void expect_no_other_device(const memory::Buffer& memory, PyObject* wanted) {
+  if (wanted == nullptr || wanted == Py_None) return;
+  Ref mine = make_dlpack_device(memory);
+  int same = PyObject_RichCompareBool(mine.get(), wanted, Py_EQ);
+  checked(same);
+  if (same == 0) {
+    buffer_error(
+        fmt::format("the array is on the DLPack device {} and does not move to {}; copy it with "
+                    "weft.DeviceArray.copy_from",
+                    readable(mine.get()), readable(wanted)));
+  }
+}
+
+// The consumer's stream; null when it wants to wait for nothing, or there is none to wait for.
+memory::StreamHandle consumer_stream(const memory::Buffer& memory, PyObject* stream) {
+  constexpr std::uintptr_t kLegacyDefault = 1;
+  if (stream == nullptr || stream == Py_None) {
+    return memory.place.is_host() ? nullptr : reinterpret_cast<memory::StreamHandle>(kLegacyDefault);
+  }
+  int overflow = 0;
+  long long number = PyLong_Check(stream) ? PyLong_AsLongLongAndOverflow(stream, &overflow) : 0;
+  bool is_allowed = memory.place.is_host() ? number == -1 : number == -1 || number > 0;
+  if (is_allowed && overflow == 0) {
+    return number > 0 ? reinterpret_cast<memory::StreamHandle>(number) : nullptr;
+  }
+  PyErr_Format(PyExc_ValueError,
+               memory.place.is_host() ? "__dlpack__ of host memory takes no stream, not %R"
+                                      : "__dlpack__ takes a stream's handle, 1 for CUDA's legacy default "
+                                        "stream, 2 for its per-thread one, or -1, not %R",
+               stream);
+  throw PythonError();
+}
+
+// What a completed operation wrote is visible everywhere; what the array's own stream still does is waited
+// for.
+void make_stream_wait(const memory::Buffer& memory, memory::StreamHandle stream) {
+  if (stream == nullptr || memory.stream == nullptr || stream == memory.stream) return;
+  try {
+    static_cast<void>(Engine::current());
+  } catch (const base::Error& error) {  // another thread, or no job any more
+    buffer_error(fmt::format("an array with a stream of its own cannot be given out here: {}", error.what()));
+  }
+  memory::KindBackend& kind = *Engine::current().runtime().memory().backend(memory.place.kind);
+  base::Result<memory::EventHandle> event = kind.record(memory.stream, memory.place.device);
+  base::check(event.status());
+  const base::Status status = kind.stream_wait(stream, memory.place.device, *event);
+  kind.release_event(*event);
+  base::check(status);
+}
+
+bool wants_versioned(PyObject* max_version) {
+  if (max_version == nullptr || max_version == Py_None) return false;
+  Ref major = checked(PySequence_GetItem(max_version, 0));
+  long number = PyLong_AsLong(major.get());
+  if (number == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+  return number >= static_cast<long>(dlpack::kVersion.major);
+}
+
+// What travels, with what its tensor points at.
+template <class ManagedTensor>
+struct Export {
+  ManagedTensor managed{};
+  Ref keeper;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+
+  // A consumer may call it on any thread, with or without the GIL.
+  static void destroy(ManagedTensor* managed) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    delete static_cast<Export*>(managed->context);
+    PyGILState_Release(gil);
+  }
+};
+
+template <class ManagedTensor>
+void destroy_untaken(PyObject* capsule) {
+  const char* name = PyCapsule_GetName(capsule);
+  if (std::string_view(name).starts_with("used_")) return;
+  auto* managed = static_cast<ManagedTensor*>(PyCapsule_GetPointer(capsule, name));
+  managed->deleter(managed);
+}
+
+template <class ManagedTensor>
+Ref make_capsule(const ArrayForm& form, const memory::Buffer& memory, Ref keeper, const char* name) {
+  auto exported = std::make_unique<Export<ManagedTensor>>();
+  exported->keeper = std::move(keeper);
+  exported->shape = form.extents;
+  exported->strides = strides_in(1, form.extents);
+  ManagedTensor& managed = exported->managed;
+  managed.context = exported.get();
+  managed.deleter = &Export<ManagedTensor>::destroy;
+  managed.tensor = {memory.data,
+                    device_of(memory),
+                    static_cast<std::int32_t>(form.extents.size()),
+                    type_of(form),
+                    exported->shape.data(),
+                    exported->strides.data(),
+                    0};
+  if constexpr (std::is_same_v<ManagedTensor, dlpack::ManagedVersioned>) managed.version = dlpack::kVersion;
+  Ref capsule = checked(PyCapsule_New(&managed, name, &destroy_untaken<ManagedTensor>));
+  static_cast<void>(exported.release());  // the capsule's, and whoever takes the tensor out of it
+  return capsule;
+}
+
+}  // namespace
+
+Ref make_dlpack_device(const memory::Buffer& memory) {
+  dlpack::Device device = device_of(memory);
+  return checked(Py_BuildValue("(ii)", device.type, device.ordinal));
+}
+
+Ref make_dlpack_capsule(const ArrayForm& form, const memory::Buffer& memory, Ref keeper,
+                        const Arguments& arguments) {
+  expect_no_other_device(memory, arguments[2]);
+  if (arguments[3] != nullptr && PyObject_IsTrue(arguments[3]) != 0) {
+    buffer_error("this array is not copied for DLPack; copy it with weft.DeviceArray.copy_from");
+  }
+  const memory::StreamHandle stream = consumer_stream(memory, arguments[0]);
+  Ref capsule =
+      wants_versioned(arguments[1])
+          ? make_capsule<dlpack::ManagedVersioned>(form, memory, std::move(keeper), dlpack::kVersionedName)
+          : make_capsule<dlpack::Managed>(form, memory, std::move(keeper), dlpack::kName);
+  make_stream_wait(memory, stream);
+  return capsule;
+}
+
+}  // namespace weft::python

@@ -1,0 +1,151 @@
+#include "buffers/emulated.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <vector>
+
+#include "weft/base/error.h"
+
+#include "await/memory_operation.h"
+#include "buffers/array_form.h"
+#include "buffers/arrays.h"
+#include "buffers/device_array.h"
+#include "buffers/stream.h"
+#include "chare/chare.h"
+#include "job/engine.h"
+#include "memory/kinds/emulated/emulated_backend.h"
+#include "memory/memory.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+memory::EmulatedBackend& emulated(Engine& engine) {
+  // This kind is always there.
+  return static_cast<memory::EmulatedBackend&>(*engine.runtime().memory().backend(memory::Kind::kEmulated));
+}
+
+// A Python function that runs as device code: at a poll, on what its device arrays look like from the device.
+class Kernel {
+ public:
+  Kernel(Engine& engine, PyObject* function, PyObject* arguments)
+      : engine_(engine), function_(Ref::borrow(function)), arguments_(Ref::borrow(arguments)) {}
+
+  base::Status run() const {
+    if (engine_->is_closed()) return {base::StatusCode::kClosed, "the job ended before the kernel ran"};
+    try {
+      Ref views = device_views();
+      checked(PyObject_CallObject(function_.get(), views.get()));
+      return {};
+    } catch (...) {
+      return failure();
+    }
+  }
+
+ private:
+  Ref device_views() const {
+    Py_ssize_t count = PyTuple_GET_SIZE(arguments_.get());
+    Ref views = checked(PyTuple_New(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* argument = PyTuple_GET_ITEM(arguments_.get(), i);
+      PyTuple_SET_ITEM(views.get(), i,
+                       is_device_array(argument) ? device_view(argument).release() : Py_NewRef(argument));
+    }
+    return views;
+  }
+  Ref device_view(PyObject* array) const {
+    const memory::Buffer& memory = device_array_memory(array);
+    const ArrayForm& form = device_array_form(array);
+    if (memory.size_bytes == 0) return make_array(form);
+    base::Result<void*> data = emulated(*engine_).device_view(memory.data, memory.size_bytes);
+    if (!data.ok()) base::throw_status(data.status());
+    return make_array_over(form, *data, Ref::borrow(array));
+  }
+  // REQUIRES: in a catch block.
+  base::Status failure() const {
+    try {
+      throw;
+    } catch (const PythonError&) {
+      if (ended_by_exception(*engine_)) return {base::StatusCode::kCancelled, "a kernel ended the job"};
+      Ref error = PythonError::take();
+      return {base::StatusCode::kInternal,
+              fmt::format("the kernel {} raised {}: {}", readable(function_.get()), type_name_of(error.get()),
+                          readable(error.get()))};
+    } catch (const base::Error& error) {
+      return {error.code(), fmt::format("the kernel {}: {}", readable(function_.get()), error.what())};
+    }
+  }
+
+  EngineRef engine_;
+  Ref function_;
+  Ref arguments_;  // a tuple
+};
+
+// Where the arrays are; they all must be on one device.
+memory::Place place_of(PyObject* arguments) {
+  memory::Place place;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
+    PyObject* argument = PyTuple_GET_ITEM(arguments, i);
+    if (!is_device_array(argument)) continue;
+    memory::Place here = device_array_memory(argument).place;
+    if (here.kind != memory::Kind::kEmulated || (!place.is_host() && here != place)) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          fmt::format("weft.emulated.launch takes arrays of one emulated device; argument {} is "
+                      "on {}{}",
+                      i + 1, memory::place_name(here),
+                      place.is_host() ? "" : ", another on " + memory::place_name(place)));
+    }
+    place = here;
+  }
+  if (place.is_host()) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "weft.emulated.launch takes at least one weft.DeviceArray of kind emulated");
+  }
+  return place;
+}
+
+PyObject* launch(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("weft.emulated.launch", {"function", "arguments", "stream"}, 3, values, count,
+                        nullptr);
+    Engine& engine = Engine::current();
+    if (PyCallable_Check(arguments[0]) == 0) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          fmt::format("weft.emulated.launch takes a function, not a {}", type_name_of(arguments[0])));
+    }
+    memory::Place place = place_of(arguments[1]);
+    NamedStream stream = stream_from(arguments[2], place, "weft.emulated.launch");
+    if (stream.handle == nullptr) stream.handle = engine.own_stream(place);
+    auto kernel = std::make_shared<Kernel>(engine, arguments[0], arguments[1]);
+    base::Status status =
+        emulated(engine).launch(stream.handle, place.device, [kernel] { return kernel->run(); });
+    if (status.failed()) base::throw_status(status);
+    // Emulated streams move only while somebody waits for them.
+    return start_stream_wait(engine, place, stream.handle, std::move(stream.keeper)).release();
+  });
+}
+
+PyObject* set_faults(PyObject*, PyObject* text) {
+  return guarded([&]() -> PyObject* {
+    base::Result<memory::EmulatedFaults> faults = memory::parse_emulated_faults(text_of(text));
+    if (!faults.ok()) base::throw_status(faults.status());
+    emulated(Engine::current()).set_faults(*faults);
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_emulated_launch", as_method(&launch), METH_FASTCALL, nullptr},
+    {"_emulated_set_faults", &set_faults, METH_O, nullptr},
+    {},
+};
+
+}  // namespace
+
+void init_emulated(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace weft::python

@@ -1,0 +1,133 @@
+#include "buffers/landing.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "weft/base/error.h"
+
+#include "buffers/attached.h"
+#include "buffers/object_buffer.h"
+#include "buffers/stream.h"
+
+namespace weft::python {
+
+namespace {
+
+struct LandingObject {
+  PyObject_HEAD Posting* posting;  // null once the post entry method has returned
+  std::size_t which;
+  ArrayForm form;
+  memory::Place place;
+};
+
+PyTypeObject* type = nullptr;
+
+LandingObject* as_landing(PyObject* object) { return reinterpret_cast<LandingObject*>(object); }
+
+void deallocate(PyObject* self) {
+  as_landing(self)->form.~ArrayForm();
+  free_object(self);
+}
+
+PyObject* into(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("Landing.into", {"array", "stream"}, 1, values, count, names);
+    if (as_landing(self)->posting == nullptr) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          "Landing.into was called after the post entry method; the buffer has its place by then");
+    }
+    as_landing(self)->posting->into(as_landing(self)->which, arguments[0], arguments[1]);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  return guarded([self] { return number_tuple(as_landing(self)->form.extents).release(); });
+}
+PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(as_landing(self)->form.dtype.get()); }
+PyObject* get_num_bytes(PyObject* self, void*) {
+  return PyLong_FromSize_t(as_landing(self)->form.size_bytes);
+}
+PyObject* get_kind(PyObject* self, void*) {
+  return guarded([self] { return make_text(memory::place_name(as_landing(self)->place)).release(); });
+}
+
+PyObject* text(PyObject* self) {
+  return guarded([self] {
+    return make_text(fmt::format("<weft.Landing {} from {}>", form_text(as_landing(self)->form),
+                                 memory::kind_name(as_landing(self)->place.kind)))
+        .release();
+  });
+}
+
+PyGetSetDef properties[] = {
+    {"shape", &get_shape, nullptr, "The shape of what was sent, a tuple.", nullptr},
+    {"dtype", &get_dtype, nullptr, "Its element type, a numpy.dtype.", nullptr},
+    {"nbytes", &get_num_bytes, nullptr, "How many bytes come.", nullptr},
+    {"kind", &get_kind, nullptr,
+     "Where the runtime would land it: on this PE's device of the sender's kind, or ``\"host\"``.", nullptr},
+    {},
+};
+PyMethodDef methods[] = {
+    {"into", as_method(&into), METH_FASTCALL | METH_KEYWORDS,
+     "into($self, array, stream=None)\n--\n\n"
+     "Says where the buffer lands; the entry method then gets `array` itself.\n\n"
+     "A larger array is filled at its beginning, a smaller one takes the leading part. It belongs to the "
+     "runtime\n"
+     "until the entry method runs. Not called, the runtime allocates.\n\n"
+     "Args:\n"
+     "    array: writable, C-contiguous memory of any kind, as for Channel.recv.\n"
+     "    stream: work queued on it, such as the last kernel that reads `array`, comes first.\n\n"
+     "Raises:\n"
+     "    weft.Error: not such memory, or called after the post entry method."},
+    {},
+};
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_getset, properties},
+    {Py_tp_methods, methods},
+    {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_doc, const_cast<char*>(
+                    "An array that is on its way to an entry method: what its post entry method gets in the "
+                    "array's place.\n\n"
+                    "See weft.post_entry.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"weft.Landing", sizeof(LandingObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+}  // namespace
+
+Posting::~Posting() {
+  for (Ref& object : objects_) as_landing(object.get())->posting = nullptr;
+}
+
+Ref Posting::landing(std::size_t which, const ArrayForm& form) {
+  if (which >= landings_.size() || landings_[which].size_bytes != form.size_bytes) {
+    throw base::Error(base::StatusCode::kCorrupt,
+                      "a call arrived damaged: a buffer that did not come with it");
+  }
+  Ref object = checked(type->tp_alloc(type, 0));
+  LandingObject* landing = as_landing(object.get());
+  landing->posting = this;
+  landing->which = which;
+  new (&landing->form) ArrayForm(form);
+  new (&landing->place) memory::Place(landings_[which].place);
+  objects_.push_back(object);
+  return object;
+}
+
+void Posting::into(std::size_t which, PyObject* array, PyObject* stream) {
+  ObjectBuffer room = buffer_of({array, Access::kWrite, "Landing.into"});
+  NamedStream named = stream_from(stream, room.memory.place, "Landing.into");
+  if (named.handle != nullptr) room.memory.stream = named.handle;
+  Ref keepers = checked(PyTuple_Pack(2, room.keeper.get(), named.keeper ? named.keeper.get() : Py_None));
+  landings_[which].into = attach(std::move(keepers), room.memory);
+  chosen_[which] = Ref::borrow(array);
+}
+
+void init_landing(PyObject* module) { type = add_type(module, spec); }
+
+}  // namespace weft::python

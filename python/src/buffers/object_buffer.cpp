@@ -1,0 +1,129 @@
+#include "buffers/object_buffer.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+
+#include "buffers/array_interface.h"
+#include "buffers/arrays.h"
+#include "buffers/device_array.h"
+#include "buffers/dlpack.h"
+#include "job/engine.h"
+#include "memory/memory.h"
+
+namespace weft::python {
+
+namespace {
+
+// Some classes of arrays have the buffer protocol for those of their arrays that are in host memory (CuPy's,
+// JAX's).
+bool has_host_buffer(PyObject* object) {
+  if (PyObject_CheckBuffer(object) == 0) return false;
+  if (PyBytes_CheckExact(object) != 0 || PyByteArray_CheckExact(object) != 0 ||
+      PyMemoryView_Check(object) != 0)
+    return true;
+  return !is_device_object(object);
+}
+
+bool find_protocol_memory(const BufferRequest& request, ObjectBuffer& found) {
+  if (!has_host_buffer(request.object)) return false;
+  found.keeper = Ref::steal(PyMemoryView_FromObject(request.object));
+  if (!found.keeper) {
+    unusable(request, fmt::format("that gives no buffer ({})", readable(PythonError::take().get())));
+  }
+  const Py_buffer* view = PyMemoryView_GET_BUFFER(found.keeper.get());
+  if (PyBuffer_IsContiguous(view, 'C') == 0) {
+    unusable(request, "that is not C-contiguous; pass contiguous memory");
+  }
+  if (request.access == Access::kWrite && view->readonly != 0) {
+    unusable(request, "that is read-only; pass writable, contiguous memory");
+  }
+  found.memory.data = view->buf;
+  found.memory.size_bytes = static_cast<std::size_t>(view->len);
+  if (request.form != nullptr) request.form->size_bytes = found.memory.size_bytes;
+  return true;
+}
+
+}  // namespace
+
+ObjectBuffer buffer_of(const BufferRequest& request) {
+  ObjectBuffer found;
+  if (find_array_memory(request, found) || find_device_array_memory(request, found) ||
+      find_protocol_memory(request, found) || find_cuda_array_memory(request, found) ||
+      find_dlpack_memory(request, found)) {
+    return found;
+  }
+  unusable(request,
+           "which has no buffer; pass a weft.DeviceArray, a NumPy array, bytes, or another object with the "
+           "buffer protocol, __cuda_array_interface__ or __dlpack__");
+}
+
+void unusable(const BufferRequest& request, std::string_view why) {
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    fmt::format("{} got a {} {}", request.use, type_name_of(request.object), why));
+}
+
+bool is_device_object(PyObject* object) {
+  static PyObject* const interface = make_text("__cuda_array_interface__").release();
+  static PyObject* const dlpack = make_text("__dlpack__").release();
+  if (is_device_array(object)) return true;
+  if (PyType_Check(object)) return false;  // a class has its objects' attributes
+  // None as well as absent: an object may answer for every name.
+  const Ref described = Ref::steal(PyObject_GetAttr(object, interface));
+  PyErr_Clear();
+  if (described && described.get() != Py_None) return true;
+  return PyObject_HasAttr(object, dlpack) != 0 && is_on_dlpack_device(object);
+}
+
+Ref optional_attribute(const BufferRequest& request, const char* name) {
+  Ref found = Ref::steal(PyObject_GetAttrString(request.object, name));
+  if (found) return found;
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
+  if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {
+    unusable(request, fmt::format("whose {} cannot be read: {}", name, readable(PythonError::take().get())));
+  }
+  PyErr_Clear();
+  return found;
+}
+
+void expect_cuda(const BufferRequest& request) {
+  memory::Memory& memory = Engine::current().runtime().memory();
+  if (memory.backend(memory::Kind::kCuda) != nullptr) return;
+  unusable(request, fmt::format("in CUDA memory, and this process has no CUDA: {}",
+                                memory.availability(memory::Kind::kCuda).message()));
+}
+
+memory::Place cuda_place_of(const BufferRequest& request, const void* address) {
+  expect_cuda(request);
+  memory::Place place = Engine::current().runtime().memory().place_of(address);
+  if (place.kind == memory::Kind::kCuda) return place;
+  unusable(request,
+           fmt::format("that says it is CUDA memory, and the driver does not know its address {}", address));
+}
+
+namespace {
+
+// (address, size in bytes, kind, stream, dtype, shape, keeper): what tests look at.
+PyObject* describe(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("_buffer_of", {"object", "writable"}, 2, values, count, nullptr);
+    ArrayForm form;
+    Access access = PyObject_IsTrue(arguments[1]) != 0 ? Access::kWrite : Access::kRead;
+    ObjectBuffer found = buffer_of({arguments[0], access, "_buffer_of", &form});
+    return Py_BuildValue(
+        "(NnNNONO)", PyLong_FromVoidPtr(found.memory.data), static_cast<Py_ssize_t>(found.memory.size_bytes),
+        make_text(memory::place_name(found.memory.place)).release(), PyLong_FromVoidPtr(found.memory.stream),
+        form.dtype ? form.dtype.get() : Py_None, number_tuple(form.extents).release(), found.keeper.get());
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_buffer_of", as_method(&describe), METH_FASTCALL, nullptr},
+    {},
+};
+
+}  // namespace
+
+void init_object_buffer(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace weft::python

@@ -1,0 +1,164 @@
+#include "buffers/payload.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "weft/base/error.h"
+
+#include "buffers/arrays.h"
+#include "buffers/attached.h"
+#include "buffers/device_array.h"
+#include "buffers/object_buffer.h"
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "job/engine.h"
+
+namespace weft::python {
+
+namespace {
+
+struct NoCopyObject {
+  PyObject_HEAD Ref array;
+};
+
+PyTypeObject* no_copy_type = nullptr;
+
+void deallocate(PyObject* self) {
+  reinterpret_cast<NoCopyObject*>(self)->array.~Ref();
+  free_object(self);
+}
+
+PyObject* no_copy(PyObject*, PyObject* array) {
+  return guarded([&]() -> PyObject* {
+    // An error about the array is best raised here.
+    if (!is_plain_array(array)) static_cast<void>(buffer_of({array, Access::kRead, "weft.nocopy"}));
+    Ref object = checked(no_copy_type->tp_alloc(no_copy_type, 0));
+    new (&reinterpret_cast<NoCopyObject*>(object.get())->array) Ref(Ref::borrow(array));
+    return object.release();
+  });
+}
+
+PyObject* no_pickle(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        "what weft.nocopy gives is an argument of an entry method, on its own or in a tuple, list "
+        "or dict");
+  });
+}
+
+PyMethodDef no_copy_methods[] = {{"__reduce__", &no_pickle, METH_NOARGS, nullptr}, {}};
+PyType_Slot no_copy_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_methods, no_copy_methods},
+    {0, nullptr},
+};
+PyType_Spec no_copy_spec = {"weft._NoCopy", sizeof(NoCopyObject), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, no_copy_slots};
+
+PyMethodDef functions[] = {
+    {"nocopy", &no_copy, METH_O,
+     "nocopy(array, /)\n--\n\n"
+     "An argument of an entry method that is sent in place, whatever its size: "
+     "``proxy[i].halo(weft.nocopy(a))``.\n\n"
+     "It must not be changed before the call is awaited, ``await proxy[i].halo.send(weft.nocopy(a))``. A "
+     "NumPy array\n"
+     "arrives as one, anything else as a weft.DeviceArray; where the entry method has a post entry method, "
+     "that says\n"
+     "where. Device memory always travels so.\n\n"
+     "Args:\n"
+     "    array: a contiguous NumPy array, or any buffer that Channel.send takes.\n\n"
+     "Raises:\n"
+     "    weft.Error: not such an array."},
+    {},
+};
+
+// Of an element type that NumPy's number does not say: the type follows as a value.
+constexpr std::uint8_t kOtherType = 255;
+
+}  // namespace
+
+bool is_no_copy(PyObject* object) { return Py_TYPE(object) == no_copy_type; }
+
+Ref no_copy_array(PyObject* object) { return reinterpret_cast<NoCopyObject*>(object)->array; }
+
+void encode_no_copy(Encoder& encoder, PyObject* object) {
+  PyObject* array = reinterpret_cast<NoCopyObject*>(object)->array.get();
+  if (is_plain_array(array)) {
+    encode_array_in_place(encoder, array);
+  } else {
+    encode_device_array(encoder, array);
+  }
+}
+
+void encode_device_array(Encoder& encoder, PyObject* object) {
+  ArrayForm form;
+  BufferRequest request{object, Access::kRead, "an entry method", &form};
+  ObjectBuffer found = buffer_of(request);
+  if (!form.dtype && form.extents.empty()) {  // plain bytes
+    form = make_form(make_dtype(make_text("u1").get()), {static_cast<std::int64_t>(form.size_bytes)});
+  }
+  if (!form.dtype) {
+    unusable(request,
+             "whose element type NumPy does not have; pass a view of it as integers, such as "
+             "tensor.view(torch.int16)");
+  }
+  memory::Place place = is_device_array(object) ? device_array_memory(object).place : found.memory.place;
+  int type_number = plain_type_number(form.dtype);
+  encoder.tag(ValueTag::kDeviceArray);
+  encoder.number(ArrayHeader{type_number < 0 ? kOtherType : static_cast<std::uint8_t>(type_number),
+                             static_cast<std::uint8_t>(form.extents.size()), 0});
+  for (std::int64_t extent : form.extents) encoder.number(extent);
+  encoder.number(place.kind);
+  if (num_elements(form) > 0) encoder.write_attached(std::move(found.keeper), found.memory);
+  if (type_number < 0) encoder.value(form.dtype.get());
+}
+
+namespace {
+
+// Without elements there is nothing to travel and nowhere to land.
+Ref make_empty(ArrayForm form, memory::Kind kind) {
+  memory::Buffer memory;
+  memory.place = Engine::current().runtime().own_place(kind);
+  return make_device_array(std::move(form), memory, nullptr);
+}
+
+}  // namespace
+
+Ref decode_device_array(Decoder& decoder) {
+  auto header = decoder.number<ArrayHeader>();
+  std::vector<std::int64_t> extents(header.num_dimensions);
+  bool empty = false;
+  for (std::int64_t& extent : extents) {
+    extent = decoder.number<std::int64_t>();
+    if (extent < 0) decoder.corrupt("a negative extent");
+    empty |= extent == 0;
+  }
+  auto kind = decoder.number<memory::Kind>();
+  if (header.num_dimensions > 32 || static_cast<int>(kind) >= memory::kNumKinds) {
+    decoder.corrupt("an array of no such kind");
+  }
+  std::size_t which = empty ? 0 : decoder.attachment_number();
+  ArrayForm form;
+  form.extents = std::move(extents);
+  form.dtype =
+      header.type_number == kOtherType ? dtype_or_nothing(decoder.value()) : plain_dtype(header.type_number);
+  if (!form.dtype || !total_bytes(form.extents, item_size_bytes(form.dtype), form.size_bytes)) {
+    decoder.corrupt("an array of no such type or size");
+  }
+  if (form.size_bytes == 0) return make_empty(std::move(form), kind);
+  if (Ref other = decoder.in_place_of(which, form)) return other;
+  runtime::Attachment attachment = decoder.attachment(which, form.size_bytes);
+  auto landed = share_landed(Engine::current(), std::move(attachment));
+  memory::Buffer memory = landed->attachment.buffer();
+  memory.stream = nullptr;  // it has landed
+  return make_device_array(std::move(form), memory, std::move(landed));
+}
+
+void init_payload(PyObject* module) {
+  no_copy_type = add_type(module, no_copy_spec);
+  add_functions(module, functions);
+}
+
+}  // namespace weft::python

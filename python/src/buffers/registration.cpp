@@ -1,0 +1,49 @@
+#include "buffers/registration.h"
+
+#include <memory>
+
+#include "weft/runtime/registered_memory.h"
+
+#include "buffers/object_buffer.h"
+#include "job/engine.h"
+
+namespace weft::python {
+
+namespace {
+
+constexpr const char* kUse = "weft.register";
+
+struct Registration {
+  Registration(Engine& engine_in, const memory::Buffer& buffer)
+      : engine(engine_in), memory(engine_in.runtime(), buffer.data, buffer.size_bytes) {}
+
+  EngineRef engine;  // outlives the memory's registration
+  runtime::RegisteredMemory memory;
+};
+
+// At once, on whichever thread: the memory goes next, and another array may have the same addresses before
+// the PE has its next turn. The GIL keeps the PE from its registrations meanwhile.
+void forget(PyObject* capsule) { delete static_cast<Registration*>(PyCapsule_GetPointer(capsule, kUse)); }
+
+// A capsule that ends the registration when it goes. It does not keep the memory.
+PyObject* register_memory(PyObject*, PyObject* array) {
+  return guarded([&]() -> PyObject* {
+    Engine& engine = Engine::current();
+    const ObjectBuffer buffer = buffer_of({array, Access::kRead, kUse});
+    auto registration = std::make_unique<Registration>(engine, buffer.memory);
+    Ref capsule = checked(PyCapsule_New(registration.get(), kUse, &forget));
+    static_cast<void>(registration.release());
+    return capsule.release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_register_memory", &register_memory, METH_O, nullptr},
+    {},
+};
+
+}  // namespace
+
+void init_registration(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace weft::python

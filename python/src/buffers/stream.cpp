@@ -1,0 +1,292 @@
+#include "buffers/stream.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "await/memory_operation.h"
+#include "job/engine.h"
+#include "memory/memory.h"
+
+namespace weft::python {
+
+namespace {
+
+constexpr std::uintptr_t kLegacyDefaultStream = 1;
+
+struct OwnStream {
+  OwnStream(Engine& engine_in, memory::Place place_in)
+      : engine(engine_in), place(place_in), handle(engine_in.create_stream(place_in)) {}
+  ~OwnStream() { engine->destroy_stream(place, handle); }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  EngineRef engine;
+  memory::Place place;
+  memory::StreamHandle handle;
+};
+
+struct StreamObject {
+  PyObject_HEAD std::shared_ptr<OwnStream> own;
+};
+
+PyTypeObject* stream_type = nullptr;
+
+StreamObject* as_object(PyObject* object) { return reinterpret_cast<StreamObject*>(object); }
+OwnStream* as_stream(PyObject* object) { return as_object(object)->own.get(); }
+
+[[noreturn]] void invalid(const std::string& message) {
+  throw base::Error(base::StatusCode::kInvalidArgument, message);
+}
+
+memory::StreamHandle to_handle(std::uintptr_t number) {
+  return reinterpret_cast<memory::StreamHandle>(number);
+}
+
+// With a negative device where the text names none.
+std::optional<memory::Place> parse_place(std::string_view text) {
+  std::size_t colon = text.find(':');
+  std::optional<memory::Kind> kind = memory::kind_from_name(text.substr(0, colon));
+  if (!kind) return std::nullopt;
+  constexpr std::int16_t own_device = -1;
+  memory::Place place{*kind, *kind == memory::Kind::kHost ? std::int16_t{0} : own_device};
+  if (colon == std::string_view::npos) return place;
+  if (place.is_host()) return std::nullopt;
+  std::string_view digits = text.substr(colon + 1);
+  const char* begin = digits.data();
+  const char* end = begin + digits.size();
+  auto [parsed_to, error] = std::from_chars(begin, end, place.device);
+  if (error != std::errc() || parsed_to != end || place.device < 0) return std::nullopt;
+  return place;
+}
+
+// An attribute that is an int; null for none.
+Ref int_attribute(PyObject* object, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
+  if (!value) PyErr_Clear();
+  return value && PyLong_Check(value.get()) ? value : Ref();
+}
+
+// The handle that a foreign stream object carries; null for an object that is no stream. 0 is the default
+// stream in all of these.
+Ref foreign_handle(PyObject* object) {
+  Ref protocol = Ref::steal(PyObject_GetAttrString(object, "__cuda_stream__"));
+  if (!protocol) {
+    PyErr_Clear();
+    Ref handle = int_attribute(object, "cuda_stream");
+    return handle ? handle : int_attribute(object, "ptr");
+  }
+  Ref pair = PyCallable_Check(protocol.get()) != 0 ? checked(PyObject_CallNoArgs(protocol.get())) : protocol;
+  if (PyTuple_Check(pair.get()) == 0 || PyTuple_GET_SIZE(pair.get()) != 2 ||
+      PyLong_Check(PyTuple_GET_ITEM(pair.get(), 1)) == 0) {
+    invalid(fmt::format("the __cuda_stream__ of a {} gives {}, not (0, handle)", type_name_of(object),
+                        readable(pair.get())));
+  }
+  if (PyLong_AsLong(PyTuple_GET_ITEM(pair.get(), 0)) != 0) {
+    PyErr_Clear();
+    invalid(fmt::format("the __cuda_stream__ of a {} has version {}; Weft knows version 0",
+                        type_name_of(object), readable(PyTuple_GET_ITEM(pair.get(), 0))));
+  }
+  return Ref::borrow(PyTuple_GET_ITEM(pair.get(), 1));
+}
+
+memory::StreamHandle weft_stream_for(OwnStream* stream, memory::Place place, const char* use) {
+  if (stream->place == place) return stream->handle;
+  invalid(fmt::format("{} got a stream of {} for memory on {}; make one with weft.Stream(\"{}\")", use,
+                      memory::place_name(stream->place), memory::place_name(place),
+                      memory::place_name(place)));
+}
+
+}  // namespace
+
+memory::Place place_from(PyObject* kind, const char* use) {
+  std::optional<memory::Place> place;
+  if (PyUnicode_Check(kind)) place = parse_place(text_of(kind));
+  if (place && place->device < 0) return Engine::current().runtime().own_place(place->kind);
+  if (place) return *place;
+  invalid(
+      fmt::format("{}: there is no memory kind {}; kinds are \"host\", \"cuda:0\", \"emulated:0\" and so "
+                  "on by device",
+                  use, readable(kind)));
+}
+
+memory::StreamHandle stream_from_handle(PyObject* number, const char* what) {
+  int overflow = 0;
+  long long value = PyLong_Check(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : -1;
+  if (value > 0 && overflow == 0) return to_handle(static_cast<std::uintptr_t>(value));
+  invalid(
+      fmt::format("{} is {}; it is a stream's handle, 1 for CUDA's legacy default stream, 2 for its "
+                  "per-thread one, or None; 0 could be either",
+                  what, readable(number)));
+}
+
+NamedStream stream_from(PyObject* object, memory::Place place, const char* use) {
+  if (object == nullptr || object == Py_None) return {};
+  if (place.is_host()) {
+    invalid(
+        fmt::format("{} got a stream for host memory, which has none; await weft.stream_done(stream) "
+                    "first",
+                    use));
+  }
+  if (Py_TYPE(object) == stream_type) {
+    return {weft_stream_for(as_stream(object), place, use), Ref::borrow(object)};
+  }
+  if (PyLong_Check(object)) return {stream_from_handle(object, use), Ref()};
+  Ref handle = foreign_handle(object);
+  if (!handle) {
+    invalid(
+        fmt::format("{} got a {} for a stream; pass a weft.Stream, a handle (an int), or an object with "
+                    "__cuda_stream__, .cuda_stream or .ptr",
+                    use, type_name_of(object)));
+  }
+  if (place.kind != memory::Kind::kCuda) {
+    invalid(fmt::format("{} got a CUDA stream for memory on {}", use, memory::place_name(place)));
+  }
+  if (PyObject_IsTrue(handle.get()) == 0) return {to_handle(kLegacyDefaultStream), Ref::borrow(object)};
+  return {stream_from_handle(handle.get(), use), Ref::borrow(object)};
+}
+
+// --- weft.Stream
+// ------------------------------------------------------------------------------------------------
+
+namespace {
+
+PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static const char* const names[] = {"kind", nullptr};
+    PyObject* kind = nullptr;
+    if (PyArg_ParseTupleAndKeywords(positional, keywords, "O:Stream", const_cast<char**>(names), &kind) ==
+        0) {
+      throw PythonError();
+    }
+    Engine& engine = Engine::current();
+    auto own = std::make_shared<OwnStream>(engine, place_from(kind, "weft.Stream"));
+    Ref object = checked(type->tp_alloc(type, 0));
+    new (&as_object(object.get())->own) std::shared_ptr<OwnStream>(std::move(own));
+    return object.release();
+  });
+}
+
+void deallocate(PyObject* self) {
+  Engine::let_go(std::move(as_object(self)->own));
+  as_object(self)->~StreamObject();
+  free_object(self);
+}
+
+PyObject* get_kind(PyObject* self, void*) {
+  return guarded([self] { return make_text(memory::place_name(as_stream(self)->place)).release(); });
+}
+
+PyObject* get_handle(PyObject* self, void*) { return PyLong_FromVoidPtr(as_stream(self)->handle); }
+
+PyObject* cuda_stream(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    OwnStream* stream = as_stream(self);
+    if (stream->place.kind != memory::Kind::kCuda) {
+      invalid(fmt::format("a stream of {} is no CUDA stream", memory::place_name(stream->place)));
+    }
+    return Py_BuildValue("(iN)", 0, PyLong_FromVoidPtr(stream->handle));
+  });
+}
+
+PyObject* text(PyObject* self) {
+  return guarded([self] {
+    return make_text(fmt::format("<weft.Stream of {}>", memory::place_name(as_stream(self)->place)))
+        .release();
+  });
+}
+
+// Where a stream of another library belongs: PyTorch and CuPy say so, else this PE's own device.
+memory::Place device_of_foreign(Engine& engine, PyObject* stream) {
+  memory::Place place = engine.runtime().own_place(memory::Kind::kCuda);
+  Ref number = int_attribute(stream, "device_id");  // CuPy
+  if (!number) {
+    Ref device = Ref::steal(PyObject_GetAttrString(stream, "device"));  // PyTorch
+    if (!device) PyErr_Clear();
+    if (device) number = int_attribute(device.get(), "index");
+  }
+  long ordinal = number ? PyLong_AsLong(number.get()) : -1;
+  PyErr_Clear();
+  if (ordinal >= 0 && ordinal <= std::numeric_limits<std::int16_t>::max()) {
+    place.device = static_cast<std::int16_t>(ordinal);
+  }
+  return place;
+}
+
+PyObject* stream_done(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("weft.stream_done", {"stream", "kind"}, 1, values, count, names);
+    Engine& engine = Engine::current();
+    memory::Place place;
+    if (arguments[1] != nullptr && arguments[1] != Py_None) {
+      place = place_from(arguments[1], "weft.stream_done");
+    } else if (Py_TYPE(arguments[0]) == stream_type) {
+      place = as_stream(arguments[0])->place;
+    } else {
+      place = device_of_foreign(engine, arguments[0]);
+    }
+    NamedStream stream = stream_from(arguments[0], place, "weft.stream_done");
+    return start_stream_wait(engine, place, stream.handle, std::move(stream.keeper)).release();
+  });
+}
+
+PyGetSetDef properties[] = {
+    {"kind", &get_kind, nullptr, "The kind of memory and the device it belongs to: ``\"cuda:0\"``.", nullptr},
+    {"handle", &get_handle, nullptr, "The stream's handle, an int (CUDA: a CUstream).", nullptr},
+    {},
+};
+PyMethodDef methods[] = {
+    {"__cuda_stream__", &cuda_stream, METH_NOARGS,
+     "__cuda_stream__($self, /)\n--\n\n``(0, handle)``, by which CUDA libraries take this stream."},
+    {},
+};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(&make)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_getset, properties},
+    {Py_tp_methods, methods},
+    {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_doc, const_cast<char*>(
+                    "Stream(kind)\n--\n\n"
+                    "A queue of work on a device of this PE; it does not wait for other streams.\n\n"
+                    "Args:\n"
+                    "    kind: ``\"cuda:0\"`` or ``\"emulated:0\"``; ``\"cuda\"`` is this PE's own GPU.\n\n"
+                    "Raises:\n"
+                    "    weft.Error: no such kind or device in this process.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"weft.Stream", sizeof(StreamObject), 0, Py_TPFLAGS_DEFAULT, slots};
+
+PyMethodDef functions[] = {
+    {"stream_done", as_method(&stream_done), METH_FASTCALL | METH_KEYWORDS,
+     "stream_done(stream, kind=None)\n--\n\n"
+     "Awaitable: ready when the work queued on `stream` so far is done; entry methods of the PE run "
+     "meanwhile.\n\n"
+     "Args:\n"
+     "    stream: a weft.Stream, the stream of another library (CuPy, PyTorch, Numba, anything with\n"
+     "        ``__cuda_stream__``), or a CUDA stream's handle (1: the legacy default stream, 2: the\n"
+     "        per-thread one).\n"
+     "    kind: the device that the stream is on, ``\"cuda:1\"``, where the stream does not say it; else\n"
+     "        this PE's own GPU.\n\n"
+     "Returns:\n"
+     "    a weft.Operation.\n\n"
+     "Raises:\n"
+     "    weft.Error: not a stream; when awaited: work on it failed."},
+    {},
+};
+
+}  // namespace
+
+void init_stream(PyObject* module) {
+  stream_type = add_type(module, spec);
+  add_functions(module, functions);
+}
+
+}  // namespace weft::python

@@ -1,0 +1,160 @@
+#include "weft/channel/channel.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+#include <new>
+
+#include "await/operation.h"
+#include "buffers/object_buffer.h"
+#include "channel/channel.h"
+#include "chare/chare.h"
+#include "chare/element_proxy.h"
+#include "job/engine.h"
+
+namespace weft::python {
+
+namespace {
+
+struct ChannelObject {
+  PyObject_HEAD EngineRef engine;
+  channel::Channel channel;
+};
+
+ChannelObject* as_channel(PyObject* object) { return reinterpret_cast<ChannelObject*>(object); }
+
+std::uint32_t id_of(PyObject* number) {
+  int overflow = 0;
+  const Ref index = checked(PyNumber_Index(number));
+  const long long id = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (overflow == 0 && id >= 0 && id <= std::numeric_limits<std::uint32_t>::max()) {
+    return static_cast<std::uint32_t>(id);
+  }
+  throw base::Error(base::StatusCode::kOutOfRange,
+                    fmt::format("weft.Channel(self, peer, id): an id is from 0 to 2**32 - 1, and {} is not",
+                                readable(number)));
+}
+
+PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    static const char* const names[] = {"self", "peer", "id", nullptr};
+    PyObject* self = nullptr;
+    PyObject* peer = nullptr;
+    PyObject* number = nullptr;
+    if (PyArg_ParseTupleAndKeywords(positional, keywords, "OO|O:Channel", const_cast<char**>(names), &self,
+                                    &peer, &number) == 0) {
+      throw PythonError();
+    }
+    const std::uint32_t id = number == nullptr ? 0 : id_of(number);
+    if (PyObject_TypeCheck(self, chare_type()) == 0) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          fmt::format("weft.Channel(self, peer) takes the chare that this end belongs to, not a {}",
+                      type_name_of(self)));
+    }
+    PyChare& chare = chare_of(self);
+    ElementName name = element_of(peer, "weft.Channel(self, peer)");
+    Ref object = checked(type->tp_alloc(type, 0));
+    new (&as_channel(object.get())->engine) EngineRef(Engine::current());
+    new (&as_channel(object.get())->channel) channel::Channel();
+    as_channel(object.get())->channel =
+        channel::Channel(chare, channel::Peer(*name.collection, name.index), id);
+    return object.release();
+  });
+}
+
+void deallocate(PyObject* self) {
+  as_channel(self)->~ChannelObject();
+  free_object(self);
+}
+
+PyObject* send(PyObject* self, PyObject* data) {
+  return guarded([&]() -> PyObject* {
+    ChannelObject& object = *as_channel(self);
+    object.engine->expect_open();
+    ObjectBuffer buffer = buffer_of({data, Access::kRead, "Channel.send"});
+    runtime::OperationState* state = object.channel.send(buffer.memory).release();
+    bool copied = buffer.memory.place.is_host() && buffer.memory.size_bytes <= channel::kCopyLimitBytes;
+    return make_operation_object(*object.engine, state, copied ? Ref() : std::move(buffer.keeper),
+                                 Ref::borrow(Py_None))
+        .release();
+  });
+}
+
+PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    ChannelObject& object = *as_channel(self);
+    object.engine->expect_open();
+    Arguments arguments("Channel.recv", {"into"}, 1, values, count, names);
+    ObjectBuffer buffer = buffer_of({arguments[0], Access::kWrite, "Channel.recv"});
+    runtime::OperationState* state = object.channel.recv(buffer.memory).release();
+    return make_operation_object(*object.engine, state, std::move(buffer.keeper), Ref::borrow(arguments[0]))
+        .release();
+  });
+}
+
+PyObject* text(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    as_channel(self)->engine->expect_open();
+    return make_text(fmt::format("<weft.Channel: {}>", as_channel(self)->channel.description())).release();
+  });
+}
+
+PyMethodDef methods[] = {
+    {"send", &send, METH_O,
+     "send($self, buffer, /)\n--\n\n"
+     "Starts sending the bytes of `buffer` and returns a weft.Operation, which may be dropped.\n\n"
+     "Up to 4096 bytes of host memory are copied at once, so the buffer may be changed on return. More, and "
+     "all\n"
+     "device memory, is sent in place: it must not be changed before the operation is over (``await "
+     "channel.send(a)``);\n"
+     "it is kept alive until then. Device memory is sent after the work that is queued on the stream that it "
+     "names.\n\n"
+     "Args:\n"
+     "    buffer: C-contiguous memory: a weft.DeviceArray, a NumPy array, or an object with the buffer "
+     "protocol,\n"
+     "        ``__cuda_array_interface__`` (CuPy, Numba) or ``__dlpack__`` (PyTorch, JAX).\n\n"
+     "Raises:\n"
+     "    weft.Error: not such a buffer."},
+    {"recv", as_method(&recv), METH_FASTCALL | METH_KEYWORDS,
+     "recv($self, into)\n--\n\n"
+     "Starts receiving the next message into `into` and returns a weft.Operation; awaiting it gives "
+     "`into`.\n\n"
+     "Args:\n"
+     "    into: writable, C-contiguous memory as for send, of exactly the size that is sent; the sender's "
+     "may "
+     "be of\n"
+     "        another kind. It belongs to the runtime until the operation is over, and is then visible to "
+     "every stream.\n\n"
+     "Raises:\n"
+     "    weft.Error: not such a buffer; when awaited: the message has another size, or the peer could "
+     "not\n"
+     "        send it."},
+    {},
+};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(&make)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_methods, methods},
+    {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_doc, const_cast<char*>("Channel(self, peer, id=0)\n--\n\n"
+                                  "An ordered two-sided stream of plain memory between two chares.\n\n"
+                                  "Both chares name each other and the same id; then the sends of each meet "
+                                  "the receives of the other in order.\n"
+                                  "Either side may come first, and many operations may be in flight. Naming "
+                                  "the same peer and id again gives\n"
+                                  "the same end.\n\n"
+                                  "Args:\n"
+                                  "    self: the chare that this end belongs to.\n"
+                                  "    peer: the proxy of the other chare, of any collection.\n"
+                                  "    id: tells apart several channels between the same two chares.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"weft.Channel", sizeof(ChannelObject), 0, Py_TPFLAGS_DEFAULT, slots};
+
+}  // namespace
+
+void init_channel(PyObject* module) { add_type(module, spec); }
+
+}  // namespace weft::python

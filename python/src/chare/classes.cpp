@@ -1,0 +1,193 @@
+#include "chare/classes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
+#include "weft/base/error.h"
+#include "weft/runtime/registry.h"
+
+#include "chare/chare.h"
+
+namespace weft::python {
+
+namespace {
+
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
+// Live as long as the process: classes do.
+struct Table {
+  std::unordered_map<PyObject*, std::unique_ptr<ClassInfo>> by_type;
+  std::unordered_map<std::string, const ClassInfo*, TextHash, std::equal_to<>> by_key;
+};
+Table& table() {
+  static auto* classes = new Table;
+  return *classes;
+}
+
+[[noreturn]] void invalid(std::string message) {
+  throw base::Error(base::StatusCode::kInvalidArgument, message);
+}
+
+constexpr const char* kPostMark = "__weft_post_entry__";  // set by weft.post_entry
+
+Ref interned(PyObject* name) {
+  PyObject* made = Py_NewRef(name);
+  PyUnicode_InternInPlace(&made);
+  return Ref::steal(made);
+}
+
+std::vector<Ref> entry_method_names(PyObject* type) {
+  auto* base_type = reinterpret_cast<PyObject*>(chare_type());
+  Ref names = checked(PyObject_Dir(type));
+  std::vector<Ref> found;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+    PyObject* name = PyList_GET_ITEM(names.get(), i);
+    if (text_of(name).starts_with('_') || PyObject_HasAttr(base_type, name) != 0) continue;
+    Ref method = checked(PyObject_GetAttr(type, name));
+    if (PyCallable_Check(method.get()) == 0 || PyObject_HasAttrString(method.get(), kPostMark) != 0) continue;
+    found.push_back(interned(name));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Ref& a, const Ref& b) { return text_of(a.get()) < text_of(b.get()); });
+  return found;
+}
+
+}  // namespace
+
+std::string importable_key(PyObject* object, std::string_view what) {
+  std::string module = readable(attribute(object, "__module__").get());
+  std::string qualified = readable(attribute(object, "__qualname__").get());
+  std::string key = module + ":" + qualified;
+  if (qualified.find("<locals>") != std::string::npos || qualified.find("<lambda>") != std::string::npos) {
+    invalid(fmt::format(
+        "{} {} is defined inside a function, where other PEs cannot find it; define it at the top level "
+        "of its module",
+        what, qualified));
+  }
+  bool same = false;
+  try {
+    same = import_key(key).get() == object;
+  } catch (const base::Error&) {
+    same = false;
+  }
+  if (!same) {
+    invalid(fmt::format(
+        "{} {} cannot be found as {} in module {}, which is how other PEs look for it; give it that name "
+        "at the top level of the module",
+        what, qualified, qualified, module));
+  }
+  return key;
+}
+
+Ref import_key(std::string_view key) {
+  std::size_t colon = key.find(':');
+  std::string module(key.substr(0, colon));
+  std::string_view path = colon == std::string_view::npos ? std::string_view() : key.substr(colon + 1);
+  PyObject* imported = PyImport_ImportModule(module.c_str());
+  Ref found = Ref::steal(imported);
+  while (found && !path.empty()) {
+    std::size_t dot = path.find('.');
+    std::string part(path.substr(0, dot));
+    found = Ref::steal(PyObject_GetAttrString(found.get(), part.c_str()));
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  if (!found) {
+    Ref error = PythonError::take();
+    throw base::Error(
+        base::StatusCode::kNotFound,
+        fmt::format("{} is not on this PE ({}: {}); every PE runs the script up to weft.run(main), so "
+                    "define it there or in a module that can be imported",
+                    key, type_name_of(error.get()), readable(error.get())));
+  }
+  return found;
+}
+
+// Puts each post entry method of a class beside its entry method.
+void ClassInfo::find_post_entries() {
+  post_entries_.resize(methods_.size());
+  Ref names = checked(PyObject_Dir(type_.get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+    PyObject* name = PyList_GET_ITEM(names.get(), i);
+    if (text_of(name).starts_with("__")) continue;
+    Ref function = checked(PyObject_GetAttr(type_.get(), name));
+    Ref entry = Ref::steal(PyObject_GetAttrString(function.get(), kPostMark));
+    if (!entry) {
+      PyErr_Clear();
+      continue;
+    }
+    int which = method(entry.get());
+    if (which < 0) {
+      invalid(
+          fmt::format("{}.{} is the post entry method of {}, which {} does not have; its entry methods: {}",
+                      name_, text_of(name), readable(entry.get()), name_, method_list()));
+    }
+    Ref& post = post_entries_[static_cast<std::size_t>(which)];
+    if (post) {
+      invalid(fmt::format("{}.{} has two post entry methods, {} and {}", name_, readable(entry.get()),
+                          readable(post.get()), text_of(name)));
+    }
+    post = interned(name);
+  }
+}
+
+ClassInfo::ClassInfo(PyObject* type)
+    : type_(Ref::borrow(type)),
+      key_(importable_key(type, "the chare class")),
+      name_(readable(attribute(type, "__qualname__").get())),
+      methods_(entry_method_names(type)),
+      numbers_(checked(PyDict_New())),
+      fingerprint_(runtime::fingerprint(key_)) {
+  if (methods_.size() > 0xffff) invalid(fmt::format("{} has more than 65535 methods", name_));
+  for (std::size_t i = 0; i < methods_.size(); ++i) {
+    Ref number = checked(PyLong_FromSize_t(i));
+    checked(PyDict_SetItem(numbers_.get(), methods_[i].get(), number.get()));
+    fingerprint_ = runtime::fingerprint(text_of(methods_[i].get()), runtime::fingerprint(",", fingerprint_));
+  }
+  find_post_entries();
+}
+
+const ClassInfo& ClassInfo::of(PyObject* type) {
+  auto& known = table().by_type;
+  if (auto found = known.find(type); found != known.end()) return *found->second;
+  if (!PyType_Check(type) || PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), chare_type()) == 0) {
+    invalid(fmt::format(
+        "a collection is made of a class derived from weft.Chare, not of {}",
+        PyType_Check(type) ? reinterpret_cast<PyTypeObject*>(type)->tp_name : type_name_of(type)));
+  }
+  std::unique_ptr<ClassInfo> made(new ClassInfo(type));
+  const ClassInfo& info = *known.emplace(type, std::move(made)).first->second;
+  table().by_key[info.key()] = &info;
+  return info;
+}
+
+const ClassInfo& ClassInfo::find(std::string_view key) {
+  auto& known = table().by_key;
+  if (auto found = known.find(key); found != known.end()) return *found->second;
+  return of(import_key(key).get());
+}
+
+int ClassInfo::method(PyObject* name) const {
+  PyObject* number = PyDict_GetItemWithError(numbers_.get(), name);
+  if (number == nullptr) {
+    PyErr_Clear();
+    return -1;
+  }
+  return static_cast<int>(PyLong_AsLong(number));
+}
+
+std::string ClassInfo::method_list() const {
+  std::string list;
+  for (const Ref& name : methods_) {
+    if (!list.empty()) list += ", ";
+    list += text_of(name.get());
+  }
+  return list.empty() ? "none" : list;
+}
+
+}  // namespace weft::python

@@ -1,0 +1,58 @@
+// The chare classes of a program: which entry methods each has and how PEs name them to one another.
+//
+// A class travels as "module:qualname" and its methods as their positions in sorted order, which is the same
+// on every PE since all run the same script; a fingerprint of the names, checked when a collection is made,
+// finds those that do not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/support.h"
+
+namespace weft::python {
+
+class ClassInfo {
+ public:
+  // Of a subclass of weft.Chare that other PEs can import; else throws base::Error saying what to do.
+  static const ClassInfo& of(PyObject* type);
+  // By its key, importing its module if need be; throws base::Error when it is not there.
+  static const ClassInfo& find(std::string_view key);
+
+  PyObject* type() const { return type_.get(); }
+  // "module:qualname".
+  const std::string& key() const { return key_; }
+  const std::string& name() const { return name_; }
+  std::uint64_t fingerprint() const { return fingerprint_; }
+  std::size_t num_methods() const { return methods_.size(); }
+  // REQUIRES: method < num_methods(). An interned str.
+  PyObject* method_name(std::size_t method) const { return methods_[method].get(); }
+  // The name of the post entry method, an interned str; null for none.
+  PyObject* post_entry(std::size_t method) const { return post_entries_[method].get(); }
+  // -1 for none.
+  int method(PyObject* name) const;
+  // "token, work"
+  std::string method_list() const;
+
+ private:
+  explicit ClassInfo(PyObject* type);
+  void find_post_entries();
+
+  Ref type_;
+  std::string key_;
+  std::string name_;
+  std::vector<Ref> methods_;
+  std::vector<Ref> post_entries_;  // by method
+  Ref numbers_;                    // dict from name to position
+  std::uint64_t fingerprint_;
+};
+
+// "module:qualname" of a class or function, after making sure that it can be found under that name: throws
+// base::Error, which begins with `what`, when it cannot.
+std::string importable_key(PyObject* object, std::string_view what);
+// The object of such a key; throws base::Error.
+Ref import_key(std::string_view key);
+
+}  // namespace weft::python

@@ -1,0 +1,160 @@
+#include "chare/element_proxy.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "weft/base/error.h"
+
+#include "chare/collection_proxy.h"
+#include "chare/entry_method.h"
+#include "chare/indices.h"
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+
+namespace weft::python {
+
+namespace {
+
+struct ElementObject {
+  PyObject_HEAD ProxyCore core;
+  std::uint64_t index;
+  std::int32_t priority;
+};
+
+PyTypeObject* element_type = nullptr;
+
+ElementObject* as_element(PyObject* object) { return reinterpret_cast<ElementObject*>(object); }
+
+void deallocate(PyObject* self) {
+  as_element(self)->core.~ProxyCore();
+  free_object(self);
+}
+
+PyObject* element_attribute(PyObject* self, PyObject* name) {
+  ElementObject* element = as_element(self);
+  int method = element->core.info->method(name);
+  if (method < 0) return no_method(self, element->core, name);
+  return guarded(
+      [&] { return make_entry_method(element->core, element->index, method, element->priority).release(); });
+}
+
+PyObject* get_index(PyObject* self, void*) {
+  return guarded([self]() -> PyObject* {
+    ElementObject* element = as_element(self);
+    element->core.engine->expect_open();
+    return index_object(element->core.collection->shape().index(element->index)).release();
+  });
+}
+
+PyObject* get_collection(PyObject* self, void*) {
+  return guarded([self]() -> PyObject* {
+    ElementObject* element = as_element(self);
+    element->core.engine->expect_open();
+    return make_collection_proxy(*element->core.collection, *element->core.info).release();
+  });
+}
+
+PyObject* with_priority(PyObject* self, PyObject* priority) {
+  return guarded([&]() -> PyObject* {
+    ElementObject* element = as_element(self);
+    return make_element_proxy(element->core, element->index, coordinate(priority)).release();
+  });
+}
+
+PyObject* element_text(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    ElementObject* element = as_element(self);
+    element->core.engine->expect_open();
+    Ref index = index_object(element->core.collection->shape().index(element->index));
+    return make_text(
+               fmt::format("<weft.ElementProxy {}[{}]>", element->core.info->name(), readable(index.get())))
+        .release();
+  });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  if ((operation != Py_EQ && operation != Py_NE) || !is_element_proxy(b)) Py_RETURN_NOTIMPLEMENTED;
+  bool equal = as_element(a)->core.collection == as_element(b)->core.collection &&
+               as_element(a)->index == as_element(b)->index;
+  return PyBool_FromLong(equal == (operation == Py_EQ));
+}
+
+Py_hash_t element_hash(PyObject* self) {
+  return hash_of(as_element(self)->core, as_element(self)->index + 1);
+}
+
+PyGetSetDef element_properties[] = {
+    {"index", &get_index, nullptr, "The element's index: an int, or a tuple for several dimensions.",
+     nullptr},
+    {"collection", &get_collection, nullptr, "The proxy of the collection that the element is in.", nullptr},
+    {},
+};
+PyMethodDef element_methods[] = {
+    {"with_priority", &with_priority, METH_O,
+     "with_priority($self, priority, /)\n--\n\n"
+     "A proxy of the same element whose messages are taken before (negative) or after (positive) those of "
+     "priority 0."},
+    {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
+    {},
+};
+PyType_Slot element_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_getattro, reinterpret_cast<void*>(&element_attribute)},
+    {Py_tp_repr, reinterpret_cast<void*>(&element_text)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
+    {Py_tp_hash, reinterpret_cast<void*>(&element_hash)},
+    {Py_tp_getset, element_properties},
+    {Py_tp_methods, element_methods},
+    {Py_tp_doc,
+     const_cast<char*>("Names one chare from anywhere; a cheap value that can be sent in messages.\n\n"
+                       "``proxy.method(args)`` calls an entry method and returns at once; ``await "
+                       "proxy.method.call(args)`` brings\n"
+                       "what it returns or raises.")},
+    {0, nullptr},
+};
+PyType_Spec element_spec = {"weft.ElementProxy", sizeof(ElementObject), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, element_slots};
+
+}  // namespace
+
+Ref make_element_proxy(const ProxyCore& core, std::uint64_t index, std::int32_t priority) {
+  Ref object = checked(element_type->tp_alloc(element_type, 0));
+  new (&as_element(object.get())->core) ProxyCore(core);
+  as_element(object.get())->index = index;
+  as_element(object.get())->priority = priority;
+  return object;
+}
+
+bool is_element_proxy(PyObject* object) { return Py_TYPE(object) == element_type; }
+
+void encode_element_proxy(Encoder& encoder, PyObject* proxy) {
+  encode_core(encoder, as_element(proxy)->core);
+  encoder.number(as_element(proxy)->index);
+  encoder.number(as_element(proxy)->priority);
+}
+
+Ref decode_element_proxy(Decoder& decoder) {
+  ProxyCore core = decode_core(decoder);
+  auto index = decoder.number<std::uint64_t>();
+  auto priority = decoder.number<std::int32_t>();
+  if (index >= core.collection->shape().size()) {
+    throw base::Error(base::StatusCode::kCorrupt,
+                      "a proxy arrived damaged: its index is outside its collection");
+  }
+  return make_element_proxy(core, index, priority);
+}
+
+ElementName element_of(PyObject* proxy, const char* use) {
+  if (!is_element_proxy(proxy)) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      fmt::format("{} takes the proxy of one chare, such as self.proxy[i], not a {}", use,
+                                  type_name_of(proxy)));
+  }
+  as_element(proxy)->core.engine->expect_open();
+  return {as_element(proxy)->core.collection, as_element(proxy)->index};
+}
+
+void init_element_proxy(PyObject* module) { element_type = add_type(module, element_spec); }
+
+}  // namespace weft::python

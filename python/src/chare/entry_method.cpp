@@ -1,0 +1,314 @@
+#include "chare/entry_method.h"
+
+#include <fmt/format.h>
+#include <structmember.h>
+
+#include <new>
+
+#include "weft/chare/proxy.h"
+
+#include "await/awaitable.h"
+#include "await/future.h"
+#include "await/operation.h"
+#include "chare/chare.h"
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+struct EntryMethodObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  ProxyCore core;
+  std::uint64_t index;
+  std::int32_t priority;
+  std::uint16_t method;
+  bool to_all;
+};
+
+PyTypeObject* type = nullptr;
+// The awaitable of a call whose arguments are all in the message: ready at once, one for all.
+PyObject* sent = nullptr;
+
+EntryMethodObject* as_method_object(PyObject* object) { return reinterpret_cast<EntryMethodObject*>(object); }
+
+std::string name_of(const EntryMethodObject& entry) {
+  std::string_view method = text_of(entry.core.info->method_name(entry.method));
+  if (entry.to_all) return fmt::format("{}.{}", entry.core.info->name(), method);
+  return fmt::format("{}.{}", entry.core.collection->element_name(entry.index), method);
+}
+
+void encode_argument(const EntryMethodObject& entry, Encoder& encoder, PyObject* value, Py_ssize_t position) {
+  try {
+    encoder.value(value);
+  } catch (const PythonError&) {
+    rethrow_unsendable(fmt::format("argument {} of {}", position + 1, name_of(entry)));
+  }
+}
+
+void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* values,
+                 Py_ssize_t num_positional, PyObject* keyword_names) {
+  Py_ssize_t num_keywords = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
+  if (num_positional > 255 || num_keywords > 255) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      fmt::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
+  }
+  encoder.number(CallHeader{entry.method, CallHeader::Form::kArguments, 0});
+  encoder.number(static_cast<std::uint8_t>(num_positional));
+  encoder.number(static_cast<std::uint8_t>(num_keywords));
+  for (Py_ssize_t i = 0; i < num_positional + num_keywords; ++i)
+    encode_argument(entry, encoder, values[i], i);
+  for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
+}
+
+InPlace in_place_of(const EntryMethodObject& entry) {
+  if (entry.core.info->post_entry(entry.method) != nullptr) return InPlace::kArrays;
+  // A plain array in a call of a whole collection may be changed at once, however large.
+  return entry.to_all ? InPlace::kNoCopy : InPlace::kLarge;
+}
+
+// The state of the sending of what travels beside the message; null for nothing.
+runtime::OperationState* send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
+  chare::Chares& chares = entry.core.engine->chares();
+  chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
+  if (entry.to_all) {
+    runtime::MessagePtr message = chares.make_broadcast_message(header, encoder.size_bytes());
+    encoder.copy_to(message->payload() + sizeof header);
+    runtime::OperationState* sending = attach_all(encoder, *message);
+    chares.broadcast_entry(std::move(message));
+    return sending;
+  }
+  runtime::MessagePtr message = chares.make_entry_message(header, encoder.size_bytes());
+  message->envelope().priority = entry.priority;
+  encoder.copy_to(message->payload() + sizeof header);
+  runtime::OperationState* sending = attach_all(encoder, *message);
+  chares.send_entry(*entry.core.collection, entry.index, std::move(message));
+  return sending;
+}
+
+Ref make_sending_object(Engine& engine, runtime::OperationState* sending) {
+  return make_operation_object(engine, sending, Ref(), Ref::borrow(Py_None));
+}
+
+PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size_t count,
+                              PyObject* keyword_names) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    Encoder encoder(in_place_of(entry));
+    encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
+    runtime::OperationState* sending = send(entry, encoder, {});
+    if (sending == nullptr) return Py_NewRef(sent);
+    return make_sending_object(*entry.core.engine, sending).release();
+  });
+}
+
+PyObject* send_and_tell(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keyword_names) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    Encoder encoder(in_place_of(entry));
+    encode_call(entry, encoder, values, count, keyword_names);
+    runtime::OperationState* sending = send(entry, encoder, {});
+    if (sending == nullptr) {
+      sending = runtime::OperationState::create(entry.core.engine->runtime());
+      sending->started({}, 0);
+    }
+    return make_sending_object(*entry.core.engine, sending).release();
+  });
+}
+
+// The results of all elements, or the first one's error.
+void set_gathered(PyFutureState& state, Pup& p) {
+  if (state.is_ready()) return;  // the arguments did not reach a PE that has no elements
+  try {
+    std::uint64_t count = p.count(0, 1);
+    Ref results = checked(PyList_New(static_cast<Py_ssize_t>(count)));
+    std::exception_ptr error;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      bool failed = false;
+      p | failed;
+      if (failed) {
+        std::exception_ptr one = runtime::unpack_error(p);
+        if (!error) error = one;
+        continue;
+      }
+      Decoder decoder(p);
+      PyList_SET_ITEM(results.get(), static_cast<Py_ssize_t>(i), decoder.value().release());
+      decoder.finish(p);
+    }
+    if (error) {
+      state.set_error(error);
+    } else {
+      state.set(std::move(results));
+    }
+  } catch (...) {
+    state.set_error(caught_as_travelling_error());
+  }
+}
+
+chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state, const Ref& future) {
+  if (entry.to_all) {
+    return entry.core.engine->chares().expect_gather([state, future](Pup& p) { set_gathered(*state, p); });
+  }
+  runtime::FutureAddress at = state->address();
+  return {chare::ReplyTo::Kind::kFuture, at.pe, at.id};
+}
+
+// A call whose arguments cannot be sent is not answered: its future says why.
+void fail_when_unsent(runtime::OperationState* sending, Ref future) {
+  runtime::Operation(sending).then([future = std::move(future)](const base::Status& status, std::size_t) {
+    PyFutureState* state = future_state(future.get());
+    if (!status.failed() || state->is_ready()) return;
+    state->set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
+  });
+}
+
+PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t count,
+                           PyObject* keyword_names) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    Encoder encoder(in_place_of(entry));
+    encode_call(entry, encoder, values, count, keyword_names);
+    auto* state = new PyFutureState(*entry.core.engine);
+    Ref future = make_future_object(state);
+    state->end_job_if_unobserved("a call whose result nobody awaited");
+    runtime::OperationState* sending = send(entry, encoder, expect_reply(entry, state, future));
+    if (sending != nullptr) fail_when_unsent(sending, future);
+    return future.release();
+  });
+}
+
+PyObject* text(PyObject* self) {
+  return guarded([self]() -> PyObject* {
+    as_method_object(self)->core.engine->expect_open();
+    return make_text(fmt::format("<weft.EntryMethod {}>", name_of(*as_method_object(self)))).release();
+  });
+}
+
+void deallocate(PyObject* self) {
+  as_method_object(self)->core.~ProxyCore();
+  free_object(self);
+}
+
+PyMethodDef methods[] = {
+    {"send", as_method(&send_and_tell), METH_FASTCALL | METH_KEYWORDS,
+     "send($self, /, *args, **kwargs)\n--\n\n"
+     "Calls the entry method and returns a weft.Operation that is over when all arguments may be changed "
+     "again.\n\n"
+     "Device memory, ``weft.nocopy(array)``, and large arrays and buffers (see the class) are sent in place "
+     "and "
+     "kept alive\n"
+     "until then; device memory after the work on the stream that it names. Dropped, it goes on by itself, "
+     "and a failure\n"
+     "ends the job.\n\n"
+     "Raises:\n"
+     "    weft.Error: an argument cannot be sent; when awaited: one could not be, and the method does not "
+     "run."},
+    {"call", as_method(&call_with_result), METH_FASTCALL | METH_KEYWORDS,
+     "call($self, /, *args, **kwargs)\n--\n\n"
+     "Calls the entry method and returns a weft.Future of what it returns or raises: always a "
+     "weft.RemoteError,\n"
+     "whose type_name says what it was; ``except ValueError`` does not catch it. On a whole collection the "
+     "future\n"
+     "of a list, in index order. Dropped without a look at it, an error ends the job.\n\n"
+     "Device memory that the method returns is sent in place: one that keeps the array, and goes on changing "
+     "it,\n"
+     "returns a copy.\n\n"
+     "Raises:\n"
+     "    weft.Error: an argument cannot be sent."},
+    {},
+};
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(EntryMethodObject, vectorcall), READONLY, nullptr},
+    {},
+};
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+    {Py_tp_members, members},
+    {Py_tp_methods, methods},
+    {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "``proxy.method``: call it to send, and forget; ``call`` it for the result.\n\n"
+         "Calling returns at once; an exception that the method raises ends the job. "
+         "Arguments are copied, except\n"
+         "device memory, ``weft.nocopy(array)``, any array for a method with a post entry method, and "
+         "in calls of one chare\n"
+         "arrays and buffers of 64 KiB or more. These are sent in place and kept alive, and must not "
+         "be changed before\n"
+         "``await proxy.method(a)`` says that they are free, or the call's result is there. Device "
+         "memory arrives as a\n"
+         "weft.DeviceArray; in a call of a whole collection each chare gets its own. A call with large "
+         "arguments may be\n"
+         "overtaken by a later one with small arguments.\n"
+         "Also the target of a reduction.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    slots};
+
+PySendResult sent_already(PyObject*, PyObject** result) {
+  *result = Py_NewRef(Py_None);
+  return PYGEN_RETURN;
+}
+
+using SentSlots = AwaitableSlots<&sent_already>;
+PyType_Slot sent_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(&free_object)},
+    {Py_am_await, reinterpret_cast<void*>(&SentSlots::itself)},
+    {Py_am_send, reinterpret_cast<void*>(&SentSlots::send)},
+    {Py_tp_iter, reinterpret_cast<void*>(&SentSlots::itself)},
+    {Py_tp_iternext, reinterpret_cast<void*>(&SentSlots::next)},
+    {0, nullptr},
+};
+PyType_Spec sent_spec = {"weft._Sent", sizeof(PyObject), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, sent_slots};
+
+}  // namespace
+
+Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index, int method,
+                      std::int32_t priority) {
+  auto* object = reinterpret_cast<EntryMethodObject*>(type->tp_alloc(type, 0));
+  if (object == nullptr) throw PythonError();
+  object->vectorcall = &call_without_result;
+  new (&object->core) ProxyCore(core);
+  object->index = index.value_or(0);
+  object->priority = priority;
+  object->method = static_cast<std::uint16_t>(method);
+  object->to_all = !index.has_value();
+  return Ref::steal(reinterpret_cast<PyObject*>(object));
+}
+
+std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t result_form) {
+  if (Py_TYPE(object) != type) return std::nullopt;
+  EntryMethodObject& entry = *as_method_object(object);
+  entry.core.engine->expect_open();
+  runtime::Target target;
+  if (entry.to_all) {
+    target.handler = chare::broadcast_handler_id();
+    target.flags = runtime::kBroadcastFlag;
+  } else {
+    target.handler = chare::entry_handler_id();
+    target.pe = static_cast<std::uint32_t>(entry.core.collection->home(entry.index));
+  }
+  chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, {}};
+  CallHeader call{entry.method, CallHeader::Form::kResult, result_form};
+  target.prefix.resize(sizeof header + sizeof call);
+  std::memcpy(target.prefix.data(), &header, sizeof header);
+  std::memcpy(target.prefix.data() + sizeof header, &call, sizeof call);
+  return target;
+}
+
+void init_entry_method(PyObject* module) {
+  type = add_type(module, spec);
+  PyTypeObject* sent_type = add_type(module, sent_spec);
+  sent = checked(sent_type->tp_alloc(sent_type, 0)).release();
+}
+
+}  // namespace weft::python

@@ -1,0 +1,24 @@
+// What `proxy.method` is: callable, with call(...) for the result.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "weft/runtime/reduction.h"
+
+#include "chare/proxy_core.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+void init_entry_method(PyObject* module);
+
+// Of one element, or without an index of every element.
+Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index, int method,
+                      std::int32_t priority);
+
+// The entry method `proxy.method` or `proxy[i].method` as the target of a reduction whose result has the form
+// `result_form`; nullopt for any other object.
+std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t result_form);
+
+}  // namespace weft::python

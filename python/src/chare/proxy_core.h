@@ -1,0 +1,32 @@
+// What the proxies of elements and of collections have in common.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/chare/chares.h"
+
+#include "chare/classes.h"
+#include "job/engine.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+class Decoder;
+class Encoder;
+
+struct ProxyCore {
+  EngineRef engine;
+  chare::Collection* collection = nullptr;
+  const ClassInfo* info = nullptr;
+};
+
+// What an attribute is that is no entry method: null with Python's error set, which lists the entry methods.
+PyObject* no_method(PyObject* proxy, const ProxyCore& core, PyObject* name);
+Py_hash_t hash_of(const ProxyCore& core, std::uint64_t salt);
+// __reduce__ of any proxy.
+PyObject* reduce_proxy(PyObject* proxy, PyObject*);
+
+void encode_core(Encoder& encoder, const ProxyCore& core);
+ProxyCore decode_core(Decoder& decoder);
+
+}  // namespace weft::python

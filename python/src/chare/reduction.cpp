@@ -1,0 +1,189 @@
+#include "chare/reduction.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/runtime/reduction.h"
+
+#include "chare/entry_method.h"
+#include "codec/encoder.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+using runtime::Reducer;
+
+// A contribution on the wire: the key of the custom function, empty for the others, and the value.
+struct ReducerChoice {
+  Reducer reducer;
+  ResultForm form;
+  std::string function_key;
+};
+
+ReducerChoice read_reducer(PyObject* object) {
+  Ref kind = Ref::steal(PyObject_GetAttrString(object, "_kind"));
+  Ref key = kind ? Ref::steal(PyObject_GetAttrString(object, "_function_key")) : Ref();
+  if (!key || PyLong_Check(kind.get()) == 0) {
+    PyErr_Clear();
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("a reducer is one of weft.Reducer's (sum, product, min, max, logical_and, gather, "
+                    "...) or weft.Reducer.custom(function), not a {}",
+                    type_name_of(object)));
+  }
+  auto reducer = static_cast<Reducer>(PyLong_AsLong(kind.get()));
+  // The runtime would join packed C++ vectors for kConcat; here it gathers, and the lists are joined on
+  // arrival.
+  if (reducer == Reducer::kConcat) return {Reducer::kGather, ResultForm::kConcat, {}};
+  if (reducer == Reducer::kGather) return {Reducer::kGather, ResultForm::kGather, {}};
+  return {reducer, ResultForm::kReduced, std::string(text_of(key.get()))};
+}
+
+bool merge_numbers(Reducer reducer, PyObject* a, PyObject* b, Ref& merged) {
+  bool floats = PyFloat_CheckExact(a) && PyFloat_CheckExact(b);
+  bool ints = PyLong_CheckExact(a) && PyLong_CheckExact(b);
+  if (!floats && !ints) return false;
+  switch (reducer) {
+    case Reducer::kSum:
+      merged = checked(PyNumber_Add(a, b));
+      return true;
+    case Reducer::kProduct:
+      merged = checked(PyNumber_Multiply(a, b));
+      return true;
+    default:
+      return false;
+  }
+}
+
+Ref merge_values(Reducer reducer, std::string_view function_key, PyObject* a, PyObject* b) {
+  if (reducer == Reducer::kCustom) {
+    Ref function = import_key(function_key);
+    return checked(PyObject_CallFunctionObjArgs(function.get(), a, b, nullptr));
+  }
+  Ref merged;
+  if (merge_numbers(reducer, a, b, merged)) return merged;
+  Ref merge = import_from("weft._reducers", "merge");
+  return checked(PyObject_CallFunction(merge.get(), "iOO", static_cast<int>(reducer), a, b));
+}
+
+void combine(runtime::Runtime&, Reducer reducer, std::vector<std::byte>& accumulated,
+             std::span<const std::byte> more) {
+  try {
+    Decoder left{std::span<const std::byte>(accumulated)};
+    Decoder right{more};
+    std::string function_key(left.name());
+    if (right.name() != function_key) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          "contributors to one reduction name different functions in weft.Reducer.custom; each element "
+          "must name the same");
+    }
+    Ref a = left.value();
+    Ref b = right.value();
+    Ref merged = merge_values(reducer, function_key, a.get(), b.get());
+    Encoder encoder;
+    encoder.name(function_key);
+    encoder.value(merged.get());
+    accumulated = encoder.copy();
+  } catch (...) {
+    std::rethrow_exception(caught_as_travelling_error());
+  }
+}
+
+runtime::Combiner combiner{"weft::python value", &combine, 0};
+const bool registered = runtime::Registry<runtime::Combiner>::add(&combiner);
+
+std::vector<std::byte> pack_contribution(PyChare& chare, const ReducerChoice& choice, PyObject* value) {
+  static_cast<void>(registered);
+  // Before it is sent: the only contribution to a reduction is merged with none.
+  Ref truth;
+  if (runtime::is_logical(choice.reducer)) {
+    truth = checked(PyObject_CallOneArg(import_from("weft._reducers", "truth").get(), value));
+    value = truth.get();
+  }
+  Encoder encoder;
+  if (choice.form == ResultForm::kReduced) encoder.name(choice.function_key);
+  try {
+    encoder.value(value);
+  } catch (const PythonError&) {
+    rethrow_unsendable(fmt::format("the contribution of {}", chare.where()));
+  }
+  return encoder.copy();
+}
+
+const runtime::Combiner* combiner_of(const ReducerChoice& choice) {
+  return choice.form == ResultForm::kReduced ? &combiner : nullptr;
+}
+
+runtime::Target read_target(PyObject* target, ResultForm form) {
+  if (is_future(target)) {
+    runtime::FutureAddress at = future_state(target)->address();
+    runtime::Target result;
+    result.handler = runtime::kFutureSetHandler;
+    result.pe = at.pe;
+    result.prefix = base::pack(runtime::FutureSetHeader{at.id, 0});
+    result.prefix.push_back(static_cast<std::byte>(form));
+    return result;
+  }
+  if (auto method = target_of_method(target, static_cast<std::uint8_t>(form))) return *std::move(method);
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      fmt::format("the target of a reduction is a weft.Future or an entry method such as proxy[0].method, "
+                  "not a {}",
+                  type_name_of(target)));
+}
+
+Ref decode_all(Decoder& decoder) {
+  auto count = decoder.number<std::uint64_t>();
+  if (count > decoder.remaining_bytes())
+    throw base::Error(base::StatusCode::kCorrupt, "a gathered list arrived damaged");
+  Ref list = checked(PyList_New(static_cast<Py_ssize_t>(count)));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), decoder.value().release());
+  }
+  return list;
+}
+
+}  // namespace
+
+void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target) {
+  static_cast<void>(Engine::current());  // refuses other threads
+  ReducerChoice choice = read_reducer(reducer);
+  runtime::Target to = read_target(target, choice.form);
+  std::vector<std::byte> packed = pack_contribution(chare, choice, value);
+  chare.collection().chares().contribute(chare, choice.reducer, combiner_of(choice), packed, to);
+}
+
+Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer) {
+  ReducerChoice choice = read_reducer(reducer);
+  std::vector<std::byte> packed = pack_contribution(chare, choice, value);
+  auto* state = new PyFutureState(Engine::current());
+  Ref future = make_future_object(state);
+  state->expect_bare(choice.form);
+  chare.collection().chares().contribute_to_all(chare, choice.reducer, combiner_of(choice), packed, state);
+  return future;
+}
+
+Ref decode_reduced(Decoder& decoder, ResultForm form) {
+  switch (form) {
+    case ResultForm::kGather:
+      return decode_all(decoder);
+    case ResultForm::kConcat: {
+      Ref parts = decode_all(decoder);
+      return checked(PyObject_CallOneArg(import_from("weft._reducers", "concat").get(), parts.get()));
+    }
+    case ResultForm::kReduced:
+      static_cast<void>(decoder.name());
+      return decoder.value();
+    case ResultForm::kValue:
+      break;
+  }
+  throw base::Error(base::StatusCode::kCorrupt, "a result arrived damaged: of no form");
+}
+
+}  // namespace weft::python

@@ -1,0 +1,163 @@
+#include "codec/decoder.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+
+#include "await/future.h"
+#include "buffers/arrays.h"
+#include "buffers/landing.h"
+#include "buffers/payload.h"
+#include "chare/collection_proxy.h"
+#include "chare/element_proxy.h"
+
+namespace weft::python {
+
+void Decoder::corrupt(const std::string& what) {
+  throw base::Error(base::StatusCode::kCorrupt, fmt::format("a value arrived damaged: {}", what));
+}
+
+void Decoder::overrun(std::uint64_t wanted_bytes) const {
+  corrupt(fmt::format("{} bytes are announced and {} are left", wanted_bytes, remaining_bytes()));
+}
+
+std::string_view Decoder::name() {
+  auto size = number<std::uint16_t>();
+  return {reinterpret_cast<const char*>(raw(size)), size};
+}
+
+runtime::Attachment Decoder::attachment(std::size_t which, std::uint64_t size_bytes) {
+  if (message_ == nullptr || which >= message_->attachments().size())
+    corrupt("a buffer that did not come with it");
+  runtime::Attachment& attachment = message_->attachments()[which];
+  if (!attachment || attachment.buffer().size_bytes != size_bytes) {
+    corrupt(fmt::format("a buffer of {} bytes instead of {}", attachment.buffer().size_bytes, size_bytes));
+  }
+  return std::move(attachment);
+}
+
+Ref Decoder::in_place_of(std::size_t which, const ArrayForm& form) const {
+  if (posting_ != nullptr) return posting_->landing(which, form);
+  return which < chosen_.size() ? chosen_[which] : Ref();
+}
+
+Ref Decoder::text(std::uint64_t size_bytes) {
+  const std::byte* data = raw(size_bytes);
+  PyObject* str =
+      PyUnicode_DecodeUTF8(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(size_bytes), nullptr);
+  if (str == nullptr) {
+    PyErr_Clear();
+    corrupt("text that is not UTF-8");
+  }
+  return Ref::steal(str);
+}
+
+Ref Decoder::bytes(std::uint64_t size_bytes) {
+  const std::byte* data = raw(size_bytes);
+  return checked(
+      PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(size_bytes)));
+}
+
+Ref Decoder::nested(int depth) {
+  auto tag = number<ValueTag>();
+  switch (tag) {
+    case ValueTag::kNone:
+      return Ref::borrow(Py_None);
+    case ValueTag::kTrue:
+      return Ref::borrow(Py_True);
+    case ValueTag::kFalse:
+      return Ref::borrow(Py_False);
+    case ValueTag::kSmallInt:
+      return checked(PyLong_FromLong(number<std::int8_t>()));
+    case ValueTag::kInt:
+      return checked(PyLong_FromLongLong(number<std::int64_t>()));
+    case ValueTag::kFloat:
+      return checked(PyFloat_FromDouble(number<double>()));
+    case ValueTag::kShortText:
+      return text(number<std::uint8_t>());
+    case ValueTag::kText:
+      return text(number<std::uint64_t>());
+    case ValueTag::kShortBytes:
+      return bytes(number<std::uint8_t>());
+    case ValueTag::kBytes:
+      return bytes(number<std::uint64_t>());
+    case ValueTag::kTuple:
+    case ValueTag::kList:
+    case ValueTag::kDict:
+      return container(tag, depth);
+    case ValueTag::kArray:
+      return decode_array(*this);
+    case ValueTag::kAttachedArray:
+      return decode_attached_array(*this);
+    case ValueTag::kDeviceArray:
+      return decode_device_array(*this);
+    case ValueTag::kNumber:
+      return decode_number(*this);
+    case ValueTag::kFuture:
+      return decode_future(*this);
+    case ValueTag::kElement:
+      return decode_element_proxy(*this);
+    case ValueTag::kCollection:
+      return decode_collection_proxy(*this);
+    case ValueTag::kPickle:
+      return pickle();
+  }
+  corrupt(fmt::format("there is no form {}", static_cast<int>(tag)));
+}
+
+Ref Decoder::container(ValueTag tag, int depth) {
+  if (depth >= kMaxNesting) corrupt("too deeply nested");
+  auto count = number<std::uint32_t>();
+  // Every value takes a byte at least, so a count cannot make us allocate more than arrived justifies.
+  if (count > remaining_bytes()) overrun(count);
+  if (tag == ValueTag::kTuple) {
+    Ref tuple = checked(PyTuple_New(count));
+    for (std::uint32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, nested(depth + 1).release());
+    return tuple;
+  }
+  if (tag == ValueTag::kList) {
+    Ref list = checked(PyList_New(count));
+    for (std::uint32_t i = 0; i < count; ++i) PyList_SET_ITEM(list.get(), i, nested(depth + 1).release());
+    return list;
+  }
+  Ref dict = checked(PyDict_New());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Ref key = nested(depth + 1);
+    Ref item = nested(depth + 1);
+    if (PyObject_Hash(key.get()) == -1 && PyErr_ExceptionMatches(PyExc_TypeError)) {
+      PyErr_Clear();
+      corrupt("a dict key that cannot be one");
+    }
+    checked(PyDict_SetItem(dict.get(), key.get(), item.get()));
+  }
+  return dict;
+}
+
+Ref Decoder::pickle() {
+  auto num_buffers = number<std::uint32_t>();
+  auto size_bytes = number<std::uint64_t>();
+  const std::byte* data = raw(size_bytes);
+  Ref pickled = checked(PyMemoryView_FromMemory(reinterpret_cast<char*>(const_cast<std::byte*>(data)),
+                                                static_cast<Py_ssize_t>(size_bytes), PyBUF_READ));
+  Ref buffers = checked(PyList_New(0));
+  for (std::uint32_t i = 0; i < num_buffers; ++i) {
+    auto buffer_bytes = number<std::uint64_t>();
+    if ((buffer_bytes & kAttachedBuffer) != 0) {
+      std::size_t which = attachment_number();
+      Ref memory = make_byte_array(attachment(which, buffer_bytes & ~kAttachedBuffer));
+      checked(PyList_Append(buffers.get(), memory.get()));
+      continue;
+    }
+    const std::byte* buffer = raw(buffer_bytes);
+    // A bytearray: the arrays that stand on it can be written to and own it.
+    Ref owned = checked(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(buffer),
+                                                      static_cast<Py_ssize_t>(buffer_bytes)));
+    checked(PyList_Append(buffers.get(), owned.get()));
+  }
+  Ref arguments = checked(PyTuple_Pack(1, pickled.get()));
+  Ref keywords = checked(Py_BuildValue("{s:O}", "buffers", buffers.get()));
+  static PyObject* const loads = import_from("pickle", "loads").release();
+  return checked(PyObject_Call(loads, arguments.get(), keywords.get()));
+}
+
+}  // namespace weft::python

@@ -1,0 +1,84 @@
+// Bytes to Python values; see encoding.h. The bytes may be anything: what does not decode is
+// base::Error(kCorrupt).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weft/base/pup.h"
+#include "weft/runtime/message.h"
+
+#include "codec/encoding.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+struct ArrayForm;
+class Posting;
+
+class Decoder {
+ public:
+  explicit Decoder(std::span<const std::byte> bytes)
+      : cursor_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+  // What is left in `p`; see finish().
+  explicit Decoder(const base::Pup& p)
+      : cursor_(p.cursor()),
+        end_(p.cursor() + p.remaining_bytes()),
+        message_(static_cast<runtime::Message*>(p.carrier())) {}
+  // Moves `p` behind what was decoded. REQUIRES: made from `p`.
+  void finish(base::Pup& p) const { p.skip(static_cast<std::size_t>(cursor_ - p.cursor())); }
+
+  Ref value() { return nested(0); }
+
+  template <class T>
+  T number() {
+    T number;
+    std::memcpy(&number, raw(sizeof number), sizeof number);
+    return number;
+  }
+  const std::byte* raw(std::uint64_t size_bytes) {
+    if (size_bytes > remaining_bytes()) overrun(size_bytes);
+    const std::byte* at = cursor_;
+    cursor_ += size_bytes;
+    return at;
+  }
+  std::string_view name();
+  // The number of an attachment, which comes next, and the attachment; throws when there is none of that
+  // size.
+  std::size_t attachment_number() { return number<std::uint32_t>(); }
+  runtime::Attachment attachment(std::size_t which, std::uint64_t size_bytes);
+  // In the arguments of a post entry method a Landing takes the place of each array beside the message, and
+  // afterwards what it chose.
+  void set_posting(Posting& posting) { posting_ = &posting; }
+  void set_chosen(std::span<const Ref> chosen) { chosen_ = chosen; }
+  // Null when an array itself is what comes there.
+  Ref in_place_of(std::size_t which, const ArrayForm& form) const;
+  template <class Function>
+  void packed(void* context, Function unpack) {
+    base::Pup p = base::Pup::unpacker(cursor_, remaining_bytes(), context);
+    unpack(p);
+    cursor_ += p.offset_bytes();
+  }
+  [[noreturn]] static void corrupt(const std::string& what);
+  std::size_t remaining_bytes() const { return static_cast<std::size_t>(end_ - cursor_); }
+
+ private:
+  [[noreturn]] void overrun(std::uint64_t wanted_bytes) const;
+  Ref nested(int depth);
+  Ref container(ValueTag tag, int depth);
+  Ref text(std::uint64_t size_bytes);
+  Ref bytes(std::uint64_t size_bytes);
+  Ref pickle();
+
+  const std::byte* cursor_;
+  const std::byte* end_;
+  runtime::Message* message_ = nullptr;
+  Posting* posting_ = nullptr;
+  std::span<const Ref> chosen_;
+};
+
+}  // namespace weft::python

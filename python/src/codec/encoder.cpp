@@ -1,0 +1,291 @@
+#include "codec/encoder.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "weft/base/error.h"
+
+#include "await/future.h"
+#include "buffers/arrays.h"
+#include "buffers/attached.h"
+#include "buffers/object_buffer.h"
+#include "buffers/payload.h"
+#include "chare/collection_proxy.h"
+#include "chare/element_proxy.h"
+
+namespace weft::python {
+
+namespace {
+
+constexpr std::size_t kFirstCapacityBytes = 1024;
+// A larger block is copied once, straight into the message.
+constexpr std::size_t kInlineBlockBytes = 2048;
+constexpr std::size_t kKeptScratchBytes = std::size_t{1} << 20;
+
+// Memory of an encoder that is done, for the next one; encoders nest only when pickling calls user code that
+// sends.
+struct Scratch {
+  std::byte* data = nullptr;
+  std::size_t capacity = 0;
+};
+Scratch spare;
+
+}  // namespace
+
+Encoder::Encoder(InPlace in_place) : data_(spare.data), capacity_(spare.capacity), in_place_(in_place) {
+  spare = {};
+  if (data_ == nullptr) grow(kFirstCapacityBytes);
+}
+
+Encoder::~Encoder() {
+  if (spare.data == nullptr && capacity_ <= kKeptScratchBytes) {
+    spare = {data_, capacity_};
+  } else {
+    std::free(data_);
+  }
+}
+
+void Encoder::grow(std::size_t size_bytes) {
+  std::size_t wanted = (used_ + size_bytes) * 2;
+  void* grown = std::realloc(data_, wanted);
+  if (grown == nullptr) throw std::bad_alloc();
+  data_ = static_cast<std::byte*>(grown);
+  capacity_ = wanted;
+}
+
+void Encoder::copy_to(std::byte* to) const {
+  std::size_t from = 0;
+  for (const Block& block : blocks_) {
+    std::memcpy(to, data_ + from, block.position - from);
+    to += block.position - from;
+    from = block.position;
+    std::memcpy(to, block.data, block.size_bytes);
+    to += block.size_bytes;
+  }
+  std::memcpy(to, data_ + from, used_ - from);
+}
+
+std::vector<std::byte> Encoder::copy() const {
+  std::vector<std::byte> bytes(size_bytes());
+  copy_to(bytes.data());
+  return bytes;
+}
+
+void Encoder::name(std::string_view text) {
+  if (text.size() > 0xffff)
+    throw base::Error(base::StatusCode::kInvalidArgument, "a name is longer than 65535 bytes");
+  number(static_cast<std::uint16_t>(text.size()));
+  raw(text.data(), text.size());
+}
+
+void Encoder::block(Ref keeper, const void* data, std::size_t size_bytes) {
+  if (size_bytes <= kInlineBlockBytes) {
+    raw(data, size_bytes);
+  } else {
+    blocks_.push_back({used_, std::move(keeper), data, size_bytes});
+    blocks_bytes_ += size_bytes;
+  }
+}
+
+bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
+  if (in_place_ == InPlace::kArrays) return is_array && size_bytes > 0;
+  return in_place_ == InPlace::kLarge && size_bytes >= kInPlaceBytes &&
+         attached_.size() < runtime::Message::kMaxAttachments;
+}
+
+void Encoder::write_attached(Ref keeper, const memory::Buffer& memory) {
+  if (in_place_ == InPlace::kNothing) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("an array in {} memory is sent in place, which works in calls of entry methods, and in "
+                    "the results of calls of one chare; elsewhere (constructors, reductions, results that "
+                    "are gathered) send a copy: await array.to_host()",
+                    memory::kind_name(memory.place.kind)));
+  }
+  if (attached_.size() == runtime::Message::kMaxAttachments) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      fmt::format("a call has more than {} arrays that are sent in place; call several times",
+                                  runtime::Message::kMaxAttachments));
+  }
+  number(static_cast<std::uint32_t>(attached_.size()));
+  attached_.push_back({std::move(keeper), memory});
+}
+
+void Encoder::nested(PyObject* object, int depth) {
+  if (object == Py_None) {
+    tag(ValueTag::kNone);
+  } else if (PyLong_CheckExact(object)) {
+    integer(object);
+  } else if (PyFloat_CheckExact(object)) {
+    tag(ValueTag::kFloat);
+    number(PyFloat_AS_DOUBLE(object));
+  } else if (PyBool_Check(object)) {
+    tag(object == Py_True ? ValueTag::kTrue : ValueTag::kFalse);
+  } else if (PyUnicode_CheckExact(object)) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(object, &size);
+    if (text == nullptr) {  // lone surrogates
+      PyErr_Clear();
+      pickle(object);
+    } else {
+      sized(ValueTag::kShortText, ValueTag::kText, text, static_cast<std::size_t>(size));
+    }
+  } else if (PyBytes_CheckExact(object)) {
+    sized(ValueTag::kShortBytes, ValueTag::kBytes, PyBytes_AS_STRING(object),
+          static_cast<std::size_t>(PyBytes_GET_SIZE(object)));
+  } else if (!container(object, depth) && !other_type(object)) {
+    pickle(object);
+  }
+}
+
+void Encoder::integer(PyObject* object) {
+  int overflow = 0;
+  long long number_value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow != 0) {
+    pickle(object);
+  } else if (number_value >= -128 && number_value <= 127) {
+    tag(ValueTag::kSmallInt);
+    number(static_cast<std::int8_t>(number_value));
+  } else {
+    tag(ValueTag::kInt);
+    number(static_cast<std::int64_t>(number_value));
+  }
+}
+
+void Encoder::sized(ValueTag short_tag, ValueTag long_tag, const void* data, std::size_t size_bytes) {
+  if (size_bytes <= 0xff) {
+    tag(short_tag);
+    number(static_cast<std::uint8_t>(size_bytes));
+  } else {
+    tag(long_tag);
+    number(static_cast<std::uint64_t>(size_bytes));
+  }
+  raw(data, size_bytes);
+}
+
+void Encoder::count(ValueTag container_tag, Py_ssize_t count) {
+  tag(container_tag);
+  number(static_cast<std::uint32_t>(count));
+}
+
+bool Encoder::container(PyObject* object, int depth) {
+  constexpr Py_ssize_t most = 0xffffffff;
+  if (depth >= kMaxNesting) return false;
+  if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) <= most) {
+    Py_ssize_t size = PyTuple_GET_SIZE(object);
+    count(ValueTag::kTuple, size);
+    for (Py_ssize_t i = 0; i < size; ++i) nested(PyTuple_GET_ITEM(object, i), depth + 1);
+    return true;
+  }
+  if (PyList_CheckExact(object) && PyList_GET_SIZE(object) <= most) {
+    Py_ssize_t size = PyList_GET_SIZE(object);
+    count(ValueTag::kList, size);
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      if (i >= PyList_GET_SIZE(object)) {  // user code that pickling called has changed it
+        PyErr_SetString(PyExc_RuntimeError, "a list changed its size while it was being sent");
+        throw PythonError();
+      }
+      Ref element = Ref::borrow(PyList_GET_ITEM(object, i));
+      nested(element.get(), depth + 1);
+    }
+    return true;
+  }
+  if (PyDict_CheckExact(object) && PyDict_GET_SIZE(object) <= most) {
+    Py_ssize_t size = PyDict_GET_SIZE(object);
+    count(ValueTag::kDict, size);
+    Py_ssize_t position = 0;
+    Py_ssize_t written = 0;
+    PyObject* key = nullptr;
+    PyObject* item = nullptr;
+    while (PyDict_Next(object, &position, &key, &item)) {
+      Ref held_key = Ref::borrow(key);
+      Ref held_item = Ref::borrow(item);
+      nested(key, depth + 1);
+      nested(item, depth + 1);
+      ++written;
+    }
+    if (written != size) {
+      PyErr_SetString(PyExc_RuntimeError, "a dict changed its size while it was being sent");
+      throw PythonError();
+    }
+    return true;
+  }
+  return false;
+}
+
+bool Encoder::other_type(PyObject* object) {
+  if (is_plain_array(object)) {
+    encode_array(*this, object);
+    return true;
+  }
+  if (is_plain_number(object)) {
+    tag(ValueTag::kNumber);
+    encode_number(*this, object);
+    return true;
+  }
+  if (is_future(object)) {
+    tag(ValueTag::kFuture);
+    encode_future(*this, object);
+    return true;
+  }
+  if (is_element_proxy(object)) {
+    tag(ValueTag::kElement);
+    encode_element_proxy(*this, object);
+    return true;
+  }
+  if (is_collection_proxy(object)) {
+    tag(ValueTag::kCollection);
+    encode_collection_proxy(*this, object);
+    return true;
+  }
+  if (is_no_copy(object)) {
+    encode_no_copy(*this, object);
+    return true;
+  }
+  if (is_device_object(object)) {
+    encode_device_array(*this, object);
+    return true;
+  }
+  return false;
+}
+
+void Encoder::pickle(PyObject* object) {
+  Ref buffers = checked(PyList_New(0));
+  Ref append = attribute(buffers.get(), "append");
+  static PyObject* const dumps = import_from("pickle", "dumps").release();
+  Ref arguments = checked(PyTuple_Pack(1, object));
+  Ref keywords = checked(Py_BuildValue("{s:i,s:O}", "protocol", 5, "buffer_callback", append.get()));
+  Ref pickled = checked(PyObject_Call(dumps, arguments.get(), keywords.get()));
+  tag(ValueTag::kPickle);
+  Py_ssize_t num_buffers = PyList_GET_SIZE(buffers.get());
+  number(static_cast<std::uint32_t>(num_buffers));
+  auto size_bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(pickled.get()));
+  number(static_cast<std::uint64_t>(size_bytes));
+  const char* bytes = PyBytes_AS_STRING(pickled.get());
+  block(std::move(pickled), bytes, size_bytes);
+  for (Py_ssize_t i = 0; i < num_buffers; ++i) {
+    Ref raw_view = checked(PyObject_CallMethod(PyList_GET_ITEM(buffers.get(), i), "raw", nullptr));
+    const Py_buffer* view = PyMemoryView_GET_BUFFER(raw_view.get());
+    const void* data = view->buf;
+    auto length = static_cast<std::size_t>(view->len);
+    if (attaches(length, false)) {
+      number(length | kAttachedBuffer);
+      write_attached(std::move(raw_view), {const_cast<void*>(data), length, {}, nullptr});
+    } else {
+      number(static_cast<std::uint64_t>(length));
+      block(std::move(raw_view), data, length);
+    }
+  }
+}
+
+runtime::OperationState* attach_all(Encoder& encoder, runtime::Message& message) {
+  if (encoder.attached().empty()) return nullptr;
+  for (Encoder::Attached& buffer : encoder.attached()) {
+    message.attach(attach(std::move(buffer.keeper), buffer.memory));
+  }
+  return message.report_sending();
+}
+
+}  // namespace weft::python

@@ -1,0 +1,108 @@
+// Python values to bytes; see encoding.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/pup.h"
+#include "weft/memory/buffer.h"
+#include "weft/runtime/message.h"
+#include "weft/runtime/operation.h"
+
+#include "codec/encoding.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+// Which buffers are left for the caller to attach to the message: see Encoder::attached().
+enum class InPlace : std::uint8_t {
+  kNothing,  // nothing can travel beside the value; device memory is refused
+  kNoCopy,   // device memory, and host memory that says so
+  kLarge,    // those and large host buffers
+  kArrays,   // those and every array: for a post entry method, which chooses where they land
+};
+
+class Encoder {
+ public:
+  explicit Encoder(InPlace in_place = InPlace::kNothing);
+  ~Encoder();
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  // Throws PythonError or base::Error when the value cannot travel.
+  void value(PyObject* object) { nested(object, 0); }
+
+  template <class T>
+  void number(T number) {
+    std::memcpy(room(sizeof number), &number, sizeof number);
+  }
+  void raw(const void* data, std::size_t size_bytes) { std::memcpy(room(size_bytes), data, size_bytes); }
+  // With its length in 2 bytes.
+  void name(std::string_view text);
+  // `keeper` owns `data`, which must not change before copy_to(): larger blocks are not copied here.
+  void block(Ref keeper, const void* data, std::size_t size_bytes);
+  // Whether a host buffer of that size is to be attached; one that is a whole array, or not.
+  bool attaches(std::size_t size_bytes, bool is_array) const;
+  // Attaches a buffer and writes its number. Throws base::Error where nothing can travel beside the value.
+  void write_attached(Ref keeper, const memory::Buffer& memory);
+  void tag(ValueTag tag) { *room(1) = static_cast<std::byte>(tag); }
+  // What a pup function packs.
+  template <class Function>
+  void packed(base::Pup sizer, Function pack) {
+    pack(sizer);
+    std::size_t size_bytes = sizer.offset_bytes();
+    base::Pup packer = base::Pup::packer(room(size_bytes), size_bytes, sizer.context());
+    pack(packer);
+  }
+
+  struct Attached {
+    Ref keeper;
+    memory::Buffer memory;
+  };
+  std::vector<Attached>& attached() { return attached_; }
+
+  std::size_t size_bytes() const { return used_ + blocks_bytes_; }
+  void copy_to(std::byte* to) const;
+  std::vector<std::byte> copy() const;
+
+ private:
+  struct Block {
+    std::size_t position;
+    Ref keeper;
+    const void* data;
+    std::size_t size_bytes;
+  };
+
+  std::byte* room(std::size_t size_bytes) {
+    if (size_bytes > capacity_ - used_) grow(size_bytes);
+    std::byte* at = data_ + used_;
+    used_ += size_bytes;
+    return at;
+  }
+  void grow(std::size_t size_bytes);
+  void nested(PyObject* object, int depth);
+  bool container(PyObject* object, int depth);
+  bool other_type(PyObject* object);
+  void integer(PyObject* object);
+  void sized(ValueTag short_tag, ValueTag long_tag, const void* data, std::size_t size_bytes);
+  void count(ValueTag container_tag, Py_ssize_t count);
+  void pickle(PyObject* object);
+
+  std::byte* data_;
+  std::size_t used_ = 0;
+  std::size_t capacity_;
+  std::vector<Block> blocks_;
+  std::size_t blocks_bytes_ = 0;
+  InPlace in_place_;
+  std::vector<Attached> attached_;
+};
+
+// Attaches what `encoder` left for that. The state of the sending, of which the caller gets a handle's share;
+// null when there is nothing.
+runtime::OperationState* attach_all(Encoder& encoder, runtime::Message& message);
+
+}  // namespace weft::python

@@ -1,0 +1,84 @@
+#include "job/engine.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+
+#include "memory/memory.h"
+
+namespace weft::python {
+
+Engine& Engine::current() {
+  Engine& engine = current_on_any_thread();
+  engine.expect_open();
+  return engine;
+}
+
+Engine& Engine::current_on_any_thread() {
+  if (running_ == nullptr) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        "no job is running: chares, futures and channels exist between the start and the end of "
+        "weft.run(main); make them in main or in an entry method");
+  }
+  return *running_;
+}
+
+void Engine::throw_closed() {
+  throw base::Error(base::StatusCode::kClosed, "the job that this belongs to has ended");
+}
+
+void Engine::throw_other_thread() {
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    "this was called on another thread than the PE's; hand it to the PE with "
+                    "weft.post_from_any_thread(function)");
+}
+
+void Engine::let_go(std::shared_ptr<void> owned) {
+  if (running_ == nullptr || running_->closed_) return;
+  if (pthread_equal(pthread_self(), running_->thread_) != 0) return;
+  running_->runtime().post_from_any_thread([owned = std::move(owned)] {});
+}
+
+memory::StreamHandle Engine::create_stream(memory::Place place) {
+  memory::Memory& memory = runtime().memory();
+  memory::KindBackend* backend = memory.backend(place.kind);
+  if (place.is_host() || backend == nullptr) {
+    base::Status why = memory.availability(place.kind);
+    throw base::Error(base::StatusCode::kUnsupported,
+                      fmt::format("there are no streams of {} in this process: {}", memory::place_name(place),
+                                  place.is_host() ? "host memory has none" : std::string(why.message())));
+  }
+  base::Result<memory::StreamHandle> stream = backend->create_stream(place.device);
+  if (!stream.ok()) base::throw_status(stream.status());
+  return *stream;
+}
+
+void Engine::destroy_stream(memory::Place place, memory::StreamHandle stream) {
+  // It was made by this backend; a device that has failed by now takes its streams with it.
+  static_cast<void>(runtime().memory().backend(place.kind)->destroy_stream(stream));
+}
+
+memory::StreamHandle Engine::own_stream(memory::Place place) {
+  for (const auto& [where, stream] : own_streams_) {
+    if (where == place) return stream;
+  }
+  own_streams_.emplace_back(place, create_stream(place));
+  return own_streams_.back().second;
+}
+
+RunningEngine::RunningEngine() {
+  if (Engine::running() != nullptr) {
+    throw base::Error(base::StatusCode::kInvalidArgument, "weft.run was called inside a running job");
+  }
+  engine_ = EngineRef(*new Engine);
+  Engine::running_ = &*engine_;
+}
+
+RunningEngine::~RunningEngine() {
+  engine_->closed_ = true;
+  engine_->runtime().close();
+  Engine::running_ = nullptr;
+}
+
+}  // namespace weft::python

@@ -1,0 +1,301 @@
+#include "job/run.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <memory>
+
+#include "await/coroutine.h"
+#include "await/future.h"
+#include "chare/chare.h"
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "job/engine.h"
+#include "machine/machine.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+// Lets other Python threads run while the PE sleeps, and signal handlers run when it wakes.
+class SleepingGil final : public runtime::IdleHook {
+ public:
+  explicit SleepingGil(Engine& engine) : engine_(engine) { engine_.runtime().set_idle_hook(this); }
+  ~SleepingGil() override { engine_.runtime().set_idle_hook(nullptr); }
+
+  void before_sleep() override { thread_ = PyEval_SaveThread(); }
+  bool after_sleep() override {
+    PyEval_RestoreThread(thread_);
+    if (PyErr_CheckSignals() == 0) return true;
+    if (!ended_by_exception(engine_)) fail_with_python_error(engine_, "a signal handler");
+    return !engine_.interrupted();
+  }
+
+ private:
+  Engine& engine_;
+  PyThreadState* thread_ = nullptr;
+};
+
+// Makes Ctrl-C wake a sleeping PE: a signal that comes just before the sleep would otherwise be noticed after
+// it. While it lives Python's SIGINT handler is called by ours, which then wakes the machine (an
+// async-signal-safe write).
+class WakingInterrupt {
+ public:
+  explicit WakingInterrupt(machine::Machine& machine) {
+    if (sigaction(SIGINT, nullptr, &python_action) != 0 || (python_action.sa_flags & SA_SIGINFO) != 0 ||
+        python_action.sa_handler == SIG_DFL || python_action.sa_handler == SIG_IGN) {
+      return;
+    }
+    to_wake.store(&machine);
+    struct sigaction ours = python_action;
+    ours.sa_handler = &WakingInterrupt::handle;
+    installed_ = sigaction(SIGINT, &ours, nullptr) == 0;
+  }
+  ~WakingInterrupt() {
+    struct sigaction current{};
+    if (installed_ && sigaction(SIGINT, nullptr, &current) == 0 &&
+        current.sa_handler == &WakingInterrupt::handle) {
+      sigaction(SIGINT, &python_action, nullptr);
+    }
+    to_wake.store(nullptr);
+  }
+  WakingInterrupt(const WakingInterrupt&) = delete;
+  WakingInterrupt& operator=(const WakingInterrupt&) = delete;
+
+ private:
+  static void handle(int signal) {
+    python_action.sa_handler(signal);
+    if (machine::Machine* machine = to_wake.load()) machine->wake();
+  }
+
+  // A signal handler has no other way to its data.
+  static inline std::atomic<machine::Machine*> to_wake{nullptr};
+  static inline struct sigaction python_action{};
+  bool installed_ = false;
+};
+
+constexpr const char* kMain = "main on PE 0";
+
+class MainCoroutine final : public Coroutine {
+ public:
+  MainCoroutine(Engine& engine, Ref coroutine, Ref& result)
+      : Coroutine(engine, std::move(coroutine)), result_(result) {}
+
+ private:
+  void returned(Ref result) override {
+    result_ = std::move(result);
+    engine().runtime().exit(0);
+  }
+  void raised() override {
+    if (!ended_by_exception(engine())) fail_with_python_error(engine(), kMain);
+  }
+
+  Ref& result_;
+};
+
+// Starts main from the scheduler, so that all that it does runs inside the job.
+struct StartMain final : runtime::Work {
+  StartMain(Engine& engine_in, PyObject* main_in, Ref& result_in)
+      : runtime::Work(&StartMain::turn), engine(engine_in), main(main_in), result(result_in) {}
+
+  static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
+    auto* start = static_cast<StartMain*>(self);
+    if (action != runtime::WorkAction::kRun) return;
+    Ref made = Ref::steal(PyObject_CallNoArgs(start->main));
+    if (!made) {
+      if (!ended_by_exception(start->engine)) fail_with_python_error(start->engine, kMain);
+    } else if (is_coroutine(made.get())) {
+      (new MainCoroutine(start->engine, std::move(made), start->result))->start();
+    } else {
+      start->result = std::move(made);
+    }
+  }
+
+  Engine& engine;
+  PyObject* main;
+  Ref& result;
+};
+
+constexpr int kInterruptedCode = 128 + SIGINT;
+
+// (exit code, whether to raise KeyboardInterrupt, what main returned)
+PyObject* run(PyObject*, PyObject* main) {
+  return guarded([&]() -> PyObject* {
+    int code = 0;
+    bool interrupted = false;
+    Ref result = Ref::borrow(Py_None);
+    try {
+      RunningEngine running;
+      Engine& engine = running.engine();
+      SleepingGil gil(engine);
+      WakingInterrupt interrupt(engine.runtime().machine());
+      StartMain start(engine, main, result);
+      if (engine.runtime().pe() == 0) engine.runtime().post(&start);
+      code = engine.job().run();
+      // A Ctrl-C that the end of the job overtook belongs to it.
+      if (PyErr_CheckSignals() != 0) {
+        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) == 0) throw PythonError();
+        PyErr_Clear();
+        engine.interrupt();
+      }
+      interrupted = engine.interrupted();
+      if (interrupted && engine.job().has_launcher()) {
+        // The launcher has said so, once: a traceback from every PE would add nothing.
+        interrupted = false;
+        code = kInterruptedCode;
+      }
+    } catch (const base::Error& error) {
+      // The launcher ended the job while it started, and has said why.
+      if (error.code() != base::StatusCode::kCancelled) throw;
+      code = 1;
+    }
+    return Py_BuildValue("(iOO)", code, interrupted ? Py_True : Py_False, result.get());
+  });
+}
+
+PyObject* my_pe(PyObject*, PyObject*) {
+  return guarded([] { return PyLong_FromLong(Engine::current_on_any_thread().runtime().pe()); });
+}
+
+PyObject* num_pes(PyObject*, PyObject*) {
+  return guarded([] { return PyLong_FromLong(Engine::current_on_any_thread().runtime().num_pes()); });
+}
+
+PyObject* end_job(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("weft.exit", {"code"}, 0, values, count, names);
+    long code = arguments[0] == nullptr ? 0 : PyLong_AsLong(arguments[0]);
+    if (code == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+    if (code < 0 || code > 255) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        fmt::format("weft.exit({}): an exit code is from 0 to 255", code));
+    }
+    Engine::current().runtime().exit(static_cast<int>(code));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* sleep(PyObject*, PyObject* duration) {
+  return guarded([&]() -> PyObject* {
+    double seconds = PyFloat_AsDouble(duration);
+    if (seconds == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+    if (!(seconds >= 0) || seconds > 1e9) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        fmt::format("weft.sleep({}): give seconds from 0 to 1e9", seconds));
+    }
+    Engine& engine = Engine::current();
+    return wrap_future(engine, engine.runtime().sleep(seconds)).release();
+  });
+}
+
+PyObject* quiescence(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    Engine& engine = Engine::current();
+    return wrap_future(engine, engine.runtime().quiescence()).release();
+  });
+}
+
+// For any thread.
+PyObject* post_from_any_thread(PyObject*, PyObject* function) {
+  return guarded([&]() -> PyObject* {
+    Engine& engine = Engine::current_on_any_thread();
+    engine.runtime().post_from_any_thread([&engine, function = Ref::borrow(function)] {
+      Ref result = Ref::steal(PyObject_CallNoArgs(function.get()));
+      if (!result) fail_with_python_error(engine, "a function posted from another thread");
+    });
+    Py_RETURN_NONE;
+  });
+}
+
+// [(transfer, memory kind, path, messages, bytes)]
+PyObject* transport_use(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    Ref list = checked(PyList_New(0));
+    for (const machine::TransportUse& use : Engine::current().runtime().machine().transport_use()) {
+      Ref type = make_text(machine::transfer_type_name(use.type));
+      Ref kind = make_text(memory::kind_name(use.kind));
+      Ref path = make_text(machine::transfer_path_name(use.path));
+      Ref row = checked(Py_BuildValue("(OOOKK)", type.get(), kind.get(), path.get(),
+                                      static_cast<unsigned long long>(use.messages),
+                                      static_cast<unsigned long long>(use.bytes)));
+      checked(PyList_Append(list.get(), row.get()));
+    }
+    return list.release();
+  });
+}
+
+// [([PE], transports)]
+PyObject* peer_transports(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    Ref list = checked(PyList_New(0));
+    for (const machine::PeerTransports& peer : Engine::current().runtime().machine().peer_transports()) {
+      Ref pes = checked(PyList_New(0));
+      for (const int pe : peer.pes) {
+        checked(PyList_Append(pes.get(), checked(PyLong_FromLong(pe)).get()));
+      }
+      Ref row = checked(Py_BuildValue("(Os)", pes.get(), peer.transports.c_str()));
+      checked(PyList_Append(list.get(), row.get()));
+    }
+    return list.release();
+  });
+}
+
+PyObject* encode(PyObject*, PyObject* value) {
+  return guarded([&]() -> PyObject* {
+    Encoder encoder;
+    encoder.value(value);
+    std::vector<std::byte> bytes = encoder.copy();
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                     static_cast<Py_ssize_t>(bytes.size()));
+  });
+}
+
+PyObject* decode(PyObject*, PyObject* bytes) {
+  return guarded([&]() -> PyObject* {
+    char* data = nullptr;
+    Py_ssize_t size = 0;
+    checked(PyBytes_AsStringAndSize(bytes, &data, &size));
+    Decoder decoder({reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(size)});
+    return decoder.value().release();
+  });
+}
+
+PyObject* importable_key_of(PyObject*, PyObject* function) {
+  return guarded([&] { return make_text(importable_key(function, "the function")).release(); });
+}
+
+PyMethodDef functions[] = {
+    {"_run", &run, METH_O, nullptr},
+    {"_transport_use", &transport_use, METH_NOARGS, nullptr},
+    {"_peer_transports", &peer_transports, METH_NOARGS, nullptr},
+    {"_encode", &encode, METH_O, nullptr},
+    {"_decode", &decode, METH_O, nullptr},
+    {"_importable_key", &importable_key_of, METH_O, nullptr},
+    {"my_pe", &my_pe, METH_NOARGS, "my_pe()\n--\n\nThe number of this PE, from 0."},
+    {"num_pes", &num_pes, METH_NOARGS, "num_pes()\n--\n\nHow many PEs the job has."},
+    {"exit", as_method(&end_job), METH_FASTCALL | METH_KEYWORDS,
+     "exit(code=0)\n--\n\nEnds the job on every PE, from any PE; weft.run then returns, or raises "
+     "SystemExit(code) for a "
+     "code other\nthan 0. Messages that are still under way are lost."},
+    {"sleep", &sleep, METH_O,
+     "sleep(seconds, /)\n--\n\nAwaitable: ready after `seconds`; other entry methods of the PE run "
+     "meanwhile."},
+    {"quiescence", &quiescence, METH_NOARGS,
+     "quiescence()\n--\n\nAwaitable: ready when no message is under way or queued anywhere and every PE is "
+     "idle.\n\n"
+     "Timers and coroutines that wait for something else than messages do not count."},
+    {"post_from_any_thread", &post_from_any_thread, METH_O,
+     "post_from_any_thread(function, /)\n--\n\nCalls ``function()`` on this PE's thread, soon; may be called "
+     "from any "
+     "thread."},
+    {},
+};
+
+}  // namespace
+
+void init_run(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace weft::python

@@ -1,0 +1,124 @@
+#include "support/errors.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+namespace weft::python {
+
+namespace {
+
+PyObject* error_type = nullptr;
+PyObject* remote_error_type = nullptr;
+
+void set_attribute(PyObject* object, const char* name, std::string_view value) {
+  checked(PyObject_SetAttrString(object, name, make_text(value).get()));
+}
+
+void raise_error(PyObject* type, const base::Error& error) {
+  Ref exception = checked(PyObject_CallOneArg(type, make_text(error.what()).get()));
+  set_attribute(exception.get(), "code", base::status_code_name(error.code()));
+  if (const auto* remote = dynamic_cast<const base::RemoteError*>(&error)) {
+    set_attribute(exception.get(), "type_name", remote->type());
+    set_attribute(exception.get(), "message", remote->remote_message());
+    set_attribute(exception.get(), "traceback_text", remote->traceback());
+  }
+  PyErr_SetObject(type, exception.get());
+}
+
+// "Traceback (most recent call last): ..." and causes; the exception's own line is left out, since message
+// and type travel beside it.
+std::string formatted_traceback(PyObject* exception) {
+  Ref lines = checked(PyObject_CallOneArg(import_from("traceback", "format_exception").get(), exception));
+  std::string text;
+  for (Py_ssize_t i = 0; i + 1 < PyList_GET_SIZE(lines.get()); ++i) {
+    text += readable(PyList_GET_ITEM(lines.get(), i));
+  }
+  return text;
+}
+
+}  // namespace
+
+void set_python_error(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (...) {
+    set_python_error();
+  }
+}
+
+void set_python_error() noexcept {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    return;  // it is set already
+  } catch (const base::RemoteError& error) {
+    try {
+      raise_error(remote_error_type, error);
+    } catch (const PythonError&) {
+      return;  // the failure to raise it is set instead
+    }
+  } catch (const base::Error& error) {
+    try {
+      raise_error(error_type, error);
+    } catch (const PythonError&) {
+      return;  // the failure to raise it is set instead
+    }
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(error_type, error.what());
+  } catch (...) {
+    PyErr_SetString(error_type, "an unknown C++ exception");
+  }
+}
+
+std::exception_ptr as_travelling_error(PyObject* exception) {
+  std::string traceback;
+  try {
+    traceback = formatted_traceback(exception);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    traceback = "  (its traceback could not be formatted)\n";
+  }
+  return std::make_exception_ptr(base::RemoteError(type_name_of(exception), readable(exception), traceback));
+}
+
+std::exception_ptr caught_as_travelling_error() {
+  try {
+    throw;
+  } catch (const PythonError&) {
+    return as_travelling_error(PythonError::take().get());
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+void init_errors(PyObject* module) {
+  error_type = PyErr_NewExceptionWithDoc(
+      "weft.Error",
+      "What went wrong, where, and what to do about it.\n\n"
+      "``code`` is the kind of failure as a word: 'out_of_range', 'truncated', 'peer_failed', ...",
+      PyExc_Exception, nullptr);
+  checked(PyModule_AddObjectRef(module, "Error", error_type));
+  remote_error_type = PyErr_NewExceptionWithDoc(
+      "weft.RemoteError",
+      "An exception that left an entry method and travelled to whoever awaited the call.\n\n"
+      "``type_name`` and ``message`` are those of the original exception, ``traceback_text`` is its "
+      "traceback on the\n"
+      "PE where it was raised, followed by chare, entry method and PE.",
+      error_type, nullptr);
+  checked(PyModule_AddObjectRef(module, "RemoteError", remote_error_type));
+}
+
+void rethrow_unsendable(const std::string& what) {
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
+  Ref error = PythonError::take();
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      fmt::format("{} cannot be sent: {}: {}; send plain data, arrays, or objects of importable classes "
+                  "that pickle",
+                  what, type_name_of(error.get()), readable(error.get())));
+}
+
+}  // namespace weft::python

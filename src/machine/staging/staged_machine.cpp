@@ -1,0 +1,108 @@
+#include "machine/staging/staged_machine.h"
+
+#include <fmt/format.h>
+
+namespace weft::machine {
+
+using base::StatusCode;
+
+std::string_view staging_mode_name(StagingMode mode) {
+  return mode == StagingMode::kHost ? "host" : "device";
+}
+
+std::string_view transfer_type_name(TransferType type) {
+  switch (type) {
+    case TransferType::kTagSend:
+      return "tagged send";
+    case TransferType::kAmSend:
+      return "active message";
+    case TransferType::kPut:
+      return "put";
+    case TransferType::kGet:
+      return "get";
+    case TransferType::kReceive:
+      return "receive";
+    case TransferType::kPeerCopy:
+      return "peer copy";
+  }
+  return "transfer";
+}
+
+std::string_view transfer_path_name(TransferPath path) {
+  switch (path) {
+    case TransferPath::kDirect:
+      return "direct";
+    case TransferPath::kStaged:
+      return "staged";
+    case TransferPath::kOwnPe:
+      return "own PE";
+    case TransferPath::kPeerMapped:
+      return "peer-mapped";
+  }
+  return "unknown";
+}
+
+base::Status closed_machine(int pe) {
+  return {StatusCode::kClosed,
+          fmt::format("the machine of PE {} is closed: nothing can be started any more", pe)};
+}
+
+base::Status bad_peer(int pe, int num_pes, bool closed) {
+  if (closed) {
+    return {StatusCode::kClosed,
+            fmt::format("this PE's machine is closed: nothing can be sent to PE {} any more", pe)};
+  }
+  return {StatusCode::kOutOfRange,
+          fmt::format("there is no PE {}: this job has PEs 0 to {}", pe, num_pes - 1)};
+}
+
+base::Status bad_am_id(AmId id) {
+  return {StatusCode::kInvalidArgument,
+          fmt::format("active message id {} is above the largest one, {}", id, kMaxAmId)};
+}
+
+base::Status bad_header(std::size_t size_bytes) {
+  return {
+      StatusCode::kInvalidArgument,
+      fmt::format("an active message's header of {} bytes is above the limit of {}; send the rest as payload",
+                  size_bytes, kMaxAmHeaderBytes)};
+}
+
+base::Status bad_payload_buffer(std::size_t payload_bytes, std::size_t buffer_bytes, int pe) {
+  return {
+      StatusCode::kTruncated,
+      fmt::format(
+          "an active message's payload of {} bytes does not fit the buffer of {} bytes given for it on PE "
+          "{}; give one of at least the payload's size",
+          payload_bytes, buffer_bytes, pe)};
+}
+
+base::Status bad_remote_range(int pe, const RemoteMemory& remote, std::size_t offset_bytes,
+                              std::size_t size_bytes) {
+  return {StatusCode::kOutOfRange,
+          fmt::format("{} bytes at offset {} lie outside the {} bytes that PE {} registered", size_bytes,
+                      offset_bytes, remote.size_bytes, pe)};
+}
+
+base::Status not_registered(const RemoteMemory& memory) {
+  return {StatusCode::kNotFound,
+          fmt::format(
+              "memory at {:#x} of {} bytes is not registered here; only its owner can deregister it, once",
+              memory.address, memory.size_bytes)};
+}
+
+base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_bytes) {
+  if (!remote.place.is_host()) {
+    return {
+        StatusCode::kUnsupported,
+        fmt::format(
+            "atomics reach host memory only, and PE {} registered {} memory; send an active message to its "
+            "owner instead",
+            pe, memory::kind_name(remote.place.kind))};
+  }
+  return {StatusCode::kInvalidArgument,
+          fmt::format("an atomic at offset {} of the memory of PE {} is not at a multiple of 8 bytes",
+                      offset_bytes, pe)};
+}
+
+}  // namespace weft::machine

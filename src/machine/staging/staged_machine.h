@@ -1,0 +1,213 @@
+// The part of a machine that all machines share: checks arguments, hands what the machine can do itself
+// straight to its direct_ operation, and gives the rest to Staging. Derived is the concrete, final class, so
+// that the direct path is one virtual call deep.
+#pragma once
+
+#include "machine/staging/direct_machine.h"
+#include "machine/staging/staging.h"
+#include "machine/transfer_counts.h"
+
+namespace weft::machine {
+
+// Messages about arguments that cannot be; one place, so that every machine says the same.
+base::Status bad_peer(int pe, int num_pes, bool closed);
+base::Status bad_am_id(AmId id);
+base::Status bad_header(std::size_t size_bytes);
+base::Status bad_payload_buffer(std::size_t payload_bytes, std::size_t buffer_bytes, int pe);
+base::Status bad_remote_range(int pe, const RemoteMemory& remote, std::size_t offset_bytes,
+                              std::size_t size_bytes);
+base::Status not_registered(const RemoteMemory& memory);
+base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_bytes);
+base::Status closed_machine(int pe);
+
+template <class Derived>
+class StagedMachine : public DirectMachine {
+ public:
+  base::Status set_am_handler(AmId id, AmHandler handler, void* context) final {
+    if (id > kMaxAmId) return bad_am_id(id);
+    if (is_closed()) return closed_machine(pe());
+    return self().direct_set_am_handler(id, handler, context);
+  }
+
+  base::Status am_send(int pe, AmId id, std::span<const std::byte> header, const memory::ConstBuffer& payload,
+                       base::Completion* completion) final {
+    if (!can_reach(pe)) [[unlikely]]
+      return bad_peer(pe, num_pes(), is_closed());
+    if (header.size() > kMaxAmHeaderBytes) [[unlikely]]
+      return bad_header(header.size());
+    if (id > kMaxAmId) [[unlikely]]
+      return bad_am_id(id);
+    if (staging_.is_direct(payload.place, payload.stream)) [[likely]] {
+      count_direct(TransferType::kAmSend, pe, payload.place, payload.size_bytes);
+      return self().direct_am_send(pe, id, header, payload, completion);
+    }
+    count(TransferType::kAmSend, pe, payload.place, payload.size_bytes);
+    return staging_.am_send(pe, id, header, payload, completion);
+  }
+
+  base::Status am_receive(AmPayload payload, const memory::Buffer& into, base::Completion* completion) final {
+    if (is_closed()) return closed_machine(pe());
+    if (payload.size_bytes() > into.size_bytes) {
+      return bad_payload_buffer(payload.size_bytes(), into.size_bytes, pe());
+    }
+    if (payload.size_bytes() == 0) return {};
+    const bool is_copy_to_device = payload.data() != nullptr && !into.place.is_host();
+    if (!is_copy_to_device && staging_.is_direct(into.place, into.stream)) [[likely]] {
+      return self().direct_am_receive(std::move(payload), into, completion);
+    }
+    return staging_.am_receive(std::move(payload), into, completion);
+  }
+
+  base::Status tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
+                        base::Completion* completion) final {
+    if (!can_reach(pe)) [[unlikely]]
+      return bad_peer(pe, num_pes(), is_closed());
+    if (staging_.is_direct(buffer.place, buffer.stream) && !staging_.holds_sends()) [[likely]] {
+      count_direct(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes);
+      return self().direct_tag_send(pe, tag, buffer, completion);
+    }
+    count(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes);
+    return staging_.tag_send(pe, tag, buffer, completion);
+  }
+
+  base::Status tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+                           base::Completion* completion) final {
+    if (is_closed()) [[unlikely]]
+      return closed_machine(pe());
+    if (staging_.is_direct(buffer.place, buffer.stream) && !staging_.holds_receives()) [[likely]] {
+      return self().direct_tag_receive(tag, mask, buffer, completion);
+    }
+    return staging_.tag_receive(tag, mask, buffer, completion);
+  }
+
+  void cancel(base::Completion* completion) final {
+    if (completion->in_flight == nullptr) return;
+    if (Staging::owns(*completion)) return staging_.cancel(completion);
+    self().direct_cancel(completion);
+  }
+
+  base::Result<RemoteMemory> register_memory(const memory::Buffer& memory) final {
+    if (is_closed()) return closed_machine(pe());
+    if (!staging_.addresses(memory.place)) return staging_.register_memory(memory);
+    base::Result<RemoteMemory> remote = self().direct_register_memory(memory);
+    if (remote.ok()) staging_.admit_atomics(*remote);
+    return remote;
+  }
+
+  base::Status deregister_memory(const RemoteMemory& memory) final {
+    if (is_closed()) return {};  // close() deregistered everything
+    if (!staging_.addresses(memory.place)) return staging_.deregister_memory(memory);
+    base::Status status = self().direct_deregister_memory(memory);
+    if (status.ok()) staging_.refuse_atomics(memory);
+    return status;
+  }
+
+  base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                   std::size_t offset_bytes, base::Completion* completion) final {
+    if (!can_reach(pe)) [[unlikely]]
+      return bad_peer(pe, num_pes(), is_closed());
+    if (!is_inside(remote, offset_bytes, local.size_bytes)) [[unlikely]] {
+      return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
+    }
+    if (local.size_bytes == 0) return {};
+    if (staging_.is_direct(local.place, local.stream) && staging_.is_direct(remote.place, nullptr))
+        [[likely]] {
+      count_direct(TransferType::kPut, pe, local.place, local.size_bytes);
+      return self().direct_put(pe, local, remote, offset_bytes, completion);
+    }
+    count(TransferType::kPut, pe, device_side(local.place, remote.place), local.size_bytes);
+    return staging_.put(pe, local, remote, offset_bytes, completion);
+  }
+
+  base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
+                   base::Completion* completion) final {
+    if (!can_reach(pe)) [[unlikely]]
+      return bad_peer(pe, num_pes(), is_closed());
+    if (!is_inside(remote, offset_bytes, local.size_bytes)) [[unlikely]] {
+      return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
+    }
+    if (local.size_bytes == 0) return {};
+    if (staging_.is_direct(local.place, local.stream) && staging_.is_direct(remote.place, nullptr))
+        [[likely]] {
+      count_direct(TransferType::kGet, pe, local.place, local.size_bytes);
+      return self().direct_get(pe, local, remote, offset_bytes, completion);
+    }
+    count(TransferType::kGet, pe, device_side(local.place, remote.place), local.size_bytes);
+    return staging_.get(pe, local, remote, offset_bytes, completion);
+  }
+
+  base::Status atomic(int pe, AtomicOperation operation, const RemoteMemory& remote, std::size_t offset_bytes,
+                      std::uint64_t operand, std::uint64_t compare, std::uint64_t* result,
+                      base::Completion* completion) final {
+    if (!can_reach(pe)) [[unlikely]]
+      return bad_peer(pe, num_pes(), is_closed());
+    if (!is_inside(remote, offset_bytes, sizeof operand)) [[unlikely]] {
+      return bad_remote_range(pe, remote, offset_bytes, sizeof operand);
+    }
+    if (!remote.place.is_host() || (remote.address + offset_bytes) % sizeof operand != 0) [[unlikely]] {
+      return bad_atomic(pe, remote, offset_bytes);
+    }
+    return staging_.atomic(pe, operation, remote.address + offset_bytes, operand, compare, result,
+                           completion);
+  }
+
+  base::Status flush(base::Completion* completion) final {
+    if (is_closed()) return closed_machine(pe());
+    return staging_.has_unflushed() ? staging_.flush(completion) : self().direct_flush(completion);
+  }
+
+  bool needs_polling() const final { return staging_.needs_progress(); }
+
+  bool may_pass_by(int pe) const final {
+    return (pe == this->pe() || pes_on_host_ > 1) && staging_.mode() == StagingMode::kDevice;
+  }
+  void count_transfer(TransferType type, TransferPath path, memory::Kind kind, std::size_t size_bytes) final {
+    counts_.add(type, path, kind, size_bytes);
+  }
+
+  std::vector<TransportUse> transport_use() const final { return counts_.uses(); }
+
+ protected:
+  StagedMachine(int pe, int num_pes, int pes_on_host, memory::Memory& memory, StagingMode mode)
+      : DirectMachine(pe, num_pes),
+        staging_(*this, memory, mode, counts_),
+        reachable_pes_(static_cast<unsigned>(num_pes)),
+        pes_on_host_(pes_on_host) {}
+
+  Staging& staging() { return staging_; }
+  const Staging& staging() const { return staging_; }
+
+  // Nothing can be started any more.
+  void begin_close() {
+    reachable_pes_ = 0;
+    staging_.begin_close();
+  }
+  bool is_closed() const { return reachable_pes_ == 0; }
+  int pes_on_host() const { return pes_on_host_; }
+
+ private:
+  Derived& self() { return static_cast<Derived&>(*this); }
+  bool can_reach(int pe) const { return static_cast<unsigned>(pe) < reachable_pes_; }
+  static bool is_inside(const RemoteMemory& remote, std::size_t offset_bytes, std::size_t size_bytes) {
+    return offset_bytes <= remote.size_bytes && size_bytes <= remote.size_bytes - offset_bytes;
+  }
+
+  // Of a put or get: the side that decides how it travels.
+  static memory::Place device_side(memory::Place local, memory::Place remote) {
+    return local.is_host() ? remote : local;
+  }
+  void count_direct(TransferType type, int to, memory::Place place, std::size_t size_bytes) {
+    counts_.add(type, to == pe() ? TransferPath::kOwnPe : TransferPath::kDirect, place.kind, size_bytes);
+  }
+  void count(TransferType type, int to, memory::Place place, std::size_t size_bytes) {
+    if (size_bytes == 0 || staging_.addresses(place)) return count_direct(type, to, place, size_bytes);
+    counts_.add(type, TransferPath::kStaged, place.kind, size_bytes);
+  }
+
+  TransferCounts counts_;
+  Staging staging_;
+  unsigned reachable_pes_;
+  int pes_on_host_;
+};
+
+}  // namespace weft::machine

@@ -1,0 +1,218 @@
+// Carries buffers that a machine cannot take as they are: of a kind that it does not address (they pass
+// through host memory, copied by the memory layer) or with work queued on their stream (the operation starts
+// when that is done). The CPU never waits: each transfer is a small state machine driven by completions.
+//
+// Order: messages with one tag to one PE leave in the order in which they were sent, and receives that could
+// match the same message are posted in the order in which they were made, however long each waits for its
+// stream.
+//
+// Put and get on a peer's memory that the machine does not address are messages to the owner, which copies on
+// its own behalf; flush() waits for the owner's acknowledgements.
+//
+// Threads: the PE's. Invariant: a transfer completes exactly once, never inside the call that started it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/base/completion.h"
+#include "weft/base/status.h"
+
+#include "machine/staging/bounce_pool.h"
+#include "machine/staging/direct_machine.h"
+#include "machine/transfer_counts.h"
+#include "memory/memory.h"
+
+namespace weft::machine {
+
+// Which buffers pass through host memory: those that the machine does not address, or all of device memory,
+// for comparison and for systems whose devices cannot reach one another. The same on all PEs of a job.
+enum class StagingMode : std::uint8_t { kDevice, kHost };
+std::string_view staging_mode_name(StagingMode mode);
+
+class Staging {
+ public:
+  Staging(DirectMachine& machine, memory::Memory& memory, StagingMode mode, TransferCounts& counts);
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  StagingMode mode() const { return mode_; }
+
+  // Once the machine works: installs the handler of the messages between stagings.
+  base::Status open();
+
+  // Whether the machine takes such a buffer itself. A host buffer's stream means nothing.
+  bool is_direct(memory::Place place, memory::StreamHandle stream) const {
+    return place.is_host() || (stream == nullptr && addresses(place));
+  }
+  // Whether buffers of that kind reach the machine without a copy.
+  bool addresses(memory::Place place) const {
+    return ((addressed_kinds_ >> static_cast<unsigned>(place.kind)) & 1u) != 0;
+  }
+  // While true, sends (receives) of any buffer come here, so that they queue behind the ones that wait.
+  bool holds_sends() const { return !held_sends_.empty(); }
+  bool holds_receives() const { return !held_receives_.empty(); }
+
+  base::Status am_send(int pe, AmId id, std::span<const std::byte> header, const memory::ConstBuffer& payload,
+                       base::Completion* completion);
+  base::Status am_receive(AmPayload payload, const memory::Buffer& into, base::Completion* completion);
+  base::Status tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer, base::Completion* completion);
+  base::Status tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer, base::Completion* completion);
+
+  base::Result<RemoteMemory> register_memory(const memory::Buffer& memory);
+  base::Status deregister_memory(const RemoteMemory& memory);
+  base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                   std::size_t offset_bytes, base::Completion* completion);
+  base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
+                   base::Completion* completion);
+  // The owner's PE does atomics on its host memory, one after the other: UCX has none that work on any memory
+  // while its endpoints report failures, and the owner's own accesses stay coherent with them.
+  base::Status atomic(int pe, AtomicOperation operation, std::uint64_t address, std::uint64_t operand,
+                      std::uint64_t compare, std::uint64_t* result, base::Completion* completion);
+  // Memory that the machine registered itself, on which peers may ask for atomics.
+  void admit_atomics(const RemoteMemory& memory);
+  void refuse_atomics(const RemoteMemory& memory);
+  // Whether flush() has more to do than the machine's own.
+  bool has_unflushed() const { return !unflushed_.empty(); }
+  base::Status flush(base::Completion* completion);
+
+  // Whether `completion` belongs to an operation started here.
+  static bool owns(const base::Completion& completion) {
+    return (reinterpret_cast<std::uintptr_t>(completion.in_flight) & kOwned) != 0;
+  }
+  void cancel(base::Completion* completion);
+
+  // Moves memory copies forward and reports what ended inside start calls.
+  bool progress();
+  bool needs_progress() const { return memory_waits_ != 0 || !finished_.empty() || turns_changed_; }
+
+  // Around the machine's own close: first ends what waits for others, then, when the machine touches no
+  // buffer any more, waits for the copies under way and ends the rest.
+  void begin_close();
+  void end_close();
+
+ private:
+  // Set in the in_flight of the completions that belong to a transfer; no machine's own handle has it.
+  static constexpr std::uintptr_t kOwned = 1;
+
+  struct Transfer;
+  struct Message;
+  class StartGuard;
+  enum class Phase : std::uint8_t;
+  struct Step;
+  struct Flow;
+
+  struct SendOrder {
+    int pe;
+    Tag tag;
+    friend bool operator==(const SendOrder&, const SendOrder&) = default;
+  };
+  struct SendOrderHash {
+    std::size_t operator()(const SendOrder& order) const {
+      return std::hash<Tag>()(order.tag * 0x9e3779b97f4a7c15u + static_cast<std::uint32_t>(order.pe));
+    }
+  };
+  struct Finished {
+    Transfer* transfer;
+    base::Status status;
+    std::size_t size_bytes;
+  };
+
+  base::Status closed() const;
+
+  // The life of a transfer.
+  Transfer& make(base::Completion* user);
+  void finish(Transfer& transfer, base::Status status, std::size_t size_bytes);
+  void deliver(const Finished& finished);
+  static void on_step(base::Completion* self, base::Status status, std::size_t size_bytes);
+  void resume(Transfer& transfer, base::Status status, std::size_t size_bytes);
+
+  // What a flow waits for: the memory layer, the machine, its turn, the peer.
+  Step in_memory(Transfer& transfer, base::Status started);
+  Step in_machine(Transfer& transfer, base::Status started, std::size_t size_bytes);
+  Step for_turn(Transfer& transfer);
+  Step from_peer(Transfer& transfer);
+  // What the peer says. It may come before the request's own send is over.
+  void answered(Transfer& transfer, base::Status status);
+
+  // Readies a buffer for the machine to read: copies it to a bounce, or waits for its stream.
+  base::Status prepare_send(Transfer& transfer, const memory::ConstBuffer& local);
+  // Readies a buffer for the machine to write: takes a bounce, or waits for the stream.
+  base::Status prepare_receive(Transfer& transfer, const memory::Buffer& local);
+  void count_landing(memory::Place place, std::size_t size_bytes);
+  // Moves what came into the bounce on to `local`.
+  base::Status land(Transfer& transfer, const memory::Buffer& local, std::size_t size_bytes);
+
+  Flow run_tag_send(Transfer& transfer, int pe, Tag tag, memory::ConstBuffer local);
+  Flow run_tag_receive(Transfer& transfer, memory::Buffer local);
+  Flow run_am_send(Transfer& transfer, int pe, AmId id, std::vector<std::byte> header,
+                   memory::ConstBuffer local);
+  Flow run_am_receive(Transfer& transfer, AmPayload payload, memory::Buffer local);
+  Flow run_put(Transfer& transfer, int pe, memory::ConstBuffer local, RemoteMemory remote,
+               std::size_t offset_bytes);
+  Flow run_put_by_message(Transfer& transfer, int pe, memory::ConstBuffer local, std::uint64_t region,
+                          std::size_t offset_bytes);
+  Flow run_get(Transfer& transfer, int pe, memory::Buffer local, RemoteMemory remote,
+               std::size_t offset_bytes);
+  Flow run_get_by_message(Transfer& transfer, int pe, memory::Buffer local, std::uint64_t region,
+                          std::size_t offset_bytes);
+  Flow run_atomic(Transfer& transfer, int pe, std::vector<std::byte> header, std::uint64_t* result);
+  Flow run_flush(Transfer& transfer);
+  Flow run_serve_put(Transfer& transfer, int pe, std::uint64_t request, AmPayload payload,
+                     memory::Buffer target);
+  Flow run_answer(Transfer& transfer, int pe, std::vector<std::byte> header, memory::ConstBuffer payload);
+
+  // Whether a receive held before `until` (null: any) could match the same message.
+  bool is_behind(Tag tag, Tag mask, const Transfer* until) const;
+  void let_others_go();
+  // Waits until the device is done with every buffer, or there is no patience left for it.
+  void settle();
+  bool give_turns();
+
+  // Messages between stagings.
+  static void on_message(void* self, AmArrival& arrival);
+  void serve_put(const Message& message, AmArrival& arrival);
+  void serve_get(const Message& message);
+  void serve_atomic(const Message& message);
+  void atomic_answered(const Message& message);
+  void get_answered(const Message& message, AmArrival& arrival);
+  base::Result<memory::Buffer> find_region(const Message& message) const;
+  base::Status send(int pe, std::span<const std::byte> header, const memory::ConstBuffer& payload,
+                    base::Completion* completion);
+  void end_unflushed(std::uint64_t sequence, const base::Status& status);
+
+  DirectMachine& machine_;
+  memory::Memory& memory_;
+  TransferCounts& counts_;
+  StagingMode mode_;
+  unsigned addressed_kinds_ = 0;
+  bool closing_ = false;
+  bool turns_changed_ = false;
+  int starting_ = 0;
+  int memory_waits_ = 0;
+
+  BouncePool bounces_;
+  std::vector<std::unique_ptr<Transfer>> live_;
+  std::deque<Finished> finished_;
+
+  // Sends and receives not handed to the machine yet, in the order in which they were started.
+  std::unordered_map<SendOrder, std::deque<Transfer*>, SendOrderHash> held_sends_;
+  std::deque<Transfer*> held_receives_;
+
+  std::unordered_map<std::uint64_t, memory::Buffer> regions_;
+  std::multimap<std::uint64_t, std::size_t> atomic_ranges_;  // sizes by address
+  std::unordered_map<std::uint64_t, Transfer*> waiting_;     // gets and atomics asked for, by request
+  std::set<std::uint64_t> unflushed_;  // puts, atomics not known to have reached the peer
+  std::vector<Transfer*> flushes_;
+  std::uint64_t next_sequence_ = 1;
+};
+
+}  // namespace weft::machine

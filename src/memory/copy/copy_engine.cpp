@@ -1,0 +1,362 @@
+#include "memory/copy/copy_engine.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "fmt/format.h"
+
+namespace weft::memory {
+
+using base::Completion;
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+// Some chunks are left for copies that wait for nothing: a gated copy holds one at most while it waits.
+static_assert(CopyLanes::kMaxGated < StagingPool::kMaxChunks);
+// How many deferred copies one poll looks at.
+constexpr std::size_t kDeferredPerPoll = 16;
+// What the CPU copies in one poll, so that a PE with a large copy still gets to its messages.
+constexpr std::size_t kHostSliceBytes = 4 * 1024 * 1024;
+
+std::byte* at(const Buffer& buffer, std::size_t offset_bytes) {
+  return static_cast<std::byte*>(buffer.data) + offset_bytes;
+}
+
+const std::byte* at(const ConstBuffer& buffer, std::size_t offset_bytes) {
+  return static_cast<const std::byte*>(buffer.data) + offset_bytes;
+}
+
+Status closed_status(const char* operation) {
+  return Status(StatusCode::kClosed,
+                fmt::format("the memory layer was closed before {} was done", operation));
+}
+
+}  // namespace
+
+CopyEngine::~CopyEngine() { close(); }
+
+Status CopyEngine::copy(const Buffer& destination, const ConstBuffer& source, Completion* completion) {
+  assert(completion != nullptr && destination.size_bytes == source.size_bytes);
+  if (closed_) return Status(StatusCode::kClosed, "no copy can be started: the memory layer is closed");
+  if (destination.size_bytes == 0) {
+    done_.push_back({completion, Status(), 0});
+    return Status::pending();
+  }
+  transfers_.push_back(std::make_unique<Transfer>());
+  Transfer& transfer = *transfers_.back();
+  transfer.slot = transfers_.size() - 1;
+  transfer.completion = completion;
+  transfer.destination = destination;
+  transfer.source = source;
+  Status status = start(transfer);
+  if (status.failed()) {
+    forget(transfer);
+    return status;
+  }
+  return Status::pending();
+}
+
+Status CopyEngine::start(Transfer& transfer) {
+  if (transfer.destination.place.is_host() && transfer.source.place.is_host()) {
+    host_copies_.push_back(&transfer);
+    return {};
+  }
+  Status status = lanes_.set_gate(transfer.destination, transfer.source, transfer.gate);
+  if (status.failed()) return status;
+  if (needs_staging(transfer)) find_staging(transfer);
+  return begin(transfer);
+}
+
+bool CopyEngine::needs_staging(const Transfer& transfer) const {
+  const Buffer& destination = transfer.destination;
+  const ConstBuffer& source = transfer.source;
+  if (source.place.is_host()) {
+    return !kind_of(destination.place)->host_copy_is_async(source.data, source.size_bytes);
+  }
+  if (destination.place.is_host()) {
+    return !kind_of(source.place)->host_copy_is_async(destination.data, destination.size_bytes);
+  }
+  return destination.place.kind != source.place.kind;
+}
+
+void CopyEngine::find_staging(Transfer& transfer) {
+  // The side that blocks for ordinary host memory provides the chunks.
+  static constexpr char kProbe = 0;
+  Place place = transfer.destination.place;
+  if (place.is_host() || kind_of(place)->host_copy_is_async(&kProbe, 1)) place = transfer.source.place;
+  std::unique_ptr<StagingPool>& pool = staging_[static_cast<std::size_t>(place.kind)];
+  if (pool == nullptr) pool = std::make_unique<StagingPool>(kind_of(place));
+  transfer.staging = pool.get();
+  transfer.staging_device = place.device;
+}
+
+Status CopyEngine::begin(Transfer& transfer) {
+  if (transfer.gate.is_shut()) {
+    if (!lanes_.has_room()) {
+      deferred_.push_back(&transfer);
+      return {};
+    }
+    Status status = lanes_.enter(transfer.gate, /*is_staged=*/transfer.staging != nullptr);
+    if (status.failed()) return status;
+  }
+  if (transfer.staging != nullptr) {
+    unissued_.push_back(&transfer);
+    // A short copy is on its way at once; the rest of a long one follows when polled, because it costs CPU
+    // copies.
+    if (unissued_.size() == 1) issue_chunks(1);
+    return {};
+  }
+  Piece piece;
+  piece.transfer = &transfer;
+  piece.size_bytes = transfer.size_bytes();
+  Status status = queue_piece(piece, /*on_source_side=*/!transfer.source.place.is_host());
+  if (status.failed()) return status;
+  transfer.issued_bytes = piece.size_bytes;
+  transfer.pieces_in_flight = 1;
+  return {};
+}
+
+bool CopyEngine::begin_deferred() {
+  bool any = false;
+  for (std::size_t left = std::min(kDeferredPerPoll, deferred_.size()); left > 0; --left) {
+    Transfer& transfer = *deferred_.front();
+    deferred_.pop_front();
+    if (!lanes_.has_room() && !lanes_.is_over(transfer.gate, transfer.failure)) {
+      deferred_.push_back(&transfer);
+      continue;
+    }
+    any = true;
+    if (transfer.failure.ok()) {
+      Status status = begin(transfer);
+      if (!status.failed()) continue;  // it may be over and gone, when its first chunk failed
+      transfer.failure = std::move(status);
+    }
+    end_if_over(transfer);
+  }
+  return any;
+}
+
+Status CopyEngine::queue_piece(const Piece& piece, bool on_source_side) {
+  const Transfer& transfer = *piece.transfer;
+  const bool to_chunk = piece.chunk != nullptr && piece.into_chunk;
+  const bool from_chunk = piece.chunk != nullptr && !piece.into_chunk;
+  const Buffer destination{to_chunk ? piece.chunk : at(transfer.destination, piece.offset_bytes),
+                           piece.size_bytes, to_chunk ? Place() : transfer.destination.place, nullptr};
+  const ConstBuffer source(from_chunk ? piece.chunk : at(transfer.source, piece.offset_bytes),
+                           piece.size_bytes, from_chunk ? Place() : transfer.source.place);
+  return lanes_.queue(on_source_side ? transfer.gate.source : transfer.gate.destination, destination, source,
+                      piece);
+}
+
+void CopyEngine::issue_chunks(int max_chunks) {
+  for (std::size_t i = 0; i < unissued_.size() && max_chunks > 0;) {
+    Transfer& transfer = *unissued_[i];
+    const bool is_waiting =
+        transfer.gate.has_lanes && transfer.landed_bytes == 0 && transfer.pieces_in_flight > 0;
+    if (is_waiting) {
+      ++i;
+      continue;
+    }
+    Result<std::byte*> chunk = transfer.staging->take(transfer.staging_device);
+    if (chunk.ok() && *chunk == nullptr) return;
+    --max_chunks;
+    transfer.failure = chunk.ok() ? issue_chunk(transfer, *chunk) : chunk.status();
+    if (transfer.failure.failed() || transfer.issued_bytes == transfer.size_bytes()) {
+      unissued_.erase(unissued_.begin() + static_cast<std::ptrdiff_t>(i));
+      end_if_over(transfer);
+    }
+  }
+}
+
+Status CopyEngine::issue_chunk(Transfer& transfer, std::byte* chunk) {
+  const bool from_host = transfer.source.place.is_host();
+  Piece piece;
+  piece.transfer = &transfer;
+  piece.offset_bytes = transfer.issued_bytes;
+  piece.size_bytes = std::min(StagingPool::kChunkBytes, transfer.size_bytes() - transfer.issued_bytes);
+  piece.chunk = chunk;
+  piece.into_chunk = !from_host;
+  if (from_host) std::memcpy(chunk, at(transfer.source, piece.offset_bytes), piece.size_bytes);
+  Status status = queue_piece(piece, /*on_source_side=*/!from_host);
+  if (status.failed()) {
+    transfer.staging->give_back(chunk);
+    return status;
+  }
+  transfer.issued_bytes += piece.size_bytes;
+  ++transfer.pieces_in_flight;
+  return {};
+}
+
+void CopyEngine::piece_done(const Piece& piece, Status status) {
+  Transfer& transfer = *piece.transfer;
+  if (status.ok() && piece.into_chunk && transfer.failure.ok()) {
+    status = leave_chunk(piece);
+    if (status.is_pending()) return;
+  } else if (piece.chunk != nullptr) {
+    transfer.staging->give_back(piece.chunk);
+  }
+  --transfer.pieces_in_flight;
+  if (status.ok()) {
+    transfer.landed_bytes += piece.size_bytes;
+  } else if (transfer.failure.ok()) {
+    transfer.failure = std::move(status);
+    std::erase(unissued_, &transfer);
+  }
+  end_if_over(transfer);
+}
+
+// The bytes are in the chunk; brings them to the destination. Pending: they are on their way there.
+Status CopyEngine::leave_chunk(Piece piece) {
+  Transfer& transfer = *piece.transfer;
+  if (transfer.destination.place.is_host()) {
+    std::memcpy(at(transfer.destination, piece.offset_bytes), piece.chunk, piece.size_bytes);
+    transfer.staging->give_back(piece.chunk);
+    return {};
+  }
+  piece.into_chunk = false;
+  Status status = queue_piece(piece, /*on_source_side=*/false);
+  if (status.ok()) return Status::pending();
+  transfer.staging->give_back(piece.chunk);
+  return status;
+}
+
+void CopyEngine::end_if_over(Transfer& transfer) {
+  if (transfer.pieces_in_flight > 0) return;
+  const bool complete = transfer.landed_bytes == transfer.size_bytes();
+  if (transfer.failure.ok() && !complete) return;
+  done_.push_back({transfer.completion, std::move(transfer.failure), complete ? transfer.size_bytes() : 0});
+  forget(transfer);
+}
+
+void CopyEngine::forget(Transfer& transfer) {
+  lanes_.leave(transfer.gate);
+  const std::size_t slot = transfer.slot;
+  if (slot + 1 != transfers_.size()) {
+    std::swap(transfers_[slot], transfers_.back());
+    transfers_[slot]->slot = slot;
+  }
+  transfers_.pop_back();
+}
+
+Status CopyEngine::when_stream_done(Place place, StreamHandle stream, Completion* completion) {
+  assert(completion != nullptr);
+  if (closed_) return Status(StatusCode::kClosed, "no stream can be waited for: the memory layer is closed");
+  if (stream == nullptr) {
+    done_.push_back({completion, Status(), 0});
+    return Status::pending();
+  }
+  KindBackend* const kind = kind_of(place);
+  Result<EventHandle> event = kind->record(stream, place.device);
+  if (!event.ok()) return event.status();
+  watches_.push_back({kind, *event, completion});
+  return Status::pending();
+}
+
+bool CopyEngine::poll_watches() {
+  bool any = false;
+  for (std::size_t i = 0; i < watches_.size();) {
+    Watch& watch = watches_[i];
+    Status status = watch.kind->query(watch.event);
+    if (status.is_pending()) {
+      ++i;
+      continue;
+    }
+    watch.kind->release_event(watch.event);
+    done_.push_back({watch.completion, std::move(status), 0});
+    watch = watches_.back();
+    watches_.pop_back();
+    any = true;
+  }
+  return any;
+}
+
+bool CopyEngine::copy_host_slices() {
+  std::size_t budget_bytes = kHostSliceBytes;
+  bool any = false;
+  while (budget_bytes > 0 && !host_copies_.empty()) {
+    Transfer& transfer = *host_copies_.front();
+    const std::size_t size_bytes = std::min(budget_bytes, transfer.size_bytes() - transfer.landed_bytes);
+    std::memmove(at(transfer.destination, transfer.landed_bytes), at(transfer.source, transfer.landed_bytes),
+                 size_bytes);
+    transfer.landed_bytes += size_bytes;
+    budget_bytes -= size_bytes;
+    if (transfer.landed_bytes == transfer.size_bytes()) {
+      host_copies_.pop_front();
+      end_if_over(transfer);
+    }
+    any = true;
+  }
+  return any;
+}
+
+bool CopyEngine::deliver() {
+  if (done_.empty()) return false;
+  // A completion function may start operations, and those may be done at once.
+  std::swap(done_, delivering_);
+  for (Done& done : delivering_) {
+    done.completion->function(done.completion, std::move(done.status), done.size_bytes);
+  }
+  delivering_.clear();
+  return true;
+}
+
+bool CopyEngine::progress() {
+  bool any = lanes_.poll([this](const Piece& piece, Status status) { piece_done(piece, std::move(status)); });
+  if (!deferred_.empty()) any |= begin_deferred();
+  issue_chunks(StagingPool::kMaxChunks);
+  if (!watches_.empty()) any |= poll_watches();
+  if (!host_copies_.empty()) any |= copy_host_slices();
+  return deliver() || any;
+}
+
+bool CopyEngine::has_pending() const { return !transfers_.empty() || !watches_.empty() || !done_.empty(); }
+
+bool CopyEngine::wait_for_devices(const std::function<bool()>& is_over) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    const bool over = is_over();
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (over || waited >= patience_left_) {
+      patience_left_ -= std::min<std::chrono::nanoseconds>(waited, patience_left_);
+      return over;
+    }
+    std::this_thread::yield();
+  }
+}
+
+void CopyEngine::close() {
+  if (closed_) return;
+  closed_ = true;
+  lanes_.close([this](const std::function<bool()>& is_over) { return wait_for_devices(is_over); },
+               [](const Piece& piece) {
+                 if (piece.chunk != nullptr) piece.transfer->staging->give_back(piece.chunk);
+               });
+  if (patience_left_ <= std::chrono::nanoseconds::zero()) {
+    for (KindBackend* kind : kinds_) {
+      if (kind != nullptr) kind->leave_to_the_system();
+    }
+  }
+  host_copies_.clear();
+  deferred_.clear();
+  unissued_.clear();
+  while (!transfers_.empty()) {
+    Transfer& transfer = *transfers_.back();
+    done_.push_back({transfer.completion, closed_status("a copy"), 0});
+    forget(transfer);
+  }
+  for (const Watch& watch : watches_) {
+    watch.kind->release_event(watch.event);
+    done_.push_back({watch.completion, closed_status("a stream's work"), 0});
+  }
+  watches_.clear();
+  while (deliver()) {
+  }
+}
+
+}  // namespace weft::memory

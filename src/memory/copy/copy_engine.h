@@ -1,0 +1,127 @@
+// The copies and stream waits in flight in one PE's memory.
+//
+// A copy takes one of three ways:
+//   direct   the device kind of one side reaches the other side: one copy in a lane (copy_lanes.h)
+//   staged   pipelined through chunks of host memory that devices reach without blocking the CPU: between
+//            device kinds, and between a device and host memory that its driver would block for (cuda: not
+//            page-locked)
+//   host     the CPU copies, in slices, when it is polled
+//
+// A gated copy for which there are no lanes is deferred until there are or its streams are seen to be done.
+// One holds one chunk at most while it waits. So whatever waits for a busy stream, all else goes on.
+//
+// Threads: the PE's. Invariants: completion functions are called by progress() and close() alone, after the
+// engine has forgotten the operation; a transfer ends only when no piece of it is in flight, also when one
+// has failed, unless its device hangs at the end.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "weft/base/completion.h"
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+
+#include "memory/copy/copy_lanes.h"
+#include "memory/copy/staging_pool.h"
+#include "memory/kind.h"
+#include "memory/memory_options.h"
+
+namespace weft::memory {
+
+struct Transfer {
+  std::size_t slot = 0;  // in the engine's list of them
+  base::Completion* completion = nullptr;
+  Buffer destination;
+  ConstBuffer source;
+  CopyLanes::Gate gate;
+  StagingPool* staging = nullptr;  // of a staged copy, for this device
+  int staging_device = 0;
+  std::size_t issued_bytes = 0;
+  std::size_t landed_bytes = 0;
+  int pieces_in_flight = 0;
+  base::Status failure;
+
+  std::size_t size_bytes() const { return destination.size_bytes; }
+};
+
+class CopyEngine {
+ public:
+  // Kinds by number, null where there is none; they outlive the engine.
+  explicit CopyEngine(const std::array<KindBackend*, kNumKinds>& kinds,
+                      std::chrono::nanoseconds patience = kDevicePatience)
+      : kinds_(kinds), lanes_(kinds), patience_left_(patience) {}
+  ~CopyEngine();
+  CopyEngine(const CopyEngine&) = delete;
+  CopyEngine& operator=(const CopyEngine&) = delete;
+
+  // REQUIRES: equal sizes, known kinds and devices, host sides name no stream.
+  base::Status copy(const Buffer& destination, const ConstBuffer& source, base::Completion* completion);
+  base::Status when_stream_done(Place place, StreamHandle stream, base::Completion* completion);
+
+  bool progress();
+  bool has_pending() const;
+  // Calls `is_over` until it says so. False when the patience, which all waits share, ends before.
+  bool wait_for_devices(const std::function<bool()>& is_over);
+  // Afterwards nothing can be started. Waits for the devices until the patience ends; then the kinds are
+  // left to the system, since one hangs.
+  void close();
+
+ private:
+  using Piece = CopyLanes::Piece;
+
+  struct Watch {
+    KindBackend* kind = nullptr;
+    EventHandle event = nullptr;
+    base::Completion* completion = nullptr;
+  };
+  struct Done {
+    base::Completion* completion = nullptr;
+    base::Status status;
+    std::size_t size_bytes = 0;
+  };
+
+  KindBackend* kind_of(Place place) const { return kinds_[static_cast<std::size_t>(place.kind)]; }
+  base::Status start(Transfer& transfer);
+  // Puts the transfer's first piece on its way, or defers it. Unless this fails, the transfer may be gone.
+  base::Status begin(Transfer& transfer);
+  bool needs_staging(const Transfer& transfer) const;
+  void find_staging(Transfer& transfer);
+
+  bool begin_deferred();
+
+  base::Status queue_piece(const Piece& piece, bool on_source_side);
+  void piece_done(const Piece& piece, base::Status status);
+  // Queues up to max_chunks chunks of staged copies, as far as there are free ones.
+  void issue_chunks(int max_chunks);
+  base::Status issue_chunk(Transfer& transfer, std::byte* chunk);
+  base::Status leave_chunk(Piece piece);
+
+  bool poll_watches();
+  bool copy_host_slices();
+  bool deliver();
+
+  void end_if_over(Transfer& transfer);
+  // Gives back what the transfer holds; its completion is the caller's affair.
+  void forget(Transfer& transfer);
+
+  std::array<KindBackend*, kNumKinds> kinds_;
+  std::array<std::unique_ptr<StagingPool>, kNumKinds> staging_;
+  CopyLanes lanes_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;
+  std::deque<Transfer*> host_copies_;
+  std::deque<Transfer*> deferred_;  // gated copies without lanes
+  std::deque<Transfer*> unissued_;  // staged copies with bytes that no chunk has taken yet
+  std::vector<Watch> watches_;
+  std::vector<Done> done_;
+  std::vector<Done> delivering_;
+  std::chrono::nanoseconds patience_left_;
+  bool closed_ = false;
+};
+
+}  // namespace weft::memory

@@ -1,0 +1,177 @@
+#include "memory/copy/copy_lanes.h"
+
+#include <cassert>
+
+namespace weft::memory {
+
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+// Copies in both directions run beside one another; more lanes add nothing on the device.
+constexpr int kSharedLanesPerDevice = 4;
+
+}  // namespace
+
+Status CopyLanes::set_gate(const Buffer& destination, const ConstBuffer& source, Gate& gate) {
+  gate.source.place = source.place;
+  gate.destination.place = destination.place;
+  Status status = record(source.stream, gate.source);
+  if (status.failed()) return status;
+  return record(destination.stream, gate.destination);
+}
+
+Status CopyLanes::record(StreamHandle stream, Side& side) {
+  if (stream == nullptr) return {};
+  Result<EventHandle> event = kind_of(side.place)->record(stream, side.place.device);
+  if (event.ok()) side.ready = *event;
+  return event.status();
+}
+
+// A direct copy has one lane, which waits for both streams; a staged one has a lane per device side, for its
+// stream.
+Status CopyLanes::enter(Gate& gate, bool is_staged) {
+  assert(gate.is_shut() && !gate.has_lanes && has_room());
+  Side& source = gate.source;
+  Side& destination = gate.destination;
+  gate.has_lanes = true;
+  ++num_gated_;
+  if (!source.place.is_host()) {
+    Result<Lane*> lane = take_lane(source.place);
+    if (!lane.ok()) return lane.status();
+    source.lane = *lane;
+  }
+  if (!destination.place.is_host() && (source.place.is_host() || is_staged)) {
+    Result<Lane*> lane = take_lane(destination.place);
+    if (!lane.ok()) return lane.status();
+    destination.lane = *lane;
+  }
+  if (source.ready != nullptr) {
+    Status status = wait_in(*source.lane, source);
+    if (status.failed()) return status;
+  }
+  if (destination.ready == nullptr) return {};
+  return wait_in(destination.lane != nullptr ? *destination.lane : *source.lane, destination);
+}
+
+Status CopyLanes::wait_in(Lane& lane, Side& side) {
+  Status status = lane.kind->stream_wait(lane.stream, lane.device, side.ready);
+  release(side);
+  return status;
+}
+
+bool CopyLanes::is_over(Gate& gate, Status& failure) {
+  for (Side* side : {&gate.source, &gate.destination}) {
+    if (side->ready == nullptr) continue;
+    Status status = kind_of(side->place)->query(side->ready);
+    if (status.is_pending()) return false;
+    release(*side);
+    if (failure.ok()) failure = std::move(status);
+  }
+  return true;
+}
+
+void CopyLanes::leave(Gate& gate) {
+  for (Side* side : {&gate.source, &gate.destination}) {
+    release(*side);
+    if (side->lane != nullptr) std::exchange(side->lane, nullptr)->is_taken = false;
+  }
+  if (std::exchange(gate.has_lanes, false)) --num_gated_;
+}
+
+void CopyLanes::release(Side& side) {
+  if (side.ready != nullptr) kind_of(side.place)->release_event(std::exchange(side.ready, nullptr));
+}
+
+Result<CopyLanes::Lane*> CopyLanes::make_lane(Place place, bool is_shared) {
+  Result<StreamHandle> stream = kind_of(place)->create_stream(place.device);
+  if (!stream.ok()) return stream.status();
+  lanes_.push_back(std::make_unique<Lane>());
+  Lane& lane = *lanes_.back();
+  lane.kind = kind_of(place);
+  lane.device = place.device;
+  lane.stream = *stream;
+  lane.is_shared = is_shared;
+  return &lane;
+}
+
+Result<CopyLanes::Lane*> CopyLanes::shared_lane(Place place) {
+  Lane* best = nullptr;
+  int num_lanes = 0;
+  for (const auto& lane : lanes_) {
+    if (!lane->is_shared || lane->kind != kind_of(place) || lane->device != place.device) continue;
+    ++num_lanes;
+    if (best == nullptr || lane->queue.size() < best->queue.size()) best = lane.get();
+  }
+  if (best != nullptr && (best->queue.empty() || num_lanes >= kSharedLanesPerDevice)) return best;
+  return make_lane(place, /*is_shared=*/true);
+}
+
+Result<CopyLanes::Lane*> CopyLanes::take_lane(Place place) {
+  for (const auto& lane : lanes_) {
+    if (lane->is_shared || lane->is_taken || lane->kind != kind_of(place) || lane->device != place.device)
+      continue;
+    lane->is_taken = true;
+    return lane.get();
+  }
+  Result<Lane*> made = make_lane(place, /*is_shared=*/false);
+  if (made.ok()) (*made)->is_taken = true;
+  return made;
+}
+
+Status CopyLanes::queue(const Side& side, const Buffer& destination, const ConstBuffer& source,
+                        const Piece& piece) {
+  Lane* lane = side.lane;
+  if (lane == nullptr) {
+    Result<Lane*> shared = shared_lane(side.place);
+    if (!shared.ok()) return shared.status();
+    lane = *shared;
+  }
+  Status status = lane->kind->copy_async(destination.data, destination.place, source.data, source.place,
+                                         source.size_bytes, lane->stream);
+  if (status.failed()) return status;
+  // The copy is on its way, so without an event the piece waits too: the lane's next poll records one.
+  Result<EventHandle> event = lane->kind->record(lane->stream, lane->device);
+  lane->queue.push_back({piece, event.ok() ? *event : nullptr});
+  return {};
+}
+
+Status CopyLanes::query_first(Lane& lane) {
+  EventHandle& first = lane.queue.front().event;
+  if (first == nullptr) {
+    Result<EventHandle> event = lane.kind->record(lane.stream, lane.device);
+    // Without room for an event the copy goes on all the same; any other failure means a broken device.
+    if (event.status().code() == StatusCode::kOutOfMemory) return Status::pending();
+    if (!event.ok()) return event.status();
+    first = *event;
+  }
+  Status status = lane.kind->query(first);
+  if (!status.is_pending()) lane.kind->release_event(first);
+  return status;
+}
+
+void CopyLanes::close(const Wait& wait, const std::function<void(const Piece&)>& passed) {
+  for (const auto& lane : lanes_) close_lane(*lane, wait, passed);
+}
+
+void CopyLanes::close_lane(Lane& lane, const Wait& wait, const std::function<void(const Piece&)>& passed) {
+  while (!lane.queue.empty()) {
+    if (!wait([&] { return !query_first(lane).is_pending(); })) break;
+    passed(lane.queue.front().piece);
+    lane.queue.pop_front();
+  }
+  if (lane.queue.empty()) {
+    [[maybe_unused]] Status status =
+        lane.kind->destroy_stream(lane.stream);  // nothing is left to be done about it
+    return;
+  }
+  // A device hangs: it keeps the stream, and the chunks that it may still write to.
+  for (const Queued& queued : lane.queue) {
+    if (queued.event != nullptr) lane.kind->release_event(queued.event);
+  }
+  lane.queue.clear();
+}
+
+}  // namespace weft::memory

@@ -1,0 +1,441 @@
+#include "memory/kinds/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "fmt/format.h"
+
+namespace weft::memory {
+
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+CudaAddress to_cuda(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+}  // namespace
+
+CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver) : driver_(std::move(driver)) {
+  devices_.resize(static_cast<std::size_t>(driver_->num_devices()));
+  // Other libraries allocate device memory at any address without telling us.
+  widen_address_range(0, std::numeric_limits<std::uintptr_t>::max());
+}
+
+// The driver may have shut down before us at the process's end; then every call fails, and there is nothing
+// to give back.
+CudaBackend::~CudaBackend() {
+  if (is_left_) return;
+  CudaContext current = nullptr;
+  if (made_current_ != nullptr && driver_->CtxGetCurrent(&current) == cuda::kSuccess &&
+      current == made_current_) {
+    driver_->CtxSetCurrent(nullptr);
+  }
+  for (Device& device : devices_) {
+    if (device.context == nullptr) continue;
+    {
+      CudaContextScope scope(*driver_, device.context);
+      for (const auto& [data, ordinal] : import_devices_) {
+        if (&devices_[static_cast<std::size_t>(ordinal)] == &device)
+          driver_->IpcCloseMemHandle(to_cuda(data));
+      }
+      for (const auto& event : events_) {
+        if (&devices_[static_cast<std::size_t>(event->device)] == &device)
+          driver_->EventDestroy(event->handle);
+      }
+      for (const auto& [stream, ordinal] : stream_devices_) {
+        if (&devices_[static_cast<std::size_t>(ordinal)] == &device) {
+          driver_->StreamDestroy(static_cast<CudaStream>(stream));
+        }
+      }
+      if (device.own_stream != nullptr) driver_->StreamDestroy(device.own_stream);
+    }
+    driver_->DevicePrimaryCtxRelease(device.handle);
+  }
+}
+
+std::string CudaBackend::device_name(int device) const {
+  CudaDevice handle = 0;
+  std::array<char, 128> name{};
+  if (driver_->DeviceGet(&handle, device) != cuda::kSuccess ||
+      driver_->DeviceGetName(name.data(), static_cast<int>(name.size()) - 1, handle) != cuda::kSuccess) {
+    return "unknown CUDA device";
+  }
+  return name.data();
+}
+
+bool CudaBackend::can_access_peer(int device, int peer) const {
+  if (device == peer) return true;
+  CudaDevice from = 0;
+  CudaDevice to = 0;
+  int can = 0;
+  return driver_->DeviceGet(&from, device) == cuda::kSuccess &&
+         driver_->DeviceGet(&to, peer) == cuda::kSuccess &&
+         driver_->DeviceCanAccessPeer(&can, from, to) == cuda::kSuccess && can != 0;
+}
+
+Status CudaBackend::call_failed(CudaResult result, const char* call, int device) const {
+  return driver_->status(result, call, place_name({Kind::kCuda, static_cast<std::int16_t>(device)}));
+}
+
+Result<CudaBackend::Device*> CudaBackend::use(int ordinal) {
+  if (ordinal < 0 || ordinal >= num_devices()) {
+    return Status(StatusCode::kOutOfRange,
+                  fmt::format("there is no cuda:{}: {} CUDA devices are visible", ordinal, num_devices()));
+  }
+  Device& device = devices_[static_cast<std::size_t>(ordinal)];
+  if (device.context == nullptr) {
+    CudaResult result = driver_->DeviceGet(&device.handle, ordinal);
+    if (result != cuda::kSuccess) return call_failed(result, "cuDeviceGet", ordinal);
+    result = driver_->DevicePrimaryCtxRetain(&device.context, device.handle);
+    if (result != cuda::kSuccess) {
+      device.context = nullptr;
+      return call_failed(result, "cuDevicePrimaryCtxRetain", ordinal);
+    }
+    CudaContext current = nullptr;
+    if (driver_->CtxGetCurrent(&current) == cuda::kSuccess && current == nullptr &&
+        driver_->CtxSetCurrent(device.context) == cuda::kSuccess) {
+      made_current_ = device.context;
+    }
+  }
+  return &device;
+}
+
+Result<void*> CudaBackend::allocate(std::size_t size_bytes, int ordinal) {
+  if (size_bytes == 0) return static_cast<void*>(nullptr);
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  CudaAddress address = 0;
+  const CudaResult result =
+      scope.result() == cuda::kSuccess ? driver_->MemAlloc(&address, size_bytes) : scope.result();
+  if (result != cuda::kSuccess) {
+    return driver_->status(result, "cuMemAlloc", fmt::format("{} bytes on cuda:{}", size_bytes, ordinal));
+  }
+  return reinterpret_cast<void*>(address);
+}
+
+Status CudaBackend::deallocate(void* data) {
+  if (data == nullptr || is_left_) return {};
+  const std::optional<Allocation> allocation = find_allocation(data);
+  if (!allocation.has_value() || allocation->base != reinterpret_cast<std::uintptr_t>(data)) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} is not the start of a CUDA allocation, or it was freed before", data));
+  }
+  const int ordinal = allocation->place.device;
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  notify_release(allocation->base);
+  CudaContextScope scope(*driver_, (*device)->context);
+  const CudaResult result =
+      scope.result() == cuda::kSuccess ? driver_->MemFree(to_cuda(data)) : scope.result();
+  return result == cuda::kSuccess ? Status() : call_failed(result, "cuMemFree", ordinal);
+}
+
+std::optional<Allocation> CudaBackend::find_allocation(const void* address) {
+  unsigned memory_type = 0;
+  std::uint64_t buffer_id = 0;
+  unsigned is_managed = 0;
+  int ordinal = -1;
+  CudaAddress range_start = 0;
+  std::size_t range_size_bytes = 0;
+  std::array<int, 6> attributes = {cuda::kAttributeMemoryType, cuda::kAttributeBufferId,
+                                   cuda::kAttributeIsManaged,  cuda::kAttributeDeviceOrdinal,
+                                   cuda::kAttributeRangeStart, cuda::kAttributeRangeSize};
+  std::array<void*, 6> values = {&memory_type, &buffer_id,   &is_managed,
+                                 &ordinal,     &range_start, &range_size_bytes};
+  // Unlike cuPointerGetAttribute this succeeds for host memory, and leaves the memory type zero.
+  const CudaResult result = driver_->PointerGetAttributes(static_cast<unsigned>(attributes.size()),
+                                                          attributes.data(), values.data(), to_cuda(address));
+  if (result != cuda::kSuccess) return std::nullopt;
+  if (memory_type != cuda::kMemoryTypeDevice && is_managed == 0) return std::nullopt;
+
+  // Managed memory may name no device while it is on the host.
+  const int device = ordinal >= 0 && ordinal < num_devices() ? ordinal : 0;
+  Allocation allocation;
+  allocation.place = {Kind::kCuda, static_cast<std::int16_t>(device)};
+  if (range_size_bytes == 0) {
+    allocation.base = reinterpret_cast<std::uintptr_t>(address);
+    allocation.size_bytes = 1;
+  } else {
+    allocation.base = range_start;
+    allocation.size_bytes = range_size_bytes;
+    allocation.generation = buffer_id;
+  }
+  return allocation;
+}
+
+bool CudaBackend::is_current(const Allocation& allocation, const void* address) {
+  std::uint64_t buffer_id = 0;
+  const CudaResult result =
+      driver_->PointerGetAttribute(&buffer_id, cuda::kAttributeBufferId, to_cuda(address));
+  return result == cuda::kSuccess && buffer_id == allocation.generation;
+}
+
+// --- between processes
+
+namespace {
+
+// Travels between processes of one build as it lies in memory.
+struct Exported {
+  CudaIpcHandle handle;
+  std::uint64_t size_bytes = 0;
+};
+
+}  // namespace
+
+Result<std::vector<std::byte>> CudaBackend::export_allocation(const void* address) {
+  const std::optional<Allocation> allocation = find_allocation(address);
+  if (!allocation.has_value() || allocation->generation == 0 ||
+      import_devices_.contains(reinterpret_cast<void*>(allocation->base))) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} is no CUDA memory of this process: only its owner can export it", address));
+  }
+  const int ordinal = allocation->place.device;
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  Exported exported{};
+  exported.size_bytes = allocation->size_bytes;
+  const CudaResult result = scope.result() == cuda::kSuccess
+                                ? driver_->IpcGetMemHandle(&exported.handle, allocation->base)
+                                : scope.result();
+  if (result != cuda::kSuccess) {
+    return driver_->status(result, "cuIpcGetMemHandle",
+                           fmt::format("{} on cuda:{}, which other processes can map only if cuMemAlloc or "
+                                       "cudaMalloc made it",
+                                       address, ordinal));
+  }
+  const auto* begin = reinterpret_cast<const std::byte*>(&exported);
+  return std::vector<std::byte>(begin, begin + sizeof exported);
+}
+
+Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, int ordinal) {
+  Exported exported{};
+  if (bytes.size() != sizeof exported) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("these bytes name no CUDA allocation: {} instead of {}", bytes.size(), sizeof exported));
+  }
+  std::memcpy(&exported, bytes.data(), sizeof exported);
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  CudaAddress address = 0;
+  const CudaResult result =
+      scope.result() == cuda::kSuccess
+          ? driver_->IpcOpenMemHandle(&address, exported.handle, cuda::kIpcLazyEnablePeerAccess)
+          : scope.result();
+  if (result != cuda::kSuccess) {
+    return driver_->status(
+        result, "cuIpcOpenMemHandle",
+        fmt::format("{} bytes of another process on cuda:{}", exported.size_bytes, ordinal));
+  }
+  void* const data = reinterpret_cast<void*>(address);
+  // The size is the peer's word. A driver that does not tell the range leaves it at that.
+  const std::optional<Allocation> mapped = find_allocation(data);
+  if (mapped.has_value() && mapped->generation != 0 && mapped->size_bytes < exported.size_bytes) {
+    static_cast<void>(driver_->IpcCloseMemHandle(address));
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("another process says that its CUDA allocation has {} bytes, but it has {}: pass "
+                    "what export_allocation() returned there",
+                    exported.size_bytes, mapped->size_bytes));
+  }
+  import_devices_.emplace(data, ordinal);
+  return Buffer{data, exported.size_bytes, {Kind::kCuda, static_cast<std::int16_t>(ordinal)}, nullptr};
+}
+
+Status CudaBackend::release_import(void* data) {
+  if (is_left_) return {};
+  const auto found = import_devices_.find(data);
+  if (found == import_devices_.end()) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("{} is not the start of imported CUDA memory, or it was released before", data));
+  }
+  const int ordinal = found->second;
+  import_devices_.erase(found);
+  notify_release(reinterpret_cast<std::uintptr_t>(data));
+  CudaContextScope scope(*driver_, devices_[static_cast<std::size_t>(ordinal)].context);
+  const CudaResult result = driver_->IpcCloseMemHandle(to_cuda(data));
+  return result == cuda::kSuccess ? Status() : call_failed(result, "cuIpcCloseMemHandle", ordinal);
+}
+
+Result<StreamHandle> CudaBackend::create_stream(int ordinal) {
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  CudaStream stream = nullptr;
+  // Non-blocking: work on the legacy default stream, such as another library's, neither waits for it nor is
+  // waited for.
+  const CudaResult result = scope.result() == cuda::kSuccess
+                                ? driver_->StreamCreate(&stream, cuda::kStreamNonBlocking)
+                                : scope.result();
+  if (result != cuda::kSuccess) return call_failed(result, "cuStreamCreate", ordinal);
+  stream_devices_.emplace(stream, ordinal);
+  return static_cast<StreamHandle>(stream);
+}
+
+Status CudaBackend::destroy_stream(StreamHandle stream) {
+  if (is_left_) return {};
+  const auto found = stream_devices_.find(stream);
+  if (found == stream_devices_.end()) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} is no stream made by Weft, or was destroyed", stream));
+  }
+  const int ordinal = found->second;
+  stream_devices_.erase(found);
+  CudaContextScope scope(*driver_, devices_[static_cast<std::size_t>(ordinal)].context);
+  const CudaResult result = driver_->StreamDestroy(static_cast<CudaStream>(stream));
+  return result == cuda::kSuccess ? Status() : call_failed(result, "cuStreamDestroy", ordinal);
+}
+
+Result<CudaStream> CudaBackend::stream_of(StreamHandle stream, Device& device) {
+  if (stream != nullptr) return static_cast<CudaStream>(stream);
+  if (device.own_stream == nullptr) {
+    const CudaResult result = driver_->StreamCreate(&device.own_stream, cuda::kStreamNonBlocking);
+    if (result != cuda::kSuccess) return driver_->status(result, "cuStreamCreate");
+  }
+  return device.own_stream;
+}
+
+// Until a context may reach the other, cuMemcpyPeerAsync goes through host memory: 36 in place of 390 GB/s
+// between two H200.
+void CudaBackend::enable_peer(int ordinal, int peer) {
+  std::vector<int>& peers = devices_[static_cast<std::size_t>(ordinal)].peers;
+  if (std::find(peers.begin(), peers.end(), peer) != peers.end()) return;
+  peers.push_back(peer);
+  if (!can_access_peer(ordinal, peer)) return;
+  // Another library may have enabled it already; without it the copy takes its time.
+  static_cast<void>(driver_->CtxEnablePeerAccess(devices_[static_cast<std::size_t>(peer)].context, 0));
+}
+
+Status CudaBackend::with_current(int ordinal, const std::function<void()>& body) {
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  if (scope.result() != cuda::kSuccess) return call_failed(scope.result(), "cuCtxSetCurrent", ordinal);
+  body();
+  return {};
+}
+
+Status CudaBackend::copy_async(void* destination, Place destination_place, const void* source,
+                               Place source_place, std::size_t size_bytes, StreamHandle stream) {
+  if (size_bytes == 0) return {};
+  const Place place = source_place.is_host() ? destination_place : source_place;
+  Result<Device*> device = use(place.device);
+  if (!device.ok()) return device.status();
+  const bool between_devices = !source_place.is_host() && !destination_place.is_host() &&
+                               source_place.device != destination_place.device;
+  Result<Device*> peer = between_devices ? use(destination_place.device) : device;
+  if (!peer.ok()) return peer.status();
+
+  CudaContextScope scope(*driver_, (*device)->context);
+  Result<CudaStream> queue = stream_of(stream, **device);
+  if (!queue.ok()) return queue.status();
+  if (between_devices) enable_peer(source_place.device, destination_place.device);
+  const CudaResult result =
+      between_devices ? driver_->MemcpyPeerAsync(to_cuda(destination), (*peer)->context, to_cuda(source),
+                                                 (*device)->context, size_bytes, *queue)
+                      : driver_->MemcpyAsync(to_cuda(destination), to_cuda(source), size_bytes, *queue);
+  if (result == cuda::kSuccess) return {};
+  return driver_->status(result, between_devices ? "cuMemcpyPeerAsync" : "cuMemcpyAsync",
+                         fmt::format("{} bytes from {} on {} to {} on {}", size_bytes, source,
+                                     place_name(source_place), destination, place_name(destination_place)));
+}
+
+Result<void*> CudaBackend::allocate_host(std::size_t size_bytes, int ordinal) {
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  void* data = nullptr;
+  const CudaResult result = scope.result() == cuda::kSuccess
+                                ? driver_->MemHostAlloc(&data, size_bytes, cuda::kHostAllocPortable)
+                                : scope.result();
+  if (result != cuda::kSuccess) {
+    return driver_->status(result, "cuMemHostAlloc",
+                           fmt::format("{} bytes of page-locked memory (see ulimit -l)", size_bytes));
+  }
+  return data;
+}
+
+void CudaBackend::deallocate_host(void* data) {
+  if (is_left_) return;
+  for (const Device& device : devices_) {
+    if (device.context == nullptr) continue;
+    CudaContextScope scope(*driver_, device.context);
+    driver_->MemFreeHost(data);
+    return;
+  }
+}
+
+bool CudaBackend::is_page_locked(std::uintptr_t address) const {
+  unsigned memory_type = 0;
+  return driver_->PointerGetAttribute(&memory_type, cuda::kAttributeMemoryType, address) == cuda::kSuccess &&
+         memory_type == cuda::kMemoryTypeHost;
+}
+
+bool CudaBackend::host_copy_is_async(const void* host_address, std::size_t size_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(host_address);
+  return is_page_locked(first) && (size_bytes <= 1 || is_page_locked(first + size_bytes - 1));
+}
+
+Result<CudaBackend::Event*> CudaBackend::take_event(Device& device, int ordinal) {
+  if (!device.free_events.empty()) {
+    Event* const event = device.free_events.back();
+    device.free_events.pop_back();
+    return event;
+  }
+  auto event = std::make_unique<Event>();
+  event->device = ordinal;
+  const CudaResult result = driver_->EventCreate(&event->handle, cuda::kEventDisableTiming);
+  if (result != cuda::kSuccess) return call_failed(result, "cuEventCreate", ordinal);
+  events_.push_back(std::move(event));
+  return events_.back().get();
+}
+
+Result<EventHandle> CudaBackend::record(StreamHandle stream, int ordinal) {
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  Result<CudaStream> queue = stream_of(stream, **device);
+  if (!queue.ok()) return queue.status();
+  Result<Event*> event = take_event(**device, ordinal);
+  if (!event.ok()) return event.status();
+  const CudaResult result = driver_->EventRecord((*event)->handle, *queue);
+  if (result == cuda::kSuccess) return static_cast<EventHandle>(*event);
+  release_event(*event);
+  return driver_->status(
+      result, "cuEventRecord",
+      fmt::format("stream {} for memory of cuda:{} (is it a stream of that device?)", stream, ordinal));
+}
+
+Status CudaBackend::query(EventHandle event) {
+  const Event& recorded = *static_cast<Event*>(event);
+  CudaContextScope scope(*driver_, devices_[static_cast<std::size_t>(recorded.device)].context);
+  const CudaResult result = driver_->EventQuery(recorded.handle);
+  if (result == cuda::kSuccess) return {};
+  if (result == cuda::kNotReady) return Status::pending();
+  return call_failed(result, "cuEventQuery", recorded.device);
+}
+
+Status CudaBackend::stream_wait(StreamHandle stream, int ordinal, EventHandle event) {
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  Result<CudaStream> queue = stream_of(stream, **device);
+  if (!queue.ok()) return queue.status();
+  const CudaResult result = driver_->StreamWaitEvent(*queue, static_cast<Event*>(event)->handle, 0);
+  return result == cuda::kSuccess ? Status() : call_failed(result, "cuStreamWaitEvent", ordinal);
+}
+
+void CudaBackend::release_event(EventHandle event) {
+  Event* const recorded = static_cast<Event*>(event);
+  devices_[static_cast<std::size_t>(recorded->device)].free_events.push_back(recorded);
+}
+
+}  // namespace weft::memory

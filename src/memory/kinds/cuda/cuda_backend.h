@@ -1,0 +1,94 @@
+// Memory of NVIDIA GPUs, through the driver.
+//
+// Each device's primary context is used, which is the one that CuPy, PyTorch and the CUDA runtime use, and is
+// made when first needed: a program that leaves the GPU alone does not pay for a context. Every call runs
+// with the right context current and leaves the thread's own current context as it was. Only where none is
+// current at the first use of a device, its context becomes so and stays: UCX looks for a current context
+// when it decides whether a peer's memory is reached directly (before 1.20.1 it silently did without, and
+// staged).
+//
+// Copies to and from host memory that is not page-locked would block the CPU: see host_copy_is_async().
+// Making and freeing memory may wait for the device, as cuMemAlloc, cuMemHostAlloc and cuMemFree do.
+//
+// An allocation's generation is the driver's buffer id, which is never given twice in a process; allocations
+// of a stream-ordered pool have their own too. Managed memory counts as memory of its device.
+//
+// Memory is shared with other processes by CUDA IPC, which knows what cuMemAlloc made, in whole allocations.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "memory/kind.h"
+#include "memory/kinds/cuda/cuda_driver.h"
+
+namespace weft::memory {
+
+class CudaBackend final : public KindBackend {
+ public:
+  explicit CudaBackend(std::unique_ptr<CudaDriver> driver);
+  ~CudaBackend() override;
+  CudaBackend(const CudaBackend&) = delete;
+  CudaBackend& operator=(const CudaBackend&) = delete;
+
+  Kind kind() const override { return Kind::kCuda; }
+  int num_devices() const override { return static_cast<int>(devices_.size()); }
+  std::string device_name(int device) const override;
+  bool can_access_peer(int device, int peer) const override;
+  bool cpu_accessible() const override { return false; }
+
+  base::Result<void*> allocate(std::size_t size_bytes, int device) override;
+  base::Status deallocate(void* data) override;
+  std::optional<Allocation> find_allocation(const void* address) override;
+  bool is_current(const Allocation& allocation, const void* address) override;
+  base::Result<std::vector<std::byte>> export_allocation(const void* address) override;
+  base::Result<Buffer> import_allocation(std::span<const std::byte> exported, int device) override;
+  base::Status release_import(void* data) override;
+
+  base::Status with_current(int device, const std::function<void()>& body) override;
+
+  base::Result<StreamHandle> create_stream(int device) override;
+  base::Status destroy_stream(StreamHandle stream) override;
+  base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
+                          std::size_t size_bytes, StreamHandle stream) override;
+  base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
+  void deallocate_host(void* data) override;
+  bool host_copy_is_async(const void* host_address, std::size_t size_bytes) override;
+
+  base::Result<EventHandle> record(StreamHandle stream, int device) override;
+  base::Status query(EventHandle event) override;
+  base::Status stream_wait(StreamHandle stream, int device, EventHandle event) override;
+  void release_event(EventHandle event) override;
+  void leave_to_the_system() override { is_left_ = true; }
+
+ private:
+  struct Event {
+    CudaEvent handle = nullptr;
+    int device = 0;
+  };
+  struct Device {
+    CudaDevice handle = 0;
+    CudaContext context = nullptr;  // null until retained
+    CudaStream own_stream = nullptr;
+    std::vector<Event*> free_events;
+    std::vector<int> peers;  // whose memory its copies reach directly, or have been refused
+  };
+
+  base::Result<Device*> use(int device);
+  void enable_peer(int device, int peer);
+  base::Result<CudaStream> stream_of(StreamHandle stream, Device& device);
+  base::Result<Event*> take_event(Device& device, int ordinal);
+  base::Status call_failed(CudaResult result, const char* call, int device) const;
+  bool is_page_locked(std::uintptr_t address) const;
+
+  std::unique_ptr<CudaDriver> driver_;
+  std::vector<Device> devices_;
+  std::vector<std::unique_ptr<Event>> events_;
+  CudaContext made_current_ = nullptr;
+  std::unordered_map<StreamHandle, int> stream_devices_;  // of those made here
+  std::unordered_map<void*, int> import_devices_;
+  bool is_left_ = false;
+};
+
+}  // namespace weft::memory

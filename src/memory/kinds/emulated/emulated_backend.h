@@ -1,0 +1,103 @@
+// Device memory on a machine without a device, for tests of everything that is done with device memory.
+//
+// An allocation is one memfd mapped twice. The address that users get is PROT_NONE: a CPU access to it faults
+// at once, as it would with a real device that the CPU does not reach. Copies and kernels of this class go
+// through the other mapping. They run in streams that move only when polled (software_streams.h), so a copy
+// is never done inside the call that starts it, and what happens is the same in every run.
+//
+// A copy whose allocation was freed, or freed and made anew at the same address, before its turn fails with a
+// Status.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "memory/kinds/emulated/exported_file.h"
+#include "memory/kinds/emulated/faults.h"
+#include "memory/kinds/software/software_kind.h"
+
+namespace weft::memory {
+
+class EmulatedBackend final : public SoftwareKind {
+ public:
+  using Kernel = SoftwareStreams::Work;
+
+  explicit EmulatedBackend(int num_devices, const EmulatedFaults& faults = {});
+  ~EmulatedBackend() override;
+  EmulatedBackend(const EmulatedBackend&) = delete;
+  EmulatedBackend& operator=(const EmulatedBackend&) = delete;
+
+  // Counting of copies and allocations starts anew.
+  void set_faults(const EmulatedFaults& faults);
+  // The next allocation gets exactly this address, or fails. REQUIRES: a multiple of the page size.
+  void place_next_at(void* address) { next_address_ = address; }
+
+  // Queues a kernel. It runs at a poll, on the CPU, and reaches device memory through device_view();
+  // returning pending means that it goes on at the next poll.
+  base::Status launch(StreamHandle stream, int device, Kernel kernel);
+  // Where device code finds [address, address + size_bytes); kInvalidArgument if that is not inside one
+  // allocation.
+  base::Result<void*> device_view(const void* address, std::size_t size_bytes);
+
+  std::string device_name(int) const override { return "emulated device"; }
+  bool cpu_accessible() const override { return false; }
+
+  base::Result<void*> allocate(std::size_t size_bytes, int device) override;
+  base::Status deallocate(void* data) override;
+  std::optional<Allocation> find_allocation(const void* address) override;
+  // The release listener tells of what is freed here, an import's file of what is freed elsewhere.
+  bool is_current(const Allocation&, const void* address) override {
+    return num_imports_ == 0 || !was_freed_by_owner(address);
+  }
+  base::Result<std::vector<std::byte>> export_allocation(const void* address) override;
+  base::Result<Buffer> import_allocation(std::span<const std::byte> exported, int device) override;
+  base::Status release_import(void* data) override;
+
+  base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
+                          std::size_t size_bytes, StreamHandle stream) override;
+  base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
+  void deallocate_host(void* data) override;
+
+ private:
+  struct Block {
+    Allocation allocation;
+    std::size_t mapped_bytes = 0;
+    std::byte* view = nullptr;
+    ExportedFile file;  // when other processes may map it, or have made it
+    bool is_import = false;
+
+    bool was_freed_by_owner() const { return is_import && file.was_freed(); }
+  };
+  // One side of a queued copy: enough to notice that the memory is no longer what it was.
+  struct Side {
+    std::uintptr_t address = 0;
+    std::uint64_t generation = 0;  // 0: host memory
+  };
+
+  Block* find_block(std::uintptr_t address);
+  base::Result<Side> check_side(const char* role, const void* address, Place place, std::size_t size_bytes);
+  base::Result<void*> reach(const char* role, const Side& side, std::size_t size_bytes);
+  base::Status copy_now(const Side& destination, const Side& source, std::size_t size_bytes);
+  static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
+  bool was_freed_by_owner(const void* address);
+  base::Result<void*> make_block(std::size_t size_bytes, int device);
+  // Moves the bytes of a block to a file that others may open; its addresses stay.
+  static base::Status move_to_file(Block& block);
+  Block& add_block(void* address, std::byte* view, std::size_t size_bytes, int device);
+  void forget_block(std::uintptr_t base);
+  static void unmap(const Block& block);
+
+  EmulatedFaults faults_;
+  std::uint64_t copies_ = 0;
+  std::uint64_t allocations_ = 0;
+  std::uint64_t next_generation_ = 1;
+  int num_imports_ = 0;
+  void* next_address_ = nullptr;
+  std::vector<std::size_t> used_bytes_;  // by device
+  std::map<std::uintptr_t, Block> blocks_;
+};
+
+}  // namespace weft::memory

@@ -1,0 +1,41 @@
+// What the kinds have in common whose copies the CPU makes: software streams, and host memory that every copy
+// reaches without blocking.
+//
+// Threads: one.
+#pragma once
+
+#include "memory/kind.h"
+#include "memory/kinds/software/software_streams.h"
+
+namespace weft::memory {
+
+class SoftwareKind : public KindBackend {
+ public:
+  Kind kind() const final { return kind_; }
+  int num_devices() const final { return num_devices_; }
+
+  base::Result<StreamHandle> create_stream(int device) final { return streams_.create(device); }
+  base::Status destroy_stream(StreamHandle stream) final { return streams_.destroy(stream); }
+  bool host_copy_is_async(const void*, std::size_t) final { return true; }
+
+  base::Result<EventHandle> record(StreamHandle stream, int device) final {
+    return streams_.record(stream, device);
+  }
+  base::Status query(EventHandle event) final { return streams_.query(event); }
+  base::Status stream_wait(StreamHandle stream, int device, EventHandle event) final {
+    return streams_.wait(stream, device, event);
+  }
+  void release_event(EventHandle event) final { streams_.release(event); }
+
+ protected:
+  SoftwareKind(Kind kind, int num_devices)
+      : streams_(kind, num_devices), kind_(kind), num_devices_(num_devices) {}
+
+  SoftwareStreams streams_;
+
+ private:
+  Kind kind_;
+  int num_devices_;
+};
+
+}  // namespace weft::memory

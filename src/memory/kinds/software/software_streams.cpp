@@ -1,0 +1,131 @@
+#include "memory/kinds/software/software_streams.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+
+namespace weft::memory {
+
+using base::Result;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+// Device i's own stream has the handle kFirstHandle + i.
+constexpr std::uintptr_t kFirstHandle = 0x1000;
+
+}  // namespace
+
+SoftwareStreams::SoftwareStreams(Kind kind, int num_devices)
+    : kind_(kind), num_devices_(num_devices), next_handle_(kFirstHandle) {
+  for (int device = 0; device < num_devices; ++device) streams_[next_handle_++].device = device;
+}
+
+Result<StreamHandle> SoftwareStreams::create(int device) {
+  if (device < 0 || device >= num_devices_) {
+    return Status(StatusCode::kOutOfRange,
+                  fmt::format("{} has no device {}: there are {}", kind_name(kind_), device, num_devices_));
+  }
+  streams_[next_handle_].device = device;
+  return reinterpret_cast<StreamHandle>(next_handle_++);
+}
+
+Status SoftwareStreams::destroy(StreamHandle stream) {
+  const auto found = streams_.find(reinterpret_cast<std::uintptr_t>(stream));
+  if (found == streams_.end() || found->second.destroyed) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("{} is no stream of kind {}, or was destroyed before", stream, kind_name(kind_)));
+  }
+  if (found->second.queue.empty()) {
+    streams_.erase(found);
+  } else {
+    found->second.destroyed = true;
+  }
+  return {};
+}
+
+Result<SoftwareStreams::Stream*> SoftwareStreams::find(StreamHandle stream, int device) {
+  if (device < 0 || device >= num_devices_) {
+    return Status(StatusCode::kOutOfRange,
+                  fmt::format("{} has no device {}: there are {}", kind_name(kind_), device, num_devices_));
+  }
+  const std::uintptr_t handle =
+      stream == nullptr ? kFirstHandle + device : reinterpret_cast<std::uintptr_t>(stream);
+  const auto found = streams_.find(handle);
+  if (found == streams_.end() || found->second.destroyed) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} is no stream of kind {}, or was destroyed", stream, kind_name(kind_)));
+  }
+  if (found->second.device != device) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("stream {} belongs to {}:{}, not to {}:{}: name a stream of the memory's device", stream,
+                    kind_name(kind_), found->second.device, kind_name(kind_), device));
+  }
+  return &found->second;
+}
+
+Status SoftwareStreams::enqueue(StreamHandle stream, int device, Work work) {
+  Result<Stream*> target = find(stream, device);
+  if (!target.ok()) return target.status();
+  target.value()->queue.push_back({std::move(work), nullptr, nullptr});
+  return {};
+}
+
+Result<EventHandle> SoftwareStreams::record(StreamHandle stream, int device) {
+  Result<Stream*> target = find(stream, device);
+  if (!target.ok()) return target.status();
+  auto event = std::make_shared<Event>();
+  target.value()->queue.push_back({nullptr, event, nullptr});
+  return static_cast<EventHandle>(new std::shared_ptr<Event>(std::move(event)));
+}
+
+Status SoftwareStreams::wait(StreamHandle stream, int device, EventHandle event) {
+  Result<Stream*> target = find(stream, device);
+  if (!target.ok()) return target.status();
+  target.value()->queue.push_back({nullptr, nullptr, *static_cast<std::shared_ptr<Event>*>(event)});
+  return {};
+}
+
+Status SoftwareStreams::query(EventHandle event) {
+  const Event& state = **static_cast<std::shared_ptr<Event>*>(event);
+  if (!state.done) poll();
+  if (!state.done) return Status::pending();
+  return state.failure;
+}
+
+void SoftwareStreams::release(EventHandle event) { delete static_cast<std::shared_ptr<Event>*>(event); }
+
+void SoftwareStreams::poll() {
+  for (auto stream = streams_.begin(); stream != streams_.end();) {
+    advance(stream->second);
+    const bool over = stream->second.destroyed && stream->second.queue.empty();
+    stream = over ? streams_.erase(stream) : std::next(stream);
+  }
+}
+
+void SoftwareStreams::advance(Stream& stream) {
+  bool worked = false;
+  while (!stream.queue.empty()) {
+    Operation& operation = stream.queue.front();
+    if (operation.waits_for != nullptr) {
+      if (!operation.waits_for->done) return;
+      if (stream.failure.ok()) stream.failure = operation.waits_for->failure;
+    } else if (operation.signals != nullptr) {
+      operation.signals->failure = std::exchange(stream.failure, Status());
+      operation.signals->done = true;
+    } else {
+      if (worked) return;
+      if (stream.failure.ok()) {
+        Status status = operation.work();
+        if (status.is_pending()) return;
+        stream.failure = std::move(status);
+      }
+      worked = true;
+    }
+    stream.queue.pop_front();
+  }
+}
+
+}  // namespace weft::memory

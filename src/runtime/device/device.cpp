@@ -1,0 +1,107 @@
+#include "weft/runtime/device.h"
+
+#include <exception>
+
+#include "fmt/format.h"
+
+#include "weft/base/error.h"
+#include "weft/runtime/runtime.h"
+#include "weft/runtime/stream.h"
+
+#include "memory/kinds/emulated/emulated_backend.h"
+#include "memory/memory.h"
+
+namespace weft::runtime {
+namespace {
+
+memory::KindBackend& backend_of(Runtime& runtime, memory::Kind kind) {
+  memory::KindBackend* backend = runtime.memory().backend(kind);
+  if (backend == nullptr) base::throw_status(runtime.memory().availability(kind));
+  return *backend;
+}
+
+template <class T>
+T value_or_throw(base::Result<T> result) {
+  if (!result.ok()) base::throw_status(result.status());
+  return std::move(result).value();
+}
+
+}  // namespace
+
+memory::Place device_of(Runtime& runtime, memory::Kind kind) {
+  backend_of(runtime, kind);
+  return runtime.own_place(kind);
+}
+
+DeviceMemory::DeviceMemory(Runtime& runtime, std::size_t size_bytes, memory::Place place)
+    : runtime_(&runtime), buffer_(value_or_throw(runtime.memory().allocate(size_bytes, place))) {}
+
+DeviceMemory DeviceMemory::staging(Runtime& runtime, std::size_t size_bytes, memory::Place device) {
+  if (device.is_host()) return DeviceMemory(runtime, size_bytes, device);
+  DeviceMemory memory;
+  memory.buffer_.data =
+      value_or_throw(backend_of(runtime, device.kind).allocate_host(size_bytes, device.device));
+  memory.buffer_.size_bytes = size_bytes;
+  memory.staging_for_ = device;
+  memory.runtime_ = &runtime;
+  return memory;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (buffer_.data == nullptr) return;
+  if (staging_for_.is_host()) {
+    // Nobody is there to be told; a driver that refuses this has worse to say elsewhere.
+    static_cast<void>(runtime_->memory().deallocate(buffer_));
+  } else {
+    backend_of(*runtime_, staging_for_.kind).deallocate_host(buffer_.data);
+  }
+}
+
+Stream::Stream(Runtime& runtime, memory::Place place)
+    : runtime_(runtime),
+      place_(place),
+      handle_(value_or_throw(backend_of(runtime, place.kind).create_stream(place.device))) {}
+
+Stream::~Stream() { static_cast<void>(backend_of(runtime_, place_.kind).destroy_stream(handle_)); }
+
+void Stream::copy(const memory::Buffer& destination, const memory::ConstBuffer& source) {
+  if (destination.size_bytes != source.size_bytes) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("a copy of {} bytes on {} cannot fill {} bytes on {}", source.size_bytes,
+                    place_name(source.place), destination.size_bytes, place_name(destination.place)));
+  }
+  base::check(backend_of(runtime_, place_.kind)
+                  .copy_async(destination.data, destination.place, source.data, source.place,
+                              source.size_bytes, handle_));
+}
+
+Operation Stream::done() { return stream_done(runtime_, place_, handle_); }
+
+void Stream::launch(std::function<void(const EmulatedView&)> kernel) {
+  if (place_.kind != memory::Kind::kEmulated) {
+    throw base::Error(base::StatusCode::kUnsupported,
+                      fmt::format("Stream::launch runs kernels on emulated devices; on {} launch them with "
+                                  "that device's own means, on stream.handle()",
+                                  place_name(place_)));
+  }
+  auto& backend = static_cast<memory::EmulatedBackend&>(backend_of(runtime_, place_.kind));
+  auto run = [&backend, kernel = std::move(kernel)]() -> base::Status {
+    try {
+      kernel(EmulatedView(backend));
+      return {};
+    } catch (const base::Error& error) {
+      return base::Status(error.code(), error.what());
+    } catch (const std::exception& error) {
+      return base::Status(base::StatusCode::kInternal, fmt::format("a kernel threw '{}'", error.what()));
+    }
+  };
+  base::check(backend.launch(handle_, place_.device, std::move(run)));
+}
+
+void* EmulatedView::find(const void* address, std::size_t size_bytes) const {
+  if (size_bytes == 0) return nullptr;
+  return value_or_throw(backend_.device_view(address, size_bytes));
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,77 @@
+// Where the objects of one collection are, as one PE knows it: the object location service of all models.
+//
+// Every object has a home PE, computed from its index, which always knows where it is. Any other PE sends to
+// where it last heard the object to be, or to the home; whoever gets a message for an object that has left
+// forwards it and tells the sender. Moves are numbered per object, so that news that arrive late do not
+// overwrite newer ones.
+//
+// Threads: one PE's thread. The directory holds no messages and owns no objects.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "runtime/location/index_table.h"
+
+namespace weft::runtime {
+
+template <class Object>
+class Directory {
+ public:
+  explicit Directory(int pe) : pe_(pe) {}
+
+  Object* find(std::uint64_t index) const { return objects_.find(index); }
+  void insert(std::uint64_t index, Object* object) {
+    objects_.insert(index, object);
+    elsewhere_.erase(index);
+  }
+
+  // The object has left for `to_pe`; `move` counts its moves.
+  Object* leave(std::uint64_t index, int to_pe, std::uint32_t move) {
+    Object* object = objects_.erase(index);
+    elsewhere_[index] = {to_pe, move};
+    return object;
+  }
+
+  // News about an object that is not here. Returns whether they were newer than what was known.
+  bool learn(std::uint64_t index, int at_pe, std::uint32_t move) {
+    if (at_pe == pe_ || objects_.find(index) != nullptr) return false;
+    auto [known, is_new] = elsewhere_.try_emplace(index, Whereabouts{at_pe, move});
+    if (is_new) return true;
+    if (known->second.move >= move) return false;
+    known->second = {at_pe, move};
+    return true;
+  }
+
+  // Where to send a message for an object that is not here. REQUIRES: find(index) == nullptr. The answer is
+  // this PE when it is the home and has not heard of the object: it is on its way, or does not exist.
+  int route(std::uint64_t index, int home_pe) const {
+    auto known = elsewhere_.find(index);
+    return known == elsewhere_.end() ? home_pe : known->second.pe;
+  }
+
+  // How often the object is known to have moved, for telling others.
+  std::uint32_t known_move(std::uint64_t index) const {
+    auto known = elsewhere_.find(index);
+    return known == elsewhere_.end() ? 0 : known->second.move;
+  }
+
+  std::size_t num_local() const { return objects_.size(); }
+  void reserve(std::size_t count) { objects_.reserve(count); }
+  template <class Function>
+  void for_each(Function function) const {
+    objects_.for_each(function);
+  }
+
+ private:
+  struct Whereabouts {
+    int pe = 0;
+    std::uint32_t move = 0;
+  };
+
+  int pe_;
+  IndexTable<Object> objects_;
+  std::unordered_map<std::uint64_t, Whereabouts> elsewhere_;
+};
+
+}  // namespace weft::runtime

@@ -1,0 +1,119 @@
+#include "runtime/message/landing_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "weft/base/completion.h"
+#include "weft/runtime/runtime.h"
+
+#include "memory/memory.h"
+
+namespace weft::runtime {
+
+namespace {
+
+constexpr std::size_t kSmallestBytes = 512;
+// Device memory is scarce: what is idle beyond this goes back at once.
+constexpr std::size_t kMaxKeptBytes = std::size_t{256} << 20;
+
+// Up to a quarter more, so that sizes that differ a little share their blocks.
+std::size_t rounded(std::size_t size_bytes) {
+  std::size_t step = std::max(std::bit_floor(size_bytes) / 4, kSmallestBytes);
+  return (size_bytes + step - 1) / step * step;
+}
+
+int device_key(memory::Place place) { return static_cast<int>(place.kind) << 16 | place.device; }
+
+base::Status no_memory(std::size_t size_bytes, memory::Place place, std::string_view why) {
+  return {base::StatusCode::kOutOfMemory,
+          fmt::format("there is no {} memory for a buffer of {} bytes{}{}", memory::place_name(place),
+                      size_bytes, why.empty() ? "" : ": ", why)};
+}
+
+}  // namespace
+
+// A block of device memory; as a Completion: the wait for the stream that its last user named.
+struct LandingPool::Block final : base::Completion {
+  Block(LandingPool& pool_in, const memory::Buffer& buffer_in)
+      : base::Completion(&Block::stream_done), pool(pool_in), buffer(buffer_in) {}
+  static void stream_done(base::Completion* completion, base::Status status, std::size_t) {
+    auto* block = static_cast<Block*>(completion);
+    if (status.ok()) {
+      block->pool.keep(block);
+    } else {
+      block->pool.destroy(block);  // which waits for the device
+    }
+  }
+  LandingPool& pool;
+  memory::Buffer buffer;
+};
+
+base::Result<Attachment> LandingPool::allocate(std::size_t size_bytes, memory::Place place) {
+  if (!place.is_host() && size_bytes > 0) return allocate_on_device(size_bytes, place);
+  try {
+    void* block = runtime_.pool().allocate(size_bytes);
+    return Attachment(memory::Buffer{block, size_bytes, {}, nullptr}, &release_host, &runtime_);
+  } catch (const std::bad_alloc&) {
+    return no_memory(size_bytes, {}, "");
+  }
+}
+
+void LandingPool::release_host(void* runtime, const memory::Buffer& buffer) {
+  static_cast<Runtime*>(runtime)->pool().deallocate(buffer.data, buffer.size_bytes);
+}
+
+base::Result<Attachment> LandingPool::allocate_on_device(std::size_t size_bytes, memory::Place place) {
+  const auto attach = [&](Block* block) {
+    memory::Buffer buffer{block->buffer.data, size_bytes, place, nullptr};
+    return Attachment(buffer, &release_device, block);
+  };
+  // A size that no device has is a damaged message's.
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 46;
+  if (size_bytes > kMaxBytes) return no_memory(size_bytes, place, "no device has so much");
+  std::size_t block_bytes = rounded(size_bytes);
+  std::vector<Block*>& kept = kept_[{device_key(place), block_bytes}];
+  if (!kept.empty()) {
+    Block* block = kept.back();
+    kept.pop_back();
+    kept_bytes_ -= block_bytes;
+    return attach(block);
+  }
+  auto buffer = runtime_.memory().allocate(block_bytes, place);
+  if (!buffer.ok() && trim()) buffer = runtime_.memory().allocate(block_bytes, place);
+  if (!buffer.ok()) return no_memory(size_bytes, place, buffer.status().message());
+  return attach(new Block(*this, *buffer));
+}
+
+void LandingPool::release_device(void* owner, const memory::Buffer& buffer) {
+  auto* block = static_cast<Block*>(owner);
+  if (buffer.stream == nullptr) return block->pool.keep(block);
+  base::Status status = block->pool.runtime_.memory().when_stream_done(buffer.place, buffer.stream, block);
+  if (!status.is_pending()) Block::stream_done(block, std::move(status), 0);
+}
+
+void LandingPool::keep(Block* block) {
+  std::size_t size_bytes = block->buffer.size_bytes;
+  if (kept_bytes_ + size_bytes > kMaxKeptBytes) return destroy(block);
+  kept_[{device_key(block->buffer.place), size_bytes}].push_back(block);
+  kept_bytes_ += size_bytes;
+}
+
+void LandingPool::destroy(Block* block) {
+  // It can fail only with the device, and then everything does.
+  static_cast<void>(runtime_.memory().deallocate(block->buffer));
+  delete block;
+}
+
+bool LandingPool::trim() {
+  bool any = kept_bytes_ > 0;
+  for (auto& [key, blocks] : kept_) {
+    for (Block* block : blocks) destroy(block);
+  }
+  kept_.clear();
+  kept_bytes_ = 0;
+  return any;
+}
+
+}  // namespace weft::runtime
