@@ -1,12 +1,16 @@
-// One operation in flight, embedded in whatever waits for it, so that starting one allocates nothing.
+// One operation in flight. The caller embeds a Completion in its own object, so that starting an operation
+// allocates nothing.
 //
-// Life: whoever starts an operation owns the Completion and keeps it (and the buffers of the operation)
-// in place until it completes. A start function returns
-//   pending   `function` will be called exactly once, from the machine's or the memory layer's
-//             progress(), from cancel(), or from close(); never from inside the start call;
-//   anything else   the operation is over, `function` will not be called.
-// The call gets the final status and, for receives, the number of bytes that arrived. After `function`
-// has been entered the runtime does not touch the Completion again, so it may be freed or reused there.
+// A start function returns one of two things:
+//   pending            The operation is in flight. Its completion is called exactly once, later, from
+//                      progress(), cancel() or close() of the machine or the memory layer, and never
+//                      inside the start function.
+//   any other status   The operation is over, and its completion is never called.
+//
+// The caller owns the Completion and the operation's buffers. It keeps both in place until the operation is
+// over. The call passes the final status and, for a receive, the number of bytes that arrived. Once
+// `function` has been entered, Weft does not touch the Completion again: `function` may free it or start
+// another operation with it.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +26,7 @@ struct Completion {
   explicit Completion(Function on_complete) : function(on_complete) {}
 
   Function function = nullptr;
-  // The layer that runs the operation keeps its handle here while it is in flight.
+  // The handle of the layer that runs the operation, while the operation is in flight.
   void* in_flight = nullptr;
 };
 

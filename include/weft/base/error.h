@@ -8,7 +8,7 @@
 
 namespace weft::base {
 
-// What went wrong, where and what to do about it; code() for programs that react to a kind of failure.
+// what() says what happened, where, and what to do. code() is for programs that react to a kind of failure.
 class Error : public std::runtime_error {
  public:
   Error(StatusCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -18,7 +18,7 @@ class Error : public std::runtime_error {
   StatusCode code_;
 };
 
-// An exception that left an entry method on some PE and travelled to whoever awaited the call.
+// An exception that left an entry method on some PE and was sent to the caller that awaits the call.
 class RemoteError : public Error {
  public:
   // `type` is the exception's type as its language names it; `traceback` says PE, chare, entry method
@@ -35,10 +35,10 @@ class RemoteError : public Error {
   std::string traceback_;
 };
 
-// Throws the Error that says what `status` says. REQUIRES: status.failed().
+// Throws `status` as an Error. REQUIRES: status.failed().
 [[noreturn]] void throw_status(const Status& status);
 
-// For a place that has nobody to report to: throws unless the operation succeeded or is under way.
+// Throws if the operation failed; returns if it succeeded or is in flight.
 inline void check(const Status& status) {
   if (status.failed()) throw_status(status);
 }

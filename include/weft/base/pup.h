@@ -1,14 +1,14 @@
-// PUP (pack and unpack): one function per type says what travels in a message, and serves sizing, packing
-// and unpacking, so that the three cannot disagree.
+// PUP (pack and unpack): one function per type names what a message carries. The same function sizes, packs
+// and unpacks, so the three cannot disagree.
 //
 //   struct Particle { std::string name; std::vector<double> x;  void pup(weft::Pup& p) { p | name | x; } };
 //
-// Without a pup function travel: trivially copyable types (no pointers), std::string, vector, array, pair,
-// tuple, optional, variant, map, unordered_map, set, unique_ptr and smart combinations of them. A free
-// function `void pup(weft::Pup&, T&)` found by argument-dependent lookup serves types that are not yours.
+// These types need no pup function: trivially copyable types without pointers, std::string, vector, array,
+// pair, tuple, optional, variant, map, unordered_map, set and unique_ptr, and any combination of them. For a
+// type of another library, write a free function `void pup(weft::Pup&, T&)` in the namespace of that type.
 //
-// Bytes are those of the machine (Linux x86-64 and aarch64 are both little-endian). Unpacking trusts nothing:
-// a size that exceeds what arrived throws Error(kCorrupt).
+// Values are packed in the machine's byte order (Linux x86-64 and aarch64 are both little-endian). Unpacking
+// checks every size and every tag against the bytes that arrived, and throws Error(kCorrupt) if one is wrong.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class Pup {
  public:
   enum class Mode : std::uint8_t { kSizing, kPacking, kUnpacking };
 
-  // `context` is for types that need to know where they arrive (proxies, futures): the runtime of this PE.
+  // `context` is the runtime of this PE. Proxies and futures need it when they are unpacked.
   static Pup sizer(void* context = nullptr) { return Pup(Mode::kSizing, nullptr, nullptr, context); }
   static Pup packer(void* data, std::size_t size_bytes, void* context = nullptr) {
     auto* begin = static_cast<std::byte*>(data);
@@ -56,18 +56,19 @@ class Pup {
   bool is_packing() const { return mode_ == Mode::kPacking; }
   bool is_unpacking() const { return mode_ == Mode::kUnpacking; }
   void* context() const { return context_; }
-  // What the bytes arrived in, for types whose data travels beside them: a runtime::Message, or null.
+  // The runtime::Message that holds the bytes, for types whose data is sent beside the message; or null.
   void* carrier() const { return carrier_; }
   void set_carrier(void* carrier) { carrier_ = carrier; }
 
-  // Bytes counted, written or read so far, and, when unpacking, those that are left.
+  // The bytes counted, written or read so far.
   std::size_t offset_bytes() const {
     return is_sizing() ? sized_ : static_cast<std::size_t>(cursor_ - begin_);
   }
+  // The bytes that are left. REQUIRES: packing or unpacking.
   std::size_t remaining_bytes() const { return static_cast<std::size_t>(end_ - cursor_); }
   const std::byte* cursor() const { return cursor_; }
 
-  // Moves `size_bytes` raw bytes to or from `data`.
+  // Counts `size_bytes` raw bytes, or copies them from or to `data`.
   void bytes(void* data, std::size_t size_bytes) {
     if (mode_ == Mode::kSizing) {
       sized_ += size_bytes;
@@ -83,14 +84,22 @@ class Pup {
     cursor_ += size_bytes;
   }
 
-  // Skips over bytes that the caller reads in place at cursor(). REQUIRES: unpacking.
+  // Skips bytes that the caller reads in place at cursor(). REQUIRES: unpacking.
   void skip(std::size_t size_bytes) {
     if (size_bytes > remaining_bytes()) overrun(size_bytes);
     cursor_ += size_bytes;
   }
 
-  // A container's element count. When unpacking it is checked against the bytes that are left, each element
-  // taking at least `element_bytes`, so that a corrupt count cannot cause a huge allocation.
+  // Throws Error(kCorrupt) if fewer than `size_bytes` are left. REQUIRES: unpacking.
+  void expect(std::size_t size_bytes) const {
+    if (size_bytes > remaining_bytes()) overrun(size_bytes);
+  }
+
+  // Throws Error(kCorrupt): the bytes hold `what`, for example "a bool that is neither 0 nor 1".
+  [[noreturn]] void refuse(const char* what) const;
+
+  // The number of elements of a container. Each element takes at least `element_bytes`. When unpacking, a
+  // count that the remaining bytes cannot hold throws, so a corrupt count never causes a huge allocation.
   std::size_t count(std::size_t current, std::size_t element_bytes) {
     std::uint64_t value = current;
     bytes(&value, sizeof value);
@@ -103,7 +112,7 @@ class Pup {
     visit(value);
     return *this;
   }
-  // Temporaries and constants can be packed, never unpacked into.
+  // For temporaries and constants. REQUIRES: sizing or packing.
   template <class T>
   Pup& operator|(const T& value) {
     visit(const_cast<T&>(value));
@@ -145,8 +154,7 @@ void visit_sequence(Pup& p, Container& values) {
   } else if (p.is_unpacking()) {
     values.clear();
     for (std::size_t i = 0; i < size; ++i) {
-      if (p.remaining_bytes() == 0)
-        p.count(1, 1);  // an element that takes no byte cannot fill a corrupt count
+      p.expect(1);  // otherwise elements of no bytes would make a corrupt count loop for ever
       Element element{};
       p | element;
       values.push_back(std::move(element));
@@ -185,7 +193,7 @@ void visit_type(Pup& p, std::vector<T, A>& values) {
     if (p.is_unpacking()) {
       values.clear();
       for (std::size_t i = 0; i < size; ++i) {
-        if (p.remaining_bytes() == 0) p.count(1, 1);
+        p.expect(1);
         p | values.emplace_back();
       }
     } else {
@@ -262,7 +270,7 @@ void visit_type(Pup& p, std::variant<Ts...>& value) {
   std::uint8_t which = static_cast<std::uint8_t>(value.index());
   p | which;
   if (p.is_unpacking()) {
-    if (which >= sizeof...(Ts)) p.skip(p.remaining_bytes() + 1);
+    if (which >= sizeof...(Ts)) p.refuse("an alternative that the variant does not have");
     emplace_alternative<0>(value, which);
   }
   std::visit([&p](auto& alternative) { p | alternative; }, value);
@@ -286,7 +294,7 @@ void Pup::visit(T& value) {
     std::uint8_t byte = is_unpacking() || value == false ? 0 : 1;
     bytes(&byte, sizeof byte);
     if (is_unpacking()) {
-      if (byte > 1) skip(remaining_bytes() + 1);  // no bool was sent
+      if (byte > 1) refuse("a bool that is neither 0 nor 1");
       value = byte != 0;
     }
   } else if constexpr (pup_detail::HasVisitType<T>) {

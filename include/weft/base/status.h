@@ -1,12 +1,11 @@
 // The outcome of an operation inside Weft.
 //
-// Functions of the lower layers return a Status (or a Result<T>) and never throw; the API edge turns
-// a failed Status into an exception of error.h. A message says what happened, where (PE, peer, sizes)
-// and what to do.
+// Functions of the lower layers return a Status (or a Result<T>) and never throw. The API's edge turns a
+// failed Status into an exception of error.h. A message says what happened, where (PE, peer, sizes) and what
+// to do.
 //
-// `pending` is not a failure: an operation that takes a Completion returns it when that Completion
-// will be called later, exactly once. Any other value means that the operation is over and that its
-// Completion will not be called.
+// `pending` is not a failure. A function that takes a Completion returns `pending` when the operation is in
+// flight; completion.h states the contract.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +58,7 @@ class [[nodiscard]] Status {
 
   bool ok() const noexcept { return detail_ == nullptr; }
   bool is_pending() const noexcept { return detail_ == &kPendingDetail; }
-  // Over and not successful.
+  // The operation is over and did not succeed.
   bool failed() const noexcept { return !is_static(); }
 
   StatusCode code() const noexcept { return detail_ == nullptr ? StatusCode::kOk : detail_->code; }
@@ -82,7 +81,8 @@ class [[nodiscard]] Status {
   const Detail* detail_ = nullptr;
 };
 
-// A value, or the Status that says why there is none. REQUIRES: a Status given to it has failed.
+// A value, or the Status that says why there is none. REQUIRES: a Result made from a Status gets a failed
+// one.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -94,6 +94,44 @@ TEST(Pup, ACorruptCountDoesNotAllocate) {
   EXPECT_THROW(unpack<Table>(bytes), Error);
 }
 
+// Counts that a multiplication or an addition would wrap round to a small size.
+TEST(Pup, CountsNearTheLimitDoNotWrap) {
+  constexpr std::uint64_t kMost = ~std::uint64_t{0};
+  for (const std::uint64_t count :
+       {kMost, kMost - 7, kMost - 8, kMost / 8 + 1, kMost / 8 + 2, kMost / 2 + 1}) {
+    std::vector<std::byte> bytes = pack(count);
+    bytes.resize(bytes.size() + 64);
+    EXPECT_THROW(unpack<std::vector<double>>(bytes), Error) << count;
+    EXPECT_THROW(unpack<std::vector<std::byte>>(bytes), Error) << count;
+    EXPECT_THROW(unpack<std::vector<bool>>(bytes), Error) << count;
+    EXPECT_THROW(unpack<std::vector<std::string>>(bytes), Error) << count;
+    EXPECT_THROW(unpack<std::set<std::uint64_t>>(bytes), Error) << count;
+    Pup p = Pup::unpacker(bytes.data(), bytes.size());
+    p.skip(8);
+    EXPECT_THROW(p.skip(count), Error) << count;
+    EXPECT_THROW(p.bytes(bytes.data(), count), Error) << count;
+    EXPECT_EQ(p.offset_bytes(), 8u);
+  }
+}
+
+TEST(Pup, AValueThatTheTypeDoesNotHaveIsNamed) {
+  const auto message_of = [](auto unpack_it) {
+    try {
+      unpack_it();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), StatusCode::kCorrupt);
+      return std::string(error.what());
+    }
+    return std::string("nothing thrown");
+  };
+  const std::vector<std::byte> bytes(16, std::byte{9});
+  EXPECT_NE(message_of([&] { static_cast<void>(unpack<bool>(bytes)); }).find("neither 0 nor 1"),
+            std::string::npos);
+  using Either = std::variant<int, double>;
+  EXPECT_NE(message_of([&] { static_cast<void>(unpack<Either>(bytes)); }).find("alternative"),
+            std::string::npos);
+}
+
 TEST(Pup, RandomBytesNeverCrash) {
   using Anything = std::tuple<std::vector<Particle>, std::map<int, std::string>,
                               std::variant<int, std::string>, std::optional<std::vector<bool>>>;

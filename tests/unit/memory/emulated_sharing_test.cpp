@@ -1,11 +1,15 @@
 // Emulated allocations that other processes map. The importer is another backend of this process, which finds
 // the file in the same way as another process does; tests/multiproc has two processes.
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
 
+#include "base/shared_file.h"
 #include "memory/kind_cache.h"
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
@@ -156,13 +160,27 @@ TEST_F(SharingTest, BytesThatNameNothingAreRefused) {
 TEST_F(SharingTest, ASizeThatIsNotTheFilesIsRefused) {
   const Buffer own = owner.allocate(kSize, kDevice).value();
   const auto exported = emulated(owner).export_allocation(own.data).value();
-  for (const std::uint64_t size_bytes : {std::uint64_t{0}, std::uint64_t{8192}, std::uint64_t{12289}}) {
+  const auto import_with = [&](std::size_t offset, std::uint64_t size_bytes) {
     auto bytes = exported;
-    std::memcpy(&bytes[sizeof(std::uint64_t)], &size_bytes, sizeof size_bytes);  // after the inode
-    const Status status = emulated(importer).import_allocation(bytes, 0).status();
-    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << size_bytes;
+    std::memcpy(&bytes[offset], &size_bytes, sizeof size_bytes);
+    return emulated(importer).import_allocation(bytes, 0).status().code();
+  };
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  for (const std::uint64_t size_bytes :
+       {std::uint64_t{0}, std::uint64_t{8192}, std::uint64_t{12289}, kMost, kMost - 4095, kMost / 2 + 1}) {
+    EXPECT_EQ(import_with(sizeof(base::SharedFileReference), size_bytes), StatusCode::kInvalidArgument)
+        << "an allocation of " << size_bytes;
+    EXPECT_EQ(import_with(offsetof(base::SharedFileReference, size_bytes), size_bytes),
+              StatusCode::kInvalidArgument)
+        << "a file of " << size_bytes;
   }
   EXPECT_TRUE(owner.deallocate(own).ok());
+}
+
+TEST_F(SharingTest, ASizeThatRoundingWouldOverflowIsOutOfMemory) {
+  for (const std::size_t size_bytes : {SIZE_MAX, SIZE_MAX - 4095, SIZE_MAX / 2, SIZE_MAX / 2 + 1}) {
+    EXPECT_EQ(owner.allocate(size_bytes, kDevice).status().code(), StatusCode::kOutOfMemory) << size_bytes;
+  }
 }
 
 TEST_F(SharingTest, HostMemoryIsNotShared) {

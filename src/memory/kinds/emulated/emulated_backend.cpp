@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "fmt/format.h"
@@ -18,6 +19,9 @@ using base::Status;
 using base::StatusCode;
 
 namespace {
+
+// Leaves room for what is added to a size: rounding up to pages, and a page more in a shared file.
+constexpr std::size_t kMaxAllocationBytes = std::numeric_limits<std::ptrdiff_t>::max() / 2;
 
 std::size_t round_up_to_page(std::size_t size_bytes) {
   static const std::size_t page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -82,6 +86,11 @@ Result<void*> EmulatedBackend::allocate(std::size_t size_bytes, int device) {
     return no_such_device(device, num_devices());
   }
   if (size_bytes == 0) return static_cast<void*>(nullptr);
+  if (size_bytes > kMaxAllocationBytes) {
+    return Status(StatusCode::kOutOfMemory,
+                  fmt::format("no emulated device memory for {} bytes: an allocation has {} at most",
+                              size_bytes, kMaxAllocationBytes));
+  }
   const std::size_t used_bytes = used_bytes_[static_cast<std::size_t>(device)];
   if (++allocations_ == faults_.fail_allocation) {
     return Status(StatusCode::kOutOfMemory,
@@ -98,17 +107,10 @@ Result<void*> EmulatedBackend::allocate(std::size_t size_bytes, int device) {
 
 Result<void*> EmulatedBackend::make_block(std::size_t size_bytes, int device) {
   const std::size_t mapped_bytes = round_up_to_page(size_bytes);
-  const int file = ::memfd_create("weft-emulated", MFD_CLOEXEC);
-  if (file < 0) return mapping_failed("memfd_create", size_bytes);
-  if (::ftruncate(file, static_cast<off_t>(mapped_bytes)) != 0) {
-    Status status = mapping_failed("ftruncate", size_bytes);
-    ::close(file);
-    return status;
-  }
-  const Mapping mapping = map_twice(std::exchange(next_address_, nullptr), mapped_bytes, file);
-  Status status = mapping.address == nullptr ? mapping_failed("mmap", size_bytes) : Status();
-  ::close(file);
-  if (status.failed()) return status;
+  Result<base::SharedFile> file = base::SharedFile::create("weft-emulated", mapped_bytes);
+  if (!file.ok()) return file.status();
+  const Mapping mapping = map_twice(std::exchange(next_address_, nullptr), mapped_bytes, file->descriptor());
+  if (mapping.address == nullptr) return mapping_failed("mmap", size_bytes);
   used_bytes_[static_cast<std::size_t>(device)] += size_bytes;
   add_block(mapping.address, mapping.view, size_bytes, device);
   return mapping.address;
@@ -170,17 +172,16 @@ Status EmulatedBackend::move_to_file(Block& block) {
   Result<ExportedFile> file =
       ExportedFile::create(size_bytes, block.mapped_bytes, block.allocation.generation);
   if (!file.ok()) return file.status();
-  void* const bytes =
-      ::mmap(nullptr, block.mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor(), 0);
-  if (bytes == MAP_FAILED) return mapping_failed("mmap", size_bytes);
-  std::memcpy(bytes, block.view, size_bytes);
+  Result<void*> bytes = file->file().map(0, block.mapped_bytes);
+  if (!bytes.ok()) return bytes.status();
+  std::memcpy(*bytes, block.view, size_bytes);
   if (::mmap(reinterpret_cast<void*>(block.allocation.base), block.mapped_bytes, PROT_NONE,
-             MAP_SHARED | MAP_FIXED, file->descriptor(), 0) == MAP_FAILED) {
+             MAP_SHARED | MAP_FIXED, file->file().descriptor(), 0) == MAP_FAILED) {
     Status status = mapping_failed("mmap", size_bytes);
-    ::munmap(bytes, block.mapped_bytes);
+    ::munmap(*bytes, block.mapped_bytes);
     return status;
   }
-  ::munmap(std::exchange(block.view, static_cast<std::byte*>(bytes)), block.mapped_bytes);
+  ::munmap(std::exchange(block.view, static_cast<std::byte*>(*bytes)), block.mapped_bytes);
   block.file = std::move(*file);
   return {};
 }
@@ -189,7 +190,7 @@ Result<Buffer> EmulatedBackend::import_allocation(std::span<const std::byte> exp
   if (device < 0 || device >= num_devices()) return no_such_device(device, num_devices());
   Result<ExportedFile> file = ExportedFile::open(exported);
   if (!file.ok()) return file.status();
-  const Mapping mapping = map_twice(nullptr, file->mapped_bytes(), file->descriptor());
+  const Mapping mapping = map_twice(nullptr, file->mapped_bytes(), file->file().descriptor());
   if (mapping.address == nullptr) return mapping_failed("mmap", file->size_bytes());
   Block& block = add_block(mapping.address, mapping.view, file->size_bytes(), device);
   block.file = std::move(*file);

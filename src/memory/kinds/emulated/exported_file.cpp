@@ -1,12 +1,9 @@
 #include "memory/kinds/emulated/exported_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 
 #include "fmt/format.h"
@@ -14,6 +11,7 @@
 namespace weft::memory {
 
 using base::Result;
+using base::SharedFile;
 using base::Status;
 using base::StatusCode;
 
@@ -21,12 +19,9 @@ namespace {
 
 // Travels between processes of one build as it lies in memory.
 struct Record {
-  std::uint64_t inode = 0;
+  base::SharedFileReference file;
   std::uint64_t size_bytes = 0;
-  std::uint64_t mapped_bytes = 0;
   std::uint64_t generation = 0;
-  std::int32_t pid = 0;
-  std::int32_t descriptor = -1;
 };
 
 std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
@@ -39,78 +34,63 @@ Status not_exported(std::string_view why) {
 Status freed_by_owner(const Record& record) {
   return Status(StatusCode::kNotFound,
                 fmt::format("the emulated allocation of {} bytes that process {} exported has been freed",
-                            record.size_bytes, record.pid));
+                            record.size_bytes, record.file.pid));
 }
 
 }  // namespace
 
 Result<ExportedFile> ExportedFile::create(std::size_t size_bytes, std::size_t mapped_bytes,
                                           std::uint64_t generation) {
-  ExportedFile file;
-  file.size_bytes_ = size_bytes;
-  file.mapped_bytes_ = mapped_bytes;
-  file.descriptor_ = ::memfd_create("weft-emulated", MFD_CLOEXEC);
-  if (file.descriptor_ < 0 ||
-      ::ftruncate(file.descriptor_, static_cast<off_t>(mapped_bytes + page_bytes())) != 0) {
-    return Status(StatusCode::kOutOfMemory,
-                  fmt::format("no file for sharing {} bytes of emulated device memory: {}; see ulimit -n",
-                              size_bytes, std::strerror(errno)));
-  }
-  if (Status status = file.map_generation(); status.failed()) return status;
-  std::atomic_ref(*file.generation_).store(generation);
-  return file;
+  Result<SharedFile> file = SharedFile::create("weft-emulated", mapped_bytes + page_bytes());
+  if (!file.ok()) return file.status();
+  ExportedFile exported;
+  exported.file_ = std::move(*file);
+  exported.size_bytes_ = size_bytes;
+  if (Status status = exported.map_generation(); status.failed()) return status;
+  std::atomic_ref(*exported.generation_).store(generation);
+  return exported;
 }
 
-Result<ExportedFile> ExportedFile::open(std::span<const std::byte> exported) {
+Result<ExportedFile> ExportedFile::open(std::span<const std::byte> bytes) {
   Record record;
-  if (exported.size() != sizeof record) {
-    return not_exported(fmt::format("{} bytes instead of {}", exported.size(), sizeof record));
+  if (bytes.size() != sizeof record) {
+    return not_exported(fmt::format("{} bytes instead of {}", bytes.size(), sizeof record));
   }
-  std::memcpy(&record, exported.data(), sizeof record);
-  ExportedFile file;
-  file.size_bytes_ = record.size_bytes;
-  file.mapped_bytes_ = record.mapped_bytes;
-  const std::string path = fmt::format("/proc/{}/fd/{}", record.pid, record.descriptor);
-  file.descriptor_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  struct stat found{};
-  if (file.descriptor_ < 0 || ::fstat(file.descriptor_, &found) != 0) {
-    if (errno == ENOENT) return freed_by_owner(record);
-    return not_exported(fmt::format("{} said '{}'", path, std::strerror(errno)));
+  std::memcpy(&record, bytes.data(), sizeof record);
+  Result<SharedFile> file = SharedFile::open(record.file);
+  if (file.status().code() == StatusCode::kNotFound) return freed_by_owner(record);
+  if (!file.ok()) return not_exported(file.status().message());
+  ExportedFile exported;
+  exported.file_ = std::move(*file);
+  exported.size_bytes_ = record.size_bytes;
+  const std::size_t file_bytes = exported.file_.size_bytes();
+  // The size is a claim of the peer: it must fill the pages of the file, all but the last one.
+  const bool fills_its_pages = file_bytes >= page_bytes() && record.size_bytes <= exported.mapped_bytes() &&
+                               exported.mapped_bytes() - record.size_bytes < page_bytes();
+  if (!fills_its_pages) {
+    return not_exported(
+        fmt::format("a file of {} bytes cannot hold an allocation of {}", file_bytes, record.size_bytes));
   }
-  // The owner may have closed the file and opened another one with its number.
-  if (found.st_ino != record.inode) return freed_by_owner(record);
-  const bool fills_its_pages =
-      record.size_bytes <= record.mapped_bytes && record.mapped_bytes - record.size_bytes < page_bytes();
-  if (!fills_its_pages || static_cast<std::uint64_t>(found.st_size) != record.mapped_bytes + page_bytes()) {
-    return not_exported(fmt::format("a file of {} bytes is said to hold {} in {}", found.st_size,
-                                    record.size_bytes, record.mapped_bytes));
-  }
-  if (Status status = file.map_generation(); status.failed()) return status;
-  if (std::atomic_ref(*file.generation_).load() != record.generation) return freed_by_owner(record);
-  return file;
+  if (Status status = exported.map_generation(); status.failed()) return status;
+  if (std::atomic_ref(*exported.generation_).load() != record.generation) return freed_by_owner(record);
+  return exported;
 }
 
 ExportedFile::~ExportedFile() {
   if (generation_ != nullptr) ::munmap(generation_, page_bytes());
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+std::size_t ExportedFile::mapped_bytes() const { return file_.size_bytes() - page_bytes(); }
+
 Status ExportedFile::map_generation() {
-  void* const page = ::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_,
-                            static_cast<off_t>(mapped_bytes_));
-  if (page == MAP_FAILED) {
-    return Status(StatusCode::kOutOfMemory,
-                  fmt::format("no mapping for shared emulated device memory: {}", std::strerror(errno)));
-  }
-  generation_ = static_cast<std::uint64_t*>(page);
+  Result<void*> page = file_.map(mapped_bytes(), page_bytes());
+  if (!page.ok()) return page.status();
+  generation_ = static_cast<std::uint64_t*>(*page);
   return {};
 }
 
 std::vector<std::byte> ExportedFile::exported() const {
-  struct stat own{};
-  ::fstat(descriptor_, &own);
-  const Record record{own.st_ino, size_bytes_, mapped_bytes_, std::atomic_ref(*generation_).load(),
-                      ::getpid(), descriptor_};
+  const Record record{file_.reference(), size_bytes_, std::atomic_ref(*generation_).load()};
   const auto* begin = reinterpret_cast<const std::byte*>(&record);
   return {begin, begin + sizeof record};
 }

@@ -1,8 +1,9 @@
-// The file behind an emulated allocation that other processes of this host and user map: its bytes, and after
-// them a page with its generation, which is zero once the owner has freed it.
+// The file of an emulated allocation that other processes of this host and user may map.
 //
-// Threads: one. Another process opens the file through /proc, so that nothing has to be handed over but
-// bytes.
+// The file holds the allocation's bytes and then one page with its generation. When the owner frees the
+// allocation it sets the generation to zero, and importers see that.
+//
+// Threads: one.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,20 @@
 
 #include "weft/base/status.h"
 
+#include "base/shared_file.h"
+
 namespace weft::memory {
 
 class ExportedFile {
  public:
+  // No file.
   ExportedFile() = default;
-  // `mapped_bytes` is a multiple of the page size. The owner's.
+  // For the owner of the allocation. REQUIRES: `mapped_bytes` is a multiple of the page size.
   static base::Result<ExportedFile> create(std::size_t size_bytes, std::size_t mapped_bytes,
                                            std::uint64_t generation);
-  // What the owner's exported() says. kNotFound when the allocation was freed meanwhile.
-  static base::Result<ExportedFile> open(std::span<const std::byte> exported);
+  // For an importer; `bytes` are the owner's exported(). kNotFound when the allocation has been freed,
+  // kInvalidArgument when the bytes name no exported allocation.
+  static base::Result<ExportedFile> open(std::span<const std::byte> bytes);
 
   ExportedFile(ExportedFile&& other) noexcept { swap(other); }
   ExportedFile& operator=(ExportedFile&& other) noexcept {
@@ -32,28 +37,27 @@ class ExportedFile {
   ~ExportedFile();
 
   explicit operator bool() const { return generation_ != nullptr; }
-  int descriptor() const { return descriptor_; }
+  const base::SharedFile& file() const { return file_; }
   std::size_t size_bytes() const { return size_bytes_; }
-  std::size_t mapped_bytes() const { return mapped_bytes_; }
+  // The size of the mapping that holds the allocation. REQUIRES: there is a file.
+  std::size_t mapped_bytes() const;
   std::vector<std::byte> exported() const;
 
   bool was_freed() const;
-  // The owner's: importers see it from now on.
+  // Tells importers that the allocation is freed. For the owner.
   void mark_freed();
 
  private:
   base::Status map_generation();
   void swap(ExportedFile& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
+    std::swap(file_, other.file_);
     std::swap(size_bytes_, other.size_bytes_);
-    std::swap(mapped_bytes_, other.mapped_bytes_);
     std::swap(generation_, other.generation_);
   }
 
-  int descriptor_ = -1;
+  base::SharedFile file_;
   std::size_t size_bytes_ = 0;
-  std::size_t mapped_bytes_ = 0;
-  std::uint64_t* generation_ = nullptr;  // in the shared page
+  std::uint64_t* generation_ = nullptr;  // in the file's last page
 };
 
 }  // namespace weft::memory
