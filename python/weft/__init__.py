@@ -120,6 +120,10 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return _version()
+    if name == "_core" or name in __all__:
+        from weft._ucx_hooks import shorten_wait
+
+        shorten_wait()
     if name not in __all__:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     import importlib

@@ -127,6 +127,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from weft.launch.command import UsageError, check_choice, check_gpus, parse_num_pes, program_argv
+    from weft.launch.environment import pe_environment
     from weft.launch.job import Job
 
     try:
@@ -139,7 +140,7 @@ def _run(options: argparse.Namespace) -> int:
             raise UsageError("say how many PEs and which program: weft run -n N program [arguments]")
         num_pes = parse_num_pes(options.num_pes)
         argv = program_argv(options.program, options.arguments)
-        environment = dict(os.environ)
+        environment = pe_environment(os.environ)
         for setting in _SETTINGS:
             value = getattr(options, setting.variable)
             if value is not None:

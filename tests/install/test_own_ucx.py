@@ -119,6 +119,7 @@ def test_a_cpp_job_runs_on_another_ucx(newer_ucx: Path, hello: Path) -> None:
     done = run_with(newer_ucx, *WEFT, "run", "-n", 2, hello)
     assert done.returncode == 0, done.stderr
     assert "hello from PE 1 of 2" in done.stdout
+    assert "unused environment variable" not in done.stderr, "UCX was given a setting that it does not know"
 
 
 def test_a_python_job_runs_on_another_ucx(newer_ucx: Path, tmp_path: Path) -> None:

@@ -27,6 +27,16 @@ void configure(ucp_config_t* config, const ContextOptions& options) {
   set_default(config, "KEEPALIVE_INTERVAL", "inf");
 }
 
+// `weft run` and the Python package set this for UCX 1.21 and later, which read it when they are loaded. An
+// older UCX does not know it and would warn of it.
+void drop_setting_of_newer_ucx() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  if (major == 1 && minor < 21) unsetenv("UCX_MEM_BISTRO_GRACE_DURATION");
+}
+
 base::Result<ucp_config_t*> read_config() {
   ucp_config_t* config = nullptr;
   const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
@@ -43,6 +53,7 @@ base::Result<ucp_config_t*> read_config() {
 
 base::Result<Context> Context::create(const ContextOptions& options) {
   if (base::Status status = check_library(); status.failed()) return status;
+  drop_setting_of_newer_ucx();
   base::Result<ucp_config_t*> config = read_config();
   if (!config.ok()) return config.status();
   configure(*config, options);
