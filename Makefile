@@ -88,9 +88,11 @@ format: $(SETUP)
 	ruff check -q --fix
 	git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' | xargs clang-format -i
 
+# The pages as a site, beginning at build/docs/index.html, and the Python reference below it. Works without a network.
 docs: build
-	pdoc weft -o build/docs
 	tools/check_links.py
+	sphinx-build -q -W --keep-going -c docs -d build/doctrees . build/docs
+	python -W error -m pdoc weft -o build/docs/api
 
 clean:
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -40,3 +40,22 @@ def test_collectives(run_example, language: str, num_pes: int | None) -> None:
     number, rest = second.split(" ", 1)
     assert 1 <= int(number) <= 40
     assert rest == "of 40 heard it most often"
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_values(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("values", language, num_pes)) == [
+        "p3 is at 3, 1.5",
+        "the particles lie between 0 and 3",
+        "the call failed: no particle is called p0",
+    ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_payloads(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("payloads", language, num_pes)) == [
+        "half of them: 500",
+        "block 0 got 2, block 1 got 1",
+    ]
