@@ -30,8 +30,8 @@ class Peer : public weft::Chare<Peer> {
  private:
   weft::Task<> ping_pong(weft::Channel channel, weft::Buffer outgoing, weft::Buffer incoming,
                          std::int64_t round_trips) {
-    // An answer says that the message before it has arrived, so that its buffer is free again; the last
-    // message of all is waited for.
+    // An answer says that the message before it has arrived, so its buffer is free again. The last message
+    // is awaited.
     std::optional<weft::Operation> sending;
     for (std::int64_t i = 0; i < round_trips; ++i) {
       if (linear_index() == 0) sending = channel.send(outgoing);

@@ -1,7 +1,6 @@
-// Nanoseconds that a cache line takes from one core to the other, between the two cores that PEs 0 and 1 run
-// on: what the hardware makes every small message cost. Virtual machines are moved among cores that are near
-// and far from one another, by a factor of four within a minute; weft bench compares only what was measured
-// at one distance.
+// The time in ns that a cache line takes between the two cores that PEs 0 and 1 run on. It is the hardware's
+// part of every small message. Virtual machines are moved among cores that are near or far from one another,
+// a factor of four within a minute. weft bench compares only figures of one distance.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def is_start_up(file: str) -> bool:
-    """Whether `file` works at start-up only, and not the same in every run."""
+    """Whether `file` runs at start-up only, with a count that differs from run to run."""
     return Path(file).name.startswith(("libucm", "ld-linux"))
 
 

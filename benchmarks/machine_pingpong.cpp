@@ -1,7 +1,7 @@
-// The bare machine between two PEs, nothing of Weft above it: tagged messages (--way tag) or active messages
+// The bare machine between two PEs, without the layers above: tagged messages (--way tag) or active messages
 // (--way am).
 //
-// As in ucx_perftest an active message's eager payload is looked at where it arrived and not copied out.
+// As in ucx_perftest, an active message's eager payload is read where it arrived, without a copy.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -105,7 +105,7 @@ class Peer {
     }
   }
 
-  // Active messages arrive by themselves.
+  // Active messages need no posted receive.
   void receive(int slot) {
     if (active_messages_) return;
     Counted* completion = &receives_[static_cast<std::size_t>(slot)];

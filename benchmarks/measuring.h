@@ -1,4 +1,4 @@
-// What the measuring programs share: their command line, their clock, the line they print.
+// Shared by the measuring programs: the command line, the clock, the printed line.
 //
 //   program BENCH SIZE:ITERATIONS:WARMUP... [--memory host|emulated|cuda] [--way tag|am] [--devices 0,1]
 //
@@ -37,13 +37,13 @@ struct Arguments {
   Bench bench = Bench::kLatency;
   std::vector<Step> steps;
   memory::Kind memory = memory::Kind::kHost;
-  // Of the bare machine: tagged or active messages.
+  // For the bare machine: tagged or active messages.
   std::string way = "tag";
-  // Of one process that uses two.
+  // For one process that uses two devices.
   std::array<int, 2> devices{0, 1};
 };
 
-// Ends the process with a sentence on stderr when the command line is not as above.
+// Ends the process with a sentence on stderr if the command line is not as above.
 Arguments parse_arguments(int argc, char** argv);
 
 // Keeps this process on the core with its PE's number, modulo the cores that it may use, so that the kernel's
@@ -55,7 +55,7 @@ void report(Bench bench, const Step& step, double elapsed_s);
 // The same for a figure of another kind.
 void report(std::string_view metric, std::size_t size_bytes, double value);
 
-// Says what went wrong on stderr and ends the process; a measuring program has nobody else to tell.
+// Prints the error to stderr and ends the process.
 [[noreturn]] void die(std::string_view message);
 
 class Stopwatch {

@@ -1,6 +1,5 @@
-// Ping-pong by entry methods between every pair of PEs in turn, while the other PEs idle; with more PEs than
-// cores the idle ones must give way. Prints the slowest pair's median over several repetitions. Nothing is
-// pinned.
+// Ping-pong by entry methods between every pair of PEs in turn, while the other PEs idle. With more PEs than
+// cores the idle ones must yield. Prints the slowest pair's median over several repetitions. No PE is pinned.
 #include <algorithm>
 #include <vector>
 
@@ -29,7 +28,7 @@ weft::Task<double> pair_median_s(weft::Runtime& runtime, weft::CollectionProxy<E
 weft::Task<> measure(weft::Runtime& runtime, const Arguments& arguments) {
   auto peers = weft::Group<EntryPeer>::create(runtime, /*pinned=*/false);
   for (Step step : arguments.steps) {
-    // The harness counts on two processes that have a core each; here a turn may cost a turn of the
+    // The harness assumes two processes with a core each; here a turn may cost a time slice of the kernel's
     // scheduler.
     step.iterations = std::max<std::int64_t>(step.iterations / 100, 100);
     step.warmup = std::max<std::int64_t>(step.iterations / 10, 10);

@@ -1,8 +1,8 @@
-// Sends messages between two PEs that live in this one process and thread, for counting instructions: nobody
-// waits for anybody, so the count per message is the same in every run. Use: path_instructions
-// machine|channel|entry MESSAGES
+// Sends messages between two PEs that live in this one process and thread, for counting instructions. No PE
+// waits for another, so the count per message is the same in every run.
+// Use: path_instructions machine|channel|entry MESSAGES
 //
-// The difference between runs with different MESSAGES is what the messages cost; instructions.py does that.
+// The cost of a message is the difference between runs with different MESSAGES; see instructions.py.
 #include <charconv>
 #include <cstdint>
 #include <cstring>

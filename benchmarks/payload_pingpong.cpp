@@ -1,8 +1,8 @@
 // Payloads between two chares, each on a PE of its own: an entry method with one payload, sent in place with
 // nocopy, that its post entry method lands in memory of the same kind, allocated once.
 //
-// WEFT_MESSAGING_PATH=tagged|active takes one of the two wire paths (ARCHITECTURE.md, "Payloads"); by itself
-// the runtime takes the one that is faster for the size.
+// WEFT_MESSAGING_PATH=tagged|active forces one of the two wire paths (ARCHITECTURE.md, "Attachments"). By
+// default the runtime takes the path that is faster for the size.
 #include <span>
 
 #include "weft/weft.h"
@@ -17,7 +17,7 @@ class Peer : public weft::Chare<Peer> {
  public:
   Peer() { pin(pe()); }
 
-  // Both have their memory before the first message comes.
+  // Both chares have their memory before the first message arrives.
   void prepare(weft::Kind memory, std::size_t size_bytes) {
     outgoing_ = make_buffer(runtime(), memory, size_bytes);
     incoming_ = make_buffer(runtime(), memory, size_bytes);
@@ -60,7 +60,7 @@ class Peer : public weft::Chare<Peer> {
  private:
   weft::ElementProxy<Peer> partner() { return proxy()[1 - index()]; }
 
-  // An answer says that the message before it has arrived, so that its buffer is free again.
+  // An answer says that the message before it has arrived, so its buffer is free again.
   template <auto Method>
   void send() {
     partner().send<Method>(weft::nocopy(outgoing_.span())).detach();

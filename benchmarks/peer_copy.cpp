@@ -1,10 +1,10 @@
-// A plain copy between two devices by one process that sees both, as nothing that passes messages can be
-// faster without kernels of its own: copy, record an event, ask until it is over.
+// A plain copy between two devices by one process that sees both: copy, record an event, poll it. Without
+// kernels of its own, no system that passes messages can be faster.
 //
-// It goes through the cuda kind's own calls (cuMemcpyPeerAsync between devices, cuMemcpyAsync on one, and
-// what makes the right context current before them). latency: there, and when that is done back again.
-// bandwidth, rate: windows of kWindow copies, the last of which is waited for. Use: peer_copy BENCH
-// SIZE:ITERATIONS:WARMUP... --memory cuda|emulated [--devices FROM,TO]
+// It uses the cuda kind's own calls: cuMemcpyPeerAsync between devices, cuMemcpyAsync on one, and the calls
+// that make the right context current before them. latency: a copy there and, when it is done, a copy back.
+// bandwidth, rate: windows of kWindow copies, the last of which is awaited.
+// Use: peer_copy BENCH SIZE:ITERATIONS:WARMUP... --memory cuda|emulated [--devices FROM,TO]
 #include "benchmarks/measuring.h"
 #include "memory/memory.h"
 

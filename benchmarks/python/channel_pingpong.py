@@ -14,8 +14,8 @@ arguments = argument_parser(__doc__, memories=("host", "emulated", "cuda")).pars
 
 
 async def ping_pong(first, channel, sent, received, round_trips):
-    # An answer says that the message before it has arrived, so that its buffer is free again; the last
-    # message of all is waited for, since whoever makes the next buffers does not see to it.
+    # An answer says that the message before it has arrived, so its buffer is free again. The last message is
+    # awaited, because the code that makes the next buffers does not do it.
     sending = None
     for _ in range(round_trips):
         if first:

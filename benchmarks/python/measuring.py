@@ -1,4 +1,4 @@
-"""What the measuring programs in Python share: their command line, their clock, the line they print.
+"""Shared by the measuring programs in Python: the command line, the clock, the printed line.
 
     program.py BENCH SIZE:ITERATIONS:WARMUP... [options of the program]
 

@@ -20,7 +20,7 @@ class Peer(weft.Chare):
         self.arrived = 0
 
     async def prepare(self, size_bytes):
-        """Both have their memory before the first message comes."""
+        """Both chares have their memory before the first message arrives."""
         self.sent = await make_array(size_bytes, 1, arguments.memory)
         self.received = await make_array(size_bytes, 2, arguments.memory)
 
@@ -39,7 +39,7 @@ class Peer(weft.Chare):
             self.left, self.timed_left = self.timed_left, 0
             self.started = time.perf_counter()
         self.left -= 1
-        # An answer says that the array before it has arrived, and is free again.
+        # An answer says that the array before it has arrived, so that array may change again.
         if arguments.bench == "latency":
             self.partner.ping(self.sent)
         else:

@@ -1,5 +1,5 @@
-// Rumours spread at random until none is left; nobody knows when that is, so main waits for quiescence. Then
-// the chares' counts are reduced, once to main and once to every chare.
+// Rumours spread at random until none is left. No chare can tell when that is, so main waits for quiescence.
+// Then the chares' counts are reduced, once to main and once to every chare.
 //
 //   weft run -n 2 build/release/examples/collectives
 #include <cstdio>
@@ -11,7 +11,7 @@ constexpr int kNumPeople = 40;
 constexpr int kGenerations = 7;
 
 struct Person : weft::Chare<Person> {
-  // Tells two others, who do the same, for `generations_left` generations.
+  // Tells two other chares, which do the same, for `generations_left` generations.
   void hear(int generations_left) {
     ++num_heard_;
     if (generations_left == 0) return;
@@ -20,12 +20,12 @@ struct Person : weft::Chare<Person> {
     }
   }
 
-  // One reduction whose result goes to a future.
+  // A reduction whose result goes to a future.
   void report(weft::Future<int> total) {
     contribute(num_heard_, weft::Reducer::kSum, weft::target_of(total));
   }
 
-  // Another whose result every chare gets: whether this one heard as much as anybody.
+  // A reduction whose result every chare gets. Returns whether no chare heard more than this one.
   weft::Task<bool> heard_most() {
     int most = co_await allreduce(num_heard_, weft::Reducer::kMax);
     co_return num_heard_ == most;

@@ -1,4 +1,4 @@
-"""Rumours spread at random until none is left; nobody knows when that is, so main waits for quiescence.
+"""Rumours spread at random until none is left. No chare can tell when that is, so main waits for quiescence.
 
 Then the chares' counts are reduced, once to main and once to every chare.
 
@@ -19,18 +19,18 @@ class Person(weft.Chare):
         self.random = random.Random(self.index)
 
     def hear(self, generations_left):
-        """Tells two others, who do the same, for `generations_left` generations."""
+        """Tells two other chares, which do the same, for `generations_left` generations."""
         self.num_heard += 1
         if generations_left > 0:
             for _ in range(2):
                 self.proxy[self.random.randrange(NUM_PEOPLE)].hear(generations_left - 1)
 
     def report(self, total):
-        """One reduction whose result goes to a future."""
+        """A reduction whose result goes to a future."""
         self.contribute(self.num_heard, weft.Reducer.sum, total)
 
     async def heard_most(self):
-        """Another whose result every chare gets: whether this one heard as much as anybody."""
+        """A reduction whose result every chare gets. Returns whether no chare heard more than this one."""
         return self.num_heard == await self.allreduce(self.num_heard, weft.Reducer.max)
 
 

@@ -1,4 +1,4 @@
-"""The chares: what both kinds of block share, and how each exchanges its halos."""
+"""The chares: the part that both kinds of block share, and how each kind exchanges its halos."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from stencil import Values
 
 @dataclass(frozen=True)
 class Setup:
-    """What every block is made with.
+    """The constructor argument of every block.
 
-    `progress` is the proxy to tell every `report_every` iterations how far block (0, 0, 0) is; 0 is never.
+    `progress` is the proxy to which block (0, 0, 0) reports every `report_every` iterations; 0 is never.
     """
 
     problem: Problem
@@ -37,7 +37,7 @@ class Timeline:
 
 
 class Part:
-    """What a block is in both models: its part of the grid, its neighbours, the buffers of its faces."""
+    """The part of a block that both models share: its part of the grid, its neighbours, its buffers."""
 
     def __init__(self, setup: Setup, index: Triple) -> None:
         self.setup = setup
@@ -116,7 +116,7 @@ class MessagingBlock(weft.Chare):
         ]
         if part.neighbours:
             await self._all_halos[slot]
-        # None comes for the iteration after the next before this block has sent its faces for the next one.
+        # No halo of the iteration after the next arrives before this block sends its faces of the next one.
         self._num_halos[slot], self._all_halos[slot] = 0, weft.Future()
         part.buffers.unpack(slot)
         part.update()

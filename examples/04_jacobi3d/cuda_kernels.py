@@ -29,7 +29,7 @@ extern "C" __global__ void fill(double* points, int nx, int ny, int nz, long lon
   points[offset(ny, nz, x, y, z)] = (double)(number % 1009) / 1024.0;
 }
 
-// Adding in this order is what makes results equal to the last bit everywhere.
+// This order of additions makes results equal to the last bit everywhere.
 extern "C" __global__ void update(const double* __restrict__ from, double* __restrict__ to, int ny, int nz) {
   int z = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, x = blockIdx.z;
   if (z >= nz || y >= ny) return;
@@ -70,7 +70,7 @@ def _kernel(name: str) -> cupy.RawKernel:
 
 @functools.cache
 def _origin(device: int) -> cupy.cuda.Event:
-    """What all times on a device count from."""
+    """The event from which all times on a device count."""
     with cupy.cuda.Device(device):
         event = cupy.cuda.Event()
         event.record(cupy.cuda.Stream.null)
@@ -83,7 +83,7 @@ def _grid(z: int, y: int, x: int) -> tuple[int, int, int]:
 
 
 class CudaKernels:
-    """See kernels.Kernels. Nothing here waits for the device but reading times that are long over."""
+    """See kernels.Kernels. Only take_intervals() waits for the device, for events that are long done."""
 
     def __init__(self) -> None:
         self.stream = weft.Stream("cuda")  # of this PE's device

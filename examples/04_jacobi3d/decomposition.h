@@ -1,6 +1,5 @@
 // How the grid is cut into blocks, and which PE each block lives on. Everything here is a function of sizes
-// and counts alone, so that every PE comes to the same answer; jacobi3d.py's decomposition.py is the same in
-// Python.
+// and counts alone, so all PEs compute the same result. decomposition.py is the same in Python.
 #pragma once
 
 #include <stdexcept>
@@ -11,7 +10,7 @@
 
 namespace jacobi3d {
 
-// What the user can mend: reported as one sentence.
+// A mistake of the user, reported as one sentence.
 struct UserError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

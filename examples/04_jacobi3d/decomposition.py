@@ -13,7 +13,7 @@ Triple = tuple[int, int, int]
 
 
 class UserError(Exception):
-    """What the user can mend: reported as one sentence."""
+    """A mistake of the user, reported as one sentence."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-// What the blocks of a PE share: which memory their points are in, and where the PE's time went.
+// Shared by the blocks of a PE: the memory of their points, and where the PE's time went.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace jacobi3d {
 
-// Where a PE's time went: in either, a kernel of one of its blocks ran.
+// Where a PE's time went: the time in which a kernel of one of its blocks ran.
 struct Times {
   double compute_s = 0;
   double pack_s = 0;
 };
 
-// Time that several blocks spend updating at once counts once, and as compute also where another one packs.
+// Time in which several blocks update counts once. It counts as compute even if another block packs.
 Times add_up(std::vector<Interval> intervals);
 
 // How the program is to run; see --help.
@@ -48,7 +48,7 @@ class Device : public weft::Chare<Device> {
   std::vector<Interval> intervals_;
 };
 
-// Throws UserError, in a sentence, when this program or this machine cannot do that.
+// Throws UserError, one sentence, if this program or this machine cannot do that.
 void expect_usable(weft::Runtime& runtime, const Placement& placement);
 
 }  // namespace jacobi3d

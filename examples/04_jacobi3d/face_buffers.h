@@ -1,9 +1,9 @@
 // The buffers that a block's faces pass through on their way to and from the neighbours.
 //
-// Every buffer is there twice, in slots used by iterations in turn: the kernels that read or write a slot in
-// one iteration are done by the time that the slot is used again, without anybody waiting for them. A
-// neighbour sends what slot s receives in iteration i + 2 after its update i + 1, which needs this block's
-// face of iteration i + 1, which left after all that was queued in iteration i.
+// Every buffer exists twice, in two slots that the iterations use in turn. The kernels that use a slot in one
+// iteration are done before the slot is used again, without any wait, for this reason: a neighbour sends the
+// data that slot s receives in iteration i + 2 after its update i + 1. That update needs this block's face of
+// iteration i + 1, and that face is sent after the work that was queued in iteration i.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ inline constexpr int kNumSlots = 2;
 
 class FaceBuffers {
  public:
-  // With `host_staging` what travels is copies in host memory. `field` must outlive this.
+  // With `host_staging`, copies in host memory are sent instead. `field` must outlive this object.
   FaceBuffers(weft::Runtime& runtime, Field& field, std::vector<int> faces, bool host_staging);
 
-  // Packs all faces; when this is done, what outgoing() says may be sent. REQUIRES: the slot's last sends are
+  // Packs all faces. When it is done, outgoing() may be sent. REQUIRES: the slot's last sends are
   // done.
   weft::Task<> pack(int slot);
   weft::Buffer outgoing(int face, int slot) const;
-  // Where a neighbour's face belongs. Must be there before unpack().
+  // Where a neighbour's face is received. It must have arrived before unpack().
   weft::Buffer incoming(int face, int slot) const;
   void unpack(int slot);
 

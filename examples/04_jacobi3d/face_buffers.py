@@ -19,7 +19,7 @@ Faces = dict[int, Array]
 
 
 class FaceBuffers:
-    """For `faces` of `field`; with `host_staging` what travels is copies in host memory."""
+    """For `faces` of `field`; with `host_staging`, copies in host memory are sent instead."""
 
     def __init__(self, field: Field, kernels: Kernels, faces: Iterable[int], host_staging: bool) -> None:
         self._field = field
@@ -44,7 +44,7 @@ class FaceBuffers:
             self._incoming = self._arrived
 
     async def pack(self, slot: int) -> None:
-        """Packs all faces; when this is done, what outgoing() gives may be sent.
+        """Packs all faces. When it is done, the buffers of outgoing() may be sent.
 
         The slot's last sends must be over.
         """
@@ -57,11 +57,11 @@ class FaceBuffers:
             await self._field.done()  # host memory has no stream that a send could wait for
 
     def outgoing(self, slot: int) -> Faces:
-        """By face, what to send."""
+        """The buffer to send, by face."""
         return self._outgoing[slot]
 
     def incoming(self, slot: int) -> Faces:
-        """By face, where the neighbour's belongs; must be there before unpack()."""
+        """Where the neighbour's face is received, by face. It must have arrived before unpack()."""
         return self._incoming[slot]
 
     def unpack(self, slot: int) -> None:

@@ -12,7 +12,7 @@ Field::Field(weft::Runtime& runtime, const Range& range, weft::Place place, Kern
       next_(runtime, Layout(range.size).num_values(), place) {
   if (!place.is_host()) stream_.emplace(runtime, place);
   kernels_ = device.make_kernels(stream());
-  // Both, since neither's boundary is ever written again.
+  // Both buffers, because the updates never write the boundary.
   kernels_->fill(current_.data(), range_);
   kernels_->fill(next_.data(), range_);
 }

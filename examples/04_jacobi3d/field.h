@@ -1,7 +1,7 @@
 // A block's points in memory of one kind, with one layer of ghost points around them.
 //
-// What the methods do is queued on the field's stream; on host memory it is done at once. done() waits for
-// all of it, which only those need that look at the points from elsewhere.
+// The methods queue their work on the field's stream; on host memory they do it at once. done() waits for all
+// queued work; only code that reads the points outside of the stream needs it.
 #pragma once
 
 #include <cstdint>

@@ -45,7 +45,7 @@ class Field:
         self._kernels.unpack(self._current, halos)
 
     async def done(self) -> None:
-        """Waits for all that is queued."""
+        """Waits for all queued work."""
         if self._kernels.stream is not None:
             await weft.stream_done(self._kernels.stream)
 

@@ -2,7 +2,7 @@
 //
 //   weft run -n 2 build/release/examples/jacobi3d --odf 4 --verify
 //
-// decomposition.h cuts the grid, field.h has the points of a block and kernels.h what is computed with them
+// decomposition.h cuts the grid, field.h has the points of a block and kernels.h the computations on them
 // in each kind of memory, messaging_block.h and channel_block.h are the chares.
 #include <algorithm>
 #include <chrono>

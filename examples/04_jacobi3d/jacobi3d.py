@@ -2,7 +2,7 @@
 
     weft run -n 2 examples/04_jacobi3d/jacobi3d.py --odf 4 --verify
 
-decomposition.py cuts the grid, field.py has the points of a block and kernels.py what is computed with them
+decomposition.py cuts the grid, field.py has the points of a block and kernels.py the computations on them
 in each kind of memory, blocks.py has the chares. jacobi3d.cpp is the same in C++ and comes to the same
 values, to the last bit.
 """
@@ -62,7 +62,7 @@ def at_least(least: int):
 
 
 def parse_options(arguments: list[str]) -> argparse.Namespace:
-    """The command line. Raises UserError, whose text says what is wrong and what would be right."""
+    """Reads the command line. Raises UserError, whose text says what is wrong and what to write instead."""
     parser = Parser(
         prog="jacobi3d.py",
         usage="weft run -n PES jacobi3d.py [options]",
@@ -132,7 +132,7 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
 
 
 def expect_usable(options: argparse.Namespace) -> None:
-    """Raises UserError, in a sentence, when this program or this machine cannot do that."""
+    """Raises UserError, one sentence, if this program or this machine cannot do that."""
     make_update(options.kernel)
     try:
         make_kernels(options.memory, options.kernel)

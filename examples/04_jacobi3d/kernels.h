@@ -1,8 +1,8 @@
-// What is computed with a block's points, in memory of one kind. There is one implementation per kind:
+// The computations on a block's points, in memory of one kind. There is one implementation per kind:
 // kernels_host.cpp, kernels_emulated.cpp and, where CMake finds a CUDA compiler, kernels_cuda.cu.
 //
-// Everything is queued on the block's stream and done in order, later; on host memory at once. A device's
-// addresses are its own; nothing here reads through them on the CPU.
+// On a device, all work is queued on the block's stream and done later, in order. On host memory it is done
+// at once. The CPU never reads through a device's addresses.
 #pragma once
 
 #include <cstddef>
@@ -53,11 +53,11 @@ class Kernels {
   // Sets the ghost points of each side.
   virtual void unpack(double* points, const Triple& size, const Halos& halos) = 0;
 
-  // When updating and packing ran, since the last call. REQUIRES: all that was queued is done.
+  // When updating and packing ran, since the last call. REQUIRES: all queued work is done.
   virtual std::vector<Interval> take_intervals() = 0;
 };
 
-// A PE's device, as far as kernels are concerned.
+// A PE's device, with what the kernels need of it.
 class KernelDevice {
  public:
   virtual ~KernelDevice() = default;
@@ -72,7 +72,7 @@ std::unique_ptr<KernelDevice> make_cuda_device(int ordinal);
 
 // Whether this program has kernels_cuda.cu.
 bool cuda_is_built();
-// stream.handle(), for a compiler that knows nothing of Weft.
+// stream.handle(); the CUDA compiler does not see Weft's headers.
 void* handle_of(const weft::runtime::Stream& stream);
 
 }  // namespace jacobi3d

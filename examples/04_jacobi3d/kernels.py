@@ -1,4 +1,4 @@
-"""What is computed with a block's points, in memory of one kind; kernels.h is the same in C++.
+"""The computations on a block's points, in memory of one kind; kernels.h is the same in C++.
 
 Everything is queued on the block's stream and done in order, later; on host memory at once.
 """
@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 class Kernels(Protocol):
     """One kind's. Arrays of points have one layer of ghost points around them."""
 
-    #: What everything is queued on; None for host memory.
+    #: The stream of all queued work; None for host memory.
     stream: weft.Stream | None
 
     def make_array(self, shape: tuple[int, ...]) -> Array:
@@ -53,13 +53,13 @@ class Kernels(Protocol):
         """Sets the ghost points of each side."""
 
     def to_host(self, array: Array, host: Values) -> None:
-        """Copies, behind what is queued."""
+        """Queues a copy."""
 
     def to_device(self, host: Values, array: Array) -> None:
-        """Copies, behind what is queued."""
+        """Queues a copy."""
 
     def take_intervals(self) -> list[Interval]:
-        """When updating and packing ran since the last call; all that was queued must be done."""
+        """When updating and packing ran since the last call. All queued work must be done."""
 
 
 def make_kernels(memory: str, update: str) -> Kernels:

@@ -1,6 +1,6 @@
 // On a GPU, with the CUDA runtime: kernels on the block's stream, timed by events of the device.
 //
-// The CPU waits for the device in one place only, where take_intervals() reads events that are long over.
+// The CPU waits for the device in one place only: take_intervals() reads events that are long done.
 #include <cuda_runtime.h>
 
 #include <optional>

@@ -56,7 +56,7 @@ class EmulatedKernels final : public Kernels {
 
  private:
   weft::Stream& stream_;
-  // Shared with what is queued, which may outlive this.
+  // Shared with queued work, which may outlive this object.
   std::shared_ptr<std::vector<Interval>> intervals_ = std::make_shared<std::vector<Interval>>();
 };
 

@@ -1,4 +1,4 @@
-// In the place of kernels_cuda.cu where there is no CUDA compiler.
+// Replaces kernels_cuda.cu if there is no CUDA compiler.
 #include "decomposition.h"
 #include "kernels.h"
 

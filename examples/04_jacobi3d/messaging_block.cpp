@@ -27,7 +27,7 @@ weft::Task<> MessagingBlock::iterate() {
   co_await part_.buffers().pack(number);
   for (int face : part_.faces()) send_halo(face);
   if (!part_.faces().empty()) co_await slot(number).all_halos;
-  // None comes for the iteration after the next before this block has sent its faces for the next one.
+  // No halo of the iteration after the next arrives before this block has sent its faces for the next one.
   slot(number).num_halos = 0;
   slot(number).all_halos = weft::Future<>(runtime());
   part_.buffers().unpack(number);

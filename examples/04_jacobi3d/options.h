@@ -22,7 +22,7 @@ struct Options {
   bool help = false;
 };
 
-// Throws UserError, whose text says what is wrong and what would be right.
+// Throws UserError, whose text says what is wrong and what to write instead.
 Options parse_options(int argc, char** argv);
 
 std::string help_text();

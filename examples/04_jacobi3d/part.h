@@ -1,5 +1,5 @@
-// What a block is in both models: its part of the grid, its neighbours, the buffers of its faces, what it
-// answers at the end.
+// The part of a block that both models share: its part of the grid, its neighbours, the buffers of its faces,
+// and its results.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace jacobi3d {
 
-// What every block is made with.
+// The constructor argument of every block.
 struct Setup {
   Problem problem;
   weft::Group<Device> devices;
@@ -42,7 +42,7 @@ class Part {
 
   // Ends the iteration: queues its update.
   void update();
-  // Waits for the device, and tells it where the time went.
+  // Waits for the device, and adds up where the time went.
   weft::Task<> finish();
 
   weft::Task<std::vector<double>> values() { return field_.values(); }

@@ -7,7 +7,7 @@
 
 namespace jacobi3d {
 
-// Whether somebody is there to see it: PE 0's stderr is a terminal.
+// Whether PE 0's stderr is a terminal.
 bool progress_is_visible();
 
 // Lives on PE 0; a block tells it how far it is.

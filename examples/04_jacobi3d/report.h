@@ -1,4 +1,4 @@
-// What jacobi3d tells: a table for people, records for programs.
+// The output of jacobi3d: a table for people, records for programs.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct Result {
   bool correct = true;
 };
 
-// `pes` is where the time of each PE went.
+// `pes` holds where the time of each PE went.
 Result make_result(std::string model, double elapsed_s, const std::vector<Times>& pes, int iterations);
 
 std::string describe(const Options& options, const Problem& problem, int num_pes);

@@ -1,4 +1,4 @@
-"""What jacobi3d.py tells: a progress bar, a table for people, records for programs."""
+"""The output of jacobi3d.py: a progress bar, a table for people, records for programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Result:
 
     @property
     def communication(self) -> float:
-        """All that is neither compute nor pack."""
+        """The time outside of compute and pack."""
         return self.overall - self.compute - self.pack
 
     @classmethod
@@ -53,12 +53,12 @@ class Result:
 
 
 def progress_is_visible() -> bool:
-    """Whether somebody is there to see it: PE 0's stderr is a terminal."""
+    """Whether PE 0's stderr is a terminal."""
     return sys.stderr.isatty()
 
 
 class ProgressBar(weft.Chare):
-    """Lives on PE 0; a block tells it how far it is. Drawn when told, by no thread of its own."""
+    """Lives on PE 0. A block reports its iteration, and each report redraws the bar; there is no thread."""
 
     def __init__(self, title: str, num_iterations: int) -> None:
         columns = TextColumn("{task.description:<9}"), BarColumn(), MofNCompleteColumn()

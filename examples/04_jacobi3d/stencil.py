@@ -30,7 +30,7 @@ def initial_values(first: Triple, size: Triple) -> Values:
 def update_with_numpy(old: Values, new: Values) -> None:
     """Every inner point becomes the mean of its six neighbours.
 
-    Adding in this order is what makes results equal to the last bit everywhere.
+    This order of additions makes results equal to the last bit everywhere.
     """
     inner = new[1:-1, 1:-1, 1:-1]
     np.add(old[:-2, 1:-1, 1:-1], old[2:, 1:-1, 1:-1], out=inner)

@@ -1,4 +1,4 @@
-// Streams of emulated devices that are at work for as long as a test wants.
+// Streams of emulated devices that stay busy for as long as a test wants.
 #pragma once
 
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 namespace weft::testing {
 
-// A kernel that is at work until `may_end`, which outlives it.
+// A kernel that runs until `may_end` is set. `may_end` must outlive it.
 inline memory::EmulatedBackend::Kernel until(const bool& may_end) {
   return [&may_end] { return may_end ? base::Status() : base::Status::pending(); };
 }
@@ -22,7 +22,7 @@ inline memory::StreamHandle stream_with(memory::EmulatedBackend& kind, int devic
   return stream;
 }
 
-// `buffer` as what `kernel` in a new stream works on.
+// `buffer`, naming a new stream with `kernel` in it.
 inline memory::Buffer behind(memory::EmulatedBackend& kind, memory::EmulatedBackend::Kernel kernel,
                              memory::Buffer buffer) {
   buffer.stream = stream_with(kind, buffer.place.device, std::move(kernel));

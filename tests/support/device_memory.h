@@ -1,4 +1,4 @@
-// Memory of a kind that a test can look into: host memory, and emulated memory through its device's view.
+// Memory whose bytes a test can read: host memory, and emulated memory through its device's view.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class TestMemory {
 
   void free() { EXPECT_TRUE(memory_->deallocate(std::exchange(buffer_, {})).ok()); }
   memory::Buffer& buffer() { return buffer_; }
-  // What it was filled with.
+  // The bytes that it was filled with.
   const std::vector<std::uint8_t>& filled() const { return expected_; }
   std::vector<std::uint8_t> now() const { return contents(*memory_, buffer_); }
 

@@ -43,7 +43,7 @@ class InProcessJob {
   }
 
   ~InProcessJob() {
-    // All machines close before any goes: they may point at one another.
+    // All machines close before any is destroyed: they may point at one another.
     for (auto& runtime : runtimes_) runtime->close();
     runtimes_.clear();
   }
@@ -67,7 +67,7 @@ class InProcessJob {
     });
   }
 
-  // Turns until `done`. A job that does nothing more and is not done has hung: that is a failure too.
+  // Takes turns until `done`. A job that does nothing any more but is not done has hung, which is a failure.
   std::string run_until(const std::function<bool()>& done) {
     constexpr int kHungTurns = 2'000'000;  // timers and quiescence waves leave idle turns in between
     int idle_turns = 0;

@@ -1,5 +1,5 @@
-// For a test in which Weft leaves memory to the system: the leak sanitizer, where there is one, overlooks
-// what this thread allocates while a guard lives.
+// For a test in which Weft does not free memory on purpose. While a guard lives, the leak sanitizer ignores
+// the allocations of this thread.
 #pragma once
 
 extern "C" {

@@ -44,7 +44,7 @@ inline constexpr std::array kEveryWay = {
     Way{"ucx", runtime::MessagingPath::kTagged, memory::Kind::kEmulated},
     Way{"ucx", runtime::MessagingPath::kActive, memory::Kind::kEmulated}};
 
-// Of which each machine, path and kind is in one at least, for the models on top.
+// A subset that contains each machine, path and kind at least once, for the tests of the models.
 inline constexpr std::array kSomeWays = {
     Way{"loopback", runtime::MessagingPath::kTagged, memory::Kind::kHost},
     Way{"loopback", runtime::MessagingPath::kActive, memory::Kind::kEmulated},
@@ -52,7 +52,7 @@ inline constexpr std::array kSomeWays = {
     Way{"ucx", runtime::MessagingPath::kActive, memory::Kind::kHost},
     Way{"ucx", runtime::MessagingPath::kActive, memory::Kind::kEmulated}};
 
-// Of device memory, which alone has streams, copies that fail and allocations that run out.
+// Device memory only: streams, copies that fail, and allocations that fail exist there alone.
 inline constexpr std::array kDeviceWays = {
     Way{"loopback", runtime::MessagingPath::kTagged, memory::Kind::kEmulated},
     Way{"loopback", runtime::MessagingPath::kActive, memory::Kind::kEmulated},
