@@ -1,66 +1,10 @@
 #include "weft/runtime/future.h"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <memory>
-#include <typeinfo>
-
-#include "weft/runtime/runtime.h"
-
-#include "runtime/parts.h"
+#include <utility>
 
 namespace weft::runtime {
-
-namespace {
-
-std::string readable_type(const std::type_info& type) {
-  int status = 0;
-  std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
-                                              std::free);
-  return status == 0 ? name.get() : type.name();
-}
-
-}  // namespace
-
-std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::string& where) {
-  std::string frame = where.empty() ? "" : "  " + where + "\n";
-  try {
-    std::rethrow_exception(error);
-  } catch (const base::RemoteError& remote) {
-    return std::make_exception_ptr(
-        base::RemoteError(remote.type(), remote.remote_message(), remote.traceback() + frame));
-  } catch (const std::exception& exception) {
-    return std::make_exception_ptr(
-        base::RemoteError(readable_type(typeid(exception)), exception.what(), frame));
-  } catch (...) {
-    return std::make_exception_ptr(
-        base::RemoteError("unknown exception", "not derived from std::exception", frame));
-  }
-}
-
-void pack_error(Pup& p, const std::exception_ptr& error) {
-  std::string type;
-  std::string message;
-  std::string traceback;
-  try {
-    std::rethrow_exception(as_remote_error(error, ""));
-  } catch (const base::RemoteError& remote) {
-    type = remote.type();
-    message = remote.remote_message();
-    traceback = remote.traceback();
-  }
-  p | type | message | traceback;
-}
-
-std::exception_ptr unpack_error(Pup& p) {
-  std::string type;
-  std::string message;
-  std::string traceback;
-  p | type | message | traceback;
-  return std::make_exception_ptr(base::RemoteError(type, message, traceback));
-}
 
 void FutureState::expect_unset() const {
   if (ready_) {
@@ -74,7 +18,7 @@ void FutureState::mark_ready() {
   while (waiters_ != nullptr) {
     Work* work = waiters_;
     waiters_ = work->next;
-    runtime_.post(work);
+    messenger_.post(work);
   }
 }
 
@@ -84,7 +28,7 @@ void FutureState::when_ready(Work* work) {
                       fmt::format("this future belongs to PE {}; only that PE can wait for it", remote_.pe));
   }
   if (ready_) {
-    runtime_.post(work);
+    messenger_.post(work);
     return;
   }
   // In order of arrival: waiters are few, the list is walked.
@@ -94,10 +38,7 @@ void FutureState::when_ready(Work* work) {
   *last = work;
 }
 
-void FutureState::forget_export() {
-  auto& futures = runtime_.parts_->exported_futures;
-  if (futures.erase(address_.id) > 0) release();
-}
+void FutureState::forget_export() { FutureTable::of(messenger_).forget(address_.id); }
 
 std::exception_ptr set_and_gone() {
   return std::make_exception_ptr(base::Error(base::StatusCode::kNotFound,
@@ -121,19 +62,17 @@ void FutureState::forget(Work* work) {
   }
 }
 
-void list_pending(Runtime& runtime, DetachedTask* task) { runtime.list_pending(task); }
-
 void FutureState::set_error(std::exception_ptr error) {
   if (remote_.id != 0) {
     FutureSetHeader header{remote_.id, 1};
-    Pup sizer = Pup::sizer(&runtime_);
+    Pup sizer = Pup::sizer(&runtime());
     sizer | header;
     pack_error(sizer, error);
-    MessagePtr message = Message::create(runtime_, kFutureSetHandler, sizer.offset_bytes());
-    Pup packer = Pup::packer(message->payload(), message->payload_bytes(), &runtime_);
+    MessagePtr message = Message::create(messenger_, kFutureSetHandler, sizer.offset_bytes());
+    Pup packer = Pup::packer(message->payload(), message->payload_bytes(), &runtime());
     packer | header;
     pack_error(packer, error);
-    send_future_message(runtime_, remote_.pe, std::move(message));
+    send_future_message(messenger_, remote_.pe, std::move(message));
     return;
   }
   expect_unset();
@@ -143,56 +82,75 @@ void FutureState::set_error(std::exception_ptr error) {
 
 FutureAddress FutureState::address() {
   if (remote_.id != 0) return remote_;
-  if (address_.id == 0) address_ = {static_cast<std::uint32_t>(runtime_.pe()), runtime_.export_future(this)};
+  if (address_.id == 0)
+    address_ = {static_cast<std::uint32_t>(messenger_.pe()), FutureTable::of(messenger_).enter(this)};
   return address_;
 }
 
-void send_future_message(Runtime& runtime, std::uint32_t pe, MessagePtr message) {
-  runtime.send(static_cast<int>(pe), std::move(message));
+void send_future_message(Messenger& messenger, std::uint32_t pe, MessagePtr message) {
+  messenger.send(static_cast<int>(pe), std::move(message));
 }
 
-FutureState* find_exported_future(Runtime& runtime, std::uint64_t id) {
-  auto& futures = runtime.parts_->exported_futures;
-  auto found = futures.find(id);
-  return found == futures.end() ? nullptr : found->second;
+FutureState* find_exported_future(Messenger& messenger, std::uint64_t id) {
+  return FutureTable::of(messenger).find(id);
 }
 
-std::uint32_t future_home_pe(Runtime& runtime) { return static_cast<std::uint32_t>(runtime.pe()); }
+std::uint32_t future_home_pe(Messenger& messenger) { return static_cast<std::uint32_t>(messenger.pe()); }
 
-std::uint64_t Runtime::export_future(FutureState* state) {
-  std::uint64_t id = parts_->next_future++;
+// --- The futures that others may set
+
+FutureTable::FutureTable(Messenger& messenger) : messenger_(messenger) {
+  messenger_.set_handler(
+      kFutureSetHandler,
+      [](void* context, MessagePtr message) { static_cast<FutureTable*>(context)->set(std::move(message)); },
+      this);
+}
+
+FutureTable::~FutureTable() { clear(); }
+
+void FutureTable::clear() {
+  auto states = std::exchange(states_, {});
+  for (auto& [id, state] : states) state->release();
+}
+
+FutureTable& FutureTable::of(Messenger& messenger) {
+  return *static_cast<FutureTable*>(messenger.handler_context(kFutureSetHandler));
+}
+
+std::uint64_t FutureTable::enter(FutureState* state) {
+  const std::uint64_t id = next_++;
   state->acquire();
-  parts_->exported_futures.emplace(id, state);
+  states_.emplace(id, state);
   return id;
 }
 
-void Runtime::set_exported_future(MessagePtr message) {
+FutureState* FutureTable::find(std::uint64_t id) const {
+  auto found = states_.find(id);
+  return found == states_.end() ? nullptr : found->second;
+}
+
+void FutureTable::forget(std::uint64_t id) {
+  auto node = states_.extract(id);
+  if (!node.empty()) node.mapped()->release();
+}
+
+void FutureTable::set(MessagePtr message) {
   Pup p = message->unpacker();
   FutureSetHeader header;
   p | header;
-  auto found = parts_->exported_futures.find(header.id);
-  if (found == parts_->exported_futures.end()) {
-    fail(fmt::format("PE {} set a future of PE {} that was set before; each is set exactly once",
-                     message->envelope().source_pe, pe_));
+  auto node = states_.extract(header.id);
+  if (node.empty()) {
+    messenger_.fail(fmt::format("PE {} set a future of PE {} that was set before; each is set exactly once",
+                                message->envelope().source_pe, messenger_.pe()));
     return;
   }
-  FutureState* state = found->second;
-  parts_->exported_futures.erase(found);
+  FutureState* state = node.mapped();
   if (header.failed != 0) {
     state->set_error(unpack_error(p));
   } else {
     state->set_packed(p);
   }
   state->release();
-}
-
-void Runtime::fail_unawaited(const std::exception_ptr& error, const std::string& where) {
-  try {
-    std::rethrow_exception(as_remote_error(error, where));
-  } catch (const base::RemoteError& remote) {
-    fail(fmt::format("PE {}: an exception that nobody awaits left {}\n{}: {}\n{}", pe_, where, remote.type(),
-                     remote.remote_message(), remote.traceback()));
-  }
 }
 
 }  // namespace weft::runtime

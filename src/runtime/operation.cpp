@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "weft/runtime/runtime.h"
-
 namespace weft::runtime {
 
 namespace {
@@ -12,9 +10,9 @@ constexpr std::size_t kSmallBlockBytes = 128;
 
 }  // namespace
 
-OperationState* OperationState::create(Runtime& runtime, std::size_t extra_bytes) {
-  void* block = runtime.pool().allocate_mostly<kSmallBlockBytes>(sizeof(OperationState) + extra_bytes);
-  return new (block) OperationState(runtime, extra_bytes);
+OperationState* OperationState::create(Messenger& messenger, std::size_t extra_bytes) {
+  void* block = messenger.pool().allocate_mostly<kSmallBlockBytes>(sizeof(OperationState) + extra_bytes);
+  return new (block) OperationState(messenger, extra_bytes);
 }
 
 void OperationState::complete(base::Status status, std::size_t size_bytes) {
@@ -30,7 +28,7 @@ void OperationState::finish(base::Status status, std::size_t size_bytes) {
   status_ = std::move(status);
   size_bytes_ = size_bytes;
   if (finisher_ != nullptr) finisher_(this, finisher_context_);
-  if (waiter_ != nullptr) runtime_.post(waiter_);
+  if (waiter_ != nullptr) messenger_.post(waiter_);
   if (handle_dropped_) release();
 }
 
@@ -49,15 +47,15 @@ void OperationState::drop_handle() {
 }
 
 void OperationState::report_unseen() {
-  if (runtime_.exiting()) return;
-  runtime_.fail(
-      fmt::format("PE {}: an operation that nobody awaits failed: {}", runtime_.pe(), status_.to_string()));
+  if (messenger_.exiting()) return;
+  messenger_.fail(
+      fmt::format("PE {}: an operation that nobody awaits failed: {}", messenger_.pe(), status_.to_string()));
 }
 
 void OperationState::release() {
   if (status_.failed() && !observed_) [[unlikely]]
     report_unseen();
-  BlockPool& pool = runtime_.pool();
+  BlockPool& pool = messenger_.pool();
   const std::size_t size_bytes = sizeof(OperationState) + extra_bytes_;
   this->~OperationState();
   pool.deallocate_mostly<kSmallBlockBytes>(this, size_bytes);
@@ -65,14 +63,14 @@ void OperationState::release() {
 
 void Operation::state_then(OperationState* state, Work* work) {
   if (state->is_done()) {
-    state->runtime().post(work);
+    state->messenger().post(work);
   } else {
     state->set_waiter(work);
   }
 }
 
 Future<std::size_t> Operation::as_future() && {
-  Future<std::size_t> future(state_->runtime());
+  Future<std::size_t> future(state_->messenger());
   std::move(*this).then([future](const base::Status& status, std::size_t size_bytes) {
     if (status.failed()) {
       future.set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
@@ -81,6 +79,13 @@ Future<std::size_t> Operation::as_future() && {
     }
   });
   return future;
+}
+
+OperationState* report_sending(Messenger& messenger, Message& message) {
+  OperationState* state = OperationState::create(messenger);
+  state->started(base::Status::pending(), 0);
+  message.report_sending(state->completion());
+  return state;
 }
 
 }  // namespace weft::runtime

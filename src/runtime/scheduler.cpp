@@ -1,14 +1,17 @@
-// The turn of a PE: progress, queued work, timers, and what an idle PE does.
+#include "weft/runtime/scheduler.h"
+
 #include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
-#include "weft/runtime/runtime.h"
+#include "weft/base/error.h"
+#include "weft/runtime/remote_error.h"
 
 #include "machine/machine.h"
 #include "memory/memory.h"
-#include "runtime/parts.h"
 
 namespace weft::runtime {
 
@@ -25,15 +28,38 @@ constexpr std::chrono::microseconds kYieldTime{100};
 // Python hands the interpreter over: in quicker succession rests only wake those threads, time and again.
 constexpr std::chrono::microseconds kRestInterval{10'000};
 
+// Rounds of the scheduler that find nothing before an idle PE starts to yield its processor: long enough for
+// a reply of a few microseconds, short where PEs share processors (see ARCHITECTURE.md, "Waiting").
+constexpr int kSpinRounds = 2000;
+constexpr int kSpinRoundsOversubscribed = 100;
+
+int num_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
 }  // namespace
 
-bool Runtime::run_queue() {
+Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes)
+    : runtime_(runtime),
+      machine_(machine),
+      memory_(memory),
+      pe_(machine.pe()),
+      num_pes_(machine.num_pes()),
+      spin_rounds_(local_pes > num_processors() ? kSpinRoundsOversubscribed : kSpinRounds) {}
+
+memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.default_place(kind); }
+
+// --- Turns
+
+bool Scheduler::run_queue() {
   try {
     for (int i = 0; i < kBatch; ++i) {
       Work* work = queue_.pop();
       if (work == nullptr) return i > 0;
       // While the job ends, user work is dropped; the runtime's own messages still go through.
-      work->function(work, *this, exiting_ ? WorkAction::kDrop : WorkAction::kRun);
+      work->function(work, runtime_, exiting_ ? WorkAction::kDrop : WorkAction::kRun);
     }
   } catch (...) {  // what entry methods throw was caught before
     fail_unawaited(std::current_exception(), fmt::format("a callback on PE {}", pe_));
@@ -41,23 +67,22 @@ bool Runtime::run_queue() {
   return true;
 }
 
-bool Runtime::step() {
+bool Scheduler::step() {
   bool busy = machine_.progress();
   if (memory_.has_pending()) busy |= memory_.progress();
   if (!pollers_.empty()) [[unlikely]]
     busy |= run_pollers();
   busy |= run_queue();
-  if (parts_->mail_arrived.load(std::memory_order_acquire)) busy |= read_mail();
-  if (!parts_->timers.empty()) busy |= expire_timers();
-  if (parts_->termination.begun()) {
+  if (mail_arrived_.load(std::memory_order_acquire)) busy |= read_mail();
+  if (!timers_.empty()) busy |= expire_timers();
+  if (ending_ != nullptr) {
     exiting_ = true;
-    exit_code_ = parts_->termination.code();
-    stopped_ |= parts_->termination.advance(outstanding_sends_ > 0);
+    stopped_ |= ending_->may_stop();
   }
   return busy;
 }
 
-int Runtime::run() {
+int Scheduler::run() {
   while (!stopped_) {
     if (step()) {
       idle_rounds_ = 0;
@@ -68,49 +93,49 @@ int Runtime::run() {
   return failure_.empty() ? exit_code_ : 1;
 }
 
-void Runtime::rest(auto sleep) {
+void Scheduler::rest(auto sleep) {
   if (idle_hook_ != nullptr) idle_hook_->before_sleep();
   sleep();
   if (idle_hook_ != nullptr && !idle_hook_->after_sleep()) fail("interrupted");
 }
 
-void Runtime::idle() {
+void Scheduler::idle() {
   // Looking at the network alone finds a message some 10 ns sooner than whole turns do, and what a device or
   // a poller waits for later.
   const bool network_alone = pollers_.empty() && !memory_.has_pending();
-  const int polls = std::min(network_alone ? kPollsPerTurn : 1, parts_->spin_rounds - idle_rounds_);
+  const int polls = std::min(network_alone ? kPollsPerTurn : 1, spin_rounds_ - idle_rounds_);
   for (int i = 0; i < polls; ++i) {
     if (!machine_.progress()) continue;
     idle_rounds_ = 0;
     run_queue();
     return;
   }
-  auto now = Parts::Clock::now();
+  auto now = Clock::now();
   if (polls > 0) {
     idle_rounds_ += polls;
-    if (idle_rounds_ < parts_->spin_rounds) return;
-    parts_->idle_since = now;
+    if (idle_rounds_ < spin_rounds_) return;
+    idle_since_ = now;
   }
   const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
-  if (now - parts_->idle_since < (waits_for_device ? kRestInterval : kYieldTime)) {
+  if (now - idle_since_ < (waits_for_device ? kRestInterval : kYieldTime)) {
     sched_yield();
     return;
   }
   if (waits_for_device) {
     rest([] { sched_yield(); });
-    parts_->idle_since = Parts::Clock::now();
+    idle_since_ = Clock::now();
     return;
   }
   if (!pollers_.empty() && !may_sleep()) return;
   std::int64_t timeout_us = -1;
-  if (!parts_->timers.empty()) {
-    auto left = std::chrono::ceil<std::chrono::microseconds>(parts_->timers.top().when - now);
+  if (!timers_.empty()) {
+    auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.top().when - now);
     timeout_us = left.count() > 0 ? left.count() : 0;
   }
   rest([&] { machine_.wait(timeout_us); });
 }
 
-bool Runtime::run_pollers() {
+bool Scheduler::run_pollers() {
   bool any = false;
   for (std::size_t i = 0; i < pollers_.size();) {
     Poller* const poller = pollers_[i];
@@ -120,25 +145,25 @@ bool Runtime::run_pollers() {
   return any;
 }
 
-bool Runtime::may_sleep() {
+bool Scheduler::may_sleep() {
   return std::ranges::all_of(pollers_, [](Poller* poller) { return poller->before_sleep(); });
 }
 
-void Runtime::post_from_any_thread(std::function<void()> function) {
+void Scheduler::post_from_any_thread(std::function<void()> function) {
   {
-    std::lock_guard lock(parts_->mailbox_mutex);
-    parts_->mailbox.push_back(std::move(function));
+    std::lock_guard lock(mailbox_mutex_);
+    mailbox_.push_back(std::move(function));
   }
-  parts_->mail_arrived.store(true, std::memory_order_release);
+  mail_arrived_.store(true, std::memory_order_release);
   machine_.wake();
 }
 
-bool Runtime::read_mail() {
+bool Scheduler::read_mail() {
   std::vector<std::function<void()>> mail;
   {
-    std::lock_guard lock(parts_->mailbox_mutex);
-    mail.swap(parts_->mailbox);
-    parts_->mail_arrived.store(false, std::memory_order_relaxed);
+    std::lock_guard lock(mailbox_mutex_);
+    mail.swap(mailbox_);
+    mail_arrived_.store(false, std::memory_order_relaxed);
   }
   try {
     for (auto& function : mail) {
@@ -151,80 +176,94 @@ bool Runtime::read_mail() {
   return !mail.empty();
 }
 
-void Runtime::post_after(double seconds, Work* work) {
+void Scheduler::post_after(double seconds, Work* work) {
   constexpr double kLongestSeconds = 1e9;  // what a clock can add; no job lives longer
   double bounded = seconds > 0 ? std::min(seconds, kLongestSeconds) : 0;
-  auto delay = std::chrono::duration_cast<Parts::Clock::duration>(std::chrono::duration<double>(bounded));
-  parts_->timers.push({Parts::Clock::now() + delay, parts_->next_timer++, work});
+  auto delay = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(bounded));
+  timers_.push({Clock::now() + delay, next_timer_++, work});
 }
 
-bool Runtime::expire_timers() {
-  auto now = Parts::Clock::now();
+bool Scheduler::expire_timers() {
+  auto now = Clock::now();
   bool any = false;
-  while (!parts_->timers.empty() && parts_->timers.top().when <= now) {
-    queue_.push(parts_->timers.top().work);
-    parts_->timers.pop();
+  while (!timers_.empty() && timers_.top().when <= now) {
+    queue_.push(timers_.top().work);
+    timers_.pop();
     any = true;
   }
   return any;
 }
 
-Future<> Runtime::sleep(double seconds) {
-  struct Alarm : Work {
-    explicit Alarm(Future<> future_in) : Work(&Alarm::call), future(std::move(future_in)) {}
-    static void call(Work* self, Runtime&, WorkAction action) {
-      std::unique_ptr<Alarm> alarm(static_cast<Alarm*>(self));
-      if (action == WorkAction::kRun) alarm->future.set();
-    }
-    Future<> future;
-  };
-  Future<> future(*this);
-  post_after(seconds, new Alarm(future));
-  return future;
-}
-
-void Runtime::drop_queue() {
-  while (Work* work = queue_.pop()) work->function(work, *this, WorkAction::kDrop);
-  while (!parts_->timers.empty()) {
-    Work* work = parts_->timers.top().work;
-    parts_->timers.pop();
-    work->function(work, *this, WorkAction::kDrop);
+void Scheduler::drop_queue() {
+  while (Work* work = queue_.pop()) work->function(work, runtime_, WorkAction::kDrop);
+  while (!timers_.empty()) {
+    Work* work = timers_.top().work;
+    timers_.pop();
+    work->function(work, runtime_, WorkAction::kDrop);
   }
   std::vector<std::function<void()>> mail;  // goes without the lock: what it holds may post again
-  std::lock_guard lock(parts_->mailbox_mutex);
-  mail.swap(parts_->mailbox);
+  std::lock_guard lock(mailbox_mutex_);
+  mail.swap(mailbox_);
 }
 
 // --- Ending
 
-void Runtime::exit(int code) { parts_->termination.request(code); }
-
-void Runtime::fail(std::string message) {
+void Scheduler::fail(std::string message) {
   if (failure_.empty()) failure_ = std::move(message);
   exiting_ = true;
   stopped_ = true;
 }
 
+void Scheduler::fail_unawaited(const std::exception_ptr& error, const std::string& where) {
+  try {
+    std::rethrow_exception(as_remote_error(error, where));
+  } catch (const base::RemoteError& remote) {
+    fail(fmt::format("PE {}: an exception that nobody awaits left {}\n{}: {}\n{}", pe_, where, remote.type(),
+                     remote.remote_message(), remote.traceback()));
+  }
+}
+
+void Scheduler::check_sent(int pe, const base::Status& status) {
+  if (!status.failed() || exiting_) return;
+  fail(pe < 0 ? fmt::format("a message could not be sent: {}", status.to_string())
+              : fmt::format("a message could not be sent to PE {}: {}", pe, status.to_string()));
+}
+
+void Scheduler::close_layers() {
+  closed_ = true;
+  exiting_ = true;
+  machine_.close();
+  memory_.close();
+}
+
+void Scheduler::abandon_tasks() {
+  while (detached_ != nullptr) {
+    detached_->abandon();
+    // A destructor in that frame may have posted others, which go next: not after they are gone.
+    drop_queue();
+  }
+}
+
 // --- Coroutines
 
-void Runtime::start_detached(DetachedTask* task, std::coroutine_handle<> coroutine) {
+void Scheduler::start_detached(DetachedTask* task, std::coroutine_handle<> coroutine) {
   task->link(detached_);
   coroutine.resume();
 }
 
-void Runtime::spawn(Task<> task, std::string where) {
+void Scheduler::spawn(Task<> task, std::string where) {
   struct Spawned final : DetachedTask {
-    Spawned(Runtime& runtime_in, Task<>::Handle handle_in, std::string where_in)
-        : runtime(runtime_in), handle(handle_in), where(std::move(where_in)) {}
+    Spawned(Scheduler& scheduler_in, Task<>::Handle handle_in, std::string where_in)
+        : scheduler(scheduler_in), handle(handle_in), where(std::move(where_in)) {}
     void finished() noexcept override {
-      if (handle.promise().error) runtime.fail_unawaited(handle.promise().error, where);
+      if (handle.promise().error) scheduler.fail_unawaited(handle.promise().error, where);
       abandon();
     }
     void abandon() noexcept override {
       handle.destroy();
       delete this;
     }
-    Runtime& runtime;
+    Scheduler& scheduler;
     Task<>::Handle handle;
     std::string where;
   };

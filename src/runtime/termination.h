@@ -8,36 +8,33 @@
 
 #include "weft/base/completion.h"
 #include "weft/runtime/message.h"
+#include "weft/runtime/messenger.h"
 
 namespace weft::runtime {
 
-class Termination {
+class Termination final : public Ending {
  public:
-  explicit Termination(Runtime& runtime) : runtime_(runtime) {}
+  explicit Termination(Messenger& messenger);
 
-  void install();
+  // Ends the job with `code` on every PE.
   void request(int code);
-  // Called each turn once the job is ending. Returns whether this PE may stop.
-  bool advance(bool sends_outstanding);
-
-  bool begun() const { return begun_; }
-  int code() const { return code_; }
+  bool may_stop() override;
 
  private:
   void begin(int code);
   void on_exit(Pup p);
+  void end_with(int code);
   bool all_children_drained() const;
 
   struct Flush : base::Completion {
     bool done = false;
   };
 
-  Runtime& runtime_;
+  Messenger& messenger_;
   bool begun_ = false;
   bool reported_ = false;
   bool closing_ = false;
   bool flushing_ = false;
-  int code_ = 0;
   int drained_children_ = 0;
   Flush flush_;
 };

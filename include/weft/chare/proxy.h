@@ -66,7 +66,8 @@ runtime::OperationState* send_packed(Collection& collection, std::uint64_t index
   if constexpr (EntryMethod<T, Method>::kHasPayload) p.set_carrier(message.get());
   p | arguments;
   runtime::OperationState* sending = nullptr;
-  if constexpr (EntryMethod<T, Method>::kHasPayload) sending = message->report_sending();
+  if constexpr (EntryMethod<T, Method>::kHasPayload)
+    sending = runtime::report_sending(chares.runtime(), *message);
   chares.send_entry(collection, index, std::move(message));
   return sending;
 }
@@ -260,7 +261,8 @@ class CollectionProxy {
     if constexpr (EntryMethod<T, Method>::kHasPayload) p.set_carrier(message.get());
     p | values;
     runtime::OperationState* sending = nullptr;
-    if constexpr (EntryMethod<T, Method>::kHasPayload) sending = message->report_sending();
+    if constexpr (EntryMethod<T, Method>::kHasPayload)
+      sending = runtime::report_sending(chares.runtime(), *message);
     chares.broadcast_entry(std::move(message));
     return sending;
   }

@@ -12,11 +12,14 @@
 #include <functional>
 #include <optional>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/pup.h"
 #include "weft/runtime/message.h"
+#include "weft/runtime/messenger.h"
+#include "weft/runtime/remote_error.h"
 #include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
 
@@ -30,7 +33,7 @@ struct FutureAddress {
 
 class FutureState {
  public:
-  explicit FutureState(Runtime& runtime) : runtime_(runtime) {}
+  explicit FutureState(Messenger& messenger) : messenger_(messenger) {}
   FutureState(const FutureState&) = delete;
   FutureState& operator=(const FutureState&) = delete;
   virtual ~FutureState() = default;
@@ -45,7 +48,8 @@ class FutureState {
     }
   }
 
-  Runtime& runtime() const { return runtime_; }
+  Messenger& messenger() const { return messenger_; }
+  Runtime& runtime() const { return messenger_.runtime(); }
   bool is_ready() const { return ready_; }
   const std::exception_ptr& error() const { return error_; }
 
@@ -78,7 +82,7 @@ class FutureState {
   template <class T>
   friend class Future;
 
-  Runtime& runtime_;
+  Messenger& messenger_;
   std::uint32_t references_ = 0;
   bool ready_ = false;
   std::exception_ptr error_;
@@ -86,18 +90,36 @@ class FutureState {
   FutureAddress address_;
 };
 
-// What a future set from afar, and the reply to a call, put on the wire: one byte and then the value or three
-// strings.
-void pack_error(Pup& p, const std::exception_ptr& error);
-std::exception_ptr unpack_error(Pup& p);
-// `error` as the RemoteError that travels: what it was, and where ("in Ring[3].work on PE 1").
-std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::string& where);
+// The futures of one PE that others may set.
+class FutureTable {
+ public:
+  explicit FutureTable(Messenger& messenger);
+  ~FutureTable();
+  FutureTable(const FutureTable&) = delete;
+  FutureTable& operator=(const FutureTable&) = delete;
 
-// Of a future whose value could only be moved, and has been.
+  // The table that was made for `messenger`.
+  static FutureTable& of(Messenger& messenger);
+
+  // Enters `state`, of which the table then holds a share; the number that others know it by.
+  std::uint64_t enter(FutureState* state);
+  // Null when it was set and nobody on this PE holds it any more.
+  FutureState* find(std::uint64_t id) const;
+  // Gives up the table's share, if it has one.
+  void forget(std::uint64_t id);
+  // Gives up all shares.
+  void clear();
+
+ private:
+  void set(MessagePtr message);
+
+  Messenger& messenger_;
+  std::unordered_map<std::uint64_t, FutureState*> states_;
+  std::uint64_t next_ = 1;
+};
+
+// Throws: the value is move-only and was already taken.
 [[noreturn]] void throw_taken();
-
-// Has `task` abandoned when the runtime closes before it has come to its end.
-void list_pending(Runtime& runtime, DetachedTask* task);
 
 template <class T = void>
 class Future {
@@ -123,7 +145,7 @@ class Future {
 
   // No future: only assignment and pup may touch it.
   Future() = default;
-  explicit Future(Runtime& runtime) : state_(new State(runtime)) { state_->acquire(); }
+  explicit Future(Messenger& messenger) : state_(new State(messenger)) { state_->acquire(); }
   Future(const Future& other) : state_(other.state_) {
     if (state_ != nullptr) state_->acquire();
   }
@@ -211,7 +233,7 @@ class Future {
       Callback callback;
     };
     auto* work = new ThenWork(*this, std::move(callback));
-    list_pending(state_->runtime(), work);
+    state_->messenger().list_pending(work);
     state_->when_ready(work);
   }
 
@@ -233,6 +255,8 @@ class Future {
     return Awaiter(*this);
   }
 
+  // The future that `address` names, from FutureState::address() on any PE; one that names none for id 0.
+  static Future at(Messenger& messenger, FutureAddress address);
   void pup(Pup& p);
 
  private:
@@ -247,43 +271,53 @@ struct FutureSetHeader {
   std::uint8_t failed = 0;
   void pup(Pup& p) { p | id | failed; }
 };
-void send_future_message(Runtime& runtime, std::uint32_t pe, MessagePtr message);
+void send_future_message(Messenger& messenger, std::uint32_t pe, MessagePtr message);
 // Null when it was set and nobody here holds it any more.
-FutureState* find_exported_future(Runtime& runtime, std::uint64_t id);
-// What a copy that comes home after that holds.
+FutureState* find_exported_future(Messenger& messenger, std::uint64_t id);
+// The error held by a copy of a future that returns after the value was set and released.
 std::exception_ptr set_and_gone();
-std::uint32_t future_home_pe(Runtime& runtime);
+std::uint32_t future_home_pe(Messenger& messenger);
 inline constexpr HandlerId kFutureSetHandler = kFirstRuntimeHandler;
 
 template <class T>
 void Future<T>::send_value(const Stored* value) const {
   FutureAddress to = state_->remote();
   FutureSetHeader header{to.id, 0};
-  send_future_message(state_->runtime(), to.pe,
-                      Message::pack(state_->runtime(), kFutureSetHandler, header, *value));
+  send_future_message(state_->messenger(), to.pe,
+                      Message::pack(state_->messenger(), kFutureSetHandler, header, *value));
+}
+
+// The messenger of the runtime that is the context of `p`. Depends on `T` so that Runtime need be complete only
+// where a future travels.
+template <class T>
+Messenger& messenger_of(Pup& p) {
+  using Whole = std::conditional_t<std::is_same_v<T, Runtime>, T, Runtime>;
+  return *static_cast<Whole*>(p.context());
+}
+
+template <class T>
+Future<T> Future<T>::at(Messenger& messenger, FutureAddress address) {
+  Future future;
+  if (address.id == 0) return future;
+  if (address.pe != future_home_pe(messenger)) {
+    future = Future(messenger);
+    future.state_->remote_ = address;
+  } else if (auto* state = dynamic_cast<State*>(find_exported_future(messenger, address.id))) {
+    state->acquire();
+    future.state_ = state;
+  } else {
+    future = Future(messenger);
+    future.state_->set_error(set_and_gone());
+  }
+  return future;
 }
 
 template <class T>
 void Future<T>::pup(Pup& p) {
-  FutureAddress at;
-  if (p.is_packing() && state_ != nullptr) at = state_->address();
-  p | at.pe | at.id;
-  if (!p.is_unpacking()) return;
-  *this = Future();
-  if (at.id == 0) return;
-  auto& runtime = *static_cast<Runtime*>(p.context());
-  if (at.pe == future_home_pe(runtime)) {
-    if (auto* state = dynamic_cast<State*>(find_exported_future(runtime, at.id))) {
-      state->acquire();
-      state_ = state;
-    } else {
-      *this = Future(runtime);
-      state_->set_error(set_and_gone());
-    }
-  } else {
-    *this = Future(runtime);
-    state_->remote_ = at;
-  }
+  FutureAddress address;
+  if (p.is_packing() && state_ != nullptr) address = state_->address();
+  p | address.pe | address.id;
+  if (p.is_unpacking()) *this = at(messenger_of<T>(p), address);
 }
 
 }  // namespace weft::runtime

@@ -10,6 +10,7 @@
 #include "weft/base/completion.h"
 #include "weft/base/pup.h"
 #include "weft/runtime/attachment.h"
+#include "weft/runtime/scheduler.h"
 #include "weft/runtime/work.h"
 
 namespace weft::runtime {
@@ -29,6 +30,10 @@ enum EnvelopeFlag : std::uint8_t {
   kControlFlag = 2,    // the runtime's own; not counted by quiescence detection
 };
 
+// How a message with one buffer beside it travels: announced, with the buffer as a tagged message, or as one
+// active message. To compare them; by itself the runtime takes the faster for the size.
+enum class MessagingPath : std::uint8_t { kAuto, kTagged, kActive };
+
 // The wire format in front of every payload.
 struct Envelope {
   HandlerId handler = 0;
@@ -40,7 +45,7 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == 16);
 
-class OperationState;
+class Messenger;
 class Message;
 struct MessageRelease {
   void operator()(Message* message) const;
@@ -48,24 +53,35 @@ struct MessageRelease {
 // Shared by reference count while several sends of one broadcast are in flight.
 using MessagePtr = std::unique_ptr<Message, MessageRelease>;
 
+// What a message with attachments has besides its block; the message layer's own.
+struct Attached;
+struct AttachedRelease {
+  void operator()(Attached* attached) const;
+};
+
+// As a Work: its turn to be handled. As a Completion: its send or its receive; one at a time.
 class Message final : public Work, public base::Completion {
  public:
-  static MessagePtr create(Runtime& runtime, HandlerId handler, std::size_t payload_bytes);
+  static MessagePtr create(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes);
+  // No message is larger: a peer that names a larger one is damaged.
+  static constexpr std::size_t kMaxPayloadBytes = std::size_t{1} << 40;
 
   // A message whose payload is `values`, packed in order.
   template <class... Values>
-  static MessagePtr pack(Runtime& runtime, HandlerId handler, const Values&... values);
+  static MessagePtr pack(Scheduler& scheduler, HandlerId handler, const Values&... values);
 
   Envelope& envelope() { return envelope_; }
+  const Envelope& envelope() const { return envelope_; }
   std::byte* payload() { return reinterpret_cast<std::byte*>(this + 1); }
   std::size_t payload_bytes() const { return payload_bytes_; }
   std::span<std::byte> payload_span() { return {payload(), payload_bytes_}; }
   Pup unpacker() {
-    Pup p = Pup::unpacker(payload(), payload_bytes_, runtime_);
+    Pup p = Pup::unpacker(payload(), payload_bytes_, &runtime());
     p.set_carrier(this);
     return p;
   }
-  Runtime& runtime() { return *runtime_; }
+  Scheduler& scheduler() { return *scheduler_; }
+  Runtime& runtime() { return scheduler_->runtime(); }
 
   // What travels: the envelope and, right behind it, the payload.
   std::byte* wire() { return reinterpret_cast<std::byte*>(&envelope_); }
@@ -81,15 +97,17 @@ class Message final : public Work, public base::Completion {
   // that is being sent on.
   static constexpr std::size_t kMaxAttachments = 128;
   void attach(Attachment attachment);
+  bool has_attachments() const { return attached_ != nullptr; }
   std::span<Attachment> attachments() const {
     return attached_ == nullptr ? std::span<Attachment>() : attached_list();
   }
-  // An operation that ends, with the number of bytes, when all attachments have been sent, or when one could
-  // not be and the message is given up. The caller gets the handle's share. That of a broadcast ends when it
-  // has been sent to all children in the tree and this PE's handler has let go of its message and of all that
-  // shares with it; with the first failure. REQUIRES: called once, before send() or broadcast().
-  OperationState* report_sending();
-  // Has `other` carry the same buffers, see Attachment::share(), and report to the same operation. REQUIRES:
+  // Has `sent` called once, with the number of bytes, when all attachments have been sent, or with the
+  // failure when one could not be and the message is given up. That of a broadcast is called when it has been
+  // sent to all children in the tree and this PE's handler has released its message and all that shares with
+  // it; with the first failure. It is called as a Completion is, or from the message's release. REQUIRES:
+  // called once, before send() or broadcast().
+  void report_sending(base::Completion* sent);
+  // Has `other` carry the same buffers, see Attachment::share(), and report to the same completion. REQUIRES:
   // there are attachments here and none there.
   void share_attachments(Message& other);
   // Whether the attachments are memory that has landed on this PE and that nobody else holds: the handler's
@@ -100,24 +118,19 @@ class Message final : public Work, public base::Completion {
   void keep(std::shared_ptr<void> kept);
   std::shared_ptr<void> take_kept();
 
-  // The runtime's own: what a message with attachments has besides its block.
-  struct Attached;
+  // For the message layer: what it keeps beside the block, made on first use; who has the message queued or
+  // in flight.
+  Attached& attached();
+  Messenger* messenger = nullptr;
 
-  // As a Completion: the send of this message; one send at a time.
  private:
   friend struct MessageRelease;
-  friend class Runtime;
-  friend class Attachments;
-  struct AttachedRelease {
-    void operator()(Attached* attached) const;
-  };
 
-  Message(Runtime& runtime, std::size_t payload_bytes) : runtime_(&runtime), payload_bytes_(payload_bytes) {}
-  Attached& attached();
+  Message(Scheduler& scheduler, std::size_t payload_bytes)
+      : scheduler_(&scheduler), payload_bytes_(payload_bytes) {}
   std::span<Attachment> attached_list() const;
-  void report_jointly();
 
-  Runtime* runtime_;
+  Scheduler* scheduler_;
   std::size_t payload_bytes_;
   std::uint64_t references_ = 1;
   std::unique_ptr<Attached, AttachedRelease> attached_;
@@ -129,10 +142,10 @@ static_assert(sizeof(Message) % 16 == 0);
 using MessageHandler = void (*)(void* context, MessagePtr message);
 
 template <class... Values>
-MessagePtr Message::pack(Runtime& runtime, HandlerId handler, const Values&... values) {
-  std::size_t size_bytes = (std::size_t{0} + ... + base::packed_size(values, &runtime));
-  MessagePtr message = create(runtime, handler, size_bytes);
-  Pup p = Pup::packer(message->payload(), size_bytes, &runtime);
+MessagePtr Message::pack(Scheduler& scheduler, HandlerId handler, const Values&... values) {
+  std::size_t size_bytes = (std::size_t{0} + ... + base::packed_size(values, &scheduler.runtime()));
+  MessagePtr message = create(scheduler, handler, size_bytes);
+  Pup p = Pup::packer(message->payload(), size_bytes, &scheduler.runtime());
   ((p | values), ...);
   return message;
 }

@@ -12,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/base/status.h"
 #include "weft/runtime/future.h"
+#include "weft/runtime/messenger.h"
 #include "weft/runtime/work.h"
 
 namespace weft::runtime {
@@ -19,7 +20,7 @@ namespace weft::runtime {
 class OperationState final : private base::Completion {
  public:
   // With room for `extra_bytes` of the caller's, for instance a copy of the data: see extra().
-  static OperationState* create(Runtime& runtime, std::size_t extra_bytes = 0);
+  static OperationState* create(Messenger& messenger, std::size_t extra_bytes = 0);
   std::byte* extra() { return reinterpret_cast<std::byte*>(this + 1); }
 
   // Give it to the start function of the machine and what that returned to started().
@@ -33,7 +34,8 @@ class OperationState final : private base::Completion {
   bool is_done() const { return done_; }
   const base::Status& status() const { return status_; }
   std::size_t size_bytes() const { return size_bytes_; }
-  Runtime& runtime() const { return runtime_; }
+  Messenger& messenger() const { return messenger_; }
+  Runtime& runtime() const { return messenger_.runtime(); }
 
   // Posted once when it is done. REQUIRES: not done and no other waiter.
   void set_waiter(Work* work);
@@ -52,15 +54,15 @@ class OperationState final : private base::Completion {
   void observe() { observed_ = true; }
 
  private:
-  OperationState(Runtime& runtime, std::size_t extra_bytes)
-      : base::Completion(&OperationState::on_complete), runtime_(runtime), extra_bytes_(extra_bytes) {}
+  OperationState(Messenger& messenger, std::size_t extra_bytes)
+      : base::Completion(&OperationState::on_complete), messenger_(messenger), extra_bytes_(extra_bytes) {}
   static void on_complete(base::Completion* completion, base::Status status, std::size_t size_bytes);
   void finish(base::Status status, std::size_t size_bytes);
   void release();
   // Nobody looked: a failure must not go unseen.
   [[gnu::cold, gnu::noinline]] void report_unseen();
 
-  Runtime& runtime_;
+  Messenger& messenger_;
   std::size_t extra_bytes_;
   base::Status status_;
   std::size_t size_bytes_ = 0;
@@ -138,5 +140,9 @@ class [[nodiscard]] Operation {
 
   OperationState* state_;
 };
+
+// An operation for the sending of what is attached to `message`, see Message::report_sending(). The caller gets
+// the handle's share.
+OperationState* report_sending(Messenger& messenger, Message& message);
 
 }  // namespace weft::runtime

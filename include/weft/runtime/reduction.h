@@ -1,4 +1,4 @@
-// What can be reduced, and where a result goes.
+// What can be reduced.
 //
 // A Combiner merges packed contributions; one is registered by the compiler for each type that a program
 // reduces, so that partial results can be merged on every PE of the spanning tree.
@@ -14,8 +14,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/pup.h"
-#include "weft/runtime/message.h"
 #include "weft/runtime/registry.h"
+#include "weft/runtime/target.h"
 
 namespace weft::runtime {
 
@@ -43,16 +43,6 @@ struct Combiner {
   std::string_view name;
   Function function = nullptr;
   std::uint32_t id = 0;
-};
-
-// Where a result is delivered: `prefix` and then the packed result are the payload of a message to `handler`.
-struct Target {
-  HandlerId handler = 0;
-  std::uint8_t flags = 0;  // of the envelope: kBroadcastFlag for every PE, kControlFlag for the runtime's own
-  std::uint32_t pe = 0;
-  std::vector<std::byte> prefix;
-
-  void pup(Pup& p) { p | handler | flags | pe | prefix; }
 };
 
 namespace reduction_detail {

@@ -285,7 +285,7 @@ runtime::OperationState* attach_all(Encoder& encoder, runtime::Message& message)
   for (Encoder::Attached& buffer : encoder.attached()) {
     message.attach(attach(std::move(buffer.keeper), buffer.memory));
   }
-  return message.report_sending();
+  return runtime::report_sending(message.runtime(), message);
 }
 
 }  // namespace weft::python

@@ -4,7 +4,7 @@
 #include <limits>
 #include <memory>
 
-#include "weft/runtime/runtime.h"
+#include "weft/runtime/messenger.h"
 
 #include "runtime/collective/reductions.h"
 #include "runtime/handlers.h"
@@ -26,22 +26,24 @@ using Counts = std::vector<std::uint64_t>;
 
 }  // namespace
 
-Quiescence::Quiescence(Runtime& runtime) : runtime_(runtime) {
-  runtime_.set_handler(
+Quiescence::Quiescence(Messenger& messenger, Reductions& reductions)
+    : messenger_(messenger), reductions_(reductions) {
+  messenger_.set_handler(
       kQuiescenceStartHandler,
       [](void* context, MessagePtr message) {
-        Future<> waiter;
-        message->unpacker() | waiter;
-        static_cast<Quiescence*>(context)->start(std::move(waiter));
+        auto* self = static_cast<Quiescence*>(context);
+        FutureAddress waiter;
+        message->unpacker() | waiter.pe | waiter.id;
+        self->start(Future<>::at(self->messenger_, waiter));
       },
       this);
-  runtime_.set_handler(
+  messenger_.set_handler(
       kQuiescenceProbeHandler,
       [](void* context, MessagePtr message) {
         static_cast<Quiescence*>(context)->on_probe(message->unpacker());
       },
       this);
-  runtime_.set_handler(
+  messenger_.set_handler(
       kQuiescenceResultHandler,
       [](void* context, MessagePtr message) {
         static_cast<Quiescence*>(context)->on_result(message->unpacker());
@@ -50,13 +52,14 @@ Quiescence::Quiescence(Runtime& runtime) : runtime_(runtime) {
 }
 
 Future<> Quiescence::detect() {
-  Future<> future(runtime_);
-  if (runtime_.pe() == 0) {
+  Future<> future(messenger_);
+  if (messenger_.pe() == 0) {
     start(future);
   } else {
-    MessagePtr message = Message::pack(runtime_, kQuiescenceStartHandler, future);
+    const FutureAddress waiter = future.state()->address();
+    MessagePtr message = Message::pack(messenger_, kQuiescenceStartHandler, waiter.pe, waiter.id);
     message->envelope().flags |= kControlFlag;
-    runtime_.send(0, std::move(message));
+    messenger_.send(0, std::move(message));
   }
   return future;
 }
@@ -71,45 +74,45 @@ void Quiescence::start(Future<> waiter) {
 }
 
 void Quiescence::begin_wave() {
-  MessagePtr message = Message::pack(runtime_, kQuiescenceProbeHandler, wave_++);
+  MessagePtr message = Message::pack(messenger_, kQuiescenceProbeHandler, wave_++);
   message->envelope().flags |= kControlFlag;
-  runtime_.broadcast(std::move(message));
+  messenger_.broadcast(std::move(message));
 }
 
 void Quiescence::on_probe(Pup p) {
   std::uint64_t wave = 0;
   p | wave;
-  if (runtime_.queue_empty()) {
+  if (messenger_.queue_empty()) {
     answer(wave);
     return;
   }
   // Not idle: look again behind the work that is queued now.
   struct Retry : Work {
     Retry(Quiescence* owner_in, std::uint64_t wave_in) : Work(&Retry::call), owner(owner_in), wave(wave_in) {}
-    static void call(Work* self, Runtime& runtime, WorkAction action) {
+    static void call(Work* self, Runtime&, WorkAction action) {
       std::unique_ptr<Retry> retry(static_cast<Retry*>(self));
       if (action == WorkAction::kDrop) return;
-      if (runtime.queue_empty()) {
+      if (retry->owner->messenger_.queue_empty()) {
         retry->owner->answer(retry->wave);
       } else {
-        runtime.post(retry.release(), kBehindEverything);
+        Messenger& messenger = retry->owner->messenger_;
+        messenger.post(retry.release(), kBehindEverything);
       }
     }
     Quiescence* owner;
     std::uint64_t wave;
   };
-  runtime_.post(new Retry(this, wave), kBehindEverything);
+  messenger_.post(new Retry(this, wave), kBehindEverything);
 }
 
 void Quiescence::answer(std::uint64_t wave) {
-  Reductions& reductions = runtime_.reductions();
-  reductions.open(kScope, static_cast<std::uint64_t>(runtime_.num_pes()), 1, false);
+  reductions_.open(kScope, static_cast<std::uint64_t>(messenger_.num_pes()), 1, false);
   Target target;
   target.handler = kQuiescenceResultHandler;
   target.flags = kControlFlag;
-  std::vector<std::byte> counts = base::pack(Counts{runtime_.sent(), runtime_.processed()});
-  reductions.contribute(kScope, wave, static_cast<std::uint64_t>(runtime_.pe()), Reducer::kSum,
-                        value_combiner<Counts>(Reducer::kSum), counts, target);
+  std::vector<std::byte> counts = base::pack(Counts{messenger_.sent(), messenger_.processed()});
+  reductions_.contribute(kScope, wave, static_cast<std::uint64_t>(messenger_.pe()), Reducer::kSum,
+                         value_combiner<Counts>(Reducer::kSum), counts, target);
 }
 
 void Quiescence::on_result(Pup p) {
@@ -138,7 +141,7 @@ void Quiescence::on_result(Pup p) {
     }
     Quiescence* owner;
   };
-  runtime_.post_after(pause_seconds_, new NextWave(this));
+  messenger_.post_after(pause_seconds_, new NextWave(this));
 }
 
 }  // namespace weft::runtime

@@ -13,9 +13,11 @@
 
 namespace weft::runtime {
 
+class Reductions;
+
 class Quiescence {
  public:
-  explicit Quiescence(Runtime& runtime);
+  Quiescence(Messenger& messenger, Reductions& reductions);
 
   Future<> detect();
 
@@ -26,7 +28,8 @@ class Quiescence {
   void answer(std::uint64_t wave);
   void on_result(Pup p);
 
-  Runtime& runtime_;
+  Messenger& messenger_;
+  Reductions& reductions_;
   // On PE 0 only.
   std::vector<Future<>> waiters_;
   bool active_ = false;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "weft/runtime/runtime.h"
+#include "weft/runtime/messenger.h"
 
 #include "runtime/collective/spanning_tree.h"
 #include "runtime/handlers.h"
@@ -22,8 +22,8 @@ struct PartialHeader {
   void pup(Pup& p) { p | scope.root_pe | scope.id | sequence | done; }
 };
 
-SpanningTree tree_of(const Runtime& runtime, ScopeId scope) {
-  return SpanningTree(static_cast<int>(scope.root_pe), runtime.pe(), runtime.num_pes());
+SpanningTree tree_of(const Messenger& messenger, ScopeId scope) {
+  return SpanningTree(static_cast<int>(scope.root_pe), messenger.pe(), messenger.num_pes());
 }
 
 }  // namespace
@@ -40,14 +40,14 @@ void throw_length_mismatch(std::size_t a, std::size_t b) {
 
 }  // namespace reduction_detail
 
-Reductions::Reductions(Runtime& runtime) : runtime_(runtime) {
-  runtime_.set_handler(
+Reductions::Reductions(Messenger& messenger) : messenger_(messenger) {
+  messenger_.set_handler(
       kReductionPartialHandler,
       [](void* context, MessagePtr message) {
         static_cast<Reductions*>(context)->on_partial(std::move(message));
       },
       this);
-  runtime_.set_handler(
+  messenger_.set_handler(
       kReductionSilentHandler,
       [](void* context, MessagePtr message) {
         static_cast<Reductions*>(context)->on_silent(std::move(message));
@@ -130,7 +130,7 @@ void Reductions::merge(ScopeId id, Partial& into, Partial&& from) {
     return;
   }
   if (into.reducer != from.reducer || into.combiner_id != from.combiner_id) {
-    runtime_.fail(fmt::format(
+    messenger_.fail(fmt::format(
         "contributors to one reduction (scope {} of PE {}) name different reducers or types; each "
         "element must call contribute in the same order with the same reducer",
         id.id, id.root_pe));
@@ -142,9 +142,9 @@ void Reductions::merge(ScopeId id, Partial& into, Partial&& from) {
   const Combiner* combiner = Registry<Combiner>::find(into.combiner_id);
   try {
     if (combiner == nullptr) throw base::Error(base::StatusCode::kCorrupt, "unknown combiner");
-    combiner->function(runtime_, into.reducer, into.value, from.value);
+    combiner->function(messenger_.runtime(), into.reducer, into.value, from.value);
   } catch (...) {
-    runtime_.fail_unawaited(std::current_exception(), fmt::format("a reducer on PE {}", runtime_.pe()));
+    messenger_.fail_unawaited(std::current_exception(), fmt::format("a reducer on PE {}", messenger_.pe()));
   }
 }
 
@@ -155,7 +155,7 @@ void Reductions::advance(ScopeId id, std::uint64_t sequence) {
   auto found = scope.progress.find(sequence);
   if (found == scope.progress.end() || !scope.is_open) return;
   Progress& progress = found->second;
-  SpanningTree tree = tree_of(runtime_, id);
+  SpanningTree tree = tree_of(messenger_, id);
   if (tree.is_root()) {
     if (progress.merged.count < scope.total) return;
     Partial complete = std::move(progress.merged);
@@ -180,7 +180,7 @@ void Reductions::advance(ScopeId id, std::uint64_t sequence) {
 }
 
 void Reductions::advance_silence(ScopeId id, Scope& scope) {
-  SpanningTree tree = tree_of(runtime_, id);
+  SpanningTree tree = tree_of(messenger_, id);
   if (!scope.is_open || scope.told_silent || scope.local_contributors > 0 || tree.is_root() ||
       scope.silent_children < tree.num_children()) {
     return;
@@ -191,22 +191,22 @@ void Reductions::advance_silence(ScopeId id, Scope& scope) {
     if (scope.single) scopes_.erase(id);
     return;
   }
-  MessagePtr message = Message::pack(runtime_, kReductionSilentHandler, id.root_pe, id.id);
+  MessagePtr message = Message::pack(messenger_, kReductionSilentHandler, id.root_pe, id.id);
   message->envelope().flags |= kControlFlag;
-  runtime_.send(tree.parent(), std::move(message));
+  messenger_.send(tree.parent(), std::move(message));
   if (scope.single) scopes_.erase(id);
 }
 
 void Reductions::send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial) {
   PartialHeader header{id, sequence, done};
-  MessagePtr message = Message::pack(runtime_, kReductionPartialHandler, header, partial);
+  MessagePtr message = Message::pack(messenger_, kReductionPartialHandler, header, partial);
   if (id.id < kFirstModelScope) message->envelope().flags |= kControlFlag;
-  runtime_.send(tree_of(runtime_, id).parent(), std::move(message));
+  messenger_.send(tree_of(messenger_, id).parent(), std::move(message));
 }
 
 void Reductions::deliver(Partial&& partial) {
   if (partial.reducer != Reducer::kGather && partial.reducer != Reducer::kConcat) {
-    runtime_.deliver(partial.target, partial.value);
+    messenger_.deliver(partial.target, partial.value);
     return;
   }
   std::sort(partial.items.begin(), partial.items.end(),
@@ -221,7 +221,7 @@ void Reductions::deliver(Partial&& partial) {
     result.insert(result.end(), item.value.begin() + static_cast<std::ptrdiff_t>(skip), item.value.end());
   }
   std::copy_n(reinterpret_cast<const std::byte*>(&count), sizeof count, result.begin());
-  runtime_.deliver(partial.target, result);
+  messenger_.deliver(partial.target, result);
 }
 
 }  // namespace weft::runtime

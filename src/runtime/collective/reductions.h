@@ -41,7 +41,7 @@ inline constexpr std::uint64_t kFirstModelScope = 16;
 
 class Reductions {
  public:
-  explicit Reductions(Runtime& runtime);
+  explicit Reductions(Messenger& messenger);
 
   // Says how many contributors the scope has in all and on this PE. A `single` scope serves one reduction,
   // number 0, and is forgotten after it.
@@ -98,7 +98,7 @@ class Reductions {
   void send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial);
   void deliver(Partial&& partial);
 
-  Runtime& runtime_;
+  Messenger& messenger_;
   std::unordered_map<ScopeId, Scope, ScopeIdHash> scopes_;
 };
 

@@ -1,26 +1,43 @@
 // A message whose buffers land: in the places that its poster chose, or in memory of the landing pool.
 //
-// Frees itself when all have ended; then the message is handled, or dropped when one was revoked or the
-// poster did not want it. Private to attachments.*. Threads: the PE's.
+// An arrival that cannot end at once frees itself when the last buffer has ended, and then tells its owner.
+// Private to the message layer. Threads: the PE's.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
+#include "weft/runtime/attachment.h"
 #include "weft/runtime/message.h"
 
 #include "runtime/message/attached.h"
-#include "runtime/message/attachments.h"
+#include "runtime/message/landing_pool.h"
 
 namespace weft::runtime {
 
-class Attachments::Arrival {
+class Arrival {
  public:
-  // `wanted`: whether the message is to be handled afterwards.
-  static void start(Attachments& owner, MessagePtr message, std::span<Landing> landings, bool wanted);
+  struct Owner {
+    // All buffers have ended: the message is complete and wanted, or else to be dropped. May be called by the
+    // machine or the memory layer.
+    virtual void landed(MessagePtr message, bool complete) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+  struct Landed {
+    MessagePtr message;
+    bool complete = false;
+  };
+
+  // Lands the buffers of `message`; `wanted`: whether it is to be handled afterwards. Returns it when all have
+  // ended at once; otherwise `owner` gets it later.
+  static Landed start(Owner& owner, LandingPool& pool, MessagePtr message, std::span<Landing> landings,
+                      bool wanted);
 
  private:
   // One buffer; as a Completion, its receive and the copy after it.
@@ -37,7 +54,7 @@ class Attachments::Arrival {
     bool receiving = false;
   };
 
-  Arrival(Attachments& owner, MessagePtr message, bool wanted);
+  Arrival(Owner& owner, LandingPool& pool, MessagePtr message, bool wanted);
 
   void begin(std::size_t which, Landing& landing);
   // Empty, and this arrival has failed, when there is no memory.
@@ -46,18 +63,18 @@ class Attachments::Arrival {
   void copy_source(Piece& piece, memory::Place place);
   void copy(Piece& piece, const Attachment& from);
   void received(Piece& piece, base::Status status, std::size_t size_bytes);
-  void ended(Piece& piece, base::Status status);
+  void ended(base::Status status, std::size_t size_bytes);
   void fail(base::Status status, std::size_t size_bytes);
-  void all_ended();
-  void forward();
+  Landed finish();
 
-  Attachments& owner_;
-  Runtime& runtime_;
+  Owner& owner_;
+  Scheduler& scheduler_;
+  LandingPool& pool_;
   MessagePtr message_;
+  Attached& attached_;
   std::vector<Piece> pieces_;
   bool is_receiving_;
   bool wanted_;
-  bool was_posted_;
   bool failed_ = false;
   std::size_t awaited_ = 1;  // and the loop that starts them
 };

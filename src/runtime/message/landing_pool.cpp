@@ -6,7 +6,6 @@
 #include <bit>
 
 #include "weft/base/completion.h"
-#include "weft/runtime/runtime.h"
 
 #include "memory/memory.h"
 
@@ -50,18 +49,23 @@ struct LandingPool::Block final : base::Completion {
   memory::Buffer buffer;
 };
 
+memory::Place LandingPool::place_for(memory::Kind kind) const {
+  const memory::KindBackend* const backend = scheduler_.memory().backend(kind);
+  return backend == nullptr || backend->num_devices() == 0 ? memory::Place() : scheduler_.own_place(kind);
+}
+
 base::Result<Attachment> LandingPool::allocate(std::size_t size_bytes, memory::Place place) {
   if (!place.is_host() && size_bytes > 0) return allocate_on_device(size_bytes, place);
   try {
-    void* block = runtime_.pool().allocate(size_bytes);
-    return Attachment(memory::Buffer{block, size_bytes, {}, nullptr}, &release_host, &runtime_);
+    void* block = scheduler_.pool().allocate(size_bytes);
+    return Attachment(memory::Buffer{block, size_bytes, {}, nullptr}, &release_host, &scheduler_);
   } catch (const std::bad_alloc&) {
     return no_memory(size_bytes, {}, "");
   }
 }
 
-void LandingPool::release_host(void* runtime, const memory::Buffer& buffer) {
-  static_cast<Runtime*>(runtime)->pool().deallocate(buffer.data, buffer.size_bytes);
+void LandingPool::release_host(void* scheduler, const memory::Buffer& buffer) {
+  static_cast<Scheduler*>(scheduler)->pool().deallocate(buffer.data, buffer.size_bytes);
 }
 
 base::Result<Attachment> LandingPool::allocate_on_device(std::size_t size_bytes, memory::Place place) {
@@ -80,8 +84,8 @@ base::Result<Attachment> LandingPool::allocate_on_device(std::size_t size_bytes,
     kept_bytes_ -= block_bytes;
     return attach(block);
   }
-  auto buffer = runtime_.memory().allocate(block_bytes, place);
-  if (!buffer.ok() && trim()) buffer = runtime_.memory().allocate(block_bytes, place);
+  auto buffer = scheduler_.memory().allocate(block_bytes, place);
+  if (!buffer.ok() && trim()) buffer = scheduler_.memory().allocate(block_bytes, place);
   if (!buffer.ok()) return no_memory(size_bytes, place, buffer.status().message());
   return attach(new Block(*this, *buffer));
 }
@@ -89,7 +93,7 @@ base::Result<Attachment> LandingPool::allocate_on_device(std::size_t size_bytes,
 void LandingPool::release_device(void* owner, const memory::Buffer& buffer) {
   auto* block = static_cast<Block*>(owner);
   if (buffer.stream == nullptr) return block->pool.keep(block);
-  base::Status status = block->pool.runtime_.memory().when_stream_done(buffer.place, buffer.stream, block);
+  base::Status status = block->pool.scheduler_.memory().when_stream_done(buffer.place, buffer.stream, block);
   if (!status.is_pending()) Block::stream_done(block, std::move(status), 0);
 }
 
@@ -102,7 +106,7 @@ void LandingPool::keep(Block* block) {
 
 void LandingPool::destroy(Block* block) {
   // It can fail only with the device, and then everything does.
-  static_cast<void>(runtime_.memory().deallocate(block->buffer));
+  static_cast<void>(scheduler_.memory().deallocate(block->buffer));
   delete block;
 }
 

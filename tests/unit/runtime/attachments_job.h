@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/handlers.h"
-#include "runtime/message/attachments.h"
+#include "runtime/message/outgoing.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/in_process_job.h"
 #include "tests/support/payload_ways.h"
@@ -82,14 +82,14 @@ struct AttachmentsJob {
   Operation send(int pe, std::span<TestMemory> given) {
     MessagePtr made = message();
     for (TestMemory& one : given) made->attach(attachment(one));
-    Operation sent(made->report_sending());
+    Operation sent(report_sending(job.runtime(0), *made));
     job.runtime(0).send(pe, std::move(made));
     return sent;
   }
   Operation broadcast(int from, std::span<TestMemory> given) {
     MessagePtr made = message(from);
     for (TestMemory& one : given) made->attach(attachment(one));
-    Operation sent(made->report_sending());
+    Operation sent(report_sending(job.runtime(from), *made));
     job.runtime(from).broadcast(std::move(made));
     return sent;
   }

@@ -1,4 +1,3 @@
-#include "runtime/message/attachments.h"
 
 #include <gtest/gtest.h>
 
@@ -181,7 +180,7 @@ TEST_P(AttachmentsTest, ManyMessagesKeepTheirsApart) {
 TEST_P(AttachmentsTest, CounterWraps) {
   std::vector<TestMemory> sent;
   for (std::uint8_t i = 0; i < 4; ++i) sent.push_back(given(500, i));
-  Attachments from(job.runtime(0), GetParam().path);
+  Outgoing from(job.runtime(0), GetParam().path);
   from.set_next_counter(machine::kDeviceCounterMask - 1);
   MessagePtr outgoing = message();
   for (TestMemory& one : sent) outgoing->attach(attachment(one));

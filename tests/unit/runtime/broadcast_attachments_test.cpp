@@ -5,7 +5,6 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/message/attachments.h"
 #include "tests/unit/runtime/attachments_job.h"
 
 namespace weft::runtime {

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "machine/tag.h"
-#include "runtime/message/attached.h"
-#include "runtime/message/attachments.h"
+#include "runtime/message/announcement.h"
 #include "tests/unit/runtime/attachments_job.h"
 
 namespace weft::runtime {
@@ -18,9 +17,9 @@ struct DamagedAttachmentsTest : ::testing::Test, AttachmentsJob {
   DamagedAttachmentsTest() : AttachmentsJob("loopback", MessagingPath::kTagged) {}
   Status read(const std::vector<std::byte>& header) {
     MessagePtr incoming = Message::pack(job.runtime(1), kHandler, std::uint64_t{7});
-    return Attachments(job.runtime(1), MessagingPath::kTagged).expect(*incoming, header);
+    return expect_tagged(*incoming, header);
   }
-  Status read(const Attachments::Announcement& announced) {
+  Status read(const Announcement& announced) {
     auto bytes = std::as_bytes(std::span(&announced, 1));
     return read(std::vector<std::byte>(bytes.begin(), bytes.end()));
   }
@@ -37,27 +36,26 @@ struct DamagedAttachmentsTest : ::testing::Test, AttachmentsJob {
 
 TEST_F(DamagedAttachmentsTest, NonsenseHeadersAreRefused) {
   EXPECT_EQ(read(std::vector<std::byte>(15)).code(), StatusCode::kCorrupt);
-  EXPECT_EQ(
-      read(std::vector<std::byte>(sizeof(Attachments::Announcement) * (Message::kMaxAttachments + 1))).code(),
-      StatusCode::kCorrupt);
-  EXPECT_TRUE(read(Attachments::Announcement{2, 5, 100, Kind::kEmulated}).ok());
-  EXPECT_EQ(read(Attachments::Announcement{3, 5, 100, Kind::kHost}).code(), StatusCode::kCorrupt);
-  EXPECT_EQ(read(Attachments::Announcement{0, machine::kDeviceCounterMask + 1, 100, Kind::kHost}).code(),
+  EXPECT_EQ(read(std::vector<std::byte>(sizeof(Announcement) * (Message::kMaxAttachments + 1))).code(),
             StatusCode::kCorrupt);
-  EXPECT_EQ(read(Attachments::Announcement{0, 5, 100, static_cast<Kind>(memory::kNumKinds)}).code(),
+  EXPECT_TRUE(read(Announcement{2, 5, 100, Kind::kEmulated}).ok());
+  EXPECT_EQ(read(Announcement{3, 5, 100, Kind::kHost}).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(read(Announcement{0, machine::kDeviceCounterMask + 1, 100, Kind::kHost}).code(),
             StatusCode::kCorrupt);
-  EXPECT_EQ(read(Attachments::Announcement{0, 5, ~std::uint64_t{0}, Kind::kHost}).code(),
-            StatusCode::kCorrupt);
+  EXPECT_EQ(read(Announcement{0, 5, 100, static_cast<Kind>(memory::kNumKinds)}).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(read(Announcement{0, 5, ~std::uint64_t{0}, Kind::kHost}).code(), StatusCode::kCorrupt);
 }
 
 TEST_F(DamagedAttachmentsTest, AnAnnouncedSizeThatNobodyHasEndsTheJob) {
   for (Kind kind : {Kind::kHost, Kind::kEmulated}) {
     AttachmentsJob fresh("loopback", MessagingPath::kTagged);
-    Attachments::Announcement announced{0, 5, std::uint64_t{1} << 60, kind};
-    MessagePtr incoming = Message::pack(fresh.job.runtime(1), kHandler, std::uint64_t{7});
-    Attachments to(fresh.job.runtime(1), MessagingPath::kTagged);
-    ASSERT_TRUE(to.expect(*incoming, std::as_bytes(std::span(&announced, 1))).ok());
-    to.arrived(std::move(incoming));
+    Announcement announced{0, 5, std::uint64_t{1} << 60, kind};
+    MessagePtr outgoing = fresh.message();
+    base::Completion sent([](base::Completion*, Status, std::size_t) {});
+    static_cast<void>(fresh.job.runtime(0).machine().am_send(
+        1, kMessageAm, std::as_bytes(std::span(&announced, 1)),
+        memory::ConstBuffer(outgoing->wire(), outgoing->wire_bytes()), &sent));
+    fresh.turns(5);
     std::string failure = fresh.job.runtime(1).failure();
     EXPECT_NE(failure.find("no"), std::string::npos);
     EXPECT_NE(failure.find("memory for a buffer of 1152921504606846976 bytes"), std::string::npos) << failure;
@@ -68,7 +66,7 @@ TEST_F(DamagedAttachmentsTest, ABroadcastWhoseRootDoesNotExistIsRefused) {
   MessagePtr outgoing = message();
   outgoing->envelope().flags = kBroadcastFlag;
   outgoing->envelope().root_pe = 3;
-  Attachments::Announcement announced{0, 5, 100, Kind::kHost};
+  Announcement announced{0, 5, 100, Kind::kHost};
   EXPECT_NE(
       deliver(kMessageAm, std::as_bytes(std::span(&announced, 1)), {outgoing->wire(), outgoing->wire_bytes()})
           .find("do all PEs run the same program?"),
@@ -79,7 +77,7 @@ TEST_F(DamagedAttachmentsTest, ABroadcastForAHandlerWithAPosterIsRefused) {
   inbox(1).post_with([](Message&, std::span<Landing>) { return true; });
   MessagePtr outgoing = message();
   outgoing->envelope().flags = kBroadcastFlag;
-  Attachments::Announcement announced{0, 5, 100, Kind::kHost};
+  Announcement announced{0, 5, 100, Kind::kHost};
   EXPECT_NE(
       deliver(kMessageAm, std::as_bytes(std::span(&announced, 1)), {outgoing->wire(), outgoing->wire_bytes()})
           .find("a broadcast from PE 0 announces buffers for handler"),
@@ -87,13 +85,13 @@ TEST_F(DamagedAttachmentsTest, ABroadcastForAHandlerWithAPosterIsRefused) {
 }
 
 TEST_F(DamagedAttachmentsTest, AMessageThatIsShorterThanItsEnvelopeIsRefused) {
-  std::vector<std::byte> header(sizeof(Attachments::Announcement) + sizeof(Envelope) - 1);
+  std::vector<std::byte> header(sizeof(Announcement) + sizeof(Envelope) - 1);
   std::vector<std::byte> payload(8);
   EXPECT_NE(deliver(kBufferMessageAm, header, payload).find("shorter than its envelope"), std::string::npos);
 }
 
 TEST_F(DamagedAttachmentsTest, APayloadOfAnotherSizeThanAnnouncedIsRefused) {
-  std::vector<std::byte> header(sizeof(Attachments::Announcement) + sizeof(Envelope));
+  std::vector<std::byte> header(sizeof(Announcement) + sizeof(Envelope));
   std::vector<std::byte> payload(8);
   EXPECT_NE(deliver(kBufferMessageAm, header, payload).find("announces 0 bytes and carries 8"),
             std::string::npos);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "runtime/message/attached.h"
-#include "runtime/message/attachments.h"
 #include "tests/support/busy_stream.h"
 #include "tests/unit/runtime/attachments_job.h"
 

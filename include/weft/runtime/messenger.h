@@ -1,0 +1,77 @@
+// Messages between PEs: sending, broadcasting, and handing each arrival to its handler.
+//
+// What travels, how buffers beside a message land, and who may choose where: src/runtime/message/. Threads:
+// the PE's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "weft/runtime/attachment.h"
+#include "weft/runtime/message.h"
+#include "weft/runtime/scheduler.h"
+#include "weft/runtime/target.h"
+
+namespace weft::machine {
+class AmArrival;
+}
+
+namespace weft::runtime {
+
+class Messenger : public Scheduler {
+ public:
+  // REQUIRES: the same handlers are set on every PE before run().
+  void set_handler(HandlerId id, MessageHandler handler, void* context);
+  // Has `poster` choose where the attachments of such messages land; it gets the handler's context. Without
+  // one the runtime allocates memory of the sender's kind.
+  void set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped = nullptr);
+  // What set_handler() was given; null for a handler that is not set.
+  void* handler_context(HandlerId id) const { return handlers_.at(id).context; }
+
+  // Never blocks; to this PE too it goes through the queue. What is attached is sent in place: it must not
+  // change before it is given back, or before the message's report_sending() ends. Throws Error for a PE that
+  // does not exist.
+  void send(int pe, MessagePtr message);
+  // To every PE, this one included, down a spanning tree rooted here. What is attached lands on each other PE
+  // in the runtime's memory and is sent on from there, see Message::attach(); Error where the handler has a
+  // poster.
+  void broadcast(MessagePtr message);
+  // Sends `result` to `target`. Throws Error for one that makes no sense: a peer may have named it.
+  void deliver(const Target& target, std::span<const std::byte> result);
+
+ protected:
+  Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
+            MessagingPath path);
+  ~Messenger();
+
+ private:
+  struct Handler {
+    MessageHandler function = nullptr;
+    void* context = nullptr;
+    MessagePoster choose = nullptr;
+    MessageDropped dropped = nullptr;
+  };
+  class Buffers;
+
+  void forward(Message& message);
+  void forward_from_callback(Message& message);
+  void receive_arrival(machine::AmArrival& arrival);
+  void receive_with_buffer(machine::AmArrival& arrival);
+  void fetched(MessagePtr message, const base::Status& status);
+  void receive(MessagePtr message);
+  void enqueue(Message* message);
+  void dispatch(MessagePtr message);
+  // Of messages with attachments.
+  void enqueue_to_post(Message* message);
+  MessagePtr land(MessagePtr message, bool dropped);
+  void landed(MessagePtr message, bool handled);
+  void drop(Message& message);
+
+  std::array<Handler, kNumHandlers> handlers_;
+  std::unique_ptr<Buffers> buffers_;
+};
+
+}  // namespace weft::runtime

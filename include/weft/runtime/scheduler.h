@@ -1,0 +1,194 @@
+// The scheduler of one PE: a queue of work, timers, coroutines, and progress of the machine and the memory
+// layer.
+//
+// It is the lowest part of a Runtime, which derives from it through Messenger; everything else of the runtime
+// is built on these two. Threads: everything is called by the PE's thread, except post_from_any_thread().
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+#include "weft/runtime/block_pool.h"
+#include "weft/runtime/task.h"
+#include "weft/runtime/work.h"
+
+namespace weft::machine {
+class Machine;
+}
+namespace weft::memory {
+class Memory;
+}
+
+namespace weft::runtime {
+
+// Called around every sleep of an idle PE, and now and then while it polls for a device, for instance to let
+// other Python threads run.
+struct IdleHook {
+  virtual ~IdleHook() = default;
+  virtual void before_sleep() = 0;
+  // Returning false ends the job as interrupted.
+  virtual bool after_sleep() = 0;
+};
+
+// Looks for events that no message announces: words in memory that other PEs of the host write.
+struct Poller {
+  virtual ~Poller() = default;
+  // Called in every turn. Returns whether anything was done. May take itself off the list.
+  virtual bool poll() = 0;
+  // The PE is about to sleep, until a message comes: makes those that write send one. Returns false when
+  // there is something to do already.
+  virtual bool before_sleep() = 0;
+};
+
+// What a PE has to do before it may stop, see Scheduler::end_with().
+struct Ending {
+  virtual ~Ending() = default;
+  // Called in every turn. Returns whether the PE may stop.
+  virtual bool may_stop() = 0;
+};
+
+class Scheduler {
+ public:
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  int pe() const { return pe_; }
+  int num_pes() const { return num_pes_; }
+  machine::Machine& machine() { return machine_; }
+  memory::Memory& memory() { return memory_; }
+  BlockPool& pool() { return pool_; }
+  // The whole that this scheduler is a part of: what each Work, and the context of each Pup, is given.
+  Runtime& runtime() { return runtime_; }
+  // Where this PE has memory of that kind: its own device, where what comes from device memory lands.
+  memory::Place own_place(memory::Kind kind) const;
+
+  // --- Work
+  void post(Work* work) { queue_.push(work); }
+  void post(Work* work, std::int32_t priority) { queue_.push(work, priority); }
+  // Any thread: `function` runs on the PE's thread, a sleeping PE wakes up.
+  void post_from_any_thread(std::function<void()> function);
+  // Posts `work` after `seconds`.
+  void post_after(double seconds, Work* work);
+  bool queue_empty() const { return queue_.empty(); }
+
+  // Runs until exit or fail() took effect on this PE; the job's exit code.
+  int run();
+  // One turn: progress, some queued work, timers. Returns whether anything was done. For tests and embedders.
+  bool step();
+  bool stopped() const { return stopped_; }
+  void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
+  // REQUIRES: not in the list, or in it, respectively.
+  void start_polling(Poller* poller) { pollers_.push_back(poller); }
+  void stop_polling(Poller* poller) { std::erase(pollers_, poller); }
+
+  // --- Coroutines
+  // Starts `task`; an exception that leaves it ends the job, naming `where`.
+  void spawn(Task<> task, std::string where);
+  // For models that end a coroutine their own way: links and starts it.
+  void start_detached(DetachedTask* task, std::coroutine_handle<> coroutine);
+  // Has `task` abandoned when the runtime closes, unless it has ended by then.
+  void list_pending(DetachedTask* task) { task->link(detached_); }
+
+  // --- Ending
+  // This PE cannot go on: run() returns 1 and failure() says why; Job then ends the other PEs.
+  void fail(std::string message);
+  // The same for an exception that nobody awaits; `where` names chare and entry method.
+  void fail_unawaited(const std::exception_ptr& error, const std::string& where);
+  const std::string& failure() const { return failure_; }
+  bool exiting() const { return exiting_; }
+  bool closed() const { return closed_; }
+  // The job ends with `code`: from the end of this turn on queued work is dropped, and the PE stops when
+  // `ending` says so.
+  void end_with(int code, Ending* ending) {
+    exit_code_ = code;
+    ending_ = ending;
+  }
+
+  // --- Counters
+  // Of quiescence detection: every counted thing that is sent must be processed once, on any PE.
+  void count_sent() { ++sent_; }
+  void count_processed() { ++processed_; }
+  std::uint64_t sent() const { return sent_; }
+  std::uint64_t processed() const { return processed_; }
+  // Sends that the machine has not completed; a PE does not report itself drained before they are.
+  void send_started() { ++outstanding_sends_; }
+  void send_ended() { --outstanding_sends_; }
+  bool has_outstanding_sends() const { return outstanding_sends_ > 0; }
+  // Fails when a message could not be sent, unless the job ends anyway. `pe` < 0: to a PE that is not known.
+  void check_sent(int pe, const base::Status& status);
+
+ protected:
+  // `runtime` is kept and not used. `local_pes` share this host's processors.
+  Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes);
+  ~Scheduler() = default;
+
+  // The steps of closing, in this order. Ends what the machine and the memory layer have in flight.
+  void close_layers();
+  // Gives up queued work, timers and mail.
+  void drop_queue();
+  // Gives up suspended coroutines.
+  void abandon_tasks();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Timer {
+    Clock::time_point when;
+    std::uint64_t sequence;
+    Work* work;
+    bool operator<(const Timer& other) const {
+      return when != other.when ? when > other.when : sequence > other.sequence;
+    }
+  };
+
+  bool run_queue();
+  bool read_mail();
+  bool expire_timers();
+  bool run_pollers();
+  bool may_sleep();
+  void idle();
+  void rest(auto sleep);
+
+  Runtime& runtime_;
+  machine::Machine& machine_;
+  memory::Memory& memory_;
+  int pe_;
+  int num_pes_;
+  WorkQueue queue_;
+  BlockPool pool_;
+  std::uint64_t sent_ = 0;
+  std::uint64_t processed_ = 0;
+  std::uint64_t outstanding_sends_ = 0;
+  bool exiting_ = false;
+  bool stopped_ = false;
+  bool closed_ = false;
+  int exit_code_ = 0;
+  int idle_rounds_ = 0;
+  int spin_rounds_ = 0;
+  Ending* ending_ = nullptr;
+  IdleHook* idle_hook_ = nullptr;
+  std::vector<Poller*> pollers_;
+  DetachedTask* detached_ = nullptr;
+  std::string failure_;
+
+  std::priority_queue<Timer> timers_;
+  std::uint64_t next_timer_ = 0;
+  Clock::time_point idle_since_;
+
+  // Filled by any thread; the flag keeps the mutex off the scheduler's path.
+  std::mutex mailbox_mutex_;
+  std::vector<std::function<void()>> mailbox_;
+  std::atomic<bool> mail_arrived_{false};
+};
+
+}  // namespace weft::runtime

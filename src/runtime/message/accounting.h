@@ -1,0 +1,24 @@
+// What quiescence detection counts of messages. Private to the message layer.
+#pragma once
+
+#include "weft/runtime/message.h"
+#include "weft/runtime/scheduler.h"
+
+#include "runtime/collective/spanning_tree.h"
+
+namespace weft::runtime {
+
+inline bool is_counted(const Envelope& envelope) { return (envelope.flags & kControlFlag) == 0; }
+
+// The message will not be handled on `pe`, nor, if it is a broadcast that is still to be forwarded, on the
+// PEs below it.
+inline void count_lost(Scheduler& scheduler, const Envelope& envelope, int pe) {
+  if (!is_counted(envelope)) return;
+  int count = 1;
+  if ((envelope.flags & kBroadcastFlag) != 0) {
+    count = SpanningTree(static_cast<int>(envelope.root_pe), pe, scheduler.num_pes()).num_in_subtree();
+  }
+  for (int i = 0; i < count; ++i) scheduler.count_processed();
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,77 @@
+#include "weft/runtime/message.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+
+#include "runtime/message/attached.h"
+
+namespace weft::runtime {
+
+namespace {
+
+// With envelope, header of an entry method and a few arguments.
+constexpr std::size_t kSmallMessageBytes = 256;
+
+}  // namespace
+
+MessagePtr Message::create(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes) {
+  void* block = scheduler.pool().allocate_mostly<kSmallMessageBytes>(sizeof(Message) + payload_bytes);
+  auto* message = new (block) Message(scheduler, payload_bytes);
+  message->envelope_.handler = handler;
+  message->envelope_.source_pe = static_cast<std::uint32_t>(scheduler.pe());
+  return MessagePtr(message);
+}
+
+void MessageRelease::operator()(Message* message) const {
+  if (--message->references_ > 0) return;
+  BlockPool& pool = message->scheduler_->pool();
+  std::size_t size_bytes = sizeof(Message) + message->payload_bytes_;
+  message->~Message();
+  pool.deallocate_mostly<kSmallMessageBytes>(message, size_bytes);
+}
+
+void AttachedRelease::operator()(Attached* attached) const { delete attached; }
+
+Attached& Message::attached() {
+  if (attached_ == nullptr) attached_.reset(new Attached);
+  return *attached_;
+}
+
+std::span<Attachment> Message::attached_list() const { return attached_->buffers; }
+
+void Message::attach(Attachment attachment) {
+  std::vector<Attachment>& buffers = attached().buffers;
+  if (buffers.size() == kMaxAttachments) {
+    throw base::Error(
+        base::StatusCode::kOutOfRange,
+        fmt::format("at most {} buffers can travel with one message; send more messages", kMaxAttachments));
+  }
+  buffers.push_back(std::move(attachment));
+}
+
+void Message::report_sending(base::Completion* sent) { attached().sending = sent; }
+
+void Message::share_attachments(Message& other) {
+  attached_->report_jointly(*scheduler_);
+  Attached& theirs = other.attached();
+  theirs.buffers.reserve(attached_->buffers.size());
+  for (Attachment& one : attached_->buffers) theirs.buffers.push_back(one.share());
+  theirs.joint = attached_->joint;
+  theirs.first_kinds = attached_->first_kinds;
+}
+
+bool Message::owns_attachments() const {
+  if (attached_ == nullptr || attached_->state != Attached::State::kLanded) return false;
+  return std::ranges::none_of(attached_->buffers, &Attachment::is_shared);
+}
+
+void Message::keep(std::shared_ptr<void> kept) { attached().kept = std::move(kept); }
+
+std::shared_ptr<void> Message::take_kept() {
+  return attached_ == nullptr ? nullptr : std::exchange(attached_->kept, nullptr);
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,350 @@
+#include "weft/runtime/messenger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+
+#include "machine/machine.h"
+#include "memory/memory.h"
+#include "runtime/collective/spanning_tree.h"
+#include "runtime/message/accounting.h"
+#include "runtime/message/announcement.h"
+#include "runtime/message/arrival.h"
+#include "runtime/message/attached.h"
+#include "runtime/message/boundary.h"
+#include "runtime/message/landing_pool.h"
+#include "runtime/message/outgoing.h"
+
+namespace weft::runtime {
+
+// What messages with buffers need.
+class Messenger::Buffers final : public Arrival::Owner {
+ public:
+  Buffers(Messenger& messenger, MessagingPath path)
+      : landing_pool(messenger), outgoing(messenger, path), messenger_(messenger) {}
+  void landed(MessagePtr message, bool complete) override { messenger_.landed(std::move(message), complete); }
+
+  LandingPool landing_pool;
+  Outgoing outgoing;
+
+ private:
+  Messenger& messenger_;
+};
+
+Messenger::Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
+                     MessagingPath path)
+    : Scheduler(runtime, machine, memory, local_pes), buffers_(std::make_unique<Buffers>(*this, path)) {
+  base::check(machine.set_am_handler(
+      kMessageAm,
+      [](void* context, machine::AmArrival& arrival) {
+        auto* self = static_cast<Messenger*>(context);
+        at_boundary(*self, "the receipt of a message", [&] { self->receive_arrival(arrival); });
+      },
+      this));
+  base::check(machine.set_am_handler(
+      kBufferMessageAm,
+      [](void* context, machine::AmArrival& arrival) {
+        auto* self = static_cast<Messenger*>(context);
+        at_boundary(*self, "the receipt of a message", [&] { self->receive_with_buffer(arrival); });
+      },
+      this));
+}
+
+Messenger::~Messenger() = default;
+
+void Messenger::set_handler(HandlerId id, MessageHandler handler, void* context) {
+  handlers_.at(id).function = handler;
+  handlers_.at(id).context = context;
+}
+
+void Messenger::set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped) {
+  handlers_.at(id).choose = poster;
+  handlers_.at(id).dropped = dropped;
+}
+
+// --- Sending
+
+void Messenger::send(int pe, MessagePtr message) {
+  if (closed()) return;
+  if (pe < 0 || pe >= num_pes()) {
+    throw base::Error(base::StatusCode::kOutOfRange,
+                      fmt::format("PE {} does not exist; this job has PEs 0 to {}", pe, num_pes() - 1));
+  }
+  if (is_counted(message->envelope())) count_sent();
+  if (message->has_attachments()) [[unlikely]] {
+    if (pe != this->pe()) return buffers_->outgoing.send(pe, std::move(message));
+    Attached& attached = message->attached();
+    if (attached.sending != nullptr) attached.sending_bytes = attached.size_bytes();
+    enqueue_to_post(message.release());
+  } else if (pe == this->pe()) {
+    enqueue(message.release());
+  } else {
+    send_active_message(*this, pe, {}, message.release());
+  }
+}
+
+void Messenger::broadcast(MessagePtr message) {
+  if (closed()) return;
+  Envelope& envelope = message->envelope();
+  if (message->has_attachments()) [[unlikely]] {
+    if (handlers_[envelope.handler].choose != nullptr) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        fmt::format("handler {} has a poster: no broadcast with buffers can be for it; send "
+                                    "to each PE",
+                                    envelope.handler));
+    }
+    message->attached().report_jointly(*this);
+  }
+  envelope.flags |= kBroadcastFlag;
+  envelope.root_pe = static_cast<std::uint32_t>(pe());
+  if (is_counted(envelope)) {
+    for (int i = 0; i < num_pes(); ++i) count_sent();
+  }
+  forward(*message);
+  enqueue(message.release());
+}
+
+// Sends it to this PE's children in its tree; from then on it is a message to this PE only.
+void Messenger::forward(Message& message) {
+  // Nobody would handle it, and the PEs below may have stopped already: what they are sent would never
+  // arrive.
+  if (exiting() && is_counted(message.envelope())) return;
+  SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes());
+  for (int i = 0; i < tree.num_children(); ++i) {
+    // One completion per send: each child gets its own handle on the wire bytes.
+    MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
+    copy->envelope() = message.envelope();
+    std::copy_n(message.payload(), message.payload_bytes(), copy->payload());
+    if (message.has_attachments()) [[unlikely]] {
+      message.share_attachments(*copy);
+      buffers_->outgoing.send(tree.child(i), std::move(copy));
+    } else {
+      send_active_message(*this, tree.child(i), {}, copy.release());
+    }
+  }
+  message.envelope().flags &= static_cast<std::uint8_t>(~kBroadcastFlag);
+}
+
+void Messenger::forward_from_callback(Message& message) {
+  try {
+    forward(message);
+  } catch (const std::bad_alloc&) {
+    fail(fmt::format("no memory to send on a broadcast of {} bytes from PE {}; send in smaller parts",
+                     message.payload_bytes(), message.envelope().source_pe));
+  }
+}
+
+void Messenger::deliver(const Target& target, std::span<const std::byte> result) {
+  constexpr std::uint8_t kKnownFlags = kBroadcastFlag | kControlFlag;
+  if (target.handler >= kNumHandlers || handlers_[target.handler].function == nullptr ||
+      (target.flags & ~kKnownFlags) != 0) {
+    throw base::Error(
+        base::StatusCode::kCorrupt,
+        fmt::format("a result is for handler {} with flags {:#x}, which PE {} does not have; do all PEs run "
+                    "the same program?",
+                    target.handler, target.flags, pe()));
+  }
+  MessagePtr message = Message::create(*this, target.handler, target.prefix.size() + result.size());
+  std::copy(result.begin(), result.end(),
+            std::copy(target.prefix.begin(), target.prefix.end(), message->payload()));
+  message->envelope().flags = target.flags;
+  if ((target.flags & kBroadcastFlag) != 0) {
+    broadcast(std::move(message));
+  } else {
+    send(static_cast<int>(target.pe), std::move(message));
+  }
+}
+
+// --- Receiving
+
+void Messenger::receive_arrival(machine::AmArrival& arrival) {
+  std::size_t size_bytes = arrival.payload_size_bytes;
+  if (size_bytes - sizeof(Envelope) > Message::kMaxPayloadBytes) {  // also when it is less than an envelope
+    fail(
+        fmt::format("a message of {} bytes arrived, shorter than its envelope of {} or longer than any; do "
+                    "all PEs run the same program?",
+                    size_bytes, sizeof(Envelope)));
+    return;
+  }
+  MessagePtr message;
+  try {
+    message = Message::create(*this, 0, size_bytes - sizeof(Envelope));
+  } catch (const std::bad_alloc&) {
+    fail(fmt::format("there is no memory for a message of {} bytes", size_bytes));
+    return;
+  }
+  if (!arrival.header.empty()) {
+    base::Status status = expect_tagged(*message, arrival.header);
+    if (status.failed()) return fail(status.to_string());
+  }
+  if (arrival.data != nullptr) {
+    std::copy_n(arrival.data, size_bytes, message->wire());
+    receive(std::move(message));
+    return;
+  }
+  message->messenger = this;
+  message->base::Completion::function = [](base::Completion* completion, base::Status status, std::size_t) {
+    MessagePtr received(static_cast<Message*>(completion));
+    Messenger& self = *received->messenger;
+    at_boundary(self, "the receipt of a message", [&] { self.fetched(std::move(received), status); });
+  };
+  Message* raw = message.release();
+  base::Status status =
+      machine().am_receive(arrival.take(), memory::Buffer{raw->wire(), size_bytes, {}, nullptr}, raw);
+  if (!status.is_pending()) fetched(MessagePtr(raw), status);
+}
+
+void Messenger::receive_with_buffer(machine::AmArrival& arrival) {
+  Announcement announced;
+  constexpr std::size_t kLeastBytes = sizeof announced + sizeof(Envelope);
+  if (arrival.header.size() < kLeastBytes) {
+    fail(fmt::format("a message of {} bytes arrived, shorter than its envelope of {}", arrival.header.size(),
+                     kLeastBytes));
+    return;
+  }
+  std::memcpy(&announced, arrival.header.data(), sizeof announced);
+  std::span<const std::byte> wire = arrival.header.subspan(sizeof announced);
+  MessagePtr message = Message::create(*this, 0, wire.size() - sizeof(Envelope));
+  std::memcpy(message->wire(), wire.data(), wire.size());
+  base::Status status = expect_payload(*message, announced, arrival.payload_size_bytes);
+  if (status.failed()) return fail(status.to_string());
+  Attached& attached = message->attached();
+  if (announced.size_bytes > 0 && arrival.data == nullptr) {
+    attached.payload = arrival.take();
+  } else if (announced.size_bytes > 0) {
+    // An eager payload is on loan for this call only.
+    base::Result<Attachment> room = buffers_->landing_pool.allocate(announced.size_bytes, {});
+    if (!room.ok()) return fail(room.status().to_string());
+    std::memcpy(room->buffer().data, arrival.data, announced.size_bytes);
+    attached.state = Attached::State::kLanded;
+    attached.sender_kind = announced.kind;
+    attached.buffers[0] = std::move(room).value();
+  }
+  receive(std::move(message));
+}
+
+void Messenger::fetched(MessagePtr message, const base::Status& status) {
+  if (status.ok()) {
+    receive(std::move(message));
+  } else if (!exiting()) {
+    fail(fmt::format("a message of {} bytes could not be fetched from its sender: {}", message->wire_bytes(),
+                     status.to_string()));
+  }
+}
+
+void Messenger::receive(MessagePtr message) {
+  const Envelope& envelope = message->envelope();
+  if (envelope.handler >= kNumHandlers || handlers_[envelope.handler].function == nullptr ||
+      envelope.root_pe >= static_cast<std::uint32_t>(num_pes())) {
+    fail(fmt::format(
+        "a message from PE {} names handler {}, which this PE does not have; do all PEs run the same "
+        "program?",
+        envelope.source_pe, envelope.handler));
+    return;
+  }
+  const bool is_broadcast = (envelope.flags & kBroadcastFlag) != 0;
+  if (!message->has_attachments()) [[likely]] {
+    if (is_broadcast) forward_from_callback(*message);
+    enqueue(message.release());
+  } else if (handlers_[envelope.handler].choose == nullptr) {
+    MessagePtr complete = land(std::move(message), false);
+    if (complete != nullptr) landed(std::move(complete), true);
+  } else if (is_broadcast) {
+    fail(
+        fmt::format("a broadcast from PE {} announces buffers for handler {}, which chooses where those of "
+                    "each message land; do all PEs run the same program?",
+                    envelope.source_pe, envelope.handler));
+  } else {
+    enqueue_to_post(message.release());
+  }
+}
+
+// --- In the queue
+
+void Messenger::enqueue(Message* message) {
+  message->messenger = this;
+  message->Work::function = [](Work* self, Runtime&, WorkAction action) {
+    MessagePtr owned(static_cast<Message*>(self));
+    Messenger& messenger = *owned->messenger;
+    if (messenger.closed() || (action == WorkAction::kDrop && is_counted(owned->envelope()))) return;
+    messenger.dispatch(std::move(owned));
+  };
+  post(message, message->envelope().priority);
+}
+
+void Messenger::dispatch(MessagePtr message) {
+  if (is_counted(message->envelope())) count_processed();
+  const Handler& handler = handlers_[message->envelope().handler];
+  std::uint32_t source_pe = message->envelope().source_pe;
+  try {
+    handler.function(handler.context, std::move(message));
+  } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
+    fail_unawaited(std::current_exception(), fmt::format("the handling of a message from PE {}", source_pe));
+  }
+}
+
+void Messenger::enqueue_to_post(Message* message) {
+  message->messenger = this;
+  message->Work::function = [](Work* self, Runtime&, WorkAction action) {
+    MessagePtr owned(static_cast<Message*>(self));
+    Messenger& messenger = *owned->messenger;
+    if (messenger.closed()) return;
+    owned = messenger.land(std::move(owned), action == WorkAction::kDrop);
+    if (owned != nullptr) messenger.dispatch(std::move(owned));
+  };
+  post(message, message->envelope().priority);
+}
+
+// Has the poster choose, and lands the buffers there. Returns the message when it is to be handled at once.
+MessagePtr Messenger::land(MessagePtr message, bool dropped) {
+  Attached& attached = message->attached();
+  // What is not wanted is landed all the same when its sender waits for that.
+  if (dropped && attached.state != Attached::State::kAwaited) return nullptr;
+  std::vector<Landing> landings(attached.buffers.size());
+  for (std::size_t i = 0; i < landings.size(); ++i) {
+    landings[i].size_bytes = attached.buffers[i].buffer().size_bytes;
+    landings[i].place = own_place(attached.first_kind(i));
+  }
+  const Handler& handler = handlers_[message->envelope().handler];
+  bool wanted = !dropped;
+  attached.posted = false;
+  if (wanted && handler.choose != nullptr) {
+    try {
+      wanted = handler.choose(handler.context, *message, landings);
+      attached.posted = wanted;
+    } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
+      wanted = false;
+      fail_unawaited(std::current_exception(),
+                     fmt::format("the posting of a message from PE {}", message->envelope().source_pe));
+    }
+  }
+  Arrival::Landed landed =
+      Arrival::start(*buffers_, buffers_->landing_pool, std::move(message), landings, wanted);
+  if (landed.message == nullptr || landed.complete) return std::move(landed.message);
+  drop(*landed.message);
+  return nullptr;
+}
+
+void Messenger::landed(MessagePtr message, bool complete) {
+  if (!complete) return drop(*message);
+  if ((message->envelope().flags & kBroadcastFlag) != 0) forward_from_callback(*message);
+  enqueue(message.release());
+}
+
+void Messenger::drop(Message& message) {
+  const Handler& handler = handlers_[message.envelope().handler];
+  // At the job's end the poster's owner may have gone.
+  if (message.attached().posted && handler.dropped != nullptr && !closed()) {
+    handler.dropped(handler.context, message);
+  }
+  count_lost(*this, message.envelope(), pe());
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,62 @@
+#include "weft/runtime/remote_error.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <typeinfo>
+
+#include "weft/base/error.h"
+
+namespace weft::runtime {
+
+namespace {
+
+std::string readable_type(const std::type_info& type) {
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
+                                              std::free);
+  return status == 0 ? name.get() : type.name();
+}
+
+}  // namespace
+
+std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::string& where) {
+  std::string frame = where.empty() ? "" : "  " + where + "\n";
+  try {
+    std::rethrow_exception(error);
+  } catch (const base::RemoteError& remote) {
+    return std::make_exception_ptr(
+        base::RemoteError(remote.type(), remote.remote_message(), remote.traceback() + frame));
+  } catch (const std::exception& exception) {
+    return std::make_exception_ptr(
+        base::RemoteError(readable_type(typeid(exception)), exception.what(), frame));
+  } catch (...) {
+    return std::make_exception_ptr(
+        base::RemoteError("unknown exception", "not derived from std::exception", frame));
+  }
+}
+
+void pack_error(Pup& p, const std::exception_ptr& error) {
+  std::string type;
+  std::string message;
+  std::string traceback;
+  try {
+    std::rethrow_exception(as_remote_error(error, ""));
+  } catch (const base::RemoteError& remote) {
+    type = remote.type();
+    message = remote.remote_message();
+    traceback = remote.traceback();
+  }
+  p | type | message | traceback;
+}
+
+std::exception_ptr unpack_error(Pup& p) {
+  std::string type;
+  std::string message;
+  std::string traceback;
+  p | type | message | traceback;
+  return std::make_exception_ptr(base::RemoteError(type, message, traceback));
+}
+
+}  // namespace weft::runtime
