@@ -5,6 +5,9 @@
 
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
 with 1 if there was one. Tests may include anything; ARCHITECTURE.md says why each rule is there.
+
+Inside a layer includes form no cycle either: the units of a layer, a unit being a header with its source, can
+be read and tested from the bottom up.
 """
 
 from __future__ import annotations
@@ -32,7 +35,11 @@ RANKS = {
 }
 SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 
+# Layers whose units still have cycles. Take a layer out when its cycles are gone.
+CYCLES_EXEMPT = frozenset({"machine", "chare", "channel", "python"})
+
 CHECKED_FOLDERS = ("include", "src", "python/src", "examples", "benchmarks")
+HEADER_SUFFIXES = (".h", ".hpp", ".cuh")
 CPP_SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".cu", ".cuh"}
 
 INCLUDE = re.compile(r'^\s*#\s*(?:include|include_next|import)\b\s*(?:([<"])([^>"]+)[>"]|(\S.*))')
@@ -181,6 +188,56 @@ def check_include(include: Include) -> Iterator[Violation]:
             yield Violation(include.file, include.line, problem)
 
 
+def unit_of(files: frozenset[str], file: str) -> str:
+    """The unit that a file belongs to: a source goes with the header of its stem, also a public one."""
+    stem, suffix = posixpath.splitext(file)
+    if suffix in HEADER_SUFFIXES or any(stem + header in files for header in HEADER_SUFFIXES):
+        return stem
+    public = f"include/weft/{layer_of(file)}/{posixpath.basename(stem)}"
+    return public if any(public + header in files for header in HEADER_SUFFIXES) else stem
+
+
+def cycle_from(uses: dict[str, dict[str, Include]], start: str) -> list[Include] | None:
+    """The includes of a shortest way from a unit back to itself."""
+    ways: dict[str, list[Include]] = {start: []}
+    reached = [start]
+    for unit in reached:
+        for used, include in uses.get(unit, {}).items():
+            if used == start:
+                return [*ways[unit], include]
+            if used not in ways:
+                ways[used] = [*ways[unit], include]
+                reached.append(used)
+    return None
+
+
+def check_cycles(files: list[str], includes: list[Include]) -> Iterator[Violation]:
+    """Cycles among the units of one layer; each unit is reported in one cycle at most."""
+    known = frozenset(files)
+    uses: dict[str, dict[str, Include]] = {}
+    for include in includes:
+        if include.target not in known:
+            continue
+        layer = layer_of(include.file)
+        if layer is None or layer in CYCLES_EXEMPT or layer != layer_of(include.target):
+            continue
+        user, used = unit_of(known, include.file), unit_of(known, include.target)
+        if user != used:
+            uses.setdefault(user, {}).setdefault(used, include)
+    reported: set[str] = set()
+    for unit in sorted(uses):
+        cycle = None if unit in reported else cycle_from(uses, unit)
+        if cycle is None:
+            continue
+        way = [unit_of(known, include.file) for include in cycle]
+        reported.update(way)
+        message = (
+            f"a cycle of includes: {' -> '.join([*way, unit])}; "
+            "move what both sides need into a unit below them, or hand one an interface"
+        )
+        yield Violation(cycle[0].file, cycle[0].line, message)
+
+
 LAYER_CALL = re.compile(r"weft_add_layer\s*\(([^)]*)\)")
 
 
@@ -212,13 +269,10 @@ def checked_files(root: Path) -> list[str]:
 
 def check(root: Path) -> list[Violation]:
     files = checked_files(root)
+    includes = [include for file in files for include in includes_of(root, file)]
     found = [violation for file in files if (violation := unknown_layer(file))]
-    found += [
-        violation
-        for file in files
-        for include in includes_of(root, file)
-        for violation in check_include(include)
-    ]
+    found += [violation for include in includes for violation in check_include(include)]
+    found += check_cycles(files, includes)
     return found + list(check_links(root))
 
 

@@ -151,3 +151,44 @@ def test_an_empty_tree_is_an_error_not_a_success(tmp_path: Path) -> None:
 def test_an_example_may_have_kernels_of_its_own(tree: Path) -> None:
     write(tree, "examples/kernels.cu", "#include <cuda_runtime.h>\n")
     assert reports(tree) == []
+
+
+def test_a_cycle_between_two_units_is_reported_with_its_way(tree: Path) -> None:
+    write(tree, "src/runtime/queue.h", '#include "runtime/turn.h"\n')
+    write(tree, "src/runtime/turn.h", "")
+    write(tree, "src/runtime/turn.cpp", '#include "runtime/turn.h"\n#include "runtime/queue.h"\n')
+    (report,) = reports(tree)
+    assert report.startswith("src/runtime/queue.h:1: ")
+    assert "src/runtime/queue -> src/runtime/turn -> src/runtime/queue" in report
+    assert ";" in report.split(": ", 1)[1], "what to do follows a semicolon"
+
+
+def test_a_source_and_a_public_header_of_its_name_are_one_unit(tree: Path) -> None:
+    write(tree, "include/weft/runtime/send.h", "")
+    write(tree, "src/runtime/message/send.cpp", '#include "weft/runtime/send.h"\n#include "runtime/pool.h"\n')
+    write(tree, "src/runtime/pool.h", '#include "weft/runtime/send.h"\n')
+    (report,) = reports(tree)
+    assert "include/weft/runtime/send -> src/runtime/pool -> include/weft/runtime/send" in report
+
+
+def test_a_longer_cycle_is_one_report(tree: Path) -> None:
+    for user, used in (("a", "b"), ("b", "c"), ("c", "a")):
+        write(tree, f"src/base/{user}.h", f'#include "base/{used}.h"\n')
+    (report,) = reports(tree)
+    assert "src/base/a -> src/base/b -> src/base/c -> src/base/a" in report
+
+
+def test_units_that_share_what_is_below_them_form_no_cycle(tree: Path) -> None:
+    write(tree, "src/base/low.h", "")
+    write(tree, "src/base/left.h", '#include "base/low.h"\n')
+    write(tree, "src/base/right.h", '#include "base/low.h"\n#include "base/left.h"\n')
+    write(tree, "src/base/right.cpp", '#include "base/right.h"\n')
+    assert reports(tree) == []
+
+
+def test_a_cycle_in_the_python_extension_is_reported(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_layers, "CYCLES_EXEMPT", frozenset())
+    write(tree, "python/src/codec/encoder.h", '#include "codec/array.h"\n')
+    write(tree, "python/src/codec/array.h", '#include "codec/encoder.h"\n')
+    (report,) = reports(tree)
+    assert "python/src/codec/array -> python/src/codec/encoder -> python/src/codec/array" in report
