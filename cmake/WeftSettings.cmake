@@ -36,7 +36,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT WEFT_SANITIZE)
   endif()
 endif()
 
-# RUNPATH rather than RPATH: LD_LIBRARY_PATH can then put a site's own UCX in the place of the built-in one.
+# RUNPATH rather than RPATH: LD_LIBRARY_PATH can then replace the built-in UCX with a site's own.
 add_link_options(-Wl,--enable-new-dtags)
 
 if(WEFT_SANITIZE)

@@ -32,7 +32,7 @@ endfunction()
 #
 # The static library weft_<name>, alias weft::<name>. Users of the layer see include/ only; its own sources
 # see src/ as well. DEPENDS are the layers and libraries its users link too (all of them, for a static
-# library); fmt is used header-only inside and reaches nobody else.
+# library); fmt is used header-only inside and does not reach users.
 function(weft_add_layer)
   cmake_parse_arguments(PARSE_ARGV 0 layer "" "NAME" "SOURCES;DEPENDS")
   if(NOT layer_NAME OR layer_UNPARSED_ARGUMENTS)

@@ -67,7 +67,7 @@ TEST_P(CloseTest, EndsWhatIsInFlightOnce) {
     EXPECT_TRUE(is_end(operation.status())) << operation.status().to_string();
   }
   kept.clear();
-  // The peer goes on, and ends too.
+  // The peer makes progress, and closes too.
   for (int round = 0; round < 100; ++round) world.machine(1).progress();
   world.machine(1).close();
   EXPECT_TRUE(std::ranges::all_of(from_peer, &Operation::done));

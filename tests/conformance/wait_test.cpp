@@ -50,9 +50,8 @@ TEST_P(WaitTest, ReturnsAtOnceWhenThereIsWork) {
     Operation send;
     send.start(world.machine(0).am_send(1, 1, {}, world.buffer(0, kind(), size), &send));
     for (int round = 0; round < 1'000'000 && !(arrived && send.done()); ++round) {
-      // Whoever has nothing to do would sleep for ever if it were not woken by the other's message; both are
-      // on this thread, so nobody may sleep while the other has to be progressed: only the receiver waits,
-      // after the sender has nothing left to do by itself.
+      // Both machines are on this thread, so neither may sleep while the other needs progress. Therefore only
+      // the receiver waits, and only after the sender has nothing left to do by itself.
       while (world.machine(0).progress() || world.machine(0).needs_polling()) {
       }
       if (!arrived) world.machine(1).wait(size == 8 ? -1 : 1000);

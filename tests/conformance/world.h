@@ -40,9 +40,9 @@ inline const std::vector<std::string> kMachines = {
     "ucx",
     std::string(kApart),
 };
-// And those that differ from them on kind cuda only.
+// Machines that differ from these on kind cuda only.
 inline const std::vector<std::string> kCudaMachines = {"ucx.staged"};
-// All that run over the stand-in driver; UCX may address cuda only by the machine's own.
+// The machines that run over the stand-in driver. UCX addresses cuda only with a real driver.
 inline const std::vector<std::string> kStandInMachines = {"loopback", "loopback.late", "loopback.addressing",
                                                           "loopback.addressing.staged", "ucx.staged"};
 

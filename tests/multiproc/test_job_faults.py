@@ -229,7 +229,7 @@ def test_control_c_ends_a_python_job(start, python_program: Path) -> None:
 
 
 def test_pes_that_outlive_control_c_leave_the_words_to_the_launcher(start, python_program: Path) -> None:
-    # Regression: whoever left weft.run before the launcher's SIGTERM came printed a traceback.
+    # Regression: a PE that left weft.run before the launcher's SIGTERM came printed a traceback.
     job = start("-n", NUM_PES, python_program, "idle", "stubborn")
     job.wait_ready(NUM_PES)
     job.process.send_signal(signal.SIGINT)

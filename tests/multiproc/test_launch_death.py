@@ -109,7 +109,7 @@ def test_the_program_behind_a_dead_wrapper_is_ended(start, probe: Path) -> None:
     assert wrapper != job.process.pid
     os.kill(wrapper, signal.SIGKILL)
     assert job.process.wait(END_WITHIN_S) == 128 + signal.SIGKILL
-    # Nobody but init reaps the programs of wrappers that are gone.
+    # If a wrapper is gone, only init reaps its program.
     assert job.wait_gone(END_WITHIN_S)
 
 

@@ -46,7 +46,7 @@ def test_all_pes_join_and_exchange_several_times(start_mpiexec, probe: Path, num
 
 
 def test_the_library_is_found_without_announced_prefixes(start_mpiexec, probe: Path) -> None:
-    # Neither the environment nor the dynamic linker knows where it is: what is left is the launcher's own.
+    # The environment and the dynamic linker do not name the library; only the launcher's own path is left.
     hide = ["env", "-u", "PMIX_PREFIX", "-u", "OPAL_PREFIX", "-u", "PRTE_PREFIX", "-u", "LD_LIBRARY_PATH"]
     outcome = start_mpiexec(2, *hide, probe, 1).wait()
     assert outcome.exit_code == 0, outcome.stderr

@@ -199,7 +199,7 @@ class Pair {
   }
 
   weft::machine::RemoteMemory exchange(const weft::machine::RemoteMemory& registered) {
-    meet();  // the bootstrap's exchange blocks: nobody may need this PE's progress
+    meet();  // the exchange blocks, so no PE may need this PE's progress
     std::vector<std::byte> bytes(sizeof registered.address);
     std::memcpy(bytes.data(), &registered.address, sizeof registered.address);
     bytes.push_back(static_cast<std::byte>(registered.place.device));
@@ -297,7 +297,8 @@ void run_share(Kind kind) {
 
 // --- channels
 
-// What fails here is awaited by nobody and ends the job, although the other PE waits for what will not come.
+// A failure here has no awaiting caller and ends the job, although the other PE waits for data that never
+// comes.
 struct Mover : weft::Chare<Mover> {
   weft::Task<> move(std::uint8_t kind) {
     const Place device = runtime().memory().default_place(static_cast<Kind>(kind));

@@ -131,7 +131,7 @@ def test_runs_without_a_launcher(run_example, language: str) -> None:
     assert done.stdout.count(VERIFIED) == 2
 
 
-# Faces beyond what is sent eagerly or copied at the send.
+# Faces that are too large for an eager send or a copy at the send.
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_large_faces(run_example, language: str) -> None:
     done = run_example(
@@ -235,7 +235,7 @@ def test_time_is_counted_once() -> None:
     from kernels import COMPUTE, PACK, Interval, covered
 
     assert covered([]) == {COMPUTE: 0.0, PACK: 0.0}
-    # Two blocks update at once; packing counts where nobody updates.
+    # Two blocks update at once; packing counts while no block updates.
     spans = [(PACK, 9, 10), (COMPUTE, 2, 5), (COMPUTE, 1, 3), (PACK, 4, 7), (PACK, 4.5, 6)]
     assert covered([Interval(*span) for span in spans]) == {COMPUTE: 4.0, PACK: 3.0}
 

@@ -1,4 +1,4 @@
-"""The launch protocol's frames: what is written can be read, however it is cut, and nothing else can."""
+"""The launch protocol's frames: written frames can be read however they are cut; other bytes are refused."""
 
 from __future__ import annotations
 

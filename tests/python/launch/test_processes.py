@@ -1,4 +1,4 @@
-"""How the end of a process is told, and where the launcher's socket goes."""
+"""How the end of a process is described, and where the launcher's socket is."""
 
 from __future__ import annotations
 

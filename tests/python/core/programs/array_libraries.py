@@ -182,7 +182,7 @@ class User(weft.Chare):
         self.library = LIBRARIES[LIBRARY]()
 
     async def data(self, size):
-        """Ones doubled on the library's stream: twos, if whoever takes them waits for it."""
+        """Ones doubled on the library's stream: twos, if the consumer waits for the stream."""
         return await given(self.library.doubled(await given(self.library.make(np.ones(size)))))
 
     async def channels(self):

@@ -36,7 +36,7 @@ async def cancelled():
 
 
 async def cancelling_others(started, go_on):
-    """Blocks the loop, then cancels what was started meanwhile before its first step."""
+    """Blocks the loop, then cancels a task that was started meanwhile, before its first step."""
     started.set()
     go_on.wait()
     await asyncio.sleep(0)

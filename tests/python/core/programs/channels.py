@@ -39,7 +39,7 @@ class End(weft.Chare):
             assert (await receive == i).all()
 
     async def dropped(self, peer):
-        """Operations and buffers that nobody holds any more are kept until they are over."""
+        """Operations and buffers without a Python reference are kept until they are over."""
         channel = weft.Channel(self, peer, id=2)
         for i in range(5):
             channel.send(np.full(200_000, i))

@@ -110,7 +110,7 @@ async def check_copies(kind):
     assert not (await array.to_host()).any()
     empty = weft.DeviceArray(0, float, kind)
     assert (await (await empty.copy_from(np.zeros(0))).to_host()).shape == (0,)
-    # Dropped copies go on, and keep what they need.
+    # Dropped copies finish, and keep the arrays that they need.
     for i in range(5):
         weft.DeviceArray(100_000, "i4", kind).copy_from(np.full(100_000, i, "i4"))
     big = weft.DeviceArray(100_000, "i4", kind)
@@ -190,7 +190,7 @@ async def check_faults():
     refused("emulated:0 is full", weft.DeviceArray, 1000, float, "emulated:0")
     refused("no fault", weft.emulated.set_faults, polls_per_copy=0)
 
-    # A slow stream holds up neither other streams nor the PE.
+    # A slow stream does not block other streams or the PE.
     weft.emulated.set_faults(polls_per_copy=2000)
     slow = array.copy_from(np.full(5, 3.0))
     assert await weft.emulated.launch(double, weft.DeviceArray(1, float, "emulated:0")) is None
@@ -231,7 +231,7 @@ async def main():
     await check_host()
     await check_kernels()
     await check_faults()
-    # What is under way when the job ends is ended with it.
+    # Operations in flight at the end of the job are ended with it.
     weft.emulated.set_faults(polls_per_copy=1000)
     weft.DeviceArray(1000, float, "emulated:0").copy_from(np.ones(1000))
     left = weft.DeviceArray(1000, float, "emulated:1")

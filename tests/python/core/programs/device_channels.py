@@ -69,7 +69,7 @@ class End(weft.Chare):
             await channel.send(np.full(10, -1.0))
 
     async def behind_a_stream(self, peer, first):
-        """What is sent is what the stream's kernels leave; what is received is visible to kernels."""
+        """A send takes the result of the stream's kernels; received data is visible to kernels."""
         channel = weft.Channel(self, peer, 2)
         stream = weft.Stream("emulated:1")
         array = await filled(np.zeros(1000), "emulated:1")
@@ -86,7 +86,7 @@ class End(weft.Chare):
             assert (await array.to_host()).tolist() == [10.0] * 1000
 
     async def freed(self, peer, first):
-        """Memory that nobody holds any more stays until what uses it is over."""
+        """Memory without a Python reference is kept until the operations that use it are over."""
         channel = weft.Channel(self, peer, 3)
         if first:
             weft.emulated.set_faults(polls_per_copy=50)

@@ -9,7 +9,7 @@ import weft
 
 
 def is_mapped(address):
-    """Whether there is memory at that address; emulated devices unmap what is freed."""
+    """Whether there is memory at that address; emulated devices unmap freed memory."""
     spans = (line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines())
     return any(int(begin, 16) <= address < int(end, 16) for begin, end in spans)
 

@@ -89,7 +89,7 @@ FLOAT, INT, BFLOAT, CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 2, 0, 4, 1, 2, 3, 13
 
 
 class DlpackArray:
-    """Speaks DLPack: records how it was asked, and counts what was given back."""
+    """Speaks DLPack: records the arguments of each export, and counts the tensors that were released."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class DlpackArray:
         self.asked.append(keywords)
         if self.version is None and "max_version" in keywords:
             raise TypeError("unexpected keyword argument 'max_version'")
-        # Without a destructor: whoever takes it calls the deleter, and here nobody else does.
+        # A capsule without a destructor: only the consumer of the tensor calls the deleter.
         return _new_capsule(ctypes.addressof(self._managed), _NAMES[self._name], None)
 
 

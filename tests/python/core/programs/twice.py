@@ -75,7 +75,7 @@ assert weft.run(comes_after) == "dropped"
 
 child = os.fork()  # it has no thread for the event loop
 if child == 0:
-    signal.alarm(30)  # nobody else would end it if it hung
+    signal.alarm(30)  # ends it if it hangs
     os._exit(0 if weft.run(uses_asyncio) == "in the child" else 1)
 assert os.waitpid(child, 0)[1] == 0
 print("all checked")
