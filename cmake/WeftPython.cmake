@@ -1,11 +1,12 @@
 # weft_add_python_module(NAME name SOURCES file... [LIBS target...])
 #
-# The nanobind extension weft.<name>. In the build tree <build>/python is a usable package (PYTHONPATH=<build>/python):
+# The extension module weft.<name>. In the build tree <build>/python is a usable package (PYTHONPATH=<build>/python):
 # the modules of python/weft linked in, beside the extension. Installed (component `python`), the extension finds
 # UCX in the libucx package next to weft; LD_LIBRARY_PATH goes before that.
 include_guard(GLOBAL)
 
-macro(weft_find_nanobind)
+# A macro: find_package sets variables and targets for the caller.
+macro(weft_find_python)
   if(NOT Python_EXECUTABLE)
     if(WEFT_PYTHON)
       set(Python_EXECUTABLE "${WEFT_PYTHON}")
@@ -14,12 +15,6 @@ macro(weft_find_nanobind)
     endif()
   endif()
   find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
-  execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT
-                          OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE weft_nanobind_status)
-  if(NOT weft_nanobind_status EQUAL 0)
-    message(FATAL_ERROR "${Python_EXECUTABLE} has no nanobind. Run `make setup`, or pip install nanobind.")
-  endif()
-  find_package(nanobind CONFIG REQUIRED)
 endmacro()
 
 # The package folder of the build tree, <build>/python/weft: links to the modules in python/weft.
@@ -39,8 +34,11 @@ function(weft_add_python_module)
   if(NOT module_NAME OR NOT module_SOURCES OR module_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "weft_add_python_module(NAME name SOURCES file... [LIBS target...]): got '${ARGV}'")
   endif()
-  weft_find_nanobind()
-  nanobind_add_module(${module_NAME} NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${module_SOURCES})
+  weft_find_python()
+  Python_add_library(${module_NAME} MODULE WITH_SOABI ${module_SOURCES})
+  # Only PyInit_<name> is seen from outside, and a release build has no symbol table.
+  set_target_properties(${module_NAME} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_link_options(${module_NAME} PRIVATE $<$<CONFIG:Release,MinSizeRel>:-Wl,-s>)
   weft_set_warnings(${module_NAME})
   weft_optimize_at_link(${module_NAME})
   target_include_directories(${module_NAME} PRIVATE "${weft_SOURCE_DIR}/src")

@@ -1,12 +1,10 @@
-// weft._core: the extension module. One init_<topic> per file.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
+// weft._core: the extension module. Each topic adds its types and functions to the module and its forms to the
+// codec.
 #include "await/future.h"
 #include "await/operation.h"
+#include "buffers/array_codec.h"
 #include "buffers/arrays.h"
-#include "buffers/device_array.h"
+#include "buffers/device_array_type.h"
 #include "buffers/emulated.h"
 #include "buffers/landing.h"
 #include "buffers/object_buffer.h"
@@ -14,48 +12,66 @@
 #include "buffers/registration.h"
 #include "buffers/stream.h"
 #include "channel/channel.h"
-#include "chare/chare.h"
-#include "chare/collection_proxy.h"
+#include "chare/chare_type.h"
+#include "chare/collection_type.h"
 #include "chare/element_proxy.h"
 #include "chare/entry_method.h"
+#include "codec/landed_memory.h"
+#include "codec/no_copy.h"
+#include "job/report.h"
 #include "job/run.h"
-#include "machine/factory.h"
-#include "memory/report.h"
 #include "support/errors.h"
+#include "support/support.h"
 
-NB_MODULE(_core, m) {
+namespace weft::python {
+
+namespace {
+
+void init_topics(PyObject* module) {
+  init_arrays(module);
+  init_errors(module);
+  init_landed_memory(module);
+  init_no_copy(module);
+  init_operation(module);
+  init_future(module);
+  init_array_codec(module);
+  init_object_buffer(module);
+  init_device_array(module);
+  init_payload(module);
+  init_stream(module);
+  init_emulated(module);
+  init_registration(module);
+  init_landing(module);
+  init_chare(module);
+  init_element_proxy(module);
+  init_collection_proxy(module);
+  init_entry_method(module);
+  init_channel(module);
+  init_run(module);
+  init_report(module);
+}
+
+PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "weft._core",
+    .m_doc = "The extension module: the runtime shared with C++. Use the names from `weft`.",
+    .m_size = -1,  // one per process: a second interpreter cannot load it
+    .m_methods = nullptr,
+    .m_slots = nullptr,
+    .m_traverse = nullptr,
+    .m_clear = nullptr,
+    .m_free = nullptr,
+};
+
+}  // namespace
+
+}  // namespace weft::python
+
+PyMODINIT_FUNC PyInit__core() {
   using namespace weft::python;
-  PyObject* module = m.ptr();
-  try {
-    init_arrays(module);
-    init_errors(module);
-    init_future(module);
-    init_operation(module);
-    init_chare(module);
-    init_element_proxy(module);
-    init_collection_proxy(module);
-    init_entry_method(module);
-    init_channel(module);
-    init_object_buffer(module);
-    init_device_array(module);
-    init_stream(module);
-    init_emulated(module);
-    init_registration(module);
-    init_landing(module);
-    init_payload(module);
-    init_run(module);
-  } catch (const PythonError&) {
-    throw nanobind::python_error();
-  }
-  m.def("machine_report", &weft::machine::machine_report,
-        "Version and transports of the UCX in use, one per line.");
-  m.def(
-      "memory_report",
-      [] {
-        auto options = weft::memory::MemoryOptions::from_environment(/*local_rank=*/0);
-        if (!options.ok()) return std::vector{std::string(options.status().message())};
-        weft::memory::Memory memory(*options);
-        return weft::memory::report(memory);
-      },
-      "The memory kinds and their devices, one kind per line.");
+  return guarded([]() -> PyObject* {
+    Ref module = checked(PyModule_Create(&definition));
+    init_topics(module.get());
+    return module.release();
+  });
 }

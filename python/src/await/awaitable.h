@@ -1,13 +1,24 @@
-// The slots of an awaitable of this extension. It yields itself to the scheduler while it is not ready (see
-// wait_for), and hands its result over through am_send, so that no StopIteration is made.
+// What the awaitables of this extension have in common.
+//
+// An awaitable yields itself to the scheduler while it is not ready, and the coroutine that awaits it waits with
+// wait_for(). It hands its result over through am_send, so that no StopIteration object is made.
 #pragma once
+
+#include "weft/runtime/work.h"
 
 #include "support/support.h"
 
 namespace weft::python {
 
-// Poll is `PySendResult (*)(PyObject* self, PyObject** result)`: kNEXT while it is not ready, else what it
-// came to.
+// Posts `work` when the object is ready. Throws base::Error if it cannot be waited for.
+using WaitFunction = void (*)(PyObject* awaitable, runtime::Work* work);
+// For objects of exactly this type, once per type, when the extension is initialised.
+void add_awaitable(PyTypeObject* type, WaitFunction wait);
+// Returns false if the object is no awaitable of this extension.
+bool wait_for(PyObject* yielded, runtime::Work* work);
+
+// The type's slots. Poll is `PySendResult (*)(PyObject* self, PyObject** result)`: PYGEN_NEXT while it is not
+// ready, else its result or error.
 template <auto Poll>
 struct AwaitableSlots {
   static PyObject* itself(PyObject* self) { return Py_NewRef(self); }

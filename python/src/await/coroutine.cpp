@@ -5,7 +5,8 @@
 #include <coroutine>
 #include <memory>
 
-#include "await/future.h"
+#include "await/awaitable.h"
+#include "engine/ending.h"
 #include "support/errors.h"
 
 namespace weft::python {
@@ -73,7 +74,7 @@ class Spawned final : public Coroutine {
 
  private:
   void returned(Ref) override {}
-  void raised() override { fail_with_python_error(engine(), where_); }
+  void raised() override { end_by_exception(engine(), where_); }
 
   std::string where_;
 };
@@ -91,7 +92,7 @@ struct Callback final : runtime::Work {
     if (action != runtime::WorkAction::kRun) return;
     Ref result = Ref::steal(PyObject_CallOneArg(work->callback.get(), work->argument.get()));
     if (!result) {
-      fail_with_python_error(*work->engine, work->where);
+      end_by_exception(*work->engine, work->where);
     } else if (is_coroutine(result.get())) {
       spawn(*work->engine, std::move(result), work->where);
     }
@@ -116,11 +117,6 @@ runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::st
         fmt::format("then() takes a function of one argument, not a {}", type_name_of(callback.get())));
   }
   return new Callback(engine, std::move(callback), std::move(argument), std::move(where));
-}
-
-void fail_with_python_error(Engine& engine, const std::string& where) {
-  Ref exception = PythonError::take();
-  engine.runtime().fail_unawaited(as_travelling_error(exception.get()), where);
 }
 
 }  // namespace weft::python

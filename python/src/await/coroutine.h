@@ -6,7 +6,7 @@
 #include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
 
-#include "job/engine.h"
+#include "engine/engine.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -51,8 +51,5 @@ void spawn(Engine& engine, Ref coroutine, std::string where);
 // Calls callback(argument) from the scheduler when posted; an exception ends the job, naming `where`. If it
 // returns a coroutine that is run too.
 runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::string where);
-
-// Ends the job with Python's current exception, which is cleared; `where` names chare and entry method.
-void fail_with_python_error(Engine& engine, const std::string& where);
 
 }  // namespace weft::python

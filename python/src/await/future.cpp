@@ -6,11 +6,11 @@
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
-#include "await/operation.h"
-#include "buffers/payload.h"
-#include "chare/reduction.h"
+#include "codec/attach.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
+#include "codec/forms.h"
+#include "codec/no_copy.h"
 #include "support/errors.h"
 
 namespace weft::python {
@@ -35,7 +35,7 @@ Ref PyFutureState::result() {
 void PyFutureState::set(Ref value) {
   if (remote_.id == 0) {
     expect_unset();
-    value_ = is_no_copy(value.get()) ? no_copy_array(value.get()) : std::move(value);
+    value_ = is_no_copy(value.get()) ? Ref::borrow(no_copy_array(value.get())) : std::move(value);
     mark_ready();
     return;
   }
@@ -48,18 +48,14 @@ void PyFutureState::set_packed(Pup& p) {
   try {
     Decoder decoder(p);
     ResultForm form = bare_form_ < 0 ? decoder.number<ResultForm>() : static_cast<ResultForm>(bare_form_);
-    set_decoded(decoder, form);
+    Ref value = decode_result(decoder, form);
+    expect_unset();
+    value_ = std::move(value);
+    mark_ready();
     decoder.finish(p);
   } catch (...) {  // whoever awaits it is to know that the value could not be unpacked here
     set_error(caught_as_travelling_error());
   }
-}
-
-void PyFutureState::set_decoded(Decoder& decoder, ResultForm form) {
-  Ref value = form == ResultForm::kValue ? decoder.value() : decode_reduced(decoder, form);
-  expect_unset();
-  value_ = std::move(value);
-  mark_ready();
 }
 
 void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future, Encoder& encoder) {
@@ -203,6 +199,22 @@ PyObject* future_at_function(PyObject*, PyObject* const* values, Py_ssize_t coun
   });
 }
 
+bool encode(Encoder& encoder, PyObject* future) {
+  state_of(future)->engine().expect_open();
+  runtime::FutureAddress at = state_of(future)->address();
+  encoder.tag(ValueTag::kFuture);
+  encoder.number(at.pe);
+  encoder.number(at.id);
+  return true;
+}
+
+Ref decode(Decoder& decoder) {
+  auto pe = decoder.number<std::uint32_t>();
+  return future_at({pe, decoder.number<std::uint64_t>()});
+}
+
+void wait(PyObject* future, runtime::Work* work) { state_of(future)->when_ready(work); }
+
 PyMethodDef methods[] = {
     {"set", as_method(&set), METH_FASTCALL,
      "set($self, value=None, /)\n--\n\nSets the value, on whatever PE this copy is; those who await it go "
@@ -253,6 +265,9 @@ PyType_Spec spec = {"weft.Future", sizeof(FutureObject), 0, Py_TPFLAGS_DEFAULT, 
 
 void init_future(PyObject* module) {
   future_type = add_type(module, spec);
+  add_awaitable(future_type, &wait);
+  add_encoding(future_type, &encode);
+  add_decoding(ValueTag::kFuture, &decode);
   add_functions(module, functions);
 }
 
@@ -271,18 +286,6 @@ bool is_future(PyObject* object) { return Py_TYPE(object) == future_type; }
 
 PyFutureState* future_state(PyObject* object) { return state_of(object); }
 
-void encode_future(Encoder& encoder, PyObject* future) {
-  state_of(future)->engine().expect_open();
-  runtime::FutureAddress at = state_of(future)->address();
-  encoder.number(at.pe);
-  encoder.number(at.id);
-}
-
-Ref decode_future(Decoder& decoder) {
-  auto pe = decoder.number<std::uint32_t>();
-  return future_at({pe, decoder.number<std::uint64_t>()});
-}
-
 Ref wrap_future(Engine& engine, const runtime::Future<>& future) {
   auto* state = new PyFutureState(engine);
   Ref object = make_future_object(state);
@@ -294,13 +297,6 @@ Ref wrap_future(Engine& engine, const runtime::Future<>& future) {
     }
   });
   return object;
-}
-
-bool wait_for(PyObject* yielded, runtime::Work* work) {
-  if (wait_for_operation(yielded, work)) return true;
-  if (!is_future(yielded)) return false;
-  state_of(yielded)->when_ready(work);
-  return true;
 }
 
 }  // namespace weft::python

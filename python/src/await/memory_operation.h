@@ -3,7 +3,7 @@
 
 #include "weft/memory/buffer.h"
 
-#include "job/engine.h"
+#include "engine/engine.h"
 #include "support/support.h"
 
 namespace weft::python {

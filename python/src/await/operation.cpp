@@ -69,6 +69,13 @@ void expect_no_waiter(const OperationObject* operation) {
   }
 }
 
+void wait(PyObject* self, runtime::Work* work) {
+  OperationObject* operation = as_operation(self);
+  expect_no_waiter(operation);
+  operation->has_waiter = true;
+  operation->state->set_waiter(work);
+}
+
 PyObject* then(PyObject* self, PyObject* callback) {
   return guarded([&]() -> PyObject* {
     OperationObject* operation = as_operation(self);
@@ -143,15 +150,9 @@ Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref ke
   return Ref::steal(reinterpret_cast<PyObject*>(object));
 }
 
-bool wait_for_operation(PyObject* yielded, runtime::Work* work) {
-  if (Py_TYPE(yielded) != operation_type) return false;
-  OperationObject* operation = as_operation(yielded);
-  expect_no_waiter(operation);
-  operation->has_waiter = true;
-  operation->state->set_waiter(work);
-  return true;
+void init_operation(PyObject* module) {
+  operation_type = add_type(module, spec);
+  add_awaitable(operation_type, &wait);
 }
-
-void init_operation(PyObject* module) { operation_type = add_type(module, spec); }
 
 }  // namespace weft::python

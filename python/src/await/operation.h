@@ -3,7 +3,7 @@
 
 #include "weft/runtime/operation.h"
 
-#include "job/engine.h"
+#include "engine/engine.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -13,7 +13,5 @@ void init_operation(PyObject* module);
 // Takes the handle's share of `state`. `keeper` owns the operation's buffers and stays until it is over
 // (null: the data was copied); `result` is what awaiting it gives.
 Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result);
-// As wait_for() in future.h, for operations only.
-bool wait_for_operation(PyObject* yielded, runtime::Work* work);
 
 }  // namespace weft::python

@@ -4,7 +4,7 @@
 
 #include "weft/base/error.h"
 
-#include "buffers/arrays.h"
+#include "buffers/dtype.h"
 
 namespace weft::python {
 

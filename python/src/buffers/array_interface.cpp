@@ -4,7 +4,7 @@
 
 #include "weft/base/error.h"
 
-#include "buffers/arrays.h"
+#include "buffers/dtype.h"
 #include "buffers/stream.h"
 
 namespace weft::python {

@@ -1,7 +1,7 @@
 // The CUDA array interface, version 3: how CuPy, Numba and PyTorch name CUDA memory to one another.
 #pragma once
 
-#include "buffers/object_buffer.h"
+#include "buffers/buffer_request.h"
 #include "support/support.h"
 
 namespace weft::python {

@@ -12,8 +12,8 @@
 #include "buffers/arrays.h"
 #include "buffers/device_array.h"
 #include "buffers/stream.h"
-#include "chare/chare.h"
-#include "job/engine.h"
+#include "engine/ending.h"
+#include "engine/engine.h"
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
 #include "support/errors.h"
@@ -56,8 +56,8 @@ class Kernel {
     return views;
   }
   Ref device_view(PyObject* array) const {
-    const memory::Buffer& memory = device_array_memory(array);
-    const ArrayForm& form = device_array_form(array);
+    const memory::Buffer& memory = as_device_array(array)->memory;
+    const ArrayForm& form = as_device_array(array)->form;
     if (memory.size_bytes == 0) return make_array(form);
     base::Result<void*> data = emulated(*engine_).device_view(memory.data, memory.size_bytes);
     if (!data.ok()) base::throw_status(data.status());
@@ -89,7 +89,7 @@ memory::Place place_of(PyObject* arguments) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
     PyObject* argument = PyTuple_GET_ITEM(arguments, i);
     if (!is_device_array(argument)) continue;
-    memory::Place here = device_array_memory(argument).place;
+    memory::Place here = as_device_array(argument)->memory.place;
     if (here.kind != memory::Kind::kEmulated || (!place.is_host() && here != place)) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,

@@ -6,9 +6,10 @@
 
 #include "weft/base/error.h"
 
-#include "buffers/attached.h"
 #include "buffers/object_buffer.h"
 #include "buffers/stream.h"
+#include "codec/attach.h"
+#include "support/errors.h"
 
 namespace weft::python {
 
@@ -104,7 +105,7 @@ Posting::~Posting() {
   for (Ref& object : objects_) as_landing(object.get())->posting = nullptr;
 }
 
-Ref Posting::landing(std::size_t which, const ArrayForm& form) {
+Ref Posting::in_place_of(std::size_t which, const ArrayForm& form) {
   if (which >= landings_.size() || landings_[which].size_bytes != form.size_bytes) {
     throw base::Error(base::StatusCode::kCorrupt,
                       "a call arrived damaged: a buffer that did not come with it");

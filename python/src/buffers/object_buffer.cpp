@@ -7,9 +7,8 @@
 #include "buffers/array_interface.h"
 #include "buffers/arrays.h"
 #include "buffers/device_array.h"
-#include "buffers/dlpack.h"
-#include "job/engine.h"
-#include "memory/memory.h"
+#include "buffers/dlpack_import.h"
+#include "support/errors.h"
 
 namespace weft::python {
 
@@ -58,11 +57,6 @@ ObjectBuffer buffer_of(const BufferRequest& request) {
            "buffer protocol, __cuda_array_interface__ or __dlpack__");
 }
 
-void unusable(const BufferRequest& request, std::string_view why) {
-  throw base::Error(base::StatusCode::kInvalidArgument,
-                    fmt::format("{} got a {} {}", request.use, type_name_of(request.object), why));
-}
-
 bool is_device_object(PyObject* object) {
   static PyObject* const interface = make_text("__cuda_array_interface__").release();
   static PyObject* const dlpack = make_text("__dlpack__").release();
@@ -73,32 +67,6 @@ bool is_device_object(PyObject* object) {
   PyErr_Clear();
   if (described && described.get() != Py_None) return true;
   return PyObject_HasAttr(object, dlpack) != 0 && is_on_dlpack_device(object);
-}
-
-Ref optional_attribute(const BufferRequest& request, const char* name) {
-  Ref found = Ref::steal(PyObject_GetAttrString(request.object, name));
-  if (found) return found;
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
-  if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {
-    unusable(request, fmt::format("whose {} cannot be read: {}", name, readable(PythonError::take().get())));
-  }
-  PyErr_Clear();
-  return found;
-}
-
-void expect_cuda(const BufferRequest& request) {
-  memory::Memory& memory = Engine::current().runtime().memory();
-  if (memory.backend(memory::Kind::kCuda) != nullptr) return;
-  unusable(request, fmt::format("in CUDA memory, and this process has no CUDA: {}",
-                                memory.availability(memory::Kind::kCuda).message()));
-}
-
-memory::Place cuda_place_of(const BufferRequest& request, const void* address) {
-  expect_cuda(request);
-  memory::Place place = Engine::current().runtime().memory().place_of(address);
-  if (place.kind == memory::Kind::kCuda) return place;
-  unusable(request,
-           fmt::format("that says it is CUDA memory, and the driver does not know its address {}", address));
 }
 
 namespace {

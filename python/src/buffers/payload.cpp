@@ -2,60 +2,32 @@
 
 #include <fmt/format.h>
 
-#include <new>
-
 #include "weft/base/error.h"
 
+#include "buffers/array_codec.h"
 #include "buffers/arrays.h"
-#include "buffers/attached.h"
 #include "buffers/device_array.h"
+#include "buffers/dtype.h"
 #include "buffers/object_buffer.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
-#include "job/engine.h"
+#include "codec/forms.h"
+#include "codec/landed_memory.h"
+#include "codec/no_copy.h"
+#include "engine/engine.h"
+#include "support/errors.h"
 
 namespace weft::python {
 
 namespace {
 
-struct NoCopyObject {
-  PyObject_HEAD Ref array;
-};
-
-PyTypeObject* no_copy_type = nullptr;
-
-void deallocate(PyObject* self) {
-  reinterpret_cast<NoCopyObject*>(self)->array.~Ref();
-  free_object(self);
-}
-
 PyObject* no_copy(PyObject*, PyObject* array) {
   return guarded([&]() -> PyObject* {
     // An error about the array is best raised here.
     if (!is_plain_array(array)) static_cast<void>(buffer_of({array, Access::kRead, "weft.nocopy"}));
-    Ref object = checked(no_copy_type->tp_alloc(no_copy_type, 0));
-    new (&reinterpret_cast<NoCopyObject*>(object.get())->array) Ref(Ref::borrow(array));
-    return object.release();
+    return make_no_copy(Ref::borrow(array)).release();
   });
 }
-
-PyObject* no_pickle(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        "what weft.nocopy gives is an argument of an entry method, on its own or in a tuple, list "
-        "or dict");
-  });
-}
-
-PyMethodDef no_copy_methods[] = {{"__reduce__", &no_pickle, METH_NOARGS, nullptr}, {}};
-PyType_Slot no_copy_slots[] = {
-    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
-    {Py_tp_methods, no_copy_methods},
-    {0, nullptr},
-};
-PyType_Spec no_copy_spec = {"weft._NoCopy", sizeof(NoCopyObject), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, no_copy_slots};
 
 PyMethodDef functions[] = {
     {"nocopy", &no_copy, METH_O,
@@ -77,22 +49,7 @@ PyMethodDef functions[] = {
 // Of an element type that NumPy's number does not say: the type follows as a value.
 constexpr std::uint8_t kOtherType = 255;
 
-}  // namespace
-
-bool is_no_copy(PyObject* object) { return Py_TYPE(object) == no_copy_type; }
-
-Ref no_copy_array(PyObject* object) { return reinterpret_cast<NoCopyObject*>(object)->array; }
-
-void encode_no_copy(Encoder& encoder, PyObject* object) {
-  PyObject* array = reinterpret_cast<NoCopyObject*>(object)->array.get();
-  if (is_plain_array(array)) {
-    encode_array_in_place(encoder, array);
-  } else {
-    encode_device_array(encoder, array);
-  }
-}
-
-void encode_device_array(Encoder& encoder, PyObject* object) {
+bool encode_device_array(Encoder& encoder, PyObject* object) {
   ArrayForm form;
   BufferRequest request{object, Access::kRead, "an entry method", &form};
   ObjectBuffer found = buffer_of(request);
@@ -104,7 +61,7 @@ void encode_device_array(Encoder& encoder, PyObject* object) {
              "whose element type NumPy does not have; pass a view of it as integers, such as "
              "tensor.view(torch.int16)");
   }
-  memory::Place place = is_device_array(object) ? device_array_memory(object).place : found.memory.place;
+  memory::Place place = is_device_array(object) ? as_device_array(object)->memory.place : found.memory.place;
   int type_number = plain_type_number(form.dtype);
   encoder.tag(ValueTag::kDeviceArray);
   encoder.number(ArrayHeader{type_number < 0 ? kOtherType : static_cast<std::uint8_t>(type_number),
@@ -113,9 +70,19 @@ void encode_device_array(Encoder& encoder, PyObject* object) {
   encoder.number(place.kind);
   if (num_elements(form) > 0) encoder.write_attached(std::move(found.keeper), found.memory);
   if (type_number < 0) encoder.value(form.dtype.get());
+  return true;
 }
 
-namespace {
+bool encode_foreign(Encoder& encoder, PyObject* object) {
+  return is_device_object(object) && encode_device_array(encoder, object);
+}
+
+bool encode_no_copy(Encoder& encoder, PyObject* object) {
+  PyObject* array = no_copy_array(object);
+  if (!is_plain_array(array)) return encode_device_array(encoder, array);
+  encode_array_in_place(encoder, array);
+  return true;
+}
 
 // Without elements there is nothing to travel and nowhere to land.
 Ref make_empty(ArrayForm form, memory::Kind kind) {
@@ -123,8 +90,6 @@ Ref make_empty(ArrayForm form, memory::Kind kind) {
   memory.place = Engine::current().runtime().own_place(kind);
   return make_device_array(std::move(form), memory, nullptr);
 }
-
-}  // namespace
 
 Ref decode_device_array(Decoder& decoder) {
   auto header = decoder.number<ArrayHeader>();
@@ -156,9 +121,14 @@ Ref decode_device_array(Decoder& decoder) {
   return make_device_array(std::move(form), memory, std::move(landed));
 }
 
+}  // namespace
+
 void init_payload(PyObject* module) {
-  no_copy_type = add_type(module, no_copy_spec);
   add_functions(module, functions);
+  add_encoding(no_copy_type(), &encode_no_copy);
+  add_encoding(device_array_type(), &encode_device_array);
+  add_protocol_encoding(&encode_foreign);
+  add_decoding(ValueTag::kDeviceArray, &decode_device_array);
 }
 
 }  // namespace weft::python

@@ -1,21 +1,12 @@
-// Arrays that travel in place as arguments of entry methods: device memory, and what weft.nocopy names.
+// weft.nocopy, and arrays that travel in place as arguments of entry methods: device memory, and what weft.nocopy
+// marks.
 #pragma once
 
 #include "support/support.h"
 
 namespace weft::python {
 
-class Decoder;
-class Encoder;
-
+// REQUIRES: init_no_copy(), init_device_array() were called.
 void init_payload(PyObject* module);
-
-bool is_no_copy(PyObject* object);
-// REQUIRES of both: is_no_copy(object).
-Ref no_copy_array(PyObject* object);
-void encode_no_copy(Encoder& encoder, PyObject* object);
-// For what is_device_object() in object_buffer.h says yes to.
-void encode_device_array(Encoder& encoder, PyObject* object);
-Ref decode_device_array(Decoder& decoder);
 
 }  // namespace weft::python

@@ -5,7 +5,8 @@
 #include "weft/runtime/registered_memory.h"
 
 #include "buffers/object_buffer.h"
-#include "job/engine.h"
+#include "engine/engine.h"
+#include "support/errors.h"
 
 namespace weft::python {
 

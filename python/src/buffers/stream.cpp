@@ -12,8 +12,9 @@
 #include "weft/base/error.h"
 
 #include "await/memory_operation.h"
-#include "job/engine.h"
+#include "engine/engine.h"
 #include "memory/memory.h"
+#include "support/errors.h"
 
 namespace weft::python {
 

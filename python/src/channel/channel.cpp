@@ -11,7 +11,8 @@
 #include "channel/channel.h"
 #include "chare/chare.h"
 #include "chare/element_proxy.h"
-#include "job/engine.h"
+#include "engine/engine.h"
+#include "support/errors.h"
 
 namespace weft::python {
 

@@ -9,7 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/runtime/registry.h"
 
-#include "chare/chare.h"
+#include "support/importable.h"
 
 namespace weft::python {
 
@@ -34,6 +34,8 @@ Table& table() {
   throw base::Error(base::StatusCode::kInvalidArgument, message);
 }
 
+PyTypeObject* base_type = nullptr;
+
 constexpr const char* kPostMark = "__weft_post_entry__";  // set by weft.post_entry
 
 Ref interned(PyObject* name) {
@@ -43,12 +45,12 @@ Ref interned(PyObject* name) {
 }
 
 std::vector<Ref> entry_method_names(PyObject* type) {
-  auto* base_type = reinterpret_cast<PyObject*>(chare_type());
   Ref names = checked(PyObject_Dir(type));
   std::vector<Ref> found;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
     PyObject* name = PyList_GET_ITEM(names.get(), i);
-    if (text_of(name).starts_with('_') || PyObject_HasAttr(base_type, name) != 0) continue;
+    if (text_of(name).starts_with('_') || PyObject_HasAttr(reinterpret_cast<PyObject*>(base_type), name) != 0)
+      continue;
     Ref method = checked(PyObject_GetAttr(type, name));
     if (PyCallable_Check(method.get()) == 0 || PyObject_HasAttrString(method.get(), kPostMark) != 0) continue;
     found.push_back(interned(name));
@@ -60,53 +62,8 @@ std::vector<Ref> entry_method_names(PyObject* type) {
 
 }  // namespace
 
-std::string importable_key(PyObject* object, std::string_view what) {
-  std::string module = readable(attribute(object, "__module__").get());
-  std::string qualified = readable(attribute(object, "__qualname__").get());
-  std::string key = module + ":" + qualified;
-  if (qualified.find("<locals>") != std::string::npos || qualified.find("<lambda>") != std::string::npos) {
-    invalid(fmt::format(
-        "{} {} is defined inside a function, where other PEs cannot find it; define it at the top level "
-        "of its module",
-        what, qualified));
-  }
-  bool same = false;
-  try {
-    same = import_key(key).get() == object;
-  } catch (const base::Error&) {
-    same = false;
-  }
-  if (!same) {
-    invalid(fmt::format(
-        "{} {} cannot be found as {} in module {}, which is how other PEs look for it; give it that name "
-        "at the top level of the module",
-        what, qualified, qualified, module));
-  }
-  return key;
-}
-
-Ref import_key(std::string_view key) {
-  std::size_t colon = key.find(':');
-  std::string module(key.substr(0, colon));
-  std::string_view path = colon == std::string_view::npos ? std::string_view() : key.substr(colon + 1);
-  PyObject* imported = PyImport_ImportModule(module.c_str());
-  Ref found = Ref::steal(imported);
-  while (found && !path.empty()) {
-    std::size_t dot = path.find('.');
-    std::string part(path.substr(0, dot));
-    found = Ref::steal(PyObject_GetAttrString(found.get(), part.c_str()));
-    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
-  }
-  if (!found) {
-    Ref error = PythonError::take();
-    throw base::Error(
-        base::StatusCode::kNotFound,
-        fmt::format("{} is not on this PE ({}: {}); every PE runs the script up to weft.run(main), so "
-                    "define it there or in a module that can be imported",
-                    key, type_name_of(error.get()), readable(error.get())));
-  }
-  return found;
-}
+void set_chare_type(PyTypeObject* type) { base_type = type; }
+PyTypeObject* chare_type() { return base_type; }
 
 // Puts each post entry method of a class beside its entry method.
 void ClassInfo::find_post_entries() {

@@ -49,10 +49,8 @@ class ClassInfo {
   std::uint64_t fingerprint_;
 };
 
-// "module:qualname" of a class or function, after making sure that it can be found under that name: throws
-// base::Error, which begins with `what`, when it cannot.
-std::string importable_key(PyObject* object, std::string_view what);
-// The object of such a key; throws base::Error.
-Ref import_key(std::string_view key);
+// weft.Chare, once, when the extension is initialised: the base of all chare classes.
+void set_chare_type(PyTypeObject* type);
+PyTypeObject* chare_type();
 
 }  // namespace weft::python

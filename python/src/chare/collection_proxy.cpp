@@ -1,20 +1,8 @@
 #include "chare/collection_proxy.h"
 
-#include <fmt/format.h>
-
-#include <array>
-#include <limits>
 #include <new>
-#include <optional>
 
-#include "weft/base/error.h"
-
-#include "chare/chare.h"
-#include "chare/element_proxy.h"
-#include "chare/entry_method.h"
-#include "chare/indices.h"
-#include "codec/encoder.h"
-#include "support/errors.h"
+#include "codec/forms.h"
 
 namespace weft::python {
 
@@ -24,299 +12,52 @@ struct CollectionObject {
   PyObject_HEAD ProxyCore core;
 };
 
-PyTypeObject* collection_type = nullptr;
-PyTypeObject* array_type = nullptr;
-PyTypeObject* group_type = nullptr;
+CollectionProxyTypes types;
 
 CollectionObject* as_collection(PyObject* object) { return reinterpret_cast<CollectionObject*>(object); }
 
-void deallocate(PyObject* self) {
-  as_collection(self)->core.~ProxyCore();
-  free_object(self);
+bool encode(Encoder& encoder, PyObject* proxy) {
+  encode_core(encoder, ValueTag::kCollection, as_collection(proxy)->core);
+  return true;
 }
 
-Ref make_collection_object(PyTypeObject* type, const ProxyCore& core) {
+Ref decode(Decoder& decoder) {
+  ProxyCore core = decode_core(decoder);
+  return make_collection_proxy(*core.collection, *core.info);
+}
+
+}  // namespace
+
+void set_collection_proxy_types(const CollectionProxyTypes& made) {
+  types = made;
+  for (PyTypeObject* type : {types.any, types.array, types.group}) add_encoding(type, &encode);
+  add_decoding(ValueTag::kCollection, &decode);
+}
+
+Ref make_collection_proxy(chare::Collection& collection, const ClassInfo& info) {
+  PyTypeObject* type = types.any;
+  if (collection.kind() == chare::CollectionKind::kArray) type = types.array;
+  if (collection.kind() == chare::CollectionKind::kGroup) type = types.group;
+  return make_collection_proxy(type, {EngineRef(Engine::current()), &collection, &info});
+}
+
+Ref make_collection_proxy(PyTypeObject* type, const ProxyCore& core) {
   Ref object = checked(type->tp_alloc(type, 0));
   new (&as_collection(object.get())->core) ProxyCore(core);
   return object;
 }
 
-// --- Making them
-// -----------------------------------------------------------------------------------------------
+std::size_t collection_proxy_size_bytes() { return sizeof(CollectionObject); }
 
-Ref constructor_arguments(PyObject* arguments) {
-  if (arguments == nullptr) return checked(PyTuple_New(0));
-  if (PyTuple_Check(arguments) || PyList_Check(arguments)) return checked(PySequence_Tuple(arguments));
-  throw base::Error(
-      base::StatusCode::kInvalidArgument,
-      fmt::format("args is a tuple of the constructor's arguments, not a {}; for one argument write "
-                  "args=(value,)",
-                  type_name_of(arguments)));
-}
-
-ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject* type, PyObject* arguments) {
-  Engine& engine = Engine::current();
-  engine.expect_open();
-  const ClassInfo& info = ClassInfo::of(type);
-  Ref values = constructor_arguments(arguments);
-  std::vector<std::byte> packed;
-  try {
-    packed = pack_constructor(info, values.get());
-  } catch (const PythonError&) {
-    rethrow_unsendable(fmt::format("an argument of {}.__init__", info.name()));
-  }
-  chare::Collection& collection = engine.chares().create(kind, shape, python_constructor(), packed);
-  collection.set_display_name(info.name());
-  return {EngineRef(engine), &collection, &info};
-}
-
-chare::Shape with_python_map(const chare::Shape& shape, PyObject* map) {
-  std::vector<std::uint32_t> pes;
-  pes.reserve(shape.size());
-  for (std::uint64_t i = 0; i < shape.size(); ++i) {
-    Ref pe = checked(PyObject_CallOneArg(map, index_object(shape.index(i)).get()));
-    long value = PyLong_AsLong(pe.get());
-    if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-    if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
-      throw base::Error(base::StatusCode::kInvalidArgument,
-                        fmt::format("the map puts element {} on PE {}; PEs are numbered from 0",
-                                    shape.index(i).to_string(), value));
-    }
-    pes.push_back(static_cast<std::uint32_t>(value));
-  }
-  return shape.with_table(std::move(pes));
-}
-
-chare::Shape with_map(const chare::Shape& shape, PyObject* map) {
-  if (map != nullptr && PyCallable_Check(map) != 0) return with_python_map(shape, map);
-  std::string name = map == nullptr ? "block" : readable(map);
-  if (name == "block") return shape.with_map(chare::Map::kBlock);
-  if (name == "round_robin") return shape.with_map(chare::Map::kRoundRobin);
-  throw base::Error(
-      base::StatusCode::kInvalidArgument,
-      fmt::format("there is no map {}; map is 'block', 'round_robin' or a function from an index to a PE",
-                  name));
-}
-
-struct ConstructorCall {
-  ConstructorCall(const char* function, std::initializer_list<const char*> names, std::size_t num_required,
-                  PyObject* positional, PyObject* keywords) {
-    std::array<PyObject*, 8> values{};
-    std::size_t count = 0;
-    auto expect_room = [&] {
-      if (count == values.size()) {
-        PyErr_Format(PyExc_TypeError, "%s takes at most %zu arguments", function, names.size());
-        throw PythonError();
-      }
-    };
-    Py_ssize_t num_positional = PyTuple_GET_SIZE(positional);
-    for (Py_ssize_t i = 0; i < num_positional; ++i) {
-      expect_room();
-      values[count++] = PyTuple_GET_ITEM(positional, i);
-    }
-    Ref keyword_names = checked(PyTuple_New(keywords == nullptr ? 0 : PyDict_GET_SIZE(keywords)));
-    Py_ssize_t position = 0;
-    PyObject* key = nullptr;
-    PyObject* value = nullptr;
-    for (Py_ssize_t k = 0; keywords != nullptr && PyDict_Next(keywords, &position, &key, &value) != 0; ++k) {
-      expect_room();
-      values[count++] = value;
-      PyTuple_SET_ITEM(keyword_names.get(), k, Py_NewRef(key));
-    }
-    arguments = Arguments(function, names, num_required, values.data(), num_positional, keyword_names.get());
-  }
-  PyObject* operator[](std::size_t which) const { return arguments[which]; }
-  Arguments arguments;
-};
-
-PyObject* make_array(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
-    ConstructorCall call("weft.Array", {"chare", "shape", "args", "map"}, 2, positional, keywords);
-    Coordinates extents(call[1]);
-    chare::Shape shape = with_map(chare::Shape(extents.values.data(), extents.count), call[3]);
-    return make_collection_object(type, create(chare::CollectionKind::kArray, shape, call[0], call[2]))
-        .release();
-  });
-}
-
-PyObject* make_group(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
-  return guarded([&]() -> PyObject* {
-    ConstructorCall call("weft.Group", {"chare", "args"}, 1, positional, keywords);
-    chare::Shape shape =
-        chare::Shape(Engine::current().runtime().num_pes()).with_map(chare::Map::kRoundRobin);
-    return make_collection_object(type, create(chare::CollectionKind::kGroup, shape, call[0], call[1]))
-        .release();
-  });
-}
-
-PyObject* make_singleton(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
-  return guarded([&]() -> PyObject* {
-    Arguments arguments("weft.Singleton", {"chare", "pe", "args"}, 1, values, count, names);
-    chare::Shape shape = chare::Shape(1).on_pe(arguments[1] == nullptr ? 0 : coordinate(arguments[1]));
-    return make_element_proxy(create(chare::CollectionKind::kSingleton, shape, arguments[0], arguments[2]), 0)
-        .release();
-  });
-}
-
-// --- Their elements and methods
-// -----------------------------------------------------------------------------------------------
-
-PyObject* subscript(PyObject* self, PyObject* index) {
-  return guarded([&]() -> PyObject* {
-    const ProxyCore& core = as_collection(self)->core;
-    core.engine->expect_open();
-    return make_element_proxy(core, linear_index(core.collection->shape(), index, core.info->name()))
-        .release();
-  });
-}
-
-PyObject* get_shape(PyObject* self, void*) {
-  return guarded([self]() -> PyObject* {
-    const ProxyCore& core = as_collection(self)->core;
-    core.engine->expect_open();
-    return shape_object(core.collection->shape()).release();
-  });
-}
-
-Py_ssize_t length(PyObject* self) {
-  try {
-    const ProxyCore& core = as_collection(self)->core;
-    core.engine->expect_open();
-    return static_cast<Py_ssize_t>(core.collection->shape().size());
-  } catch (...) {
-    set_python_error();
-    return -1;
-  }
-}
-
-PyObject* iterate(PyObject* self) {
-  return guarded([self]() -> PyObject* {
-    const ProxyCore& core = as_collection(self)->core;
-    core.engine->expect_open();
-    std::uint64_t size = core.collection->shape().size();
-    Ref elements = checked(PyList_New(static_cast<Py_ssize_t>(size)));
-    for (std::uint64_t i = 0; i < size; ++i) {
-      PyList_SET_ITEM(elements.get(), static_cast<Py_ssize_t>(i), make_element_proxy(core, i).release());
-    }
-    return PyObject_GetIter(elements.get());
-  });
-}
-
-PyObject* collection_attribute(PyObject* self, PyObject* name) {
-  const ProxyCore& core = as_collection(self)->core;
-  int method = core.info->method(name);
-  if (method < 0) return no_method(self, core, name);
-  return guarded([&] { return make_entry_method(core, std::nullopt, method, 0).release(); });
-}
-
-PyObject* collection_text(PyObject* self) {
-  const ProxyCore& core = as_collection(self)->core;
-  return PyUnicode_FromFormat("<%s of %s>", Py_TYPE(self)->tp_name, core.info->name().c_str());
-}
-
-PyObject* compare(PyObject* a, PyObject* b, int operation) {
-  if ((operation != Py_EQ && operation != Py_NE) || !is_collection_proxy(b)) Py_RETURN_NOTIMPLEMENTED;
-  bool equal = as_collection(a)->core.collection == as_collection(b)->core.collection;
-  return PyBool_FromLong(equal == (operation == Py_EQ));
-}
-
-Py_hash_t collection_hash(PyObject* self) { return hash_of(as_collection(self)->core, 0); }
-
-PyGetSetDef collection_properties[] = {
-    {"shape", &get_shape, nullptr, "The extents, a tuple.", nullptr},
-    {},
-};
-PyMethodDef collection_methods[] = {
-    {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
-    {},
-};
-PyType_Slot collection_slots[] = {
-    {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
-    {Py_tp_getattro, reinterpret_cast<void*>(&collection_attribute)},
-    {Py_tp_repr, reinterpret_cast<void*>(&collection_text)},
-    {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
-    {Py_tp_hash, reinterpret_cast<void*>(&collection_hash)},
-    {Py_tp_iter, reinterpret_cast<void*>(&iterate)},
-    {Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
-    {Py_mp_length, reinterpret_cast<void*>(&length)},
-    {Py_tp_getset, collection_properties},
-    {Py_tp_methods, collection_methods},
-    {Py_tp_doc,
-     const_cast<char*>(
-         "Names a collection of chares from anywhere; a cheap value that can be sent in messages.\n\n"
-         "``proxy.method(args)`` calls an entry method of every element, ``await proxy.method.call(args)`` "
-         "brings the\n"
-         "results in index order, ``proxy[i]`` or ``proxy[i, j]`` names an element, ``for element in proxy`` "
-         "goes\n"
-         "through them in index order.")},
-    {0, nullptr},
-};
-PyType_Spec collection_spec = {"weft.CollectionProxy", sizeof(CollectionObject), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                               collection_slots};
-
-PyType_Slot array_slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(&make_array)},
-    {Py_tp_doc,
-     const_cast<char*>(
-         "Array(chare, shape, args=(), map='block')\n--\n\n"
-         "Makes a collection of chares over a shape; returns at once, usable at once.\n\n"
-         "Args:\n"
-         "    chare: a class derived from weft.Chare, defined at the top level of its module.\n"
-         "    shape: an int, or a tuple of 1 to 6 extents, each at least 1.\n"
-         "    args: the constructor's arguments; every element gets its own copy.\n"
-         "    map: 'block' (contiguous runs of the row-major order per PE), 'round_robin', or a\n"
-         "        function from an index (int or tuple) to a PE, called here for every element.\n\n"
-         "Raises:\n"
-         "    weft.Error: no job is running, or an argument is not as above.")},
-    {0, nullptr},
-};
-PyType_Spec array_spec = {"weft.Array", sizeof(CollectionObject), 0, Py_TPFLAGS_DEFAULT, array_slots};
-
-PyType_Slot group_slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(&make_group)},
-    {Py_tp_doc,
-     const_cast<char*>("Group(chare, args=())\n--\n\n"
-                       "Makes one chare on each PE, its index the PE; see Array for the arguments.")},
-    {0, nullptr},
-};
-PyType_Spec group_spec = {"weft.Group", sizeof(CollectionObject), 0, Py_TPFLAGS_DEFAULT, group_slots};
-
-PyMethodDef functions[] = {
-    {"Singleton", as_method(&make_singleton), METH_FASTCALL | METH_KEYWORDS,
-     "Singleton(chare, pe=0, args=())\n--\n\nMakes one chare, on PE `pe`, and returns its proxy; see Array "
-     "for the other "
-     "arguments."},
-    {},
-};
-
-}  // namespace
-
-Ref make_collection_proxy(chare::Collection& collection, const ClassInfo& info) {
-  PyTypeObject* type = collection_type;
-  if (collection.kind() == chare::CollectionKind::kArray) type = array_type;
-  if (collection.kind() == chare::CollectionKind::kGroup) type = group_type;
-  return make_collection_object(type, {EngineRef(Engine::current()), &collection, &info});
+void deallocate_collection_proxy(PyObject* proxy) {
+  as_collection(proxy)->core.~ProxyCore();
+  free_object(proxy);
 }
 
 bool is_collection_proxy(PyObject* object) {
-  return Py_TYPE(object) == array_type || Py_TYPE(object) == group_type || Py_TYPE(object) == collection_type;
+  return Py_TYPE(object) == types.array || Py_TYPE(object) == types.group || Py_TYPE(object) == types.any;
 }
 
-void encode_collection_proxy(Encoder& encoder, PyObject* proxy) {
-  encode_core(encoder, as_collection(proxy)->core);
-}
-
-Ref decode_collection_proxy(Decoder& decoder) {
-  ProxyCore core = decode_core(decoder);
-  return make_collection_proxy(*core.collection, *core.info);
-}
-
-void init_collection_proxy(PyObject* module) {
-  collection_type = add_type(module, collection_spec);
-  array_type = add_type(module, array_spec, collection_type);
-  group_type = add_type(module, group_spec, collection_type);
-  add_functions(module, functions);
-}
+const ProxyCore& collection_core(PyObject* proxy) { return as_collection(proxy)->core; }
 
 }  // namespace weft::python

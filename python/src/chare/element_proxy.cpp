@@ -11,6 +11,8 @@
 #include "chare/indices.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
+#include "codec/forms.h"
+#include "support/errors.h"
 
 namespace weft::python {
 
@@ -84,6 +86,24 @@ Py_hash_t element_hash(PyObject* self) {
   return hash_of(as_element(self)->core, as_element(self)->index + 1);
 }
 
+bool encode(Encoder& encoder, PyObject* proxy) {
+  encode_core(encoder, ValueTag::kElement, as_element(proxy)->core);
+  encoder.number(as_element(proxy)->index);
+  encoder.number(as_element(proxy)->priority);
+  return true;
+}
+
+Ref decode(Decoder& decoder) {
+  ProxyCore core = decode_core(decoder);
+  auto index = decoder.number<std::uint64_t>();
+  auto priority = decoder.number<std::int32_t>();
+  if (index >= core.collection->shape().size()) {
+    throw base::Error(base::StatusCode::kCorrupt,
+                      "a proxy arrived damaged: its index is outside its collection");
+  }
+  return make_element_proxy(core, index, priority);
+}
+
 PyGetSetDef element_properties[] = {
     {"index", &get_index, nullptr, "The element's index: an int, or a tuple for several dimensions.",
      nullptr},
@@ -128,23 +148,6 @@ Ref make_element_proxy(const ProxyCore& core, std::uint64_t index, std::int32_t 
 
 bool is_element_proxy(PyObject* object) { return Py_TYPE(object) == element_type; }
 
-void encode_element_proxy(Encoder& encoder, PyObject* proxy) {
-  encode_core(encoder, as_element(proxy)->core);
-  encoder.number(as_element(proxy)->index);
-  encoder.number(as_element(proxy)->priority);
-}
-
-Ref decode_element_proxy(Decoder& decoder) {
-  ProxyCore core = decode_core(decoder);
-  auto index = decoder.number<std::uint64_t>();
-  auto priority = decoder.number<std::int32_t>();
-  if (index >= core.collection->shape().size()) {
-    throw base::Error(base::StatusCode::kCorrupt,
-                      "a proxy arrived damaged: its index is outside its collection");
-  }
-  return make_element_proxy(core, index, priority);
-}
-
 ElementName element_of(PyObject* proxy, const char* use) {
   if (!is_element_proxy(proxy)) {
     throw base::Error(base::StatusCode::kInvalidArgument,
@@ -155,6 +158,10 @@ ElementName element_of(PyObject* proxy, const char* use) {
   return {as_element(proxy)->core.collection, as_element(proxy)->index};
 }
 
-void init_element_proxy(PyObject* module) { element_type = add_type(module, element_spec); }
+void init_element_proxy(PyObject* module) {
+  element_type = add_type(module, element_spec);
+  add_encoding(element_type, &encode);
+  add_decoding(ValueTag::kElement, &decode);
+}
 
 }  // namespace weft::python

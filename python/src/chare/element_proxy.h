@@ -12,8 +12,6 @@ void init_element_proxy(PyObject* module);
 
 Ref make_element_proxy(const ProxyCore& core, std::uint64_t index, std::int32_t priority = 0);
 bool is_element_proxy(PyObject* object);
-void encode_element_proxy(Encoder& encoder, PyObject* proxy);
-Ref decode_element_proxy(Decoder& decoder);
 
 // The chare that an element proxy names; throws base::Error for any other object. `use` says what for.
 struct ElementName {

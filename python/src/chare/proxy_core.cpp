@@ -6,6 +6,7 @@
 
 #include "codec/decoder.h"
 #include "codec/encoder.h"
+#include "support/errors.h"
 
 namespace weft::python {
 
@@ -24,6 +25,7 @@ Py_hash_t hash_of(const ProxyCore& core, std::uint64_t salt) {
                                      salt * 0x9e3779b97f4a7c15);
   return hash == -1 ? -2 : hash;
 }
+
 // Inside a pickled object a proxy travels as the bytes of its own form.
 PyObject* reduce_proxy(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
@@ -36,8 +38,9 @@ PyObject* reduce_proxy(PyObject* self, PyObject*) {
   });
 }
 
-void encode_core(Encoder& encoder, const ProxyCore& core) {
+void encode_core(Encoder& encoder, ValueTag tag, const ProxyCore& core) {
   core.engine->expect_open();
+  encoder.tag(tag);
   encoder.packed(Pup::sizer(&core.engine->runtime()), [&core](Pup& p) {
     chare::Collection* collection = core.collection;
     chare::pup_collection(p, collection);

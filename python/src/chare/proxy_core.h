@@ -6,7 +6,8 @@
 #include "weft/chare/chares.h"
 
 #include "chare/classes.h"
-#include "job/engine.h"
+#include "codec/encoding.h"
+#include "engine/engine.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -26,7 +27,8 @@ Py_hash_t hash_of(const ProxyCore& core, std::uint64_t salt);
 // __reduce__ of any proxy.
 PyObject* reduce_proxy(PyObject* proxy, PyObject*);
 
-void encode_core(Encoder& encoder, const ProxyCore& core);
+// The tag of a proxy, its collection and its class.
+void encode_core(Encoder& encoder, ValueTag tag, const ProxyCore& core);
 ProxyCore decode_core(Decoder& decoder);
 
 }  // namespace weft::python

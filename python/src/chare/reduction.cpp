@@ -8,9 +8,13 @@
 #include "weft/base/error.h"
 #include "weft/runtime/reduction.h"
 
+#include "await/future.h"
 #include "chare/entry_method.h"
+#include "codec/decoder.h"
 #include "codec/encoder.h"
+#include "codec/result.h"
 #include "support/errors.h"
+#include "support/importable.h"
 
 namespace weft::python {
 
@@ -138,17 +142,6 @@ runtime::Target read_target(PyObject* target, ResultForm form) {
                   type_name_of(target)));
 }
 
-Ref decode_all(Decoder& decoder) {
-  auto count = decoder.number<std::uint64_t>();
-  if (count > decoder.remaining_bytes())
-    throw base::Error(base::StatusCode::kCorrupt, "a gathered list arrived damaged");
-  Ref list = checked(PyList_New(static_cast<Py_ssize_t>(count)));
-  for (std::uint64_t i = 0; i < count; ++i) {
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), decoder.value().release());
-  }
-  return list;
-}
-
 }  // namespace
 
 void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target) {
@@ -167,23 +160,6 @@ Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer) {
   state->expect_bare(choice.form);
   chare.collection().chares().contribute_to_all(chare, choice.reducer, combiner_of(choice), packed, state);
   return future;
-}
-
-Ref decode_reduced(Decoder& decoder, ResultForm form) {
-  switch (form) {
-    case ResultForm::kGather:
-      return decode_all(decoder);
-    case ResultForm::kConcat: {
-      Ref parts = decode_all(decoder);
-      return checked(PyObject_CallOneArg(import_from("weft._reducers", "concat").get(), parts.get()));
-    }
-    case ResultForm::kReduced:
-      static_cast<void>(decoder.name());
-      return decoder.value();
-    case ResultForm::kValue:
-      break;
-  }
-  throw base::Error(base::StatusCode::kCorrupt, "a result arrived damaged: of no form");
 }
 
 }  // namespace weft::python

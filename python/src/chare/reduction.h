@@ -1,10 +1,8 @@
-// Reductions of Python values: what a weft.Reducer is in C++, and how contributions are merged on the way up
-// the tree.
+// Reductions of Python values: what a weft.Reducer is in C++, and how contributions are merged on the way up the
+// tree.
 #pragma once
 
-#include "await/future.h"
 #include "chare/chare.h"
-#include "codec/decoder.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -12,8 +10,5 @@ namespace weft::python {
 // self.contribute(value, reducer, target) and self.allreduce(value, reducer), which returns a weft.Future.
 void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target);
 Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer);
-
-// REQUIRES: form is not kValue.
-Ref decode_reduced(Decoder& decoder, ResultForm form);
 
 }  // namespace weft::python

@@ -4,12 +4,9 @@
 
 #include "weft/base/error.h"
 
-#include "await/future.h"
-#include "buffers/arrays.h"
-#include "buffers/landing.h"
-#include "buffers/payload.h"
-#include "chare/collection_proxy.h"
-#include "chare/element_proxy.h"
+#include "codec/forms.h"
+#include "codec/landed_memory.h"
+#include "engine/engine.h"
 
 namespace weft::python {
 
@@ -36,9 +33,10 @@ runtime::Attachment Decoder::attachment(std::size_t which, std::uint64_t size_by
   return std::move(attachment);
 }
 
-Ref Decoder::in_place_of(std::size_t which, const ArrayForm& form) const {
-  if (posting_ != nullptr) return posting_->landing(which, form);
-  return which < chosen_.size() ? chosen_[which] : Ref();
+runtime::Attachment Decoder::host_attachment(std::size_t which, std::uint64_t size_bytes) {
+  runtime::Attachment found = attachment(which, size_bytes);
+  if (!found.buffer().place.is_host()) corrupt("a buffer that is not in host memory");
+  return found;
 }
 
 Ref Decoder::text(std::uint64_t size_bytes) {
@@ -85,24 +83,12 @@ Ref Decoder::nested(int depth) {
     case ValueTag::kList:
     case ValueTag::kDict:
       return container(tag, depth);
-    case ValueTag::kArray:
-      return decode_array(*this);
-    case ValueTag::kAttachedArray:
-      return decode_attached_array(*this);
-    case ValueTag::kDeviceArray:
-      return decode_device_array(*this);
-    case ValueTag::kNumber:
-      return decode_number(*this);
-    case ValueTag::kFuture:
-      return decode_future(*this);
-    case ValueTag::kElement:
-      return decode_element_proxy(*this);
-    case ValueTag::kCollection:
-      return decode_collection_proxy(*this);
     case ValueTag::kPickle:
       return pickle();
+    default:
+      if (DecodeFunction decode = decoding_of(tag)) return decode(*this);
+      corrupt(fmt::format("there is no form {}", static_cast<int>(tag)));
   }
-  corrupt(fmt::format("there is no form {}", static_cast<int>(tag)));
 }
 
 Ref Decoder::container(ValueTag tag, int depth) {
@@ -144,7 +130,8 @@ Ref Decoder::pickle() {
     auto buffer_bytes = number<std::uint64_t>();
     if ((buffer_bytes & kAttachedBuffer) != 0) {
       std::size_t which = attachment_number();
-      Ref memory = make_byte_array(attachment(which, buffer_bytes & ~kAttachedBuffer));
+      Ref memory =
+          make_landed_bytes(Engine::current(), host_attachment(which, buffer_bytes & ~kAttachedBuffer));
       checked(PyList_Append(buffers.get(), memory.get()));
       continue;
     }

@@ -18,7 +18,17 @@
 namespace weft::python {
 
 struct ArrayForm;
-class Posting;
+
+// Puts another object in the place of an array beside the message. The arguments of a post entry method are
+// decoded with one that gives Landings, those of the entry method with one that gives what was chosen.
+class ArraySubstitute {
+ public:
+  // Null if the array itself comes there. `which` is the number of the attachment, not yet checked.
+  virtual Ref in_place_of(std::size_t which, const ArrayForm& form) = 0;
+
+ protected:
+  ~ArraySubstitute() = default;
+};
 
 class Decoder {
  public:
@@ -47,16 +57,16 @@ class Decoder {
     return at;
   }
   std::string_view name();
-  // The number of an attachment, which comes next, and the attachment; throws when there is none of that
-  // size.
+  // The number of an attachment, which comes next, and the attachment. Both `attachment` functions throw if
+  // there is none of that size; the second also if its memory is not the host's.
   std::size_t attachment_number() { return number<std::uint32_t>(); }
   runtime::Attachment attachment(std::size_t which, std::uint64_t size_bytes);
-  // In the arguments of a post entry method a Landing takes the place of each array beside the message, and
-  // afterwards what it chose.
-  void set_posting(Posting& posting) { posting_ = &posting; }
-  void set_chosen(std::span<const Ref> chosen) { chosen_ = chosen; }
-  // Null when an array itself is what comes there.
-  Ref in_place_of(std::size_t which, const ArrayForm& form) const;
+  runtime::Attachment host_attachment(std::size_t which, std::uint64_t size_bytes);
+  // `substitute` must live as long as this decoder is used.
+  void set_substitute(ArraySubstitute& substitute) { substitute_ = &substitute; }
+  Ref in_place_of(std::size_t which, const ArrayForm& form) const {
+    return substitute_ == nullptr ? Ref() : substitute_->in_place_of(which, form);
+  }
   template <class Function>
   void packed(void* context, Function unpack) {
     base::Pup p = base::Pup::unpacker(cursor_, remaining_bytes(), context);
@@ -77,8 +87,7 @@ class Decoder {
   const std::byte* cursor_;
   const std::byte* end_;
   runtime::Message* message_ = nullptr;
-  Posting* posting_ = nullptr;
-  std::span<const Ref> chosen_;
+  ArraySubstitute* substitute_ = nullptr;
 };
 
 }  // namespace weft::python

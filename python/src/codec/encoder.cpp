@@ -7,13 +7,7 @@
 
 #include "weft/base/error.h"
 
-#include "await/future.h"
-#include "buffers/arrays.h"
-#include "buffers/attached.h"
-#include "buffers/object_buffer.h"
-#include "buffers/payload.h"
-#include "chare/collection_proxy.h"
-#include "chare/element_proxy.h"
+#include "codec/forms.h"
 
 namespace weft::python {
 
@@ -135,7 +129,7 @@ void Encoder::nested(PyObject* object, int depth) {
   } else if (PyBytes_CheckExact(object)) {
     sized(ValueTag::kShortBytes, ValueTag::kBytes, PyBytes_AS_STRING(object),
           static_cast<std::size_t>(PyBytes_GET_SIZE(object)));
-  } else if (!container(object, depth) && !other_type(object)) {
+  } else if (!container(object, depth) && !table_form(object)) {
     pickle(object);
   }
 }
@@ -215,40 +209,9 @@ bool Encoder::container(PyObject* object, int depth) {
   return false;
 }
 
-bool Encoder::other_type(PyObject* object) {
-  if (is_plain_array(object)) {
-    encode_array(*this, object);
-    return true;
-  }
-  if (is_plain_number(object)) {
-    tag(ValueTag::kNumber);
-    encode_number(*this, object);
-    return true;
-  }
-  if (is_future(object)) {
-    tag(ValueTag::kFuture);
-    encode_future(*this, object);
-    return true;
-  }
-  if (is_element_proxy(object)) {
-    tag(ValueTag::kElement);
-    encode_element_proxy(*this, object);
-    return true;
-  }
-  if (is_collection_proxy(object)) {
-    tag(ValueTag::kCollection);
-    encode_collection_proxy(*this, object);
-    return true;
-  }
-  if (is_no_copy(object)) {
-    encode_no_copy(*this, object);
-    return true;
-  }
-  if (is_device_object(object)) {
-    encode_device_array(*this, object);
-    return true;
-  }
-  return false;
+bool Encoder::table_form(PyObject* object) {
+  if (EncodeFunction encode = encoding_of(Py_TYPE(object))) return encode(*this, object);
+  return encode_by_protocol(*this, object);
 }
 
 void Encoder::pickle(PyObject* object) {
@@ -278,14 +241,6 @@ void Encoder::pickle(PyObject* object) {
       block(std::move(raw_view), data, length);
     }
   }
-}
-
-runtime::OperationState* attach_all(Encoder& encoder, runtime::Message& message) {
-  if (encoder.attached().empty()) return nullptr;
-  for (Encoder::Attached& buffer : encoder.attached()) {
-    message.attach(attach(std::move(buffer.keeper), buffer.memory));
-  }
-  return runtime::report_sending(message.runtime(), message);
 }
 
 }  // namespace weft::python

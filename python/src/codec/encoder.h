@@ -11,12 +11,15 @@
 #include "weft/base/pup.h"
 #include "weft/memory/buffer.h"
 #include "weft/runtime/message.h"
-#include "weft/runtime/operation.h"
 
 #include "codec/encoding.h"
 #include "support/support.h"
 
 namespace weft::python {
+
+// From this size on a host buffer of an entry method's arguments is sent in place. Below it, one copy into the
+// message is cheaper than a message of its own.
+inline constexpr std::size_t kInPlaceBytes = std::size_t{64} << 10;
 
 // Which buffers are left for the caller to attach to the message: see Encoder::attached().
 enum class InPlace : std::uint8_t {
@@ -86,7 +89,7 @@ class Encoder {
   void grow(std::size_t size_bytes);
   void nested(PyObject* object, int depth);
   bool container(PyObject* object, int depth);
-  bool other_type(PyObject* object);
+  bool table_form(PyObject* object);
   void integer(PyObject* object);
   void sized(ValueTag short_tag, ValueTag long_tag, const void* data, std::size_t size_bytes);
   void count(ValueTag container_tag, Py_ssize_t count);
@@ -100,9 +103,5 @@ class Encoder {
   InPlace in_place_;
   std::vector<Attached> attached_;
 };
-
-// Attaches what `encoder` left for that. The state of the sending, of which the caller gets a handle's share;
-// null when there is nothing.
-runtime::OperationState* attach_all(Encoder& encoder, runtime::Message& message);
 
 }  // namespace weft::python

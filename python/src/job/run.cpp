@@ -9,12 +9,13 @@
 
 #include "await/coroutine.h"
 #include "await/future.h"
-#include "chare/chare.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
-#include "job/engine.h"
+#include "engine/ending.h"
+#include "engine/engine.h"
 #include "machine/machine.h"
 #include "support/errors.h"
+#include "support/importable.h"
 
 namespace weft::python {
 
@@ -30,7 +31,7 @@ class SleepingGil final : public runtime::IdleHook {
   bool after_sleep() override {
     PyEval_RestoreThread(thread_);
     if (PyErr_CheckSignals() == 0) return true;
-    if (!ended_by_exception(engine_)) fail_with_python_error(engine_, "a signal handler");
+    end_by_exception(engine_, "a signal handler");
     return !engine_.interrupted();
   }
 
@@ -89,9 +90,7 @@ class MainCoroutine final : public Coroutine {
     result_ = std::move(result);
     engine().runtime().exit(0);
   }
-  void raised() override {
-    if (!ended_by_exception(engine())) fail_with_python_error(engine(), kMain);
-  }
+  void raised() override { end_by_exception(engine(), kMain); }
 
   Ref& result_;
 };
@@ -106,7 +105,7 @@ struct StartMain final : runtime::Work {
     if (action != runtime::WorkAction::kRun) return;
     Ref made = Ref::steal(PyObject_CallNoArgs(start->main));
     if (!made) {
-      if (!ended_by_exception(start->engine)) fail_with_python_error(start->engine, kMain);
+      end_by_exception(start->engine, kMain);
     } else if (is_coroutine(made.get())) {
       (new MainCoroutine(start->engine, std::move(made), start->result))->start();
     } else {
@@ -204,42 +203,9 @@ PyObject* post_from_any_thread(PyObject*, PyObject* function) {
     Engine& engine = Engine::current_on_any_thread();
     engine.runtime().post_from_any_thread([&engine, function = Ref::borrow(function)] {
       Ref result = Ref::steal(PyObject_CallNoArgs(function.get()));
-      if (!result) fail_with_python_error(engine, "a function posted from another thread");
+      if (!result) end_by_exception(engine, "a function posted from another thread");
     });
     Py_RETURN_NONE;
-  });
-}
-
-// [(transfer, memory kind, path, messages, bytes)]
-PyObject* transport_use(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* {
-    Ref list = checked(PyList_New(0));
-    for (const machine::TransportUse& use : Engine::current().runtime().machine().transport_use()) {
-      Ref type = make_text(machine::transfer_type_name(use.type));
-      Ref kind = make_text(memory::kind_name(use.kind));
-      Ref path = make_text(machine::transfer_path_name(use.path));
-      Ref row = checked(Py_BuildValue("(OOOKK)", type.get(), kind.get(), path.get(),
-                                      static_cast<unsigned long long>(use.messages),
-                                      static_cast<unsigned long long>(use.bytes)));
-      checked(PyList_Append(list.get(), row.get()));
-    }
-    return list.release();
-  });
-}
-
-// [([PE], transports)]
-PyObject* peer_transports(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* {
-    Ref list = checked(PyList_New(0));
-    for (const machine::PeerTransports& peer : Engine::current().runtime().machine().peer_transports()) {
-      Ref pes = checked(PyList_New(0));
-      for (const int pe : peer.pes) {
-        checked(PyList_Append(pes.get(), checked(PyLong_FromLong(pe)).get()));
-      }
-      Ref row = checked(Py_BuildValue("(Os)", pes.get(), peer.transports.c_str()));
-      checked(PyList_Append(list.get(), row.get()));
-    }
-    return list.release();
   });
 }
 
@@ -269,8 +235,6 @@ PyObject* importable_key_of(PyObject*, PyObject* function) {
 
 PyMethodDef functions[] = {
     {"_run", &run, METH_O, nullptr},
-    {"_transport_use", &transport_use, METH_NOARGS, nullptr},
-    {"_peer_transports", &peer_transports, METH_NOARGS, nullptr},
     {"_encode", &encode, METH_O, nullptr},
     {"_decode", &decode, METH_O, nullptr},
     {"_importable_key", &importable_key_of, METH_O, nullptr},

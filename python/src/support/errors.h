@@ -1,4 +1,4 @@
-// weft.Error and weft.RemoteError, and the way of an exception between the two languages.
+// weft.Error and weft.RemoteError, and the translation of exceptions between C++ and Python.
 #pragma once
 
 #include <exception>
@@ -14,6 +14,29 @@ void init_errors(PyObject* module);
 
 // Sets Python's error indicator to weft.Error, or weft.RemoteError with the remote traceback.
 void set_python_error(const std::exception_ptr& error) noexcept;
+// In a catch block: sets Python's error indicator to what was caught.
+void set_python_error() noexcept;
+
+// The body of a slot that Python calls: C++ exceptions become Python's.
+template <class Function>
+PyObject* guarded(Function&& function) noexcept {
+  try {
+    return function();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+template <class Function>
+int guarded_status(Function&& function) noexcept {
+  try {
+    function();
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
 
 // A Python exception as the RemoteError that travels: its type's name, its text, and its formatted traceback.
 std::exception_ptr as_travelling_error(PyObject* exception);

@@ -4,8 +4,6 @@
 
 #include <cstring>
 
-#include "support/errors.h"
-
 namespace weft::python {
 
 Ref PythonError::take() {

@@ -1,7 +1,6 @@
-// The few tools with which this folder speaks CPython: owned references, errors that unwind C++ up to the
-// slot that Python called, and heap types from specs.
+// Tools for CPython's C API: owned references, Python errors as C++ exceptions, arguments, and heap types.
 //
-// Everything here needs the GIL, which the PE's thread holds except while it sleeps (see engine.h).
+// Every function here needs the GIL. The PE's thread holds it except while it sleeps (engine/engine.h).
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -39,7 +38,7 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
-// Thrown with Python's error indicator set, which stays so until guarded() hands it to Python or
+// Thrown while Python's error indicator is set. guarded() (errors.h) hands that error to Python;
 // PythonError::take() fetches it.
 struct PythonError : std::exception {
   // The exception itself; clears the indicator.
@@ -53,30 +52,6 @@ inline Ref checked(PyObject* new_reference) {
 }
 inline void checked(int status) {
   if (status < 0) throw PythonError();
-}
-
-// In a catch block: sets Python's error indicator to what was caught.
-void set_python_error() noexcept;
-
-// The body of a slot that Python calls: C++ exceptions become Python's.
-template <class Function>
-PyObject* guarded(Function&& function) noexcept {
-  try {
-    return function();
-  } catch (...) {
-    set_python_error();
-    return nullptr;
-  }
-}
-template <class Function>
-int guarded_status(Function&& function) noexcept {
-  try {
-    function();
-    return 0;
-  } catch (...) {
-    set_python_error();
-    return -1;
-  }
 }
 
 // REQUIRES: a str; throws PythonError for one with lone surrogates.

@@ -1,4 +1,4 @@
-#include "job/engine.h"
+#include "engine/engine.h"
 
 #include <fmt/format.h>
 

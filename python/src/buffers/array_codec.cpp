@@ -1,0 +1,171 @@
+#include "buffers/array_codec.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "buffers/arrays.h"
+#include "buffers/dtype.h"
+#include "buffers/numpy_api.h"
+#include "codec/decoder.h"
+#include "codec/forms.h"
+#include "codec/landed_memory.h"
+
+namespace weft::python {
+
+namespace {
+
+PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
+
+[[noreturn]] void corrupt(const std::string& what) {
+  throw base::Error(base::StatusCode::kCorrupt, fmt::format("an array arrived damaged: {}", what));
+}
+
+// REQUIRES: contiguous, in C or Fortran order.
+void encode_contiguous(Encoder& encoder, Ref array, bool in_place) {
+  PyArrayObject* source = as_array(array.get());
+  auto size_bytes = static_cast<std::size_t>(PyArray_NBYTES(source));
+  encoder.tag(in_place ? ValueTag::kAttachedArray : ValueTag::kArray);
+  int num_dimensions = PyArray_NDIM(source);
+  encoder.number(ArrayHeader{static_cast<std::uint8_t>(PyArray_TYPE(source)),
+                             static_cast<std::uint8_t>(num_dimensions), !PyArray_IS_C_CONTIGUOUS(source)});
+  for (int d = 0; d < num_dimensions; ++d) encoder.number(static_cast<std::int64_t>(PyArray_DIM(source, d)));
+  void* data = PyArray_DATA(source);
+  if (in_place) {
+    encoder.write_attached(std::move(array), {data, size_bytes, {}, nullptr});
+  } else {
+    encoder.block(std::move(array), data, size_bytes);
+  }
+}
+
+bool is_contiguous(PyObject* array) {
+  return PyArray_IS_C_CONTIGUOUS(as_array(array)) || PyArray_IS_F_CONTIGUOUS(as_array(array));
+}
+
+// Contiguous arrays, in C or Fortran order, travel as they are; others are copied into C order first.
+bool encode_array(Encoder& encoder, PyObject* object) {
+  if (!is_plain_array(object)) return false;
+  Ref array =
+      is_contiguous(object) ? Ref::borrow(object) : checked(PyArray_NewCopy(as_array(object), NPY_CORDER));
+  bool in_place = encoder.attaches(static_cast<std::size_t>(PyArray_NBYTES(as_array(array.get()))), true);
+  encode_contiguous(encoder, std::move(array), in_place);
+  return true;
+}
+
+// What an array that arrives looks like, as its header says.
+struct ArrivingForm {
+  explicit ArrivingForm(Decoder& decoder) {
+    auto header = decoder.number<ArrayHeader>();
+    if (!is_number_type(header.type_number) || header.num_dimensions > kMaxDimensions) {
+      corrupt("no such type or number of dimensions");
+    }
+    fortran_order = header.fortran_order != 0;
+    form.dtype = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(header.type_number)));
+    form.size_bytes = item_size_bytes(form.dtype);
+    form.extents.resize(header.num_dimensions);
+    bool empty = false;
+    for (std::int64_t& extent : form.extents) {
+      extent = decoder.number<std::int64_t>();
+      if (extent < 0) corrupt("a negative extent");
+      empty |= extent == 0;
+      // An array without elements may have extents that multiply to any number: NumPy limits them itself.
+      if (extent != 0 &&
+          __builtin_mul_overflow(form.size_bytes, static_cast<std::uint64_t>(extent), &form.size_bytes)) {
+        corrupt("extents too large");
+      }
+    }
+    if (empty) form.size_bytes = 0;
+  }
+
+  // `make` makes the array.
+  template <class Make>
+  Ref checked_by_numpy(Make make) const {
+    try {
+      return make();
+    } catch (const PythonError&) {
+      if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw;
+      PyErr_Clear();
+      corrupt("extents too large");
+    }
+  }
+
+  static constexpr int kMaxDimensions = 32;
+  ArrayForm form;
+  bool fortran_order;
+};
+
+Ref decode_array(Decoder& decoder) {
+  ArrivingForm arriving(decoder);
+  std::size_t size_bytes = arriving.form.size_bytes;
+  const std::byte* data = decoder.raw(size_bytes);
+  Ref array = arriving.checked_by_numpy([&] { return make_array(arriving.form, arriving.fortran_order); });
+  if (size_bytes > 0) std::memcpy(PyArray_DATA(as_array(array.get())), data, size_bytes);
+  return array;
+}
+
+Ref decode_attached_array(Decoder& decoder) {
+  ArrivingForm arriving(decoder);
+  std::size_t which = decoder.attachment_number();
+  if (Ref other = decoder.in_place_of(which, arriving.form)) return other;
+  runtime::Attachment attachment = decoder.host_attachment(which, arriving.form.size_bytes);
+  void* data = attachment.buffer().data;
+  Ref owner = make_landed_bytes(Engine::current(), std::move(attachment));
+  return arriving.checked_by_numpy(
+      [&] { return make_array_over(arriving.form, data, std::move(owner), arriving.fortran_order); });
+}
+
+bool encode_number(Encoder& encoder, PyObject* number) {
+  Ref descriptor = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromScalar(number)));
+  auto* type = reinterpret_cast<PyArray_Descr*>(descriptor.get());
+  alignas(16) std::array<std::byte, 64> bytes{};
+  PyArray_ScalarAsCtype(number, bytes.data());
+  encoder.tag(ValueTag::kNumber);
+  encoder.number(static_cast<std::uint8_t>(type->type_num));
+  encoder.raw(bytes.data(), static_cast<std::size_t>(PyDataType_ELSIZE(type)));
+  return true;
+}
+
+Ref decode_number(Decoder& decoder) {
+  auto type_number = decoder.number<std::uint8_t>();
+  if (!is_number_type(type_number)) corrupt("no such number type");
+  Ref descriptor = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(type_number)));
+  auto* type = reinterpret_cast<PyArray_Descr*>(descriptor.get());
+  auto size_bytes = static_cast<std::size_t>(PyDataType_ELSIZE(type));
+  alignas(16) std::array<std::byte, 64> bytes{};
+  std::memcpy(bytes.data(), decoder.raw(size_bytes), size_bytes);
+  return checked(PyArray_Scalar(bytes.data(), type, nullptr));
+}
+
+// NumPy's own scalar types of numbers: they live as long as the process.
+void add_number_types() {
+  for (int number = 0; number <= NPY_HALF; ++number) {
+    if (!is_number_type(number)) continue;
+    Ref type = checked(PyArray_TypeObjectFromType(number));
+    add_encoding(reinterpret_cast<PyTypeObject*>(type.get()), &encode_number);
+  }
+}
+
+}  // namespace
+
+void init_array_codec(PyObject*) {
+  add_encoding(&PyArray_Type, &encode_array);
+  add_number_types();
+  add_decoding(ValueTag::kArray, &decode_array);
+  add_decoding(ValueTag::kAttachedArray, &decode_attached_array);
+  add_decoding(ValueTag::kNumber, &decode_number);
+}
+
+void encode_array_in_place(Encoder& encoder, PyObject* array) {
+  if (!is_contiguous(array)) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        "weft.nocopy got an array that is not contiguous, which only a copy can travel as; pass "
+        "numpy.ascontiguousarray(array)");
+  }
+  encode_contiguous(encoder, Ref::borrow(array), PyArray_NBYTES(as_array(array)) > 0);
+}
+
+}  // namespace weft::python

@@ -1,0 +1,43 @@
+#include "buffers/buffer_request.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+
+#include "engine/engine.h"
+#include "memory/memory.h"
+
+namespace weft::python {
+
+void unusable(const BufferRequest& request, std::string_view why) {
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    fmt::format("{} got a {} {}", request.use, type_name_of(request.object), why));
+}
+
+Ref optional_attribute(const BufferRequest& request, const char* name) {
+  Ref found = Ref::steal(PyObject_GetAttrString(request.object, name));
+  if (found) return found;
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
+  if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {
+    unusable(request, fmt::format("whose {} cannot be read: {}", name, readable(PythonError::take().get())));
+  }
+  PyErr_Clear();
+  return found;
+}
+
+void expect_cuda(const BufferRequest& request) {
+  memory::Memory& memory = Engine::current().runtime().memory();
+  if (memory.backend(memory::Kind::kCuda) != nullptr) return;
+  unusable(request, fmt::format("in CUDA memory, and this process has no CUDA: {}",
+                                memory.availability(memory::Kind::kCuda).message()));
+}
+
+memory::Place cuda_place_of(const BufferRequest& request, const void* address) {
+  expect_cuda(request);
+  memory::Place place = Engine::current().runtime().memory().place_of(address);
+  if (place.kind == memory::Kind::kCuda) return place;
+  unusable(request,
+           fmt::format("that says it is CUDA memory, and the driver does not know its address {}", address));
+}
+
+}  // namespace weft::python

@@ -1,0 +1,42 @@
+// A question about an object's memory, and its answer; what every protocol (arrays, the buffer protocol, the
+// CUDA array interface, DLPack) needs to answer it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "weft/memory/buffer.h"
+
+#include "buffers/array_form.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+enum class Access : std::uint8_t { kRead, kWrite };
+
+struct ObjectBuffer {
+  memory::Buffer memory;
+  // While it lives the memory stays valid.
+  Ref keeper;
+};
+
+struct BufferRequest {
+  PyObject* object;
+  Access access;
+  // The caller's name for messages: "Channel.send".
+  const char* use;
+  // Receives the form if it is not null.
+  ArrayForm* form = nullptr;
+};
+
+// Throws base::Error: "Channel.send got a numpy.ndarray that is read-only; ...".
+[[noreturn]] void unusable(const BufferRequest& request, std::string_view why);
+
+// An attribute of the object; null if there is none.
+Ref optional_attribute(const BufferRequest& request, const char* name);
+// Throws base::Error if this process has no CUDA.
+void expect_cuda(const BufferRequest& request);
+// The device of an address of CUDA memory. Throws base::Error if the driver does not know the address.
+memory::Place cuda_place_of(const BufferRequest& request, const void* address);
+
+}  // namespace weft::python

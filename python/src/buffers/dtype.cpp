@@ -1,0 +1,62 @@
+#include "buffers/dtype.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "buffers/numpy_api.h"
+
+namespace weft::python {
+
+namespace {
+
+PyArray_Descr* as_descriptor(const Ref& dtype) { return reinterpret_cast<PyArray_Descr*>(dtype.get()); }
+
+}  // namespace
+
+bool is_number_type(int type_number) {
+  return PyTypeNum_ISNUMBER(type_number) || PyTypeNum_ISBOOL(type_number);
+}
+
+Ref make_dtype(PyObject* description) {
+  PyArray_Descr* descriptor = nullptr;
+  if (PyArray_DescrConverter(description, &descriptor) == 0) throw PythonError();
+  Ref dtype = Ref::steal(reinterpret_cast<PyObject*>(descriptor));
+  if (PyDataType_REFCHK(descriptor)) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("elements of type {} are Python objects, which device memory and channels cannot hold; "
+                    "use a type of plain bytes",
+                    readable(dtype.get())));
+  }
+  return dtype;
+}
+
+std::size_t item_size_bytes(const Ref& dtype) {
+  return static_cast<std::size_t>(PyDataType_ELSIZE(as_descriptor(dtype)));
+}
+
+std::string dtype_name(const Ref& dtype) { return readable(dtype.get()); }
+
+int plain_type_number(const Ref& dtype) {
+  int number = as_descriptor(dtype)->type_num;
+  return is_number_type(number) && is_native_byte_order(dtype) ? number : -1;
+}
+
+Ref plain_dtype(int type_number) {
+  if (!is_number_type(type_number)) return {};
+  return checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(type_number)));
+}
+
+Ref dtype_or_nothing(Ref object) {
+  bool usable = PyArray_DescrCheck(object.get()) && !PyDataType_REFCHK(as_descriptor(object));
+  return usable ? std::move(object) : Ref();
+}
+
+char dtype_letter(const Ref& dtype) { return as_descriptor(dtype)->kind; }
+
+bool is_native_byte_order(const Ref& dtype) { return PyDataType_ISNOTSWAPPED(as_descriptor(dtype)); }
+
+}  // namespace weft::python

@@ -1,0 +1,247 @@
+#include "chare/calls.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "await/coroutine.h"
+#include "await/future.h"
+#include "buffers/arrays.h"
+#include "buffers/landing.h"
+#include "chare/chare.h"
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "codec/result.h"
+#include "engine/ending.h"
+#include "engine/engine.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+void send_error_from(PyChare& chare, const chare::ReplyTo& reply, std::size_t method) {
+  Engine& engine = Engine::current();
+  if (PyErr_Occurred() != nullptr && ended_by_exception(engine)) return;
+  std::exception_ptr error = caught_as_travelling_error();
+  chare::EntryInfo entry;
+  entry.name = method < chare.info().num_methods() ? text_of(chare.info().method_name(method)) : "?";
+  chare::send_error(chare, reply, entry, error);
+}
+
+// REQUIRES: the reply goes somewhere. Throws when the value cannot travel.
+void send_result(PyChare& chare, const chare::ReplyTo& reply, PyObject* value) {
+  bool gathered = reply.kind == chare::ReplyTo::Kind::kGather;
+  // A large array that nobody else holds cannot change under way.
+  InPlace in_place = is_sole_owner(value) ? InPlace::kLarge : InPlace::kNoCopy;
+  Encoder encoder(gathered ? InPlace::kNothing : in_place);
+  encoder.value(value);
+  if (gathered) {
+    std::vector<std::byte> outcome(1 + encoder.size_bytes());
+    encoder.copy_to(outcome.data() + 1);
+    chare.collection().chares().contribute_outcome(reply, chare, outcome);
+    return;
+  }
+  set_remote_future(chare.runtime(), {reply.pe, reply.id}, encoder);
+}
+
+void finish(PyChare& chare, const chare::ReplyTo& reply, std::size_t method, PyObject* value) {
+  if (reply.kind == chare::ReplyTo::Kind::kNone) return;
+  try {
+    try {
+      send_result(chare, reply, value);
+    } catch (const PythonError&) {
+      rethrow_unsendable(fmt::format("the result of {}", chare.where_in(method)));
+    }
+  } catch (...) {
+    send_error_from(chare, reply, method);
+  }
+}
+
+class EntryCoroutine final : public Coroutine {
+ public:
+  EntryCoroutine(Engine& engine, Ref coroutine, PyChare& chare, const chare::ReplyTo& reply,
+                 std::size_t method)
+      : Coroutine(engine, std::move(coroutine)), chare_(chare), reply_(reply), method_(method) {
+    chare_.coroutine_started();
+  }
+
+ private:
+  void returned(Ref result) override {
+    finish(chare_, reply_, method_, result.get());
+    chare_.coroutine_ended();
+  }
+  void raised() override {
+    try {
+      throw PythonError();
+    } catch (...) {
+      send_error_from(chare_, reply_, method_);
+    }
+    chare_.coroutine_ended();
+  }
+
+  PyChare& chare_;
+  chare::ReplyTo reply_;
+  std::size_t method_;
+};
+
+// The arguments of a call, with the chare in front, on the stack for usual counts.
+class CallArguments {
+ public:
+  CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header) {
+    push(Ref::borrow(self));
+    if (header.form == CallHeader::Form::kResult) {
+      push(decode_result(decoder, static_cast<ResultForm>(header.result_form)));
+      num_positional_ = 2;
+      return;
+    }
+    std::size_t positional = decoder.number<std::uint8_t>();
+    std::size_t keywords = decoder.number<std::uint8_t>();
+    num_positional_ = positional + 1;
+    for (std::size_t i = 0; i < positional + keywords; ++i) push(decoder.value());
+    if (keywords == 0) return;
+    keyword_names_ = checked(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
+    for (std::size_t i = 0; i < keywords; ++i) {
+      PyTuple_SET_ITEM(keyword_names_.get(), static_cast<Py_ssize_t>(i), make_text(decoder.name()).release());
+    }
+  }
+  CallArguments(const CallArguments&) = delete;
+  CallArguments& operator=(const CallArguments&) = delete;
+  ~CallArguments() {
+    for (std::size_t i = 0; i < count_; ++i) Py_DECREF(values()[i]);
+  }
+
+  Ref call(PyObject* method_name) {
+    return checked(PyObject_VectorcallMethod(method_name, values(), num_positional_, keyword_names_.get()));
+  }
+
+ private:
+  PyObject** values() { return many_.empty() ? few_.data() : many_.data(); }
+  void push(Ref value) {
+    if (many_.empty() && count_ == few_.size()) many_.assign(few_.begin(), few_.end());
+    if (many_.empty()) {
+      few_[count_] = value.release();
+    } else {
+      many_.push_back(value.release());
+    }
+    ++count_;
+  }
+
+  std::array<PyObject*, 8> few_;
+  std::vector<PyObject*> many_;
+  std::size_t count_ = 0;
+  std::size_t num_positional_ = 0;
+  Ref keyword_names_;
+};
+
+void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) {
+  auto& chare = static_cast<PyChare&>(base);
+  std::size_t method = chare.info().num_methods();
+  try {
+    Decoder decoder(p);
+    auto header = decoder.number<CallHeader>();
+    method = header.method;
+    if (method >= chare.info().num_methods()) {
+      throw base::Error(base::StatusCode::kCorrupt,
+                        fmt::format("{} has no entry method {}", chare.where(), method));
+    }
+    auto* message = static_cast<runtime::Message*>(p.carrier());
+    const std::shared_ptr<void> chosen = message == nullptr ? nullptr : message->take_kept();
+    ChosenArrays substitute(chosen == nullptr ? std::span<const Ref>()
+                                              : *static_cast<const std::vector<Ref>*>(chosen.get()));
+    if (chosen != nullptr) decoder.set_substitute(substitute);
+    CallArguments arguments(chare.object(), decoder, header);
+    Ref result = arguments.call(chare.info().method_name(method));
+    if (is_coroutine(result.get())) {
+      (new EntryCoroutine(Engine::current(), std::move(result), chare, reply, method))->start();
+    } else {
+      finish(chare, reply, method, result.get());
+    }
+  } catch (...) {
+    send_error_from(chare, reply, method);
+  }
+}
+
+// Runs the post entry method of a call, if there is one, before the buffers of the call land.
+bool post(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<runtime::Landing> landings) {
+  auto& chare = static_cast<PyChare&>(base);
+  std::size_t method = chare.info().num_methods();
+  try {
+    Decoder decoder(p);
+    auto header = decoder.number<CallHeader>();
+    if (header.method >= method) return true;  // invoke() says what is wrong with it
+    method = header.method;
+    PyObject* name = chare.info().post_entry(method);
+    if (name == nullptr) return true;
+    Posting posting(landings);
+    decoder.set_substitute(posting);
+    CallArguments arguments(chare.object(), decoder, header);
+    Ref result = arguments.call(name);
+    if (is_coroutine(result.get())) {
+      checked(PyObject_CallMethod(result.get(), "close", nullptr));
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          fmt::format("the post entry method {}.{} is a coroutine; it chooses where buffers land "
+                      "and cannot wait",
+                      chare.info().name(), text_of(name)));
+    }
+    auto& message = *static_cast<runtime::Message*>(p.carrier());
+    message.keep(std::make_shared<std::vector<Ref>>(posting.take_chosen()));
+    return true;
+  } catch (...) {
+    send_error_from(chare, reply, method);
+    return false;
+  }
+}
+
+std::unique_ptr<chare::ChareBase> construct(Pup& p) {
+  try {
+    Decoder decoder(p);
+    const ClassInfo& info = ClassInfo::find(decoder.name());
+    if (decoder.number<std::uint64_t>() != info.fingerprint()) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          fmt::format("the class {} has other methods on this PE than where the collection was made; "
+                      "define it in the same way on every PE",
+                      info.name()));
+    }
+    auto chare = std::make_unique<PyChare>(info);
+    if (!chare->collection().has_display_name()) chare->collection().set_display_name(info.name());
+    Ref arguments = decoder.value();
+    chare->construct(arguments.get());
+    return chare;
+  } catch (...) {
+    if (PyErr_Occurred() != nullptr && ended_by_exception(Engine::current())) {
+      return nullptr;
+    }
+    std::rethrow_exception(caught_as_travelling_error());
+  }
+}
+
+chare::ConstructorInfo constructor_info{"weft::python constructor", &chare::ChareTypeOf<PyChare>::info,
+                                        &construct, 0};
+chare::EntryInfo entry_info{"weft::python entry", &chare::ChareTypeOf<PyChare>::info, &invoke, 0, &post};
+const bool registered = chare::ChareTypeOf<PyChare>::registered &&
+                        runtime::Registry<chare::ConstructorInfo>::add(&constructor_info) &&
+                        runtime::Registry<chare::EntryInfo>::add(&entry_info);
+
+}  // namespace
+
+const chare::ConstructorInfo& python_constructor() { return constructor_info; }
+const chare::EntryInfo& python_entry() {
+  static_cast<void>(registered);
+  return entry_info;
+}
+
+std::vector<std::byte> pack_constructor(const ClassInfo& info, PyObject* arguments) {
+  Encoder encoder;
+  encoder.name(info.key());
+  encoder.number(info.fingerprint());
+  encoder.value(arguments);
+  return encoder.copy();
+}
+
+}  // namespace weft::python

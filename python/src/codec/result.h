@@ -1,0 +1,22 @@
+// The results of calls and reductions on the wire.
+#pragma once
+
+#include <cstdint>
+
+#include "codec/decoder.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+// The byte in front of a packed result.
+enum class ResultForm : std::uint8_t {
+  kValue,    // one encoded value
+  kGather,   // a packed count, then as many encoded values: a list
+  kConcat,   // the same, each value a list or array: one list or array of their elements
+  kReduced,  // the name of a custom reducer's function, empty for the others; then one encoded value
+};
+
+// Throws PythonError or base::Error if the result is damaged.
+Ref decode_result(Decoder& decoder, ResultForm form);
+
+}  // namespace weft::python
