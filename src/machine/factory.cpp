@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
-#include <optional>
 
 #include "machine/loopback/loopback_machine.h"
 #include "machine/ucx/report.h"
@@ -27,61 +28,42 @@ Status unknown_machine(std::string_view name) {
               name, kUcx, kLoopback)};
 }
 
-Status different_staging(int pe, int other) {
-  return {
-      StatusCode::kInvalidArgument,
-      fmt::format("PE {} and PE {} were started with different values of WEFT_STAGING; all PEs of a job need "
-                  "the same",
-                  pe, other)};
-}
-
-// Takes the staging mode that each PE sent with its address off again.
-Status expect_same_staging(std::vector<std::vector<std::byte>>& addresses, StagingMode mine, int pe) {
-  for (std::size_t other = 0; other < addresses.size(); ++other) {
-    std::vector<std::byte>& address = addresses[other];
-    if (address.empty() || address.back() != static_cast<std::byte>(mine)) {
-      return different_staging(pe, static_cast<int>(other));
-    }
-    address.pop_back();
-  }
-  return {};
-}
-
-// On one host nobody else can reach the PEs: no socket listens, and shared memory is the user's own.
-base::Result<std::optional<ucx::JobSecret>> agree_on_secret(Bootstrap& bootstrap) {
-  if (bootstrap.local_size() == bootstrap.num_pes()) return std::optional<ucx::JobSecret>();
-  std::vector<std::byte> drawn;
-  if (bootstrap.pe() == 0) {
-    auto secret = ucx::JobSecret::draw();
-    if (!secret.ok()) return secret.status();
-    drawn.assign(secret->bytes().begin(), secret->bytes().end());
-  }
-  auto all = bootstrap.exchange(drawn);
-  if (!all.ok()) return all.status();
-  auto secret = ucx::JobSecret::from_bytes(all->front());
-  if (!secret.ok()) return secret.status();
-  return std::optional<ucx::JobSecret>(*secret);
+// What listens for TCP acts on a peer's puts without asking Weft, so the job's secret does not cover it.
+void warn_of_tcp(const ucx::UcxMachine& machine) {
+  const auto transports = machine.transports();
+  const auto tcp =
+      std::ranges::find_if(transports, [](const auto& name) { return name.starts_with("tcp/"); });
+  if (tcp == transports.end() || std::getenv("WEFT_TRUSTED_NETWORK") != nullptr) return;
+  std::fputs(fmt::format("weft: this job uses TCP ({}): whoever reaches its ports can write into its memory. "
+                         "Run it on a network that you trust, and set WEFT_TRUSTED_NETWORK=1 to say so "
+                         "(docs/security.md)\n",
+                         *tcp)
+                 .c_str(),
+             stderr);
 }
 
 base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Memory& memory,
                                                 StagingMode staging) {
-  auto secret = agree_on_secret(bootstrap);
-  if (!secret.ok()) return secret.status();
   auto machine = ucx::UcxMachine::create({.pe = bootstrap.pe(),
                                           .num_pes = bootstrap.num_pes(),
                                           .pes_on_host = bootstrap.local_size(),
-                                          .staging = staging,
-                                          .secret = *secret},
+                                          .staging = staging},
                                          memory);
   if (!machine.ok()) return machine.status();
-  auto address = (*machine)->address();
-  if (!address.ok()) return address.status();
-  address->push_back(static_cast<std::byte>(staging));
-  auto addresses = bootstrap.exchange(*address);
-  if (!addresses.ok()) return addresses.status();
-  if (Status status = expect_same_staging(*addresses, staging, bootstrap.pe()); status.failed())
-    return status;
-  if (Status status = (*machine)->connect(std::move(addresses).value()); status.failed()) return status;
+  ucx::JobSecret proposed;
+  if (bootstrap.pe() == 0) {
+    auto drawn = ucx::JobSecret::draw();
+    if (!drawn.ok()) return drawn.status();
+    proposed = *drawn;
+    warn_of_tcp(**machine);
+  }
+  auto introduction = (*machine)->introduce(proposed);
+  if (!introduction.ok()) return introduction.status();
+  auto introductions = bootstrap.exchange(introduction->pack());
+  if (!introductions.ok()) return introductions.status();
+  auto agreement = ucx::agree(*introductions, bootstrap.pe());
+  if (!agreement.ok()) return agreement.status();
+  if (Status status = (*machine)->connect(std::move(agreement).value()); status.failed()) return status;
   // No PE sends before every PE has its handlers of the machine's own.
   if (Status status = bootstrap.barrier(); status.failed()) return status;
   return std::unique_ptr<Machine>(std::move(machine).value());
@@ -89,31 +71,27 @@ base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Me
 
 base::Result<std::vector<std::unique_ptr<Machine>>> make_ucx_in_process(
     const std::vector<memory::Memory*>& memories, StagingMode staging, bool apart) {
-  std::optional<ucx::JobSecret> secret;
-  if (apart) {
-    auto drawn = ucx::JobSecret::draw();
-    if (!drawn.ok()) return drawn.status();
-    secret = *drawn;
-  }
   const int num_pes = static_cast<int>(memories.size());
   std::vector<std::unique_ptr<ucx::UcxMachine>> machines;
-  std::vector<std::vector<std::byte>> addresses;
+  std::vector<std::vector<std::byte>> introductions;
+  auto proposed = ucx::JobSecret::draw();
+  if (!proposed.ok()) return proposed.status();
   for (int pe = 0; pe < num_pes; ++pe) {
-    auto machine = ucx::UcxMachine::create({.pe = pe,
-                                            .num_pes = num_pes,
-                                            .pes_on_host = apart ? 1 : num_pes,
-                                            .staging = staging,
-                                            .secret = secret},
-                                           *memories[static_cast<std::size_t>(pe)]);
+    auto machine = ucx::UcxMachine::create(
+        {.pe = pe, .num_pes = num_pes, .pes_on_host = apart ? 1 : num_pes, .staging = staging},
+        *memories[static_cast<std::size_t>(pe)]);
     if (!machine.ok()) return machine.status();
-    auto address = (*machine)->address();
-    if (!address.ok()) return address.status();
+    auto introduction = (*machine)->introduce(*proposed);
+    if (!introduction.ok()) return introduction.status();
     machines.push_back(std::move(machine).value());
-    addresses.push_back(std::move(address).value());
+    introductions.push_back(introduction->pack());
   }
   std::vector<std::unique_ptr<Machine>> result;
-  for (auto& machine : machines) {
-    if (Status status = machine->connect(addresses); status.failed()) return status;
+  for (int pe = 0; pe < num_pes; ++pe) {
+    auto agreement = ucx::agree(introductions, pe);
+    if (!agreement.ok()) return agreement.status();
+    auto& machine = machines[static_cast<std::size_t>(pe)];
+    if (Status status = machine->connect(std::move(agreement).value()); status.failed()) return status;
     result.push_back(std::move(machine));
   }
   return result;

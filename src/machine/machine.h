@@ -33,7 +33,7 @@ namespace weft::machine {
 
 using AmId = std::uint16_t;
 inline constexpr AmId kMaxAmId = 63;
-// Headers up to this size travel with any active message; the UCX limit is about 8100 bytes.
+// Headers up to this size travel with any payload in host memory; see Machine::max_am_header_bytes for others.
 inline constexpr std::size_t kMaxAmHeaderBytes = 4096;
 
 class Machine;
@@ -148,6 +148,8 @@ class Machine {
   // between a pair of PEs arrive once each; their order is not promised.
   virtual base::Status am_send(int pe, AmId id, std::span<const std::byte> header,
                                const memory::ConstBuffer& payload, base::Completion* completion) = 0;
+  // Headers up to this size travel fastest, and with payloads of any memory kind.
+  virtual std::size_t max_am_header_bytes() const { return kMaxAmHeaderBytes; }
   // Moves a taken payload into `into`. A buffer that is too small is kTruncated, naming both sizes.
   virtual base::Status am_receive(AmPayload payload, const memory::Buffer& into,
                                   base::Completion* completion) = 0;

@@ -39,6 +39,47 @@ TEST_P(ActiveMessageTest, HeaderOnly) {
   }
 }
 
+// A header of the promised size, beside payloads that UCX sends eagerly and by rendezvous; the handler receives
+// some payloads at once and keeps others.
+TEST_P(ActiveMessageTest, TheLargestHeaderTravelsWithEachPayload) {
+  World world = make_world(2);
+  std::deque<Operation> receives;
+  std::vector<AmPayload> kept;
+  std::vector<std::byte> header;
+  Buffer to{};
+  bool keeps = false;
+  world.on_message(1, 3, [&](AmArrival& arrival) {
+    EXPECT_EQ(copy_of(arrival.header), header);
+    if (keeps) {
+      kept.push_back(arrival.take());
+      return;
+    }
+    auto& receive = receives.emplace_back();
+    receive.start(world.machine(1).am_receive(arrival.take(), to, &receive));
+  });
+  for (std::size_t size : kSizes) {
+    for (const bool keep : {false, true}) {
+      keeps = keep;
+      Buffer from = world.buffer(0, kind(), pattern(size, size + 1));
+      to = world.buffer(1, kind(), size);
+      const bool any_kind = from.place.is_host() || size == 0;
+      header = pattern(any_kind ? machine::kMaxAmHeaderBytes : world.machine(0).max_am_header_bytes(), 7);
+      receives.clear();
+      Operation send;
+      send.start(world.machine(0).am_send(1, 3, header, from, &send));
+      ASSERT_TRUE(world.until([&] { return !receives.empty() || !kept.empty(); })) << size;
+      if (keep) {
+        auto& receive = receives.emplace_back();
+        receive.start(world.machine(1).am_receive(std::move(kept.back()), to, &receive));
+        kept.clear();
+      }
+      ASSERT_TRUE(world.until([&] { return send.done() && receives[0].done(); })) << size;
+      EXPECT_TRUE(send.status().ok() && receives[0].status().ok()) << receives[0].status().to_string();
+      EXPECT_EQ(world.read(1, to), pattern(size, size + 1)) << size;
+    }
+  }
+}
+
 TEST_P(ActiveMessageTest, PayloadReceivedInTheHandler) {
   World world = make_world(2);
   std::deque<Operation> receives;

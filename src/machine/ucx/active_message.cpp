@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <cstring>
@@ -10,14 +11,21 @@
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
+namespace {
+
+constexpr std::size_t large_header_payload_at(std::uint64_t header_bytes) {
+  return (sizeof header_bytes + header_bytes + 7) / 8 * 8;
+}
+
+}  // namespace
 
 // A message inside its handler's call.
 class Arrival final : public AmArrival {
  public:
-  Arrival(ActiveMessages& owner, const void* header_in, std::size_t header_size, void* payload,
-          std::size_t size_bytes, std::uint64_t attributes)
+  Arrival(ActiveMessages& owner, std::span<const std::byte> header_in, void* payload, std::size_t size_bytes,
+          std::uint64_t attributes)
       : owner_(owner), payload_(payload), attributes_(attributes) {
-    header = {static_cast<const std::byte*>(header_in), header_size};
+    header = header_in;
     payload_size_bytes = size_bytes;
     data = is_rendezvous() ? nullptr : static_cast<const std::byte*>(payload);
   }
@@ -84,13 +92,27 @@ base::Status ActiveMessages::set_handler(ucp_worker_h worker, AmId id, AmHandler
   ucp_am_handler_param_t params{};
   params.field_mask =
       UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  params.arg = &slot;
   params.id = id;
   params.cb = handler == nullptr ? nullptr : &ActiveMessages::on_message;
-  params.arg = &slot;
-  const ucs_status_t status = ucp_worker_set_am_recv_handler(worker, &params);
+  ucs_status_t status = ucp_worker_set_am_recv_handler(worker, &params);
+  if (status == UCS_OK) {
+    params.id = large_header_id(id);
+    params.cb = handler == nullptr ? nullptr : &ActiveMessages::on_large_header;
+    status = ucp_worker_set_am_recv_handler(worker, &params);
+  }
   if (status == UCS_OK) return {};
   return {base::StatusCode::kInternal,
           fmt::format("UCX refuses the handler of active message {}: {}", id, status_text(status))};
+}
+
+bool ActiveMessages::admit(std::span<const std::byte>& header, std::size_t size_bytes) {
+  if (!secret_->opens(header)) {
+    refuse(size_bytes);
+    return false;
+  }
+  header = header.subspan(JobSecret::kBytes);
+  return true;
 }
 
 ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std::size_t header_size,
@@ -99,24 +121,59 @@ ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std:
   auto& slot = *static_cast<Slot*>(argument);
   ActiveMessages& self = *slot.owner;
   if (self.closed_) return UCS_OK;
-  if (self.secret_) [[unlikely]] {
-    if (!self.secret_->opens({static_cast<const std::byte*>(header), header_size})) {
-      self.refuse(size_bytes);
-      return UCS_OK;
-    }
-    header = static_cast<const std::byte*>(header) + JobSecret::kBytes;
-    header_size -= JobSecret::kBytes;
-  }
+  std::span<const std::byte> bytes(static_cast<const std::byte*>(header), header_size);
+  if (self.secret_ && !self.admit(bytes, size_bytes)) [[unlikely]]
+    return UCS_OK;
+  return deliver(slot, bytes, data, size_bytes, params->recv_attr);
+}
+
+inline ucs_status_t ActiveMessages::deliver(Slot& slot, std::span<const std::byte> header, void* data,
+                                            std::size_t size_bytes, std::uint64_t attributes) {
+  ActiveMessages& self = *slot.owner;
   if (self.tracker_.starting()) [[unlikely]] {
-    const auto* bytes = static_cast<const std::byte*>(header);
-    KeptPayload* kept = self.keep(data, size_bytes, params->recv_attr);
-    self.deferred_.push_back({&slot, {bytes, bytes + header_size}, size_bytes, kept});
+    KeptPayload* kept = self.keep(data, size_bytes, attributes);
+    self.deferred_.push_back({&slot, {header.begin(), header.end()}, size_bytes, kept});
     self.machine_.attention().wanted = true;
     return kept->source == KeptPayload::Source::kCopy ? UCS_OK : UCS_INPROGRESS;
   }
-  Arrival arrival(self, header, header_size, data, size_bytes, params->recv_attr);
+  Arrival arrival(self, header, data, size_bytes, attributes);
   slot.handler(slot.context, arrival);
   return arrival.outcome();
+}
+
+// Layout: u64 size of the header, the header, zeros up to a multiple of 8 bytes, the payload.
+std::vector<std::byte> ActiveMessages::pack_large_header(std::span<const std::byte> header,
+                                                         const void* payload, std::size_t payload_bytes) {
+  const std::uint64_t header_bytes = header.size();
+  const std::size_t payload_at = large_header_payload_at(header_bytes);
+  std::vector<std::byte> bytes(payload_at + payload_bytes);
+  std::memcpy(bytes.data(), &header_bytes, sizeof header_bytes);
+  std::ranges::copy(header, bytes.begin() + sizeof header_bytes);
+  if (payload_bytes > 0) std::memcpy(bytes.data() + payload_at, payload, payload_bytes);
+  return bytes;
+}
+
+ucs_status_t ActiveMessages::on_large_header(void* argument, const void* header, std::size_t header_size,
+                                             void* data, std::size_t size_bytes,
+                                             const ucp_am_recv_param_t* params) {
+  auto& slot = *static_cast<Slot*>(argument);
+  ActiveMessages& self = *slot.owner;
+  if (self.closed_) return UCS_OK;
+  std::span<const std::byte> secret(static_cast<const std::byte*>(header), header_size);
+  if (self.secret_ && !self.admit(secret, size_bytes)) return UCS_OK;
+  std::uint64_t header_bytes = 0;
+  const bool is_here =
+      (params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0 && size_bytes >= sizeof header_bytes;
+  if (is_here) std::memcpy(&header_bytes, data, sizeof header_bytes);
+  if (!is_here || header_bytes > kMaxAmHeaderBytes || large_header_payload_at(header_bytes) > size_bytes) {
+    self.refuse(size_bytes);
+    return UCS_OK;
+  }
+  auto* const bytes = static_cast<std::byte*>(data);
+  const std::size_t payload_at = large_header_payload_at(header_bytes);
+  // Without attributes: the payload begins inside what UCX owns, so a handler that keeps it gets a copy.
+  return deliver(slot, {bytes + sizeof header_bytes, header_bytes}, bytes + payload_at,
+                 size_bytes - payload_at, 0);
 }
 
 void ActiveMessages::refuse(std::size_t size_bytes) {

@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "machine/staging/direct_machine.h"
@@ -35,6 +36,9 @@ struct KeptPayload {
   KeptPayload* next = nullptr;
 };
 
+// The id under which a message travels if its header exceeds UCX's limit.
+constexpr AmId large_header_id(AmId id) { return static_cast<AmId>(kNumAmIds + id); }
+
 class ActiveMessages {
  public:
   // `secret` outlives this; while it is set, messages without it are refused.
@@ -42,6 +46,10 @@ class ActiveMessages {
   ~ActiveMessages();
   ActiveMessages(const ActiveMessages&) = delete;
   ActiveMessages& operator=(const ActiveMessages&) = delete;
+
+  // The payload of a message under large_header_id(): header and payload.
+  static std::vector<std::byte> pack_large_header(std::span<const std::byte> header, const void* payload,
+                                                  std::size_t payload_bytes);
 
   base::Status set_handler(ucp_worker_h worker, AmId id, AmHandler handler, void* context);
 
@@ -75,6 +83,12 @@ class ActiveMessages {
 
   static ucs_status_t on_message(void* slot, const void* header, std::size_t header_size, void* data,
                                  std::size_t size_bytes, const ucp_am_recv_param_t* params);
+  static ucs_status_t on_large_header(void* slot, const void* header, std::size_t header_size, void* data,
+                                      std::size_t size_bytes, const ucp_am_recv_param_t* params);
+  // Takes the secret off the header. False if it is needed and not there: the message was refused.
+  bool admit(std::span<const std::byte>& header, std::size_t size_bytes);
+  static ucs_status_t deliver(Slot& slot, std::span<const std::byte> header, void* data,
+                              std::size_t size_bytes, std::uint64_t attributes);
   void refuse(std::size_t size_bytes);
   KeptPayload* keep(void* data, std::size_t size_bytes, std::uint64_t attributes);
   KeptPayload* new_kept();

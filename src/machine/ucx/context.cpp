@@ -1,8 +1,12 @@
 #include "machine/ucx/context.h"
 
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "machine/ucx/library.h"
 
@@ -16,11 +20,31 @@ void set_default(ucp_config_t* config, const char* name, const char* value) {
   (void)ucp_config_modify(config, name, value);
 }
 
+// Whether an interface other than the loopback device is up and has an address.
+bool has_network() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return true;
+  bool found = false;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    const int family = one->ifa_addr->sa_family;
+    found |= family == AF_INET || family == AF_INET6;
+  }
+  freeifaddrs(all);
+  return found;
+}
+
 void configure(ucp_config_t* config, const ContextOptions& options) {
   // With error handling on, shared memory would be left out and TCP take its place (5.3 us instead of 0.3).
   set_default(config, "MM_ERROR_HANDLING", "y");
+  if (options.pes_on_host < options.num_pes) {
+    // Other hosts are not reached through the loopback device, but every user of this host reaches what listens
+    // there. UCX before 1.21 cannot leave out a device.
+    if (library_is_at_least(1, 21) && has_network()) set_default(config, "NET_DEVICES", "^lo");
+    return;
+  }
   // No listener on a job of one host, and no TCP lane, which would cost each progress call 160-690 ns.
-  if (options.pes_on_host < options.num_pes) return;
   set_default(config, "TLS", "^tcp");
   // Within a host the launcher tells of deaths, at once; looking for them every 20 s makes each progress call
   // 4 ns slower.
@@ -30,11 +54,7 @@ void configure(ucp_config_t* config, const ContextOptions& options) {
 // `weft run` and the Python package set this for UCX 1.21 and later, which read it when they are loaded. An
 // older UCX does not know it and would warn of it.
 void drop_setting_of_newer_ucx() {
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  ucp_get_version(&major, &minor, &release);
-  if (major == 1 && minor < 21) unsetenv("UCX_MEM_BISTRO_GRACE_DURATION");
+  if (!library_is_at_least(1, 21)) unsetenv("UCX_MEM_BISTRO_GRACE_DURATION");
 }
 
 base::Result<ucp_config_t*> read_config() {
@@ -80,6 +100,27 @@ base::Result<Context> Context::create(const ContextOptions& options) {
                     library_version(), library_path(), status_text(status)));
   }
   return Context(handle);
+}
+
+// UCX tells what it opened only as text for people: lines like "#  resource 0 : md 0 dev 0 flags --
+// self/memory".
+std::set<std::string> Context::transports() const {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* stream = open_memstream(&text, &size);
+  if (stream == nullptr) return {};
+  ucp_context_print_info(handle_, stream);
+  std::fclose(stream);
+  std::istringstream lines(std::string(text, size));
+  std::free(text);
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("resource") == std::string::npos) continue;
+    const std::string name = line.substr(line.find_last_of(' ') + 1);
+    if (name.find('/') == std::string::npos) return {};  // another form: nothing is known
+    names.insert(name);
+  }
+  return names;
 }
 
 bool Context::can_address(memory::Kind kind) const {

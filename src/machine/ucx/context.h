@@ -4,6 +4,7 @@
 #include <ucp/api/ucp.h>
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ class Context {
   }
   // Lets go of it without destroying it, for when a worker of it is left.
   void leave_to_the_system() { handle_ = nullptr; }
+  // What UCX has opened, each "transport/device": "self/memory", "tcp/eth0". Empty if UCX does not say it in a
+  // form that is known here.
+  std::set<std::string> transports() const;
   // Whether UCX moves memory of that kind by itself in this process.
   bool can_address(memory::Kind kind) const;
 

@@ -1,7 +1,9 @@
-// What proves that an active message comes from a PE of this job, where others may reach its sockets: bytes
-// that PE 0 draws at random and the bootstrap hands to every PE, in front of each active message's header.
+// What shows that an active message comes from a PE of this job: 16 random bytes of PE 0 that the bootstrap
+// hands to every PE, in front of each active message's header. A message without them reaches no handler.
 //
-// It keeps out whoever cannot read the job's traffic; it does not hide the traffic.
+// The secret protects the handlers, not the memory of the PEs, and it hides nothing: UCX's TCP transport writes
+// what a peer puts to the address that the peer names, before any handler is asked. A job that uses TCP
+// therefore needs a network that the site trusts (docs/security.md).
 #pragma once
 
 #include <array>

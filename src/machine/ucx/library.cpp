@@ -34,6 +34,14 @@ base::Status check_library_version(unsigned major, unsigned minor, std::string_v
           kApiMajor, kApiMinor, kApiMajor, version, path)};
 }
 
+bool library_is_at_least(unsigned major, unsigned minor) {
+  unsigned has_major = 0;
+  unsigned has_minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&has_major, &has_minor, &release);
+  return has_major != major ? has_major > major : has_minor >= minor;
+}
+
 base::Status check_library() {
   unsigned major = 0;
   unsigned minor = 0;

@@ -22,6 +22,8 @@ std::string library_version();
 // The file that libucp was loaded from.
 std::string library_path();
 
+bool library_is_at_least(unsigned major, unsigned minor);
+
 // Fails with a sentence for the user when the library is older than kApiMajor.kApiMinor.
 base::Status check_library();
 // The same for a given version; for tests.

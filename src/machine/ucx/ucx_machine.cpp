@@ -75,6 +75,14 @@ base::Result<std::unique_ptr<UcxMachine>> UcxMachine::create(const UcxMachineOpt
   if (!context.ok()) return context.status();
   base::Result<Worker> worker = Worker::create(context->get());
   if (!worker.ok()) return worker.status();
+  if (worker->max_am_header_bytes() < JobSecret::kBytes) {
+    return base::Status(
+        base::StatusCode::kUnsupported,
+        fmt::format("UCX's transports take active-message headers of {} bytes only, and Weft needs {}: make "
+                    "their segments larger (UCX_POSIX_SEG_SIZE, UCX_SYSV_SEG_SIZE, UCX_TCP_TX_SEG_SIZE), or "
+                    "unset these variables",
+                    worker->max_am_header_bytes(), JobSecret::kBytes));
+  }
   return std::unique_ptr<UcxMachine>(
       new UcxMachine(options, memory, std::move(context).value(), std::move(worker).value()));
 }
@@ -84,17 +92,29 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
     : StagedMachine(options.pe, options.num_pes, options.pes_on_host, memory, options.staging),
       context_(std::move(context)),
       worker_(std::move(worker)),
-      secret_(options.secret),
       tracker_(*this, attention()),
       active_messages_(*this, tracker_, secret_),
       endpoints_(attention()),
       regions_(options.num_pes),
-      addresses_cuda_(context_.can_address(memory::Kind::kCuda)) {}
+      addresses_cuda_(context_.can_address(memory::Kind::kCuda)),
+      max_header_bytes_(std::min(kMaxAmHeaderBytes, worker_.max_am_header_bytes() - JobSecret::kBytes)),
+      max_plain_header_bytes_(static_cast<std::ptrdiff_t>(max_header_bytes_)) {}
 
 UcxMachine::~UcxMachine() { close(); }
 
-base::Status UcxMachine::connect(std::vector<std::vector<std::byte>> addresses) {
-  endpoints_.set_addresses(std::move(addresses));
+base::Result<Introduction> UcxMachine::introduce(const JobSecret& proposed) const {
+  auto address = worker_.address();
+  if (!address.ok()) return address.status();
+  return Introduction{.staging = staging().mode(),
+                      .is_private = are_private(transports()),
+                      .proposed = proposed,
+                      .address = std::move(address).value()};
+}
+
+base::Status UcxMachine::connect(Agreement agreement) {
+  endpoints_.set_addresses(std::move(agreement.addresses));
+  secret_ = agreement.secret;
+  if (secret_) max_plain_header_bytes_ = -1;
   return staging().open();
 }
 
@@ -136,22 +156,69 @@ base::Status UcxMachine::direct_am_send(int pe, AmId id, std::span<const std::by
     if (!made.ok()) return made.status();
     endpoint = *made;
   }
-  std::array<std::byte, JobSecret::kBytes + kMaxAmHeaderBytes> with_secret;
-  if (secret_) [[unlikely]] {
-    std::copy(header.begin(), header.end(),
-              std::copy(secret_->bytes().begin(), secret_->bytes().end(), with_secret.begin()));
-    header = std::span(with_secret).first(JobSecret::kBytes + header.size());
+  if (static_cast<std::ptrdiff_t>(header.size()) > max_plain_header_bytes_) [[unlikely]] {
+    return send_special(endpoint, pe, id, header, payload, completion);
   }
+  return send_am(endpoint, pe, id, header, payload, completion);
+}
+
+inline base::Status UcxMachine::send_am(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
+                                        const memory::ConstBuffer& payload, base::Completion* completion) {
   ucp_request_param_t params =
       parameters(payload.place, payload.data, payload.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = header.empty() ? 0 : UCP_AM_SEND_FLAG_COPY_HEADER;
   // Eager device data would be staged through the host by UCX, at twice the time.
   if (!payload.place.is_host() && payload.size_bytes > 0) params.flags |= UCP_AM_SEND_FLAG_RNDV;
+  // A header inside the payload is needed at once.
+  if (id >= kNumAmIds) [[unlikely]]
+    params.flags |= UCP_AM_SEND_FLAG_EAGER;
   return tracker_.start({Operation::kAmSend, pe, payload.size_bytes}, completion, [&] {
     return ucp_am_send_nbx(endpoint, id, header.data(), header.size(), payload.data, payload.size_bytes,
                            &params);
   });
+}
+
+// A message whose header exceeds UCX's limit: header and payload as one eager payload, under an id of its own.
+// See ActiveMessages::on_large_header.
+struct UcxMachine::LargeHeader final : base::Completion {
+  LargeHeader(std::span<const std::byte> header, const memory::ConstBuffer& payload,
+              base::Completion* user_in)
+      : base::Completion(&LargeHeader::ended),
+        bytes(ActiveMessages::pack_large_header(header, payload.data, payload.size_bytes)),
+        payload_bytes(payload.size_bytes),
+        user(user_in) {}
+  static void ended(base::Completion* completion, base::Status status, std::size_t) {
+    const std::unique_ptr<LargeHeader> self(static_cast<LargeHeader*>(completion));
+    self->user->function(self->user, std::move(status), self->payload_bytes);
+  }
+
+  std::vector<std::byte> bytes;
+  std::size_t payload_bytes;
+  base::Completion* user;
+};
+
+base::Status UcxMachine::send_special(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
+                                      const memory::ConstBuffer& payload, base::Completion* completion) {
+  std::array<std::byte, JobSecret::kBytes + kMaxAmHeaderBytes> with_secret;
+  const auto end_of_secret =
+      secret_ ? std::ranges::copy(secret_->bytes(), with_secret.begin()).out : with_secret.begin();
+  if (header.size() <= max_header_bytes_) {
+    const auto end = std::ranges::copy(header, end_of_secret).out;
+    return send_am(endpoint, pe, id, {with_secret.begin(), end}, payload, completion);
+  }
+  if (!payload.place.is_host() && payload.size_bytes > 0) {
+    return {base::StatusCode::kUnsupported,
+            fmt::format("an active message with device memory has a header of {} bytes, and UCX's transports "
+                        "take {} here; make their segments larger (UCX_POSIX_SEG_SIZE, UCX_SYSV_SEG_SIZE)",
+                        header.size(), max_header_bytes_)};
+  }
+  auto large = std::make_unique<LargeHeader>(header, payload, completion);
+  const memory::ConstBuffer bytes(large->bytes.data(), large->bytes.size());
+  base::Status status =
+      send_am(endpoint, pe, large_header_id(id), {with_secret.begin(), end_of_secret}, bytes, large.get());
+  if (status.is_pending()) static_cast<void>(large.release());  // its completion's
+  return status;
 }
 
 base::Status UcxMachine::direct_am_receive(AmPayload payload, const memory::Buffer& into,

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "machine/ucx/active_message.h"
 #include "machine/ucx/context.h"
 #include "machine/ucx/endpoint.h"
+#include "machine/ucx/introduction.h"
 #include "machine/ucx/job_secret.h"
 #include "machine/ucx/memory_region.h"
 #include "machine/ucx/request.h"
@@ -26,8 +28,6 @@ struct UcxMachineOptions {
   int num_pes = 1;
   int pes_on_host = 1;
   StagingMode staging = StagingMode::kDevice;
-  // With one, active messages without it are refused; for jobs that others can reach. The same on every PE.
-  std::optional<JobSecret> secret;
 };
 
 class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracker::Translator {
@@ -37,9 +37,12 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
                                                           memory::Memory& memory);
   ~UcxMachine() override;
 
-  // What peers need to reach this PE, and what this PE needs to reach them, indexed by PE.
-  base::Result<std::vector<std::byte>> address() const { return worker_.address(); }
-  base::Status connect(std::vector<std::vector<std::byte>> addresses);
+  // What the other PEs need of this one. `proposed` is a secret for the job; see agree().
+  base::Result<Introduction> introduce(const JobSecret& proposed) const;
+  // With a secret, active messages without it are refused. Not after progress().
+  base::Status connect(Agreement agreement);
+  // "transport/device" of what UCX has opened.
+  std::set<std::string> transports() const { return context_.transports(); }
 
   std::string description() const override;
 
@@ -48,8 +51,11 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   void wake() override { worker_.wake(); }
   void close() override;
   std::vector<PeerTransports> peer_transports() const override;
+  bool has_secret() const { return secret_.has_value(); }
   // Active messages that came from outside the job.
   std::uint64_t num_refused() const { return active_messages_.num_refused(); }
+  // Smaller if UCX's limit is smaller.
+  std::size_t max_am_header_bytes() const override { return max_header_bytes_; }
 
   bool addresses(memory::Kind kind) const override;
   base::Status direct_set_am_handler(AmId id, AmHandler handler, void* context) override;
@@ -87,6 +93,12 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   base::Status one_sided(const Started& what, const memory::ConstBuffer& local, const RemoteMemory& remote,
                          base::Completion* completion, Call call);
   bool progress_rare();
+  struct LargeHeader;
+  // Sends a message with the job's secret, or whose header exceeds max_header_bytes_.
+  base::Status send_special(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
+                            const memory::ConstBuffer& payload, base::Completion* completion);
+  base::Status send_am(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
+                       const memory::ConstBuffer& payload, base::Completion* completion);
 
   Context context_;
   Worker worker_;
@@ -96,6 +108,9 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   EndpointTable endpoints_;
   MemoryRegions regions_;
   bool addresses_cuda_;
+  std::size_t max_header_bytes_;
+  // Headers up to this size need nothing special; -1 if there is a secret.
+  std::ptrdiff_t max_plain_header_bytes_;
 };
 
 }  // namespace weft::machine::ucx

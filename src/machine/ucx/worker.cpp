@@ -35,12 +35,18 @@ base::Result<Worker> Worker::create(ucp_context_h context) {
     ucp_worker_destroy(handle);
     return failure("an event descriptor", status_text(status));
   }
+  ucp_worker_attr_t attributes{};
+  attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+  if (const ucs_status_t status = ucp_worker_query(handle, &attributes); status != UCS_OK) {
+    ucp_worker_destroy(handle);
+    return failure("active messages", status_text(status));
+  }
   const int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd < 0) {
     ucp_worker_destroy(handle);
     return failure("an event descriptor", std::strerror(errno));
   }
-  return Worker(handle, ucx_fd, wake_fd);
+  return Worker(handle, ucx_fd, wake_fd, attributes.max_am_header);
 }
 
 Worker::~Worker() {

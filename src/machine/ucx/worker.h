@@ -21,7 +21,8 @@ class Worker {
   Worker(Worker&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
         ucx_fd_(other.ucx_fd_),
-        wake_fd_(std::exchange(other.wake_fd_, -1)) {}
+        wake_fd_(std::exchange(other.wake_fd_, -1)),
+        max_am_header_bytes_(other.max_am_header_bytes_) {}
   Worker& operator=(Worker&&) = delete;
   ~Worker();
 
@@ -31,18 +32,22 @@ class Worker {
   // Lets go of UCX's part without destroying it; get() is null afterwards.
   void leave_to_the_system() { handle_ = nullptr; }
   base::Result<std::vector<std::byte>> address() const;
+  // The largest header that every transport of this worker takes. UCX does not check it: a larger one is
+  // written past the end of a segment.
+  std::size_t max_am_header_bytes() const { return max_am_header_bytes_; }
 
   // Sleeps until UCX has an event, wake() was called or the time is over (timeout_us < 0: no limit).
   void wait(std::int64_t timeout_us);
   void wake() const;
 
  private:
-  Worker(ucp_worker_h handle, int ucx_fd, int wake_fd)
-      : handle_(handle), ucx_fd_(ucx_fd), wake_fd_(wake_fd) {}
+  Worker(ucp_worker_h handle, int ucx_fd, int wake_fd, std::size_t max_am_header_bytes)
+      : handle_(handle), ucx_fd_(ucx_fd), wake_fd_(wake_fd), max_am_header_bytes_(max_am_header_bytes) {}
 
   ucp_worker_h handle_;
   int ucx_fd_;
   int wake_fd_;
+  std::size_t max_am_header_bytes_;
 };
 
 }  // namespace weft::machine::ucx

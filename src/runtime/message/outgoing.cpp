@@ -83,7 +83,8 @@ void Outgoing::send(int pe, MessagePtr message) {
 
 bool Outgoing::goes_active(Message& message) const {
   const std::vector<Attachment>& buffers = message.attached().buffers;
-  if (buffers.size() != 1 || sizeof(Announcement) + message.wire_bytes() > machine::kMaxAmHeaderBytes)
+  if (buffers.size() != 1 ||
+      sizeof(Announcement) + message.wire_bytes() > scheduler_.machine().max_am_header_bytes())
     return false;
   if (path_ != MessagingPath::kAuto) return path_ == MessagingPath::kActive;
   const memory::Buffer& buffer = buffers[0].buffer();

@@ -45,19 +45,19 @@ TEST(JobSecretTest, AnotherLengthIsRefused) {
 class OutsiderTest : public testing::TestWithParam<std::size_t> {
  protected:
   OutsiderTest() {
-    const JobSecret ours = JobSecret::draw().value();
-    std::vector<std::vector<std::byte>> addresses;
+    std::vector<std::vector<std::byte>> introductions;
     for (int pe = 0; pe < 3; ++pe) {
       memories_.push_back(std::make_unique<memory::Memory>());
-      auto made = UcxMachine::create(
-          {.pe = pe, .num_pes = 3, .pes_on_host = 1, .secret = pe == 2 ? JobSecret::draw().value() : ours},
-          *memories_.back());
+      auto made = UcxMachine::create({.pe = pe, .num_pes = 3, .pes_on_host = 1}, *memories_.back());
       EXPECT_TRUE(made.ok()) << made.status().to_string();
       machines_.push_back(std::move(made).value());
-      addresses.push_back(machines_.back()->address().value());
+      introductions.push_back(machines_.back()->introduce(JobSecret::draw().value()).value().pack());
     }
     for (int pe = 0; pe < 3; ++pe) {
-      EXPECT_TRUE(machine(pe).connect(addresses).ok());
+      Agreement agreement = agree(introductions, pe).value();
+      EXPECT_TRUE(agreement.secret.has_value());
+      if (pe == 2) agreement.secret = JobSecret::draw().value();
+      EXPECT_TRUE(machine(pe).connect(std::move(agreement)).ok());
       EXPECT_TRUE(machine(pe).set_am_handler(kId, &OutsiderTest::on_message, &arrived_).ok());
     }
   }
