@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -14,6 +16,8 @@
 namespace weft::runtime {
 
 class Message;
+struct MessageRelease;
+using MessagePtr = std::unique_ptr<Message, MessageRelease>;
 
 // Move-only. Whoever holds it last gives it back: the sender learns so that its buffer is free again, the
 // receiver that landed memory can be reused.
@@ -78,11 +82,18 @@ struct Landing {
   Attachment into;
 };
 
+// What a poster makes of a message.
+enum class Posting : std::uint8_t {
+  kHandle,  // the buffers land, then the message is handled
+  kDrop,    // the buffers land in the runtime's memory, then the message is released
+  kDefer,   // the poster has taken the message: its buffers stay where they are, see Messenger::place()
+};
+
 // Called from the scheduler for a message with attachments, before they land, once on the PE that handles it
-// (also for a message that waited or came on from another PE with what had landed there). It reads the
-// message, starts nothing that blocks, and must not keep it. Returns whether the message is to be handled:
-// false lands and drops it.
-using MessagePoster = bool (*)(void* context, Message& message, std::span<Landing> landings);
+// (also for a message that waited or came on from another PE with what had landed there), and once more after
+// Messenger::post_again(). It reads the message and starts nothing that blocks. It may take the message away
+// only to defer it.
+using MessagePoster = Posting (*)(void* context, MessagePtr& message, std::span<Landing> landings);
 // Called for a message that its poster wanted and that will not be handled, because a buffer did not come.
 using MessageDropped = void (*)(void* context, Message& message);
 

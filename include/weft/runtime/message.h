@@ -92,6 +92,8 @@ class Message final : public Work, public base::Completion {
     return MessagePtr(this);
   }
 
+  bool is_shared() const { return references_ > 1; }
+
   // Buffers that travel beside the payload, at most kMaxAttachments (Error). The handler may move them
   // elsewhere; those of a broadcast it only reads: on the sender's PE they are the sender's, elsewhere memory
   // that is being sent on.
@@ -117,6 +119,9 @@ class Message final : public Work, public base::Completion {
   // dropped. take_kept() is for any message, and gives it once.
   void keep(std::shared_ptr<void> kept);
   std::shared_ptr<void> take_kept();
+
+  // Whether this PE's poster has said kHandle for the message, and so has chosen where the buffers landed.
+  bool was_posted() const;
 
   // For the message layer: what it keeps beside the block, made on first use; who has the message queued or
   // in flight.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "weft/runtime/attachment.h"
 #include "weft/runtime/message.h"
@@ -39,6 +40,23 @@ class Messenger : public Scheduler {
   // in the runtime's memory and is sent on from there, see Message::attach(); Error where the handler has a
   // poster.
   void broadcast(MessagePtr message);
+  // --- Deferred messages
+  // A message that its poster deferred belongs to whoever took it. Its buffers are fetched by place() or after
+  // post_again(), once; until then the sender's operation does not end. A buffer so small that it came with
+  // the message is the exception: it waits in this PE's memory. Releasing the message refuses it: the sender's
+  // memory comes free, and nothing is handled. The end of the job refuses all deferred messages.
+  //
+  // One landing for each buffer of the message, for place().
+  std::vector<Landing> landings_of(Message& message) const;
+  // Has the buffers land as `landings` say, and then the message handled. REQUIRES: its poster deferred it and has
+  // returned, and nobody else holds it.
+  void place(MessagePtr message, std::span<Landing> landings);
+  // Has the poster asked again, in a later turn. REQUIRES: as place().
+  void post_again(MessagePtr message);
+
+  // See Scheduler::end_with(); refuses what is deferred.
+  void end_with(int code, Ending* ending);
+
   // Sends `result` to `target`. Throws Error for one that makes no sense: a peer may have named it.
   void deliver(const Target& target, std::span<const std::byte> result);
 
@@ -67,8 +85,13 @@ class Messenger : public Scheduler {
   // Of messages with attachments.
   void enqueue_to_post(Message* message);
   MessagePtr land(MessagePtr message, bool dropped);
+  Posting choose(MessagePtr& message, std::span<Landing> landings);
+  MessagePtr land_at(MessagePtr message, std::span<Landing> landings, bool wanted);
   void landed(MessagePtr message, bool handled);
   void drop(Message& message);
+  void defer(Message& message);
+  void undefer(Message& message);
+  void refuse(MessagePtr message);
 
   std::array<Handler, kNumHandlers> handlers_;
   std::unique_ptr<Buffers> buffers_;

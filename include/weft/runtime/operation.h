@@ -39,6 +39,8 @@ class OperationState final : private base::Completion {
 
   // Posted once when it is done. REQUIRES: not done and no other waiter.
   void set_waiter(Work* work);
+  // Undoes set_waiter() for work that has not been posted yet.
+  void forget_waiter() { waiter_ = nullptr; }
   // Called once with the outcome, before the waiter is posted; may change it.
   using Finisher = void (*)(OperationState* self, void* context);
   void set_finisher(Finisher finisher, void* context) {
@@ -102,6 +104,10 @@ class [[nodiscard]] Operation {
       void await_suspend(std::coroutine_handle<> waiting) {
         handle = waiting;
         state->set_waiter(this);
+      }
+      // A frame that is destroyed while it waits must not be resumed.
+      ~Awaiter() {
+        if (!state->is_done()) state->forget_waiter();
       }
       std::size_t await_resume() const {
         state->observe();

@@ -108,6 +108,8 @@ class Scheduler {
   const std::string& failure() const { return failure_; }
   bool exiting() const { return exiting_; }
   bool closed() const { return closed_; }
+  // Whether the job ends, or has failed: no user work is started any more.
+  bool ending() const { return ending_ != nullptr || exiting_; }
   // The job ends with `code`: from the end of this turn on queued work is dropped, and the PE stops when
   // `ending` says so.
   void end_with(int code, Ending* ending) {

@@ -103,8 +103,9 @@ Chares::Chares(runtime::Runtime& runtime) : runtime_(runtime), parts_(std::make_
   set.operator()<&Chares::on_all_reduced>(kAllReducedHandler);
   runtime_.set_poster(
       kEntryHandler,
-      [](void* context, Message& message, std::span<runtime::Landing> landings) {
-        return static_cast<Chares*>(context)->post_entry(message, landings);
+      [](void* context, MessagePtr& message, std::span<runtime::Landing> landings) {
+        const bool wanted = static_cast<Chares*>(context)->post_entry(*message, landings);
+        return wanted ? runtime::Posting::kHandle : runtime::Posting::kDrop;
       },
       [](void* context, Message& message) { static_cast<Chares*>(context)->post_dropped(message); });
 }

@@ -26,6 +26,16 @@ SpanningTree tree_of(const Messenger& messenger, ScopeId scope) {
   return SpanningTree(static_cast<int>(scope.root_pe), messenger.pe(), messenger.num_pes());
 }
 
+// A peer has named it.
+void check_scope(ScopeId scope, const Messenger& messenger) {
+  if (scope.root_pe < static_cast<std::uint32_t>(messenger.num_pes())) return;
+  throw base::Error(
+      base::StatusCode::kCorrupt,
+      fmt::format("a partial result is of a reduction rooted at PE {} of {}; do all PEs run the "
+                  "same program?",
+                  scope.root_pe, messenger.num_pes()));
+}
+
 }  // namespace
 
 namespace reduction_detail {
@@ -94,6 +104,7 @@ void Reductions::on_partial(MessagePtr message) {
   PartialHeader header;
   Partial partial;
   p | header | partial;
+  check_scope(header.scope, messenger_);
   Scope& scope = scopes_[header.scope];
   if (header.sequence < scope.first_unflushed) {
     send_up(header.scope, header.sequence, false, partial);
@@ -109,6 +120,7 @@ void Reductions::on_silent(MessagePtr message) {
   ScopeId id;
   Pup p = message->unpacker();
   p | id.root_pe | id.id;
+  check_scope(id, messenger_);
   Scope& scope = scopes_[id];
   ++scope.silent_children;
   advance_all(id);
@@ -217,6 +229,12 @@ void Reductions::deliver(Partial&& partial) {
   std::uint64_t count = 0;
   std::vector<std::byte> result(sizeof count);
   for (const Item& item : partial.items) {
+    if (item.value.size() < skip) {
+      throw base::Error(base::StatusCode::kCorrupt,
+                        fmt::format("a contribution of {} bytes to a concatenation holds no element count; "
+                                    "contribute vectors",
+                                    item.value.size()));
+    }
     count += skip == 0 ? 1 : base::unpack<std::uint64_t>({item.value.data(), skip});
     result.insert(result.end(), item.value.begin() + static_cast<std::ptrdiff_t>(skip), item.value.end());
   }

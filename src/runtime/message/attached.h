@@ -63,6 +63,8 @@ struct Attached {
   State state = State::kGiven;
   // Whether this PE's poster has chosen for the message.
   bool posted = false;
+  // Of a deferred message: called with it, in place of freeing it, when nobody else holds it any more.
+  void (*on_release)(MessagePtr message) = nullptr;
   // Of kAwaited: the buffers' tags, or the active message's payload that is the only buffer.
   std::vector<machine::Tag> tags;
   machine::AmPayload payload;

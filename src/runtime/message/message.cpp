@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -27,6 +28,10 @@ MessagePtr Message::create(Scheduler& scheduler, HandlerId handler, std::size_t 
 
 void MessageRelease::operator()(Message* message) const {
   if (--message->references_ > 0) return;
+  if (message->attached_ != nullptr && message->attached_->on_release != nullptr) [[unlikely]] {
+    message->references_ = 1;
+    return std::exchange(message->attached_->on_release, nullptr)(MessagePtr(message));
+  }
   BlockPool& pool = message->scheduler_->pool();
   std::size_t size_bytes = sizeof(Message) + message->payload_bytes_;
   message->~Message();
@@ -67,6 +72,8 @@ bool Message::owns_attachments() const {
   if (attached_ == nullptr || attached_->state != Attached::State::kLanded) return false;
   return std::ranges::none_of(attached_->buffers, &Attachment::is_shared);
 }
+
+bool Message::was_posted() const { return attached_ != nullptr && attached_->posted; }
 
 void Message::keep(std::shared_ptr<void> kept) { attached().kept = std::move(kept); }
 

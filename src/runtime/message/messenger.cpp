@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,8 @@ class Messenger::Buffers final : public Arrival::Owner {
 
   LandingPool landing_pool;
   Outgoing outgoing;
+  // Held by those who deferred them.
+  std::unordered_set<Message*> deferred;
 
  private:
   Messenger& messenger_;
@@ -307,24 +310,38 @@ MessagePtr Messenger::land(MessagePtr message, bool dropped) {
   Attached& attached = message->attached();
   // What is not wanted is landed all the same when its sender waits for that.
   if (dropped && attached.state != Attached::State::kAwaited) return nullptr;
-  std::vector<Landing> landings(attached.buffers.size());
-  for (std::size_t i = 0; i < landings.size(); ++i) {
-    landings[i].size_bytes = attached.buffers[i].buffer().size_bytes;
-    landings[i].place = own_place(attached.first_kind(i));
-  }
-  const Handler& handler = handlers_[message->envelope().handler];
-  bool wanted = !dropped;
+  std::vector<Landing> landings = landings_of(*message);
+  Posting posting = dropped ? Posting::kDrop : Posting::kHandle;
   attached.posted = false;
-  if (wanted && handler.choose != nullptr) {
-    try {
-      wanted = handler.choose(handler.context, *message, landings);
-      attached.posted = wanted;
-    } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
-      wanted = false;
-      fail_unawaited(std::current_exception(),
-                     fmt::format("the posting of a message from PE {}", message->envelope().source_pe));
-    }
+  if (!dropped && handlers_[message->envelope().handler].choose != nullptr)
+    posting = choose(message, landings);
+  if (message == nullptr) return nullptr;  // deferred
+  return land_at(std::move(message), landings, posting == Posting::kHandle);
+}
+
+// Asks the poster. The message is gone when it was deferred.
+Posting Messenger::choose(MessagePtr& message, std::span<Landing> landings) {
+  const Handler& handler = handlers_[message->envelope().handler];
+  MessagePtr asked = message->share();
+  Posting posting = Posting::kDrop;
+  try {
+    posting = handler.choose(handler.context, message, landings);
+  } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
+    fail_unawaited(std::current_exception(),
+                   fmt::format("the posting of a message from PE {}", asked->envelope().source_pe));
   }
+  if (message == nullptr && asked->is_shared() && !ending()) {
+    defer(*asked);
+    return Posting::kDefer;
+  }
+  if (message == nullptr || posting == Posting::kDefer) posting = Posting::kDrop;
+  if (message == nullptr) message = std::move(asked);  // released, or taken while the job ends
+  message->attached().posted = posting == Posting::kHandle;
+  return posting;
+}
+
+// Returns the message when it is to be handled at once.
+MessagePtr Messenger::land_at(MessagePtr message, std::span<Landing> landings, bool wanted) {
   Arrival::Landed landed =
       Arrival::start(*buffers_, buffers_->landing_pool, std::move(message), landings, wanted);
   if (landed.message == nullptr || landed.complete) return std::move(landed.message);
@@ -345,6 +362,70 @@ void Messenger::drop(Message& message) {
     handler.dropped(handler.context, message);
   }
   count_lost(*this, message.envelope(), pe());
+}
+
+// --- Deferred messages
+
+std::vector<Landing> Messenger::landings_of(Message& message) const {
+  const Attached& attached = message.attached();
+  std::vector<Landing> landings(attached.buffers.size());
+  for (std::size_t i = 0; i < landings.size(); ++i) {
+    landings[i].size_bytes = attached.buffers[i].buffer().size_bytes;
+    landings[i].place = own_place(attached.first_kind(i));
+  }
+  return landings;
+}
+
+void Messenger::place(MessagePtr message, std::span<Landing> landings) {
+  if (ending()) return;  // it has been refused
+  if (landings.size() != message->attachments().size()) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      fmt::format("{} places are given for the {} buffers of a message; fill in what "
+                                  "landings_of() returned",
+                                  landings.size(), message->attachments().size()));
+  }
+  undefer(*message);
+  message->attached().posted = true;
+  MessagePtr complete = land_at(std::move(message), landings, true);
+  if (complete != nullptr) enqueue(complete.release());
+}
+
+void Messenger::post_again(MessagePtr message) {
+  if (ending()) return;  // it has been refused
+  undefer(*message);
+  enqueue_to_post(message.release());
+}
+
+void Messenger::defer(Message& message) {
+  buffers_->deferred.insert(&message);
+  message.messenger = this;
+  message.attached().on_release = [](MessagePtr released) {
+    Messenger& self = *released->messenger;
+    at_boundary(self, "the release of a deferred message", [&] { self.refuse(std::move(released)); });
+  };
+}
+
+void Messenger::undefer(Message& message) {
+  buffers_->deferred.erase(&message);
+  message.attached().on_release = nullptr;
+}
+
+// Lands what comes, so that its sender's memory comes free, and handles nothing.
+void Messenger::refuse(MessagePtr message) {
+  buffers_->deferred.erase(message.get());
+  if (closed()) return;
+  std::vector<Landing> landings = landings_of(*message);
+  land_at(std::move(message), landings, false);
+}
+
+void Messenger::end_with(int code, Ending* ending) {
+  Scheduler::end_with(code, ending);
+  // Their holders will not place them any more, and their senders wait.
+  std::unordered_set<Message*> deferred = std::exchange(buffers_->deferred, {});
+  for (Message* message : deferred) {
+    message->attached().on_release = nullptr;
+    refuse(message->share());
+  }
 }
 
 }  // namespace weft::runtime

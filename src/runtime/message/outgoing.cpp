@@ -104,15 +104,22 @@ std::vector<Announcement> Outgoing::announce(Message& message) {
 
 void Outgoing::send_tagged(int pe, MessagePtr message) {
   std::vector<Announcement> announced = announce(*message);
-  MessagePtr share = message->share();
+  // Made before anything leaves: what has been announced is sent or revoked.
+  std::vector<std::unique_ptr<Sending>> sendings(announced.size());
+  for (std::size_t i = 0; i < announced.size(); ++i) {
+    if (announced[i].size_bytes == 0) continue;  // the announcement says it all
+    const machine::Tag tag = machine::device_tag(announced[i].source_pe, announced[i].counter);
+    sendings[i] = std::make_unique<Sending>(*this, message->share(), pe, tag);
+  }
+  Attached& attached = message->attached();
   // The announcement first: the receiver posts its receives while the buffers are on their way.
   send_active_message(scheduler_, pe, std::as_bytes(std::span(announced)), message.release());
   for (std::size_t i = 0; i < announced.size(); ++i) {
-    if (announced[i].size_bytes == 0) continue;  // the announcement says it all
-    machine::Tag tag = machine::device_tag(announced[i].source_pe, announced[i].counter);
-    ++share->attached().unsent;
-    Sending::start(std::make_unique<Sending>(*this, share->share(), pe, tag), [&](base::Completion* done) {
-      return scheduler_.machine().tag_send(pe, tag, share->attachments()[i].buffer(), done);
+    if (sendings[i] == nullptr) continue;
+    const machine::Tag tag = sendings[i]->tag;
+    ++attached.unsent;
+    Sending::start(std::move(sendings[i]), [&](base::Completion* done) {
+      return scheduler_.machine().tag_send(pe, tag, attached.buffers[i].buffer(), done);
     });
   }
 }

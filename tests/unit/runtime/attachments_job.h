@@ -39,13 +39,16 @@ struct Inbox {
         [](void* context, MessagePtr message) { self(context).messages.push_back(std::move(message)); },
         this);
   }
-  void post_with(std::function<bool(Message&, std::span<Landing>)> function) {
+  // `function` may take the message away to defer it; otherwise it says whether the message is wanted.
+  void post_with(std::function<bool(MessagePtr&, std::span<Landing>)> function) {
     poster = std::move(function);
     runtime.set_poster(
         kHandler,
-        [](void* context, Message& message, std::span<Landing> landings) {
+        [](void* context, MessagePtr& message, std::span<Landing> landings) {
           ++self(context).posted;
-          return self(context).poster(message, landings);
+          const bool wanted = self(context).poster(message, landings);
+          if (message == nullptr) return Posting::kDefer;
+          return wanted ? Posting::kHandle : Posting::kDrop;
         },
         [](void* context, Message&) { ++self(context).dropped; });
   }
@@ -58,7 +61,7 @@ struct Inbox {
   }
 
   Runtime& runtime;
-  std::function<bool(Message&, std::span<Landing>)> poster;
+  std::function<bool(MessagePtr&, std::span<Landing>)> poster;
   int posted = 0;
   int dropped = 0;
   std::vector<MessagePtr> messages;

@@ -74,7 +74,7 @@ TEST_F(DamagedAttachmentsTest, ABroadcastWhoseRootDoesNotExistIsRefused) {
 }
 
 TEST_F(DamagedAttachmentsTest, ABroadcastForAHandlerWithAPosterIsRefused) {
-  inbox(1).post_with([](Message&, std::span<Landing>) { return true; });
+  inbox(1).post_with([](MessagePtr&, std::span<Landing>) { return true; });
   MessagePtr outgoing = message();
   outgoing->envelope().flags = kBroadcastFlag;
   Announcement announced{0, 5, 100, Kind::kHost};
@@ -88,6 +88,21 @@ TEST_F(DamagedAttachmentsTest, AMessageThatIsShorterThanItsEnvelopeIsRefused) {
   std::vector<std::byte> header(sizeof(Announcement) + sizeof(Envelope) - 1);
   std::vector<std::byte> payload(8);
   EXPECT_NE(deliver(kBufferMessageAm, header, payload).find("shorter than its envelope"), std::string::npos);
+}
+
+// The machine announces what the sender named; the bytes are never touched.
+TEST_F(DamagedAttachmentsTest, ASizeThatOverflowsWithTheMessagesOwnIsRefused) {
+  std::byte nothing{};
+  for (std::size_t size :
+       {~std::size_t{0}, ~std::size_t{0} - 63, ~std::size_t{0} - 79, std::size_t{1} << 41}) {
+    AttachmentsJob fresh("loopback", MessagingPath::kTagged);
+    base::Completion completion([](base::Completion*, Status, std::size_t) {});
+    static_cast<void>(fresh.job.runtime(0).machine().am_send(
+        1, kMessageAm, {}, memory::ConstBuffer(&nothing, size), &completion));
+    fresh.turns(5);
+    const std::string failure = fresh.job.runtime(1).failure();
+    EXPECT_NE(failure.find("longer than any"), std::string::npos) << size << ": " << failure;
+  }
 }
 
 TEST_F(DamagedAttachmentsTest, APayloadOfAnotherSizeThanAnnouncedIsRefused) {

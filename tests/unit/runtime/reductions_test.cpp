@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/handlers.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::runtime {
@@ -217,6 +218,52 @@ TEST(ReductionRoots, CollectionsMadeOnAnyPeReduceThere) {
   }),
             "");
   EXPECT_EQ(sums, std::vector<int>(5, 36));
+}
+
+// What a peer names is checked before it is used.
+
+std::string deliver_to(const Target& target) {
+  testing::InProcessJob job(2);
+  const ScopeId scope{0, kFirstModelScope};
+  job.runtime(0).reductions().open(scope, 1, 0, true);
+  job.runtime(1).reductions().open(scope, 1, 1, true);
+  job.runtime(1).reductions().contribute(scope, 0, 0, Reducer::kSum, value_combiner<int>(Reducer::kSum),
+                                         base::pack(5), target);
+  return job.run_until([] { return false; });
+}
+
+TEST(Reductions, ATargetWithAHandlerThatDoesNotExistIsRefused) {
+  for (HandlerId handler : {kNumHandlers, HandlerId{60'000}, HandlerId{kNumHandlers - 1}}) {
+    const std::string failure = deliver_to({handler, 0, 0, {}});
+    EXPECT_NE(failure.find("a result is for handler " + std::to_string(handler)), std::string::npos)
+        << failure;
+    EXPECT_NE(deliver_to({handler, kBroadcastFlag, 0, {}}).find("a result is for handler"),
+              std::string::npos);
+  }
+}
+
+TEST(Reductions, ATargetOnAPeThatDoesNotExistIsRefused) {
+  EXPECT_NE(deliver_to({kFutureSetHandler, 0, 7, {}}).find("PE 7 does not exist"), std::string::npos);
+}
+
+TEST(Reductions, AConcatenationOfBytesThatAreNoVectorIsRefused) {
+  testing::InProcessJob job(2);
+  const ScopeId scope{0, kFirstModelScope};
+  job.runtime(0).reductions().open(scope, 1, 0, true);
+  job.runtime(1).reductions().open(scope, 1, 1, true);
+  job.runtime(1).reductions().contribute(scope, 0, 0, Reducer::kConcat, nullptr, base::pack(std::uint8_t{5}),
+                                         {kFutureSetHandler, 0, 0, {}});
+  const std::string failure = job.run_until([] { return false; });
+  EXPECT_NE(failure.find("a contribution of 1 bytes to a concatenation"), std::string::npos) << failure;
+}
+
+TEST(Reductions, AScopeWhoseRootDoesNotExistIsRefused) {
+  testing::InProcessJob job(2);
+  MessagePtr silent =
+      Message::pack(job.runtime(1), kReductionSilentHandler, std::uint32_t{2'000'000'000}, kFirstModelScope);
+  job.runtime(1).send(0, std::move(silent));
+  const std::string failure = job.run_until([] { return false; });
+  EXPECT_NE(failure.find("rooted at PE 2000000000 of 2"), std::string::npos) << failure;
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/support/in_process_job.h"
 
@@ -79,6 +81,61 @@ TEST(Task, SuspendedCoroutinesAreDestroyedWithTheRuntime) {
     EXPECT_EQ(ended, 0);
   }
   EXPECT_EQ(ended, 3);
+}
+
+// What a frame's destructor sets is awaited by frames that are destroyed after it, or waited for by an operation.
+struct SetsAtItsEnd {
+  explicit SetsAtItsEnd(std::function<void()> set_in) : set(std::move(set_in)) {}
+  ~SetsAtItsEnd() { set(); }
+  std::function<void()> set;
+};
+
+Task<> hold_until_closed(Future<> never, std::function<void()> set) {
+  SetsAtItsEnd guard(std::move(set));
+  co_await never;
+}
+
+Task<> wait_for(Future<> future, bool& resumed) {
+  co_await future;
+  resumed = true;
+}
+
+TEST(Task, AFutureThatADestroyedFrameSetsResumesNoDestroyedFrame) {
+  bool resumed = false;
+  bool called = false;
+  {
+    testing::InProcessJob job(1);
+    Runtime& runtime = job.runtime(0);
+    Future<> future(runtime);
+    Future<> never(runtime);
+    // Frames are destroyed in any order: some wait before, some behind the one that sets.
+    for (int i = 0; i < 2; ++i) runtime.spawn(wait_for(future, resumed), "a waiter");
+    future.then([&](Future<>) { called = true; });
+    runtime.spawn(hold_until_closed(never, [future] { future.set(); }), "a holder");
+    for (int i = 0; i < 2; ++i) runtime.spawn(wait_for(future, resumed), "a waiter");
+    runtime.close();
+  }
+  EXPECT_FALSE(resumed);
+  EXPECT_FALSE(called);
+}
+
+Task<> wait_for_operation(OperationState* state, bool& resumed) {
+  co_await Operation(state);
+  resumed = true;
+}
+
+TEST(Task, AnOperationThatEndsAfterItsFrameResumesNothing) {
+  bool resumed = false;
+  {
+    testing::InProcessJob job(1);
+    Runtime& runtime = job.runtime(0);
+    auto* state = OperationState::create(runtime);
+    state->started(Status::pending(), 0);
+    runtime.spawn(wait_for_operation(state, resumed), "a waiter");
+    runtime.close();
+    state->complete({}, 0);  // as a model does that ends what it keeps
+  }
+  EXPECT_FALSE(resumed);
 }
 
 }  // namespace
