@@ -1,4 +1,4 @@
-"""Messages whose poster defers them, between processes: placed, refused, left behind, and of a sender that dies."""
+"""Messages that a poster defers, between processes: placed, refused, left behind, and of a dead sender."""
 
 from __future__ import annotations
 
