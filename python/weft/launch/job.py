@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from weft.launch.connection import Connection
+from weft.launch.leftovers import SegmentFolder, remove_system_v_segments
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
@@ -38,6 +39,7 @@ class Job:
         self._num_pes = num_pes
         self._environment = environment
         self._pes: list[Pe] = []
+        self._pids: set[int] = set()  # of all processes that were PEs
         self._selector = selectors.DefaultSelector()
         self._reaped: list[Pe] = []  # not judged yet
         self._aborts: list[tuple[Pe, int, str]] = []  # not acted upon yet
@@ -62,6 +64,7 @@ class Job:
         try:
             self._selector.register(self._signals, selectors.EVENT_READ, self._handle_signals)
             self._service = BootstrapService(self._selector, self._num_pes, self._pes, self)
+            self._segments = SegmentFolder()
             try:
                 self._start_pes()
                 while any(pe.running for pe in self._pes):
@@ -69,6 +72,8 @@ class Job:
                 return self._exit_code
             finally:
                 self._kill_all()
+                self._segments.close()
+                remove_system_v_segments(self._pids)
                 self._service.close()
                 self._selector.close()
         finally:
@@ -100,7 +105,9 @@ class Job:
     # --- processes
 
     def _start_pes(self) -> None:
+        segments = {} if self._segments.path is None else {"UCX_POSIX_DIR": self._segments.path}
         environment = {
+            **segments,
             **self._environment,
             "WEFT_BOOTSTRAP": self._service.path,
             "WEFT_NUM_PES": str(self._num_pes),
@@ -110,6 +117,7 @@ class Job:
         reserve_descriptors(self._num_pes + _DESCRIPTORS_BESIDE_PES)
         for number in range(self._num_pes):
             self._pes.append(starter.start(number))
+            self._pids.add(self._pes[-1].pid)
 
     def _reap(self) -> None:
         by_pid = {pe.pid: pe for pe in self._pes if pe.running}
@@ -228,6 +236,7 @@ class Job:
 
     def joined(self, pe: Pe) -> None:
         """A PE has connected: the others must not have gone."""
+        self._pids.add(pe.connected_pid or pe.pid)
         self._check_nobody_missed()
 
     def finished(self, pe: Pe) -> None:
