@@ -48,3 +48,13 @@ def test_installed_headers_are_the_public_ones(prefix: Path) -> None:
     public = {path.relative_to(ROOT / "include") for path in (ROOT / "include").rglob("*.h")}
     assert installed == public
     assert Path("weft/weft.h") in installed
+
+
+def test_installed_libraries_hold_plain_objects(prefix: Path) -> None:
+    """What link-time optimisation needs makes them 60 MB, and each link of a user's program 12 s."""
+    libraries = list(prefix.rglob("libweft_*.a"))
+    assert len(libraries) >= 7, libraries
+    for library in libraries:
+        sections = run("readelf", "--wide", "--section-headers", library)
+        assert ".text" in sections
+        assert ".gnu.lto_" not in sections, f"{library.name} is made for optimisation at link time"

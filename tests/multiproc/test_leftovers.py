@@ -1,4 +1,4 @@
-"""A PE that is killed while it makes a segment of shared memory: the launcher removes it, and no other segment."""
+"""A PE that is killed while it makes a segment of shared memory: the launcher removes that one only."""
 
 from __future__ import annotations
 
