@@ -68,10 +68,10 @@ bench-gpu: build
 	mkdir -p $(GPU_RESULTS)
 	for bench in latency bandwidth; do \
 	    weft bench $$bench --memory cuda --json $(GPU_RESULTS)/$$bench.jsonl --plot $(GPU_RESULTS)/$$bench.png || exit; done
-	-weft bench figures --memory cuda --json $(GPU_RESULTS)/figures.jsonl
+	-python benchmarks/figures.py --memory cuda --json $(GPU_RESULTS)/figures.jsonl
 	weft bench jacobi3d --memory cuda --json $(GPU_RESULTS)/jacobi3d.jsonl --plot $(GPU_RESULTS)/jacobi3d.png
-	-weft bench figures --memory cuda --from $(GPU_RESULTS)/*.jsonl
-	weft bench published $(GPU_RESULTS)/*.jsonl
+	-python benchmarks/figures.py --memory cuda --from $(GPU_RESULTS)/*.jsonl
+	python benchmarks/published.py $(GPU_RESULTS)/*.jsonl
 
 lint: $(RELEASE)/build.ninja
 	tools/check_layers.py

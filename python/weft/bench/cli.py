@@ -13,7 +13,7 @@ from weft.bench.jacobi3d import LANGUAGES, MODELS, SCALINGS, WAYS
 from weft.bench.question import MIN_RUNS
 from weft.bench.systems import REFERENCES
 
-_COMMON_METHOD = """
+COMMON_METHOD = """
 Every system is measured in RUNS fresh launches, in the order A, B, C, A, B, C, ..., so that what else the
 machine does falls on all alike; the figure is the median, and the minimum and maximum go into the JSON. In
 each launch both processes stay on a core of their own (PE number modulo cores), and every size is preceded
@@ -62,19 +62,6 @@ As bandwidth, for small messages: windows of 64 sends with one acknowledgement, 
 second, one direction. (OSU osu_mbw_mr with one pair.)
 """,
 }
-_FIGURES_METHOD = """
-Latency at 8 bytes and bandwidth at 4 MiB of every system, as below, then the figures without a rival. Local
-entry method: messages per second that one chare sends to another on the same PE, in windows of 64. Array:
-seconds from the call that creates 100,000 elements on 2 PEs, over a broadcast to them, to the result of a
-reduction over them, on PE 0. Memory: growth of the process's heap divided by the chares created, less the
-size of the chare's class. Python chares: seconds from the call that creates 10,000 chares on one PE until
-every constructor has run. 4 PEs on 2 cores: one way of a ping-pong of entry methods between two PEs while
-the others idle, not pinned; the slowest pair's median.
-
-With --memory cuda: latency at 8 bytes and bandwidth at 64 MiB between two GPUs, of Weft and raw UCX. How
-much staging costs, and how Jacobi3D scales, is judged from files alone: --from with what weft bench latency,
-bandwidth and jacobi3d wrote. A direct figure over the staged one is taken at the size where it is best.
-"""
 _JACOBI3D_METHOD = """
 Jacobi's iteration on a 3D grid (examples/04_jacobi3d): blocks of points, ODF of them on each PE, exchange
 their faces with their neighbours over channels or as arguments of entry methods. Every case, which is a
@@ -108,8 +95,6 @@ def add_parser(subparsers: Any) -> None:
     for name in METHODS:
         _add_bench(benches, name)
     _add_jacobi3d(benches)
-    _add_figures(benches)
-    _add_published(benches)
 
 
 def _names(choices: Sequence[str]) -> Callable[[str], list[str]]:
@@ -184,66 +169,14 @@ def _add_jacobi3d(benches: Any) -> None:
     parser.add_argument("--iterations", type=_number, metavar="N", help="timed ones (100, in cuda memory 50)")
     parser.add_argument("--warmup", type=_number, default=10, metavar="N", help="iterations before (10)")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw where the time went")
-    _add_running(parser)
+    add_running_options(parser)
     parser.set_defaults(function=_run_jacobi3d)
-
-
-def _add_published(benches: Any) -> None:
-    parser = benches.add_parser(
-        "published",
-        help="what others published of GPU memory sent directly, and ours beside it",
-        description="The published ratios of direct to staged GPU communication, with those in records of "
-        "weft bench latency, bandwidth and jacobi3d with --memory cuda beside them.",
-    )
-    parser.add_argument("files", type=Path, nargs="*", metavar="RECORDS.json", help="what --json wrote")
-    parser.set_defaults(function=_run_published)
 
 
 def _run_jacobi3d(arguments: argparse.Namespace) -> int:
     from weft.bench.command import run_jacobi3d
 
     return run_jacobi3d(arguments)
-
-
-def _run_published(arguments: argparse.Namespace) -> int:
-    from weft.bench.command import run_published
-
-    return run_published(arguments)
-
-
-def _add_figures(benches: Any) -> None:
-    parser = benches.add_parser(
-        "figures",
-        help="every figure that Weft is held to, beside its limit",
-        description=_FIGURES_METHOD
-        + METHODS["latency"]
-        + METHODS["bandwidth"]
-        + METHODS["rate"]
-        + _COMMON_METHOD,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--memory",
-        choices=["host", "emulated", "cuda"],
-        default="host",
-        help="of messages of this memory (host)",
-    )
-    parser.add_argument(
-        "--from",
-        dest="files",
-        type=Path,
-        nargs="+",
-        metavar="RECORDS.json",
-        help="measure nothing: judge what --json wrote, each figure by the first file that has it",
-    )
-    _add_running(parser)
-    parser.set_defaults(function=_run_figures)
-
-
-def _run_figures(arguments: argparse.Namespace) -> int:
-    from weft.bench.command import run_figures
-
-    return run_figures(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -257,7 +190,7 @@ def _add_bench(benches: Any, name: str) -> None:
     parser = benches.add_parser(
         name,
         help=_SUMMARIES[name],
-        description=f"{_SUMMARIES[name].capitalize()}.\n{METHODS[name]}{_COMMON_METHOD}",
+        description=f"{_SUMMARIES[name].capitalize()}.\n{METHODS[name]}{COMMON_METHOD}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -277,11 +210,12 @@ def _add_bench(benches: Any, name: str) -> None:
     )
     parser.add_argument("--sizes", metavar="8,1K,4M", help="message sizes in bytes")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a log-log plot")
-    _add_running(parser)
+    add_running_options(parser)
     parser.set_defaults(function=_run)
 
 
-def _add_running(parser: argparse.ArgumentParser) -> None:
+def add_running_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of everything that launches programs."""
     parser.add_argument("--runs", type=int, default=MIN_RUNS, help=f"launches of each system ({MIN_RUNS})")
     parser.add_argument(
         "--minutes",

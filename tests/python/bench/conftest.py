@@ -1,10 +1,42 @@
 """What the tests of the harness share."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from weft.bench import running
 from weft.bench.record import Record
+from weft.bench.system import Reading, Series
+
+
+class Fixed:
+    """A system that always says the same."""
+
+    series = Series("ucx", "machine", "cpp", "tag, default settings")
+
+    def __init__(self, missing=None):
+        self.missing = missing
+
+    def absent(self, question):
+        return self.missing
+
+    def run(self, question):
+        return [Reading(size, 1.5, 3) for size in question.sizes]
+
+
+class Ending(Fixed):
+    """A system in whose third run the harness gets SIGTERM."""
+
+    runs = 0
+
+    def run(self, question):
+        self.runs += 1
+        if self.runs == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        return super().run(question)
 
 
 def _make_record(**changes):
@@ -41,3 +73,19 @@ def make_record():
 def python_programs():
     """Folder of the measuring programs in Python."""
     return Path(__file__).resolve().parents[3] / "benchmarks" / "python"
+
+
+@pytest.fixture
+def fixed_system():
+    return Fixed
+
+
+@pytest.fixture
+def ends_itself():
+    return Ending()
+
+
+@pytest.fixture(autouse=True)
+def cores_stay_where_they_are(monkeypatch):
+    """A hypervisor moves them at times, and a bench would begin to count its runs anew."""
+    monkeypatch.setattr(running, "core_distance_ns", lambda _: 40.0)

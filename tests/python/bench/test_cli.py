@@ -1,34 +1,16 @@
 """The command line: help that names the method, errors in a sentence, files where asked for."""
 
 import argparse
-import os
 import re
 import signal
 
 import pytest
 
-from weft.bench import cli, command, gpus
-from weft.bench.figures import BANDWIDTH, LATENCY
+from weft.bench import cli, command, gpus, running
 from weft.bench.programs import Programs
 from weft.bench.question import Question
-from weft.bench.record import read_records, write_records
-from weft.bench.system import Reading, Series
+from weft.bench.record import read_records
 from weft.bench.systems import reference_systems
-
-
-class Fixed:
-    """A system that always says the same."""
-
-    series = Series("ucx", "machine", "cpp", "tag, default settings")
-
-    def __init__(self, missing=None):
-        self.missing = missing
-
-    def absent(self, question):
-        return self.missing
-
-    def run(self, question):
-        return [Reading(size, 1.5, 3) for size in question.sizes]
 
 
 def run(*arguments):
@@ -55,16 +37,10 @@ def test_help_names_the_method(bench, words, capsys):
         assert word in text
 
 
-@pytest.fixture(autouse=True)
-def cores_stay_where_they_are(monkeypatch):
-    """A hypervisor moves them at times, and a bench would begin to count its runs anew."""
-    monkeypatch.setattr(command, "core_distance_ns", lambda _: 40.0)
-
-
 @pytest.fixture
-def one_system(monkeypatch):
+def one_system(monkeypatch, fixed_system):
     monkeypatch.setattr(command, "weft_systems", lambda *_: [])
-    monkeypatch.setattr(command, "reference_systems", lambda *_: [Fixed()])
+    monkeypatch.setattr(command, "reference_systems", lambda *_: [fixed_system()])
 
 
 def test_json_and_plot_are_written(one_system, tmp_path, capsys):
@@ -80,9 +56,9 @@ def test_json_and_plot_are_written(one_system, tmp_path, capsys):
     assert "1.50" in capsys.readouterr().out
 
 
-def test_when_nothing_is_there_all_is_listed_and_the_status_says_so(monkeypatch, capsys):
+def test_when_nothing_is_there_all_is_listed_and_the_status_says_so(monkeypatch, fixed_system, capsys):
     monkeypatch.setattr(command, "weft_systems", lambda *_: [])
-    monkeypatch.setattr(command, "reference_systems", lambda *_: [Fixed("pip install it")])
+    monkeypatch.setattr(command, "reference_systems", lambda *_: [fixed_system("pip install it")])
     assert run("latency", "--sizes", "8") == 1
     assert "pip install it" in capsys.readouterr().out
 
@@ -129,7 +105,7 @@ def test_a_charm4py_built_from_source_is_measured_beside_the_installed_one(tmp_p
 
 def test_without_a_gpu_cuda_is_refused_in_a_sentence(monkeypatch, capsys):
     monkeypatch.setattr(gpus, "gpu_names", tuple)
-    for bench in ("latency", "jacobi3d", "figures"):
+    for bench in ("latency", "jacobi3d"):
         assert run(bench, "--memory", "cuda") == 1
         error = capsys.readouterr().err
         assert error.startswith("weft bench: --memory cuda: the CUDA driver (libcuda.so.1) shows no GPU")
@@ -174,29 +150,14 @@ def test_without_a_terminal_every_launch_is_told(one_system, capsys):
     ]
 
 
-@pytest.mark.parametrize("arguments", [["latency", "--sizes", "8,64"], ["figures"]])
-def test_a_signal_ends_a_bench_with_what_there_is(monkeypatch, tmp_path, capsys, arguments):
-    class Ending(Fixed):
-        runs = 0
-
-        def run(self, question):
-            self.runs += 1
-            if self.runs == 3:
-                os.kill(os.getpid(), signal.SIGTERM)
-                signal.pause()
-            return super().run(question)
-
-    ending = Ending()
+def test_a_signal_ends_a_bench_with_what_there_is(monkeypatch, ends_itself, tmp_path, capsys):
     monkeypatch.setattr(command, "weft_systems", lambda *_: [])
-    monkeypatch.setattr(command, "reference_systems", lambda *_: [ending])
-    monkeypatch.setattr(
-        command, "questions", lambda *_: [(LATENCY, [ending, Fixed("none")]), (BANDWIDTH, [ending])]
-    )
+    monkeypatch.setattr(command, "reference_systems", lambda *_: [ends_itself])
     file = tmp_path / "f.json"
-    assert run(*arguments, "--json", file) == 128 + signal.SIGTERM
+    assert run("latency", "--sizes", "8,64", "--json", file) == 128 + signal.SIGTERM
     assert {(record.runs, record.median) for record in read_records(file)} == {(2, 1.5)}
     assert "ended by SIGTERM: 2 of 5 runs" in capsys.readouterr().out
-    assert ending.runs == 3
+    assert ends_itself.runs == 3
 
 
 def test_a_limit_ends_a_bench_with_what_there_is(one_system, capsys):
@@ -214,31 +175,10 @@ def test_a_limit_is_minutes(minutes, capsys):
 @pytest.mark.parametrize(("memory", "asked"), [("host", True), ("emulated", False), ("cuda", False)])
 def test_where_the_cores_are_counts_for_host_memory_alone(one_system, monkeypatch, memory, asked):
     distances = []
-    monkeypatch.setattr(command, "core_distance_ns", lambda _: distances.append(40.0) or 40.0)
+    monkeypatch.setattr(running, "core_distance_ns", lambda _: distances.append(40.0) or 40.0)
     monkeypatch.setattr(gpus, "gpu_names", lambda: ("GPU A", "GPU A"))
     assert run("latency", "--sizes", "8", "--memory", memory) == 0
     assert bool(distances) == asked
-
-
-def test_figures_are_judged_from_files(make_record, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(command, "_ask", lambda *_: pytest.fail("measured"))
-    files = [tmp_path / "a.json", tmp_path / "b.json"]
-    direct = make_record(memory="cuda", path="direct, GPU pair", size_bytes=4096)
-    staged = make_record(memory="cuda", path="staged, GPU pair", size_bytes=4096, median=9.0, max=9.0)
-    write_records(files[0], [direct])
-    write_records(files[1], [direct, staged])
-    assert run("figures", "--memory", "cuda", "--from", *files) == 1, "most were not measured"
-    text = capsys.readouterr().out
-    row = next(line for line in text.splitlines() if "C++ channel over host staging, latency" in line)
-    assert "0.300 us at 4K" in row
-    assert "0.03 x" in row
-    assert " met" in row
-    assert text.count("not measured") == 11
-
-
-def test_a_missing_file_of_figures_is_told_in_a_sentence(tmp_path, capsys):
-    assert run("figures", "--from", tmp_path / "none.json") == 1
-    assert "none.json" in capsys.readouterr().err
 
 
 def test_few_runs_are_remarked_on(one_system, capsys):

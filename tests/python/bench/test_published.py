@@ -2,8 +2,9 @@
 
 import pytest
 
-from weft.bench.published import FIGURES, ours
-from weft.bench.report import make_console, published_table
+from goals.published import FIGURES, ours
+from goals.report import published_table
+from weft.bench.report import make_console
 
 (LATENCY,) = [f for f in FIGURES if (f.text, f.system) == ("latency", "Charm++")]
 (EAGER,) = [f for f in FIGURES if f.text == "latency of eager messages"]

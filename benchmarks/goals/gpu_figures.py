@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from weft.bench.figures import RAW_UCX, Goal, Reference, Verdict, judge
+from goals.figures import RAW_UCX, Goal, Reference, Verdict, judge
 from weft.bench.gpus import PAIR
 from weft.bench.programs import Programs
 from weft.bench.question import Question, default_sizes

@@ -1,7 +1,7 @@
-"""The figures that Weft is held to, each a measured value beside its limit.
+"""The goals of this project on host memory: each is a measured figure with its limit.
 
-A limit is absolute, or a multiple of what another system measured in the same run; of several ways through
-that system (raw UCX with different settings) the best counts.
+A limit is absolute, or a multiple of what another system measured in the same run. If that system was
+measured in several ways (raw UCX with different settings), the best one counts.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 import pytest
 
-from weft.bench.figures import BANDWIDTH, GOALS, LATENCY, Goal, judge, judge_files, questions
-from weft.bench.gpu_figures import comparisons, gpu_goals, gpu_questions, judge_gpu
+from goals.figures import BANDWIDTH, GOALS, LATENCY, Goal, judge, judge_files, questions
+from goals.gpu_figures import comparisons, gpu_goals, gpu_questions, judge_gpu
+from goals.report import verdict_table
 from weft.bench.programs import Programs
 from weft.bench.record import METRICS
-from weft.bench.report import verdict_table
 
 
 @pytest.fixture

@@ -1,0 +1,139 @@
+"""The commands ``benchmarks/figures.py`` and ``benchmarks/published.py``."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from goals.figures import judge, judge_files, questions
+from goals.gpu_figures import gpu_questions, judge_gpu
+from goals.report import published_table, verdict_table
+from weft.bench.cli import COMMON_METHOD, METHODS, add_running_options
+from weft.bench.errors import BenchError
+from weft.bench.gpus import expect_memory, gpu_names
+from weft.bench.programs import Programs
+from weft.bench.record import Record, read_records
+from weft.bench.report import make_console, show, show_problems
+from weft.bench.running import ask_question, expect_runs, launches_of
+
+_FIGURES_METHOD = """
+Every figure that Weft is held to, beside its limit.
+
+Latency at 8 bytes and bandwidth at 4 MiB of every system, as below, then the figures without a rival. Local
+entry method: messages per second that one chare sends to another on the same PE, in windows of 64. Array:
+seconds from the call that creates 100,000 elements on 2 PEs, over a broadcast to them, to the result of a
+reduction over them, on PE 0. Memory: growth of the process's heap divided by the chares created, less the
+size of the chare's class. Python chares: seconds from the call that creates 10,000 chares on one PE until
+every constructor has run. 4 PEs on 2 cores: one way of a ping-pong of entry methods between two PEs while
+the others idle, not pinned; the slowest pair's median.
+
+With --memory cuda: latency at 8 bytes and bandwidth at 64 MiB between two GPUs, of Weft and raw UCX. How
+much staging costs, and how Jacobi3D scales, is judged from files alone: --from with what weft bench latency,
+bandwidth and jacobi3d wrote. A direct figure over the staged one is taken at the size where it is best.
+"""
+_PUBLISHED_METHOD = """
+The published ratios of direct to staged GPU communication, with those in records of weft bench latency,
+bandwidth and jacobi3d with --memory cuda beside them.
+"""
+
+
+def figures(words: Sequence[str] | None = None) -> int:
+    """The command line of ``benchmarks/figures.py``."""
+    parser = argparse.ArgumentParser(
+        prog="figures.py",
+        description=_FIGURES_METHOD + "".join(METHODS.values()) + COMMON_METHOD,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--memory",
+        choices=["host", "emulated", "cuda"],
+        default="host",
+        help="of messages of this memory (host)",
+    )
+    parser.add_argument(
+        "--from",
+        dest="files",
+        type=Path,
+        nargs="+",
+        metavar="RECORDS.json",
+        help="measure nothing: judge what --json wrote, each figure by the first file that has it",
+    )
+    add_running_options(parser)
+    return run_figures(parser.parse_args(words))
+
+
+def published(words: Sequence[str] | None = None) -> int:
+    """The command line of ``benchmarks/published.py``."""
+    parser = argparse.ArgumentParser(
+        prog="published.py",
+        description=_PUBLISHED_METHOD,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", type=Path, nargs="*", metavar="RECORDS.json", help="what --json wrote")
+    return run_published(parser.parse_args(words))
+
+
+def run_figures(arguments: argparse.Namespace) -> int:
+    """Measure what the goals need, or take it from files, and print the verdicts.
+
+    The exit status is 0 when all goals are met.
+    """
+    console = make_console()
+    on_device = arguments.memory != "host"
+    judge_one = functools.partial(judge_gpu, memory=arguments.memory) if on_device else judge
+    status = 0
+    try:
+        if arguments.files:
+            files = [list(read_records(file)) for file in arguments.files]
+        else:
+            records, status = _measure_figures(arguments, console)
+            files = [records]
+        verdicts = judge_files(files, judge_one)
+        console.print(verdict_table(verdicts))
+    except (BenchError, OSError) as error:
+        print(f"figures: {error}", file=sys.stderr)
+        return 1
+    return status or (0 if all(verdict.met for verdict in verdicts) else 1)
+
+
+def _measure_figures(arguments: argparse.Namespace, console: Console) -> tuple[list[Record], int]:
+    """What the goals ask for, and the exit status if a system failed or a signal came, else 0."""
+    expect_runs(arguments)
+    expect_memory(arguments.memory)
+    if arguments.memory == "cuda" and len(gpu_names()) < 2:
+        raise BenchError("--memory cuda: these figures are between two GPUs, and two are not here")
+    programs = Programs(arguments.programs)
+    if arguments.memory == "host":
+        asked = questions(programs, arguments.charm4py_source)
+    else:
+        asked = gpu_questions(programs, arguments.memory)
+    records: list[Record] = []
+    failed = False
+    with launches_of(arguments, console) as launches:
+        for number, (question, systems) in enumerate(asked):
+            launches.begin_part(len(asked) - number)
+            outcome = ask_question(question, systems, arguments.runs, programs, launches)
+            if len(systems) > 1:
+                show(outcome, console)
+            else:
+                show_problems(outcome, console)
+            records += outcome.records
+            failed = failed or bool(outcome.failed)
+    return records, launches.exit_status(1 if failed else 0)
+
+
+def run_published(arguments: argparse.Namespace) -> int:
+    """Print the published figures beside those in the records of `arguments.files`."""
+    console = make_console()
+    try:
+        records = [record for file in arguments.files for record in read_records(file)]
+    except (BenchError, OSError) as error:
+        print(f"published: {error}", file=sys.stderr)
+        return 1
+    console.print(published_table(records))
+    return 0
