@@ -58,6 +58,11 @@ _SETTINGS = (
         ("device", "host"),
     ),
     _Setting(
+        "--trusted-network",
+        "WEFT_TRUSTED_NETWORK",
+        "do not warn if the job uses TCP, through which others on the network can write into its memory",
+    ),
+    _Setting(
         "--gpus",
         "WEFT_GPUS",
         "auto: PE n of a host uses GPU n modulo their number (default); none; or a list such as 0,2 to take "
@@ -66,15 +71,27 @@ _SETTINGS = (
     ),
 )
 
-_SET_BY_RUN = """\
-set by weft run for each PE, not meant to be changed:
-  -n N                  WEFT_NUM_PES
-                        WEFT_PE            its number, from 0
-                        WEFT_BOOTSTRAP     socket of the launcher
-                        WEFT_LAUNCHER_PID  process number of the launcher
+_EPILOG = """\
+The environment variable in brackets has the same effect as the option, under other launchers too.
+
+set by weft run unless set already:
+  PYTHONHASHSEED                 a random number, the same on all PEs
+  UCX_MEM_BISTRO_GRACE_DURATION  0: UCX does not wait for other threads when it is loaded
+  UCX_POSIX_DIR                  a folder in /dev/shm, removed when the job has ended
+
+set by weft run for each PE, not to be changed:
+  WEFT_NUM_PES                   the number of PEs
+  WEFT_PE                        the PE's number, from 0
+  WEFT_BOOTSTRAP                 the launcher's socket
+  WEFT_LAUNCHER_PID              the launcher's process number
+
+for measurements and tests of Weft itself:
+  WEFT_MESSAGING_PATH            tagged or active: how payloads of entry methods travel
+  WEFT_CHANNEL_PATH              tagged: channels use no peer-mapped memory
+  WEFT_EMULATED_FAULTS           makes memory of kind emulated fail
 
 exit code: 0, that of the first PE that ended with another one, or 128 + the signal that killed a PE;
-2 when the job could not be started"""
+2 if the job could not be started"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -113,7 +130,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="run a program on N PEs of this host",
         usage="weft run -n N [options] program [arguments]",
         description=_RUN_DESCRIPTION,
-        epilog=_SET_BY_RUN,
+        epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-n", dest="num_pes", metavar="N", help="number of PEs (WEFT_NUM_PES)")

@@ -28,12 +28,17 @@ Status unknown_machine(std::string_view name) {
               name, kUcx, kLoopback)};
 }
 
+bool is_network_trusted() {
+  const char* value = std::getenv("WEFT_TRUSTED_NETWORK");
+  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+
 // What listens for TCP acts on a peer's puts without asking Weft, so the job's secret does not cover it.
 void warn_of_tcp(const ucx::UcxMachine& machine) {
   const auto transports = machine.transports();
   const auto tcp =
       std::ranges::find_if(transports, [](const auto& name) { return name.starts_with("tcp/"); });
-  if (tcp == transports.end() || std::getenv("WEFT_TRUSTED_NETWORK") != nullptr) return;
+  if (tcp == transports.end() || is_network_trusted()) return;
   std::fputs(fmt::format("weft: this job uses TCP ({}): whoever reaches its ports can write into its memory. "
                          "Run it on a network that you trust, and set WEFT_TRUSTED_NETWORK=1 to say so "
                          "(docs/security.md)\n",

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import sys
 from pathlib import Path
 
 import pytest
+
+from weft.cli import _SETTINGS
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = (".cpp", ".h", ".py")
 
 
 @pytest.mark.parametrize("num_pes", [1, 2, 4, 9])
@@ -91,20 +97,27 @@ def test_a_long_temporary_folder_is_no_obstacle(run, probe: Path, job_folder: Pa
     long_folder.rmdir()
 
 
+def variables_of(pattern: str, *folders: str) -> set[str]:
+    """The variables that `pattern` finds in the sources."""
+    sources = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES]
+    return {name for path in sources for name in re.findall(pattern, path.read_text(encoding="utf-8"))}
+
+
 def test_help_names_every_variable(start_command) -> None:
     outcome = start_command([sys.executable, "-m", "weft", "run", "--help"]).wait()
     assert outcome.exit_code == 0
-    for variable in (
-        "WEFT_STATS",
-        "WEFT_MACHINE",
-        "WEFT_STAGING",
-        "WEFT_GPUS",
-        "WEFT_NUM_PES",
-        "WEFT_PE",
-        "WEFT_BOOTSTRAP",
-        "WEFT_LAUNCHER_PID",
-    ):
-        assert variable in outcome.stdout
+    read = variables_of(r'getenv\("(WEFT_\w+)"', "src", "python/src")
+    assert {"WEFT_STAGING", "WEFT_BOOTSTRAP"} <= read
+    launched = variables_of(r'"((?:WEFT|UCX)_[A-Z_]+|PYTHONHASHSEED)":? ?', "python/weft/launch")
+    assert {"WEFT_PE", "UCX_POSIX_DIR", "PYTHONHASHSEED"} <= launched
+    missing = {name for name in read | launched if not re.search(rf"\b{name}\b", outcome.stdout)}
+    assert not missing, "`weft run --help` does not name them"
+
+
+def test_the_page_on_running_names_every_option() -> None:
+    page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    missing = [s.option for s in _SETTINGS if f"`{s.option}" not in page or f"`{s.variable}" not in page]
+    assert not missing, "docs/running.md does not list them"
 
 
 def test_an_option_is_the_same_as_its_variable(run, tmp_path: Path) -> None:
