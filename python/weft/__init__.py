@@ -130,8 +130,10 @@ def __getattr__(name: str) -> object:
 
     globals()["emulated"] = importlib.import_module("weft.emulated")
     for each in __all__:
-        if each not in globals():
-            globals()[each] = getattr(importlib.import_module(_HOMES.get(each, "weft._core")), each)
+        home = _HOMES.get(each, "weft._core")
+        # asyncio costs each PE 40 ms, and few programs use it.
+        if each not in globals() and (home != "weft._asyncio" or each == name):
+            globals()[each] = getattr(importlib.import_module(home), each)
     return globals()[name]
 
 

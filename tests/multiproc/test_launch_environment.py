@@ -1,4 +1,4 @@
-"""What PEs find in their environment: one seed for hashes, and a short wait for UCX's memory hooks."""
+"""What PEs find in their environment, and what they load: hash seed, the wait of UCX's hooks, asyncio."""
 
 from __future__ import annotations
 
@@ -72,3 +72,11 @@ def test_the_wait_of_a_python_pe(
         argv = [sys.executable, program, threads]
         stdout = subprocess.run(argv, env=clean, capture_output=True, text=True, check=True).stdout
     assert stdout == f"{grace}\n"
+
+
+def test_a_pe_does_not_load_asyncio_unasked(clean: dict[str, str]) -> None:
+    """It would be a fifth of the start of a PE."""
+    loaded = "print('asyncio' in sys.modules)"
+    code = f"import sys, weft; weft.Chare; {loaded}; weft.as_asyncio; {loaded}"
+    done = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
