@@ -230,6 +230,16 @@ int cuMemFree_v2(unsigned long long address) {
   return 0;
 }
 
+// UCX's hook of cuMemFree asks for it, from inside the free: it is no call of Weft's and counts as none.
+int cuMemGetAddressRange_v2(unsigned long long* base, std::size_t* size_bytes, unsigned long long address) {
+  std::uintptr_t begin = 0;
+  const FakeCuda::Block* block = fake_cuda()->find(address, &begin);
+  if (block == nullptr) return kInvalidValue;
+  if (base != nullptr) *base = begin;
+  if (size_bytes != nullptr) *size_bytes = block->size_bytes;
+  return 0;
+}
+
 int cuMemHostAlloc(void** address, std::size_t size_bytes, unsigned) {
   const int result = enter_context("cuMemHostAlloc");
   if (result != 0) return result;
