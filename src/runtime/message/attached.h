@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -65,6 +66,7 @@ struct Attached {
   bool posted = false;
   // Of a deferred message: called with it, in place of freeing it, when nobody else holds it any more.
   void (*on_release)(MessagePtr message) = nullptr;
+  std::list<Message*>::iterator deferred_at;  // in the messenger's list
   // Of kAwaited: the buffers' tags, or the active message's payload that is the only buffer.
   std::vector<machine::Tag> tags;
   machine::AmPayload payload;

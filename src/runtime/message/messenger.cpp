@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <list>
 #include <new>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -35,7 +35,7 @@ class Messenger::Buffers final : public Arrival::Owner {
   LandingPool landing_pool;
   Outgoing outgoing;
   // Held by those who deferred them.
-  std::unordered_set<Message*> deferred;
+  std::list<Message*> deferred;
 
  private:
   Messenger& messenger_;
@@ -397,22 +397,24 @@ void Messenger::post_again(MessagePtr message) {
 }
 
 void Messenger::defer(Message& message) {
-  buffers_->deferred.insert(&message);
+  Attached& attached = message.attached();
+  attached.deferred_at = buffers_->deferred.insert(buffers_->deferred.end(), &message);
   message.messenger = this;
-  message.attached().on_release = [](MessagePtr released) {
+  attached.on_release = [](MessagePtr released) {
     Messenger& self = *released->messenger;
+    self.buffers_->deferred.erase(released->attached().deferred_at);
     at_boundary(self, "the release of a deferred message", [&] { self.refuse(std::move(released)); });
   };
 }
 
 void Messenger::undefer(Message& message) {
-  buffers_->deferred.erase(&message);
-  message.attached().on_release = nullptr;
+  Attached& attached = message.attached();
+  if (std::exchange(attached.on_release, nullptr) == nullptr) return;
+  buffers_->deferred.erase(attached.deferred_at);
 }
 
 // Lands what comes, so that its sender's memory comes free, and handles nothing.
 void Messenger::refuse(MessagePtr message) {
-  buffers_->deferred.erase(message.get());
   if (closed()) return;
   std::vector<Landing> landings = landings_of(*message);
   land_at(std::move(message), landings, false);
@@ -421,7 +423,7 @@ void Messenger::refuse(MessagePtr message) {
 void Messenger::end_with(int code, Ending* ending) {
   Scheduler::end_with(code, ending);
   // Their holders will not place them any more, and their senders wait.
-  std::unordered_set<Message*> deferred = std::exchange(buffers_->deferred, {});
+  std::list<Message*> deferred = std::exchange(buffers_->deferred, {});
   for (Message* message : deferred) {
     message->attached().on_release = nullptr;
     refuse(message->share());
