@@ -60,5 +60,6 @@ using runtime::Stream;
 using runtime::stream_done;
 using runtime::Target;
 using runtime::Task;
+using runtime::yield_now;
 
 }  // namespace weft

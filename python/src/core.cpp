@@ -2,6 +2,7 @@
 // codec.
 #include "await/future.h"
 #include "await/operation.h"
+#include "await/turn.h"
 #include "buffers/array_codec.h"
 #include "buffers/arrays.h"
 #include "buffers/device_array_type.h"
@@ -34,6 +35,7 @@ void init_topics(PyObject* module) {
   init_no_copy(module);
   init_operation(module);
   init_future(module);
+  init_turn(module);
   init_array_codec(module);
   init_object_buffer(module);
   init_device_array(module);

@@ -53,9 +53,11 @@ if TYPE_CHECKING:
         nocopy,
         num_pes,
         post_from_any_thread,
+        progress,
         quiescence,
         sleep,
         stream_done,
+        yield_now,
     )
     from weft._post_entry import post_entry
     from weft._reducers import Reducer
@@ -92,12 +94,14 @@ __all__ = [
     "peer_transports",
     "post_entry",
     "post_from_any_thread",
+    "progress",
     "quiescence",
     "register",
     "run",
     "sleep",
     "stream_done",
     "transport_use",
+    "yield_now",
 ]
 
 

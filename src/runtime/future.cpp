@@ -15,6 +15,8 @@ void FutureState::expect_unset() const {
 
 void FutureState::mark_ready() {
   ready_ = true;
+  // Frames and callbacks that wait are being destroyed, in any order: none may be posted.
+  if (messenger_.closed()) waiters_ = nullptr;
   while (waiters_ != nullptr) {
     Work* work = waiters_;
     waiters_ = work->next;
@@ -31,11 +33,13 @@ void FutureState::when_ready(Work* work) {
     messenger_.post(work);
     return;
   }
-  // In order of arrival: waiters are few, the list is walked.
-  Work** last = &waiters_;
-  while (*last != nullptr) last = &(*last)->next;
   work->next = nullptr;
-  *last = work;
+  if (waiters_ == nullptr) {
+    waiters_ = work;
+  } else {
+    last_waiter_->next = work;
+  }
+  last_waiter_ = work;
 }
 
 void FutureState::forget_export() { FutureTable::of(messenger_).forget(address_.id); }
@@ -54,11 +58,13 @@ void throw_taken() {
 }
 
 void FutureState::forget(Work* work) {
-  for (Work** at = &waiters_; *at != nullptr; at = &(*at)->next) {
-    if (*at == work) {
-      *at = work->next;
-      return;
-    }
+  if (messenger_.closed()) return;  // see mark_ready(); a walk for each of many waiters would take minutes
+  Work* previous = nullptr;
+  for (Work* at = waiters_; at != nullptr; previous = at, at = at->next) {
+    if (at != work) continue;
+    (previous == nullptr ? waiters_ : previous->next) = work->next;
+    if (last_waiter_ == work) last_waiter_ = previous;
+    return;
   }
 }
 

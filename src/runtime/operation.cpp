@@ -28,7 +28,11 @@ void OperationState::finish(base::Status status, std::size_t size_bytes) {
   status_ = std::move(status);
   size_bytes_ = size_bytes;
   if (finisher_ != nullptr) finisher_(this, finisher_context_);
-  if (waiter_ != nullptr) messenger_.post(waiter_);
+  if (waiter_ != nullptr) {
+    messenger_.post(waiter_);
+  } else {
+    may_go_on_ = !messenger_.spend_ready_await();
+  }
   if (handle_dropped_) release();
 }
 
@@ -39,6 +43,7 @@ void OperationState::set_waiter(Work* work) {
         "an operation is awaited a second time; await it once, or make it a future with as_future()");
   }
   waiter_ = work;
+  if (done_) messenger_.post_for_next_turn(work);
 }
 
 void OperationState::drop_handle() {

@@ -54,17 +54,28 @@ memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.def
 // --- Turns
 
 bool Scheduler::run_queue() {
+  Work* work = queue_.pop();
+  if (work == nullptr) return false;
+  batch_left_ = kBatch;
   try {
-    for (int i = 0; i < kBatch; ++i) {
-      Work* work = queue_.pop();
-      if (work == nullptr) return i > 0;
+    do {
       // While the job ends, user work is dropped; the runtime's own messages still go through.
       work->function(work, runtime_, exiting_ ? WorkAction::kDrop : WorkAction::kRun);
-    }
+    } while (--batch_left_ > 0 && (work = queue_.pop()) != nullptr);
   } catch (...) {  // what entry methods throw was caught before
     fail_unawaited(std::current_exception(), fmt::format("a callback on PE {}", pe_));
   }
+  batch_left_ = 0;
   return true;
+}
+
+bool Scheduler::progress() {
+  if (batch_left_ > 0) {
+    machine_.progress();
+    if (memory_.has_pending()) memory_.progress();
+    run_pollers();
+  }
+  return !queue_.empty();
 }
 
 bool Scheduler::step() {
@@ -83,6 +94,7 @@ bool Scheduler::step() {
 }
 
 int Scheduler::run() {
+  thread_ = pthread_self();
   while (!stopped_) {
     if (step()) {
       idle_rounds_ = 0;
@@ -165,6 +177,7 @@ bool Scheduler::read_mail() {
     mail.swap(mailbox_);
     mail_arrived_.store(false, std::memory_order_relaxed);
   }
+  batch_left_ = kBatch;  // see progress()
   try {
     for (auto& function : mail) {
       if (!exiting_) function();
@@ -173,6 +186,7 @@ bool Scheduler::read_mail() {
     fail_unawaited(std::current_exception(),
                    fmt::format("a function posted by another thread to PE {}", pe_));
   }
+  batch_left_ = 0;
   return !mail.empty();
 }
 
@@ -209,6 +223,10 @@ void Scheduler::drop_queue() {
 // --- Ending
 
 void Scheduler::fail(std::string message) {
+  if (pthread_equal(pthread_self(), thread_) == 0) {
+    post_from_any_thread([this, why = std::move(message)]() mutable { fail(std::move(why)); });
+    return;
+  }
   if (failure_.empty()) failure_ = std::move(message);
   exiting_ = true;
   stopped_ = true;

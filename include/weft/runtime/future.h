@@ -59,7 +59,7 @@ class FutureState {
 
   // Posts `work` when the future is ready, at once if it is. REQUIRES: the future belongs to this PE.
   void when_ready(Work* work);
-  // Undoes when_ready() for work that has not been posted yet.
+  // Undoes when_ready() for work that has not been posted yet. Walks the list of waiters.
   void forget(Work* work);
 
   // Non-zero id when the future belongs to another PE.
@@ -86,7 +86,9 @@ class FutureState {
   std::uint32_t references_ = 0;
   bool ready_ = false;
   std::exception_ptr error_;
+  // In order of arrival; the tail is valid while there are any.
   Work* waiters_ = nullptr;
+  Work* last_waiter_ = nullptr;
   FutureAddress address_;
 };
 
@@ -122,7 +124,7 @@ class FutureTable {
 [[noreturn]] void throw_taken();
 
 template <class T = void>
-class Future {
+class [[nodiscard]] Future {
   using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
   struct State final : FutureState {
@@ -240,10 +242,16 @@ class Future {
   auto operator co_await() const {
     struct Awaiter : ResumeWork {
       explicit Awaiter(Future future_in) : future(std::move(future_in)) {}
-      bool await_ready() const { return future.is_ready(); }
+      bool await_ready() const {
+        return future.is_ready() && !future.state()->messenger().spend_ready_await();
+      }
       void await_suspend(std::coroutine_handle<> waiting) {
         handle = waiting;
-        future.state()->when_ready(this);
+        if (future.is_ready()) {
+          future.state()->messenger().post_for_next_turn(this);
+        } else {
+          future.state()->when_ready(this);
+        }
       }
       // A frame that is destroyed while it waits must not be resumed.
       ~Awaiter() {
@@ -277,7 +285,7 @@ FutureState* find_exported_future(Messenger& messenger, std::uint64_t id);
 // The error held by a copy of a future that returns after the value was set and released.
 std::exception_ptr set_and_gone();
 std::uint32_t future_home_pe(Messenger& messenger);
-inline constexpr HandlerId kFutureSetHandler = kFirstRuntimeHandler;
+inline constexpr HandlerId kFutureSetHandler = 0;
 
 template <class T>
 void Future<T>::send_value(const Stored* value) const {

@@ -37,10 +37,12 @@ class OperationState final : private base::Completion {
   Messenger& messenger() const { return messenger_; }
   Runtime& runtime() const { return messenger_.runtime(); }
 
-  // Posted once when it is done. REQUIRES: not done and no other waiter.
+  // Posted once when it is done; for the next turn if it is done already. REQUIRES: no other waiter.
   void set_waiter(Work* work);
   // Undoes set_waiter() for work that has not been posted yet.
   void forget_waiter() { waiter_ = nullptr; }
+  // Done, and a coroutine that awaits it need not suspend: see Scheduler::spend_ready_await().
+  bool may_go_on() const { return may_go_on_; }
   // Called once with the outcome, before the waiter is posted; may change it.
   using Finisher = void (*)(OperationState* self, void* context);
   void set_finisher(Finisher finisher, void* context) {
@@ -72,6 +74,7 @@ class OperationState final : private base::Completion {
   Finisher finisher_ = nullptr;
   void* finisher_context_ = nullptr;
   bool done_ = false;
+  bool may_go_on_ = false;
   bool handle_dropped_ = false;
   bool observed_ = false;
 };
@@ -100,7 +103,7 @@ class [[nodiscard]] Operation {
   auto operator co_await() {
     struct Awaiter : ResumeWork {
       explicit Awaiter(OperationState* state_in) : state(state_in) {}
-      bool await_ready() const { return state->is_done(); }
+      bool await_ready() const { return state->may_go_on(); }
       void await_suspend(std::coroutine_handle<> waiting) {
         handle = waiting;
         state->set_waiter(this);

@@ -2,9 +2,14 @@
 // layer.
 //
 // It is the lowest part of a Runtime, which derives from it through Messenger; everything else of the runtime
-// is built on these two. Threads: everything is called by the PE's thread, except post_from_any_thread().
+// is built on these two. Threads: everything is called by the PE's thread, except post_from_any_thread(),
+// fail() and fail_unawaited(). The PE's thread is the one that calls run(), before that the one that made the
+// scheduler.
 #pragma once
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <coroutine>
@@ -78,14 +83,35 @@ class Scheduler {
   void post(Work* work, std::int32_t priority) { queue_.push(work, priority); }
   // Any thread: `function` runs on the PE's thread, a sleeping PE wakes up.
   void post_from_any_thread(std::function<void()> function);
+  // Posts `work` behind everything that is queued, and lets the network have its turn before it runs: what
+  // arrives meanwhile is queued before the next batch of work begins.
+  void post_for_next_turn(Work* work) {
+    queue_.push(work);
+    batch_left_ = std::min(batch_left_, 1);
+  }
   // Posts `work` after `seconds`.
   void post_after(double seconds, Work* work);
   bool queue_empty() const { return queue_.empty(); }
+  // Counts an await that found its result ready. Returns whether the coroutine must suspend for a turn all
+  // the same: every kReadyAwaitsPerTurn-th must, so that a loop of such awaits does not keep the PE from
+  // everything else.
+  bool spend_ready_await() {
+    if (--ready_awaits_left_ > 0) [[likely]]
+      return false;
+    ready_awaits_left_ = kReadyAwaitsPerTurn;
+    return true;
+  }
+  static constexpr int kReadyAwaitsPerTurn = 256;
 
   // Runs until exit or fail() took effect on this PE; the job's exit code.
   int run();
   // One turn: progress, some queued work, timers. Returns whether anything was done. For tests and embedders.
   bool step();
+  // For a long computation in an entry method, a coroutine or a callback: moves communication forward.
+  // Transfers in flight continue, and what arrives is queued. No handler, entry method, callback or coroutine
+  // runs before the caller returns or suspends, and timers wait. Returns whether work is queued: a coroutine
+  // may then `co_await yield_now(runtime)`. Does nothing when the scheduler is not running the caller.
+  bool progress();
   bool stopped() const { return stopped_; }
   void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
   // REQUIRES: not in the list, or in it, respectively.
@@ -101,9 +127,10 @@ class Scheduler {
   void list_pending(DetachedTask* task) { task->link(detached_); }
 
   // --- Ending
-  // This PE cannot go on: run() returns 1 and failure() says why; Job then ends the other PEs.
+  // This PE cannot continue: run() returns 1 and failure() says why; Job then ends the other PEs. Any thread:
+  // on another than the PE's it takes effect in the PE's next turn, and a sleeping PE wakes up.
   void fail(std::string message);
-  // The same for an exception that nobody awaits; `where` names chare and entry method.
+  // The same for an exception that nobody awaits, on any thread; `where` names chare and entry method.
   void fail_unawaited(const std::exception_ptr& error, const std::string& where);
   const std::string& failure() const { return failure_; }
   bool exiting() const { return exiting_; }
@@ -176,6 +203,9 @@ class Scheduler {
   bool closed_ = false;
   int exit_code_ = 0;
   int idle_rounds_ = 0;
+  // Queued work that may still run before the next look at the network; 0 when no queued work is running.
+  int batch_left_ = 0;
+  int ready_awaits_left_ = kReadyAwaitsPerTurn;
   int spin_rounds_ = 0;
   Ending* ending_ = nullptr;
   IdleHook* idle_hook_ = nullptr;
@@ -186,11 +216,28 @@ class Scheduler {
   std::priority_queue<Timer> timers_;
   std::uint64_t next_timer_ = 0;
   Clock::time_point idle_since_;
+  pthread_t thread_ = pthread_self();  // the PE's
 
   // Filled by any thread; the flag keeps the mutex off the scheduler's path.
   std::mutex mailbox_mutex_;
   std::vector<std::function<void()>> mailbox_;
   std::atomic<bool> mail_arrived_{false};
 };
+
+// Awaitable: lets everything else that is queued on this PE run, and what arrives on the network, before the
+// coroutine goes on.
+inline auto yield_now(Scheduler& scheduler) {
+  struct Awaiter : ResumeWork {
+    explicit Awaiter(Scheduler& scheduler_in) : scheduler(scheduler_in) {}
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiting) {
+      handle = waiting;
+      scheduler.post_for_next_turn(this);
+    }
+    void await_resume() const {}
+    Scheduler& scheduler;
+  };
+  return Awaiter(scheduler);
+}
 
 }  // namespace weft::runtime

@@ -5,6 +5,8 @@
 
 #include "weft/base/error.h"
 
+#include "engine/engine.h"
+
 namespace weft::python {
 
 namespace {
@@ -13,10 +15,27 @@ struct AwaitableType {
   PyTypeObject* type = nullptr;
   WaitFunction wait = nullptr;
 };
-std::array<AwaitableType, 4> awaitables;
+std::array<AwaitableType, 8> awaitables;
 std::size_t num_awaitables = 0;
 
+// asyncio._get_running_loop() is not None; does not import asyncio.
+bool runs_an_asyncio_loop() {
+  PyObject* const asyncio = PyDict_GetItemString(PyImport_GetModuleDict(), "asyncio");  // borrowed
+  if (asyncio == nullptr) return false;
+  const Ref loop = Ref::steal(PyObject_CallMethod(asyncio, "_get_running_loop", nullptr));
+  if (!loop) PyErr_Clear();
+  return loop.get() != Py_None;
+}
+
 }  // namespace
+
+bool must_take_turn() {
+  if (!SteppedByScheduler::is_stepping()) return false;
+  // Another thread may have the interpreter while the PE's thread is in a step.
+  Engine* const engine = Engine::running();
+  if (engine == nullptr || !engine->is_on_this_thread()) return false;
+  return engine->runtime().spend_ready_await() && !runs_an_asyncio_loop();
+}
 
 void add_awaitable(PyTypeObject* type, WaitFunction wait) {
   if (num_awaitables == awaitables.size()) {

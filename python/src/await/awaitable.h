@@ -10,21 +10,46 @@
 
 namespace weft::python {
 
-// Posts `work` when the object is ready. Throws base::Error if it cannot be waited for.
+// Posts `work` when the object is ready, for the next turn if it is ready already. Throws base::Error if it cannot be waited for.
 using WaitFunction = void (*)(PyObject* awaitable, runtime::Work* work);
 // For objects of exactly this type, once per type, when the extension is initialised.
 void add_awaitable(PyTypeObject* type, WaitFunction wait);
 // Returns false if the object is no awaitable of this extension.
 bool wait_for(PyObject* yielded, runtime::Work* work);
 
+// While it lives, the scheduler steps a coroutine on this thread, the PE's.
+class SteppedByScheduler {
+ public:
+  SteppedByScheduler() { ++depth_; }
+  ~SteppedByScheduler() { --depth_; }
+  SteppedByScheduler(const SteppedByScheduler&) = delete;
+  SteppedByScheduler& operator=(const SteppedByScheduler&) = delete;
+
+  static bool is_stepping() { return depth_ > 0; }
+
+ private:
+  static inline int depth_ = 0;  // under the GIL
+};
+
+// Counts an await that found its result ready. Returns whether it must yield to the scheduler all the same, so
+// that a coroutine of such awaits leaves turns to others. False if something else than the scheduler steps
+// the coroutine: an asyncio loop cannot wait for objects of this extension.
+bool must_take_turn();
+// Whether a type's awaits count so.
+enum class ReadyAwaits : bool { kFree, kCounted };
+
 // The type's slots. Poll is `PySendResult (*)(PyObject* self, PyObject** result)`: PYGEN_NEXT while it is not
 // ready, else its result or error.
-template <auto Poll>
+template <auto Poll, ReadyAwaits Counting = ReadyAwaits::kCounted>
 struct AwaitableSlots {
   static PyObject* itself(PyObject* self) { return Py_NewRef(self); }
 
   static PySendResult send(PyObject* self, PyObject*, PyObject** result) {
     PySendResult outcome = Poll(self, result);
+    if (outcome == PYGEN_RETURN && Counting == ReadyAwaits::kCounted && must_take_turn()) [[unlikely]] {
+      Py_DECREF(*result);
+      outcome = PYGEN_NEXT;
+    }
     if (outcome == PYGEN_NEXT) *result = Py_NewRef(self);
     return outcome;
   }

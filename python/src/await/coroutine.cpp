@@ -25,6 +25,7 @@ void Coroutine::turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction
 }
 
 void Coroutine::step() {
+  const SteppedByScheduler stepped;
   PyObject* result = nullptr;
   PySendResult outcome = PyIter_Send(coroutine_.get(), Py_None, &result);
   while (outcome == PYGEN_NEXT) {

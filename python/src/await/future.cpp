@@ -213,7 +213,14 @@ Ref decode(Decoder& decoder) {
   return future_at({pe, decoder.number<std::uint64_t>()});
 }
 
-void wait(PyObject* future, runtime::Work* work) { state_of(future)->when_ready(work); }
+void wait(PyObject* future, runtime::Work* work) {
+  PyFutureState* const state = state_of(future);
+  if (state->is_ready()) {
+    state->runtime().post_for_next_turn(work);
+  } else {
+    state->when_ready(work);
+  }
+}
 
 PyMethodDef methods[] = {
     {"set", as_method(&set), METH_FASTCALL,

@@ -71,6 +71,10 @@ void expect_no_waiter(const OperationObject* operation) {
 
 void wait(PyObject* self, runtime::Work* work) {
   OperationObject* operation = as_operation(self);
+  if (operation->state->is_done()) {  // for a turn only: others may have waited for it before
+    operation->engine->runtime().post_for_next_turn(work);
+    return;
+  }
   expect_no_waiter(operation);
   operation->has_waiter = true;
   operation->state->set_waiter(work);

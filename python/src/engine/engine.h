@@ -43,8 +43,9 @@ class Engine {
   // than the PE's, which would not notice what another one posts while it sleeps.
   void expect_open() const {
     if (closed_) throw_closed();
-    if (pthread_equal(pthread_self(), thread_) == 0) throw_other_thread();
+    if (!is_on_this_thread()) throw_other_thread();
   }
+  bool is_on_this_thread() const { return pthread_equal(pthread_self(), thread_) != 0; }
 
   // Ctrl-C: ends the job. weft.run raises KeyboardInterrupt, or SystemExit where a launcher says why.
   void interrupt() {

@@ -34,6 +34,19 @@ def test_what_nobody_awaits_ends_the_job(run_job: RunJob, mode: str, words: list
         assert word in ended.stderr
 
 
+@pytest.mark.parametrize("num_pes", [1, 2])
+@pytest.mark.parametrize(
+    ("mode", "word"),
+    [("future", "ZeroDivisionError"), ("collected", "ZeroDivisionError"), ("operation", "80")],
+)
+def test_what_another_thread_drops_while_the_pe_sleeps(
+    run_job: RunJob, mode: str, word: str, num_pes: int
+) -> None:
+    ended = run_job(num_pes, "dropped_elsewhere.py", mode)  # without the wake-up it sleeps for ever
+    assert ended.returncode == 1
+    assert word in ended.stderr
+
+
 @pytest.mark.parametrize("mode", ["unawaited", "main", "constructor"])
 def test_without_a_launcher(run_job: RunJob, mode: str) -> None:
     ended = run_job(1, "failing.py", mode)

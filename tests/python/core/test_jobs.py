@@ -27,6 +27,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "registered.py",
         "refusals.py",
         "transports.py",
+        "turns.py",
         "values.py",
     ],
 )

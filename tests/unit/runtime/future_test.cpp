@@ -93,6 +93,25 @@ TEST(Future, CallbacksRunOnceEachInOrder) {
   EXPECT_EQ(order, (std::vector<int>{10, 11, 12}));
 }
 
+// A list that is walked for each waiter, when it comes or when it is abandoned, takes minutes for so many.
+TEST(Future, ManyWaitersAreCalledInOrder) {
+  constexpr int kWaiters = 400'000;
+  testing::InProcessJob job(1);
+  Future<int> future(job.runtime(0));
+  int called = 0;
+  Future<int> never(job.runtime(0));
+  for (int i = 0; i < kWaiters; ++i) never.then([](const Future<int>&) { ADD_FAILURE() << "called"; });
+  for (int i = 0; i < kWaiters; ++i) {
+    future.then([&called, i](const Future<int>&) { called += called == i ? 1 : 0; });
+  }
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    future.set(1);
+    while (called < kWaiters) co_await runtime.sleep(0);
+  }),
+            "");
+  EXPECT_EQ(called, kWaiters);
+}
+
 TEST(Future, CallbacksOfFuturesThatAreNeverSetGoWithTheRuntime) {
   auto alive = std::make_shared<int>(1);
   {

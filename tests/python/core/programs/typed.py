@@ -73,6 +73,8 @@ async def main() -> int:
     future.set(5)
     assert_type(await future, int)
     assert_type(await weft.sleep(0), None)
+    assert_type(await weft.yield_now(), None)
+    assert_type(weft.progress(), bool)
     assert_type(weft.__version__, str)
     assert await weft.asyncio_future(follow(blocks[0, 0].get_size.send(), blocks[0, 0].get_size.call())) == 3
     return await future

@@ -1,0 +1,147 @@
+// How work takes turns: yield_now, forced turns of coroutines whose awaits are all ready, progress() from
+// inside an entry method, and failures that another thread reports.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/in_process_job.h"
+
+namespace weft::runtime {
+namespace {
+
+// Counts turns: mail is read once in each.
+struct TurnCounter {
+  explicit TurnCounter(Runtime& runtime_in) : runtime(runtime_in) { post(); }
+  void post() {
+    runtime.post_from_any_thread([this] {
+      ++turns;
+      post();
+    });
+  }
+  Runtime& runtime;
+  int turns = 0;
+};
+
+struct Stopper : Chare<Stopper> {
+  static inline bool stopped = false;
+  Stopper() { stopped = false; }
+  void stop() { stopped = true; }
+  void stop_on(int pe) { proxy()[pe].send<&Stopper::stop>(); }
+};
+
+// Fails the job from another thread, at the last moment before the PE sleeps.
+struct FailingThread : IdleHook {
+  explicit FailingThread(Runtime& runtime_in) : runtime(runtime_in) {}
+  void before_sleep() override {
+    std::thread([this] { runtime.fail("said by another thread"); }).join();
+    failed_before_the_sleep = !runtime.failure().empty();
+  }
+  bool after_sleep() override { return true; }
+  Runtime& runtime;
+  bool failed_before_the_sleep = false;
+};
+
+TEST(Turns, AFailureOnAnotherThreadWakesASleepingPe) {
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  FailingThread hook(runtime);
+  runtime.set_idle_hook(&hook);
+  EXPECT_EQ(runtime.run(), 1);  // without the wake-up it sleeps for ever
+  EXPECT_EQ(runtime.failure(), "said by another thread");
+  EXPECT_FALSE(hook.failed_before_the_sleep) << "the PE's thread alone changes its state";
+  runtime.set_idle_hook(nullptr);
+}
+
+TEST(Turns, ACoroutineWhoseFutureIsAlwaysReadyLeavesTurnsToOthers) {
+  testing::InProcessJob job(2);
+  int awaits = 0;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto stoppers = Group<Stopper>::create(runtime);
+    Future<> ready(runtime);
+    ready.set();
+    stoppers[1].send<&Stopper::stop_on>(0);
+    for (awaits = 0; awaits < 1'000'000 && !Stopper::stopped; ++awaits) co_await ready;
+  }),
+            "");
+  EXPECT_TRUE(Stopper::stopped) << "the call that was to stop the loop did not run in it";
+}
+
+TEST(Turns, ACoroutineWhoseOperationsAreAlwaysDoneLeavesTurnsToOthers) {
+  testing::InProcessJob job(1);
+  TurnCounter counter(job.runtime(0));
+  constexpr int kAwaits = 100 * Runtime::kReadyAwaitsPerTurn;
+  EXPECT_EQ(job.run([](Runtime& rt) -> Task<> {
+    for (int i = 0; i < kAwaits; ++i) {
+      OperationState* state = OperationState::create(rt);
+      state->started({}, 5);
+      Operation done(state);
+      EXPECT_TRUE(done.is_done());
+      const std::size_t size_bytes = co_await done;
+      EXPECT_EQ(size_bytes, 5u);
+    }
+  }),
+            "");
+  EXPECT_GE(counter.turns, 100);
+  EXPECT_LE(counter.turns, 300) << "a turn for each await would be slow";
+}
+
+TEST(Turns, YieldNowLetsTheQueueAndTheNetworkHaveTheirTurn) {
+  testing::InProcessJob job(1);
+  TurnCounter counter(job.runtime(0));
+  std::vector<int> order;
+  EXPECT_EQ(job.run([&](Runtime& rt) -> Task<> {
+    Future<> first(rt);
+    first.then([&](const Future<>&) { order.push_back(1); });
+    first.set();
+    co_await yield_now(rt);
+    order.push_back(2);
+    const int before = counter.turns;
+    for (int i = 0; i < 10; ++i) co_await yield_now(rt);
+    EXPECT_EQ(counter.turns, before + 10) << "one look at the network each";
+  }),
+            "");
+  EXPECT_EQ(order, (std::vector{1, 2}));
+}
+
+TEST(Turns, AJobThatEndsDoesNotResumeWhatHasYielded) {
+  testing::InProcessJob job(1);
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    runtime.exit(0);
+    for (;;) co_await yield_now(runtime);
+  }),
+            "");
+}
+
+TEST(Turns, ProgressBringsMessagesInAndRunsNoHandler) {
+  constexpr HandlerId kHandler = kNumHandlers - 1;
+  testing::InProcessJob job(2);
+  int handled = 0;
+  job.runtime(0).set_handler(
+      kHandler, [](void* context, MessagePtr) { ++*static_cast<int*>(context); }, &handled);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    co_await yield_now(runtime);
+    EXPECT_FALSE(runtime.progress());
+    job.runtime(1).send(0, Message::pack(job.runtime(1), kHandler, 1));
+    int looks = 0;
+    while (!runtime.progress() && looks < 1000) ++looks;
+    EXPECT_LT(looks, 1000) << "the message did not arrive";
+    EXPECT_EQ(handled, 0);
+    co_await yield_now(runtime);
+    EXPECT_EQ(handled, 1);
+  }),
+            "");
+}
+
+TEST(Turns, ProgressOutsideOfATurnDoesNothing) {
+  constexpr HandlerId kHandler = kNumHandlers - 1;
+  testing::InProcessJob job(2);
+  int handled = 0;
+  job.runtime(0).set_handler(
+      kHandler, [](void* context, MessagePtr) { ++*static_cast<int*>(context); }, &handled);
+  job.runtime(1).send(0, Message::pack(job.runtime(1), kHandler, 1));
+  EXPECT_FALSE(job.runtime(0).progress());
+  while (handled == 0) job.runtime(0).step();
+}
+
+}  // namespace
+}  // namespace weft::runtime
