@@ -18,8 +18,8 @@ namespace {
 
 constexpr machine::AmId kDataAm = 1;
 constexpr machine::AmId kAcknowledgeAm = 2;
-constexpr machine::Tag kDataTag = machine::channel_tag(1, 0);
-constexpr machine::Tag kAcknowledgeTag = machine::channel_tag(2, 0);
+constexpr machine::Tag kDataTag = machine::make_tag(15, 1);
+constexpr machine::Tag kAcknowledgeTag = machine::make_tag(15, 2);
 
 // A Completion that counts itself.
 struct Counted : base::Completion {

@@ -99,10 +99,10 @@ void on_machine(Pair& pair, std::int64_t messages) {
     Waiting sent;
     Waiting received;
     sent.done = !pair.machine(0)
-                     .tag_send(1, machine::channel_tag(1, 0), {&outgoing, sizeof outgoing}, &sent)
+                     .tag_send(1, machine::make_tag(15, 1), {&outgoing, sizeof outgoing}, &sent)
                      .is_pending();
     received.done = !pair.machine(1)
-                         .tag_receive(machine::channel_tag(1, 0), machine::kFullTagMask, into, &received)
+                         .tag_receive(machine::make_tag(15, 1), machine::kFullTagMask, into, &received)
                          .is_pending();
     while (!received.done) pair.machine(1).progress();
     while (!sent.done) pair.machine(0).progress();

@@ -9,6 +9,7 @@
 
 #include "weft/chare/chares.h"
 
+#include "job/identity.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/launcher_watch.h"
 #include "machine/factory.h"
@@ -28,24 +29,38 @@ T value_or_throw(base::Result<T> result) {
   return std::move(result).value();
 }
 
-std::uint64_t program_fingerprint() {
-  std::uint64_t seed = runtime::registry_fingerprint<chare::ChareType>(runtime::fingerprint("weft"));
-  seed = runtime::registry_fingerprint<chare::ConstructorInfo>(seed);
-  seed = runtime::registry_fingerprint<chare::EntryInfo>(seed);
-  seed = runtime::registry_fingerprint<chare::MapInfo>(seed);
-  return runtime::registry_fingerprint<runtime::Combiner>(seed);
+// Collective; throws Error that names what differs and on which PEs.
+void expect_equal(machine::Bootstrap& bootstrap, const Identity& mine) {
+  const auto all = value_or_throw(bootstrap.exchange(mine.pack()));
+  for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    const std::string why = mine.difference(bootstrap.pe(), all[pe], static_cast<int>(pe));
+    if (!why.empty()) throw base::Error(base::StatusCode::kInvalidArgument, why);
+  }
 }
 
-void expect_same_program(machine::Bootstrap& bootstrap) {
-  std::uint64_t mine = program_fingerprint();
-  auto all = value_or_throw(bootstrap.exchange(base::pack(mine)));
-  for (std::size_t pe = 0; pe < all.size(); ++pe) {
-    if (all[pe].size() == sizeof mine && std::memcmp(all[pe].data(), &mine, sizeof mine) == 0) continue;
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        fmt::format("PE {} and PE {} run different programs (their entry methods differ); start the same "
-                    "build on every PE",
-                    bootstrap.pe(), pe));
+// The models with what was allotted to them, and the program that they see.
+Identity identity_of_models(const runtime::Runtime& runtime) {
+  Identity identity;
+  const auto [name, value] = runtime::registry_fact<runtime::Combiner>("reducers");
+  identity.add(name, value);
+  for (const auto& [type, needs, range, model] : runtime.models()) {
+    identity.add(fmt::format("the model {}", needs.name),
+                 fmt::format("{} handlers from {}, tag type {}", range.num_handlers, range.first_handler,
+                             range.tag_type));
+    for (const auto& [fact, text] : model->fingerprint()) identity.add(fact, text);
+  }
+  return identity;
+}
+
+void set_options(const runtime::Runtime& runtime) {
+  for (const auto& installed : runtime.models()) {
+    for (const runtime::ModelOption& option : installed.model->options()) {
+      const std::string variable(option.variable);
+      const char* const value = std::getenv(variable.c_str());
+      if (value == nullptr || option.set(value)) continue;
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        fmt::format("{} is '{}': give {}", variable, value, option.values));
+    }
   }
 }
 
@@ -58,17 +73,6 @@ runtime::MessagingPath messaging_path() {
   if (name == "active") return runtime::MessagingPath::kActive;
   throw base::Error(base::StatusCode::kInvalidArgument,
                     fmt::format("WEFT_MESSAGING_PATH is '{}': give auto, tagged or active", name));
-}
-
-// For measurements: whether channels may have devices copy their messages, within a PE or into peer-mapped
-// memory.
-bool may_pass_by_machine() {
-  const char* value = std::getenv("WEFT_CHANNEL_PATH");
-  const std::string_view name = value == nullptr ? "auto" : value;
-  if (name == "auto") return true;
-  if (name == "tagged") return false;
-  throw base::Error(base::StatusCode::kInvalidArgument,
-                    fmt::format("WEFT_CHANNEL_PATH is '{}': give auto or tagged", name));
 }
 
 std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
@@ -90,8 +94,10 @@ void print_statistics(runtime::Runtime& runtime) {
   const machine::Machine& machine = runtime.machine();
   std::string text =
       machine::transfer_report(machine.pe(), machine.transport_use(), machine.peer_transports());
-  for (const std::string& why : runtime.model<channel::Channels>().direct_path().obstacles()) {
-    text += fmt::format("weft: PE {}: channels could not use mapped memory: {}\n", machine.pe(), why);
+  for (const auto& installed : runtime.models()) {
+    for (const std::string& line : installed.model->report()) {
+      text += fmt::format("weft: PE {}: {}\n", machine.pe(), line);
+    }
   }
   std::fputs(text.c_str(), stderr);
 }
@@ -129,24 +135,24 @@ struct Job::Parts {
   }
 };
 
-Job::Job() : parts_(std::make_unique<Parts>()) {
+Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   keep_large_blocks();
   parts_->bootstrap = value_or_throw(machine::make_bootstrap());
   parts_->memory = make_memory(*parts_->bootstrap);
-  if (parts_->bootstrap->num_pes() > 1) expect_same_program(*parts_->bootstrap);
+  // Before the machine, whose messages another version may not understand.
+  const bool has_peers = parts_->bootstrap->num_pes() > 1;
+  if (has_peers) expect_equal(*parts_->bootstrap, Identity::of_weft());
   parts_->machine = value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
   options.messaging_path = messaging_path();
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
-  auto& channels = parts_->runtime->install<channel::Channels>();
-  if (!may_pass_by_machine()) {
-    channels.local_path().turn_off();
-    channels.direct_path().turn_off();
-  }
-  // Nobody sends before everybody has set its handlers.
-  base::check(parts_->bootstrap->barrier());
+  parts_->runtime->install<channel::Channels>();
+  if (more_models) more_models(*parts_->runtime);
+  set_options(*parts_->runtime);
+  // No PE sends before this exchange ends, and so before every PE has set its handlers.
+  if (has_peers) expect_equal(*parts_->bootstrap, identity_of_models(*parts_->runtime));
 }
 
 Job::~Job() = default;
@@ -176,15 +182,17 @@ int Job::run() {
   return code;
 }
 
-int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main) {
+int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main,
+        const InstallModels& more_models) {
   static_cast<void>(argc);
   static_cast<void>(argv);
   try {
-    Job job;
+    Job job(more_models);
     runtime::Runtime& runtime = job.runtime();
     if (runtime.pe() == 0) {
       auto main_task = [](runtime::Runtime& rt,
                           const std::function<runtime::Task<>(runtime::Runtime&)>& body) -> runtime::Task<> {
+        co_await runtime::yield_now(rt);  // main runs inside the scheduler, like all that it starts
         co_await body(rt);
         rt.exit(0);
       };

@@ -6,8 +6,8 @@
 namespace weft::runtime {
 
 enum RuntimeHandler : HandlerId {
-  // kFutureSetHandler = kFirstRuntimeHandler is public: future.h packs it
-  kExitRequestHandler = kFirstRuntimeHandler + 1,
+  // kFutureSetHandler = 0 is public: future.h packs it
+  kExitRequestHandler = 1,
   kExitHandler,
   kDrainedHandler,
   kCloseHandler,

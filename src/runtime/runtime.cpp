@@ -6,6 +6,7 @@
 
 #include "runtime/collective/quiescence.h"
 #include "runtime/collective/reductions.h"
+#include "runtime/message/payload_tag.h"
 #include "runtime/termination.h"
 
 namespace weft::runtime {
@@ -24,7 +25,7 @@ Runtime::~Runtime() { close(); }
 void Runtime::close() {
   if (closed()) return;
   close_layers();
-  for (auto& [type, model] : models_) model->close();
+  for (const InstalledModel& installed : models_) installed.model->close();
   drop_queue();
   abandon_tasks();
   while (!models_.empty()) models_.pop_back();  // the last may use those before it
@@ -52,13 +53,50 @@ Future<> Runtime::sleep(double seconds) {
 
 Future<> Runtime::quiescence() { return quiescence_->detect(); }
 
-void Runtime::add_model(std::type_index type, std::unique_ptr<Model> model) {
-  models_.emplace_back(type, std::move(model));
+ModelRange Runtime::allot(const ModelNeeds& needs) const {
+  ModelRange range{.first_handler = kFirstModelHandler, .num_handlers = needs.num_handlers, .tag_type = 0};
+  std::uint8_t next_tag_type = kFirstModelTagType;
+  for (const InstalledModel& installed : models_) {
+    if (installed.needs.name == needs.name) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        fmt::format("a model named {} is installed in this runtime already", needs.name));
+    }
+    range.first_handler = installed.range.first_handler + installed.range.num_handlers;
+    if (installed.needs.uses_tags) ++next_tag_type;
+  }
+  if (needs.num_handlers > kNumHandlers - range.first_handler) {
+    throw base::Error(
+        base::StatusCode::kOutOfRange,
+        fmt::format("the model {} asks for {} message handlers and {} of {} are left; raise "
+                    "kNumHandlers in weft/runtime/handler_id.h",
+                    needs.name, needs.num_handlers, kNumHandlers - range.first_handler, kNumHandlers));
+  }
+  if (!needs.uses_tags) return range;
+  if (next_tag_type > machine::kMaxTagType) {
+    throw base::Error(base::StatusCode::kOutOfRange,
+                      fmt::format("the model {} asks for tags, and all {} types of tags are in use",
+                                  needs.name, machine::kMaxTagType));
+  }
+  range.tag_type = next_tag_type;
+  return range;
+}
+
+void Runtime::add_model(std::type_index type, const ModelNeeds& needs, std::unique_ptr<Model> model) {
+  models_.push_back({type, needs, allot(needs), std::move(model)});
+}
+
+std::vector<std::string> Runtime::obstacles_to_moving(ElementId element) const {
+  std::vector<std::string> obstacles;
+  for (const InstalledModel& installed : models_) {
+    std::string obstacle = installed.model->obstacle_to_moving(element);
+    if (!obstacle.empty()) obstacles.push_back(std::move(obstacle));
+  }
+  return obstacles;
 }
 
 Model& Runtime::find_model(std::type_index type) {
-  for (auto& [key, model] : models_) {
-    if (key == type) return *model;
+  for (const InstalledModel& installed : models_) {
+    if (installed.type == type) return *installed.model;
   }
   throw base::Error(base::StatusCode::kNotFound,
                     fmt::format("the model {} is not installed in this runtime", type.name()));

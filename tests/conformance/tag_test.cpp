@@ -9,9 +9,8 @@ namespace weft::conformance {
 namespace {
 
 using base::StatusCode;
-using machine::channel_tag;
-using machine::device_tag;
 using machine::kFullTagMask;
+using machine::make_tag;
 using machine::Tag;
 using memory::Buffer;
 
@@ -237,8 +236,8 @@ TEST_P(TagTest, CountersWrap) {
     ASSERT_TRUE(world.until([&] { return std::ranges::all_of(operations, &Operation::done); }));
     for (std::uint32_t i = 0; i < kCount; ++i) EXPECT_EQ(world.read(1, to[i]), pattern(kSmall, i));
   };
-  run([](std::uint32_t i) { return channel_tag(machine::kMaxChannelId, 0xffff'fffcu + i); });
-  run([](std::uint32_t i) { return device_tag(0xffff'ffffu, machine::kDeviceCounterMask - 3 + i); });
+  run([](std::uint32_t i) { return make_tag(2, std::uint64_t{0xffff'fffcu + i}); });
+  run([](std::uint32_t i) { return make_tag(machine::kMaxTagType, machine::kTagValueMask - 3 + i); });
 }
 
 TEST_P(TagTest, EveryPairOfFour) {

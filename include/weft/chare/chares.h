@@ -110,12 +110,21 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  explicit Chares(runtime::Runtime& runtime);
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 6, .uses_tags = false};
+
+  Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
   // Gives up what waits for collections, before the coroutines that may await its sending go.
   void close() override;
+  // What the compiler registered: the same program on every PE.
+  std::vector<std::pair<std::string, std::string>> fingerprint() const override;
+  // A suspended coroutine of the element.
+  std::string obstacle_to_moving(runtime::ElementId element) const override;
 
   runtime::Runtime& runtime() { return runtime_; }
+  // Of messages to an element, and to all elements of a collection: for targets of reductions.
+  runtime::HandlerId entry_handler() const { return first_handler_ + 1; }
+  runtime::HandlerId broadcast_handler() const { return first_handler_ + 2; }
 
   // Starts making a collection on all PEs; returns at once, usable at once. `arguments` are packed for
   // `constructor`.
@@ -174,6 +183,7 @@ class Chares final : public runtime::Model {
   runtime::Target gather_target(const ReplyTo& reply) const;
 
   runtime::Runtime& runtime_;
+  runtime::HandlerId first_handler_;
   std::unique_ptr<Parts> parts_;
   std::uint64_t next_collection_ = 1;
 };

@@ -150,7 +150,7 @@ class ElementProxy {
   runtime::Target target() const {
     static_assert(!EntryMethod<T, Method>::kHasPayload, "the result of a reduction cannot be a payload");
     runtime::Target target;
-    target.handler = entry_handler();
+    target.handler = collection_->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(collection_->home(index_));
     target.prefix =
         base::pack(EntryHeader{collection_->id(), index_, EntryMethod<T, Method>::info().id, 0, {}});
@@ -162,7 +162,6 @@ class ElementProxy {
  private:
   template <class>
   friend class CollectionProxy;
-  static runtime::HandlerId entry_handler();
 
   template <auto Method, class... Args>
   runtime::OperationState* send_call(const ReplyTo& reply, Args&&... arguments) const {
@@ -313,13 +312,6 @@ class Singleton : public CollectionProxy<T> {
 // --- Implementation
 
 void pup_collection(Pup& p, Collection*& collection);
-runtime::HandlerId entry_handler_id();
-runtime::HandlerId broadcast_handler_id();
-
-template <class T>
-runtime::HandlerId ElementProxy<T>::entry_handler() {
-  return entry_handler_id();
-}
 
 template <class T>
 void ElementProxy<T>::pup(Pup& p) {
@@ -340,7 +332,7 @@ template <auto Method>
 runtime::Target CollectionProxy<T>::target() const {
   static_assert(!EntryMethod<T, Method>::kHasPayload, "the result of a reduction cannot be a payload");
   runtime::Target target;
-  target.handler = broadcast_handler_id();
+  target.handler = collection_->chares().broadcast_handler();
   target.flags = runtime::kBroadcastFlag;
   target.prefix = base::pack(EntryHeader{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}});
   return target;

@@ -9,11 +9,14 @@
 
 namespace weft::job {
 
+// Installs models besides Weft's own, with Runtime::install(); the same on every PE.
+using InstallModels = std::function<void(runtime::Runtime&)>;
+
 class Job {
  public:
-  // Collective over all PEs. Throws Error when the PEs cannot find or reach one another, or run different
-  // programs.
-  Job();
+  // Collective over all PEs. Throws Error if the PEs cannot find or reach one another, run different programs
+  // or versions of Weft, or if a setting in the environment has a value that its model does not know.
+  explicit Job(const InstallModels& more_models = {});
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -33,6 +36,7 @@ class Job {
 
 // Starts `main` on PE 0 and runs the job; it ends with code 0 when main does, or as Runtime::exit says. An
 // exception that leaves main, or an entry method that nobody awaits, ends it with code 1 on every PE.
-int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main);
+int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main,
+        const InstallModels& more_models = {});
 
 }  // namespace weft::job

@@ -10,20 +10,11 @@
 #include "weft/base/completion.h"
 #include "weft/base/pup.h"
 #include "weft/runtime/attachment.h"
+#include "weft/runtime/handler_id.h"
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/work.h"
 
 namespace weft::runtime {
-
-// Who handles a message. Each layer has a range of its own, the same on every PE.
-using HandlerId = std::uint16_t;
-inline constexpr HandlerId kFirstRuntimeHandler = 0;
-inline constexpr HandlerId kFirstChareHandler = 32;
-inline constexpr HandlerId kFirstChannelHandler = 64;
-inline constexpr HandlerId kFirstMpiHandler = 96;
-inline constexpr HandlerId kFirstPgasHandler = 128;
-inline constexpr HandlerId kFirstPythonHandler = 160;
-inline constexpr HandlerId kNumHandlers = 192;
 
 enum EnvelopeFlag : std::uint8_t {
   kBroadcastFlag = 1,  // to be forwarded down the spanning tree of root_pe; then it is cleared

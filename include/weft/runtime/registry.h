@@ -2,8 +2,8 @@
 //
 // Each is registered during static initialisation, under its mangled-like unique name, by the template that
 // it is an instance of; so nothing has to be declared twice and no code is generated. Numbers follow the
-// sorted names: every PE runs the same program and therefore agrees, which Job checks at start by exchanging
-// program_fingerprint().
+// sorted names: every PE runs the same program and therefore agrees, which Job checks at
+// start: see registry_fact().
 //
 // Threads: registration and numbering happen on one thread, before the first runtime runs.
 #pragma once
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weft::runtime {
@@ -59,10 +60,13 @@ inline std::uint64_t fingerprint(std::string_view text, std::uint64_t seed = 0xc
   return seed;
 }
 
+// How many of these there are and a hash of their names, for Model::fingerprint().
 template <class Info>
-std::uint64_t registry_fingerprint(std::uint64_t seed) {
-  for (const Info* info : Registry<Info>::all()) seed = fingerprint(info->name, seed);
-  return seed;
+std::pair<std::string, std::string> registry_fact(std::string name) {
+  std::uint64_t hash = fingerprint("");
+  for (const Info* info : Registry<Info>::all()) hash = fingerprint(info->name, fingerprint("\n", hash));
+  const std::size_t count = Registry<Info>::all().size();
+  return {std::move(name), std::to_string(count) + " (hash " + std::to_string(hash) + ")"};
 }
 
 // "&Ring::token" for a template parameter, as the compiler writes it in the signature of a function template.

@@ -2,16 +2,19 @@
 //
 // A Runtime owns its parts and is passed or held; nothing in Weft is global, so a test can make several in
 // one process over the loopback machine. Threads: everything is called by the PE's thread, except
-// post_from_any_thread().
+// post_from_any_thread(), fail() and fail_unawaited().
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
 #include <typeindex>
 #include <utility>
 #include <vector>
 
 #include "weft/runtime/future.h"
 #include "weft/runtime/messenger.h"
+#include "weft/runtime/model.h"
 #include "weft/runtime/operation.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/scheduler.h"
@@ -21,16 +24,6 @@ namespace weft::runtime {
 class Quiescence;
 class Reductions;
 class Termination;
-
-// A programming model's state on one PE; made by Runtime::install, destroyed with the runtime, after the
-// machine's last completion.
-class Model {
- public:
-  virtual ~Model() = default;
-  // Ends what the model itself keeps waiting, as the machine has just ended what it had in flight; the
-  // coroutines that wait for it are still there.
-  virtual void close() {}
-};
 
 struct RuntimeOptions {
   // PEs of this job that share the host's processors; with more PEs than processors an idle PE gives way
@@ -66,12 +59,14 @@ class Runtime final : public Messenger {
   Reductions& reductions() { return *reductions_; }
 
   // --- Models
-  // Makes the model's state on this PE, M(Runtime&); once, before run(), on every PE.
+  // Makes the model's state on this PE, M(Runtime&, const ModelRange&), see weft/runtime/model.h. Called
+  // once per model, before run(), in the same order on every PE. Throws Error if the model's name is taken or
+  // no handlers or tags are left for it.
   template <class M>
   M& install() {
-    auto model = std::make_unique<M>(*this);
+    auto model = std::make_unique<M>(*this, allot(M::kNeeds));
     M& reference = *model;
-    add_model(typeid(M), std::move(model));
+    add_model(typeid(M), M::kNeeds, std::move(model));
     return reference;
   }
   // REQUIRES: install<M>() was called.
@@ -79,12 +74,24 @@ class Runtime final : public Messenger {
   M& model() {
     return static_cast<M&>(find_model(typeid(M)));
   }
+  struct InstalledModel {
+    std::type_index type;
+    ModelNeeds needs;
+    ModelRange range;
+    std::unique_ptr<Model> model;
+  };
+  // In the order of installation.
+  std::span<const InstalledModel> models() const { return models_; }
+  // Why that element cannot move to another PE now: a sentence of each model that it is busy in.
+  std::vector<std::string> obstacles_to_moving(ElementId element) const;
 
  private:
-  void add_model(std::type_index type, std::unique_ptr<Model> model);
+  // The range that the next model gets.
+  ModelRange allot(const ModelNeeds& needs) const;
+  void add_model(std::type_index type, const ModelNeeds& needs, std::unique_ptr<Model> model);
   Model& find_model(std::type_index type);
 
-  std::vector<std::pair<std::type_index, std::unique_ptr<Model>>> models_;
+  std::vector<InstalledModel> models_;
   std::unique_ptr<FutureTable> futures_;
   std::unique_ptr<Termination> termination_;
   std::unique_ptr<Reductions> reductions_;

@@ -292,10 +292,10 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
   entry.core.engine->expect_open();
   runtime::Target target;
   if (entry.to_all) {
-    target.handler = chare::broadcast_handler_id();
+    target.handler = entry.core.engine->chares().broadcast_handler();
     target.flags = runtime::kBroadcastFlag;
   } else {
-    target.handler = chare::entry_handler_id();
+    target.handler = entry.core.engine->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(entry.core.collection->home(entry.index));
   }
   chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, {}};

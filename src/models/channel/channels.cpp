@@ -10,8 +10,6 @@ namespace weft::channel {
 
 namespace {
 
-constexpr runtime::HandlerId kAnnouncementHandler = runtime::kFirstChannelHandler;
-
 // Follows the EntryHeader, by which the message finds the peer.
 struct Announcement {
   ChannelKey key;  // as the receiver of the announcement sees it
@@ -26,8 +24,7 @@ struct Asked {
 
 inline base::Status tag_send(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
                              runtime::OperationState* operation) {
-  return end.runtime->machine().tag_send(static_cast<int>(end.peer.pe),
-                                         machine::channel_tag(end.peer.number, counter), buffer,
+  return end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), end.send_tags[counter], buffer,
                                          operation->completion());
 }
 
@@ -114,13 +111,14 @@ void send_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuff
 
 // --- The model
 
-Channels::Channels(runtime::Runtime& runtime)
+Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
     : runtime_(runtime),
+      range_(range),
       local_path_(runtime, *this),
       direct_path_(runtime, *this),
       failed_sends_(runtime, *this) {
   runtime_.set_handler(
-      kAnnouncementHandler,
+      handler(kAnnouncement),
       [](void* context, runtime::MessagePtr message) {
         static_cast<Channels*>(context)->on_announcement(std::move(message));
       },
@@ -140,6 +138,40 @@ void Channels::close() {
   direct_path_.close();
 }
 
+std::vector<runtime::ModelOption> Channels::options() {
+  return {{"WEFT_CHANNEL_PATH", "auto or tagged", [this](std::string_view value) {
+             if (value == "tagged") {
+               local_path_.turn_off();
+               direct_path_.turn_off();
+             }
+             return value == "auto" || value == "tagged";
+           }}};
+}
+
+std::vector<std::string> Channels::report() const {
+  std::vector<std::string> lines;
+  for (const std::string& why : direct_path_.obstacles()) {
+    lines.push_back(fmt::format("channels could not use mapped memory: {}", why));
+  }
+  return lines;
+}
+
+std::string Channels::obstacle_to_moving(runtime::ElementId element) const {
+  for (auto found = ends_.lower_bound({element.collection, element.index, 0, 0, 0});
+       found != ends_.end() && found->first.self_collection == element.collection &&
+       found->first.self_index == element.index;
+       ++found) {
+    const ChannelEnd& end = *found->second;
+    if (!end.waiting_sends.empty()) {
+      return fmt::format("{} has {} sends that wait for its peer", describe(end), end.waiting_sends.size());
+    }
+    if (!end.local.receives.empty() || !end.local.held_sends.empty()) {
+      return fmt::format("{} has messages of device memory in flight", describe(end));
+    }
+  }
+  return {};
+}
+
 ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_t id) {
   ChannelKey key{self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id};
   if (auto found = ends_.find(key); found != ends_.end()) return *found->second;
@@ -148,10 +180,10 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
         base::StatusCode::kInvalidArgument,
         fmt::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
   }
-  if (numbered_ends_.size() == machine::kMaxChannelId) {
+  if (numbered_ends_.size() == kMaxEndNumber) {
     throw base::Error(base::StatusCode::kOutOfRange,
                       fmt::format("PE {} has {} channel ends, the most that tags can tell apart",
-                                  runtime_.pe(), machine::kMaxChannelId));
+                                  runtime_.pe(), kMaxEndNumber));
   }
   auto& slot = ends_[key];
   slot = std::make_unique<ChannelEnd>();
@@ -160,6 +192,7 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
   slot->channels = this;
   numbered_ends_.push_back(slot.get());
   slot->number = static_cast<std::uint32_t>(numbered_ends_.size());
+  slot->receive_tags = EndTags(range_.tag_type, slot->number);
   slot->next_send = first_counter_;
   slot->next_receive = first_counter_;
   announce(*slot);
@@ -183,7 +216,7 @@ ChannelEnd* Channels::find(std::uint32_t number, EndAddress peer) const {
 void Channels::announce(const ChannelEnd& end) {
   chare::EntryHeader header{end.key.peer_collection, end.key.peer_index, 0, 0, {}};
   Announcement announcement{end.key.reversed(), {static_cast<std::uint32_t>(runtime_.pe()), end.number}};
-  auto message = runtime::Message::pack(runtime_, kAnnouncementHandler, header, announcement);
+  auto message = runtime::Message::pack(runtime_, handler(kAnnouncement), header, announcement);
   auto& chares = runtime_.model<chare::Chares>();
   chares.send_entry(chares.collection(end.key.peer_collection), end.key.peer_index, std::move(message));
 }
@@ -196,7 +229,7 @@ void Channels::on_announcement(runtime::MessagePtr message) {
   Pup p = message->unpacker();
   p | header | announcement;
   if (announcement.from.pe >= static_cast<std::uint32_t>(runtime_.num_pes()) ||
-      announcement.from.number == 0 || announcement.from.number > machine::kMaxChannelId) {
+      announcement.from.number == 0 || announcement.from.number > kMaxEndNumber) {
     runtime_.fail(fmt::format("a channel end numbered {} on PE {} was announced to {}, which cannot be",
                               announcement.from.number, announcement.from.pe, chare->where()));
     return;
@@ -211,6 +244,7 @@ void Channels::on_announcement(runtime::MessagePtr message) {
 
 void Channels::connect(ChannelEnd& end, EndAddress peer) {
   end.peer = peer;
+  end.send_tags = EndTags(range_.tag_type, peer.number);
   while (!end.waiting_sends.empty()) {
     ChannelEnd::WaitingSend send = end.waiting_sends.front();
     end.waiting_sends.pop_front();
@@ -251,7 +285,7 @@ runtime::Operation Channel::recv(const memory::Buffer& buffer) {
   if (!buffer.place.is_host() || !end_->local.held_sends.empty()) [[unlikely]] {
     if (start_device_receive(*end_, counter, buffer, operation)) return runtime::Operation(operation);
   }
-  machine::Tag tag = machine::channel_tag(end_->number, counter);
+  machine::Tag tag = end_->receive_tags[counter];
   // A receive that is over at once found its message waiting; the machine has checked that it fits.
   operation->started(
       runtime.machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()),

@@ -16,6 +16,7 @@
 #include "weft/channel/channel.h"
 #include "weft/runtime/runtime.h"
 
+#include "models/channel/channel_tag.h"
 #include "models/channel/direct_path.h"
 #include "models/channel/failed_sends.h"
 #include "models/channel/local_path.h"
@@ -36,6 +37,17 @@ struct ChannelKey {
 
 class Channels;
 
+// The model's message handlers: offsets in its range, see Channels::handler().
+enum ChannelHandler : runtime::HandlerId {
+  kAnnouncement,
+  kFailedSend,
+  kMailbox,
+  kNoMailbox,
+  kForget,
+  kWake,
+  kNumChannelHandlers,
+};
+
 // Where an end receives.
 struct EndAddress {
   std::uint32_t pe = 0;
@@ -52,6 +64,8 @@ struct ChannelEnd {
   ChannelKey key;
   std::uint32_t number = 0;
   EndAddress peer;
+  EndTags send_tags;  // once the peer is known
+  EndTags receive_tags;
   std::uint32_t next_send = 0;
   std::uint32_t next_receive = 0;
   std::deque<WaitingSend> waiting_sends;
@@ -68,8 +82,20 @@ void send_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuff
 
 class Channels final : public runtime::Model {
  public:
-  explicit Channels(runtime::Runtime& runtime);
+  static constexpr runtime::ModelNeeds kNeeds{
+      .name = "channel", .num_handlers = kNumChannelHandlers, .uses_tags = true};
+
+  Channels(runtime::Runtime& runtime, const runtime::ModelRange& range);
   void close() override;
+  // WEFT_CHANNEL_PATH, for measuring: whether devices may copy messages past the machine.
+  std::vector<runtime::ModelOption> options() override;
+  // What kept messages of device memory from peer-mapped memory.
+  std::vector<std::string> report() const override;
+  // An end of the element whose sends wait for its peer, or that has receives of device memory in flight.
+  std::string obstacle_to_moving(runtime::ElementId element) const override;
+
+  runtime::HandlerId handler(ChannelHandler which) const { return range_.first_handler + which; }
+  std::uint8_t tag_type() const { return range_.tag_type; }
 
   ChannelEnd& end(chare::ChareBase& self, const Peer& peer, std::uint32_t id);
   // For tests of wrapping: what new ends count from. The same on every PE.
@@ -88,6 +114,7 @@ class Channels final : public runtime::Model {
   void connect(ChannelEnd& end, EndAddress peer);
 
   runtime::Runtime& runtime_;
+  runtime::ModelRange range_;
   std::map<ChannelKey, std::unique_ptr<ChannelEnd>> ends_;
   std::vector<ChannelEnd*> numbered_ends_;  // number n is the n-th
   // Announcements for ends that their chares have not made yet.

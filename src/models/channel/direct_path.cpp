@@ -21,11 +21,6 @@ using base::StatusCode;
 
 namespace {
 
-constexpr runtime::HandlerId kMailboxHandler = runtime::kFirstChannelHandler + 1;
-constexpr runtime::HandlerId kForgetHandler = runtime::kFirstChannelHandler + 2;
-constexpr runtime::HandlerId kWakeHandler = runtime::kFirstChannelHandler + 4;
-constexpr runtime::HandlerId kNoMailboxHandler = runtime::kFirstChannelHandler + 5;
-
 // How long close() lets a peer's copy into memory of this PE end.
 constexpr auto kCloseLimit = std::chrono::milliseconds(200);
 
@@ -42,7 +37,8 @@ struct MailboxMessage {
 DirectPath::DirectPath(runtime::Runtime& runtime, Channels& channels)
     : runtime_(runtime),
       channels_(channels),
-      exports_(runtime.memory(), [this](int pe, std::uint64_t number) { tell(pe, kForgetHandler, number); }),
+      exports_(runtime.memory(),
+               [this](int pe, std::uint64_t number) { tell(pe, channels_.handler(kForget), number); }),
       imports_(runtime.memory()) {
   const auto handle = [this]<auto kMethod>(runtime::HandlerId id) {
     runtime_.set_handler(
@@ -52,11 +48,11 @@ DirectPath::DirectPath(runtime::Runtime& runtime, Channels& channels)
         },
         this);
   };
-  handle.template operator()<&DirectPath::on_mailbox>(kMailboxHandler);
-  handle.template operator()<&DirectPath::on_forget>(kForgetHandler);
-  handle.template operator()<&DirectPath::on_no_mailbox>(kNoMailboxHandler);
+  handle.template operator()<&DirectPath::on_mailbox>(channels_.handler(kMailbox));
+  handle.template operator()<&DirectPath::on_forget>(channels_.handler(kForget));
+  handle.template operator()<&DirectPath::on_no_mailbox>(channels_.handler(kNoMailbox));
   // Its arrival is all that it is for.
-  runtime_.set_handler(kWakeHandler, [](void*, runtime::MessagePtr) {}, nullptr);
+  runtime_.set_handler(channels_.handler(kWake), [](void*, runtime::MessagePtr) {}, nullptr);
 }
 
 DirectPath::~DirectPath() = default;
@@ -155,7 +151,8 @@ void DirectPath::wake(const ChannelEnd& end) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (end.direct.outbox_owner->is_asleep.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
-  runtime_.send(static_cast<int>(end.peer.pe), runtime::Message::create(runtime_, kWakeHandler, 0));
+  runtime_.send(static_cast<int>(end.peer.pe),
+                runtime::Message::create(runtime_, channels_.handler(kWake), 0));
 }
 
 // --- Receiving
@@ -175,7 +172,7 @@ bool DirectPath::receive(ChannelEnd& end, std::uint32_t counter, const memory::B
   if (exported == nullptr) return false;
   receives_.push_back(std::make_unique<Receive>(*this, end, counter, buffer, operation));
   Receive& receive = *receives_.back();
-  const machine::Tag tag = machine::channel_tag(end.number, counter);
+  const machine::Tag tag = end.receive_tags[counter];
   Status status = runtime_.machine().tag_receive(tag, machine::kFullTagMask, buffer, &receive.tagged);
   if (!status.is_pending()) {
     receives_.pop_back();
@@ -268,7 +265,7 @@ void DirectPath::open_inbox(ChannelEnd& end) {
   if (!own_mailboxes_ || num_mailboxes_ == kMailboxes) return;
   const std::size_t number = num_mailboxes_++;
   end.direct.inbox = &own_mailboxes_->mailbox(number);
-  tell(static_cast<int>(end.peer.pe), kMailboxHandler,
+  tell(static_cast<int>(end.peer.pe), channels_.handler(kMailbox),
        MailboxMessage{end.peer.number, end.number, number, own_mailboxes_->name()});
 }
 
@@ -293,7 +290,7 @@ void DirectPath::on_mailbox(runtime::MessagePtr message) {
       open_failure_ = opened.status();
     }
   }
-  if (!file->second) return tell(static_cast<int>(pe), kNoMailboxHandler, mailbox.from_end);
+  if (!file->second) return tell(static_cast<int>(pe), channels_.handler(kNoMailbox), mailbox.from_end);
   end->direct.outbox = &file->second->mailbox(mailbox.mailbox);
   end->direct.outbox_owner = &file->second->owner();
 }

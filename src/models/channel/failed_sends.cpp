@@ -13,8 +13,6 @@ namespace weft::channel {
 
 namespace {
 
-constexpr runtime::HandlerId kFailedSendHandler = runtime::kFirstChannelHandler + 3;
-
 struct FailedSend {
   std::uint32_t to_end = 0;
   std::uint32_t from_end = 0;
@@ -26,7 +24,7 @@ struct FailedSend {
 FailedSends::FailedSends(runtime::Runtime& runtime, Channels& channels)
     : runtime_(runtime), channels_(channels) {
   runtime_.set_handler(
-      kFailedSendHandler,
+      channels.handler(kFailedSend),
       [](void* self, runtime::MessagePtr message) {
         static_cast<FailedSends*>(self)->on_message(std::move(message));
       },
@@ -48,8 +46,9 @@ void FailedSends::watch(ChannelEnd& end, std::uint32_t counter, runtime::Operati
 void FailedSends::tell(const ChannelEnd& end, std::uint32_t counter, const base::Status& why) {
   if (runtime_.exiting()) return;  // all receives end with the job
   const FailedSend failed{end.peer.number, end.number, counter};
-  runtime_.send(static_cast<int>(end.peer.pe),
-                runtime::Message::pack(runtime_, kFailedSendHandler, failed, std::string(why.message())));
+  runtime_.send(
+      static_cast<int>(end.peer.pe),
+      runtime::Message::pack(runtime_, channels_.handler(kFailedSend), failed, std::string(why.message())));
 }
 
 void FailedSends::on_message(runtime::MessagePtr message) {
@@ -70,8 +69,8 @@ void FailedSends::on_message(runtime::MessagePtr message) {
   // Nobody awaits it: should it fail, the job does.
   auto* empty = runtime::OperationState::create(runtime_);
   empty->started(
-      runtime_.machine().tag_send(runtime_.pe(), machine::channel_tag(failed.to_end, failed.counter), {},
-                                  empty->completion()),
+      runtime_.machine().tag_send(runtime_.pe(), EndTags(channels_.tag_type(), failed.to_end)[failed.counter],
+                                  {}, empty->completion()),
       0);
   runtime::Operation(empty).detach();
 }

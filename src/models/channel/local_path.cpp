@@ -191,8 +191,8 @@ bool LocalPath::receive(ChannelEnd& end, std::uint32_t counter, const memory::Bu
     send_tagged(*channels_.find(end.peer.number), counter, send.source, send.operation);
   }
   receive->tagged.is_pending = true;
-  Status status = runtime_.machine().tag_receive(machine::channel_tag(end.number, counter),
-                                                 machine::kFullTagMask, buffer, &receive->tagged);
+  Status status = runtime_.machine().tag_receive(end.receive_tags[counter], machine::kFullTagMask, buffer,
+                                                 &receive->tagged);
   if (status.is_pending()) {
     // Without its stream's end nothing but the tag is left.
     if (can_wait && !is_held) end.local.receives.emplace(counter, receive.get());

@@ -22,13 +22,14 @@ using runtime::Target;
 
 namespace {
 
+// Offsets in the model's range of handlers; entry_handler() and broadcast_handler() are two of them.
 enum ChareHandler : runtime::HandlerId {
-  kCreateHandler = runtime::kFirstChareHandler,
-  kEntryHandler,
-  kBroadcastHandler,
-  kLocationHandler,
-  kGatheredHandler,
-  kAllReducedHandler,
+  kCreate,
+  kEntry,
+  kBroadcast,
+  kLocation,
+  kGathered,
+  kAllReduced,
 };
 
 // Scopes of gathers: apart from those of collections, whose numbers stay below.
@@ -70,9 +71,6 @@ Pup arguments_of(Message& message) {
 
 }  // namespace
 
-runtime::HandlerId entry_handler_id() { return kEntryHandler; }
-runtime::HandlerId broadcast_handler_id() { return kBroadcastHandler; }
-
 struct Chares::Parts {
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   Collection* latest = nullptr;  // messages come in runs to one collection
@@ -82,27 +80,28 @@ struct Chares::Parts {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<runtime::FutureState*>> all_reduces;
 };
 
-Chares::Chares(runtime::Runtime& runtime) : runtime_(runtime), parts_(std::make_unique<Parts>()) {
+Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
+    : runtime_(runtime), first_handler_(range.first_handler), parts_(std::make_unique<Parts>()) {
   static_cast<void>(Registry<ChareType>::all());
   static_cast<void>(Registry<ConstructorInfo>::all());
   static_cast<void>(Registry<EntryInfo>::all());
   static_cast<void>(Registry<MapInfo>::all());
-  auto set = [this]<void (Chares::*Handle)(MessagePtr)>(runtime::HandlerId id) {
+  auto set = [this]<void (Chares::*Handle)(MessagePtr)>(ChareHandler handler) {
     runtime_.set_handler(
-        id,
+        first_handler_ + handler,
         [](void* context, MessagePtr message) {
           (static_cast<Chares*>(context)->*Handle)(std::move(message));
         },
         this);
   };
-  set.operator()<&Chares::on_create>(kCreateHandler);
-  set.operator()<&Chares::on_entry>(kEntryHandler);
-  set.operator()<&Chares::on_broadcast>(kBroadcastHandler);
-  set.operator()<&Chares::on_location>(kLocationHandler);
-  set.operator()<&Chares::on_gathered>(kGatheredHandler);
-  set.operator()<&Chares::on_all_reduced>(kAllReducedHandler);
+  set.operator()<&Chares::on_create>(kCreate);
+  set.operator()<&Chares::on_entry>(kEntry);
+  set.operator()<&Chares::on_broadcast>(kBroadcast);
+  set.operator()<&Chares::on_location>(kLocation);
+  set.operator()<&Chares::on_gathered>(kGathered);
+  set.operator()<&Chares::on_all_reduced>(kAllReduced);
   runtime_.set_poster(
-      kEntryHandler,
+      entry_handler(),
       [](void* context, MessagePtr& message, std::span<runtime::Landing> landings) {
         const bool wanted = static_cast<Chares*>(context)->post_entry(*message, landings);
         return wanted ? runtime::Posting::kHandle : runtime::Posting::kDrop;
@@ -120,6 +119,21 @@ void Chares::close() {
   for (auto& [id, collection] : parts_->collections) collection->elements_->waiting.clear();
 }
 
+std::vector<std::pair<std::string, std::string>> Chares::fingerprint() const {
+  return {runtime::registry_fact<ChareType>("chare types"),
+          runtime::registry_fact<ConstructorInfo>("constructors"),
+          runtime::registry_fact<EntryInfo>("entry methods"), runtime::registry_fact<MapInfo>("maps")};
+}
+
+std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
+  const auto found = parts_->collections.find(element.collection);
+  const ChareBase* const chare =
+      found == parts_->collections.end() ? nullptr : found->second->find(element.index);
+  if (chare == nullptr || chare->num_suspended() == 0) return {};
+  return fmt::format("{} has {} coroutine{} that wait{}", chare->where(), chare->num_suspended(),
+                     chare->num_suspended() == 1 ? "" : "s", chare->num_suspended() == 1 ? "s" : "");
+}
+
 // --- Collections
 
 Collection& Chares::create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
@@ -131,7 +145,7 @@ Collection& Chares::create(CollectionKind kind, const Shape& shape, const Constr
   made.type_ = constructor.type;
   CreateHeader header{id, kind, constructor.id, shape};
   std::size_t header_bytes = base::packed_size(header);
-  MessagePtr message = Message::create(runtime_, kCreateHandler, header_bytes + arguments.size());
+  MessagePtr message = Message::create(runtime_, first_handler_ + kCreate, header_bytes + arguments.size());
   Pup p = Pup::packer(message->payload(), header_bytes);
   p | header;
   std::copy(arguments.begin(), arguments.end(), message->payload() + header_bytes);
@@ -224,14 +238,14 @@ bool Chares::construct_elements(Collection& made, const ConstructorInfo& constru
 // --- Entry methods
 
 MessagePtr Chares::make_entry_message(const EntryHeader& header, std::size_t argument_bytes) {
-  MessagePtr message = Message::create(runtime_, kEntryHandler, sizeof header + argument_bytes);
+  MessagePtr message = Message::create(runtime_, entry_handler(), sizeof header + argument_bytes);
   std::memcpy(message->payload(), &header, sizeof header);
   return message;
 }
 
 MessagePtr Chares::make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes) {
   MessagePtr message = make_entry_message(header, argument_bytes);
-  message->envelope().handler = kBroadcastHandler;
+  message->envelope().handler = broadcast_handler();
   return message;
 }
 
@@ -327,7 +341,7 @@ void Chares::forward(Collection& target, const EntryHeader& header, MessagePtr m
   if (sender != runtime_.pe()) {
     LocationNews news{header.collection, header.index, to,
                       target.elements_->directory.known_move(header.index)};
-    MessagePtr update = Message::pack(runtime_, kLocationHandler, news);
+    MessagePtr update = Message::pack(runtime_, first_handler_ + kLocation, news);
     update->envelope().flags |= runtime::kControlFlag;
     runtime_.send(sender, std::move(update));
   }
@@ -383,7 +397,7 @@ ReplyTo Chares::expect_gather(std::function<void(Pup&)> done) {
 
 Target Chares::gather_target(const ReplyTo& reply) const {
   Target target;
-  target.handler = kGatheredHandler;
+  target.handler = first_handler_ + kGathered;
   target.pe = reply.pe;
   target.prefix = base::pack(reply.id);
   return target;
@@ -477,7 +491,7 @@ void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const
   state->acquire();
   parts_->all_reduces[key].push_back(state);
   Target target;
-  target.handler = kAllReducedHandler;
+  target.handler = first_handler_ + kAllReduced;
   target.flags = runtime::kBroadcastFlag;
   target.prefix = base::pack(key);
   contribute(chare, reducer, combiner, value, target);

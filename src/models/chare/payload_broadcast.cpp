@@ -16,7 +16,7 @@ void Chares::share_broadcast(MessagePtr message, EntryHeader header, std::span<C
   if (chares.size() == 1 && message->owns_attachments()) {  // nobody else needs what has landed
     header.index = chares[0]->linear_index();
     std::memcpy(message->payload(), &header, sizeof header);
-    message->envelope().handler = entry_handler_id();
+    message->envelope().handler = entry_handler();
     return runtime_.send(runtime_.pe(), std::move(message));
   }
   const std::span<const std::byte> arguments = message->payload_span().subspan(sizeof header);

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "machine/tag.h"
 #include "runtime/message/attached.h"
+#include "runtime/message/payload_tag.h"
 
 namespace weft::runtime {
 
@@ -22,8 +22,7 @@ void expect(Message& message, const Announcement& announced) {
 }  // namespace
 
 base::Status check(const Announcement& announced, int num_pes) {
-  if (announced.source_pe < static_cast<std::uint32_t>(num_pes) &&
-      announced.counter <= machine::kDeviceCounterMask &&
+  if (announced.source_pe < static_cast<std::uint32_t>(num_pes) && announced.counter <= kPayloadCounterMask &&
       static_cast<int>(announced.kind) < memory::kNumKinds && announced.size_bytes <= kMaxBufferBytes) {
     return {};
   }
@@ -51,7 +50,7 @@ base::Status expect_tagged(Message& message, std::span<const std::byte> header) 
     base::Status status = check(announced, message.scheduler().num_pes());
     if (status.failed()) return status;
     expect(message, announced);
-    attached.tags.push_back(machine::device_tag(announced.source_pe, announced.counter));
+    attached.tags.push_back(payload_tag(announced.source_pe, announced.counter));
   }
   return {};
 }

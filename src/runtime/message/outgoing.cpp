@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
-#include "machine/tag.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/boundary.h"
+#include "runtime/message/payload_tag.h"
 
 namespace weft::runtime {
 
@@ -97,7 +97,7 @@ std::vector<Announcement> Outgoing::announce(Message& message) {
   for (std::size_t i = 0; i < message.attachments().size(); ++i) {
     announced.push_back({static_cast<std::uint32_t>(scheduler_.pe()), next_counter_,
                          message.attachments()[i].buffer().size_bytes, message.attached().first_kind(i)});
-    next_counter_ = (next_counter_ + 1) & machine::kDeviceCounterMask;
+    next_counter_ = (next_counter_ + 1) & kPayloadCounterMask;
   }
   return announced;
 }
@@ -108,7 +108,7 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
   std::vector<std::unique_ptr<Sending>> sendings(announced.size());
   for (std::size_t i = 0; i < announced.size(); ++i) {
     if (announced[i].size_bytes == 0) continue;  // the announcement says it all
-    const machine::Tag tag = machine::device_tag(announced[i].source_pe, announced[i].counter);
+    const machine::Tag tag = payload_tag(announced[i].source_pe, announced[i].counter);
     sendings[i] = std::make_unique<Sending>(*this, message->share(), pe, tag);
   }
   Attached& attached = message->attached();

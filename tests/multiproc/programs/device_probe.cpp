@@ -127,8 +127,8 @@ class Pair {
 
  private:
   static constexpr weft::machine::AmId kAm = 3;
-  static constexpr weft::machine::Tag kData = weft::machine::channel_tag(1, 0);
-  static constexpr weft::machine::Tag kMeeting = weft::machine::channel_tag(2, 0);
+  static constexpr weft::machine::Tag kData = weft::machine::make_tag(15, 1);
+  static constexpr weft::machine::Tag kMeeting = weft::machine::make_tag(15, 2);
 
   int peer() const { return 1 - machine_.pe(); }
   std::vector<std::byte> mine(std::size_t size_bytes) const { return pattern(size_bytes, 7 + machine_.pe()); }

@@ -65,8 +65,9 @@ TEST_P(DamagedMailbox, APeerThatCannotOpenItIsPostedToNoMore) {
   connect();
   // As if PE 1 were on another host: to_end, from_end, mailbox, then the name of a file that is not there.
   job.runtime(1).send(
-      0, runtime::Message::pack(job.runtime(1), runtime::kFirstChannelHandler + 1, std::uint32_t{1},
-                                std::uint32_t{1}, std::uint64_t{0}, MailboxFileName{1, 2, -3, 4}));
+      0, runtime::Message::pack(job.runtime(1), job.runtime(1).model<Channels>().handler(kMailbox),
+                                std::uint32_t{1}, std::uint32_t{1}, std::uint64_t{0},
+                                MailboxFileName{1, 2, -3, 4}));
   settle();
   EXPECT_EQ(job.runtime(0).model<Channels>().find(1)->direct.outbox, nullptr);
   EXPECT_EQ(path(0).obstacles().size(), 1u);
@@ -88,7 +89,9 @@ TEST_P(DamagedMailbox, MessagesOfAnyBytesDoNoHarm) {
     ASSERT_EQ(other.run_until([] { return Node::all[0] != nullptr && Node::all[1] != nullptr; }), "");
     for (int pe = 0; pe < 2; ++pe) static_cast<void>(Node::all[at(pe)]->to_the_other());
     for (int i = 0; i < 200; ++i) {
-      const auto handler = static_cast<runtime::HandlerId>(runtime::kFirstChannelHandler + 1 + random() % 5);
+      const auto which =
+          static_cast<ChannelHandler>(kAnnouncement + 1 + random() % (kNumChannelHandlers - 1));
+      const runtime::HandlerId handler = other.runtime(1).model<Channels>().handler(which);
       auto message = runtime::Message::create(other.runtime(1), handler, random() % 60);
       for (std::byte& byte : message->payload_span()) byte = static_cast<std::byte>(random() % 3);
       other.runtime(1).send(0, std::move(message));

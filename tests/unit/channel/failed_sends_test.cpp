@@ -126,8 +126,8 @@ TEST_P(FailedSendsTest, AnEndThatIsNotThePeersEndsTheJob) {
   const int pe = job.num_pes() - 1;
   // to_end, from_end, counter, why.
   job.runtime(0).send(
-      pe, runtime::Message::pack(job.runtime(0), runtime::kFirstChannelHandler + 3, std::uint32_t{1},
-                                 std::uint32_t{77}, std::uint32_t{0}, std::string("bad")));
+      pe, runtime::Message::pack(job.runtime(0), job.runtime(0).model<Channels>().handler(kFailedSend),
+                                 std::uint32_t{1}, std::uint32_t{77}, std::uint32_t{0}, std::string("bad")));
   const std::string failure = job.run_until([] { return false; });
   EXPECT_NE(failure.find("which cannot be"), std::string::npos) << failure;
 }

@@ -28,7 +28,7 @@ using weft::testing::name_of;
 using weft::testing::TestMemory;
 using weft::testing::Way;
 
-inline constexpr HandlerId kHandler = kFirstPythonHandler;
+inline constexpr HandlerId kHandler = kNumHandlers - 1;
 using Bytes = std::vector<std::uint8_t>;
 
 // What the messages that arrive on one PE bring, and who chooses where they land.

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "machine/tag.h"
+#include "runtime/message/payload_tag.h"
 #include "runtime/message/attached.h"
 #include "tests/unit/runtime/attachments_job.h"
 
@@ -182,7 +182,7 @@ TEST_P(AttachmentsTest, CounterWraps) {
   std::vector<TestMemory> sent;
   for (std::uint8_t i = 0; i < 4; ++i) sent.push_back(given(500, i));
   Outgoing from(job.runtime(0), GetParam().path);
-  from.set_next_counter(machine::kDeviceCounterMask - 1);
+  from.set_next_counter(kPayloadCounterMask - 1);
   MessagePtr outgoing = message();
   for (TestMemory& one : sent) outgoing->attach(attachment(one));
   from.send(1, std::move(outgoing));

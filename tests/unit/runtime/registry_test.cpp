@@ -18,13 +18,13 @@ TEST(Registry, NumbersFollowNamesNotTheOrderOfRegistration) {
   Registry<Info>::add(&a);
   EXPECT_EQ(Registry<Info>::find(0), &a);
   EXPECT_EQ(Registry<Info>::find(1), &b);
-  std::uint64_t before = registry_fingerprint<Info>(1);
+  const auto before = registry_fact<Info>("infos");
   Registry<Info>::add(&c);
   EXPECT_EQ(c.id, 0u) << "not numbered yet";
   EXPECT_EQ(Registry<Info>::find(2), &c);
   EXPECT_EQ(c.id, 2u);
   EXPECT_EQ(Registry<Info>::find(3), nullptr);
-  EXPECT_NE(registry_fingerprint<Info>(1), before) << "another program";
+  EXPECT_NE(registry_fact<Info>("infos"), before) << "another program";
 }
 
 struct Ring {

@@ -12,7 +12,7 @@
 namespace weft::runtime {
 namespace {
 
-constexpr HandlerId kTestHandler = kFirstPgasHandler;
+constexpr HandlerId kTestHandler = kNumHandlers - 1;
 
 // Records what reaches the handler on each PE.
 struct Received {

@@ -1,0 +1,36 @@
+// What must be the same on all PEs of a job, compared when it starts.
+//
+// An identity travels as text, "weft-job\n" and then lines "name=value", which every version of Weft can
+// read: a PE that runs another version gets a sentence that names what differs, not an error about bytes.
+// Names and values may be added and changed at will; the form stays.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weft::job {
+
+// Of the messages that PEs send one another: to be raised with every change of what travels.
+inline constexpr int kWireRevision = 1;
+
+class Identity {
+ public:
+  // The values of this process's Weft and its machine: version, wire revision, word size, byte order.
+  static Identity of_weft();
+
+  void add(std::string_view name, std::string_view value);
+  std::vector<std::byte> pack() const;
+  // In one sentence for people, how `theirs`, the packed identity of PE `their_pe`, differs from this one, of
+  // PE `my_pe`; empty if it does not. `theirs` may hold anything.
+  std::string difference(int my_pe, std::span<const std::byte> theirs, int their_pe) const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> facts_;
+};
+
+}  // namespace weft::job

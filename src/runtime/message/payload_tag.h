@@ -1,0 +1,25 @@
+// The tags of buffers that travel beside a message:    type 4 | source PE 32 | counter 28
+//
+// The source PE keeps the counter, which wraps.
+#pragma once
+
+#include <cstdint>
+
+#include "machine/tag.h"
+
+namespace weft::runtime {
+
+inline constexpr std::uint8_t kPayloadTagType = 1;
+// Types from here on are the models'.
+inline constexpr std::uint8_t kFirstModelTagType = 2;
+
+inline constexpr int kPayloadCounterBits = 28;
+inline constexpr std::uint32_t kPayloadCounterMask = (std::uint32_t{1} << kPayloadCounterBits) - 1;
+static_assert(32 + kPayloadCounterBits == machine::kTagValueBits);
+
+constexpr machine::Tag payload_tag(std::uint32_t source_pe, std::uint32_t counter) {
+  return machine::make_tag(kPayloadTagType,
+                           std::uint64_t{source_pe} << kPayloadCounterBits | (counter & kPayloadCounterMask));
+}
+
+}  // namespace weft::runtime
