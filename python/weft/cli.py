@@ -20,7 +20,7 @@ launcher (srun, prterun, mpiexec)."""
 
 @dataclass(frozen=True)
 class _Setting:
-    """An environment variable that is the same as an option of `weft run`; a switch sets it to 1."""
+    """An option of `weft run` that sets an environment variable. A switch sets it to 1."""
 
     option: str
     variable: str
@@ -43,12 +43,12 @@ _SETTINGS = (
     _Setting(
         "--stats",
         "WEFT_STATS",
-        "at the end every PE says what it moved by which path, and which transports reached its peers",
+        "at the end every PE prints what it moved by which path, and the transports to its peers",
     ),
     _Setting(
         "--machine",
         "WEFT_MACHINE",
-        "what carries messages: ucx, or loopback for a job of one PE that is to do without UCX",
+        "what carries messages: ucx, or loopback for a job of one PE without UCX",
         ("ucx", "loopback"),
     ),
     _Setting(
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.function(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has enough of it; the interpreter's own flush must not fail again.
+        # The reader has closed the pipe. The interpreter flushes stdout once more, and that must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code

@@ -18,7 +18,7 @@ using base::StatusCode;
 
 constexpr std::string_view kUcx = "ucx";
 constexpr std::string_view kLoopback = "loopback";
-// For tests: each PE as if on a host of its own, with all that several hosts need.
+// For tests: each PE behaves as if it were on a host of its own.
 constexpr std::string_view kUcxApart = "ucx-apart";
 
 Status unknown_machine(std::string_view name) {
@@ -33,7 +33,7 @@ bool is_network_trusted() {
   return value != nullptr && *value != '\0' && std::string_view(value) != "0";
 }
 
-// What listens for TCP acts on a peer's puts without asking Weft, so the job's secret does not cover it.
+// UCX's TCP transport carries out puts without calling Weft, so the job's secret does not cover them.
 void warn_of_tcp(const ucx::UcxMachine& machine) {
   const auto transports = machine.transports();
   const auto tcp =
@@ -69,7 +69,7 @@ base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Me
   auto agreement = ucx::agree(*introductions, bootstrap.pe());
   if (!agreement.ok()) return agreement.status();
   if (Status status = (*machine)->connect(std::move(agreement).value()); status.failed()) return status;
-  // No PE sends before every PE has its handlers of the machine's own.
+  // No PE may send before every PE has set the machine layer's own handlers.
   if (Status status = bootstrap.barrier(); status.failed()) return status;
   return std::unique_ptr<Machine>(std::move(machine).value());
 }

@@ -31,9 +31,9 @@ base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory
 // With the options that the environment gives.
 base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory);
 
-// Machines named "loopback", "ucx" or "ucx-apart" (each as if on a host of its own), all in this process and
-// on one thread, that reach one another, for tests. memories[i] serves PE i. Each machine is progressed by
-// whoever owns it.
+// For tests: machines of one job, all in this process and on one thread. The name is "loopback", "ucx", or
+// "ucx-apart", in which each PE behaves as if it were on a host of its own. memories[i] serves PE i. The caller
+// calls progress() of each machine.
 base::Result<std::vector<std::unique_ptr<Machine>>> make_in_process(
     std::string_view machine_name, const std::vector<memory::Memory*>& memories,
     StagingMode staging = StagingMode::kDevice);

@@ -1,4 +1,4 @@
-"""What `weft run` is made of: starts the PEs of one host, joins them, and ends the job when one of them dies.
+"""The parts of `weft run`, which starts the PEs of one host, joins them, and ends the job if one dies.
 
 `job` is the event loop and decides when a job ends; `processes` starts and names PEs; `service` speaks their
 protocol with `listener`, `connection`, `frames` and `rendezvous` (its other end is

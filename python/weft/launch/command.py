@@ -1,4 +1,4 @@
-"""Which command line starts a PE of the program that the user named."""
+"""The command line that starts a PE of the user's program, and checks of the options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_PES = 4096
 
 
 class UsageError(Exception):
-    """The command line asks for what cannot be; the message says what to do. Exit code 2."""
+    """The command line is wrong. The message says how to correct it. Exit code 2."""
 
 
 def parse_num_pes(text: str) -> int:
@@ -39,7 +39,7 @@ def parse_num_pes(text: str) -> int:
 
 
 def check_choice(variable: str, value: str | None, choices: Sequence[str]) -> None:
-    """Refuses what the PEs would refuse, once.
+    """Refuses a value that every PE would refuse.
 
     Raises:
         UsageError: the environment variable has another value than these.

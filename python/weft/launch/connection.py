@@ -29,17 +29,17 @@ class Connection:
 
     @property
     def name(self) -> str:
-        """How messages call the other side."""
+        """The other side's name in messages."""
         return self.pe.name if self.pe is not None else f"process {self.peer_pid}"
 
     @property
     def wants_to_write(self) -> bool:
-        """Something is left that the socket did not take."""
+        """Whether bytes are left that the socket did not take."""
         return bool(self._unsent)
 
     @property
     def broken_off(self) -> str | None:
-        """What to say of a stream that ended inside a frame; None for one that goes on or ended after one."""
+        """A sentence if the stream ended inside a frame; else None."""
         if not self.at_end or not self._decoder.pending_bytes:
             return None
         return f"the connection ended inside a frame, after {self._decoder.pending_bytes} bytes"
@@ -50,7 +50,8 @@ class Connection:
         A PE that breaks off inside a frame has hung up: it may have been killed while it wrote.
 
         Raises:
-            ProtocolError: what arrived is no frame, or part of one from who is no PE or has finished.
+            ProtocolError: the bytes are no frame, or the stream ended inside a frame and belongs to a process
+                that is no PE or has finished.
         """
         while not self.at_end:
             try:
@@ -68,14 +69,14 @@ class Connection:
                 raise ProtocolError(self.broken_off)
 
     def send(self, frame: bytes) -> None:
-        """Sends what the socket takes and keeps the rest for `flush`; nothing once the peer has gone."""
+        """Sends what the socket takes and keeps the rest for `flush`. Does nothing if the peer has closed."""
         if self.at_end:
             return
         self._unsent.append(memoryview(frame))
         self.flush()
 
     def flush(self) -> None:
-        """Sends more of what is left. A peer that has gone is noticed by `receive`."""
+        """Sends more of the rest. `receive` notices a peer that has closed."""
         while self._unsent and not self.at_end:
             try:
                 sent = self.socket.send(self._unsent[0], socket.MSG_NOSIGNAL)

@@ -17,7 +17,7 @@ MAX_FRAME_BYTES = 1 << 30
 
 
 class FrameType(enum.IntEnum):
-    """What a frame says; the payload is given beside each."""
+    """The types of frames, each with its payload."""
 
     HELLO = 1  # u32 pe
     EXCHANGE = 2  # this PE's bytes
@@ -31,7 +31,7 @@ class FrameType(enum.IntEnum):
 
 
 class ProtocolError(Exception):
-    """The other side sent what is no frame, or a frame that has no place there."""
+    """The other side sent bytes that are no frame, or a frame that is not allowed at that time."""
 
 
 @dataclass(frozen=True)

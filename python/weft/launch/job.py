@@ -21,9 +21,10 @@ from weft.launch.signals import ReceivedSignal, SignalFd
 
 # From SIGTERM to SIGKILL for the PEs of a job that ends.
 GRACE_S = 1.0
-# How long a PE whose connection has closed may take to exit before that counts as its death.
+# A PE whose connection has closed counts as dead if it has not exited after this time.
 HANGUP_S = 2.0
-# Who signals the whole process group, as timeout(1) does, reaches the launcher twice; a person takes longer.
+# timeout(1) signals the launcher and then its process group: two signals within microseconds. A person who
+# wants to kill the job takes longer.
 REPEAT_S = 0.2
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -41,9 +42,11 @@ class Job:
         self._pes: list[Pe] = []
         self._pids: set[int] = set()  # of all processes that were PEs
         self._selector = selectors.DefaultSelector()
-        self._reaped: list[Pe] = []  # not judged yet
+        self._reaped: list[Pe] = []  # whose exit has not been judged yet
         self._aborts: list[tuple[Pe, int, str]] = []  # not acted upon yet
-        self._hangups: dict[int, float] = {}  # PE whose connection closed: when that counts as its death
+        self._hangups: dict[
+            int, float
+        ] = {}  # by PE whose connection closed: the time at which it counts as dead
         self._passed_signal: signal.Signals | None = None
         self._passed_at = 0.0
         self._ending = False
@@ -57,7 +60,7 @@ class Job:
         Raises:
             UsageError: the PEs could not be started; those that were have been killed.
         """
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody could be reaped
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, waitpid reports no PE
         candidates = (*_INTERRUPTS, *_PASSED_ON, signal.SIGTSTP)
         watched = [number for number in candidates if signal.getsignal(number) != signal.SIG_IGN]
         self._signals = SignalFd([signal.SIGCHLD, *watched])
@@ -131,7 +134,7 @@ class Job:
             pe.exit_status = os.waitstatus_to_exitcode(status)
             self._hangups.pop(pe.number, None)
             self._reaped.append(pe)
-            # Its last words, such as "finished" or an abort's message, may still be unread.
+            # Frames that it sent last, such as "finished" or "abort", may still be unread.
             if (connection := self._service.connections.get(pe.number)) is not None:
                 self._service.read(connection)
 
@@ -148,7 +151,7 @@ class Job:
     # --- why a job ends
 
     def _settle(self) -> None:
-        """Judges deaths and aborts together: where a death made other PEs abort, it is the reason."""
+        """Judges deaths and aborts together: if a death made other PEs abort, the death is the reason."""
         if not self._reaped and not self._aborts:
             return
         self._reap()
@@ -176,7 +179,7 @@ class Job:
         elif not self._ending:
             self._end(sentence, exit_code_of(status))
         else:
-            # Not our doing, so perhaps the reason of what is known already.
+            # The launcher did not send this signal. This death may be the cause of the failure reported before.
             self._say(sentence)
 
     def _judge_exit(self, pe: Pe, status: int) -> None:
@@ -190,14 +193,14 @@ class Job:
         elif (connection := self._service.connections.get(pe.number)) is not None:
             if connection.broken_off is not None:
                 self._end(f"{pe.name}: {connection.broken_off}", 1)
-            # Whoever is alone does not miss it.
+            # A PE that is missing matters only if another one still runs.
             elif any(other.running and other.finished_code is None for other in self._pes):
                 self._end(f"{pe.name} exited with code 0 before the job was finished", 1)
         else:
             self._check_nobody_missed()
 
     def _check_nobody_missed(self) -> None:
-        """A program that never joins needs nobody, but PEs that have joined need all of them."""
+        """Ends the job if a PE has joined it and another one has exited without joining."""
         joined = [n for n in self._service.connections if self._pes[n].finished_code is None]
         gone = [pe for pe in self._pes if not pe.running and pe.number not in self._service.connections]
         if joined and gone:
@@ -218,7 +221,7 @@ class Job:
         self._end(f"interrupted by signal {int(number)} ({number.name})", 128 + number)
 
     def _end(self, reason: str, exit_code: int) -> None:
-        """Says why, tells every PE, and gives them a moment before they are killed."""
+        """Prints the reason, sends it to every PE, and sets the time at which the rest are killed."""
         if self._ending:
             return
         self._ending = True
@@ -235,12 +238,12 @@ class Job:
     # --- events of the service
 
     def joined(self, pe: Pe) -> None:
-        """A PE has connected: the others must not have gone."""
+        """A PE has connected. The job ends if another one has exited already."""
         self._pids.add(pe.connected_pid or pe.pid)
         self._check_nobody_missed()
 
     def finished(self, pe: Pe) -> None:
-        """A PE is done: its code counts from here on, also when its exit goes wrong."""
+        """A PE is done. Its exit code counts from now on, even if its exit fails later."""
         self._exit_code = self._exit_code or pe.finished_code or 0
 
     def aborted(self, pe: Pe, exit_code: int, message: str) -> None:
@@ -248,16 +251,16 @@ class Job:
         self._aborts.append((pe, exit_code, message))
 
     def hung_up(self, pe: Pe) -> None:
-        """A connection has closed too early: its process is about to exit, or it hangs."""
+        """A PE's connection has closed before the PE was done: the process is about to exit, or it hangs."""
         if pe.running and not self._ending:
             self._hangups[pe.number] = time.monotonic() + HANGUP_S
 
     def broke_protocol(self, problem: str) -> None:
-        """A PE sent what has no place."""
+        """A PE sent a frame that is not allowed at that time."""
         self._end(problem, 1)
 
     def refused(self, problem: str) -> None:
-        """Somebody else was turned away; the job goes on."""
+        """A process that is no PE was refused. The job continues."""
         if not self._ending:
             self._say(f"refused {problem}")
 
@@ -309,10 +312,10 @@ class Job:
             sys.stderr.write(text)
             sys.stderr.flush()
         except OSError:
-            pass  # nobody listens; the exit code says it too
+            pass  # stderr is closed; the exit code remains
 
 
 def exit_status_of(pe: Pe) -> int:
-    """Of a PE that has been reaped."""
+    """The exit status of a PE that has been reaped."""
     assert pe.exit_status is not None
     return pe.exit_status

@@ -41,7 +41,7 @@ class Listener:
             return None
 
     def close(self) -> None:
-        """Nobody can connect any more, and nothing is left on disk. May be called twice."""
+        """Closes the socket and removes its directory. May be called twice."""
         self.socket.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""The PEs as processes: starting them, and saying how one of them ended."""
+"""PEs as processes: starts them, signals them, and describes how one ended."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ class Pe:
     # Behind a wrapper (`weft run -n 2 numactl prog`) another process connects than the one that was started.
     connected_pid: int | None = None
     exit_status: int | None = None
-    # Set by the PE's own word that it is done: from then on its exit is no death.
+    # Set when the PE has said that it is done. Its exit is no death from then on.
     finished_code: int | None = None
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The PE's name in messages."""
         return f"PE {self.number} (pid {self.pid})"
 
     @property
     def running(self) -> bool:
-        """Not reaped yet."""
+        """Whether it has not been reaped yet."""
         return self.exit_status is None
 
     def send_signal(self, number: int) -> None:
-        """To the process and to the one behind its wrapper; one that has gone is left alone."""
+        """Signals the process, and the one that connected if that is another. Skips what has exited."""
         targets = {self.pid, self.connected_pid or self.pid}
         if not self.running:
-            # Reaped, so the number may be another process's; a child of it may hold the connection still.
+            # Another process may have its number now. A child of the PE may still be connected.
             targets.discard(self.pid)
         for pid in targets:
             try:
                 os.kill(pid, number)
             except (ProcessLookupError, PermissionError):
-                pass  # it has gone; another user may have its number
+                pass  # it has exited, or its number belongs to another user
 
 
 def describe_exit(status: int) -> str:
@@ -60,7 +60,7 @@ def describe_exit(status: int) -> str:
 
 
 def exit_code_of(status: int) -> int:
-    """The exit code with which a shell would report it."""
+    """The exit code that a shell would report for it."""
     return status if status >= 0 else 128 - status
 
 

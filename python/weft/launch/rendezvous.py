@@ -1,4 +1,4 @@
-"""The collective operations that the launcher serves: who takes part, who is missing, what everybody gets.
+"""The collective operations that the launcher serves: which PEs have entered, and the answer to all of them.
 
 No sockets here: `service` feeds it frames and sends what it returns.
 """

@@ -18,7 +18,7 @@ from weft.launch.rendezvous import Rendezvous
 
 
 class Events(Protocol):
-    """What the owner of a service gets to know."""
+    """The events that a service reports to its owner."""
 
     def joined(self, pe: Pe) -> None:
         """A PE has connected."""
@@ -33,10 +33,10 @@ class Events(Protocol):
         """The connection of a PE has closed before it was done."""
 
     def broke_protocol(self, problem: str) -> None:
-        """A PE sent what has no place; the sentence names it."""
+        """A PE sent a frame that is not allowed at that time; the sentence names the PE."""
 
     def refused(self, problem: str) -> None:
-        """Somebody who is no PE of this job was turned away."""
+        """A process that is no PE of this job was refused."""
 
 
 class BootstrapService:
@@ -57,11 +57,11 @@ class BootstrapService:
 
     @property
     def connections(self) -> Mapping[int, Connection]:
-        """By PE; those that have closed included."""
+        """The connections by PE, closed ones included."""
         return self._connections
 
     def handle(self, connection: Connection, events: int) -> None:
-        """What the selector found ready for one of the connections."""
+        """Handles the events that the selector reports for a connection."""
         if events & selectors.EVENT_WRITE:
             connection.flush()
             self._watch(connection)
@@ -79,13 +79,13 @@ class BootstrapService:
             self._disconnect(connection)
 
     def end(self, reason: str) -> None:
-        """Tells every PE why the job ends."""
+        """Sends every PE the reason for which the job ends."""
         for connection in self._connections.values():
             connection.send(encode(FrameType.END, reason.encode()))
             self._watch(connection)
 
     def close(self) -> None:
-        """Closes everything and leaves nothing on disk."""
+        """Closes all sockets and removes the listener's directory."""
         self._listener.close()
         for key in list(self._selector.get_map().values()):
             if isinstance(key.data, Connection):
@@ -127,7 +127,7 @@ class BootstrapService:
         if connection.pe is None:
             self._events.refused(f"{connection.name}: {problem}")
         else:
-            # A collective gone wrong names its PEs itself.
+            # The sentence about a collective names its PEs already.
             self._events.broke_protocol(
                 problem if problem.startswith("PE ") else f"{connection.name}: {problem}"
             )
@@ -148,7 +148,7 @@ class BootstrapService:
             self._events.finished(pe)
             self._rendezvous.finish(pe.number)
         elif frame.type is FrameType.ABORT:
-            # A job that was aborted has not succeeded.
+            # An aborted job never ends with exit code 0.
             self._events.aborted(pe, frame.integer() & 0xFF or 1, frame.payload[4:].decode(errors="replace"))
         else:
             raise ProtocolError(f"malformed frame: '{frame.type.name}' is not a PE's to send")
@@ -172,7 +172,7 @@ class BootstrapService:
         self._connections[number] = connection
         connection.send(encode(FrameType.WELCOME, self._num_pes.to_bytes(4, "little")))
         if len(self._connections) == self._num_pes:
-            # Nobody else may come; and a launcher that is killed from here on leaves nothing behind.
+            # No other process may join. A launcher that is killed from now on leaves no socket behind.
             self._selector.unregister(self._listener.socket)
             self._listener.close()
         self._events.joined(pe)

@@ -28,7 +28,7 @@ class ReceivedSignal:
 
 
 class SignalFd:
-    """Turns signals into something that a selector waits for.
+    """A file descriptor from which signals are read, for a selector.
 
     They stay blocked, after `close` too: one that comes while the job ends must not change how it ends.
     """
@@ -51,7 +51,7 @@ class SignalFd:
         return self._fd
 
     def read(self) -> Iterator[ReceivedSignal]:
-        """Yields what has arrived; does not block."""
+        """Yields the signals that have arrived. Does not block."""
         while True:
             try:
                 data = os.read(self._fd, _SIGINFO_BYTES)
@@ -65,7 +65,7 @@ class SignalFd:
         signal.pthread_sigmask(signal.SIG_SETMASK, self.previous_mask)
 
     def close(self) -> None:
-        """Ends the watching."""
+        """Closes the descriptor."""
         os.close(self._fd)
 
 

@@ -1,9 +1,8 @@
 // How the processes of a job find one another: who am I, how many are we, and one exchange of bytes.
 //
 // Implementations: singleton (no launcher), local (`weft run`), pmix (srun, prterun, mpiexec). Used by one
-// thread. Everything here may block, but ends with an error when a peer or the launcher is gone: kCancelled
-// when the launcher ends the job, has said why on stderr, and the PE has only to exit; any other code is for
-// the PE to say.
+// thread. Every call may block. A call ends with an error if a peer or the launcher has gone. kCancelled means
+// that the launcher ends the job and has printed the reason: the PE just exits. The PE prints any other error.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
 
   virtual std::string_view name() const = 0;
-  // Somebody started the PEs together, and says why when they end before they are done.
+  // Whether a launcher started the PEs and prints the reason if they end too early.
   virtual bool has_launcher() const { return true; }
   virtual int pe() const = 0;
   virtual int num_pes() const = 0;
@@ -34,17 +33,16 @@ class Bootstrap {
   // Collective: returns when every PE has called it.
   virtual base::Status barrier() = 0;
 
-  // Tells the launcher that this PE is done and may exit; after it the launcher does not take an exit for a
-  // death.
+  // Tells the launcher that this PE is done. From then on the launcher does not treat its exit as a death.
   virtual void finished(int exit_code) = 0;
-  // Ends the whole job: `message` goes to stderr once, every PE ends with a non-zero code. Returns, if at
-  // all, only so that the caller can exit. For a job that runs: a PE that fails between the collectives of
-  // its start says why and exits without finished(), which ends the job too.
+  // Ends the whole job: `message` goes to stderr once, and every PE ends with a non-zero code. If it returns,
+  // the caller must exit. Only for a job whose start is complete: a PE that fails before that prints the reason
+  // and exits without finished(), which ends the job too.
   virtual void abort(int exit_code, std::string_view message) = 0;
 
-  // Readable when the launcher has gone or ordered the end of the job; -1 where there is nothing to watch.
+  // Readable when the launcher has gone or ends the job. -1 if there is nothing to watch.
   virtual int watch_fd() const = 0;
-  // Why watch_fd() is readable, which is what to end with; ok only while it is not. Does not block.
+  // The reason for which watch_fd() is readable, with which the PE ends; ok if it is not. Does not block.
   virtual base::Status watch_status() { return {}; }
 };
 

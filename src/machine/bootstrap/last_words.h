@@ -1,4 +1,4 @@
-// What a PE writes to stderr when there is no launcher to do it.
+// The error messages of a PE without a launcher, on stderr.
 #pragma once
 
 #include <unistd.h>

@@ -20,7 +20,7 @@
 namespace weft::machine {
 namespace {
 
-// While it exists this thread takes no signals, nor do threads that it starts.
+// While it exists, signals are blocked in this thread and in threads that it starts.
 class BlockedSignals {
  public:
   BlockedSignals() {

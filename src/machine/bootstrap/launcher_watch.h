@@ -1,7 +1,6 @@
-// A thread that waits for the launcher's end or its order to end the job, so that an idle PE can sleep and a
-// busy one is ended too. It costs nothing until then.
+// A thread that sleeps until the launcher has gone or ends the job. It wakes an idle PE and ends a busy one.
 //
-// REQUIRES: nobody calls the bootstrap's collectives while a watch exists; they read from the watched
+// REQUIRES: the bootstrap's collectives are not called while a watch exists: they read from the watched
 // connection.
 #pragma once
 
@@ -16,8 +15,8 @@ namespace weft::machine {
 class LauncherWatch {
  public:
   // `on_word` is called once, on the watch's thread, when watch_fd() is readable; it should make the PE's
-  // thread call watch_status() and end. A PE that has not destroyed its watch kGraceMs later is busy
-  // elsewhere: it is ended here. Fails when the system has no descriptor or thread for it.
+  // thread call watch_status() and end. If the PE has not destroyed its watch kGraceMs later, the watch ends
+  // the process. Fails if the system has no descriptor or thread left.
   static base::Result<std::unique_ptr<LauncherWatch>> start(Bootstrap& bootstrap,
                                                             std::function<void()> on_word);
   ~LauncherWatch();

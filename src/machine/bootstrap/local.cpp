@@ -48,8 +48,8 @@ Result<int> integer_variable(const char* name, int low, int high) {
   return value;
 }
 
-// A launcher that dies takes its own children along. What a wrapper started depends on watch_fd() instead:
-// its parent's thread may end at any time without meaning anything.
+// If the launcher dies, the kernel kills its children. A process that a wrapper started watches watch_fd()
+// instead, because the end of its parent's thread means nothing.
 Status die_with_launcher(const LocalSettings& settings) {
   if (getppid() != settings.launcher_pid) return {};
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -167,7 +167,7 @@ Status LocalBootstrap::barrier() {
 void LocalBootstrap::finished(int exit_code) {
   std::array<std::byte, 4> payload;
   set_integer(payload, 0, static_cast<std::uint32_t>(exit_code));
-  // Without a launcher there is nobody left to tell.
+  // Without a launcher there is no process to tell.
   [[maybe_unused]] const Status status = send(FrameType::kFinished, payload);
 }
 
@@ -180,7 +180,7 @@ void LocalBootstrap::abort(int exit_code, std::string_view message) {
     print_last_words(message);
     return;
   }
-  // Until the launcher has taken it in: an exit before that would look like a death of its own.
+  // Wait until the launcher has read it: an exit before that would look like a death.
   while (true) {
     Result<Frame> frame = read_frame(fd_);
     if (!frame.ok() || frame->type == FrameType::kEnd) return;
@@ -203,7 +203,7 @@ Status LocalBootstrap::watch_status() {
 Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) {
   Status status = write_frame(fd_, type, payload);
   if (status.code() != StatusCode::kClosed) return located(std::move(status));
-  // The launcher's reason for hanging up may still be there to be read.
+  // The launcher's reason may still be unread.
   Result<Frame> last = read_frame(fd_);
   if (last.ok() && last->type == FrameType::kEnd) return job_ends(*last);
   return launcher_gone(status.message());

@@ -48,7 +48,7 @@ Result<std::unique_ptr<Bootstrap>> PmixBootstrap::join() {
   return std::unique_ptr<Bootstrap>(std::move(self));
 }
 
-// Leaves PMIx only through finished(): an exit before that is to count as a death.
+// Calls PMIx_Finalize in finished() only: an exit before that must count as a death.
 PmixBootstrap::~PmixBootstrap() {
   if (launcher_fd_ >= 0) close(launcher_fd_);
 }
@@ -132,8 +132,8 @@ Status PmixBootstrap::barrier() {
 
 void PmixBootstrap::finished(int /*exit_code*/) { library_.finalize(nullptr, 0); }
 
-// Callers are out of exchange() and barrier(), and so are the other PEs: the server of OpenPMIx 5.0.11rc1
-// (Open MPI's package) locks up or crashes when PMIx_Abort finds a fence under way. Start-up ends by exiting.
+// REQUIRES: no PE is inside exchange() or barrier(). The server of OpenPMIx 5.0.11rc1 (Open MPI's package) hangs
+// or crashes if a fence is under way. A PE that fails during the start exits instead.
 void PmixBootstrap::abort(int exit_code, std::string_view message) {
   print_last_words(message);
   library_.abort(exit_code == 0 ? 1 : exit_code, nullptr, nullptr, 0);

@@ -177,7 +177,7 @@ ucs_status_t ActiveMessages::on_large_header(void* argument, const void* header,
 }
 
 void ActiveMessages::refuse(std::size_t size_bytes) {
-  if (num_refused_++ > 0) return;  // whoever floods the PE does not flood its log as well
+  if (num_refused_++ > 0) return;  // a flood of messages must not flood the log
   std::fputs(
       fmt::format("weft: PE {} refused a message of {} bytes from outside this job, and will refuse more "
                   "silently; keep the hosts' ports closed to others\n",
@@ -187,7 +187,7 @@ void ActiveMessages::refuse(std::size_t size_bytes) {
 }
 
 bool ActiveMessages::deliver_deferred(ucp_worker_h worker) {
-  // Only what is there now: a handler that sends to its own PE would keep this loop going for ever.
+  // Only messages that are here now: a handler that sends to its own PE would keep the loop running.
   std::size_t count = deferred_.size();
   const bool any = count > 0;
   for (; count > 0; --count) {

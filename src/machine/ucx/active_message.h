@@ -1,7 +1,7 @@
 // Active messages on a UCP worker: the handler table, arrivals, and payloads that handlers keep.
 //
-// Threads: the PE's thread. A kept payload is a record from a pool, so keeping one allocates only when UCX
-// hands out bytes that do not outlive the callback (they are copied then).
+// Threads: the PE's thread. The record of a kept payload comes from a pool. Keeping a payload allocates only if
+// UCX's bytes do not outlive the callback: they are copied then.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -53,7 +53,7 @@ class ActiveMessages {
 
   base::Status set_handler(ucp_worker_h worker, AmId id, AmHandler handler, void* context);
 
-  // Starts to fetch a rendezvous payload; null when there is nothing to fetch it from any more.
+  // Starts to fetch a rendezvous payload. Returns what ucp_am_recv_data_nbx returns.
   ucs_status_ptr_t receive(ucp_worker_h worker, KeptPayload* kept, void* into, std::size_t size_bytes,
                            const ucp_request_param_t& params);
   void release(ucp_worker_h worker, KeptPayload* kept);
@@ -63,8 +63,8 @@ class ActiveMessages {
   bool has_deferred() const { return !deferred_.empty(); }
   std::uint64_t num_refused() const { return num_refused_; }
 
-  // Drops what handlers still keep and calls no handler from now on; kept payloads are empty shells
-  // afterwards.
+  // Releases the payloads that handlers still keep. No handler is called from now on. Records of kept payloads
+  // stay valid and are empty.
   void close(ucp_worker_h worker);
 
  private:

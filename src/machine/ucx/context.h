@@ -1,4 +1,4 @@
-// One UCP context with Weft's features and the few settings that measurements asked for.
+// One UCP context with the features that Weft needs and its settings, which the environment overrides.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -34,7 +34,7 @@ class Context {
   void destroy() {
     if (handle_ != nullptr) ucp_cleanup(std::exchange(handle_, nullptr));
   }
-  // Lets go of it without destroying it, for when a worker of it is left.
+  // Gives up the handle without destroying the context. For a context whose worker could not be destroyed.
   void leave_to_the_system() { handle_ = nullptr; }
   // What UCX has opened, each "transport/device": "self/memory", "tcp/eth0". Empty if UCX does not say it in a
   // form that is known here.

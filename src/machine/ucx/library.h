@@ -1,4 +1,4 @@
-// The UCX library that this process runs with: which it is, and whether it will do.
+// The UCX library that this process runs with: its version and file, and whether it is new enough.
 //
 // Refers to UCX functions only, never to its data symbols, so that one binary runs with any UCX >= 1.16.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace weft::machine::ucx {
 
-// The API that Weft is written against. Older libraries ignore UCP_AM_SEND_FLAG_COPY_HEADER without a word.
+// The API that Weft is written against. Older libraries silently ignore UCP_AM_SEND_FLAG_COPY_HEADER.
 inline constexpr unsigned kApiMajor = 1;
 inline constexpr unsigned kApiMinor = 16;
 

@@ -1,7 +1,7 @@
-// Keeps UCX's warnings off stderr while it lives: close() abandons operations whose peers are gone, and UCX
-// has a line to say about each. A user who has set UCX_LOG_LEVEL sees them.
+// Suppresses UCX's warnings while it exists, unless the user has set UCX_LOG_LEVEL. close() abandons operations
+// whose peers have failed, and UCX warns of each.
 //
-// UCX's log handlers are global to the process, so it lives shortly.
+// UCX's log handlers are global to the process, so keep the scope short.
 #pragma once
 
 #include <ucs/debug/log_def.h>

@@ -27,7 +27,7 @@ base::Status RequestTracker::record(const Started& what, base::Completion* compl
     completion->in_flight = request;
     return base::Status::pending();
   }
-  // A receive that is over at once and not full has to tell its size, so it completes from progress().
+  // A receive that is over at once and got fewer bytes completes from progress(), which reports the size.
   if (request->status == UCS_OK && is_receive(what.operation) && request->received_bytes != what.size_bytes) {
     defer(request);
     completion->in_flight = request;
@@ -88,7 +88,7 @@ bool RequestTracker::deliver_deferred() {
 
 void RequestTracker::cancel(ucp_worker_h worker, base::Completion* completion) {
   auto* request = static_cast<Request*>(completion->in_flight);
-  // A deferred one is over already: its outcome comes with the next progress().
+  // A deferred operation is over. The next progress() reports its status.
   if (request != nullptr && request->state == Request::State::kInFlight) ucp_request_cancel(worker, request);
 }
 

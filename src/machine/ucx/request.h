@@ -1,8 +1,8 @@
 // What Weft keeps in the space that UCX reserves in each of its requests, and the list of those in flight.
 //
-// UCX may call a completion callback from inside a start call, of the operation being started or of another
-// one (a message to oneself does both). Weft's contract forbids that, so start calls are bracketed: what
-// completes inside is recorded, and reported as the start call's result or from the next progress().
+// UCX may call a completion callback inside a start call: that of the operation being started or of another
+// one. A message to the own PE does both. Weft's contract forbids it, so the tracker records completions inside
+// a start call and reports them as the call's result or from the next progress().
 //
 // Threads: the PE's thread. Nothing here allocates.
 #pragma once
@@ -91,12 +91,12 @@ class RequestTracker {
   bool deliver_deferred();
   bool has_deferred() const { return deferred_.next != &deferred_; }
 
-  // Asks UCX to end tag receives; the others it ends when their endpoints close.
+  // Asks UCX to end a tag receive. UCX ends other operations when their endpoints close.
   void cancel(ucp_worker_h worker, base::Completion* completion);
   void cancel_all(ucp_worker_h worker);
   bool anything_in_flight() const { return in_flight_.next != &in_flight_; }
-  // Parts the operations that UCX did not end from their requests. The caller destroys the worker, so that
-  // nothing touches their buffers any more, and then completes them.
+  // Detaches the completions of operations that UCX did not end. The caller destroys the worker first, so that
+  // UCX no longer uses their buffers, and then calls the completions.
   std::vector<base::Completion*> take_all();
 
  private:

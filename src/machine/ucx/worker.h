@@ -29,7 +29,7 @@ class Worker {
   ucp_worker_h get() const { return handle_; }
   // Ends all communication; get() is null afterwards.
   void destroy();
-  // Lets go of UCX's part without destroying it; get() is null afterwards.
+  // Gives up UCX's worker without destroying it; get() is null afterwards.
   void leave_to_the_system() { handle_ = nullptr; }
   base::Result<std::vector<std::byte>> address() const;
   // The largest header that every transport of this worker takes. UCX does not check it: a larger one is
