@@ -153,7 +153,9 @@ def test_a_pe_that_cannot_be_reached(run, fault_probe: Path) -> None:
 def test_different_programs_in_one_job(run, fault_probe: Path, build_folder: Path) -> None:
     ring = build_folder / "examples" / "ring"
     outcome = run("-n", 2, "sh", "-c", f"test $WEFT_PE = 0 && exec {ring}; exec {fault_probe} idle")
-    assert re.search(r"PE \d and PE \d cannot be in one job: they differ in .*entry methods \(", outcome.stderr)
+    assert re.search(
+        r"PE \d and PE \d cannot be in one job: they differ in .*entry methods \(", outcome.stderr
+    )
     assert "start the same build on every PE" in outcome.stderr
     assert outcome.exit_code == 1
 

@@ -179,7 +179,7 @@ class Job:
         elif not self._ending:
             self._end(sentence, exit_code_of(status))
         else:
-            # The launcher did not send this signal. This death may be the cause of the failure reported before.
+            # The launcher did not send this signal: this death may have caused the failure reported before.
             self._say(sentence)
 
     def _judge_exit(self, pe: Pe, status: int) -> None:

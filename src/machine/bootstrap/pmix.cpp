@@ -48,7 +48,7 @@ Result<std::unique_ptr<Bootstrap>> PmixBootstrap::join() {
   return std::unique_ptr<Bootstrap>(std::move(self));
 }
 
-// Calls PMIx_Finalize in finished() only: an exit before that must count as a death.
+// PMIx_Finalize is called in finished() only: an exit before that must count as a death.
 PmixBootstrap::~PmixBootstrap() {
   if (launcher_fd_ >= 0) close(launcher_fd_);
 }
