@@ -149,8 +149,8 @@ def concrete_problem(include: Include) -> str | None:
                 f'"{include.name}" names a concrete machine; '
                 "include machine/machine.h and get the machine from machine/factory.h"
             )
-    if inside.startswith("memory/kinds/cuda/") and layer_of(file) != "memory":
-        return f'"{include.name}" names the CUDA kind; include memory/kind.h and get the kind by its name'
+    if inside.startswith("memory/kinds/") and not file.startswith("src/memory/kinds/"):
+        return f'"{include.name}" names a concrete memory kind; include memory/kind.h and ask the KindBackend'
     return None
 
 

@@ -10,11 +10,11 @@
 namespace jacobi3d {
 namespace {
 
-double* view_points(const weft::EmulatedView& view, const double* points, const Triple& size) {
+double* view_points(const weft::DeviceView& view, const double* points, const Triple& size) {
   return view(std::span(const_cast<double*>(points), Layout(size).num_values())).data();
 }
 
-Halos view_halos(const weft::EmulatedView& view, const Triple& size, const Halos& halos) {
+Halos view_halos(const weft::DeviceView& view, const Triple& size, const Halos& halos) {
   Halos found;
   for (int i = 0; i < halos.count; ++i) {
     const auto [face, values] = halos.halo[i];
@@ -29,24 +29,24 @@ class EmulatedKernels final : public Kernels {
 
   void fill(double* points, const Range& range) override {
     stream_.launch(
-        [=](const weft::EmulatedView& view) { fill_points(view_points(view, points, range.size), range); });
+        [=](const weft::DeviceView& view) { fill_points(view_points(view, points, range.size), range); });
   }
   void update(const double* from, double* to, const Triple& size) override {
-    stream_.launch([=, intervals = intervals_](const weft::EmulatedView& view) {
+    stream_.launch([=, intervals = intervals_](const weft::DeviceView& view) {
       intervals->push_back(timed(Phase::kCompute, [&] {
         update_points(view_points(view, from, size), view_points(view, to, size), size);
       }));
     });
   }
   void pack(const double* points, const Triple& size, const Halos& halos) override {
-    stream_.launch([=, intervals = intervals_](const weft::EmulatedView& view) {
+    stream_.launch([=, intervals = intervals_](const weft::DeviceView& view) {
       intervals->push_back(timed(Phase::kPack, [&] {
         pack_faces(view_points(view, points, size), size, view_halos(view, size, halos));
       }));
     });
   }
   void unpack(double* points, const Triple& size, const Halos& halos) override {
-    stream_.launch([=, intervals = intervals_](const weft::EmulatedView& view) {
+    stream_.launch([=, intervals = intervals_](const weft::DeviceView& view) {
       intervals->push_back(timed(Phase::kPack, [&] {
         unpack_faces(view_points(view, points, size), size, view_halos(view, size, halos));
       }));

@@ -50,7 +50,7 @@ using memory::Kind;
 using memory::Place;
 using runtime::device_of;
 using runtime::DeviceArray;
-using runtime::EmulatedView;
+using runtime::DeviceView;
 using runtime::Future;
 using runtime::Operation;
 using runtime::Reducer;

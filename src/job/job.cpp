@@ -78,7 +78,7 @@ runtime::MessagingPath messaging_path() {
 std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
   auto memory = std::make_unique<memory::Memory>(
       value_or_throw(memory::MemoryOptions::from_environment(bootstrap.local_rank())));
-  base::check(memory->check_devices());
+  base::check(memory->check_options());
   if (bootstrap.local_rank() != 0) return memory;
   const std::string warning = memory::peer_access_warning(*memory, bootstrap.local_size());
   if (!warning.empty()) std::fputs(fmt::format("weft: {}\n", warning).c_str(), stderr);

@@ -5,8 +5,10 @@
 namespace weft::memory {
 
 namespace {
-constexpr std::array<std::string_view, kNumKinds> kNames = {"host", "cuda", "emulated"};
-}
+#define WEFT_KIND_NAME(enumerator, name) #name,
+constexpr std::array<std::string_view, kNumKinds> kNames = {WEFT_FOR_EACH_MEMORY_KIND(WEFT_KIND_NAME)};
+#undef WEFT_KIND_NAME
+}  // namespace
 
 std::string_view kind_name(Kind kind) { return kNames.at(static_cast<std::size_t>(kind)); }
 

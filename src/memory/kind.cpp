@@ -1,5 +1,7 @@
 #include "memory/kind.h"
 
+#include <algorithm>
+
 #include "fmt/format.h"
 
 namespace weft::memory {
@@ -15,6 +17,8 @@ Status not_shareable(Kind kind) {
 }
 
 }  // namespace
+
+int KindBackend::device_of(int local_rank) const { return local_rank % std::max(1, num_devices()); }
 
 base::Result<std::vector<std::byte>> KindBackend::export_allocation(const void*) {
   return not_shareable(kind());

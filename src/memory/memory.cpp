@@ -1,6 +1,5 @@
 #include "memory/memory.h"
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -10,9 +9,7 @@
 
 #include "memory/copy/copy_engine.h"
 #include "memory/kind_cache.h"
-#include "memory/kinds/cuda/cuda_backend.h"
-#include "memory/kinds/emulated/emulated_backend.h"
-#include "memory/kinds/host/host_backend.h"
+#include "memory/kind_factory.h"
 
 namespace weft::memory {
 
@@ -25,29 +22,6 @@ namespace {
 
 using Backends = std::array<std::unique_ptr<KindBackend>, kNumKinds>;
 
-Result<std::unique_ptr<KindBackend>> make_cuda(const std::string& library) {
-  if (library.empty()) {
-    return Status(StatusCode::kUnsupported, "cuda memory is switched off (WEFT_GPUS=none)");
-  }
-  Result<std::unique_ptr<CudaDriver>> driver = CudaDriver::load(library);
-  if (!driver.ok()) return driver.status();
-  return std::unique_ptr<KindBackend>(std::make_unique<CudaBackend>(std::move(*driver)));
-}
-
-Backends make_backends(const MemoryOptions& options, Status* why_no_cuda) {
-  Backends backends;
-  backends[static_cast<std::size_t>(Kind::kHost)] = std::make_unique<HostBackend>();
-  backends[static_cast<std::size_t>(Kind::kEmulated)] =
-      std::make_unique<EmulatedBackend>(options.emulated_devices, options.emulated_faults);
-  Result<std::unique_ptr<KindBackend>> cuda = make_cuda(options.cuda_driver);
-  if (cuda.ok()) {
-    backends[static_cast<std::size_t>(Kind::kCuda)] = std::move(*cuda);
-  } else {
-    *why_no_cuda = cuda.status();
-  }
-  return backends;
-}
-
 std::array<KindBackend*, kNumKinds> pointers(const Backends& backends) {
   std::array<KindBackend*, kNumKinds> result{};
   for (std::size_t i = 0; i < backends.size(); ++i) result[i] = backends[i].get();
@@ -58,31 +32,45 @@ std::array<KindBackend*, kNumKinds> pointers(const Backends& backends) {
 
 struct Memory::State {
   explicit State(const MemoryOptions& options)
-      : cuda_devices(options.cuda_devices),
-        backends(make_backends(options, &why_no_cuda)),
-        copies(pointers(backends), options.device_patience) {
-    for (const Kind kind : {Kind::kEmulated, Kind::kCuda}) {
-      if (KindBackend* const backend = find(kind)) cache.add(backend);
+      : backends(make_backends(options)), copies(pointers(backends), options.device_patience) {
+    for (const auto& backend : backends) {
+      if (backend != nullptr && backend->kind() != Kind::kHost) cache.add(backend.get());
     }
   }
 
+  Backends make_backends(const MemoryOptions& options);
   KindBackend* find(Kind kind) const { return backends[static_cast<std::size_t>(kind)].get(); }
+  const Status& why_not(Kind kind) const { return why_not_usable[static_cast<std::size_t>(kind)]; }
   Status check_place(Place place) const;
   Status check_side(const char* role, const void* data, std::size_t size_bytes, Place place,
                     StreamHandle stream) const;
 
-  std::vector<int> cuda_devices;
-  Status why_no_cuda;
-  KindCache cache;  // outlives the kinds, which tell it what is released
+  std::array<Status, kNumKinds> why_not_usable;  // by kind
+  KindCache cache;                               // outlives the kinds, which report to it what they free
   Backends backends;
   CopyEngine copies;
 };
 
+Backends Memory::State::make_backends(const MemoryOptions& options) {
+  Backends made;
+  for (int kind = 0; kind < kNumKinds; ++kind) {
+    const auto i = static_cast<std::size_t>(kind);
+    Result<std::unique_ptr<KindBackend>> backend = factory_of(static_cast<Kind>(kind)).make(options);
+    if (backend.ok()) {
+      made[i] = std::move(*backend);
+    } else {
+      why_not_usable[i] = backend.status();
+    }
+  }
+  return made;
+}
+
 Status Memory::State::check_place(Place place) const {
   const KindBackend* const backend = find(place.kind);
   if (backend == nullptr) {
-    return Status(StatusCode::kUnsupported, fmt::format("this process cannot use {} memory: {}",
-                                                        kind_name(place.kind), why_no_cuda.message()));
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("this process cannot use {} memory: {}", kind_name(place.kind),
+                              why_not(place.kind).message()));
   }
   if (place.device < 0 || place.device >= backend->num_devices()) {
     return Status(StatusCode::kOutOfRange,
@@ -118,30 +106,19 @@ Memory::~Memory() { close(); }
 
 KindBackend* Memory::backend(Kind kind) { return state_->find(kind); }
 
-Status Memory::availability(Kind kind) const {
-  return state_->find(kind) != nullptr ? Status() : state_->why_no_cuda;
-}
+Status Memory::availability(Kind kind) const { return state_->why_not(kind); }
 
-Status Memory::check_devices() const {
-  for (const int device : state_->cuda_devices) {
-    const Status status = state_->check_place({Kind::kCuda, static_cast<std::int16_t>(device)});
-    if (status.failed()) {
-      return Status(status.code(), fmt::format("WEFT_GPUS names device {}: {}", device, status.message()));
-    }
+Status Memory::check_options() const {
+  for (const Status& status : state_->why_not_usable) {
+    if (status.failed() && status.code() != StatusCode::kUnsupported) return status;
   }
   return {};
 }
 
 Place Memory::default_place(Kind kind, int local_rank) const {
   const KindBackend* const backend = state_->find(kind);
-  const auto rank = static_cast<std::size_t>(local_rank);
-  if (kind == Kind::kCuda && !state_->cuda_devices.empty()) {
-    const int device = state_->cuda_devices[rank % state_->cuda_devices.size()];
-    return {kind, static_cast<std::int16_t>(device)};
-  }
   if (backend == nullptr) return {kind, 0};
-  return {kind,
-          static_cast<std::int16_t>(rank % static_cast<std::size_t>(std::max(1, backend->num_devices())))};
+  return {kind, static_cast<std::int16_t>(backend->device_of(local_rank))};
 }
 
 Result<Buffer> Memory::allocate(std::size_t size_bytes, Place place) {

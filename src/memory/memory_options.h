@@ -1,35 +1,43 @@
-// How the memory layer of a PE is set up.
+// The settings of a PE's memory layer.
 #pragma once
 
+#include <any>
 #include <chrono>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <map>
+#include <typeindex>
 
 #include "weft/base/status.h"
 
-#include "memory/kinds/emulated/faults.h"
-
 namespace weft::memory {
 
-// How long an end waits in all for devices that are still at work.
+// How long the end of a job waits for devices that are still at work, in all.
 inline constexpr auto kDevicePatience = std::chrono::seconds(10);
 
-struct MemoryOptions {
-  int emulated_devices = 2;
-  EmulatedFaults emulated_faults;
-  // What the CUDA driver is loaded from; empty: no cuda.
-  std::string cuda_driver = "libcuda.so.1";
-  // The CUDA devices that PEs are given, one after the other; empty: all that are visible.
-  std::vector<int> cuda_devices;
-  // Which PE of its host this is. PE n uses device n of each kind, modulo their number.
+class MemoryOptions {
+ public:
+  // The rank of this PE on its host. PE n uses device n of each kind, modulo the number of devices.
   int local_rank = 0;
   std::chrono::nanoseconds device_patience = kDevicePatience;
 
-  // With WEFT_GPUS and WEFT_EMULATED_FAULTS where they are set. kInvalidArgument for values that are none.
+  // The options of one kind, a struct of that kind's folder, with its defaults unless they were changed.
+  template <class KindOptions>
+  KindOptions& of() {
+    std::any& options = of_kinds_[typeid(KindOptions)];
+    if (!options.has_value()) options = KindOptions();
+    return *std::any_cast<KindOptions>(&options);
+  }
+  template <class KindOptions>
+  KindOptions of() const {
+    const auto found = of_kinds_.find(typeid(KindOptions));
+    return found == of_kinds_.end() ? KindOptions() : *std::any_cast<KindOptions>(&found->second);
+  }
+
+  // Reads the environment variables of every kind, such as WEFT_GPUS. kInvalidArgument for a value that its
+  // kind does not understand.
   static base::Result<MemoryOptions> from_environment(int local_rank);
-  // "auto": all devices, "none": no cuda, "0,2": these devices.
-  base::Status set_gpus(std::string_view text);
+
+ private:
+  std::map<std::type_index, std::any> of_kinds_;
 };
 
 }  // namespace weft::memory

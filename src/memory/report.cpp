@@ -28,7 +28,7 @@ std::string describe(Memory& memory, Kind kind) {
   for (int device = 0; device < backend->num_devices(); ++device) {
     text += fmt::format("{} {} {}", device == 0 ? ":" : ",", device, backend->device_name(device));
   }
-  if (kind != Kind::kCuda || backend->num_devices() == 1) return text;
+  if (backend->num_devices() <= 1) return text;
   std::set<int> devices;
   for (int device = 0; device < backend->num_devices(); ++device) devices.insert(device);
   const std::string missing = unreachable_pairs(*backend, devices);
@@ -47,18 +47,22 @@ std::vector<std::string> report(Memory& memory) {
 }
 
 std::string peer_access_warning(Memory& memory, int num_local_pes) {
-  const KindBackend* cuda = memory.backend(Kind::kCuda);
-  if (cuda == nullptr) return {};
-  std::set<int> devices;
-  for (int rank = 0; rank < num_local_pes; ++rank) {
-    devices.insert(memory.default_place(Kind::kCuda, rank).device);
+  for (int number = 0; number < kNumKinds; ++number) {
+    const auto kind = static_cast<Kind>(number);
+    const KindBackend* backend = memory.backend(kind);
+    if (backend == nullptr) continue;
+    std::set<int> devices;
+    for (int rank = 0; rank < num_local_pes; ++rank) devices.insert(memory.default_place(kind, rank).device);
+    const std::string missing = unreachable_pairs(*backend, devices);
+    if (missing.empty()) continue;
+    const std::string_view advice = backend->peer_access_advice();
+    return fmt::format(
+        "the {} devices of this job have no peer access from {}: messages between them pass through host "
+        "memory, "
+        "which is slower{}{}",
+        kind_name(kind), missing, advice.empty() ? "" : "; ", advice);
   }
-  const std::string missing = unreachable_pairs(*cuda, devices);
-  if (missing.empty()) return {};
-  return fmt::format(
-      "the GPUs of this job have no peer access from {}: what moves between them passes through host memory, "
-      "which is slower; `nvidia-smi topo -p2p r` tells why",
-      missing);
+  return {};
 }
 
 }  // namespace weft::memory

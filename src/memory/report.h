@@ -1,5 +1,5 @@
-// Which memory kinds this process can use, for people (`weft info`), and
-// what of it is worth a warning.
+// The memory kinds that this process can use, as text for people: `weft info` prints the report, and a job
+// prints the warning when it starts.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace weft::memory {
 // One line per kind: its devices, or why it cannot be used.
 std::vector<std::string> report(Memory& memory);
 
-// Says which of the GPUs that the PEs of this host use do not reach one another; empty when all do.
+// Names the devices of this host's PEs that cannot access one another; empty if all can.
 std::string peer_access_warning(Memory& memory, int num_local_pes);
 
 }  // namespace weft::memory

@@ -22,8 +22,7 @@ TEST_P(KindTest, IsTested) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KindTest,
-                         testing::Values(memory::Kind::kHost, memory::Kind::kEmulated, memory::Kind::kCuda),
+INSTANTIATE_TEST_SUITE_P(All, KindTest, testing::ValuesIn(all_kinds()),
                          [](const auto& info) { return std::string(memory::kind_name(info.param)); });
 
 }  // namespace

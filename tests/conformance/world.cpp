@@ -9,6 +9,7 @@
 
 #include "machine/factory.h"
 #include "machine/loopback/loopback_machine.h"
+#include "memory/kinds/cuda/cuda_options.h"
 
 namespace weft::conformance {
 
@@ -21,7 +22,8 @@ namespace {
 
 memory::MemoryOptions memory_options() {
   memory::MemoryOptions options;
-  if (const char* driver = std::getenv(kStandInDriver); driver != nullptr) options.cuda_driver = driver;
+  if (const char* driver = std::getenv(kStandInDriver); driver != nullptr)
+    options.of<memory::CudaOptions>().driver = driver;
   return options;
 }
 
@@ -178,10 +180,16 @@ std::vector<std::byte> World::read(int pe, const Buffer& buffer, std::size_t siz
   return bytes;
 }
 
+std::vector<Kind> all_kinds() {
+  std::vector<Kind> kinds;
+  for (int kind = 0; kind < memory::kNumKinds; ++kind) kinds.push_back(static_cast<Kind>(kind));
+  return kinds;
+}
+
 std::vector<Kind> usable_kinds() {
   memory::Memory memory(memory_options());
   std::vector<Kind> kinds;
-  for (Kind kind : {Kind::kHost, Kind::kEmulated, Kind::kCuda}) {
+  for (const Kind kind : all_kinds()) {
     if (memory.backend(kind) != nullptr) kinds.push_back(kind);
   }
   return kinds;

@@ -132,6 +132,7 @@ class ConformanceTest : public testing::TestWithParam<Param> {
   memory::Kind kind() const { return std::get<1>(GetParam()); }
 };
 
+std::vector<memory::Kind> all_kinds();
 // The kinds that this process can use; a test of its own (kinds_test.cpp) says which are missing.
 std::vector<memory::Kind> usable_kinds();
 

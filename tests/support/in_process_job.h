@@ -13,6 +13,7 @@
 
 #include "machine/factory.h"
 #include "machine/machine.h"
+#include "memory/kinds/emulated/emulated_options.h"
 #include "memory/memory.h"
 #include "models/channel/channels.h"
 
@@ -27,7 +28,7 @@ class InProcessJob {
     std::vector<memory::Memory*> memories;
     for (int pe = 0; pe < num_pes; ++pe) {
       memory::MemoryOptions memory_options;
-      if (pe == pe_without_devices) memory_options.emulated_devices = 0;
+      if (pe == pe_without_devices) memory_options.of<memory::EmulatedOptions>().num_devices = 0;
       memories_.push_back(std::make_unique<memory::Memory>(memory_options));
       memories.push_back(memories_.back().get());
     }

@@ -1,5 +1,5 @@
-// Memory of any kind as the layers above see it: a pointer, a size, where the memory lives, and the
-// stream whose queued work must come first.
+// Memory of any kind as the layers above see it: a pointer, a size, the place of the memory, and the stream
+// whose queued work must be done before the memory is used.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,17 @@
 #include <string>
 #include <string_view>
 
+#include "weft/memory/kinds.h"
+
 namespace weft::memory {
 
-enum class Kind : std::uint8_t { kHost, kCuda, kEmulated };
-inline constexpr int kNumKinds = 3;
+// kHost, kCuda, kEmulated: see kinds.h.
+#define WEFT_KIND_ENUMERATOR(enumerator, name) enumerator,
+enum class Kind : std::uint8_t { WEFT_FOR_EACH_MEMORY_KIND(WEFT_KIND_ENUMERATOR) };
+#undef WEFT_KIND_ENUMERATOR
+#define WEFT_KIND_COUNT(enumerator, name) +1
+inline constexpr int kNumKinds = 0 WEFT_FOR_EACH_MEMORY_KIND(WEFT_KIND_COUNT);
+#undef WEFT_KIND_COUNT
 
 std::string_view kind_name(Kind kind);
 std::optional<Kind> kind_from_name(std::string_view name);
@@ -28,8 +35,8 @@ struct Place {
 // "host", "cuda:1"
 std::string place_name(Place place);
 
-// A queue of device work, as its kind names it (CUDA: a CUstream; 0x1 and 0x2 are its legacy and
-// per-thread default streams). Null means that nothing queued has to be waited for.
+// A queue of device work, as its kind names it. For CUDA it is a CUstream; 0x1 and 0x2 are the legacy and the
+// per-thread default stream. Null: there is no queued work to wait for.
 using StreamHandle = void*;
 
 struct Buffer {

@@ -1,16 +1,16 @@
-// Memory of any kind and streams for programs, and kernels for the emulated kind.
+// Memory of any kind and streams for programs, and kernels for emulated devices.
 //
 //   weft::Place place = weft::device_of(runtime, weft::Kind::kEmulated);
 //   weft::DeviceArray<double> points(runtime, 1000, place);
 //   weft::Stream stream(runtime, place);
-//   stream.launch([span = points.span()](const weft::EmulatedView& view) { view(span)[0] = 1; });
+//   stream.launch([span = points.span()](const weft::DeviceView& view) { view(span)[0] = 1; });
 //   co_await stream.done();
-//   channel.send(points.buffer(stream));     // or so: starts when what is queued on the stream is done
+//   channel.send(points.buffer(stream));     // without an await: starts when the queued work is done
 //
-// Programs with a compiler of their own for a kind (CUDA) launch their kernels on stream.handle(), and may
-// just as well bring memory and streams that they made themselves.
+// A program with CUDA kernels launches them on stream.handle(). It may also use memory and streams that it
+// made by CUDA's own means.
 //
-// Threads: the PE's. Nothing here waits for a device but making and freeing memory. What fails throws Error.
+// Threads: the PE's. Only allocating and freeing memory waits for a device. A failure throws Error.
 #pragma once
 
 #include <cstddef>
@@ -24,17 +24,17 @@
 #include "weft/runtime/operation.h"
 
 namespace weft::memory {
-class EmulatedBackend;
+class SoftwareDevice;
 }
 
 namespace weft::runtime {
 
-// Runtime::own_place(), the device of `kind` that is this PE's; kUnsupported, saying why, when this process
-// has none.
+// This PE's device of `kind`, Runtime::own_place(). Throws kUnsupported with the reason if this process
+// cannot use that kind.
 memory::Place device_of(Runtime& runtime, memory::Kind kind);
 
-// Owns memory of one place; DeviceArray adds a type. REQUIRES: nothing in flight uses it when it goes, and
-// the runtime's memory outlives it.
+// Owns memory of one place; DeviceArray adds a type. REQUIRES: when it is destroyed, no operation in flight
+// uses it and the runtime's memory layer exists.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -62,10 +62,11 @@ class DeviceMemory {
   memory::Place staging_for_;  // host: ordinary memory of buffer_.place
 };
 
-// A queue of work on a device, done in order; or any other stream of that place that somebody else owns.
+class DeviceView;
+
+// A queue of work on a device. Its work is done in order.
 class Stream {
  public:
-  // REQUIRES: all work queued on it is done when it goes, else it is still done.
   Stream(Runtime& runtime, memory::Place place);
   ~Stream();
   Stream(const Stream&) = delete;
@@ -75,17 +76,17 @@ class Stream {
   // As the kind names it; for cuda a CUstream.
   memory::StreamHandle handle() const { return handle_; }
 
-  // Queues a copy behind what is queued already, of equally many bytes between two buffers of this place or
-  // one of them and host memory. With host memory that is not DeviceMemory::staging the CPU may have to wait
-  // for the device. REQUIRES: both stay until it is done.
+  // Queues a copy behind the work that is queued now. Both buffers have the same size; they are of this
+  // place, or one of them is host memory. For host memory other than DeviceMemory::staging the CPU may wait
+  // for the device. REQUIRES: both buffers stay valid until the copy is done.
   void copy(const memory::Buffer& destination, const memory::ConstBuffer& source);
 
-  // Done when everything queued so far is.
+  // Completes when the work that is queued now is done.
   Operation done();
 
-  // On an emulated device: queues `kernel`, which runs on the CPU at a later poll. What it throws is the
-  // failure of this stream's next done().
-  void launch(std::function<void(const class EmulatedView&)> kernel);
+  // On an emulated device: queues `kernel`, which the CPU runs at a later poll. An exception that it throws
+  // is the failure of this stream's next done().
+  void launch(std::function<void(const DeviceView&)> kernel);
 
  private:
   Runtime& runtime_;
@@ -93,14 +94,14 @@ class Stream {
   memory::StreamHandle handle_ = nullptr;
 };
 
-// Where a kernel on an emulated device finds its memory: the addresses that programs hold fault, as those of
-// a real device would.
-class EmulatedView {
+// The device's view of its memory, for kernels that the CPU runs. Outside a kernel, an access to an address
+// of emulated memory faults, as it does for a real device.
+class DeviceView {
  public:
-  explicit EmulatedView(memory::EmulatedBackend& backend) : backend_(backend) {}
+  explicit DeviceView(memory::SoftwareDevice& device) : device_(device) {}
 
-  // The elements of a span in one emulated allocation; throws Error when it is none, for instance since it
-  // was freed.
+  // The elements of a span in one allocation. Throws Error if the span is not inside one, for example because
+  // it was freed.
   template <class T, std::size_t Extent>
   std::span<T> operator()(std::span<T, Extent> device_span) const {
     void* data = find(device_span.data(), device_span.size_bytes());
@@ -110,8 +111,11 @@ class EmulatedView {
  private:
   void* find(const void* address, std::size_t size_bytes) const;
 
-  memory::EmulatedBackend& backend_;
+  memory::SoftwareDevice& device_;
 };
+
+// The bytes of `count` elements. Throws kOutOfMemory if that number does not fit in a size_t.
+std::size_t device_bytes(std::size_t count, std::size_t element_bytes);
 
 template <class T>
 class DeviceArray {
@@ -121,10 +125,10 @@ class DeviceArray {
   DeviceArray() = default;
   // Not initialised.
   DeviceArray(Runtime& runtime, std::size_t size, memory::Place place)
-      : memory_(runtime, size * sizeof(T), place) {}
+      : memory_(runtime, device_bytes(size, sizeof(T)), place) {}
   static DeviceArray staging(Runtime& runtime, std::size_t size, memory::Place device) {
     DeviceArray array;
-    array.memory_ = DeviceMemory::staging(runtime, size * sizeof(T), device);
+    array.memory_ = DeviceMemory::staging(runtime, device_bytes(size, sizeof(T)), device);
     return array;
   }
 

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "memory/memory.h"
+#include "memory/native_api.h"
 
 namespace weft::python {
 
@@ -35,7 +36,7 @@ void expect_cuda(const BufferRequest& request) {
 memory::Place cuda_place_of(const BufferRequest& request, const void* address) {
   expect_cuda(request);
   memory::Place place = Engine::current().runtime().memory().place_of(address);
-  if (place.kind == memory::Kind::kCuda) return place;
+  if (memory::native_api_of(place.kind) == memory::NativeApi::kCuda) return place;
   unusable(request,
            fmt::format("that says it is CUDA memory, and the driver does not know its address {}", address));
 }

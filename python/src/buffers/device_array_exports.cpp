@@ -8,6 +8,7 @@
 #include "buffers/arrays.h"
 #include "buffers/device_array.h"
 #include "buffers/dlpack_export.h"
+#include "memory/native_api.h"
 #include "support/errors.h"
 
 namespace weft::python {
@@ -18,7 +19,8 @@ namespace {
 // again after what is on the stream they name, else on CUDA's legacy default stream, which waits for all that
 // do not opt out of that.
 void lend(DeviceArrayObject* array, PyObject* stream) {
-  if (array->landed == nullptr || array->memory.place.kind != memory::Kind::kCuda) return;
+  if (array->landed == nullptr || memory::native_api_of(array->memory.place.kind) != memory::NativeApi::kCuda)
+    return;
   long long number = stream != nullptr && PyLong_Check(stream) ? PyLong_AsLongLong(stream) : 0;
   array->landed->attachment.use_on(
       reinterpret_cast<memory::StreamHandle>(static_cast<std::uintptr_t>(number > 0 ? number : 1)));
@@ -34,7 +36,7 @@ std::string no_host_access(const memory::Buffer& memory) {
 PyObject* device_array_interface(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     DeviceArrayObject* array = as_device_array(self);
-    if (array->memory.place.kind != memory::Kind::kCuda) {
+    if (memory::native_api_of(array->memory.place.kind) != memory::NativeApi::kCuda) {
       PyErr_Format(PyExc_AttributeError, "memory on %s is no CUDA memory; await array.to_host() instead",
                    memory::place_name(array->memory.place).c_str());
       throw PythonError();

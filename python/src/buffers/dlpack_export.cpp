@@ -13,6 +13,7 @@
 #include "buffers/dtype.h"
 #include "engine/engine.h"
 #include "memory/memory.h"
+#include "memory/native_api.h"
 
 namespace weft::python {
 
@@ -24,12 +25,12 @@ namespace {
 }
 
 dlpack::Device device_of(const memory::Buffer& memory) {
-  switch (memory.place.kind) {
-    case memory::Kind::kHost:
+  switch (memory::native_api_of(memory.place.kind)) {
+    case memory::NativeApi::kHost:
       return {dlpack::kCpu, 0};
-    case memory::Kind::kCuda:
+    case memory::NativeApi::kCuda:
       return {dlpack::kCuda, memory.place.device};
-    case memory::Kind::kEmulated:
+    case memory::NativeApi::kNone:
       break;
   }
   buffer_error(

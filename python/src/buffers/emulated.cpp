@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "weft/base/error.h"
 
@@ -14,24 +14,29 @@
 #include "buffers/stream.h"
 #include "engine/ending.h"
 #include "engine/engine.h"
-#include "memory/kinds/emulated/emulated_backend.h"
+#include "memory/kind.h"
 #include "memory/memory.h"
+#include "memory/software_device.h"
 #include "support/errors.h"
 
 namespace weft::python {
 
 namespace {
 
-memory::EmulatedBackend& emulated(Engine& engine) {
-  // This kind is always there.
-  return static_cast<memory::EmulatedBackend&>(*engine.runtime().memory().backend(memory::Kind::kEmulated));
+// The device of a place whose kernels the CPU runs; null for other places.
+memory::SoftwareDevice* software_device(Engine& engine, memory::Place place) {
+  memory::KindBackend* const backend = engine.runtime().memory().backend(place.kind);
+  return backend == nullptr ? nullptr : backend->software_device();
 }
 
-// A Python function that runs as device code: at a poll, on what its device arrays look like from the device.
+// A Python function that runs as device code at a poll. Its device arrays are passed as the device sees them.
 class Kernel {
  public:
-  Kernel(Engine& engine, PyObject* function, PyObject* arguments)
-      : engine_(engine), function_(Ref::borrow(function)), arguments_(Ref::borrow(arguments)) {}
+  Kernel(Engine& engine, memory::SoftwareDevice& device, PyObject* function, PyObject* arguments)
+      : engine_(engine),
+        device_(device),
+        function_(Ref::borrow(function)),
+        arguments_(Ref::borrow(arguments)) {}
 
   base::Status run() const {
     if (engine_->is_closed()) return {base::StatusCode::kClosed, "the job ended before the kernel ran"};
@@ -59,7 +64,7 @@ class Kernel {
     const memory::Buffer& memory = as_device_array(array)->memory;
     const ArrayForm& form = as_device_array(array)->form;
     if (memory.size_bytes == 0) return make_array(form);
-    base::Result<void*> data = emulated(*engine_).device_view(memory.data, memory.size_bytes);
+    base::Result<void*> data = device_.device_view(memory.data, memory.size_bytes);
     if (!data.ok()) base::throw_status(data.status());
     return make_array_over(form, *data, Ref::borrow(array));
   }
@@ -79,18 +84,19 @@ class Kernel {
   }
 
   EngineRef engine_;
+  memory::SoftwareDevice& device_;
   Ref function_;
   Ref arguments_;  // a tuple
 };
 
-// Where the arrays are; they all must be on one device.
-memory::Place place_of(PyObject* arguments) {
+// The place of the arrays, which must all be on one emulated device.
+memory::Place place_of(Engine& engine, PyObject* arguments) {
   memory::Place place;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
     PyObject* argument = PyTuple_GET_ITEM(arguments, i);
     if (!is_device_array(argument)) continue;
     memory::Place here = as_device_array(argument)->memory.place;
-    if (here.kind != memory::Kind::kEmulated || (!place.is_host() && here != place)) {
+    if (software_device(engine, here) == nullptr || (!place.is_host() && here != place)) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
           fmt::format("weft.emulated.launch takes arrays of one emulated device; argument {} is "
@@ -117,12 +123,12 @@ PyObject* launch(PyObject*, PyObject* const* values, Py_ssize_t count) {
           base::StatusCode::kInvalidArgument,
           fmt::format("weft.emulated.launch takes a function, not a {}", type_name_of(arguments[0])));
     }
-    memory::Place place = place_of(arguments[1]);
+    memory::Place place = place_of(engine, arguments[1]);
     NamedStream stream = stream_from(arguments[2], place, "weft.emulated.launch");
     if (stream.handle == nullptr) stream.handle = engine.own_stream(place);
-    auto kernel = std::make_shared<Kernel>(engine, arguments[0], arguments[1]);
-    base::Status status =
-        emulated(engine).launch(stream.handle, place.device, [kernel] { return kernel->run(); });
+    memory::SoftwareDevice& device = *software_device(engine, place);
+    auto kernel = std::make_shared<Kernel>(engine, device, arguments[0], arguments[1]);
+    base::Status status = device.launch(stream.handle, place.device, [kernel] { return kernel->run(); });
     if (status.failed()) base::throw_status(status);
     // Emulated streams move only while somebody waits for them.
     return start_stream_wait(engine, place, stream.handle, std::move(stream.keeper)).release();
@@ -131,9 +137,12 @@ PyObject* launch(PyObject*, PyObject* const* values, Py_ssize_t count) {
 
 PyObject* set_faults(PyObject*, PyObject* text) {
   return guarded([&]() -> PyObject* {
-    base::Result<memory::EmulatedFaults> faults = memory::parse_emulated_faults(text_of(text));
-    if (!faults.ok()) base::throw_status(faults.status());
-    emulated(Engine::current()).set_faults(*faults);
+    const std::string faults(text_of(text));
+    Engine& engine = Engine::current();
+    for (int kind = 0; kind < memory::kNumKinds; ++kind) {
+      auto* const device = software_device(engine, {static_cast<memory::Kind>(kind), 0});
+      if (device != nullptr) base::check(device->inject_faults(faults));
+    }
     Py_RETURN_NONE;
   });
 }

@@ -14,6 +14,7 @@
 #include "await/memory_operation.h"
 #include "engine/engine.h"
 #include "memory/memory.h"
+#include "memory/native_api.h"
 #include "support/errors.h"
 
 namespace weft::python {
@@ -147,7 +148,7 @@ NamedStream stream_from(PyObject* object, memory::Place place, const char* use) 
                     "__cuda_stream__, .cuda_stream or .ptr",
                     use, type_name_of(object)));
   }
-  if (place.kind != memory::Kind::kCuda) {
+  if (memory::native_api_of(place.kind) != memory::NativeApi::kCuda) {
     invalid(fmt::format("{} got a CUDA stream for memory on {}", use, memory::place_name(place)));
   }
   if (PyObject_IsTrue(handle.get()) == 0) return {to_handle(kLegacyDefaultStream), Ref::borrow(object)};
@@ -190,7 +191,7 @@ PyObject* get_handle(PyObject* self, void*) { return PyLong_FromVoidPtr(as_strea
 PyObject* cuda_stream(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     OwnStream* stream = as_stream(self);
-    if (stream->place.kind != memory::Kind::kCuda) {
+    if (memory::native_api_of(stream->place.kind) != memory::NativeApi::kCuda) {
       invalid(fmt::format("a stream of {} is no CUDA stream", memory::place_name(stream->place)));
     }
     return Py_BuildValue("(iN)", 0, PyLong_FromVoidPtr(stream->handle));

@@ -122,17 +122,18 @@ std::set<std::string> Context::transports() const {
   return names;
 }
 
-bool Context::can_address(memory::Kind kind) const {
-  if (kind == memory::Kind::kHost) return true;
-  if (kind != memory::Kind::kCuda) return false;
+bool Context::can_address(memory::NativeApi api) const {
+  if (api == memory::NativeApi::kNone) return false;
+  const ucs_memory_type_t type = memory_type_of(api);
+  if (type == UCS_MEMORY_TYPE_HOST) return true;
   ucp_context_attr_t attributes{};
   attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
   return ucp_context_query(handle_, &attributes) == UCS_OK &&
-         (attributes.memory_types & (std::uint64_t{1} << UCS_MEMORY_TYPE_CUDA)) != 0;
+         (attributes.memory_types & (std::uint64_t{1} << type)) != 0;
 }
 
-ucs_memory_type_t memory_type_of(memory::Kind kind) {
-  return kind == memory::Kind::kCuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+ucs_memory_type_t memory_type_of(memory::NativeApi api) {
+  return api == memory::NativeApi::kCuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
 }
 
 }  // namespace weft::machine::ucx

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "weft/base/status.h"
-#include "weft/memory/buffer.h"
+
+#include "memory/native_api.h"
 
 namespace weft::machine::ucx {
 
@@ -39,15 +40,15 @@ class Context {
   // What UCX has opened, each "transport/device": "self/memory", "tcp/eth0". Empty if UCX does not say it in a
   // form that is known here.
   std::set<std::string> transports() const;
-  // Whether UCX moves memory of that kind by itself in this process.
-  bool can_address(memory::Kind kind) const;
+  // Whether UCX moves such memory by itself in this process.
+  bool can_address(memory::NativeApi api) const;
 
  private:
   explicit Context(ucp_context_h handle) : handle_(handle) {}
   ucp_context_h handle_;
 };
 
-// The UCX name of a memory kind. REQUIRES: a kind that UCX knows.
-ucs_memory_type_t memory_type_of(memory::Kind kind);
+// The UCX memory type; host for memory that UCX does not know.
+ucs_memory_type_t memory_type_of(memory::NativeApi api);
 
 }  // namespace weft::machine::ucx

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "machine/staging/staged_machine.h"
-#include "machine/ucx/context.h"
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
@@ -29,13 +28,14 @@ std::uint64_t id_of(const RemoteMemory& memory) {
 
 }  // namespace
 
-base::Result<RemoteMemory> MemoryRegions::add(ucp_context_h context, const memory::Buffer& memory) {
+base::Result<RemoteMemory> MemoryRegions::add(ucp_context_h context, const memory::Buffer& memory,
+                                              ucs_memory_type_t type) {
   ucp_mem_map_params_t params{};
   params.field_mask =
       UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
   params.address = memory.data;
   params.length = memory.size_bytes;
-  params.memory_type = memory_type_of(memory.place.kind);
+  params.memory_type = type;
   ucp_mem_h handle = nullptr;
   if (const ucs_status_t status = ucp_mem_map(context, &params, &handle); status != UCS_OK) {
     return base::Status(

@@ -27,7 +27,7 @@ class MemoryRegions {
   MemoryRegions(const MemoryRegions&) = delete;
   MemoryRegions& operator=(const MemoryRegions&) = delete;
 
-  base::Result<RemoteMemory> add(ucp_context_h context, const memory::Buffer& memory);
+  base::Result<RemoteMemory> add(ucp_context_h context, const memory::Buffer& memory, ucs_memory_type_t type);
   base::Status remove(ucp_context_h context, const RemoteMemory& memory);
   void remove_all(ucp_context_h context);
 

@@ -17,7 +17,7 @@ std::vector<std::string> report() {
   lines.push_back(fmt::format("UCX transports within a host: {}", fmt::join(context->transports(), " ")));
   lines.push_back(fmt::format(
       "UCX moves device memory by itself: {}",
-      context->can_address(memory::Kind::kCuda) ? "cuda" : "none; it is staged through the host"));
+      context->can_address(memory::NativeApi::kCuda) ? "cuda" : "none; it is staged through the host"));
   return lines;
 }
 

@@ -96,9 +96,14 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
       active_messages_(*this, tracker_, secret_),
       endpoints_(attention()),
       regions_(options.num_pes),
-      addresses_cuda_(context_.can_address(memory::Kind::kCuda)),
       max_header_bytes_(std::min(kMaxAmHeaderBytes, worker_.max_am_header_bytes() - JobSecret::kBytes)),
-      max_plain_header_bytes_(static_cast<std::ptrdiff_t>(max_header_bytes_)) {}
+      max_plain_header_bytes_(static_cast<std::ptrdiff_t>(max_header_bytes_)) {
+  for (int kind = 0; kind < memory::kNumKinds; ++kind) {
+    const memory::NativeApi api = memory::native_api_of(static_cast<memory::Kind>(kind));
+    memory_types_[static_cast<std::size_t>(kind)] = memory_type_of(api);
+    addressed_[static_cast<std::size_t>(kind)] = context_.can_address(api);
+  }
+}
 
 UcxMachine::~UcxMachine() { close(); }
 
@@ -118,9 +123,7 @@ base::Status UcxMachine::connect(Agreement agreement) {
   return staging().open();
 }
 
-bool UcxMachine::addresses(memory::Kind kind) const {
-  return kind == memory::Kind::kHost || (kind == memory::Kind::kCuda && addresses_cuda_);
-}
+bool UcxMachine::addresses(memory::Kind kind) const { return addressed_[static_cast<std::size_t>(kind)]; }
 
 std::string UcxMachine::description() const {
   return fmt::format("ucx {} ({}), PE {} of {}, {} on this host", library_version(), library_path(), pe(),
@@ -134,7 +137,7 @@ ucp_request_param_t UcxMachine::parameters(memory::Place place, const void* data
   params.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   params.user_data = const_cast<RequestTracker*>(&tracker_);
-  params.memory_type = memory_type_of(place.kind);
+  params.memory_type = memory_types_[static_cast<std::size_t>(place.kind)];
   set(params);
   // Without its handle, a rendezvous from registered memory would never end once the peer was killed.
   if (ucp_mem_h handle = regions_.find(data, size_bytes); handle != nullptr) [[unlikely]] {
@@ -269,7 +272,7 @@ base::Status UcxMachine::direct_tag_receive(Tag tag, Tag mask, const memory::Buf
 void UcxMachine::direct_cancel(base::Completion* completion) { tracker_.cancel(worker_.get(), completion); }
 
 base::Result<RemoteMemory> UcxMachine::direct_register_memory(const memory::Buffer& memory) {
-  return regions_.add(context_.get(), memory);
+  return regions_.add(context_.get(), memory, memory_types_[static_cast<std::size_t>(memory.place.kind)]);
 }
 
 base::Status UcxMachine::direct_deregister_memory(const RemoteMemory& memory) {

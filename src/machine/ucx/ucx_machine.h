@@ -4,6 +4,7 @@
 // message allocates: UCX's own request carries Weft's record of the operation.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -107,7 +108,9 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ActiveMessages active_messages_;
   EndpointTable endpoints_;
   MemoryRegions regions_;
-  bool addresses_cuda_;
+  // By kind.
+  std::array<ucs_memory_type_t, memory::kNumKinds> memory_types_{};
+  std::array<bool, memory::kNumKinds> addressed_{};
   std::size_t max_header_bytes_;
   // Headers up to this size need nothing special; -1 if there is a secret.
   std::ptrdiff_t max_plain_header_bytes_;

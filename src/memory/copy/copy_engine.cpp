@@ -339,7 +339,7 @@ void CopyEngine::close() {
                });
   if (patience_left_ <= std::chrono::nanoseconds::zero()) {
     for (KindBackend* kind : kinds_) {
-      if (kind != nullptr) kind->leave_to_the_system();
+      if (kind != nullptr) kind->abandon();
     }
   }
   host_copies_.clear();

@@ -8,8 +8,9 @@
 #include "weft/runtime/runtime.h"
 #include "weft/runtime/stream.h"
 
-#include "memory/kinds/emulated/emulated_backend.h"
+#include "memory/kind.h"
 #include "memory/memory.h"
+#include "memory/software_device.h"
 
 namespace weft::runtime {
 namespace {
@@ -78,17 +79,17 @@ void Stream::copy(const memory::Buffer& destination, const memory::ConstBuffer& 
 
 Operation Stream::done() { return stream_done(runtime_, place_, handle_); }
 
-void Stream::launch(std::function<void(const EmulatedView&)> kernel) {
-  if (place_.kind != memory::Kind::kEmulated) {
+void Stream::launch(std::function<void(const DeviceView&)> kernel) {
+  memory::SoftwareDevice* const device = backend_of(runtime_, place_.kind).software_device();
+  if (device == nullptr) {
     throw base::Error(base::StatusCode::kUnsupported,
                       fmt::format("Stream::launch runs kernels on emulated devices; on {} launch them with "
                                   "that device's own means, on stream.handle()",
                                   place_name(place_)));
   }
-  auto& backend = static_cast<memory::EmulatedBackend&>(backend_of(runtime_, place_.kind));
-  auto run = [&backend, kernel = std::move(kernel)]() -> base::Status {
+  auto run = [device, kernel = std::move(kernel)]() -> base::Status {
     try {
-      kernel(EmulatedView(backend));
+      kernel(DeviceView(*device));
       return {};
     } catch (const base::Error& error) {
       return base::Status(error.code(), error.what());
@@ -96,12 +97,21 @@ void Stream::launch(std::function<void(const EmulatedView&)> kernel) {
       return base::Status(base::StatusCode::kInternal, fmt::format("a kernel threw '{}'", error.what()));
     }
   };
-  base::check(backend.launch(handle_, place_.device, std::move(run)));
+  base::check(device->launch(handle_, place_.device, std::move(run)));
 }
 
-void* EmulatedView::find(const void* address, std::size_t size_bytes) const {
+void* DeviceView::find(const void* address, std::size_t size_bytes) const {
   if (size_bytes == 0) return nullptr;
-  return value_or_throw(backend_.device_view(address, size_bytes));
+  return value_or_throw(device_.device_view(address, size_bytes));
+}
+
+std::size_t device_bytes(std::size_t count, std::size_t element_bytes) {
+  std::size_t size_bytes = 0;
+  if (__builtin_mul_overflow(count, element_bytes, &size_bytes)) {
+    throw base::Error(base::StatusCode::kOutOfMemory,
+                      fmt::format("no memory for {} elements of {} bytes", count, element_bytes));
+  }
+  return size_bytes;
 }
 
 }  // namespace weft::runtime

@@ -70,7 +70,7 @@ class Probe : public weft::Chare<Probe> {
       for (std::size_t i = 0; i < reachable.size(); ++i) reachable[i] = first + static_cast<std::uint32_t>(i);
     };
     if (place_.is_host() || values.empty()) return write(values);
-    stream_.launch([values, write](const weft::EmulatedView& view) { write(view(values)); });
+    stream_.launch([values, write](const weft::DeviceView& view) { write(view(values)); });
   }
 
   weft::Task<> check(std::span<std::uint32_t> values, weft::Place place, std::uint32_t first,
@@ -82,7 +82,7 @@ class Probe : public weft::Chare<Probe> {
     if (place.is_host() || values.empty()) {
       compare(values);
     } else {
-      stream_.launch([values, compare](const weft::EmulatedView& view) { compare(view(values)); });
+      stream_.launch([values, compare](const weft::DeviceView& view) { compare(view(values)); });
       co_await stream_.done();
     }
     if (wrong > 0) {

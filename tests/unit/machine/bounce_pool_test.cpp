@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "memory/kinds/cuda/cuda_options.h"
 #include "tests/unit/memory/fake_cuda.h"
 
 namespace weft::machine {
@@ -20,7 +21,7 @@ class BouncePoolTest : public testing::Test {
 
   static memory::MemoryOptions options() {
     memory::MemoryOptions options;
-    options.cuda_driver = FAKE_CUDA;
+    options.of<memory::CudaOptions>().driver = FAKE_CUDA;
     return options;
   }
 

@@ -9,7 +9,9 @@
 #include <deque>
 
 #include "machine/loopback/loopback_machine.h"
+#include "memory/kinds/cuda/cuda_options.h"
 #include "memory/kinds/emulated/emulated_backend.h"
+#include "memory/kinds/emulated/emulated_options.h"
 #include "tests/conformance/world.h"
 #include "tests/support/leaks_on_purpose.h"
 
@@ -50,7 +52,7 @@ class Pair {
 
  private:
   static memory::MemoryOptions without_faults(memory::MemoryOptions options) {
-    options.emulated_faults = {};
+    options.of<memory::EmulatedOptions>().faults = {};
     return options;
   }
 
@@ -69,7 +71,7 @@ class FaultyPair : public Pair {
  private:
   static memory::MemoryOptions with(std::string_view faults) {
     memory::MemoryOptions options;
-    options.emulated_faults = memory::parse_emulated_faults(faults).value();
+    options.of<memory::EmulatedOptions>().faults = memory::parse_emulated_faults(faults).value();
     return options;
   }
 };
@@ -195,7 +197,7 @@ class StagingOfCuda : public testing::TestWithParam<StagingMode> {
 
   static memory::MemoryOptions with_stand_in_driver() {
     memory::MemoryOptions options;
-    options.cuda_driver = FAKE_CUDA;
+    options.of<memory::CudaOptions>().driver = FAKE_CUDA;
     return options;
   }
   static loopback::LoopbackOptions options() {

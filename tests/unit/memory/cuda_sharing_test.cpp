@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 
+#include "memory/kinds/cuda/cuda_options.h"
 #include "memory/memory.h"
 #include "tests/unit/memory/fake_cuda.h"
 #include "tests/unit/memory/outcome.h"
@@ -22,7 +23,7 @@ class CudaSharingTest : public testing::Test {
   CudaSharingTest() {
     fake_cuda_reset();
     MemoryOptions options;
-    options.cuda_driver = FAKE_CUDA;
+    options.of<CudaOptions>().driver = FAKE_CUDA;
     memory = std::make_unique<Memory>(options);
   }
   void TearDown() override {

@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 
+#include "memory/kinds/cuda/cuda_options.h"
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
 #include "tests/unit/memory/outcome.h"
@@ -23,7 +24,7 @@ class MemoryTest : public ::testing::Test {
  protected:
   static MemoryOptions without_cuda() {
     MemoryOptions options;
-    options.cuda_driver = "";
+    options.of<CudaOptions>().driver = "";
     return options;
   }
 

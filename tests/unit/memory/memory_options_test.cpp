@@ -4,6 +4,8 @@
 
 #include "gtest/gtest.h"
 
+#include "memory/kinds/cuda/cuda_options.h"
+#include "memory/kinds/emulated/emulated_options.h"
 #include "memory/memory.h"
 
 namespace weft::memory {
@@ -23,24 +25,24 @@ class OptionsFromEnvironmentTest : public testing::Test {
 TEST_F(OptionsFromEnvironmentTest, DefaultsToAllGpusAndNoFaults) {
   const MemoryOptions options = MemoryOptions::from_environment(3).value();
   EXPECT_EQ(options.local_rank, 3);
-  EXPECT_EQ(options.cuda_driver, MemoryOptions().cuda_driver);
-  EXPECT_TRUE(options.cuda_devices.empty());
-  EXPECT_EQ(options.emulated_faults.fail_copy, 0u);
+  EXPECT_EQ(options.of<CudaOptions>().driver, CudaOptions().driver);
+  EXPECT_TRUE(options.of<CudaOptions>().devices.empty());
+  EXPECT_EQ(options.of<EmulatedOptions>().faults.fail_copy, 0u);
 }
 
 TEST_F(OptionsFromEnvironmentTest, TheEnvironmentDecides) {
   setenv("WEFT_GPUS", "2,0,13", 1);
   setenv("WEFT_EMULATED_FAULTS", "fail_copy=7", 1);
   const MemoryOptions options = MemoryOptions::from_environment(0).value();
-  EXPECT_EQ(options.cuda_devices, (std::vector<int>{2, 0, 13}));
-  EXPECT_EQ(options.emulated_faults.fail_copy, 7u);
+  EXPECT_EQ(options.of<CudaOptions>().devices, (std::vector<int>{2, 0, 13}));
+  EXPECT_EQ(options.of<EmulatedOptions>().faults.fail_copy, 7u);
   setenv("WEFT_GPUS", "auto", 1);
-  EXPECT_TRUE(MemoryOptions::from_environment(0).value().cuda_devices.empty());
+  EXPECT_TRUE(MemoryOptions::from_environment(0).value().of<CudaOptions>().devices.empty());
 }
 
 TEST_F(OptionsFromEnvironmentTest, NoneIsNoCuda) {
   MemoryOptions options;
-  ASSERT_TRUE(options.set_gpus("none").ok());
+  ASSERT_TRUE(options.of<CudaOptions>().set_gpus("none").ok());
   Memory memory(options);
   EXPECT_EQ(memory.backend(Kind::kCuda), nullptr);
   EXPECT_EQ(memory.availability(Kind::kCuda).message(), "cuda memory is switched off (WEFT_GPUS=none)");
@@ -49,7 +51,7 @@ TEST_F(OptionsFromEnvironmentTest, NoneIsNoCuda) {
 TEST_F(OptionsFromEnvironmentTest, RefusesWhatIsNoList) {
   for (const char* text : {"", ",", "0,", ",1", "0;1", "0 1", "-1", "1.5", "all", "0,x", "99999", "0,,1"}) {
     MemoryOptions options;
-    const base::Status status = options.set_gpus(text);
+    const base::Status status = options.of<CudaOptions>().set_gpus(text);
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
     EXPECT_NE(status.message().find(text), status.message().npos);
   }
@@ -67,8 +69,8 @@ TEST_F(OptionsFromEnvironmentTest, RefusesFaultsThatAreNone) {
 
 TEST_F(OptionsFromEnvironmentTest, PesTakeTurnsOnTheDevices) {
   MemoryOptions options;
-  options.cuda_driver = "";
-  options.emulated_devices = 3;
+  options.of<CudaOptions>().driver = "";
+  options.of<EmulatedOptions>().num_devices = 3;
   options.local_rank = 4;
   Memory memory(options);
   EXPECT_EQ(memory.default_place(Kind::kEmulated), (Place{Kind::kEmulated, 1}));
@@ -78,10 +80,10 @@ TEST_F(OptionsFromEnvironmentTest, PesTakeTurnsOnTheDevices) {
 
 TEST_F(OptionsFromEnvironmentTest, AListOfGpusNeedsGpus) {
   MemoryOptions options;
-  options.cuda_driver = "libweft-there-is-no-such-driver.so.1";
-  options.cuda_devices = {0};
-  const base::Status status = Memory(options).check_devices();
-  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  options.of<CudaOptions>().driver = "libweft-there-is-no-such-driver.so.1";
+  options.of<CudaOptions>().devices = {0};
+  const base::Status status = Memory(options).check_options();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_TRUE(status.message().starts_with("WEFT_GPUS names device 0: this process cannot use cuda memory"))
       << status.message();
 }

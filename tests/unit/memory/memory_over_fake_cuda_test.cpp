@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "memory/copy/staging_pool.h"
+#include "memory/kinds/cuda/cuda_options.h"
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
 #include "tests/unit/memory/fake_cuda.h"
@@ -29,7 +30,7 @@ class MemoryOverFakeCudaTest : public testing::Test {
   MemoryOverFakeCudaTest() {
     fake_cuda_reset();
     MemoryOptions options;
-    options.cuda_driver = FAKE_CUDA;
+    options.of<CudaOptions>().driver = FAKE_CUDA;
     memory = std::make_unique<Memory>(options);
     EXPECT_TRUE(memory->availability(Kind::kCuda).ok());
   }
@@ -72,7 +73,7 @@ class MemoryOverFakeCudaTest : public testing::Test {
 // The driver would wait for the device in each of these, and the device writes to what they free.
 TEST_F(MemoryOverFakeCudaTest, WhatADeviceThatHangsUsesIsNotGivenBack) {
   MemoryOptions options;
-  options.cuda_driver = FAKE_CUDA;
+  options.of<CudaOptions>().driver = FAKE_CUDA;
   options.device_patience = std::chrono::milliseconds(1);
   auto impatient = std::make_unique<Memory>(options);
   KindBackend& cuda = *impatient->backend(Kind::kCuda);

@@ -9,6 +9,8 @@
 
 #include "gtest/gtest.h"
 
+#include "memory/kinds/cuda/cuda_options.h"
+#include "memory/kinds/emulated/emulated_options.h"
 #include "tests/unit/memory/memory_fixture.h"
 
 namespace weft::memory {
@@ -79,7 +81,7 @@ TEST_F(MemoryTest, ZeroBytesAreANullAddress) {
 
 TEST(MemoryWithoutDriver, CudaIsAbsent) {
   MemoryOptions options;
-  options.cuda_driver = "libweft-there-is-no-such-driver.so.1";
+  options.of<CudaOptions>().driver = "libweft-there-is-no-such-driver.so.1";
   Memory memory(options);
   EXPECT_EQ(memory.backend(Kind::kCuda), nullptr);
   EXPECT_NE(memory.backend(Kind::kHost), nullptr);
@@ -88,8 +90,8 @@ TEST(MemoryWithoutDriver, CudaIsAbsent) {
 
 TEST(MemoryOptionsTest, EmulatedDevicesAndFaults) {
   MemoryOptions options;
-  options.emulated_devices = 5;
-  options.emulated_faults.fail_allocation = 1;
+  options.of<EmulatedOptions>().num_devices = 5;
+  options.of<EmulatedOptions>().faults.fail_allocation = 1;
   Memory memory(options);
   ASSERT_EQ(memory.backend(Kind::kEmulated)->num_devices(), 5);
   EXPECT_EQ(memory.allocate(8, Place{Kind::kEmulated, 4}).status().code(), StatusCode::kOutOfMemory);

@@ -3,6 +3,7 @@
 
 #include "gtest/gtest.h"
 
+#include "memory/kinds/cuda/cuda_options.h"
 #include "memory/report.h"
 #include "tests/unit/memory/fake_cuda.h"
 
@@ -17,7 +18,7 @@ class PeerAccessTest : public testing::Test {
     fake_cuda_reset();
     fake_cuda()->num_devices = 4;
     fake_cuda()->unreachable = {{0, 3}, {3, 0}, {3, 1}};
-    options.cuda_driver = FAKE_CUDA;
+    options.of<CudaOptions>().driver = FAKE_CUDA;
   }
 
   MemoryOptions options;
@@ -47,27 +48,27 @@ TEST_F(PeerAccessTest, AJobIsWarnedOfThePairsThatItUses) {
   Memory all(options);
   EXPECT_EQ(peer_access_warning(all, 3), "");
   EXPECT_TRUE(peer_access_warning(all, 4).starts_with(
-      "the GPUs of this job have no peer access from 0 to 3, 3 to 0, 3 to 1: what moves between them"));
-  ASSERT_TRUE(options.set_gpus("0,3").ok());
+      "the cuda devices of this job have no peer access from 0 to 3, 3 to 0, 3 to 1: messages between them"));
+  ASSERT_TRUE(options.of<CudaOptions>().set_gpus("0,3").ok());
   Memory some(options);
   EXPECT_TRUE(peer_access_warning(some, 2).starts_with(
-      "the GPUs of this job have no peer access from 0 to 3, 3 to 0:"));
+      "the cuda devices of this job have no peer access from 0 to 3, 3 to 0:"));
   EXPECT_EQ(peer_access_warning(some, 1), "");
 }
 
 TEST_F(PeerAccessTest, PesAreGivenTheListedGpusInTurn) {
-  ASSERT_TRUE(options.set_gpus("3,1").ok());
+  ASSERT_TRUE(options.of<CudaOptions>().set_gpus("3,1").ok());
   options.local_rank = 2;
   const Memory memory(options);
-  EXPECT_TRUE(memory.check_devices().ok());
+  EXPECT_TRUE(memory.check_options().ok());
   EXPECT_EQ(memory.default_place(Kind::kCuda), (Place{Kind::kCuda, 3}));
   EXPECT_EQ(memory.default_place(Kind::kCuda, 1), (Place{Kind::kCuda, 1}));
   EXPECT_EQ(memory.default_place(Kind::kEmulated), (Place{Kind::kEmulated, 0}));
 }
 
 TEST_F(PeerAccessTest, AGpuThatIsNotThereIsRefused) {
-  ASSERT_TRUE(options.set_gpus("0,4").ok());
-  const base::Status status = Memory(options).check_devices();
+  ASSERT_TRUE(options.of<CudaOptions>().set_gpus("0,4").ok());
+  const base::Status status = Memory(options).check_options();
   EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
   EXPECT_EQ(status.message(),
             "WEFT_GPUS names device 4: there is no cuda:4: this process has 4 cuda devices");

@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "memory/kinds/cuda/cuda_options.h"
+#include "memory/kinds/emulated/emulated_options.h"
+
 namespace weft::memory {
 namespace {
 
 TEST(ReportTest, SaysWhatEveryKindHasOrLacks) {
   MemoryOptions options;
-  options.cuda_driver = "";
-  options.emulated_devices = 1;
+  options.of<CudaOptions>().driver = "";
+  options.of<EmulatedOptions>().num_devices = 1;
   Memory memory(options);
   const std::vector<std::string> lines = report(memory);
   ASSERT_EQ(lines.size(), std::size_t{kNumKinds});
@@ -20,7 +23,7 @@ TEST(ReportTest, SaysWhatEveryKindHasOrLacks) {
 
 TEST(ReportTest, NobodyIsWarnedWithoutGpus) {
   MemoryOptions options;
-  options.cuda_driver = "";
+  options.of<CudaOptions>().driver = "";
   Memory memory(options);
   EXPECT_EQ(peer_access_warning(memory, 4), "");
 }

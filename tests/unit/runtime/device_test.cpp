@@ -88,7 +88,7 @@ TEST(Stream, DoesItsWorkInOrderAndLater) {
     memory::Buffer from{host.data(), 16, {}, nullptr};
     memory::Buffer to{back.data(), 16, {}, nullptr};
     stream.copy(device.buffer(), from);
-    stream.launch([span = device.span()](const EmulatedView& view) {
+    stream.launch([span = device.span()](const DeviceView& view) {
       for (int& value : view(span)) value *= 10;
     });
     stream.copy(to, device.buffer());
@@ -103,7 +103,7 @@ TEST(Stream, DoesItsWorkInOrderAndLater) {
 TEST(Stream, AFailedKernelIsTheFailureOfDone) {
   in_job([](Runtime& runtime) -> Task<> {
     Stream stream(runtime, kEmulatedPlace);
-    stream.launch([](const EmulatedView&) { throw std::runtime_error("no such thing"); });
+    stream.launch([](const DeviceView&) { throw std::runtime_error("no such thing"); });
     std::string message;
     try {
       co_await stream.done();
@@ -114,7 +114,7 @@ TEST(Stream, AFailedKernelIsTheFailureOfDone) {
 
     // Memory that is gone when the kernel's turn comes.
     DeviceArray<int> device(runtime, 4, kEmulatedPlace);
-    stream.launch([span = device.span()](const EmulatedView& view) { view(span)[0] = 1; });
+    stream.launch([span = device.span()](const DeviceView& view) { view(span)[0] = 1; });
     device = DeviceArray<int>();
     try {
       co_await stream.done();
@@ -129,7 +129,7 @@ TEST(Stream, AFailedKernelIsTheFailureOfDone) {
 TEST(Stream, MistakesAreToldAtTheCall) {
   in_job([](Runtime& runtime) -> Task<> {
     Stream host(runtime, Place());
-    EXPECT_NE(error_of([&] { host.launch([](const EmulatedView&) {}); }).find("on emulated devices; on host"),
+    EXPECT_NE(error_of([&] { host.launch([](const DeviceView&) {}); }).find("on emulated devices; on host"),
               std::string::npos);
     Stream stream(runtime, kEmulatedPlace);
     DeviceArray<int> device(runtime, 4, kEmulatedPlace);

@@ -19,7 +19,8 @@ CudaAddress to_cuda(const void* address) { return reinterpret_cast<std::uintptr_
 
 }  // namespace
 
-CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver) : driver_(std::move(driver)) {
+CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver, std::vector<int> devices)
+    : driver_(std::move(driver)), devices_of_pes_(std::move(devices)) {
   devices_.resize(static_cast<std::size_t>(driver_->num_devices()));
   // Other libraries allocate device memory at any address without telling us.
   widen_address_range(0, std::numeric_limits<std::uintptr_t>::max());
@@ -28,7 +29,7 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver) : driver_(std::move
 // The driver may have shut down before us at the process's end; then every call fails, and there is nothing
 // to give back.
 CudaBackend::~CudaBackend() {
-  if (is_left_) return;
+  if (is_abandoned_) return;
   CudaContext current = nullptr;
   if (made_current_ != nullptr && driver_->CtxGetCurrent(&current) == cuda::kSuccess &&
       current == made_current_) {
@@ -65,6 +66,11 @@ std::string CudaBackend::device_name(int device) const {
     return "unknown CUDA device";
   }
   return name.data();
+}
+
+int CudaBackend::device_of(int local_rank) const {
+  if (devices_of_pes_.empty()) return KindBackend::device_of(local_rank);
+  return devices_of_pes_[static_cast<std::size_t>(local_rank) % devices_of_pes_.size()];
 }
 
 bool CudaBackend::can_access_peer(int device, int peer) const {
@@ -119,7 +125,7 @@ Result<void*> CudaBackend::allocate(std::size_t size_bytes, int ordinal) {
 }
 
 Status CudaBackend::deallocate(void* data) {
-  if (data == nullptr || is_left_) return {};
+  if (data == nullptr || is_abandoned_) return {};
   const std::optional<Allocation> allocation = find_allocation(data);
   if (!allocation.has_value() || allocation->base != reinterpret_cast<std::uintptr_t>(data)) {
     return Status(StatusCode::kInvalidArgument,
@@ -250,7 +256,7 @@ Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, 
 }
 
 Status CudaBackend::release_import(void* data) {
-  if (is_left_) return {};
+  if (is_abandoned_) return {};
   const auto found = import_devices_.find(data);
   if (found == import_devices_.end()) {
     return Status(
@@ -281,7 +287,7 @@ Result<StreamHandle> CudaBackend::create_stream(int ordinal) {
 }
 
 Status CudaBackend::destroy_stream(StreamHandle stream) {
-  if (is_left_) return {};
+  if (is_abandoned_) return {};
   const auto found = stream_devices_.find(stream);
   if (found == stream_devices_.end()) {
     return Status(StatusCode::kInvalidArgument,
@@ -364,7 +370,7 @@ Result<void*> CudaBackend::allocate_host(std::size_t size_bytes, int ordinal) {
 }
 
 void CudaBackend::deallocate_host(void* data) {
-  if (is_left_) return;
+  if (is_abandoned_) return;
   for (const Device& device : devices_) {
     if (device.context == nullptr) continue;
     CudaContextScope scope(*driver_, device.context);

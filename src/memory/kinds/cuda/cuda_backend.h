@@ -27,7 +27,8 @@ namespace weft::memory {
 
 class CudaBackend final : public KindBackend {
  public:
-  explicit CudaBackend(std::unique_ptr<CudaDriver> driver);
+  // `devices` are those that the PEs of a host are given in turn; empty: all.
+  explicit CudaBackend(std::unique_ptr<CudaDriver> driver, std::vector<int> devices = {});
   ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
@@ -35,7 +36,9 @@ class CudaBackend final : public KindBackend {
   Kind kind() const override { return Kind::kCuda; }
   int num_devices() const override { return static_cast<int>(devices_.size()); }
   std::string device_name(int device) const override;
+  int device_of(int local_rank) const override;
   bool can_access_peer(int device, int peer) const override;
+  std::string_view peer_access_advice() const override { return "`nvidia-smi topo -p2p r` tells why"; }
   bool cpu_accessible() const override { return false; }
 
   base::Result<void*> allocate(std::size_t size_bytes, int device) override;
@@ -60,7 +63,7 @@ class CudaBackend final : public KindBackend {
   base::Status query(EventHandle event) override;
   base::Status stream_wait(StreamHandle stream, int device, EventHandle event) override;
   void release_event(EventHandle event) override;
-  void leave_to_the_system() override { is_left_ = true; }
+  void abandon() override { is_abandoned_ = true; }
 
  private:
   struct Event {
@@ -84,11 +87,12 @@ class CudaBackend final : public KindBackend {
 
   std::unique_ptr<CudaDriver> driver_;
   std::vector<Device> devices_;
+  std::vector<int> devices_of_pes_;  // empty: all in turn
   std::vector<std::unique_ptr<Event>> events_;
   CudaContext made_current_ = nullptr;
   std::unordered_map<StreamHandle, int> stream_devices_;  // of those made here
   std::unordered_map<void*, int> import_devices_;
-  bool is_left_ = false;
+  bool is_abandoned_ = false;
 };
 
 }  // namespace weft::memory

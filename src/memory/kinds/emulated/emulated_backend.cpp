@@ -316,6 +316,13 @@ Status EmulatedBackend::copy_now(const Side& destination, const Side& source, st
   return {};
 }
 
+Status EmulatedBackend::inject_faults(std::string_view text) {
+  Result<EmulatedFaults> faults = parse_emulated_faults(text);
+  if (!faults.ok()) return faults.status();
+  set_faults(*faults);
+  return {};
+}
+
 Status EmulatedBackend::launch(StreamHandle stream, int device, Kernel kernel) {
   return streams_.enqueue(stream, device, std::move(kernel));
 }

@@ -15,16 +15,14 @@
 #include <map>
 #include <vector>
 
+#include "memory/kinds/emulated/emulated_options.h"
 #include "memory/kinds/emulated/exported_file.h"
-#include "memory/kinds/emulated/faults.h"
 #include "memory/kinds/software/software_kind.h"
 
 namespace weft::memory {
 
-class EmulatedBackend final : public SoftwareKind {
+class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
  public:
-  using Kernel = SoftwareStreams::Work;
-
   explicit EmulatedBackend(int num_devices, const EmulatedFaults& faults = {});
   ~EmulatedBackend() override;
   EmulatedBackend(const EmulatedBackend&) = delete;
@@ -35,15 +33,14 @@ class EmulatedBackend final : public SoftwareKind {
   // The next allocation gets exactly this address, or fails. REQUIRES: a multiple of the page size.
   void place_next_at(void* address) { next_address_ = address; }
 
-  // Queues a kernel. It runs at a poll, on the CPU, and reaches device memory through device_view();
-  // returning pending means that it goes on at the next poll.
-  base::Status launch(StreamHandle stream, int device, Kernel kernel);
-  // Where device code finds [address, address + size_bytes); kInvalidArgument if that is not inside one
-  // allocation.
-  base::Result<void*> device_view(const void* address, std::size_t size_bytes);
+  base::Status launch(StreamHandle stream, int device, Kernel kernel) override;
+  base::Result<void*> device_view(const void* address, std::size_t size_bytes) override;
+  // The text that parse_emulated_faults() takes.
+  base::Status inject_faults(std::string_view text) override;
 
   std::string device_name(int) const override { return "emulated device"; }
   bool cpu_accessible() const override { return false; }
+  SoftwareDevice* software_device() override { return this; }
 
   base::Result<void*> allocate(std::size_t size_bytes, int device) override;
   base::Status deallocate(void* data) override;

@@ -16,7 +16,9 @@ class MemoryRegionsTest : public testing::Test {
   ~MemoryRegionsTest() override { regions_.remove_all(context_.get()); }
 
   RemoteMemory add(std::size_t offset_bytes, std::size_t size_bytes) {
-    return regions_.add(context_.get(), {&bytes_[offset_bytes], size_bytes, {}, nullptr}).value();
+    return regions_
+        .add(context_.get(), {&bytes_[offset_bytes], size_bytes, {}, nullptr}, UCS_MEMORY_TYPE_HOST)
+        .value();
   }
   void remove(const RemoteMemory& memory) { EXPECT_TRUE(regions_.remove(context_.get(), memory).ok()); }
   bool has(std::size_t offset_bytes, std::size_t size_bytes) const {

@@ -1,4 +1,4 @@
-#include "memory/kinds/emulated/faults.h"
+#include "memory/kinds/emulated/emulated_options.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-// What an emulated device is told to do wrong, and how slow it is.
+// The settings of kind emulated: its devices, how slow they are, and the faults that tests inject.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,11 @@ struct EmulatedFaults {
   std::uint64_t fail_allocation = 0;
   // Memory per device.
   std::size_t device_bytes = std::numeric_limits<std::size_t>::max();
+};
+
+struct EmulatedOptions {
+  int num_devices = 2;
+  EmulatedFaults faults;
 };
 
 // From "polls=10,fail_copy=3,fail_allocation=2,device_bytes=1048576", each part optional.

@@ -1,0 +1,35 @@
+// What a kind offers whose device code the CPU of this process runs. Other kinds have kernels of their own,
+// which a program launches by the means of that device.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string_view>
+
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+
+namespace weft::memory {
+
+class SoftwareDevice {
+ public:
+  // Called at a poll. ok: done; pending: call again at the next poll; any other status: its failure.
+  using Kernel = std::function<base::Status()>;
+
+  // Queues a kernel behind the work on `stream` (null: the device's own stream). It reaches device memory
+  // through device_view().
+  virtual base::Status launch(StreamHandle stream, int device, Kernel kernel) = 0;
+  // Where a kernel finds [address, address + size_bytes). kInvalidArgument if that is not inside one
+  // allocation.
+  virtual base::Result<void*> device_view(const void* address, std::size_t size_bytes) = 0;
+  // Makes the devices slow or faulty, for tests; the kind defines the text. kInvalidArgument for another
+  // text.
+  virtual base::Status inject_faults(std::string_view text) = 0;
+
+ protected:
+  ~SoftwareDevice() = default;
+};
+
+}  // namespace weft::memory
