@@ -1,4 +1,4 @@
-// What Memory's tests do not see of the copy engine: its lanes, and what progress() says.
+// What Memory's tests do not see of the copy engine: bounded streams, the result of progress(), and its end.
 #include "memory/copy/copy_engine.h"
 
 #include <chrono>
@@ -45,11 +45,9 @@ class CopyEngineTest : public ::testing::Test {
 TEST_F(CopyEngineTest, IdleMeansNothingToDo) {
   EXPECT_FALSE(engine.has_pending());
   EXPECT_FALSE(engine.progress());
-  const std::uintptr_t before = stream_number();
-  EXPECT_EQ(stream_number(), before + 1) << "no lane before the first copy";
 }
 
-TEST_F(CopyEngineTest, ACopyAfterAnotherUsesTheSameLane) {
+TEST_F(CopyEngineTest, CopiesOneAfterTheOtherDoNotPileUpStreams) {
   const Buffer device = make(64, kDevice0);
   std::vector<unsigned char> bytes(64);
   const std::uintptr_t before = stream_number();
@@ -58,10 +56,10 @@ TEST_F(CopyEngineTest, ACopyAfterAnotherUsesTheSameLane) {
     ASSERT_TRUE(engine.copy(device, host_buffer(bytes), &outcome).is_pending());
     poll_until_idle();
   }
-  EXPECT_EQ(stream_number() - before - 1, 1u);
+  EXPECT_LT(stream_number() - before, 5u);
 }
 
-TEST_F(CopyEngineTest, ManyCopiesShareFourLanesPerDevice) {
+TEST_F(CopyEngineTest, ManyCopiesShareFewStreams) {
   const Buffer device0 = make(64, kDevice0);
   const Buffer device1 = make(64, kDevice1);
   std::vector<unsigned char> bytes(64);
@@ -70,12 +68,12 @@ TEST_F(CopyEngineTest, ManyCopiesShareFourLanesPerDevice) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     ASSERT_TRUE(engine.copy(i % 2 == 0 ? device0 : device1, host_buffer(bytes), &outcomes[i]).is_pending());
   }
-  EXPECT_EQ(stream_number() - before - 1, 8u);
+  EXPECT_LT(stream_number() - before, 20u);
   poll_until_idle();
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.calls, 1);
 }
 
-TEST_F(CopyEngineTest, AGatedCopyGivesItsLaneBack) {
+TEST_F(CopyEngineTest, GatedCopiesOneAfterTheOtherDoNotPileUpStreams) {
   Buffer device = make(64, kDevice0);
   device.stream = emulated.create_stream(0).value();
   std::vector<unsigned char> bytes(64);
@@ -89,7 +87,7 @@ TEST_F(CopyEngineTest, AGatedCopyGivesItsLaneBack) {
     poll_until_idle();
     ASSERT_TRUE(outcome.status.ok());
   }
-  EXPECT_EQ(stream_number() - before - 1, 1u);
+  EXPECT_LT(stream_number() - before, 5u);
 }
 
 TEST_F(CopyEngineTest, DeferredCopiesFailWithTheirStreams) {

@@ -1,10 +1,14 @@
-// Lanes over a kind that does nothing but keep count: which streams are made and used, what waits for what,
-// and how often the driver is asked. That the bytes arrive is the affair of the tests of Memory.
+// Lanes over a device whose events the test ends: every piece is handed back once, a copy waits for its own
+// streams and holds up no other copy, and nothing leaks. How many streams there are, how often events are
+// queried and which piece takes which stream is left to the lanes.
 #include "memory/copy/copy_lanes.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,10 +27,10 @@ constexpr Place kDevice0{Kind::kCuda, 0};
 constexpr Place kDevice1{Kind::kCuda, 1};
 constexpr Place kOtherKind{Kind::kEmulated, 0};
 
-// Streams and events are numbered from 1. An event is pending until the test says what became of it.
-class CountingKind final : public KindBackend {
+// Streams and events are numbered from 1. An event is pending until the test ends it.
+class TestKind final : public KindBackend {
  public:
-  explicit CountingKind(Kind kind) : kind_(kind) {}
+  explicit TestKind(Kind kind) : kind_(kind) {}
 
   Kind kind() const override { return kind_; }
   int num_devices() const override { return 2; }
@@ -40,17 +44,19 @@ class CountingKind final : public KindBackend {
   void deallocate_host(void*) override {}
   bool host_copy_is_async(const void*, std::size_t) override { return true; }
 
-  Result<StreamHandle> create_stream(int) override {
+  Result<StreamHandle> create_stream(int device) override {
     if (create_failure.failed()) return create_failure;
-    open_streams.insert(++num_streams);
-    return handle(num_streams);
+    streams[++num_streams_].device = device;
+    return handle(num_streams_);
   }
   Status destroy_stream(StreamHandle stream) override {
-    EXPECT_EQ(open_streams.erase(number(stream)), 1u);
+    EXPECT_EQ(streams.erase(number(stream)), 1u);
     return {};
   }
-  Status copy_async(void*, Place, const void*, Place, std::size_t, StreamHandle stream) override {
-    copies_by_stream.push_back(number(stream));
+  Status copy_async(void*, Place to, const void*, Place from, std::size_t, StreamHandle stream) override {
+    const Stream& used = streams.at(number(stream));
+    EXPECT_EQ(used.device, from.is_host() ? to.device : from.device) << "a stream of another device";
+    copies.push_back({number(stream), used.waits_for});
     return copy_failure;
   }
   Result<EventHandle> record(StreamHandle, int) override {
@@ -61,33 +67,36 @@ class CountingKind final : public KindBackend {
   }
   Status query(EventHandle event) override {
     EXPECT_TRUE(live_events.contains(number(event)));
-    ++num_queries;
     return outcomes[number(event) - 1];
   }
   Status stream_wait(StreamHandle stream, int, EventHandle event) override {
-    waits.push_back({number(stream), number(event)});
+    streams.at(number(stream)).waits_for.insert(number(event));
     return {};
   }
   void release_event(EventHandle event) override { EXPECT_EQ(live_events.erase(number(event)), 1u); }
 
   // The n-th event that was recorded is over.
   void end(std::size_t event, Status outcome = {}) { outcomes[event - 1] = std::move(outcome); }
+  void end_all() {
+    for (Status& outcome : outcomes) outcome = Status();
+  }
 
-  struct Wait {
+  using Events = std::set<std::size_t>;
+  struct Stream {
+    int device = 0;
+    Events waits_for;
+  };
+  struct Copy {
     std::size_t stream;
-    std::size_t event;
-    friend bool operator==(const Wait&, const Wait&) = default;
+    Events waits_for;  // the copy starts after these
   };
   Status create_failure;
   Status copy_failure;
   Status record_failure;
-  std::size_t num_streams = 0;
-  std::set<std::size_t> open_streams;
-  std::vector<std::size_t> copies_by_stream;  // each copy's stream
-  std::vector<Status> outcomes;               // by event
-  std::set<std::size_t> live_events;
-  std::vector<Wait> waits;
-  int num_queries = 0;
+  std::map<std::size_t, Stream> streams;  // those that are open
+  std::vector<Copy> copies;
+  std::vector<Status> outcomes;  // by event
+  Events live_events;
 
  private:
   static void* handle(std::size_t number) { return reinterpret_cast<void*>(number); }
@@ -95,6 +104,7 @@ class CountingKind final : public KindBackend {
   static Status unused() { return Status(StatusCode::kUnsupported, "lanes make no memory"); }
 
   Kind kind_;
+  std::size_t num_streams_ = 0;
 };
 
 class CopyLanesTest : public ::testing::Test {
@@ -141,14 +151,20 @@ class CopyLanesTest : public ::testing::Test {
     return names;
   }
 
+  static std::vector<std::size_t> sorted(std::vector<std::size_t> names) {
+    std::ranges::sort(names);
+    return names;
+  }
+
   using Names = std::vector<std::size_t>;
-  CountingKind cuda{Kind::kCuda};
-  CountingKind emulated{Kind::kEmulated};
+  using Events = TestKind::Events;
+  TestKind cuda{Kind::kCuda};
+  TestKind emulated{Kind::kEmulated};
   CopyLanes lanes{{nullptr, &cuda, &emulated}};
   Status last_status;
 };
 
-TEST_F(CopyLanesTest, AnIdleLaneIsUsedAgain) {
+TEST_F(CopyLanesTest, PiecesOneAfterTheOtherShareAStream) {
   EXPECT_EQ(poll(), Names());
   for (std::size_t i = 1; i <= 10; ++i) {
     ASSERT_TRUE(queue(kDevice0, i).ok());
@@ -157,44 +173,50 @@ TEST_F(CopyLanesTest, AnIdleLaneIsUsedAgain) {
     EXPECT_EQ(poll(), Names{i});
     EXPECT_TRUE(last_status.ok());
   }
-  EXPECT_EQ(cuda.num_streams, 1u);
+  EXPECT_EQ(cuda.streams.size(), 1u);
   EXPECT_TRUE(cuda.live_events.empty());
 }
 
-TEST_F(CopyLanesTest, FourSharedLanesPerDeviceTakePiecesInTurn) {
-  for (std::size_t i = 1; i <= 8; ++i) ASSERT_TRUE(queue(kDevice0, i).ok());
-  EXPECT_EQ(cuda.copies_by_stream, (Names{1, 2, 3, 4, 1, 2, 3, 4}));
-  ASSERT_TRUE(queue(kDevice1, 9).ok());
-  ASSERT_TRUE(queue(kOtherKind, 10).ok());
-  EXPECT_EQ(cuda.copies_by_stream.back(), 5u) << "a lane of its device";
-  EXPECT_EQ(emulated.num_streams, 1u) << "a lane of its kind";
+TEST_F(CopyLanesTest, ManyPiecesShareFewStreams) {
+  for (std::size_t i = 1; i <= 1000; ++i) ASSERT_TRUE(queue(i % 2 == 0 ? kDevice0 : kDevice1, i).ok());
+  ASSERT_TRUE(queue(kOtherKind, 1001).ok());
+  EXPECT_LT(cuda.streams.size(), 20u);
+  EXPECT_EQ(emulated.copies.size(), 1u) << "a piece goes to its own kind";
 }
 
-TEST_F(CopyLanesTest, APollAsksAboutTheFirstPieceOfEachLaneOnly) {
-  for (std::size_t i = 1; i <= 40; ++i) ASSERT_TRUE(queue(kDevice0, i).ok());
-  EXPECT_EQ(cuda.outcomes.size(), 40u) << "events";
+TEST_F(CopyLanesTest, EveryPieceIsHandedBackOnceInWhateverOrderTheDeviceEnds) {
+  Names names;
+  for (std::size_t i = 1; i <= 40; ++i) {
+    ASSERT_TRUE(queue(kDevice0, i).ok());
+    names.push_back(i);
+  }
   EXPECT_EQ(poll(), Names());
-  EXPECT_EQ(cuda.num_queries, 4);
-  cuda.end(5);  // second in its lane
-  EXPECT_EQ(poll(), Names()) << "a lane's pieces are done in order";
-  EXPECT_EQ(cuda.num_queries, 8);
-  cuda.end(1);
-  EXPECT_EQ(poll(), (Names{1, 5}));
-  EXPECT_EQ(cuda.num_queries, 8 + 4 + 2);
+  Names order = names;
+  std::ranges::shuffle(order, std::mt19937(7));
+  Names done;
+  for (const std::size_t event : order) {
+    cuda.end(event);
+    for (const std::size_t name : poll()) {
+      EXPECT_TRUE(cuda.outcomes[name - 1].ok()) << "piece " << name << " is not done";
+      done.push_back(name);
+    }
+  }
+  EXPECT_EQ(sorted(done), names);
+  EXPECT_TRUE(cuda.live_events.empty());
 }
 
 TEST_F(CopyLanesTest, APieceThatIsDoneMayQueueOthers) {
   ASSERT_TRUE(queue(kDevice0, 1).ok());
   ASSERT_TRUE(queue(kDevice0, 2).ok());
-  for (std::size_t event : {1, 2}) cuda.end(event);
+  cuda.end_all();
   Names names;
   EXPECT_TRUE(lanes.poll([&](const CopyLanes::Piece& done, const Status&) {
     names.push_back(done.offset_bytes);
     for (int i = 0; i < 8; ++i) EXPECT_TRUE(queue(kDevice1, 3).ok());
   }));
-  EXPECT_EQ(names, (Names{1, 2}));
-  EXPECT_EQ(cuda.num_streams, 2u + 4u);
-  EXPECT_EQ(cuda.live_events.size(), 16u);
+  EXPECT_EQ(sorted(names), (Names{1, 2}));
+  cuda.end_all();
+  EXPECT_EQ(poll(), Names(16, 3));
 }
 
 TEST_F(CopyLanesTest, ARefusedCopyIsNotQueued) {
@@ -205,7 +227,6 @@ TEST_F(CopyLanesTest, ARefusedCopyIsNotQueued) {
   EXPECT_EQ(queue(kDevice1, 2).message(), "no stream");
   EXPECT_TRUE(cuda.live_events.empty());
   EXPECT_EQ(poll(), Names());
-  EXPECT_EQ(cuda.num_queries, 0);
 }
 
 TEST_F(CopyLanesTest, APieceWithoutAnEventGetsOneLater) {
@@ -217,7 +238,6 @@ TEST_F(CopyLanesTest, APieceWithoutAnEventGetsOneLater) {
   cuda.end(1);
   EXPECT_EQ(poll(), Names{1});
   EXPECT_TRUE(last_status.ok());
-  EXPECT_EQ(cuda.outcomes.size(), 1u) << "events";
 
   cuda.record_failure = Status(StatusCode::kInternal, "broken device");
   ASSERT_TRUE(queue(kDevice0, 2).ok());
@@ -230,59 +250,57 @@ TEST_F(CopyLanesTest, APieceFailsAlone) {
   cuda.end(1, Status(StatusCode::kInternal, "copy went wrong"));
   EXPECT_EQ(poll(), Names{1});
   EXPECT_EQ(last_status.message(), "copy went wrong");
-  cuda.end(5);
-  EXPECT_EQ(poll(), Names{5}) << "the next one in its lane";
+  for (std::size_t event : {2, 3, 4, 5}) cuda.end(event);
+  EXPECT_EQ(sorted(poll()), (Names{2, 3, 4, 5}));
   EXPECT_TRUE(last_status.ok());
 }
 
-TEST_F(CopyLanesTest, AGateWithoutStreamsIsOpen) {
+TEST_F(CopyLanesTest, ACopyWithoutStreamsWaitsForNothing) {
   CopyLanes::Gate gate = gate_of(buffer(kDevice0), buffer(kDevice1));
   EXPECT_FALSE(gate.is_shut());
-  EXPECT_EQ(cuda.outcomes.size(), 0u) << "events";
   ASSERT_TRUE(queue(gate.source, 1).ok());
-  ASSERT_TRUE(queue(kDevice1, 2).ok());
+  EXPECT_EQ(cuda.copies.back().waits_for, Events());
   lanes.leave(gate);
-  EXPECT_EQ(cuda.num_streams, 2u);
-  EXPECT_TRUE(cuda.waits.empty());
+  EXPECT_EQ(cuda.live_events.size(), 1u) << "that of the piece";
 }
 
-TEST_F(CopyLanesTest, ADirectCopyWaitsForBothStreamsInOneLaneOfItsOwn) {
+TEST_F(CopyLanesTest, ADirectCopyWaitsForBothStreamsAndHoldsUpNoOther) {
   CopyLanes::Gate gate = gate_of(buffer(kDevice1, true), buffer(kDevice0, true));
   EXPECT_TRUE(gate.is_shut());
+  const Events streams_work = cuda.live_events;
+  EXPECT_EQ(streams_work.size(), 2u);
   ASSERT_TRUE(lanes.enter(gate, /*is_staged=*/false).ok());
   EXPECT_FALSE(gate.is_shut());
-  EXPECT_EQ(cuda.waits, (std::vector<CountingKind::Wait>{{1, 1}, {1, 2}}));
-  EXPECT_TRUE(cuda.live_events.empty()) << "the lane waits, nobody else";
+  EXPECT_TRUE(cuda.live_events.empty()) << "only the device waits";
   ASSERT_TRUE(queue(gate.source, 1).ok());
+  EXPECT_EQ(cuda.copies.back().waits_for, streams_work);
   ASSERT_TRUE(queue(kDevice0, 2).ok());
-  EXPECT_EQ(cuda.copies_by_stream, (Names{1, 2})) << "it held up another copy";
+  EXPECT_EQ(cuda.copies.back().waits_for, Events());
 }
 
-TEST_F(CopyLanesTest, AStagedCopyHasALaneForEachSide) {
+TEST_F(CopyLanesTest, EachSideOfAStagedCopyWaitsForItsStream) {
   CopyLanes::Gate gate = gate_of(buffer(kOtherKind, true), buffer(kDevice0, true));
+  const Events source_work = cuda.live_events;
+  const Events destination_work = emulated.live_events;
   ASSERT_TRUE(lanes.enter(gate, /*is_staged=*/true).ok());
-  EXPECT_EQ(cuda.waits, (std::vector<CountingKind::Wait>{{1, 1}}));
-  EXPECT_EQ(emulated.waits, (std::vector<CountingKind::Wait>{{1, 1}}));
   ASSERT_TRUE(queue(gate.source, 1).ok());
   ASSERT_TRUE(queue(gate.destination, 2).ok());
-  EXPECT_EQ(cuda.copies_by_stream, Names{1});
-  EXPECT_EQ(emulated.copies_by_stream, Names{1});
+  EXPECT_EQ(cuda.copies.back().waits_for, source_work);
+  EXPECT_EQ(emulated.copies.back().waits_for, destination_work);
 }
 
-TEST_F(CopyLanesTest, LanesThatWereLeftAreTakenAgainAndNoOthers) {
-  ASSERT_TRUE(queue(kDevice0, 1).ok());
-  CopyLanes::Gate elsewhere = entered(kDevice1);
-  CopyLanes::Gate first = entered(kDevice0);
-  CopyLanes::Gate second = entered(kDevice0);
-  EXPECT_EQ(cuda.num_streams, 4u);
-  lanes.leave(elsewhere);
-  lanes.leave(second);
-  CopyLanes::Gate third = entered(kDevice0);
-  ASSERT_TRUE(queue(third.destination, 2).ok());
-  EXPECT_EQ(cuda.copies_by_stream, (Names{1, 4}));
-  lanes.leave(first);
-  ASSERT_TRUE(queue(kDevice0, 3).ok());
-  EXPECT_EQ(cuda.copies_by_stream.back(), 5u) << "a lane that is free for gated copies was shared";
+TEST_F(CopyLanesTest, GatedCopiesComeAndGoWithoutHoldingUpOthers) {
+  CopyLanes::Gate pending = entered(kDevice0);
+  for (int round = 0; round < 100; ++round) {
+    CopyLanes::Gate gate = entered(round % 2 == 0 ? kDevice0 : kDevice1);
+    ASSERT_TRUE(queue(kDevice0, 1).ok());
+    EXPECT_EQ(cuda.copies.back().waits_for, Events());
+    lanes.leave(gate);
+    ASSERT_TRUE(queue(kDevice1, 2).ok());
+    EXPECT_EQ(cuda.copies.back().waits_for, Events());
+  }
+  EXPECT_LT(cuda.streams.size(), 20u) << "streams of gated copies are used again";
+  lanes.leave(pending);
 }
 
 TEST_F(CopyLanesTest, ThereIsRoomForFewGatedCopies) {
@@ -308,7 +326,6 @@ TEST_F(CopyLanesTest, AGateOpensWhenItsStreamsAreSeenToBeDone) {
   EXPECT_FALSE(gate.is_shut());
   EXPECT_EQ(failure.message(), "kernel went wrong");
   EXPECT_TRUE(cuda.live_events.empty() && emulated.live_events.empty());
-  EXPECT_EQ(cuda.num_streams + emulated.num_streams, 0u);
 
   gate = gate_of(buffer(kDevice0, true), buffer(Place()));
   cuda.end(2, Status(StatusCode::kInternal, "another"));
@@ -333,25 +350,22 @@ TEST_F(CopyLanesTest, AGateThatCouldNotBeSetOrEnteredIsLeft) {
     lanes.leave(gate);
   }
   EXPECT_TRUE(cuda.live_events.empty() && emulated.live_events.empty());
-  EXPECT_EQ(cuda.num_streams, 1u) << "the lane of the other side was not taken again";
+  EXPECT_EQ(cuda.streams.size(), 1u) << "the stream of the other side was not used again";
 }
 
 TEST_F(CopyLanesTest, CloseWaitsForEachPiece) {
   for (std::size_t i = 1; i <= 6; ++i) ASSERT_TRUE(queue(kDevice0, i).ok());
   CopyLanes::Gate gate = entered(kDevice1);
-  int waits = 0;
   const Names passed = close([&](const std::function<bool()>& is_over) {
     EXPECT_FALSE(is_over());
     for (std::size_t event : cuda.live_events) cuda.end(event);
     EXPECT_TRUE(is_over());
     // The next piece has to be waited for again.
     for (std::size_t event : cuda.live_events) cuda.end(event, Status::pending());
-    ++waits;
     return true;
   });
-  EXPECT_EQ(passed, (Names{1, 5, 2, 6, 3, 4}));
-  EXPECT_EQ(waits, 6);
-  EXPECT_TRUE(cuda.open_streams.empty());
+  EXPECT_EQ(sorted(passed), (Names{1, 2, 3, 4, 5, 6}));
+  EXPECT_TRUE(cuda.streams.empty());
   EXPECT_TRUE(cuda.live_events.empty());
   lanes.leave(gate);
 }
@@ -360,8 +374,9 @@ TEST_F(CopyLanesTest, CloseLeavesADeviceThatHangsItsStreams) {
   for (std::size_t i = 1; i <= 5; ++i) ASSERT_TRUE(queue(kDevice0, i).ok());
   for (std::size_t event : {1, 2, 3}) cuda.end(event);
   const Names passed = close([](const std::function<bool()>& is_over) { return is_over(); });
-  EXPECT_EQ(passed, (Names{1, 2, 3}));
-  EXPECT_EQ(cuda.open_streams, (std::set<std::size_t>{1, 4})) << "those of pieces 5 and 4";
+  EXPECT_EQ(sorted(passed), (Names{1, 2, 3}));
+  EXPECT_TRUE(cuda.streams.contains(cuda.copies[3].stream)) << "piece 4 may still write";
+  EXPECT_TRUE(cuda.streams.contains(cuda.copies[4].stream)) << "piece 5 may still write";
   EXPECT_TRUE(cuda.live_events.empty());
   EXPECT_EQ(poll(), Names());
 }
