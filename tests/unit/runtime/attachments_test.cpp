@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/message/payload_tag.h"
 #include "runtime/message/attached.h"
+#include "runtime/message/payload_tag.h"
 #include "tests/unit/runtime/attachments_job.h"
 
 namespace weft::runtime {

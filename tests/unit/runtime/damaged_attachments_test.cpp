@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "runtime/message/payload_tag.h"
 #include "runtime/message/announcement.h"
+#include "runtime/message/payload_tag.h"
 #include "tests/unit/runtime/attachments_job.h"
 
 namespace weft::runtime {
@@ -40,8 +40,7 @@ TEST_F(DamagedAttachmentsTest, NonsenseHeadersAreRefused) {
             StatusCode::kCorrupt);
   EXPECT_TRUE(read(Announcement{2, 5, 100, Kind::kEmulated}).ok());
   EXPECT_EQ(read(Announcement{3, 5, 100, Kind::kHost}).code(), StatusCode::kCorrupt);
-  EXPECT_EQ(read(Announcement{0, kPayloadCounterMask + 1, 100, Kind::kHost}).code(),
-            StatusCode::kCorrupt);
+  EXPECT_EQ(read(Announcement{0, kPayloadCounterMask + 1, 100, Kind::kHost}).code(), StatusCode::kCorrupt);
   EXPECT_EQ(read(Announcement{0, 5, 100, static_cast<Kind>(memory::kNumKinds)}).code(), StatusCode::kCorrupt);
   EXPECT_EQ(read(Announcement{0, 5, ~std::uint64_t{0}, Kind::kHost}).code(), StatusCode::kCorrupt);
 }
