@@ -29,8 +29,10 @@ std::exception_ptr as_remote_error(const std::exception_ptr& error, const std::s
     return std::make_exception_ptr(
         base::RemoteError(remote.type(), remote.remote_message(), remote.traceback() + frame));
   } catch (const std::exception& exception) {
-    return std::make_exception_ptr(
-        base::RemoteError(readable_type(typeid(exception)), exception.what(), frame));
+    // Weft's own error has one name in both languages.
+    const std::type_info& type = typeid(exception);
+    return std::make_exception_ptr(base::RemoteError(
+        type == typeid(base::Error) ? "weft.Error" : readable_type(type), exception.what(), frame));
   } catch (...) {
     return std::make_exception_ptr(
         base::RemoteError("unknown exception", "not derived from std::exception", frame));

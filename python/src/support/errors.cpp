@@ -73,6 +73,17 @@ void set_python_error() noexcept {
   }
 }
 
+namespace {
+
+// The text attribute of a weft.RemoteError; empty where a program has made one without it.
+std::string text_attribute(PyObject* exception, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(exception, name));
+  if (!value) PyErr_Clear();
+  return value && PyUnicode_Check(value.get()) != 0 ? readable(value.get()) : std::string();
+}
+
+}  // namespace
+
 std::exception_ptr as_travelling_error(PyObject* exception) {
   std::string traceback;
   try {
@@ -80,6 +91,15 @@ std::exception_ptr as_travelling_error(PyObject* exception) {
   } catch (const PythonError&) {
     PyErr_Clear();
     traceback = "  (its traceback could not be formatted)\n";
+  }
+  // One that came from another chare keeps the type and message of the original over any number of hops.
+  if (PyObject_IsInstance(exception, remote_error_type) == 1) {
+    const std::string type = text_attribute(exception, "type_name");
+    if (!type.empty()) {
+      return std::make_exception_ptr(
+          base::RemoteError(type, text_attribute(exception, "message"),
+                            text_attribute(exception, "traceback_text") + traceback));
+    }
   }
   return std::make_exception_ptr(base::RemoteError(type_name_of(exception), readable(exception), traceback));
 }

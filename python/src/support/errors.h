@@ -39,6 +39,7 @@ int guarded_status(Function&& function) noexcept {
 }
 
 // A Python exception as the RemoteError that travels: its type's name, its text, and its formatted traceback.
+// A weft.RemoteError keeps type and message of the exception that it reports; the traceback of this hop follows.
 std::exception_ptr as_travelling_error(PyObject* exception);
 // The same for what a catch block caught, PythonError included.
 std::exception_ptr caught_as_travelling_error();

@@ -32,6 +32,8 @@ struct Counter : Chare<Counter> {
     co_return divide(by);
   }
   Task<int> ask(ElementProxy<Counter> other, int by) { co_return co_await other.call<&Counter::divide>(by); }
+  void refuse() { throw Error(base::StatusCode::kInvalidArgument, "refused"); }
+  Task<> ask_to_refuse(ElementProxy<Counter> other) { co_await other.call<&Counter::refuse>(); }
   void only_movable(std::unique_ptr<int> pointer) { value = *pointer; }
   std::string overloaded(int) { return "int"; }
   std::string overloaded(std::string) { return "string"; }
@@ -114,6 +116,23 @@ TEST_P(ProxyTest, ExceptionsTravelToTheAwaiterWithTheirWay) {
       EXPECT_EQ(error.remote_message(), "division by zero");
     }
     EXPECT_EQ((co_await counters[1].call<&Counter::divide>(4)), 3);
+  });
+}
+
+TEST_P(ProxyTest, AnErrorOfTheCoreHasOneNameOverAnyNumberOfHops) {
+  run([](Runtime& runtime) -> Task<> {
+    auto counters = Array<Counter>::create(runtime, {4});
+    for (int element : {0, 3}) {
+      try {
+        co_await counters[element].call<&Counter::ask_to_refuse>(counters[3 - element]);
+        ADD_FAILURE() << "did not throw";
+      } catch (const RemoteError& error) {
+        EXPECT_EQ(error.type(), "weft.Error");
+        EXPECT_EQ(error.remote_message(), "refused");
+        EXPECT_NE(error.traceback().find(".refuse on PE"), std::string::npos) << error.traceback();
+        EXPECT_NE(error.traceback().find(".ask_to_refuse on PE"), std::string::npos) << error.traceback();
+      }
+    }
   });
 }
 

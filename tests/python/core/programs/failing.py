@@ -21,6 +21,9 @@ class Worker(weft.Chare):
     async def ask(self, index):
         return await self.proxy[index].divide.call(0)
 
+    async def ask_for(self, other, index):
+        return await other.ask.call(index)
+
     def leave(self, code):
         sys.exit(code)
 
@@ -110,9 +113,20 @@ async def main():
         try:
             await workers[3].ask.call(1)
         except weft.RemoteError as error:
-            assert error.type_name == "weft.RemoteError" and "ZeroDivisionError" in error.message
+            assert (error.type_name, error.message) == ("ZeroDivisionError", "division by zero")
             assert "in divide" in str(error) and "Worker[1].divide on PE" in str(error)
-            assert "Worker[3].ask on PE" in str(error)
+            assert "in ask" in str(error) and "Worker[3].ask on PE" in str(error)
+            try:
+                await workers[2].ask_for.call(workers[3], 1)
+            except weft.RemoteError as again:
+                assert (again.type_name, again.message) == (error.type_name, error.message)
+                places = ["Worker[1].divide on", "Worker[3].ask on", "Worker[2].ask_for on"]
+                at = [again.traceback_text.index(place) for place in places]
+                assert at == sorted(at), again.traceback_text
+            try:
+                await workers[1].unsendable.call()
+            except weft.RemoteError as refused:
+                assert refused.type_name == "weft.Error" and "cannot be sent" in refused.message
             print("caught")
     elif MODE == "gathered":
         try:
