@@ -1,7 +1,7 @@
 // A chare that plays ping-pong, or sends windows, to another by entry methods.
 //
-// A message of 8 bytes is an integer argument, any other size a vector of bytes, which is allocated anew for
-// every message that arrives.
+// A message of 8 bytes is an integer argument, any other size a vector of bytes: a copy of the caller's, which the
+// method takes by reference, so that its storage is used again for the next.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +32,14 @@ class EntryPeer : public weft::Chare<EntryPeer> {
   }
 
   void ping(int from, std::uint64_t number) { proxy()[from].send<&EntryPeer::pong>(number); }
-  void ping_bytes(int from, std::vector<std::byte> data) { proxy()[from].send<&EntryPeer::pong_bytes>(data); }
+  void ping_bytes(int from, const std::vector<std::byte>& data) {
+    proxy()[from].send<&EntryPeer::pong_bytes>(data);
+  }
   void pong(std::uint64_t) { next(); }
-  void pong_bytes(std::vector<std::byte>) { next(); }
+  void pong_bytes(const std::vector<std::byte>&) { next(); }
 
   void take(int from, std::uint64_t) { count(from); }
-  void take_bytes(int from, std::vector<std::byte>) { count(from); }
+  void take_bytes(int from, const std::vector<std::byte>&) { count(from); }
   void acknowledge() { next(); }
 
  private:

@@ -16,9 +16,10 @@
 ``python app.py`` runs it on one PE, ``weft run -n 4 app.py`` on four. Every PE runs the script up to
 weft.run(main); main then runs on PE 0.
 
-Arguments of calls are copied, but arrays and buffers of 64 KiB and more in a call of one chare are sent in
-place: they must not be changed until ``await proxy[i].method(array)``, or the result of ``call``, says that
-they are free. A call with large arguments may be overtaken by a later one with small arguments.
+Arguments of calls are values: what the caller changes after the call never reaches the callee. In place are
+sent only device memory and ``weft.nocopy(array)``: they must not be changed until ``await
+proxy[i].method(array)``, or the result of ``call``, says that they are free. A call with large arguments may
+be overtaken by a later one with small arguments.
 
 What an entry method raises arrives as weft.RemoteError, which ``except ValueError`` does not catch; its
 ``type_name`` is the name of the original's type.

@@ -7,13 +7,16 @@
 namespace weft::runtime {
 
 void FutureState::expect_unset() const {
-  if (ready_) {
+  if (set_) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       "a future was set a second time; each is set exactly once");
   }
 }
 
 void FutureState::mark_ready() {
+  set_ = true;
+  if (held_) [[unlikely]]
+    return;
   ready_ = true;
   // Frames and callbacks that wait are being destroyed, in any order: none may be posted.
   if (messenger_.closed()) waiters_ = nullptr;
@@ -84,6 +87,16 @@ void FutureState::set_error(std::exception_ptr error) {
   expect_unset();
   error_ = std::move(error);
   mark_ready();
+}
+
+void FutureState::end_hold() {
+  held_ = false;
+  if (set_) mark_ready();
+}
+
+void FutureState::replace_by_error(std::exception_ptr error) {
+  error_ = std::move(error);
+  set_ = true;
 }
 
 FutureAddress FutureState::address() {

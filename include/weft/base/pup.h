@@ -3,7 +3,7 @@
 //
 //   struct Particle { std::string name; std::vector<double> x;  void pup(weft::Pup& p) { p | name | x; } };
 //
-// These types need no pup function: trivially copyable types without pointers, std::string, vector, array,
+// These types need no pup function: trivially copyable types that hold no pointer, std::string, vector, array,
 // pair, tuple, optional, variant, map, unordered_map, set and unique_ptr, and any combination of them. For a
 // type of another library, write a free function `void pup(weft::Pup&, T&)` in the namespace of that type.
 //
@@ -27,6 +27,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "weft/base/holds_pointer.h"
 
 namespace weft::base {
 
@@ -143,12 +145,26 @@ template <class T>
 inline constexpr bool kIsBulk =
     std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !HasMemberPup<T> && !HasFreePup<T>;
 
+// Refuses a type whose bytes are those of an address.
+template <class T>
+constexpr void expect_no_pointer() {
+  static_assert(
+      !kHoldsPointer<T>,
+      "this argument cannot travel: it holds a pointer or a reference, which means nothing on another PE "
+      "(std::string_view, std::span, std::reference_wrapper, a struct with a pointer, a union or a "
+      "std::optional); "
+      "send what it points to as std::string or std::vector, or give its type a member `void pup(weft::Pup& "
+      "p)` "
+      "that names what to send");
+}
+
 template <class Container>
 void visit_sequence(Pup& p, Container& values) {
   using Element = typename Container::value_type;
   constexpr bool bulk = kIsBulk<Element> && !std::is_same_v<Element, bool>;
   std::size_t size = p.count(values.size(), bulk ? sizeof(Element) : 0);
   if constexpr (bulk) {
+    expect_no_pointer<Element>();
     if (p.is_unpacking()) values.resize(size);
     p.bytes(values.data(), size * sizeof(Element));
   } else if (p.is_unpacking()) {
@@ -300,6 +316,7 @@ void Pup::visit(T& value) {
   } else if constexpr (pup_detail::HasVisitType<T>) {
     pup_detail::visit_type(*this, value);
   } else if constexpr (pup_detail::kIsBulk<T>) {
+    pup_detail::expect_no_pointer<T>();
     bytes(&value, sizeof value);
   } else {
     static_assert(

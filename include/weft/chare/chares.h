@@ -23,6 +23,8 @@ namespace weft::chare {
 
 class ChareBase;
 class Chares;
+struct Placement;
+class VectorPool;
 
 // Where the outcome of a call goes: to a future, or into the gather of a call to a whole collection.
 struct ReplyTo {
@@ -37,7 +39,7 @@ struct EntryHeader {
   std::uint64_t collection = 0;
   std::uint64_t index = 0;
   std::uint32_t entry = 0;
-  std::uint32_t posted = 0;  // set where its post entry method has run
+  std::uint32_t reserved = 0;
   ReplyTo reply;
 };
 static_assert(std::is_trivially_copyable_v<EntryHeader> && sizeof(EntryHeader) == 40);
@@ -60,11 +62,17 @@ struct EntryInfo {
   // Runs the method; an exception, now or in its coroutine, goes where `reply` says or ends the job.
   void (*invoke)(ChareBase& chare, Pup& arguments, const ReplyTo& reply) = nullptr;
   std::uint32_t id = 0;
-  // Chooses where the buffers that come with a call land, before they do; null: the runtime allocates.
-  // Returns whether the method is to run when they have landed: not after an exception, which went where
-  // `reply` says.
-  bool (*post)(ChareBase& chare, Pup& arguments, const ReplyTo& reply,
-               std::span<runtime::Landing> landings) = nullptr;
+  // For calls with buffers beside the message, null for a method that has none. Before they land: unpacks the
+  // arguments, chooses where the buffers land (the runtime allocates otherwise), and leaves in `kept` what
+  // invoke_placed() needs. Returns whether the method is to run when they have landed: not after an exception,
+  // which went where `reply` says.
+  bool (*place)(ChareBase& chare, Pup& arguments, const ReplyTo& reply, std::span<runtime::Landing> landings,
+                std::shared_ptr<void>& kept) = nullptr;
+  // After that, in the place of invoke().
+  void (*invoke_placed)(ChareBase& chare, runtime::Message& message, const ReplyTo& reply,
+                        void* kept) = nullptr;
+  // Whether a post entry method may choose memory of the program's, in which another call lands perhaps.
+  bool chooses_memory = false;
 };
 
 enum class CollectionKind : std::uint8_t { kSingleton, kGroup, kArray };
@@ -122,6 +130,8 @@ class Chares final : public runtime::Model {
   std::string obstacle_to_moving(runtime::ElementId element) const override;
 
   runtime::Runtime& runtime() { return runtime_; }
+  // Storage of large arguments.
+  VectorPool& vectors();
   // Of messages to an element, and to all elements of a collection: for targets of reductions.
   runtime::HandlerId entry_handler() const { return first_handler_ + 1; }
   runtime::HandlerId broadcast_handler() const { return first_handler_ + 2; }
@@ -166,8 +176,10 @@ class Chares final : public runtime::Model {
 
   void on_create(runtime::MessagePtr message);
   void on_entry(runtime::MessagePtr message);
-  bool post_entry(runtime::Message& message, std::span<runtime::Landing> landings);
-  void post_dropped(runtime::Message& message);
+  // Of a message with buffers beside it: has its chare, if it is here, choose where they land.
+  runtime::Posting place(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
+  void place_dropped(runtime::Message& message);
+  void invoke_placed(Placement& placement, runtime::Message& message);
   void on_broadcast(runtime::MessagePtr message);
   // Gives each of these elements a call of its own with the buffers of the broadcast.
   void share_broadcast(runtime::MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares);
@@ -187,6 +199,12 @@ class Chares final : public runtime::Model {
   std::unique_ptr<Parts> parts_;
   std::uint64_t next_collection_ = 1;
 };
+
+// A copy of host memory, in a block of the PE's pool, for a message that carries it as an attachment.
+runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std::size_t size_bytes);
+
+// A collection by name: what a proxy is in a message. Throws Error for bytes that are none.
+void pup_collection(Pup& p, Collection*& collection);
 
 // A future as the target of a reduction.
 template <class T>

@@ -3,14 +3,18 @@
 // these.
 #pragma once
 
+#include <array>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "weft/chare/argument.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/outcome.h"
 #include "weft/chare/payload.h"
 
 namespace weft::chare {
@@ -21,11 +25,6 @@ struct ChareTypeOf {
   static inline bool registered = runtime::Registry<ChareType>::add(&info);
 };
 
-// Where an outcome goes once it is known.
-void send_value(ChareBase& chare, const ReplyTo& reply, const std::function<void(Pup&)>& pack_value);
-void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
-                const std::exception_ptr& error);
-
 namespace entry_detail {
 
 template <class Method>
@@ -34,7 +33,11 @@ template <class R, class C, class... Args>
 struct MethodTraits<R (C::*)(Args...)> {
   using Result = R;
   using Class = C;
-  using Arguments = std::tuple<std::decay_t<Args>...>;
+  using Parameters = std::tuple<std::type_identity<Args>...>;
+  using Arguments = std::tuple<argument_detail::Stored<Args>...>;
+  static constexpr bool kTakesMutableReference = (argument_detail::kIsMutableReference<Args> || ...);
+  static constexpr bool kTakesPointer =
+      (argument_detail::kHoldsPointer<argument_detail::Stored<Args>> || ...);
 };
 template <class R, class C, class... Args>
 struct MethodTraits<R (C::*)(Args...) const> : MethodTraits<R (C::*)(Args...)> {};
@@ -71,7 +74,21 @@ class EntryMethod {
   using Arguments = typename Traits::Arguments;
   using Value = typename entry_detail::TaskValue<Result>::Value;
   static constexpr bool kHasPayload = payload_detail::kHasPayload<Arguments>;
+  // A post entry method reads the arguments before anything beside the message has landed.
+  static constexpr bool kHasPost = !std::is_void_v<typename payload_detail::PostOf<T, Method>::Found>;
+  static constexpr bool kBlocksTravelBeside = !kHasPost && argument_detail::kHasBlock<Arguments>;
+  // Whether its calls carry buffers that land before the method is called.
+  static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelBeside;
   static_assert(!payload_detail::kIsNoCopy<Value>, "return a weft::Payload<T>, which nocopy() makes");
+  static_assert(!std::is_reference_v<Value>,
+                "an entry method returns a value: its caller may be on another PE");
+  static_assert(!Traits::kTakesPointer,
+                "this argument cannot travel: it holds a pointer or a reference, which means nothing on "
+                "another PE; take a value");
+  static_assert(
+      !Traits::kTakesMutableReference,
+      "an argument of an entry method is a value, and the caller never sees changes of it: take it by "
+      "value or by const reference, and return what has changed");
 
   static const EntryInfo& info() {
     static_cast<void>(registered_);
@@ -89,10 +106,17 @@ class EntryMethod {
   }
 
  private:
+  template <class... Parameters>
+  static Result call_with(T& chare, Arguments& arguments,
+                          std::type_identity<std::tuple<std::type_identity<Parameters>...>>) {
+    return std::apply(
+        [&chare](auto&... argument) {
+          return (chare.*Method)(argument_detail::pass<Parameters>(argument)...);
+        },
+        arguments);
+  }
   static Result call(ChareBase& base, Arguments& arguments) {
-    T& chare = static_cast<T&>(base);
-    return std::apply([&chare](auto&... argument) { return (chare.*Method)(std::move(argument)...); },
-                      arguments);
+    return call_with(static_cast<T&>(base), arguments, std::type_identity<typename Traits::Parameters>());
   }
 
   static void run_to_end(ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
@@ -106,6 +130,9 @@ class EntryMethod {
       }
     } catch (...) {
       send_error(base, reply, info(), std::current_exception());
+    }
+    if constexpr (argument_detail::kHasBlock<Arguments>) {
+      argument_detail::recycle(base.runtime(), arguments);
     }
   }
 
@@ -121,6 +148,9 @@ class EntryMethod {
         send_error(base, reply, info(), promise.error);
       } else if (reply.kind != ReplyTo::Kind::kNone) {
         reply_value(promise);
+      }
+      if constexpr (argument_detail::kHasBlock<Arguments>) {
+        argument_detail::recycle(base.runtime(), arguments);
       }
       base.coroutine_ended();
       abandon();
@@ -173,8 +203,54 @@ class EntryMethod {
     run(base, std::move(arguments), reply);
   }
 
+  // --- Calls with buffers beside the message: unpacked before these land, run afterwards
+
+  static constexpr std::size_t kNumArguments = std::tuple_size_v<Arguments>;
+  struct Placed {
+    Arguments arguments{};
+    std::array<std::uint32_t, kNumArguments> which{};  // the buffers of payloads
+  };
+
+  static bool place(ChareBase& base, Pup& p, const ReplyTo& reply, std::span<runtime::Landing> landings,
+                    std::shared_ptr<void>& kept) {
+    auto placed = std::make_shared<Placed>();
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (argument_detail::unpack_before_landing(p, std::get<I>(placed->arguments), placed->which[I],
+                                              base.runtime(), landings),
+       ...);
+    }(std::make_index_sequence<kNumArguments>());
+    const bool wanted = post(base, *placed, reply, landings);
+    kept = std::move(placed);
+    return wanted;
+  }
+
+  static void invoke_placed(ChareBase& base, runtime::Message& message, const ReplyTo& reply, void* kept) {
+    auto& placed = *static_cast<Placed*>(kept);
+    const auto take = [&]<class Value>(Value& value, std::uint32_t which) {
+      if constexpr (payload_detail::kIsPayload<Value>) value = Value(std::move(message.attachments()[which]));
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (take(std::get<I>(placed.arguments), placed.which[I]), ...);
+    }(std::make_index_sequence<kNumArguments>());
+    run(base, std::move(placed.arguments), reply);
+  }
+
+  // Runs the post entry method, if there is one. Returns whether the entry method is to run.
+  static bool post(ChareBase& base, Placed& placed, const ReplyTo& reply,
+                   std::span<runtime::Landing> landings) {
+    using Found = typename payload_detail::PostOf<T, Method>::Found;
+    if constexpr (std::is_void_v<Found>) {
+      return true;
+    } else {
+      return [&]<auto PostMethod>(payload_detail::Constant<PostMethod>) {
+        return post_with<PostMethod>(base, placed, reply, landings);
+      }(Found());
+    }
+  }
+
   template <auto PostMethod>
-  static bool post_with(ChareBase& base, Pup& p, const ReplyTo& reply, std::span<runtime::Landing> landings) {
+  static bool post_with(ChareBase& base, Placed& placed, const ReplyTo& reply,
+                        std::span<runtime::Landing> landings) {
     using Wanted = typename payload_detail::PostArguments<Arguments>::Type;
     using PostTraits = entry_detail::MethodTraits<decltype(PostMethod)>;
     static_assert(kHasPayload, "only an entry method with payloads has a post entry method");
@@ -185,15 +261,9 @@ class EntryMethod {
     static_assert(std::is_void_v<typename PostTraits::Result>,
                   "a post entry method returns nothing and cannot wait");
     static const EntryInfo post_info{entry_detail::method_name<PostMethod>(), &ChareTypeOf<T>::info};
-    Wanted arguments{};
-    p | arguments;
     try {
-      std::apply(
-          [&](auto&... argument) {
-            (payload_detail::bind(argument, base.runtime(), landings), ...);
-            (static_cast<T&>(base).*PostMethod)(payload_detail::pass(argument)...);
-          },
-          arguments);
+      call_post<PostMethod>(base, placed, landings, std::type_identity<typename PostTraits::Parameters>(),
+                            std::make_index_sequence<kNumArguments>());
       return true;
     } catch (...) {
       send_error(base, reply, post_info, std::current_exception());
@@ -201,19 +271,35 @@ class EntryMethod {
     }
   }
 
-  static constexpr auto find_post() {
-    using Found = typename payload_detail::PostOf<T, Method>::Found;
-    if constexpr (std::is_void_v<Found>) {
-      return nullptr;
-    } else {
-      return []<auto PostMethod>(payload_detail::Constant<PostMethod>) {
-        return &EntryMethod::template post_with<PostMethod>;
-      }(Found());
-    }
+  template <auto PostMethod, class... Parameters, std::size_t... I>
+  static void call_post(ChareBase& base, Placed& placed, std::span<runtime::Landing> landings,
+                        std::type_identity<std::tuple<std::type_identity<Parameters>...>>,
+                        std::index_sequence<I...>) {
+    std::tuple<std::conditional_t<payload_detail::kIsPayload<std::tuple_element_t<I, Arguments>>,
+                                  std::decay_t<Parameters>, std::monostate>...>
+        chosen;
+    const auto argument = [&]<std::size_t Which, class Parameter>() -> decltype(auto) {
+      using Value = std::tuple_element_t<Which, Arguments>;
+      if constexpr (payload_detail::kIsPayload<Value>) {
+        auto& landing = std::get<Which>(chosen);
+        landing.bind(base.runtime(), landings[placed.which[Which]]);
+        return (landing);
+      } else if constexpr (argument_detail::kIsView<Parameter>) {
+        return std::decay_t<Parameter>(std::get<Which>(placed.arguments));
+      } else {
+        return std::as_const(std::get<Which>(placed.arguments));  // the entry method gets them afterwards
+      }
+    };
+    (static_cast<T&>(base).*PostMethod)(argument.template operator()<I, Parameters>()...);
   }
 
-  static inline EntryInfo info_{entry_detail::method_name<Method>(), &ChareTypeOf<T>::info,
-                                &EntryMethod::invoke, 0, find_post()};
+  static inline EntryInfo info_{entry_detail::method_name<Method>(),
+                                &ChareTypeOf<T>::info,
+                                &EntryMethod::invoke,
+                                0,
+                                kIsPlaced ? &EntryMethod::place : nullptr,
+                                kIsPlaced ? &EntryMethod::invoke_placed : nullptr,
+                                kHasPost};
   static inline bool registered_ = runtime::Registry<EntryInfo>::add(&info_);
 };
 

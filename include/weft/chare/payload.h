@@ -74,6 +74,8 @@ class Payload {
                 "a payload's elements travel as bytes: give a trivially copyable type");
 
  public:
+  using Element = T;
+
   Payload() = default;
   Payload(const NoCopy<T>& given)
       : attachment_(memory::Buffer{
@@ -90,6 +92,8 @@ class Payload {
   void use_on(memory::StreamHandle stream) { attachment_.use_on(stream); }
 
   void pup(Pup& p) { payload_detail::pup(p, attachment_, sizeof(T)); }
+  // The runtime's own: what has landed. REQUIRES: it is a whole number of elements.
+  explicit Payload(runtime::Attachment landed) : attachment_(std::move(landed)) {}
 
  private:
   runtime::Attachment attachment_;
@@ -110,7 +114,8 @@ class Landing {
 
   // Has them land in `room`, contiguous memory of any kind, after the work queued on `stream` now. Larger
   // room is filled at its beginning; smaller takes the leading elements. It must stay, and belongs to the
-  // runtime until the entry method runs.
+  // runtime until the entry method runs. Where another call lands in that memory already, this one waits at its
+  // sender until the other's entry method has returned, or has suspended for the first time.
   template <std::ranges::contiguous_range Range>
     requires std::ranges::borrowed_range<Range> && std::is_same_v<std::ranges::range_value_t<Range>, T>
   void into(Range&& room, memory::StreamHandle stream = nullptr) {
@@ -119,14 +124,12 @@ class Landing {
   }
 
   // The runtime's own.
-  void pup(Pup& p) { p | which_; }
-  void bind(runtime::Runtime& runtime, std::span<runtime::Landing> landings) {
+  void bind(runtime::Runtime& runtime, runtime::Landing& landing) {
     runtime_ = &runtime;
-    landing_ = &payload_detail::find(landings, which_, sizeof(T));
+    landing_ = &landing;
   }
 
  private:
-  std::uint32_t which_ = 0;
   runtime::Runtime* runtime_ = nullptr;
   runtime::Landing* landing_ = nullptr;
 };
@@ -196,22 +199,6 @@ template <class... Args>
 struct PostArguments<std::tuple<Args...>> {
   using Type = std::tuple<typename PostArgument<Args>::Type...>;
 };
-
-template <class T>
-void bind(T&, runtime::Runtime&, std::span<runtime::Landing>) {}
-template <class T>
-void bind(Landing<T>& landing, runtime::Runtime& runtime, std::span<runtime::Landing> landings) {
-  landing.bind(runtime, landings);
-}
-
-template <class T>
-T&& pass(T& argument) {
-  return std::move(argument);
-}
-template <class T>
-Landing<T>& pass(Landing<T>& landing) {
-  return landing;
-}
 
 }  // namespace payload_detail
 

@@ -14,9 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "weft/chare/argument.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/chare/entry.h"
+#include "weft/chare/outcome.h"
 
 namespace weft::chare {
 
@@ -52,39 +54,51 @@ struct LocalCall final : runtime::Work {
   std::int32_t priority;
 };
 
-// The state of the sends of its payloads, null when the method takes none.
-template <class T, auto Method>
-runtime::OperationState* send_packed(Collection& collection, std::uint64_t index,
-                                     const typename EntryMethod<T, Method>::Arguments& arguments,
-                                     const ReplyTo& reply, std::int32_t priority) {
-  Chares& chares = collection.chares();
-  EntryHeader header{collection.id(), index, EntryMethod<T, Method>::info().id, 0, reply};
-  std::size_t size_bytes = base::packed_size(arguments, &chares.runtime());
-  runtime::MessagePtr message = chares.make_entry_message(header, size_bytes);
-  message->envelope().priority = priority;
-  Pup p = Pup::packer(message->payload() + sizeof header, size_bytes, &chares.runtime());
-  if constexpr (EntryMethod<T, Method>::kHasPayload) p.set_carrier(message.get());
-  p | arguments;
-  runtime::OperationState* sending = nullptr;
-  if constexpr (EntryMethod<T, Method>::kHasPayload)
-    sending = runtime::report_sending(chares.runtime(), *message);
-  chares.send_entry(collection, index, std::move(message));
-  return sending;
+template <class Call, std::size_t... I, class... Args>
+Call* make_local_call(runtime::Runtime& runtime, Collection& collection, std::uint64_t index,
+                      const ReplyTo& reply, std::int32_t priority, std::index_sequence<I...>,
+                      Args&&... arguments) {
+  using Arguments = typename Call::Arguments;
+  Arguments own(argument_detail::make_own<std::tuple_element_t<I, Arguments>>(
+      runtime, std::forward<Args>(arguments))...);
+  return new (runtime.pool().allocate(sizeof(Call))) Call(collection, index, std::move(own), reply, priority);
 }
 
-// What `answer` will be, once the payloads' memory is free as well: the answer may be here before they have
-// left for PEs that have no part in it. A call whose payloads cannot be sent is not answered: this says why.
-template <class Value>
-runtime::Future<Value> when_sent(runtime::OperationState* sending, runtime::Future<Value> answer) {
-  runtime::Future<Value> result(answer.state()->runtime());
-  runtime::Operation(sending).then([answer, result](const base::Status& status, std::size_t) {
-    if (status.failed()) {
-      result.set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
-    } else {
-      answer.then([result](const runtime::Future<Value>& ready) { ready.move_to(result); });
-    }
-  });
-  return result;
+// Packs the arguments of a call into the message that `make_message` makes for their number of bytes.
+template <class Entry, class Make, class... Args>
+runtime::MessagePtr pack_call(runtime::Runtime& runtime, Make make_message, Args&&... arguments) {
+  using argument_detail::Sendable;
+  using Arguments = typename Entry::Arguments;
+  constexpr bool kBeside = Entry::kBlocksTravelBeside;
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    [[maybe_unused]] std::tuple<Sendable<std::tuple_element_t<I, Arguments>, Args>...> values(
+        argument_detail::sendable<std::tuple_element_t<I, Arguments>, Args>(
+            std::forward<Args>(arguments))...);
+    const std::size_t size_bytes =
+        (std::size_t{0} + ... + argument_detail::packed_size<kBeside>(std::get<I>(values), &runtime));
+    runtime::MessagePtr message = make_message(size_bytes);
+    Pup p = Pup::packer(message->payload() + sizeof(EntryHeader), size_bytes, &runtime);
+    if constexpr (Entry::kIsPlaced) p.set_carrier(message.get());
+    (argument_detail::pack<kBeside>(p, std::get<I>(std::move(values))), ...);
+    return message;
+  }(std::index_sequence_for<Args...>());
+}
+
+// The state of the sends of its payloads, null when the method takes none.
+template <class T, auto Method, class... Args>
+runtime::OperationState* send_packed(Collection& collection, std::uint64_t index, const ReplyTo& reply,
+                                     std::int32_t priority, Args&&... arguments) {
+  using Entry = EntryMethod<T, Method>;
+  Chares& chares = collection.chares();
+  const auto make = [&](std::size_t size_bytes) {
+    return chares.make_entry_message({collection.id(), index, Entry::info().id, 0, reply}, size_bytes);
+  };
+  runtime::MessagePtr message = pack_call<Entry>(chares.runtime(), make, std::forward<Args>(arguments)...);
+  message->envelope().priority = priority;
+  runtime::OperationState* sending = nullptr;
+  if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
+  chares.send_entry(collection, index, std::move(message));
+  return sending;
 }
 
 template <class T, auto Method>
@@ -95,7 +109,12 @@ void LocalCall<T, Method>::turn(runtime::Work* self, runtime::Runtime& runtime, 
     if (ChareBase* chare = call->collection.find(call->index)) {
       Entry::run(*chare, std::move(call->arguments), call->reply);
     } else {  // it has moved since
-      send_packed<T, Method>(call->collection, call->index, call->arguments, call->reply, call->priority);
+      std::apply(
+          [call](auto&&... argument) {
+            send_packed<T, Method>(call->collection, call->index, call->reply, call->priority,
+                                   std::move(argument)...);
+          },
+          std::move(call->arguments));
     }
   }
   call->~LocalCall();
@@ -138,10 +157,9 @@ class ElementProxy {
   auto call(Args&&... arguments) const {
     using Value = typename EntryMethod<T, Method>::Value;
     runtime::Future<Value> result(collection_->chares().runtime());
-    runtime::FutureAddress at = result.state()->address();
-    ReplyTo reply{ReplyTo::Kind::kFuture, at.pe, at.id};
-    runtime::OperationState* sending = send_call<Method>(reply, std::forward<Args>(arguments)...);
-    if constexpr (EntryMethod<T, Method>::kHasPayload) return proxy_detail::when_sent(sending, result);
+    runtime::OperationState* sending =
+        send_call<Method>(reply_to(*result.state()), std::forward<Args>(arguments)...);
+    if constexpr (EntryMethod<T, Method>::kHasPayload) give_when_sent(*result.state(), sending);
     return result;
   }
 
@@ -169,16 +187,17 @@ class ElementProxy {
     using Arguments = typename Entry::Arguments;
     static_assert(std::tuple_size_v<Arguments> == sizeof...(Args),
                   "the method takes another number of arguments");
-    Arguments values(std::forward<Args>(arguments)...);
     // Payloads travel with messages, also to this PE.
     if (Entry::kHasPayload || collection_->find(index_) == nullptr) {
-      return proxy_detail::send_packed<T, Method>(*collection_, index_, values, reply, priority_);
+      return proxy_detail::send_packed<T, Method>(*collection_, index_, reply, priority_,
+                                                  std::forward<Args>(arguments)...);
     }
     using Call = proxy_detail::LocalCall<T, Method>;
     static_cast<void>(Entry::info());
     runtime::Runtime& runtime = collection_->chares().runtime();
-    auto* call = new (runtime.pool().allocate(sizeof(Call)))
-        Call(*collection_, index_, std::move(values), reply, priority_);
+    auto* call = proxy_detail::make_local_call<Call>(runtime, *collection_, index_, reply, priority_,
+                                                     std::index_sequence_for<Args...>(),
+                                                     std::forward<Args>(arguments)...);
     runtime.count_sent();
     runtime.post(call, priority_);
     return nullptr;
@@ -251,17 +270,17 @@ class CollectionProxy {
  private:
   template <auto Method, class... Args>
   runtime::OperationState* broadcast(const ReplyTo& reply, Args&&... arguments) const {
-    typename EntryMethod<T, Method>::Arguments values(std::forward<Args>(arguments)...);
+    using Entry = EntryMethod<T, Method>;
+    static_assert(std::tuple_size_v<typename Entry::Arguments> == sizeof...(Args),
+                  "the method takes another number of arguments");
     Chares& chares = collection_->chares();
-    EntryHeader header{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, reply};
-    std::size_t size_bytes = base::packed_size(values, &chares.runtime());
-    runtime::MessagePtr message = chares.make_broadcast_message(header, size_bytes);
-    Pup p = Pup::packer(message->payload() + sizeof header, size_bytes, &chares.runtime());
-    if constexpr (EntryMethod<T, Method>::kHasPayload) p.set_carrier(message.get());
-    p | values;
+    const auto make = [&](std::size_t size_bytes) {
+      return chares.make_broadcast_message({collection_->id(), 0, Entry::info().id, 0, reply}, size_bytes);
+    };
+    runtime::MessagePtr message =
+        proxy_detail::pack_call<Entry>(chares.runtime(), make, std::forward<Args>(arguments)...);
     runtime::OperationState* sending = nullptr;
-    if constexpr (EntryMethod<T, Method>::kHasPayload)
-      sending = runtime::report_sending(chares.runtime(), *message);
+    if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
     chares.broadcast_entry(std::move(message));
     return sending;
   }
@@ -311,8 +330,6 @@ class Singleton : public CollectionProxy<T> {
 
 // --- Implementation
 
-void pup_collection(Pup& p, Collection*& collection);
-
 template <class T>
 void ElementProxy<T>::pup(Pup& p) {
   pup_collection(p, collection_);
@@ -347,21 +364,17 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
   using Values = std::conditional_t<std::is_void_v<Value>, void,
                                     std::vector<std::conditional_t<std::is_void_v<Value>, int, Value>>>;
   runtime::Future<Values> result(collection_->chares().runtime());
+  using One = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
   ReplyTo reply = collection_->chares().expect_gather([result](Pup& p) {
-    std::exception_ptr error;
-    std::vector<std::conditional_t<std::is_void_v<Value>, std::monostate, Value>> values(p.count(0, 1));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      bool failed = false;
-      p | failed;
-      if (!failed) {
-        std::conditional_t<std::is_void_v<Value>, std::monostate, Value> value{};
-        p | value;
-        values[i] = std::move(value);
-        continue;
-      }
-      std::exception_ptr one = runtime::unpack_error(p);
-      if (!error) error = one;
-    }
+    if (result.state()->is_set()) return;  // the arguments did not reach a PE that has no elements
+    std::vector<One> values;
+    const std::exception_ptr error = read_gathered(
+        p, [&values](std::uint64_t count) { values.resize(count); },
+        [&values](std::uint64_t i, Pup& from) {
+          One value{};
+          from | value;
+          values[i] = std::move(value);
+        });
     if (error) {
       result.set_error(error);
     } else if constexpr (std::is_void_v<Value>) {
@@ -371,7 +384,7 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
     }
   });
   runtime::OperationState* sending = broadcast<Method>(reply, std::forward<Args>(arguments)...);
-  if constexpr (EntryMethod<T, Method>::kHasPayload) return proxy_detail::when_sent(sending, result);
+  if constexpr (EntryMethod<T, Method>::kHasPayload) give_when_sent(*result.state(), sending);
   return result;
 }
 

@@ -50,6 +50,10 @@ class Attachment {
   void use_on(memory::StreamHandle stream) { buffer_.stream = stream; }
   // Where the memory is, once that is known.
   void relocate(memory::Place place) { buffer_.place = place; }
+  // The sender does not need the memory any more: it is a copy for this message, or was handed over. A message to
+  // the own PE hands it on in place of copying it, until it is shared.
+  void give_away() { given_away_ = true; }
+  bool is_given_away() const { return given_away_; }
   // Only the leading part counts from now on. REQUIRES: no more than there is.
   void shorten(std::size_t size_bytes) { buffer_.size_bytes = size_bytes; }
 
@@ -64,11 +68,13 @@ class Attachment {
     std::swap(buffer_, other.buffer_);
     std::swap(release_, other.release_);
     std::swap(owner_, other.owner_);
+    std::swap(given_away_, other.given_away_);
   }
 
   memory::Buffer buffer_;
   Release release_ = nullptr;
   void* owner_ = nullptr;
+  bool given_away_ = false;
 };
 
 // One buffer of a message that has arrived and whose buffers have not, for a poster to say where it lands.

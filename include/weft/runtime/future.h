@@ -56,6 +56,13 @@ class FutureState {
   // Sets the value from its packed bytes.
   virtual void set_packed(Pup& p) = 0;
   void set_error(std::exception_ptr error);
+  // A held future that is set is not ready before its hold has ended: for a result that is here and must not be
+  // given yet. REQUIRES: the future belongs to this PE, is not set, and is held once at most.
+  void hold() { held_ = true; }
+  void end_hold();
+  // Makes `error` the result in the place of what it was set to, if anything. REQUIRES: held.
+  void replace_by_error(std::exception_ptr error);
+  bool is_set() const { return set_; }
 
   // Posts `work` when the future is ready, at once if it is. REQUIRES: the future belongs to this PE.
   void when_ready(Work* work);
@@ -85,6 +92,8 @@ class FutureState {
   Messenger& messenger_;
   std::uint32_t references_ = 0;
   bool ready_ = false;
+  bool set_ = false;
+  bool held_ = false;
   std::exception_ptr error_;
   // In order of arrival; the tail is valid while there are any.
   Work* waiters_ = nullptr;

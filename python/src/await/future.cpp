@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "weft/chare/outcome.h"
+
 #include "await/awaitable.h"
 #include "await/coroutine.h"
 #include "codec/attach.h"
@@ -39,7 +41,7 @@ void PyFutureState::set(Ref value) {
     mark_ready();
     return;
   }
-  Encoder encoder(InPlace::kNoCopy);
+  Encoder encoder(Beside::kLarge);
   encoder.value(value.get());
   set_remote_future(runtime(), remote_, encoder);
 }
@@ -66,7 +68,8 @@ void set_remote_future(runtime::Runtime& runtime, runtime::FutureAddress future,
   Pup p = Pup::packer(message->payload(), header_bytes);
   p | header | ResultForm::kValue;
   encoder.copy_to(message->payload() + header_bytes);
-  runtime::OperationState* const sending = attach_all(encoder, *message);
+  attach_all(encoder, *message);
+  runtime::OperationState* const sending = chare::report_sending_in_place(*message);
   runtime.send(static_cast<int>(future.pe), std::move(message));
   if (sending != nullptr) sending->drop_handle();
 }

@@ -10,6 +10,7 @@
 #include "buffers/arrays.h"
 #include "buffers/dtype.h"
 #include "buffers/numpy_api.h"
+#include "buffers/read_only.h"
 #include "codec/decoder.h"
 #include "codec/forms.h"
 #include "codec/landed_memory.h"
@@ -24,21 +25,19 @@ PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObjec
   throw base::Error(base::StatusCode::kCorrupt, fmt::format("an array arrived damaged: {}", what));
 }
 
-// REQUIRES: contiguous, in C or Fortran order.
-void encode_contiguous(Encoder& encoder, Ref array, bool in_place) {
-  PyArrayObject* source = as_array(array.get());
-  auto size_bytes = static_cast<std::size_t>(PyArray_NBYTES(source));
-  encoder.tag(in_place ? ValueTag::kAttachedArray : ValueTag::kArray);
+// The form in front of the elements. REQUIRES: contiguous, in C or Fortran order.
+void encode_form(Encoder& encoder, PyObject* array, ValueTag tag) {
+  PyArrayObject* source = as_array(array);
+  encoder.tag(tag);
   int num_dimensions = PyArray_NDIM(source);
   encoder.number(ArrayHeader{static_cast<std::uint8_t>(PyArray_TYPE(source)),
                              static_cast<std::uint8_t>(num_dimensions), !PyArray_IS_C_CONTIGUOUS(source)});
   for (int d = 0; d < num_dimensions; ++d) encoder.number(static_cast<std::int64_t>(PyArray_DIM(source, d)));
-  void* data = PyArray_DATA(source);
-  if (in_place) {
-    encoder.write_attached(std::move(array), {data, size_bytes, {}, nullptr});
-  } else {
-    encoder.block(std::move(array), data, size_bytes);
-  }
+}
+
+memory::Buffer memory_of(PyObject* array) {
+  PyArrayObject* source = as_array(array);
+  return {PyArray_DATA(source), static_cast<std::size_t>(PyArray_NBYTES(source)), {}, nullptr};
 }
 
 bool is_contiguous(PyObject* array) {
@@ -48,10 +47,17 @@ bool is_contiguous(PyObject* array) {
 // Contiguous arrays, in C or Fortran order, travel as they are; others are copied into C order first.
 bool encode_array(Encoder& encoder, PyObject* object) {
   if (!is_plain_array(object)) return false;
-  Ref array =
-      is_contiguous(object) ? Ref::borrow(object) : checked(PyArray_NewCopy(as_array(object), NPY_CORDER));
-  bool in_place = encoder.attaches(static_cast<std::size_t>(PyArray_NBYTES(as_array(array.get()))), true);
-  encode_contiguous(encoder, std::move(array), in_place);
+  const bool is_as_it_is = is_contiguous(object);
+  Ref array = is_as_it_is ? Ref::borrow(object) : checked(PyArray_NewCopy(as_array(object), NPY_CORDER));
+  const memory::Buffer memory = memory_of(array.get());
+  if (encoder.attaches(memory.size_bytes, true)) {
+    encode_form(encoder, array.get(), ValueTag::kAttachedArray);
+    const bool is_own = !is_as_it_is || encoder.owns(object);
+    encoder.write_attached(std::move(array), memory, is_own ? Attach::kOwn : Attach::kCopy);
+  } else {
+    encode_form(encoder, array.get(), ValueTag::kArray);
+    encoder.block(std::move(array), memory.data, memory.size_bytes);
+  }
   return true;
 }
 
@@ -165,7 +171,14 @@ void encode_array_in_place(Encoder& encoder, PyObject* array) {
         "weft.nocopy got an array that is not contiguous, which only a copy can travel as; pass "
         "numpy.ascontiguousarray(array)");
   }
-  encode_contiguous(encoder, Ref::borrow(array), PyArray_NBYTES(as_array(array)) > 0);
+  const memory::Buffer memory = memory_of(array);
+  if (memory.size_bytes > 0) {
+    encode_form(encoder, array, ValueTag::kAttachedArray);
+    encoder.write_attached(keep_read_only(Ref::borrow(array)), memory, Attach::kInPlace);
+  } else {
+    encode_form(encoder, array, ValueTag::kArray);
+    encoder.block(Ref::borrow(array), memory.data, 0);
+  }
 }
 
 }  // namespace weft::python

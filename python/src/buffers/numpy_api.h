@@ -1,4 +1,4 @@
-// NumPy's C API: included by dtype.cpp, arrays.cpp and array_codec.cpp alone.
+// NumPy's C API: included by dtype.cpp, arrays.cpp, array_codec.cpp and read_only.cpp alone.
 //
 // The table of NumPy's functions is one for the extension. arrays.cpp, which imports NumPy, defines it.
 #pragma once

@@ -9,6 +9,7 @@
 #include "buffers/device_array.h"
 #include "buffers/dtype.h"
 #include "buffers/object_buffer.h"
+#include "buffers/read_only.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/forms.h"
@@ -34,11 +35,13 @@ PyMethodDef functions[] = {
      "nocopy(array, /)\n--\n\n"
      "An argument of an entry method that is sent in place, whatever its size: "
      "``proxy[i].halo(weft.nocopy(a))``.\n\n"
-     "It must not be changed before the call is awaited, ``await proxy[i].halo.send(weft.nocopy(a))``. A "
-     "NumPy array\n"
-     "arrives as one, anything else as a weft.DeviceArray; where the entry method has a post entry method, "
-     "that says\n"
-     "where. Device memory always travels so.\n\n"
+     "It must not be changed before the send is over: ``await proxy[i].halo.send(weft.nocopy(a))``. Until "
+     "then a NumPy\n"
+     "array is read-only, and a write to it raises ValueError. Views of it that exist already, and the array "
+     "that it is\n"
+     "a view of, stay writable. A NumPy array arrives as one, anything else as a weft.DeviceArray; where the "
+     "entry\n"
+     "method has a post entry method, that says where. Device memory always travels so.\n\n"
      "Args:\n"
      "    array: a contiguous NumPy array, or any buffer that Channel.send takes.\n\n"
      "Raises:\n"
@@ -68,7 +71,9 @@ bool encode_device_array(Encoder& encoder, PyObject* object) {
                              static_cast<std::uint8_t>(form.extents.size()), 0});
   for (std::int64_t extent : form.extents) encoder.number(extent);
   encoder.number(place.kind);
-  if (num_elements(form) > 0) encoder.write_attached(std::move(found.keeper), found.memory);
+  if (num_elements(form) > 0) {
+    encoder.write_attached(keep_read_only(std::move(found.keeper)), found.memory, Attach::kInPlace);
+  }
   if (type_number < 0) encoder.value(form.dtype.get());
   return true;
 }

@@ -12,6 +12,7 @@
 #include "buffers/arrays.h"
 #include "buffers/landing.h"
 #include "chare/chare.h"
+#include "codec/attach.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/result.h"
@@ -34,18 +35,18 @@ void send_error_from(PyChare& chare, const chare::ReplyTo& reply, std::size_t me
 
 // REQUIRES: the reply goes somewhere. Throws when the value cannot travel.
 void send_result(PyChare& chare, const chare::ReplyTo& reply, PyObject* value) {
-  bool gathered = reply.kind == chare::ReplyTo::Kind::kGather;
-  // A large array that nobody else holds cannot change under way.
-  InPlace in_place = is_sole_owner(value) ? InPlace::kLarge : InPlace::kNoCopy;
-  Encoder encoder(gathered ? InPlace::kNothing : in_place);
+  const bool gathered = reply.kind == chare::ReplyTo::Kind::kGather;
+  Encoder encoder(gathered ? Beside::kNothing : Beside::kLarge);
+  // An array that the method has not kept cannot change under way.
+  if (is_sole_owner(value)) encoder.own(value);
   encoder.value(value);
-  if (gathered) {
-    std::vector<std::byte> outcome(1 + encoder.size_bytes());
-    encoder.copy_to(outcome.data() + 1);
-    chare.collection().chares().contribute_outcome(reply, chare, outcome);
-    return;
-  }
-  set_remote_future(chare.runtime(), {reply.pe, reply.id}, encoder);
+  // In front of the value a future wants its form.
+  const std::size_t form_bytes = gathered ? 0 : 1;
+  chare::ResultMessage result(chare, reply, form_bytes + encoder.size_bytes());
+  if (!gathered) *result.value() = static_cast<std::byte>(ResultForm::kValue);
+  encoder.copy_to(result.value() + form_bytes);
+  if (runtime::Message* const carrier = result.carrier()) attach_all(encoder, *carrier);
+  std::move(result).send();
 }
 
 void finish(PyChare& chare, const chare::ReplyTo& reply, std::size_t method, PyObject* value) {
@@ -137,7 +138,8 @@ class CallArguments {
   Ref keyword_names_;
 };
 
-void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) {
+// `chosen`: by buffer beside the message, what the post entry method gave for it.
+void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen) {
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
   try {
@@ -148,11 +150,8 @@ void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) {
       throw base::Error(base::StatusCode::kCorrupt,
                         fmt::format("{} has no entry method {}", chare.where(), method));
     }
-    auto* message = static_cast<runtime::Message*>(p.carrier());
-    const std::shared_ptr<void> chosen = message == nullptr ? nullptr : message->take_kept();
-    ChosenArrays substitute(chosen == nullptr ? std::span<const Ref>()
-                                              : *static_cast<const std::vector<Ref>*>(chosen.get()));
-    if (chosen != nullptr) decoder.set_substitute(substitute);
+    ChosenArrays substitute(chosen);
+    if (!chosen.empty()) decoder.set_substitute(substitute);
     CallArguments arguments(chare.object(), decoder, header);
     Ref result = arguments.call(chare.info().method_name(method));
     if (is_coroutine(result.get())) {
@@ -165,8 +164,20 @@ void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) {
   }
 }
 
+void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) { invoke_with(base, p, reply, {}); }
+
+void invoke_placed(chare::ChareBase& base, runtime::Message& message, const chare::ReplyTo& reply,
+                   void* kept) {
+  Pup p = message.unpacker();
+  p.skip(sizeof(chare::EntryHeader));
+  std::span<const Ref> chosen;
+  if (kept != nullptr) chosen = *static_cast<const std::vector<Ref>*>(kept);
+  invoke_with(base, p, reply, chosen);
+}
+
 // Runs the post entry method of a call, if there is one, before the buffers of the call land.
-bool post(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<runtime::Landing> landings) {
+bool place(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<runtime::Landing> landings,
+           std::shared_ptr<void>& kept) {
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
   try {
@@ -188,8 +199,7 @@ bool post(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span
                       "and cannot wait",
                       chare.info().name(), text_of(name)));
     }
-    auto& message = *static_cast<runtime::Message*>(p.carrier());
-    message.keep(std::make_shared<std::vector<Ref>>(posting.take_chosen()));
+    kept = std::make_shared<std::vector<Ref>>(posting.take_chosen());
     return true;
   } catch (...) {
     send_error_from(chare, reply, method);
@@ -223,7 +233,8 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
 
 chare::ConstructorInfo constructor_info{"weft::python constructor", &chare::ChareTypeOf<PyChare>::info,
                                         &construct, 0};
-chare::EntryInfo entry_info{"weft::python entry", &chare::ChareTypeOf<PyChare>::info, &invoke, 0, &post};
+chare::EntryInfo entry_info{
+    "weft::python entry", &chare::ChareTypeOf<PyChare>::info, &invoke, 0, &place, &invoke_placed, true};
 const bool registered = chare::ChareTypeOf<PyChare>::registered &&
                         runtime::Registry<chare::ConstructorInfo>::add(&constructor_info) &&
                         runtime::Registry<chare::EntryInfo>::add(&entry_info);

@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "weft/chare/outcome.h"
 #include "weft/chare/proxy.h"
 
 #include "await/awaitable.h"
@@ -64,28 +65,29 @@ void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* con
   for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
 }
 
-InPlace in_place_of(const EntryMethodObject& entry) {
-  if (entry.core.info->post_entry(entry.method) != nullptr) return InPlace::kArrays;
-  // A plain array in a call of a whole collection may be changed at once, however large.
-  return entry.to_all ? InPlace::kNoCopy : InPlace::kLarge;
+Beside beside_of(const EntryMethodObject& entry) {
+  const bool has_post = entry.core.info->post_entry(entry.method) != nullptr;
+  return has_post ? Beside::kArrays : Beside::kLarge;
 }
 
-// The state of the sending of what travels beside the message; null for nothing.
+// The state of the sending of what travels in place; null for nothing.
 runtime::OperationState* send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
   chare::Chares& chares = entry.core.engine->chares();
-  chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
-  if (entry.to_all) {
-    runtime::MessagePtr message = chares.make_broadcast_message(header, encoder.size_bytes());
-    encoder.copy_to(message->payload() + sizeof header);
-    runtime::OperationState* sending = attach_all(encoder, *message);
-    chares.broadcast_entry(std::move(message));
-    return sending;
-  }
-  runtime::MessagePtr message = chares.make_entry_message(header, encoder.size_bytes());
-  message->envelope().priority = entry.priority;
+  const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
+  runtime::MessagePtr message = entry.to_all ? chares.make_broadcast_message(header, encoder.size_bytes())
+                                             : chares.make_entry_message(header, encoder.size_bytes());
   encoder.copy_to(message->payload() + sizeof header);
-  runtime::OperationState* sending = attach_all(encoder, *message);
-  chares.send_entry(*entry.core.collection, entry.index, std::move(message));
+  runtime::OperationState* sending = nullptr;
+  if (!encoder.attached().empty()) {
+    attach_all(encoder, *message);
+    sending = chare::report_sending_in_place(*message);
+  }
+  if (entry.to_all) {
+    chares.broadcast_entry(std::move(message));
+  } else {
+    message->envelope().priority = entry.priority;
+    chares.send_entry(*entry.core.collection, entry.index, std::move(message));
+  }
   return sending;
 }
 
@@ -98,7 +100,7 @@ PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder(in_place_of(entry));
+    Encoder encoder(beside_of(entry));
     encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
     runtime::OperationState* sending = send(entry, encoder, {});
     if (sending == nullptr) return Py_NewRef(sent);
@@ -110,7 +112,7 @@ PyObject* send_and_tell(PyObject* self, PyObject* const* values, Py_ssize_t coun
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder(in_place_of(entry));
+    Encoder encoder(beside_of(entry));
     encode_call(entry, encoder, values, count, keyword_names);
     runtime::OperationState* sending = send(entry, encoder, {});
     if (sending == nullptr) {
@@ -123,23 +125,16 @@ PyObject* send_and_tell(PyObject* self, PyObject* const* values, Py_ssize_t coun
 
 // The results of all elements, or the first one's error.
 void set_gathered(PyFutureState& state, Pup& p) {
-  if (state.is_ready()) return;  // the arguments did not reach a PE that has no elements
+  if (state.is_set()) return;  // the arguments did not reach a PE that has no elements
   try {
-    std::uint64_t count = p.count(0, 1);
-    Ref results = checked(PyList_New(static_cast<Py_ssize_t>(count)));
-    std::exception_ptr error;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      bool failed = false;
-      p | failed;
-      if (failed) {
-        std::exception_ptr one = runtime::unpack_error(p);
-        if (!error) error = one;
-        continue;
-      }
-      Decoder decoder(p);
-      PyList_SET_ITEM(results.get(), static_cast<Py_ssize_t>(i), decoder.value().release());
-      decoder.finish(p);
-    }
+    Ref results;
+    const std::exception_ptr error = chare::read_gathered(
+        p, [&results](std::uint64_t count) { results = checked(PyList_New(static_cast<Py_ssize_t>(count))); },
+        [&results](std::uint64_t i, Pup& from) {
+          Decoder decoder(from);
+          PyList_SET_ITEM(results.get(), static_cast<Py_ssize_t>(i), decoder.value().release());
+          decoder.finish(from);
+        });
     if (error) {
       state.set_error(error);
     } else {
@@ -151,20 +146,8 @@ void set_gathered(PyFutureState& state, Pup& p) {
 }
 
 chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state, const Ref& future) {
-  if (entry.to_all) {
-    return entry.core.engine->chares().expect_gather([state, future](Pup& p) { set_gathered(*state, p); });
-  }
-  runtime::FutureAddress at = state->address();
-  return {chare::ReplyTo::Kind::kFuture, at.pe, at.id};
-}
-
-// A call whose arguments cannot be sent is not answered: its future says why.
-void fail_when_unsent(runtime::OperationState* sending, Ref future) {
-  runtime::Operation(sending).then([future = std::move(future)](const base::Status& status, std::size_t) {
-    PyFutureState* state = future_state(future.get());
-    if (!status.failed() || state->is_ready()) return;
-    state->set_error(std::make_exception_ptr(base::Error(status.code(), std::string(status.message()))));
-  });
+  if (!entry.to_all) return chare::reply_to(*state);
+  return entry.core.engine->chares().expect_gather([state, future](Pup& p) { set_gathered(*state, p); });
 }
 
 PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t count,
@@ -172,13 +155,13 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    Encoder encoder(in_place_of(entry));
+    Encoder encoder(beside_of(entry));
     encode_call(entry, encoder, values, count, keyword_names);
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
     state->end_job_if_unobserved("a call whose result nobody awaited");
     runtime::OperationState* sending = send(entry, encoder, expect_reply(entry, state, future));
-    if (sending != nullptr) fail_when_unsent(sending, future);
+    chare::give_when_sent(*state, sending);
     return future.release();
   });
 }
@@ -200,12 +183,11 @@ PyMethodDef methods[] = {
      "send($self, /, *args, **kwargs)\n--\n\n"
      "Calls the entry method and returns a weft.Operation that is over when all arguments may be changed "
      "again.\n\n"
-     "Device memory, ``weft.nocopy(array)``, and large arrays and buffers (see the class) are sent in place "
-     "and "
-     "kept alive\n"
-     "until then; device memory after the work on the stream that it names. Dropped, it goes on by itself, "
-     "and a failure\n"
-     "ends the job.\n\n"
+     "Device memory and ``weft.nocopy(array)`` are sent in place and kept alive until then; device memory "
+     "after the work\n"
+     "on the stream that it names. All else is copied, and may be changed at once. A dropped operation goes "
+     "on by itself,\n"
+     "and a failure ends the job.\n\n"
      "Raises:\n"
      "    weft.Error: an argument cannot be sent; when awaited: one could not be, and the method does not "
      "run."},
@@ -237,16 +219,16 @@ PyType_Slot slots[] = {
      const_cast<char*>(
          "``proxy.method``: call it to send, and forget; ``call`` it for the result.\n\n"
          "Calling returns at once; an exception that the method raises ends the job. "
-         "Arguments are copied, except\n"
-         "device memory, ``weft.nocopy(array)``, any array for a method with a post entry method, and "
-         "in calls of one chare\n"
-         "arrays and buffers of 64 KiB or more. These are sent in place and kept alive, and must not "
-         "be changed before\n"
-         "``await proxy.method(a)`` says that they are free, or the call's result is there. Device "
-         "memory arrives as a\n"
-         "weft.DeviceArray; in a call of a whole collection each chare gets its own. A call with large "
-         "arguments may be\n"
-         "overtaken by a later one with small arguments.\n"
+         "Arguments are values: what the\n"
+         "caller changes after the call never reaches the callee, on the same PE or another. Device memory "
+         "and "
+         "``weft.nocopy(array)``\n"
+         "are sent in place instead and kept alive. They must not be changed before ``await "
+         "proxy.method(a)`` says that\n"
+         "they are free, or the call's result is there. Device memory arrives as a weft.DeviceArray; in a "
+         "call of a whole\n"
+         "collection each chare gets its own. A call with large arguments may be overtaken by a later one "
+         "with small arguments.\n"
          "Also the target of a reduction.")},
     {0, nullptr},
 };

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "weft/runtime/runtime.h"
+#include "weft/chare/chares.h"
 
 namespace weft::python {
 
@@ -11,12 +11,16 @@ runtime::Attachment attach(Ref keeper, const memory::Buffer& memory) {
   return runtime::Attachment(memory, release, keeper.release());
 }
 
-runtime::OperationState* attach_all(Encoder& encoder, runtime::Message& message) {
-  if (encoder.attached().empty()) return nullptr;
+void attach_all(Encoder& encoder, runtime::Message& message) {
   for (Encoder::Attached& buffer : encoder.attached()) {
-    message.attach(attach(std::move(buffer.keeper), buffer.memory));
+    if (buffer.how == Attach::kCopy) {
+      message.attach(chare::copy_beside(message.runtime(), buffer.memory.data, buffer.memory.size_bytes));
+      continue;
+    }
+    runtime::Attachment attachment = attach(std::move(buffer.keeper), buffer.memory);
+    if (buffer.how == Attach::kOwn) attachment.give_away();
+    message.attach(std::move(attachment));
   }
-  return runtime::report_sending(message.runtime(), message);
 }
 
 }  // namespace weft::python

@@ -28,7 +28,7 @@ Scratch spare;
 
 }  // namespace
 
-Encoder::Encoder(InPlace in_place) : data_(spare.data), capacity_(spare.capacity), in_place_(in_place) {
+Encoder::Encoder(Beside beside) : data_(spare.data), capacity_(spare.capacity), beside_(beside) {
   spare = {};
   if (data_ == nullptr) grow(kFirstCapacityBytes);
 }
@@ -84,13 +84,13 @@ void Encoder::block(Ref keeper, const void* data, std::size_t size_bytes) {
 }
 
 bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
-  if (in_place_ == InPlace::kArrays) return is_array && size_bytes > 0;
-  return in_place_ == InPlace::kLarge && size_bytes >= kInPlaceBytes &&
+  if (beside_ == Beside::kArrays && is_array) return size_bytes > 0;
+  return beside_ != Beside::kNothing && size_bytes >= kBesideBytes &&
          attached_.size() < runtime::Message::kMaxAttachments;
 }
 
-void Encoder::write_attached(Ref keeper, const memory::Buffer& memory) {
-  if (in_place_ == InPlace::kNothing) {
+void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach how) {
+  if (beside_ == Beside::kNothing) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         fmt::format("an array in {} memory is sent in place, which works in calls of entry methods, and in "
@@ -99,12 +99,13 @@ void Encoder::write_attached(Ref keeper, const memory::Buffer& memory) {
                     memory::kind_name(memory.place.kind)));
   }
   if (attached_.size() == runtime::Message::kMaxAttachments) {
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("a call has more than {} arrays that are sent in place; call several times",
-                                  runtime::Message::kMaxAttachments));
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format("a call has more than {} arrays that travel beside its message; call several times",
+                    runtime::Message::kMaxAttachments));
   }
   number(static_cast<std::uint32_t>(attached_.size()));
-  attached_.push_back({std::move(keeper), memory});
+  attached_.push_back({std::move(keeper), memory, how});
 }
 
 void Encoder::nested(PyObject* object, int depth) {
@@ -235,7 +236,7 @@ void Encoder::pickle(PyObject* object) {
     auto length = static_cast<std::size_t>(view->len);
     if (attaches(length, false)) {
       number(length | kAttachedBuffer);
-      write_attached(std::move(raw_view), {const_cast<void*>(data), length, {}, nullptr});
+      write_attached(std::move(raw_view), {const_cast<void*>(data), length, {}, nullptr}, Attach::kCopy);
     } else {
       number(static_cast<std::uint64_t>(length));
       block(std::move(raw_view), data, length);

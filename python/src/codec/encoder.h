@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/pup.h"
+#include "weft/chare/argument.h"
 #include "weft/memory/buffer.h"
 #include "weft/runtime/message.h"
 
@@ -17,21 +18,28 @@
 
 namespace weft::python {
 
-// From this size on a host buffer of an entry method's arguments is sent in place. Below it, one copy into the
-// message is cheaper than a message of its own.
-inline constexpr std::size_t kInPlaceBytes = std::size_t{64} << 10;
+// From this size on a host buffer travels beside the message. Below it, one more copy is cheaper than a message of
+// its own. The same size as for vectors in C++.
+inline constexpr std::size_t kBesideBytes = chare::argument_detail::kBesideBytes;
 
-// Which buffers are left for the caller to attach to the message: see Encoder::attached().
-enum class InPlace : std::uint8_t {
-  kNothing,  // nothing can travel beside the value; device memory is refused
-  kNoCopy,   // device memory, and host memory that says so
-  kLarge,    // those and large host buffers
-  kArrays,   // those and every array: for a post entry method, which chooses where they land
+// Which buffers travel beside the message, see Encoder::attached(). Device memory and what weft.nocopy names always
+// do, in place; other host buffers as copies of their own.
+enum class Beside : std::uint8_t {
+  kNothing,  // nothing can travel beside the value: device memory is refused, all else is in the message
+  kLarge,    // large host buffers
+  kArrays,   // every array: for a post entry method, which chooses where they land
+};
+
+// What is attached for a buffer.
+enum class Attach : std::uint8_t {
+  kCopy,     // a copy: the program may change the buffer at once
+  kOwn,      // the buffer itself, which nobody but its keeper holds
+  kInPlace,  // the program's own buffer, which must not change before it has been sent
 };
 
 class Encoder {
  public:
-  explicit Encoder(InPlace in_place = InPlace::kNothing);
+  explicit Encoder(Beside beside = Beside::kNothing);
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
@@ -50,8 +58,12 @@ class Encoder {
   void block(Ref keeper, const void* data, std::size_t size_bytes);
   // Whether a host buffer of that size is to be attached; one that is a whole array, or not.
   bool attaches(std::size_t size_bytes, bool is_array) const;
-  // Attaches a buffer and writes its number. Throws base::Error where nothing can travel beside the value.
-  void write_attached(Ref keeper, const memory::Buffer& memory);
+  // The value is `object` alone, which nobody else holds: its memory need not be copied.
+  void own(PyObject* object) { owned_ = object; }
+  bool owns(PyObject* object) const { return object == owned_; }
+  // Lists a buffer for attached() and writes its number. `keeper` owns it, and a copy is made when it is attached.
+  // Throws base::Error where nothing can travel beside the value.
+  void write_attached(Ref keeper, const memory::Buffer& memory, Attach how);
   void tag(ValueTag tag) { *room(1) = static_cast<std::byte>(tag); }
   // What a pup function packs.
   template <class Function>
@@ -65,6 +77,7 @@ class Encoder {
   struct Attached {
     Ref keeper;
     memory::Buffer memory;
+    Attach how;
   };
   std::vector<Attached>& attached() { return attached_; }
 
@@ -100,7 +113,8 @@ class Encoder {
   std::size_t capacity_;
   std::vector<Block> blocks_;
   std::size_t blocks_bytes_ = 0;
-  InPlace in_place_;
+  Beside beside_;
+  PyObject* owned_ = nullptr;
   std::vector<Attached> attached_;
 };
 

@@ -1,18 +1,16 @@
-// Payloads in a call to a whole collection: the broadcast has landed once on this PE, or is the sender's own,
-// and each element gets a message of its own, so that its post entry method chooses where its copy lands.
+// Buffers beside a call to a whole collection: the broadcast has landed once on this PE, or is the sender's own.
+// Each element gets a message of its own, so that its post entry method chooses where its copy lands.
 #include <algorithm>
 #include <cstring>
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
-#include "weft/chare/proxy.h"
 
 namespace weft::chare {
 
 using runtime::MessagePtr;
 
 void Chares::share_broadcast(MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares) {
-  header.posted = 0;
   if (chares.size() == 1 && message->owns_attachments()) {  // nobody else needs what has landed
     header.index = chares[0]->linear_index();
     std::memcpy(message->payload(), &header, sizeof header);

@@ -86,7 +86,7 @@ void Arrival::receive(Piece& piece, std::size_t which) {
 }
 
 void Arrival::copy_source(Piece& piece, memory::Place place) {
-  const bool has_landed = attached_.state == Attached::State::kLanded;
+  const bool has_landed = attached_.state == Attached::State::kLanded || piece.source.is_given_away();
   if (!piece.room && has_landed && piece.source.buffer().place.kind == place.kind) {
     piece.room = std::move(piece.source);
     return ended({}, piece.size_bytes);

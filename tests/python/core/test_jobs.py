@@ -18,9 +18,11 @@ from .conftest import PROGRAMS, TIMEOUT_S
     "program",
     [
         "asyncio_edge.py",
+        "call_values.py",
         "channels.py",
         "chares.py",
         "device_channels.py",
+        "one_buffer.py",
         "other_threads.py",
         "payloads.py",
         "reductions.py",

@@ -1,0 +1,97 @@
+// Storage of large vectors that a program is done with, kept for those that arrive next: a fresh allocation of
+// several MiB costs a page fault per 4 KiB, which is more than moving the bytes.
+//
+// Threads: one PE's.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <type_traits>
+#include <typeindex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace weft::chare {
+
+namespace vector_detail {
+
+// Sets the size without giving new elements a value where the library allows that: what lands in a vector would
+// be written twice otherwise.
+template <class T>
+void resize_for_overwrite(std::vector<T>& values, std::size_t size) {
+  static_assert(std::is_trivially_copyable_v<T>);
+#if defined(__GLIBCXX__) && !defined(_GLIBCXX_DEBUG) && !defined(_GLIBCXX_SANITIZE_VECTOR)
+  using Base = std::_Vector_base<T, std::allocator<T>>;
+  struct Access : std::vector<T> {
+    static constexpr auto impl() { return &Access::_M_impl; }
+  };
+  values.clear();
+  values.reserve(size);
+  auto& impl = ((Base&)values).*Access::impl();  // NOLINT: no other cast reaches a protected base
+  impl._M_finish = impl._M_start + size;
+#else
+  values.resize(size);
+#endif
+}
+
+}  // namespace vector_detail
+
+class VectorPool {
+ public:
+  VectorPool() = default;
+  VectorPool(const VectorPool&) = delete;
+  VectorPool& operator=(const VectorPool&) = delete;
+
+  // A vector of that size; its elements have any values.
+  template <class T>
+  std::vector<T> take(std::size_t size) {
+    std::vector<T> values;
+    auto& kept = shelf<T>().kept;
+    // Up to twice as large: sizes that differ a little share their storage.
+    if (auto found = kept.lower_bound(size); found != kept.end() && found->first / 2 <= size) {
+      values = std::move(found->second);
+      kept_bytes_ -= found->first * sizeof(T);
+      kept.erase(found);
+    }
+    vector_detail::resize_for_overwrite(values, size);
+    return values;
+  }
+
+  // Keeps the storage of `values` while there is room for it, else frees it.
+  template <class T>
+  void keep(std::vector<T>&& values) {
+    std::vector<T> storage = std::move(values);
+    const std::size_t size_bytes = storage.capacity() * sizeof(T);
+    if (size_bytes == 0 || size_bytes > kMaxKeptBytes - kept_bytes_) return;
+    kept_bytes_ += size_bytes;
+    shelf<T>().kept.emplace(storage.capacity(), std::move(storage));
+  }
+
+  std::size_t kept_bytes() const { return kept_bytes_; }
+
+ private:
+  // A window of 64 messages of 4 MiB.
+  static constexpr std::size_t kMaxKeptBytes = std::size_t{256} << 20;
+
+  struct Shelf {
+    virtual ~Shelf() = default;
+  };
+  template <class T>
+  struct ShelfOf final : Shelf {
+    std::multimap<std::size_t, std::vector<T>> kept;  // by capacity
+  };
+
+  template <class T>
+  ShelfOf<T>& shelf() {
+    std::unique_ptr<Shelf>& slot = shelves_[typeid(T)];
+    if (slot == nullptr) slot = std::make_unique<ShelfOf<T>>();
+    return static_cast<ShelfOf<T>&>(*slot);
+  }
+
+  std::unordered_map<std::type_index, std::unique_ptr<Shelf>> shelves_;
+  std::size_t kept_bytes_ = 0;
+};
+
+}  // namespace weft::chare

@@ -1,0 +1,43 @@
+#include "buffers/read_only.h"
+
+#include <cstddef>
+#include <unordered_map>
+
+#include "buffers/numpy_api.h"
+
+namespace weft::python {
+
+namespace {
+
+constexpr const char* kCapsuleName = "weft.read_only_array";
+
+// Arrays that are read-only because they are being sent, and how often each is. The capsules keep the arrays.
+std::unordered_map<PyObject*, std::size_t> sends;
+
+PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
+
+void end(PyObject* capsule) {
+  auto* array = static_cast<PyObject*>(PyCapsule_GetPointer(capsule, kCapsuleName));
+  if (auto found = sends.find(array); --found->second == 0) {
+    sends.erase(found);
+    PyArray_ENABLEFLAGS(as_array(array), NPY_ARRAY_WRITEABLE);
+  }
+  Py_DECREF(array);
+}
+
+}  // namespace
+
+Ref keep_read_only(Ref keeper) {
+  if (PyArray_Check(keeper.get()) == 0) return keeper;
+  const auto found = sends.find(keeper.get());
+  const bool is_writable = PyArray_ISWRITEABLE(as_array(keeper.get())) != 0;
+  // It was read-only before, and stays so.
+  if (found == sends.end() && !is_writable) return keeper;
+  Ref capsule = checked(PyCapsule_New(keeper.get(), kCapsuleName, &end));
+  ++sends[keeper.get()];
+  PyArray_CLEARFLAGS(as_array(keeper.get()), NPY_ARRAY_WRITEABLE);
+  static_cast<void>(keeper.release());  // the capsule's
+  return capsule;
+}
+
+}  // namespace weft::python

@@ -1,0 +1,90 @@
+// What elements contribute: to reductions of their collection, and to the gathered results of a call to it.
+#include <fmt/format.h>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/chares.h"
+#include "weft/runtime/future.h"
+
+#include "models/chare/parts.h"
+
+namespace weft::chare {
+
+using runtime::MessagePtr;
+using runtime::Target;
+
+// --- The results of a call to a whole collection
+
+ReplyTo Chares::expect_gather(std::function<void(Pup&)> done) {
+  std::uint64_t id = parts_->next_gather++;
+  parts_->gathers.emplace(id, std::move(done));
+  return {ReplyTo::Kind::kGather, static_cast<std::uint32_t>(runtime_.pe()), id};
+}
+
+Target Chares::gather_target(const ReplyTo& reply) const {
+  Target target;
+  target.handler = first_handler_ + kGathered;
+  target.pe = reply.pe;
+  target.prefix = base::pack(reply.id);
+  return target;
+}
+
+void Chares::contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome) {
+  runtime_.reductions().contribute({reply.pe, kGatherScopes | reply.id}, 0, chare.linear_index(),
+                                   runtime::Reducer::kGather, nullptr, outcome, gather_target(reply));
+}
+
+void Chares::on_gathered(MessagePtr message) {
+  std::uint64_t id = 0;
+  Pup p = message->unpacker();
+  p | id;
+  auto found = parts_->gathers.find(id);
+  if (found == parts_->gathers.end()) {
+    runtime_.fail("the results of a call arrived a second time");
+    return;
+  }
+  std::function<void(Pup&)> done = std::move(found->second);
+  parts_->gathers.erase(found);
+  try {
+    done(p);
+  } catch (...) {
+    runtime_.fail_unawaited(std::current_exception(),
+                            fmt::format("the results of a call on PE {}", runtime_.pe()));
+  }
+}
+
+// --- Reductions
+
+void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                        std::span<const std::byte> value, const Target& target) {
+  runtime_.reductions().contribute(scope_of(chare.collection()), chare.next_reduction_++,
+                                   chare.linear_index(), reducer, combiner, value, target);
+}
+
+void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                               std::span<const std::byte> value, runtime::FutureState* state) {
+  std::pair<std::uint64_t, std::uint64_t> key{chare.collection().id(), chare.next_reduction_};
+  state->acquire();
+  parts_->all_reduces[key].push_back(state);
+  Target target;
+  target.handler = first_handler_ + kAllReduced;
+  target.flags = runtime::kBroadcastFlag;
+  target.prefix = base::pack(key);
+  contribute(chare, reducer, combiner, value, target);
+}
+
+void Chares::on_all_reduced(MessagePtr message) {
+  std::pair<std::uint64_t, std::uint64_t> key;
+  Pup p = message->unpacker();
+  p | key;
+  auto found = parts_->all_reduces.find(key);
+  if (found == parts_->all_reduces.end()) return;  // no element here takes part
+  std::vector<runtime::FutureState*> states = std::move(found->second);
+  parts_->all_reduces.erase(found);
+  for (runtime::FutureState* state : states) {
+    Pup copy = p;
+    state->set_packed(copy);
+    state->release();
+  }
+}
+
+}  // namespace weft::chare

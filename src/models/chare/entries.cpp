@@ -1,0 +1,210 @@
+// From a message to the entry method that it is for: where the element is, where buffers land, and the call.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/chares.h"
+#include "weft/chare/outcome.h"
+
+#include "models/chare/parts.h"
+
+namespace weft::chare {
+
+using runtime::Message;
+using runtime::MessagePtr;
+using runtime::Registry;
+
+namespace {
+
+// Where an element was found, for those who sent to where it no longer is.
+struct LocationNews {
+  std::uint64_t collection = 0;
+  std::uint64_t index = 0;
+  std::int32_t pe = 0;
+  std::uint32_t move = 0;
+};
+
+}  // namespace
+
+MessagePtr Chares::make_entry_message(const EntryHeader& header, std::size_t argument_bytes) {
+  MessagePtr message = Message::create(runtime_, entry_handler(), sizeof header + argument_bytes);
+  std::memcpy(message->payload(), &header, sizeof header);
+  return message;
+}
+
+MessagePtr Chares::make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes) {
+  MessagePtr message = make_entry_message(header, argument_bytes);
+  message->envelope().handler = broadcast_handler();
+  return message;
+}
+
+void Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr message) {
+  int to = runtime_.pe();
+  if (collection.find(index) == nullptr) {
+    to = collection.elements_->directory.route(index, collection.home(index));
+  }
+  runtime_.send(to, std::move(message));
+}
+
+void Chares::broadcast_entry(MessagePtr message) { runtime_.broadcast(std::move(message)); }
+
+const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader& header) {
+  const EntryInfo* entry = Registry<EntryInfo>::find(header.entry);
+  if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size())
+    return entry;
+  runtime_.fail(
+      fmt::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
+                  "collection; do all PEs run the same program?",
+                  header.entry, header.index, header.collection));
+  return nullptr;
+}
+
+void Chares::on_entry(MessagePtr message) {
+  if (!message->attachments().empty()) [[unlikely]] {
+    if (const std::shared_ptr<void> placement = message->take_kept()) {
+      return invoke_placed(*static_cast<Placement*>(placement.get()), *message);
+    }
+  }
+  ChareBase* chare = find_or_forward(message);
+  if (chare == nullptr) return;
+  EntryHeader header = read_header(*message);
+  const EntryInfo* entry = checked_entry(chare->collection(), header);
+  if (entry == nullptr) return;
+  if (!message->attachments().empty() && entry->place != nullptr) {
+    // It came before the chare did: what has landed goes where the chare wants it.
+    return runtime_.send(runtime_.pe(), std::move(message));
+  }
+  invoke(*chare, *entry, arguments_of(*message), header.reply);
+}
+
+runtime::Posting Chares::place(MessagePtr& message, std::span<runtime::Landing> landings) {
+  using runtime::Posting;
+  const EntryHeader header = read_header(*message);
+  Collection& target = collection(header.collection);
+  ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr;
+  if (chare == nullptr)
+    return Posting::kHandle;  // on_entry keeps or forwards it, and its chare places it later
+  const EntryInfo* const entry = checked_entry(target, header);
+  if (entry == nullptr) return Posting::kDrop;
+  if (entry->place == nullptr) return Posting::kHandle;
+  auto placement = std::make_shared<Placement>(Placement{*chare, *entry, header.reply, {}, nullptr});
+  try {
+    Pup arguments = arguments_of(*message);
+    if (!entry->place(*chare, arguments, header.reply, landings, placement->kept)) return Posting::kDrop;
+  } catch (...) {  // unpacking failed
+    runtime_.fail_unawaited(std::current_exception(), chare->where(*entry));
+    return Posting::kDrop;
+  }
+  if (entry->chooses_memory) placement->ranges = Placements::ranges_of(landings);
+  const Placements::Ranges& ranges = placement->ranges;
+  if (Placements::overlap_one_another(ranges)) {
+    send_error(*chare, header.reply, *entry,
+               std::make_exception_ptr(base::Error(
+                   base::StatusCode::kInvalidArgument,
+                   fmt::format("the post entry method of {} has two buffers of one call land in memory that "
+                               "overlaps; give each its own",
+                               chare->where(*entry)))));
+    return Posting::kDrop;
+  }
+  chare->coroutine_started();  // it stays where it has its buffers
+  message->keep(std::move(placement));
+  if (ranges.empty() || parts_->placements.occupy(ranges)) return Posting::kHandle;
+  parts_->placements.wait(std::move(message), ranges, landings);
+  return Posting::kDefer;
+}
+
+void Chares::place_dropped(Message& message) {
+  const std::shared_ptr<void> kept = message.take_kept();
+  if (kept == nullptr) return;
+  auto& placement = *static_cast<Placement*>(kept.get());
+  placement.chare.coroutine_ended();
+  parts_->placements.release(placement.ranges);
+}
+
+void Chares::invoke_placed(Placement& placement, Message& message) {
+  placement.chare.coroutine_ended();
+  try {
+    placement.entry.invoke_placed(placement.chare, message, placement.reply, placement.kept.get());
+  } catch (...) {  // what has landed does not unpack
+    runtime_.fail_unawaited(std::current_exception(), placement.chare.where(placement.entry));
+  }
+  parts_->placements.release(placement.ranges);
+}
+
+ChareBase* Chares::find_or_forward(MessagePtr& message) {
+  EntryHeader header = read_header(*message);
+  Collection& target = collection(header.collection);
+  if (!target.created_) {
+    target.elements_->waiting.push_back(std::move(message));
+    return nullptr;
+  }
+  ChareBase* chare = target.find(header.index);
+  if (chare == nullptr) forward(target, header, std::move(message));
+  return chare;
+}
+
+void Chares::forward(Collection& target, const EntryHeader& header, MessagePtr message) {
+  if (header.index >= target.shape().size()) {
+    runtime_.fail(fmt::format("a message from PE {} is for element {} of a collection of shape {}",
+                              message->envelope().source_pe, header.index, target.shape().to_string()));
+    return;
+  }
+  int to = target.elements_->directory.route(header.index, target.home(header.index));
+  if (to == runtime_.pe()) {
+    runtime_.fail(fmt::format("{} is not on its home PE {} and nobody knows where it is",
+                              target.element_name(header.index), to));
+    return;
+  }
+  auto sender = static_cast<int>(message->envelope().source_pe);
+  if (sender != runtime_.pe()) {
+    LocationNews news{header.collection, header.index, to,
+                      target.elements_->directory.known_move(header.index)};
+    MessagePtr update = Message::pack(runtime_, first_handler_ + kLocation, news);
+    update->envelope().flags |= runtime::kControlFlag;
+    runtime_.send(sender, std::move(update));
+  }
+  runtime_.send(to, std::move(message));
+}
+
+void Chares::on_location(MessagePtr message) {
+  LocationNews news;
+  message->unpacker() | news;
+  collection(news.collection).elements_->directory.learn(news.index, news.pe, news.move);
+}
+
+void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup arguments, const ReplyTo& reply) {
+  try {
+    entry.invoke(chare, arguments, reply);
+  } catch (...) {  // unpacking failed: what the method itself throws went where its caller waits
+    runtime_.fail_unawaited(std::current_exception(), chare.where(entry));
+  }
+}
+
+void Chares::on_broadcast(MessagePtr message) {
+  EntryHeader header = read_header(*message);
+  Collection& target = collection(header.collection);
+  if (!target.created_) {
+    target.elements_->waiting.push_back(std::move(message));
+    return;
+  }
+  const EntryInfo* entry = checked_entry(target, header);
+  if (entry == nullptr) return;
+  if (header.reply.kind == ReplyTo::Kind::kGather) {
+    runtime_.reductions().open({header.reply.pe, kGatherScopes | header.reply.id}, target.shape().size(),
+                               target.num_local(), true);
+  }
+  // The directory may change while methods run, so the elements are noted first.
+  std::vector<ChareBase*> chares;
+  chares.reserve(target.num_local());
+  target.elements_->directory.for_each(
+      [&chares](std::uint64_t, ChareBase& chare) { chares.push_back(&chare); });
+  if (!message->attachments().empty()) return share_broadcast(std::move(message), header, chares);
+  for (ChareBase* chare : chares) {
+    if (runtime_.stopped()) return;
+    invoke(*chare, *entry, arguments_of(*message), header.reply);
+  }
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,72 @@
+// The chare model's start and end on one PE, and its handlers.
+#include <fmt/format.h>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/chares.h"
+#include "weft/runtime/registry.h"
+
+#include "models/chare/parts.h"
+
+namespace weft::chare {
+
+using runtime::Message;
+using runtime::MessagePtr;
+using runtime::Registry;
+
+Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
+    : runtime_(runtime), first_handler_(range.first_handler), parts_(std::make_unique<Parts>(runtime)) {
+  static_cast<void>(Registry<ChareType>::all());
+  static_cast<void>(Registry<ConstructorInfo>::all());
+  static_cast<void>(Registry<EntryInfo>::all());
+  static_cast<void>(Registry<MapInfo>::all());
+  auto set = [this]<void (Chares::*Handle)(MessagePtr)>(ChareHandler handler) {
+    runtime_.set_handler(
+        first_handler_ + handler,
+        [](void* context, MessagePtr message) {
+          (static_cast<Chares*>(context)->*Handle)(std::move(message));
+        },
+        this);
+  };
+  set.operator()<&Chares::on_create>(kCreate);
+  set.operator()<&Chares::on_entry>(kEntry);
+  set.operator()<&Chares::on_broadcast>(kBroadcast);
+  set.operator()<&Chares::on_location>(kLocation);
+  set.operator()<&Chares::on_gathered>(kGathered);
+  set.operator()<&Chares::on_all_reduced>(kAllReduced);
+  runtime_.set_poster(
+      entry_handler(),
+      [](void* context, MessagePtr& message, std::span<runtime::Landing> landings) {
+        return static_cast<Chares*>(context)->place(message, landings);
+      },
+      [](void* context, Message& message) { static_cast<Chares*>(context)->place_dropped(message); });
+}
+
+Chares::~Chares() {
+  for (auto& [key, states] : parts_->all_reduces) {
+    for (runtime::FutureState* state : states) state->release();
+  }
+}
+
+void Chares::close() {
+  parts_->placements.close();
+  for (auto& [id, collection] : parts_->collections) collection->elements_->waiting.clear();
+}
+
+std::vector<std::pair<std::string, std::string>> Chares::fingerprint() const {
+  return {runtime::registry_fact<ChareType>("chare types"),
+          runtime::registry_fact<ConstructorInfo>("constructors"),
+          runtime::registry_fact<EntryInfo>("entry methods"), runtime::registry_fact<MapInfo>("maps")};
+}
+
+std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
+  const auto found = parts_->collections.find(element.collection);
+  const ChareBase* const chare =
+      found == parts_->collections.end() ? nullptr : found->second->find(element.index);
+  if (chare == nullptr || chare->num_suspended() == 0) return {};
+  return fmt::format("{} has {} coroutine{} that wait{}", chare->where(), chare->num_suspended(),
+                     chare->num_suspended() == 1 ? "" : "s", chare->num_suspended() == 1 ? "s" : "");
+}
+
+VectorPool& Chares::vectors() { return parts_->vectors; }
+
+}  // namespace weft::chare

@@ -1,0 +1,73 @@
+// What the files of the chare model share: its handlers, the state of Chares, and how headers are read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "weft/chare/chares.h"
+#include "weft/chare/vector_pool.h"
+
+#include "models/chare/collection.h"
+#include "models/chare/placements.h"
+#include "runtime/collective/reductions.h"
+
+namespace weft::chare {
+
+// Offsets in the model's range of handlers; entry_handler() and broadcast_handler() are two of them.
+enum ChareHandler : runtime::HandlerId {
+  kCreate,
+  kEntry,
+  kBroadcast,
+  kLocation,
+  kGathered,
+  kAllReduced,
+};
+
+// Scopes of gathers: apart from those of collections, whose numbers stay below.
+inline constexpr std::uint64_t kGatherScopes = std::uint64_t{1} << 62;
+
+// A call whose buffers land, or have landed, where its chare has chosen. The chare stays on this PE meanwhile.
+struct Placement {
+  ChareBase& chare;
+  const EntryInfo& entry;
+  ReplyTo reply;
+  Placements::Ranges ranges;
+  std::shared_ptr<void> kept;  // by EntryInfo::place
+};
+
+struct Chares::Parts {
+  explicit Parts(runtime::Runtime& runtime) : placements(runtime) {}
+
+  std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
+  Collection* latest = nullptr;  // messages come in runs to one collection
+  std::unordered_map<std::uint64_t, std::function<void(Pup&)>> gathers;
+  std::uint64_t next_gather = 1;
+  // Futures of this PE's elements that wait for a reduction's result: by collection and sequence number.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<runtime::FutureState*>> all_reduces;
+  Placements placements;
+  VectorPool vectors;
+};
+
+inline runtime::ScopeId scope_of(const Collection& collection) {
+  return {static_cast<std::uint32_t>(collection.id() >> 32),
+          runtime::kFirstModelScope + (collection.id() & 0xffffffff)};
+}
+
+inline EntryHeader read_header(runtime::Message& message) {
+  EntryHeader header;
+  message.unpacker() | header;
+  return header;
+}
+
+inline Pup arguments_of(runtime::Message& message) {
+  Pup p = message.unpacker();
+  p.skip(sizeof(EntryHeader));
+  return p;
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,64 @@
+// The memory that post entry methods have chosen, from their choice until the entry method has run. A call that wants
+// memory in which another call lands waits for that: its buffers stay at their sender.
+//
+// A call gets all its memory at once or waits without any, in order of arrival among those that want the same. A call
+// that has its memory waits for its own buffers only, so no two calls wait for each other. Threads: one PE's.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "weft/runtime/attachment.h"
+#include "weft/runtime/message.h"
+
+namespace weft::runtime {
+class Runtime;
+}
+
+namespace weft::chare {
+
+class Placements {
+ public:
+  struct Range {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
+  };
+  using Ranges = std::vector<Range>;
+
+  explicit Placements(runtime::Runtime& runtime) : runtime_(runtime) {}
+
+  // What of the memory that `landings` choose will be written.
+  static Ranges ranges_of(std::span<const runtime::Landing> landings);
+  static bool overlap_one_another(const Ranges& ranges);
+
+  // Returns true if the memory is free, and from now on the call's. Else the caller defers the message, and gives it
+  // to wait().
+  bool occupy(const Ranges& ranges);
+  // Has the buffers land as `landings` say when their memory is free.
+  void wait(runtime::MessagePtr message, const Ranges& ranges, std::span<runtime::Landing> landings);
+  // The entry method has run, or will not: places the calls that waited for this memory.
+  void release(const Ranges& ranges);
+  // Gives up the calls that wait.
+  void close() { waiting_.clear(); }
+
+ private:
+  struct Waiting {
+    runtime::MessagePtr message;
+    Ranges ranges;
+    std::vector<runtime::Landing> landings;
+  };
+
+  bool is_occupied(const Range& range) const;
+  bool is_free(const Ranges& ranges) const;
+  void take(const Ranges& ranges);
+
+  runtime::Runtime& runtime_;
+  std::map<std::uintptr_t, std::uintptr_t> occupied_;  // ends by beginnings; no two overlap
+  std::deque<Waiting> waiting_;
+};
+
+}  // namespace weft::chare

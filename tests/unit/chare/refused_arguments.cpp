@@ -1,0 +1,74 @@
+// Not part of the tests' programs: each REFUSED is compiled alone, and the compiler must refuse it with a sentence
+// that says what to do. 0 is accepted, and shows that it is not something else that the compiler refuses.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "weft/weft.h"
+
+namespace {
+
+struct Plain {
+  int number;
+  double values[3];
+};
+struct WithPointer {
+  int number;
+  const char* text;
+};
+class WithHiddenPointer {
+ public:
+  constexpr explicit WithHiddenPointer(int* number = nullptr) : number_(number) {}
+
+ private:
+  int* number_;
+};
+
+struct Target : weft::Chare<Target> {
+  void plain(Plain, const std::vector<Plain>&, std::vector<std::optional<Plain>>, std::string_view,
+             std::span<const int>) {}
+  void pointer(int*) {}
+  void struct_with_pointer(WithPointer) {}
+  void hidden_pointer(const WithHiddenPointer&) {}
+  void views_inside(std::vector<std::string_view>) {}
+  void view_in_map(std::map<int, std::string_view>) {}
+  void writable_span(std::span<int>) {}
+  void reference_wrapper(std::reference_wrapper<int>) {}
+  void mutable_reference(int&) {}
+  int& returned_reference() { return number; }
+  std::string_view returned_view() { return "text"; }
+  int number = 0;
+};
+
+}  // namespace
+
+void send(const weft::ElementProxy<Target>& target, int& number) {
+#if REFUSED == 0
+  target.send<&Target::plain>(Plain(), std::vector<Plain>(), std::vector<std::optional<Plain>>(), "text",
+                              std::vector<int>());
+#elif REFUSED == 1
+  target.send<&Target::pointer>(&number);
+#elif REFUSED == 2
+  target.send<&Target::struct_with_pointer>(WithPointer());
+#elif REFUSED == 3
+  target.send<&Target::hidden_pointer>(WithHiddenPointer(&number));
+#elif REFUSED == 4
+  target.send<&Target::views_inside>(std::vector<std::string_view>());
+#elif REFUSED == 5
+  target.send<&Target::view_in_map>(std::map<int, std::string_view>());
+#elif REFUSED == 6
+  target.send<&Target::writable_span>(std::span<int>());
+#elif REFUSED == 7
+  target.send<&Target::reference_wrapper>(std::ref(number));
+#elif REFUSED == 8
+  target.send<&Target::mutable_reference>(number);
+#elif REFUSED == 9
+  static_cast<void>(target.call<&Target::returned_reference>());
+#elif REFUSED == 10
+  static_cast<void>(target.call<&Target::returned_view>());
+#endif
+  static_cast<void>(number);
+}
