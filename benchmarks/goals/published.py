@@ -85,7 +85,8 @@ def _words(record: Record) -> list[str]:
 
 
 def _setting(record: Record) -> tuple[object, ...]:
-    """What a direct and a staged record must share to be compared."""
-    ways = ("direct", "peer-mapped", "staged", "tagged", "active")
+    """What a staged record and one that is not must share to be compared."""
+    # "direct" stands for "through UCX" in records of before 2026-11-22, and for "not staged" in Jacobi3D's.
+    ways = ("through UCX", "direct", "peer-mapped", "staged", "tagged", "active")
     rest = tuple(word for word in _words(record) if word not in ways)
     return record.metric, record.pes, record.size_bytes, record.host, rest

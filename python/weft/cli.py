@@ -54,13 +54,27 @@ _SETTINGS = (
     _Setting(
         "--staging",
         "WEFT_STAGING",
-        "device: GPU memory moves directly where it can (default); host: all of it through host memory",
+        "device: GPU memory is staged only where UCX does not take it (default); host: all of it is staged "
+        "through host memory",
         ("device", "host"),
     ),
     _Setting(
         "--trusted-network",
         "WEFT_TRUSTED_NETWORK",
         "do not warn if the job uses TCP, through which others on the network can write into its memory",
+    ),
+    _Setting(
+        "--check",
+        "WEFT_CHECK",
+        "channels check that the elements received are those that were sent (float64, int32, ...), and their "
+        "extents; messages take longer",
+    ),
+    _Setting(
+        "--peer-memory",
+        "WEFT_PEER_MEMORY",
+        "on: channels copy GPU memory into the receiver's, peer-mapped, where they can (default); off: their "
+        "messages go through UCX or staged",
+        ("on", "off"),
     ),
     _Setting(
         "--gpus",
@@ -87,7 +101,6 @@ set by weft run for each PE, not to be changed:
 
 for measurements and tests of Weft itself:
   WEFT_MESSAGING_PATH            tagged or active: how payloads of entry methods travel
-  WEFT_CHANNEL_PATH              tagged: channels use no peer-mapped memory
   WEFT_EMULATED_FAULTS           makes memory of kind emulated fail
 
 exit code: 0, that of the first PE that ended with another one, or 128 + the signal that killed a PE;

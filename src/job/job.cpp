@@ -14,6 +14,7 @@
 #include "machine/bootstrap/launcher_watch.h"
 #include "machine/factory.h"
 #include "machine/machine.h"
+#include "machine/peer_memory/peer_memory.h"
 #include "machine/transfer_report.h"
 #include "memory/memory.h"
 #include "memory/report.h"
@@ -91,9 +92,12 @@ bool statistics_wanted() {
 }
 
 void print_statistics(runtime::Runtime& runtime) {
-  const machine::Machine& machine = runtime.machine();
+  machine::Machine& machine = runtime.machine();
   std::string text =
       machine::transfer_report(machine.pe(), machine.transport_use(), machine.peer_transports());
+  for (const std::string& why : machine.peer_memory().obstacles()) {
+    text += fmt::format("weft: PE {}: peer memory was not used: {}\n", machine.pe(), why);
+  }
   for (const auto& installed : runtime.models()) {
     for (const std::string& line : installed.model->report()) {
       text += fmt::format("weft: PE {}: {}\n", machine.pe(), line);

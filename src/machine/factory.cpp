@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "machine/loopback/loopback_machine.h"
+#include "machine/peer_memory/peer_memory.h"
 #include "machine/ucx/report.h"
 #include "machine/ucx/ucx_machine.h"
 
@@ -102,32 +103,8 @@ base::Result<std::vector<std::unique_ptr<Machine>>> make_ucx_in_process(
   return result;
 }
 
-}  // namespace
-
-base::Result<MachineOptions> MachineOptions::from_environment() {
-  MachineOptions options;
-  if (const char* name = std::getenv("WEFT_MACHINE"); name != nullptr) options.name = name;
-  const char* wanted = std::getenv("WEFT_STAGING");
-  if (wanted == nullptr) return options;
-  for (const StagingMode mode : {StagingMode::kDevice, StagingMode::kHost}) {
-    if (wanted != staging_mode_name(mode)) continue;
-    options.staging = mode;
-    return options;
-  }
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("WEFT_STAGING='{}' is neither 'device' (the default) nor 'host', which sends all "
-                            "device memory through host memory",
-                            wanted));
-}
-
-base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory) {
-  auto options = MachineOptions::from_environment();
-  if (!options.ok()) return options.status();
-  return make_machine(bootstrap, memory, *options);
-}
-
-base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory,
-                                                    const MachineOptions& options) {
+base::Result<std::unique_ptr<Machine>> make_named(Bootstrap& bootstrap, memory::Memory& memory,
+                                                  const MachineOptions& options) {
   if (options.name == kUcx) return make_ucx(bootstrap, memory, options.staging);
   if (options.name != kLoopback) return unknown_machine(options.name);
   if (bootstrap.num_pes() > 1) {
@@ -138,6 +115,56 @@ base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory
   auto machines = make_in_process(kLoopback, {&memory}, options.staging);
   if (!machines.ok()) return machines.status();
   return std::move(machines->front());
+}
+
+base::Result<StagingMode> staging_from_environment() {
+  const char* wanted = std::getenv("WEFT_STAGING");
+  if (wanted == nullptr) return StagingMode::kDevice;
+  for (const StagingMode mode : {StagingMode::kDevice, StagingMode::kHost}) {
+    if (wanted == staging_mode_name(mode)) return mode;
+  }
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("WEFT_STAGING='{}' is neither 'device' (the default) nor 'host', which sends all "
+                            "device memory through host memory",
+                            wanted));
+}
+
+base::Result<bool> peer_memory_from_environment() {
+  const char* wanted = std::getenv("WEFT_PEER_MEMORY");
+  const std::string_view name = wanted == nullptr ? "on" : wanted;
+  if (name == "on") return true;
+  if (name == "off") return false;
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("WEFT_PEER_MEMORY='{}' is neither 'on' (the default) nor 'off', with which no "
+                            "device copies into the memory of another PE",
+                            name));
+}
+
+}  // namespace
+
+base::Result<MachineOptions> MachineOptions::from_environment() {
+  MachineOptions options;
+  if (const char* name = std::getenv("WEFT_MACHINE"); name != nullptr) options.name = name;
+  auto staging = staging_from_environment();
+  if (!staging.ok()) return staging.status();
+  options.staging = *staging;
+  auto uses_peer_memory = peer_memory_from_environment();
+  if (!uses_peer_memory.ok()) return uses_peer_memory.status();
+  options.uses_peer_memory = *uses_peer_memory;
+  return options;
+}
+
+base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory) {
+  auto options = MachineOptions::from_environment();
+  if (!options.ok()) return options.status();
+  return make_machine(bootstrap, memory, *options);
+}
+
+base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory::Memory& memory,
+                                                    const MachineOptions& options) {
+  auto machine = make_named(bootstrap, memory, options);
+  if (machine.ok() && !options.uses_peer_memory) (*machine)->peer_memory().turn_off();
+  return machine;
 }
 
 base::Result<std::vector<std::unique_ptr<Machine>>> make_in_process(

@@ -10,7 +10,7 @@
 
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/machine.h"
-#include "machine/staging/staging.h"
+#include "machine/staging/staging_mode.h"
 #include "memory/memory.h"
 
 namespace weft::machine {
@@ -20,8 +20,11 @@ struct MachineOptions {
   // "ucx", or "loopback" for a job of one PE.
   std::string name = "ucx";
   StagingMode staging = StagingMode::kDevice;
+  // Whether devices copy messages past the transport (peer_memory/).
+  bool uses_peer_memory = true;
 
-  // From WEFT_MACHINE and WEFT_STAGING, where they are set. kInvalidArgument for a value that is none.
+  // From WEFT_MACHINE, WEFT_STAGING and WEFT_PEER_MEMORY if they are set. kInvalidArgument for another value
+  // than those that the error names.
   static base::Result<MachineOptions> from_environment();
 };
 

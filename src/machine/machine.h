@@ -37,6 +37,7 @@ inline constexpr AmId kMaxAmId = 63;
 inline constexpr std::size_t kMaxAmHeaderBytes = 4096;
 
 class Machine;
+class PeerMemory;
 
 // An active message's payload that the handler took over. Move-only. Either receive it once with
 // Machine::am_receive, or destroy it, which drops the data; both release what the machine holds for it. After
@@ -109,10 +110,12 @@ enum class AtomicOperation : std::uint8_t { kAdd, kSwap, kCompareSwap, kAnd, kOr
 enum class TransferType : std::uint8_t { kTagSend, kAmSend, kPut, kGet, kReceive, kPeerCopy };
 inline constexpr int kNumTransferTypes = 6;
 
-// How a buffer travels: by the machine itself, through host memory because the machine does not address its
-// kind or staging is wanted, by the machine to the PE that it comes from, or by a copy of the sender's device
-// into memory of the receiver that it has mapped.
-enum class TransferPath : std::uint8_t { kDirect, kStaged, kOwnPe, kPeerMapped };
+// How a buffer travels:
+//   through UCX   the machine's transport takes it as it is
+//   staged        through host memory, because the transport does not address its kind, or by request
+//   own PE        to the PE that it comes from
+//   peer-mapped   the sender's device copies it into memory of the receiver that it has mapped
+enum class TransferPath : std::uint8_t { kThroughUcx, kStaged, kOwnPe, kPeerMapped };
 inline constexpr int kNumTransferPaths = 4;
 
 std::string_view transfer_type_name(TransferType type);
@@ -122,7 +125,7 @@ std::string_view transfer_path_name(TransferPath path);
 // it has one. Receives count only where they were staged, since every message is counted by its sender.
 struct TransportUse {
   TransferType type = TransferType::kTagSend;
-  TransferPath path = TransferPath::kDirect;
+  TransferPath path = TransferPath::kThroughUcx;
   memory::Kind kind = memory::Kind::kHost;
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
@@ -191,12 +194,8 @@ class Machine {
   // Whether progress() must keep being called for work that cannot wake a sleeper (device copies).
   virtual bool needs_polling() const = 0;
 
-  // Whether devices may write to device memory of that PE past the machine: it is this one or, as far as the
-  // machine knows, another on this host, and no staging is wanted. Mapping another's memory may still fail.
-  virtual bool may_pass_by(int pe) const = 0;
-  // Counts a copy that a layer above made so; see transport_use().
-  virtual void count_transfer(TransferType type, TransferPath path, memory::Kind kind,
-                              std::size_t size_bytes) = 0;
+  // Messages of device memory that devices copy past the transport.
+  virtual PeerMemory& peer_memory() = 0;
 
   // Ends all operations in flight with kClosed or kCancelled, each completion exactly once, then releases
   // what the machine holds. A peer that is gone does not make it hang. Afterwards only the destructor may be

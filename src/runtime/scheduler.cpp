@@ -73,7 +73,6 @@ bool Scheduler::progress() {
   if (batch_left_ > 0) {
     machine_.progress();
     if (memory_.has_pending()) memory_.progress();
-    run_pollers();
   }
   return !queue_.empty();
 }
@@ -81,8 +80,6 @@ bool Scheduler::progress() {
 bool Scheduler::step() {
   bool busy = machine_.progress();
   if (memory_.has_pending()) busy |= memory_.progress();
-  if (!pollers_.empty()) [[unlikely]]
-    busy |= run_pollers();
   busy |= run_queue();
   if (mail_arrived_.load(std::memory_order_acquire)) busy |= read_mail();
   if (!timers_.empty()) busy |= expire_timers();
@@ -112,9 +109,9 @@ void Scheduler::rest(auto sleep) {
 }
 
 void Scheduler::idle() {
-  // Looking at the network alone finds a message some 10 ns sooner than whole turns do, and what a device or
-  // a poller waits for later.
-  const bool network_alone = pollers_.empty() && !memory_.has_pending();
+  // Looking at the machine alone finds a message some 10 ns sooner than whole turns do, and the end of device
+  // work later.
+  const bool network_alone = !memory_.has_pending();
   const int polls = std::min(network_alone ? kPollsPerTurn : 1, spin_rounds_ - idle_rounds_);
   for (int i = 0; i < polls; ++i) {
     if (!machine_.progress()) continue;
@@ -138,27 +135,12 @@ void Scheduler::idle() {
     idle_since_ = Clock::now();
     return;
   }
-  if (!pollers_.empty() && !may_sleep()) return;
   std::int64_t timeout_us = -1;
   if (!timers_.empty()) {
     auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.top().when - now);
     timeout_us = left.count() > 0 ? left.count() : 0;
   }
   rest([&] { machine_.wait(timeout_us); });
-}
-
-bool Scheduler::run_pollers() {
-  bool any = false;
-  for (std::size_t i = 0; i < pollers_.size();) {
-    Poller* const poller = pollers_[i];
-    any |= poller->poll();
-    if (i < pollers_.size() && pollers_[i] == poller) ++i;  // else it has taken itself off
-  }
-  return any;
-}
-
-bool Scheduler::may_sleep() {
-  return std::ranges::all_of(pollers_, [](Poller* poller) { return poller->before_sleep(); });
 }
 
 void Scheduler::post_from_any_thread(std::function<void()> function) {

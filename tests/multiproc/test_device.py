@@ -79,18 +79,18 @@ def test_posted_messages_go_into_mapped_memory(
     assert outcome.stderr == ""
 
 
-@pytest.mark.parametrize("setting", ["WEFT_CHANNEL_PATH=tagged", "WEFT_STAGING=host"])
+@pytest.mark.parametrize("setting", ["WEFT_PEER_MEMORY=off", "WEFT_STAGING=host"])
 def test_messages_are_kept_from_mapped_memory(run, device_probe: Path, setting: str) -> None:
     name, value = setting.split("=")
     outcome = run("-n", NUM_PES, device_probe, "mapped", "emulated", env={**os.environ, name: value})
     assert num_mapped(outcome) == [0, 0]
 
 
-def test_a_channel_path_that_is_none_is_refused(run, device_probe: Path) -> None:
-    environment = {**os.environ, "WEFT_CHANNEL_PATH": "ucx"}
+def test_another_value_for_peer_memory_is_refused(run, device_probe: Path) -> None:
+    environment = {**os.environ, "WEFT_PEER_MEMORY": "ucx"}
     outcome = run("-n", 1, device_probe, "channel", "emulated", env=environment)
-    assert "weft: WEFT_CHANNEL_PATH is 'ucx': give auto or tagged" in outcome.stderr
-    assert outcome.exit_code == 1
+    assert "WEFT_PEER_MEMORY='ucx': choose on or off" in outcome.stderr
+    assert outcome.exit_code == 2
 
 
 @pytest.mark.parametrize("kind", ["emulated", pytest.param("cuda", marks=ON_GPU)])
@@ -101,15 +101,15 @@ def test_statistics_tell_the_path_of_each_transfer(
     if kind == "cuda":
         need_gpus(1)
     options = ["-n", NUM_PES, "--staging", staging, "--stats", "--gpus", "auto"]
-    environment = {**os.environ, "WEFT_CHANNEL_PATH": "tagged"}  # the same in each run
+    environment = {**os.environ, "WEFT_PEER_MEMORY": "off"}  # the same in each run
     outcome = run(*options, device_probe, "channel", kind, env=environment)
-    path = "direct" if kind == "cuda" and staging == "device" else "staged"
+    path = "through UCX" if kind == "cuda" and staging == "device" else "staged"
     for pe in range(NUM_PES):
         lines = [line for line in outcome.stderr.splitlines() if line.startswith(f"weft: PE {pe}: ")]
         sends = [line for line in lines if re.search(rf"tagged send +{kind} ", line)]
         assert len(sends) == 1, outcome.stderr
         assert re.search(rf" {path} +{2 * NUM_SIZES} ", sends[0]), sends[0]
-        assert any(re.search(r"tagged send +host +direct ", line) for line in lines)
+        assert any(re.search(r"tagged send +host +through UCX ", line) for line in lines)
         assert any(re.search(rf"PE {1 - pe} by .*\w+/\w+", line) for line in lines), outcome.stderr
 
 

@@ -13,9 +13,13 @@
 // Host data up to kCopyLimitBytes is copied at the send, so it may be overwritten on return. Anything else is
 // sent in place and belongs to the runtime until the operation is done, as does every receive buffer.
 //
+// A message is plain bytes: float64 that is received as int64 of the same size is not noticed, except in
+// check mode (`weft run --check`, WEFT_CHECK=1). There a receive of other elements than were sent is an
+// Error that names both, and a message takes longer.
+//
 // Each message is one tagged message of the machine; the ends exchange their tags once, when they are made.
-// Device memory goes a shorter way between PEs of one host if the receive was posted before the send: the
-// sender's device copies straight into the receiver's buffer. To post receives early therefore pays.
+// If the receive is posted before the send, device memory takes a shorter path between PEs of one host: the
+// sender's device copies it into the receiver's buffer.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +28,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "weft/channel/contents.h"
 #include "weft/chare/proxy.h"
 #include "weft/memory/buffer.h"
 #include "weft/runtime/operation.h"
@@ -53,15 +58,18 @@ class Channel {
   Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id = 0);
 
   // A send of device memory, or of more than kCopyLimitBytes, may be over only when its receive is posted.
-  runtime::Operation send(const memory::ConstBuffer& buffer);
-  runtime::Operation recv(const memory::Buffer& buffer);
+  // `contents` is read during the call, and only in check mode; null stands for plain bytes.
+  runtime::Operation send(const memory::ConstBuffer& buffer, const Contents* contents = nullptr);
+  runtime::Operation recv(const memory::Buffer& buffer, const Contents* contents = nullptr);
+  // Whether the job is in check mode.
+  bool is_checked() const;
 
   // Contiguous data wherever it lives; the kind of memory is looked up.
   template <class T, std::size_t Extent>
   runtime::Operation send(std::span<T, Extent> data) {
     static_assert(std::is_trivially_copyable_v<T>,
                   "a channel moves plain bytes; pack other types with weft::pack");
-    return send(locate(data.data(), data.size_bytes()));
+    return send(locate(data.data(), data.size_bytes()), &kContentsOf<T>);
   }
   template <class T>
   runtime::Operation send(const std::vector<T>& data) {
@@ -71,7 +79,7 @@ class Channel {
   runtime::Operation recv(std::span<T, Extent> data) {
     static_assert(std::is_trivially_copyable_v<T>,
                   "a channel moves plain bytes; unpack other types with weft::unpack");
-    return recv(locate(data.data(), data.size_bytes()));
+    return recv(locate(data.data(), data.size_bytes()), &kContentsOf<T>);
   }
   template <class T>
   runtime::Operation recv(std::vector<T>& data) {

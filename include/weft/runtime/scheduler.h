@@ -46,16 +46,6 @@ struct IdleHook {
   virtual bool after_sleep() = 0;
 };
 
-// Looks for events that no message announces: words in memory that other PEs of the host write.
-struct Poller {
-  virtual ~Poller() = default;
-  // Called in every turn. Returns whether anything was done. May take itself off the list.
-  virtual bool poll() = 0;
-  // The PE is about to sleep, until a message comes: makes those that write send one. Returns false when
-  // there is something to do already.
-  virtual bool before_sleep() = 0;
-};
-
 // What a PE has to do before it may stop, see Scheduler::end_with().
 struct Ending {
   virtual ~Ending() = default;
@@ -114,9 +104,6 @@ class Scheduler {
   bool progress();
   bool stopped() const { return stopped_; }
   void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
-  // REQUIRES: not in the list, or in it, respectively.
-  void start_polling(Poller* poller) { pollers_.push_back(poller); }
-  void stop_polling(Poller* poller) { std::erase(pollers_, poller); }
 
   // --- Coroutines
   // Starts `task`; an exception that leaves it ends the job, naming `where`.
@@ -183,8 +170,6 @@ class Scheduler {
   bool run_queue();
   bool read_mail();
   bool expire_timers();
-  bool run_pollers();
-  bool may_sleep();
   void idle();
   void rest(auto sleep);
 
@@ -209,7 +194,6 @@ class Scheduler {
   int spin_rounds_ = 0;
   Ending* ending_ = nullptr;
   IdleHook* idle_hook_ = nullptr;
-  std::vector<Poller*> pollers_;
   DetachedTask* detached_ = nullptr;
   std::string failure_;
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <string>
 
 #include "await/operation.h"
 #include "buffers/object_buffer.h"
@@ -70,12 +71,47 @@ void deallocate(PyObject* self) {
   free_object(self);
 }
 
+// In check mode: what the memory of an array consists of, by the name of its dtype.
+class FormContents {
+ public:
+  explicit FormContents(const ArrayForm& form) {
+    if (!form.dtype) return;  // plain bytes
+    const Ref name = checked(PyObject_GetAttrString(form.dtype.get(), "name"));
+    Py_ssize_t length = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(name.get(), &length);
+    if (text == nullptr) throw PythonError();
+    type_.assign(text, static_cast<std::size_t>(length));
+    // Memory without dimensions, and structures, are taken as bytes.
+    if (form.extents.empty() || type_.starts_with("void")) type_.clear();
+    contents_ = {type_, 1, form.extents};
+  }
+  FormContents(const FormContents&) = delete;
+  FormContents& operator=(const FormContents&) = delete;
+  const channel::Contents* get() const { return &contents_; }
+
+ private:
+  std::string type_;
+  channel::Contents contents_;
+};
+
+runtime::Operation start_send(ChannelObject& object, const ObjectBuffer& buffer, const ArrayForm& form) {
+  if (!object.channel.is_checked()) return object.channel.send(buffer.memory);
+  return object.channel.send(buffer.memory, FormContents(form).get());
+}
+
+runtime::Operation start_receive(ChannelObject& object, const ObjectBuffer& buffer, const ArrayForm& form) {
+  if (!object.channel.is_checked()) return object.channel.recv(buffer.memory);
+  return object.channel.recv(buffer.memory, FormContents(form).get());
+}
+
 PyObject* send(PyObject* self, PyObject* data) {
   return guarded([&]() -> PyObject* {
     ChannelObject& object = *as_channel(self);
     object.engine->expect_open();
-    ObjectBuffer buffer = buffer_of({data, Access::kRead, "Channel.send"});
-    runtime::OperationState* state = object.channel.send(buffer.memory).release();
+    ArrayForm form;
+    ObjectBuffer buffer =
+        buffer_of({data, Access::kRead, "Channel.send", object.channel.is_checked() ? &form : nullptr});
+    runtime::OperationState* state = start_send(object, buffer, form).release();
     bool copied = buffer.memory.place.is_host() && buffer.memory.size_bytes <= channel::kCopyLimitBytes;
     return make_operation_object(*object.engine, state, copied ? Ref() : std::move(buffer.keeper),
                                  Ref::borrow(Py_None))
@@ -88,8 +124,10 @@ PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObje
     ChannelObject& object = *as_channel(self);
     object.engine->expect_open();
     Arguments arguments("Channel.recv", {"into"}, 1, values, count, names);
-    ObjectBuffer buffer = buffer_of({arguments[0], Access::kWrite, "Channel.recv"});
-    runtime::OperationState* state = object.channel.recv(buffer.memory).release();
+    ArrayForm form;
+    ObjectBuffer buffer = buffer_of(
+        {arguments[0], Access::kWrite, "Channel.recv", object.channel.is_checked() ? &form : nullptr});
+    runtime::OperationState* state = start_receive(object, buffer, form).release();
     return make_operation_object(*object.engine, state, std::move(buffer.keeper), Ref::borrow(arguments[0]))
         .release();
   });

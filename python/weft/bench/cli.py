@@ -35,13 +35,13 @@ better of the two is the reference for a size.
 
 Device memory (--memory cuda, or emulated, which tries all of this out without a GPU and measures nothing).
 PE p has its buffers on GPU p (a pair) or both PEs on GPU 0 (the same). The way that messages take is the
-path of a record: direct, from GPU to GPU; staged, through host memory (WEFT_STAGING=host); channels also
-peer-mapped, by a copy into the receiver's memory past UCX (direct is WEFT_CHANNEL_PATH=tagged then); entry
-methods as tagged, metadata first and the payload as a tagged message beside it, or active, one active
-message with both. No stream is named, since nothing runs on the device. Beside Weft run ucx_perftest -m
-cuda; a plain cuMemcpyPeerAsync by one process, waited for by polling an event; NCCL's send and receive in
-PyTorch, queued on the stream without waiting between messages; and mpi4py with CuPy on an Open MPI that was
-built with CUDA, else on one that is lent the UCX of libucx-cu13 ("on libucx").
+path of a record: through UCX; staged, through host memory (WEFT_STAGING=host); channels also peer-mapped,
+by a copy into the receiver's memory (they go through UCX with WEFT_PEER_MEMORY=off); entry methods as
+tagged, metadata first and the payload as a tagged message beside it, or active, one active message with
+both. No stream is named, since nothing runs on the device. Beside Weft run ucx_perftest -m cuda; a plain
+cuMemcpyPeerAsync by one process, waited for by polling an event; NCCL's send and receive in PyTorch, queued
+on the stream without waiting between messages; and mpi4py with CuPy on an Open MPI that was built with
+CUDA, else on one that is lent the UCX of libucx-cu13 ("on libucx").
 """
 
 METHODS = {

@@ -74,9 +74,9 @@ def device_environment(devices: Sequence[int]) -> dict[str, str]:
 def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
     """Every way through Weft, from the bare machine up.
 
-    Device memory goes "direct", and "staged" through the host in every model; over channels also
-    "peer-mapped", past the machine where the receive is posted; messages of it as "tagged" payloads beside
-    their metadata or as one "active" message.
+    Device memory goes "through UCX", and "staged" through the host, in every model. Over channels it also
+    goes "peer-mapped", copied into the receiver's memory; as a payload of an entry method as a "tagged"
+    message beside the metadata or in one "active" message.
     """
     if memory == "host":
         return [
@@ -87,15 +87,15 @@ def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
             Weft("messaging", "python", "entry_pingpong.py", programs),
         ]
     return [
-        Weft("machine", "cpp", "machine_pingpong", programs, "direct", _DIRECT),
-        Weft("channel", "cpp", "channel_pingpong", programs, "peer-mapped", _DIRECT),
-        Weft("channel", "cpp", "channel_pingpong", programs, "direct", _UNMAPPED),
+        Weft("machine", "cpp", "machine_pingpong", programs, "through UCX", _UNSTAGED),
+        Weft("channel", "cpp", "channel_pingpong", programs, "peer-mapped", _UNSTAGED),
+        Weft("channel", "cpp", "channel_pingpong", programs, "through UCX", _UNMAPPED),
         Weft("channel", "cpp", "channel_pingpong", programs, "staged", _STAGED),
         Weft("messaging", "cpp", "payload_pingpong", programs, "tagged", _TAGGED),
         Weft("messaging", "cpp", "payload_pingpong", programs, "active", _ACTIVE),
         Weft("messaging", "cpp", "payload_pingpong", programs, "staged", _STAGED),
-        Weft("channel", "python", "channel_pingpong.py", programs, "peer-mapped", _DIRECT),
-        Weft("channel", "python", "channel_pingpong.py", programs, "direct", _UNMAPPED),
+        Weft("channel", "python", "channel_pingpong.py", programs, "peer-mapped", _UNSTAGED),
+        Weft("channel", "python", "channel_pingpong.py", programs, "through UCX", _UNMAPPED),
         Weft("channel", "python", "channel_pingpong.py", programs, "staged", _STAGED),
         Weft("messaging", "python", "payload_pingpong.py", programs, "tagged", _TAGGED),
         Weft("messaging", "python", "payload_pingpong.py", programs, "active", _ACTIVE),
@@ -103,8 +103,8 @@ def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
     ]
 
 
-_DIRECT = (("WEFT_STAGING", "device"),)
-_UNMAPPED = (*_DIRECT, ("WEFT_CHANNEL_PATH", "tagged"))
+_UNSTAGED = (("WEFT_STAGING", "device"),)
+_UNMAPPED = (*_UNSTAGED, ("WEFT_PEER_MEMORY", "off"))
 _STAGED = (("WEFT_STAGING", "host"),)
-_TAGGED = (*_DIRECT, ("WEFT_MESSAGING_PATH", "tagged"))
-_ACTIVE = (*_DIRECT, ("WEFT_MESSAGING_PATH", "active"))
+_TAGGED = (*_UNSTAGED, ("WEFT_MESSAGING_PATH", "tagged"))
+_ACTIVE = (*_UNSTAGED, ("WEFT_MESSAGING_PATH", "active"))

@@ -125,13 +125,13 @@ void LoopbackMachine::drop(Payload& payload, Status sender_status) {
 
 // --- active messages ---
 
-Status LoopbackMachine::direct_set_am_handler(AmId id, AmHandler handler, void* context) {
+Status LoopbackMachine::transport_set_am_handler(AmId id, AmHandler handler, void* context) {
   handlers_[id] = {handler, context};
   return {};
 }
 
-Status LoopbackMachine::direct_am_send(int pe, AmId id, std::span<const std::byte> header,
-                                       const ConstBuffer& payload, Completion* completion) {
+Status LoopbackMachine::transport_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                          const ConstBuffer& payload, Completion* completion) {
   Packet packet;
   packet.is_active_message = true;
   packet.id = id;
@@ -139,7 +139,7 @@ Status LoopbackMachine::direct_am_send(int pe, AmId id, std::span<const std::byt
   return send(pe, std::move(packet), payload, completion);
 }
 
-Status LoopbackMachine::direct_am_receive(AmPayload payload, const Buffer& into, Completion* completion) {
+Status LoopbackMachine::transport_am_receive(AmPayload payload, const Buffer& into, Completion* completion) {
   auto found = kept_.extract(payload.detach());
   Status status = consume(*found.mapped(), into.data);
   complete(completion, std::move(status), payload.size_bytes());
@@ -153,7 +153,8 @@ void LoopbackMachine::release_payload(void* descriptor) {
 
 // --- tagged messages ---
 
-Status LoopbackMachine::direct_tag_send(int pe, Tag tag, const ConstBuffer& buffer, Completion* completion) {
+Status LoopbackMachine::transport_tag_send(int pe, Tag tag, const ConstBuffer& buffer,
+                                           Completion* completion) {
   if (tag_sends_to_refuse_ > 0) {
     --tag_sends_to_refuse_;
     return {StatusCode::kOutOfMemory, fmt::format("PE {} refuses to send {} bytes to PE {}, as it was told",
@@ -164,7 +165,8 @@ Status LoopbackMachine::direct_tag_send(int pe, Tag tag, const ConstBuffer& buff
   return send(pe, std::move(packet), buffer, completion);
 }
 
-Status LoopbackMachine::direct_tag_receive(Tag tag, Tag mask, const Buffer& buffer, Completion* completion) {
+Status LoopbackMachine::transport_tag_receive(Tag tag, Tag mask, const Buffer& buffer,
+                                              Completion* completion) {
   const Posted posted{tag, mask, buffer, completion};
   for (auto packet = unexpected_.begin(); packet != unexpected_.end(); ++packet) {
     if (((packet->tag ^ tag) & mask) != 0) continue;
@@ -193,7 +195,7 @@ void LoopbackMachine::match(const Posted& posted, const Packet& packet) {
       payload.size_bytes);
 }
 
-void LoopbackMachine::direct_cancel(Completion* completion) {
+void LoopbackMachine::transport_cancel(Completion* completion) {
   for (auto posted = posted_.begin(); posted != posted_.end(); ++posted) {
     if (posted->completion != completion) continue;
     posted_.erase(posted);
@@ -204,7 +206,7 @@ void LoopbackMachine::direct_cancel(Completion* completion) {
 
 // --- one-sided operations: done in order, from this PE's progress() ---
 
-base::Result<RemoteMemory> LoopbackMachine::direct_register_memory(const Buffer& memory) {
+base::Result<RemoteMemory> LoopbackMachine::transport_register_memory(const Buffer& memory) {
   const std::uint64_t region = next_region_++;
   RemoteMemory result{reinterpret_cast<std::uintptr_t>(memory.data), memory.size_bytes, memory.place, {}};
   result.key.resize(sizeof region);
@@ -213,7 +215,7 @@ base::Result<RemoteMemory> LoopbackMachine::direct_register_memory(const Buffer&
   return result;
 }
 
-Status LoopbackMachine::direct_deregister_memory(const RemoteMemory& memory) {
+Status LoopbackMachine::transport_deregister_memory(const RemoteMemory& memory) {
   std::uint64_t region = 0;
   if (memory.key.size() == sizeof region) std::memcpy(&region, memory.key.data(), sizeof region);
   if (regions_.erase(region) == 1) return {};
@@ -241,8 +243,8 @@ Status LoopbackMachine::start_one_sided(std::size_t size_bytes, Completion* comp
   return start(completion);
 }
 
-Status LoopbackMachine::direct_put(int pe, const ConstBuffer& local, const RemoteMemory& remote,
-                                   std::size_t offset_bytes, Completion* completion) {
+Status LoopbackMachine::transport_put(int pe, const ConstBuffer& local, const RemoteMemory& remote,
+                                      std::size_t offset_bytes, Completion* completion) {
   return start_one_sided(local.size_bytes, completion, [=, this] {
     base::Result<std::byte*> address = find(pe, remote, offset_bytes);
     if (address.ok()) std::memcpy(*address, local.data, local.size_bytes);
@@ -250,8 +252,8 @@ Status LoopbackMachine::direct_put(int pe, const ConstBuffer& local, const Remot
   });
 }
 
-Status LoopbackMachine::direct_get(int pe, const Buffer& local, const RemoteMemory& remote,
-                                   std::size_t offset_bytes, Completion* completion) {
+Status LoopbackMachine::transport_get(int pe, const Buffer& local, const RemoteMemory& remote,
+                                      std::size_t offset_bytes, Completion* completion) {
   return start_one_sided(local.size_bytes, completion, [=, this] {
     base::Result<std::byte*> address = find(pe, remote, offset_bytes);
     if (address.ok()) std::memcpy(local.data, *address, local.size_bytes);
@@ -259,7 +261,7 @@ Status LoopbackMachine::direct_get(int pe, const Buffer& local, const RemoteMemo
   });
 }
 
-Status LoopbackMachine::direct_flush(Completion* completion) {
+Status LoopbackMachine::transport_flush(Completion* completion) {
   return start_one_sided(0, completion, [] { return Status(); });
 }
 
@@ -307,12 +309,12 @@ bool LoopbackMachine::progress() {
     done.completion->function(done.completion, std::move(done.status), done.size_bytes);
     any = true;
   }
-  if (needs_polling()) any |= staging().progress();
+  if (shared_parts_need_progress()) any |= progress_shared_parts();
   return any;
 }
 
 void LoopbackMachine::wait(std::int64_t timeout_us) {
-  if (has_work()) return;
+  if (has_work() || !peer_memory().before_sleep()) return;
   std::unique_lock lock(wake_mutex_);
   const auto woken = [this] { return woken_; };
   if (timeout_us < 0) {
@@ -357,7 +359,7 @@ void LoopbackMachine::close() {
     done.completion->in_flight = nullptr;
     done.completion->function(done.completion, std::move(done.status), done.size_bytes);
   }
-  staging().end_close();
+  end_close();
 }
 
 std::vector<PeerTransports> LoopbackMachine::peer_transports() const {

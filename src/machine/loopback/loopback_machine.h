@@ -48,7 +48,7 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
 
   LoopbackMachine(int pe, std::shared_ptr<Fabric> fabric, memory::Memory& memory, LoopbackOptions options);
   ~LoopbackMachine() override;
-  base::Status open() { return staging().open(); }
+  base::Status open() { return open_shared_parts(); }
   // So many tagged sends from now on fail at the call, as of a library that is out of memory.
   void refuse_tag_sends(int count) { tag_sends_to_refuse_ = count; }
 
@@ -60,23 +60,23 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
   std::vector<PeerTransports> peer_transports() const override;
 
   bool addresses(memory::Kind kind) const override;
-  base::Status direct_set_am_handler(AmId id, AmHandler handler, void* context) override;
-  base::Status direct_am_send(int pe, AmId id, std::span<const std::byte> header,
-                              const memory::ConstBuffer& payload, base::Completion* completion) override;
-  base::Status direct_am_receive(AmPayload payload, const memory::Buffer& into,
-                                 base::Completion* completion) override;
-  base::Status direct_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
-                               base::Completion* completion) override;
-  base::Status direct_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+  base::Status transport_set_am_handler(AmId id, AmHandler handler, void* context) override;
+  base::Status transport_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                 const memory::ConstBuffer& payload, base::Completion* completion) override;
+  base::Status transport_am_receive(AmPayload payload, const memory::Buffer& into,
+                                    base::Completion* completion) override;
+  base::Status transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
                                   base::Completion* completion) override;
-  void direct_cancel(base::Completion* completion) override;
-  base::Result<RemoteMemory> direct_register_memory(const memory::Buffer& memory) override;
-  base::Status direct_deregister_memory(const RemoteMemory& memory) override;
-  base::Status direct_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
-                          std::size_t offset_bytes, base::Completion* completion) override;
-  base::Status direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
-                          std::size_t offset_bytes, base::Completion* completion) override;
-  base::Status direct_flush(base::Completion* completion) override;
+  base::Status transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+                                     base::Completion* completion) override;
+  void transport_cancel(base::Completion* completion) override;
+  base::Result<RemoteMemory> transport_register_memory(const memory::Buffer& memory) override;
+  base::Status transport_deregister_memory(const RemoteMemory& memory) override;
+  base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                             std::size_t offset_bytes, base::Completion* completion) override;
+  base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
+                             std::size_t offset_bytes, base::Completion* completion) override;
+  base::Status transport_flush(base::Completion* completion) override;
 
  private:
   class Arrival;

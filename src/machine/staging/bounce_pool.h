@@ -1,6 +1,10 @@
 // Host buffers that staged transfers pass through, of the kind of host memory that the device copies to
-// without the CPU's help (page-locked, for cuda), and kept for reuse: making such memory costs far more than
-// a copy.
+// without the CPU's help (page-locked, for cuda). They are kept for reuse: making such memory costs far more
+// than a copy.
+//
+// Why it is not one with the other pools: memory::StagingPool has a few chunks of one size, and its users
+// wait for a free one, while a staged message needs a buffer of its own size at once, because it may hold it
+// until the peer receives. The runtime's pools hold pageable host memory and device memory.
 //
 // Threads: one. Invariants: a Bounce does not outlive its pool, nor the pool the memory layer.
 #pragma once
@@ -50,9 +54,9 @@ class Bounce {
 
 class BouncePool {
  public:
-  // Larger buffers are ordinary memory, as are those beyond max_total_kept_bytes() in all: then the memory
-  // layer copies in chunks, and faults in each page anew: 64 MiB took 98 ms one way between two H200, 29
-  // times what 16 MiB took, and 64 of them in flight moved at 0.9 GB/s.
+  // Larger buffers are pageable memory, and so are those beyond max_total_kept_bytes() in all. The memory
+  // layer copies them in chunks, and each page faults: 64 MiB took 98 ms one way between two H200, 29 times
+  // what 16 MiB took, and 64 of them in flight moved at 0.9 GB/s.
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;
 
   explicit BouncePool(memory::Memory& memory, std::size_t max_total_kept_bytes = share_of_physical_memory())
@@ -74,8 +78,8 @@ class BouncePool {
   static constexpr std::size_t kNumClasses = 15;
   using Classes = std::array<std::vector<std::byte*>, kNumClasses>;
 
-  // A hundredth of it, or of what a container may have: 5 GiB on a node of 512; and 256 MiB at least: only
-  // what is in flight at once is ever made, and a node has a PE for each of its GPUs.
+  // The pool's limit: 1 % of physical memory or of the container's limit, at least 256 MiB. Example: 5 GiB
+  // on a node with 512 GiB. Only what is in flight at once is ever made.
   static std::size_t share_of_physical_memory();
 
   std::vector<std::byte*>& free_of(memory::Kind kind, std::size_t capacity_bytes);

@@ -30,8 +30,8 @@ std::string_view transfer_type_name(TransferType type) {
 
 std::string_view transfer_path_name(TransferPath path) {
   switch (path) {
-    case TransferPath::kDirect:
-      return "direct";
+    case TransferPath::kThroughUcx:
+      return "through UCX";
     case TransferPath::kStaged:
       return "staged";
     case TransferPath::kOwnPe:

@@ -1,10 +1,11 @@
-// The part of a machine that all machines share: checks arguments, hands what the machine can do itself
-// straight to its direct_ operation, and gives the rest to Staging. Derived is the concrete, final class, so
-// that the direct path is one virtual call deep.
+// The part of a machine that all machines share: it checks arguments, hands the buffers that the transport
+// addresses to a transport_ operation, gives the others to Staging, and owns the PE's peer memory. Derived is
+// the concrete, final class, so that a call through UCX is one virtual call deep.
 #pragma once
 
-#include "machine/staging/direct_machine.h"
+#include "machine/peer_memory/peer_memory.h"
 #include "machine/staging/staging.h"
+#include "machine/staging/transport_machine.h"
 #include "machine/transfer_counts.h"
 
 namespace weft::machine {
@@ -21,12 +22,12 @@ base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_b
 base::Status closed_machine(int pe);
 
 template <class Derived>
-class StagedMachine : public DirectMachine {
+class StagedMachine : public TransportMachine {
  public:
   base::Status set_am_handler(AmId id, AmHandler handler, void* context) final {
     if (id > kMaxAmId) return bad_am_id(id);
     if (is_closed()) return closed_machine(pe());
-    return self().direct_set_am_handler(id, handler, context);
+    return self().transport_set_am_handler(id, handler, context);
   }
 
   base::Status am_send(int pe, AmId id, std::span<const std::byte> header, const memory::ConstBuffer& payload,
@@ -37,9 +38,9 @@ class StagedMachine : public DirectMachine {
       return bad_header(header.size());
     if (id > kMaxAmId) [[unlikely]]
       return bad_am_id(id);
-    if (staging_.is_direct(payload.place, payload.stream)) [[likely]] {
-      count_direct(TransferType::kAmSend, pe, payload.place, payload.size_bytes);
-      return self().direct_am_send(pe, id, header, payload, completion);
+    if (staging_.takes_as_is(payload.place, payload.stream)) [[likely]] {
+      count_unstaged(TransferType::kAmSend, pe, payload.place, payload.size_bytes);
+      return self().transport_am_send(pe, id, header, payload, completion);
     }
     count(TransferType::kAmSend, pe, payload.place, payload.size_bytes);
     return staging_.am_send(pe, id, header, payload, completion);
@@ -52,8 +53,8 @@ class StagedMachine : public DirectMachine {
     }
     if (payload.size_bytes() == 0) return {};
     const bool is_copy_to_device = payload.data() != nullptr && !into.place.is_host();
-    if (!is_copy_to_device && staging_.is_direct(into.place, into.stream)) [[likely]] {
-      return self().direct_am_receive(std::move(payload), into, completion);
+    if (!is_copy_to_device && staging_.takes_as_is(into.place, into.stream)) [[likely]] {
+      return self().transport_am_receive(std::move(payload), into, completion);
     }
     return staging_.am_receive(std::move(payload), into, completion);
   }
@@ -62,9 +63,9 @@ class StagedMachine : public DirectMachine {
                         base::Completion* completion) final {
     if (!can_reach(pe)) [[unlikely]]
       return bad_peer(pe, num_pes(), is_closed());
-    if (staging_.is_direct(buffer.place, buffer.stream) && !staging_.holds_sends()) [[likely]] {
-      count_direct(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes);
-      return self().direct_tag_send(pe, tag, buffer, completion);
+    if (staging_.takes_as_is(buffer.place, buffer.stream) && !staging_.holds_sends()) [[likely]] {
+      count_unstaged(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes);
+      return self().transport_tag_send(pe, tag, buffer, completion);
     }
     count(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes);
     return staging_.tag_send(pe, tag, buffer, completion);
@@ -74,8 +75,8 @@ class StagedMachine : public DirectMachine {
                            base::Completion* completion) final {
     if (is_closed()) [[unlikely]]
       return closed_machine(pe());
-    if (staging_.is_direct(buffer.place, buffer.stream) && !staging_.holds_receives()) [[likely]] {
-      return self().direct_tag_receive(tag, mask, buffer, completion);
+    if (staging_.takes_as_is(buffer.place, buffer.stream) && !staging_.holds_receives()) [[likely]] {
+      return self().transport_tag_receive(tag, mask, buffer, completion);
     }
     return staging_.tag_receive(tag, mask, buffer, completion);
   }
@@ -83,13 +84,14 @@ class StagedMachine : public DirectMachine {
   void cancel(base::Completion* completion) final {
     if (completion->in_flight == nullptr) return;
     if (Staging::owns(*completion)) return staging_.cancel(completion);
-    self().direct_cancel(completion);
+    if (PeerOperation::owns(*completion)) return PeerOperation::of(*completion).cancel();
+    self().transport_cancel(completion);
   }
 
   base::Result<RemoteMemory> register_memory(const memory::Buffer& memory) final {
     if (is_closed()) return closed_machine(pe());
     if (!staging_.addresses(memory.place)) return staging_.register_memory(memory);
-    base::Result<RemoteMemory> remote = self().direct_register_memory(memory);
+    base::Result<RemoteMemory> remote = self().transport_register_memory(memory);
     if (remote.ok()) staging_.admit_atomics(*remote);
     return remote;
   }
@@ -97,7 +99,7 @@ class StagedMachine : public DirectMachine {
   base::Status deregister_memory(const RemoteMemory& memory) final {
     if (is_closed()) return {};  // close() deregistered everything
     if (!staging_.addresses(memory.place)) return staging_.deregister_memory(memory);
-    base::Status status = self().direct_deregister_memory(memory);
+    base::Status status = self().transport_deregister_memory(memory);
     if (status.ok()) staging_.refuse_atomics(memory);
     return status;
   }
@@ -110,10 +112,10 @@ class StagedMachine : public DirectMachine {
       return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
     }
     if (local.size_bytes == 0) return {};
-    if (staging_.is_direct(local.place, local.stream) && staging_.is_direct(remote.place, nullptr))
+    if (staging_.takes_as_is(local.place, local.stream) && staging_.takes_as_is(remote.place, nullptr))
         [[likely]] {
-      count_direct(TransferType::kPut, pe, local.place, local.size_bytes);
-      return self().direct_put(pe, local, remote, offset_bytes, completion);
+      count_unstaged(TransferType::kPut, pe, local.place, local.size_bytes);
+      return self().transport_put(pe, local, remote, offset_bytes, completion);
     }
     count(TransferType::kPut, pe, device_side(local.place, remote.place), local.size_bytes);
     return staging_.put(pe, local, remote, offset_bytes, completion);
@@ -127,10 +129,10 @@ class StagedMachine : public DirectMachine {
       return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
     }
     if (local.size_bytes == 0) return {};
-    if (staging_.is_direct(local.place, local.stream) && staging_.is_direct(remote.place, nullptr))
+    if (staging_.takes_as_is(local.place, local.stream) && staging_.takes_as_is(remote.place, nullptr))
         [[likely]] {
-      count_direct(TransferType::kGet, pe, local.place, local.size_bytes);
-      return self().direct_get(pe, local, remote, offset_bytes, completion);
+      count_unstaged(TransferType::kGet, pe, local.place, local.size_bytes);
+      return self().transport_get(pe, local, remote, offset_bytes, completion);
     }
     count(TransferType::kGet, pe, device_side(local.place, remote.place), local.size_bytes);
     return staging_.get(pe, local, remote, offset_bytes, completion);
@@ -153,34 +155,48 @@ class StagedMachine : public DirectMachine {
 
   base::Status flush(base::Completion* completion) final {
     if (is_closed()) return closed_machine(pe());
-    return staging_.has_unflushed() ? staging_.flush(completion) : self().direct_flush(completion);
+    return staging_.has_unflushed() ? staging_.flush(completion) : self().transport_flush(completion);
   }
 
-  bool needs_polling() const final { return staging_.needs_progress(); }
+  bool needs_polling() const final { return staging_.needs_progress() || peer_memory_.needs_polling(); }
 
-  bool may_pass_by(int pe) const final {
-    return (pe == this->pe() || pes_on_host_ > 1) && staging_.mode() == StagingMode::kDevice;
-  }
-  void count_transfer(TransferType type, TransferPath path, memory::Kind kind, std::size_t size_bytes) final {
-    counts_.add(type, path, kind, size_bytes);
-  }
+  PeerMemory& peer_memory() final { return peer_memory_; }
 
   std::vector<TransportUse> transport_use() const final { return counts_.uses(); }
 
  protected:
   StagedMachine(int pe, int num_pes, int pes_on_host, memory::Memory& memory, StagingMode mode)
-      : DirectMachine(pe, num_pes),
+      : TransportMachine(pe, num_pes),
         staging_(*this, memory, mode, counts_),
+        peer_memory_(*this, memory, counts_, reach(mode, pes_on_host)),
         reachable_pes_(static_cast<unsigned>(num_pes)),
         pes_on_host_(pes_on_host) {}
 
-  Staging& staging() { return staging_; }
-  const Staging& staging() const { return staging_; }
-
-  // Nothing can be started any more.
+  StagingMode staging_mode() const { return staging_.mode(); }
+  // Once the machine works.
+  base::Status open_shared_parts() {
+    base::Status status = staging_.open();
+    return status.failed() ? status : peer_memory_.open();
+  }
+  // What progress() has to do beyond the transport's own progress. Returns whether anything happened.
+  bool progress_shared_parts() {
+    bool any = staging_.progress();
+    if (peer_memory_.needs_progress()) any |= peer_memory_.progress();
+    return any;
+  }
+  bool shared_parts_need_progress() const {
+    return staging_.needs_progress() || peer_memory_.needs_progress();
+  }
+  // Nothing can be started after this.
   void begin_close() {
     reachable_pes_ = 0;
     staging_.begin_close();
+    peer_memory_.begin_close();
+  }
+  // After the transport has ended its operations.
+  void end_close() {
+    staging_.end_close();
+    peer_memory_.end_close();
   }
   bool is_closed() const { return reachable_pes_ == 0; }
   int pes_on_host() const { return pes_on_host_; }
@@ -192,20 +208,26 @@ class StagedMachine : public DirectMachine {
     return offset_bytes <= remote.size_bytes && size_bytes <= remote.size_bytes - offset_bytes;
   }
 
-  // Of a put or get: the side that decides how it travels.
+  // The side of a put or get that decides how it travels.
   static memory::Place device_side(memory::Place local, memory::Place remote) {
     return local.is_host() ? remote : local;
   }
-  void count_direct(TransferType type, int to, memory::Place place, std::size_t size_bytes) {
-    counts_.add(type, to == pe() ? TransferPath::kOwnPe : TransferPath::kDirect, place.kind, size_bytes);
+  void count_unstaged(TransferType type, int to, memory::Place place, std::size_t size_bytes) {
+    counts_.add(type, to == pe() ? TransferPath::kOwnPe : TransferPath::kThroughUcx, place.kind, size_bytes);
   }
   void count(TransferType type, int to, memory::Place place, std::size_t size_bytes) {
-    if (size_bytes == 0 || staging_.addresses(place)) return count_direct(type, to, place, size_bytes);
+    if (size_bytes == 0 || staging_.addresses(place)) return count_unstaged(type, to, place, size_bytes);
     counts_.add(type, TransferPath::kStaged, place.kind, size_bytes);
+  }
+
+  static PeerMemory::Reach reach(StagingMode mode, int pes_on_host) {
+    if (mode == StagingMode::kHost) return PeerMemory::Reach::kNone;
+    return pes_on_host > 1 ? PeerMemory::Reach::kHost : PeerMemory::Reach::kOwnPe;
   }
 
   TransferCounts counts_;
   Staging staging_;
+  PeerMemory peer_memory_;
   unsigned reachable_pes_;
   int pes_on_host_;
 };

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "machine/staging/staging_flow.h"
-
 namespace weft::machine {
 
 using base::Completion;
@@ -26,8 +24,13 @@ Status out_of_host_memory(std::size_t size_bytes) {
 
 }  // namespace
 
-Staging::Staging(DirectMachine& machine, memory::Memory& memory, StagingMode mode, TransferCounts& counts)
-    : machine_(machine), memory_(memory), counts_(counts), mode_(mode), bounces_(memory) {}
+Staging::Staging(TransportMachine& machine, memory::Memory& memory, StagingMode mode, TransferCounts& counts)
+    : machine_(machine),
+      memory_(memory),
+      counts_(counts),
+      mode_(mode),
+      waits_{machine.attention()},
+      bounces_(memory) {}
 
 Staging::~Staging() = default;
 
@@ -37,7 +40,7 @@ Status Staging::open() {
     if (name != memory::Kind::kHost && mode_ == StagingMode::kHost) continue;
     if (machine_.addresses(name)) addressed_kinds_ |= 1u << kind;
   }
-  return machine_.direct_set_am_handler(kStagingAmId, &Staging::on_message, this);
+  return machine_.transport_set_am_handler(kStagingAmId, &Staging::on_message, this);
 }
 
 Status Staging::closed() const {
@@ -48,7 +51,7 @@ Status Staging::closed() const {
 // --- the life of a transfer ---
 
 Staging::Transfer& Staging::make(Completion* user) {
-  auto transfer = std::make_unique<Transfer>();
+  auto transfer = std::make_unique<Transfer>(waits_);
   transfer->function = &Staging::on_step;
   transfer->staging = this;
   transfer->user = user;
@@ -66,7 +69,7 @@ void Staging::on_step(Completion* self, Status status, std::size_t size_bytes) {
 }
 
 void Staging::resume(Transfer& transfer, Status status, std::size_t size_bytes) {
-  if (transfer.phase == Phase::kMemory) --memory_waits_;
+  if (transfer.phase == Phase::kMemory) --waits_.in_memory;
   transfer.phase = Phase::kRunning;
   transfer.status = std::move(status);
   transfer.size_bytes = size_bytes;
@@ -152,8 +155,8 @@ Status Staging::land(Transfer& transfer, const Buffer& local, std::size_t size_b
 
 Status Staging::tag_send(int pe, Tag tag, const ConstBuffer& buffer, Completion* completion) {
   const bool is_first = !held_sends_.contains({pe, tag});
-  if (is_first && (is_direct(buffer.place, buffer.stream) || buffer.size_bytes == 0)) {
-    return machine_.direct_tag_send(pe, tag, readable({}, buffer), completion);
+  if (is_first && (takes_as_is(buffer.place, buffer.stream) || buffer.size_bytes == 0)) {
+    return machine_.transport_tag_send(pe, tag, readable({}, buffer), completion);
   }
   StartGuard guard(*this);
   run_tag_send(make(completion), pe, tag, buffer);
@@ -169,7 +172,8 @@ Staging::Flow Staging::run_tag_send(Transfer& transfer, int pe, Tag tag, ConstBu
   }
   if (!status.failed() && closing_) status = closed();
   Status sent;
-  if (!status.failed()) sent = machine_.direct_tag_send(pe, tag, readable(transfer.bounce, local), &transfer);
+  if (!status.failed())
+    sent = machine_.transport_tag_send(pe, tag, readable(transfer.bounce, local), &transfer);
   auto& queue = held_sends_[order];
   std::erase(queue, &transfer);
   if (queue.empty()) held_sends_.erase(order);
@@ -180,9 +184,9 @@ Staging::Flow Staging::run_tag_send(Transfer& transfer, int pe, Tag tag, ConstBu
 }
 
 Status Staging::tag_receive(Tag tag, Tag mask, const Buffer& buffer, Completion* completion) {
-  const bool is_ready = is_direct(buffer.place, buffer.stream) || buffer.size_bytes == 0;
+  const bool is_ready = takes_as_is(buffer.place, buffer.stream) || buffer.size_bytes == 0;
   if (is_ready && !is_behind(tag, mask, nullptr)) {
-    return machine_.direct_tag_receive(tag, mask, writable({}, buffer), completion);
+    return machine_.transport_tag_receive(tag, mask, writable({}, buffer), completion);
   }
   StartGuard guard(*this);
   Transfer& transfer = make(completion);
@@ -200,8 +204,9 @@ Staging::Flow Staging::run_tag_receive(Transfer& transfer, Buffer local) {
   }
   if (!status.failed() && closing_) status = closed();
   const Buffer into = writable(transfer.bounce, local);
-  Status received =
-      status.failed() ? Status() : machine_.direct_tag_receive(transfer.tag, transfer.mask, into, &transfer);
+  Status received = status.failed()
+                        ? Status()
+                        : machine_.transport_tag_receive(transfer.tag, transfer.mask, into, &transfer);
   std::erase(held_receives_, &transfer);
   let_others_go();
   std::size_t size_bytes = 0;
@@ -232,7 +237,7 @@ void Staging::let_others_go() {
 
 bool Staging::give_turns() {
   bool any = false;
-  // A resumed flow may end others, so each round looks anew.
+  // A resumed flow may end others, so each round searches again.
   while (std::exchange(turns_changed_, false)) {
     Transfer* next = nullptr;
     for (auto& [order, queue] : held_sends_) {
@@ -252,7 +257,7 @@ bool Staging::give_turns() {
 
 Status Staging::am_send(int pe, AmId id, std::span<const std::byte> header, const ConstBuffer& payload,
                         Completion* completion) {
-  if (payload.size_bytes == 0) return machine_.direct_am_send(pe, id, header, {}, completion);
+  if (payload.size_bytes == 0) return machine_.transport_am_send(pe, id, header, {}, completion);
   StartGuard guard(*this);
   run_am_send(make(completion), pe, id, {header.begin(), header.end()}, payload);
   return Status::pending();
@@ -263,7 +268,7 @@ Staging::Flow Staging::run_am_send(Transfer& transfer, int pe, AmId id, std::vec
   Status status = (co_await in_memory(transfer, prepare_send(transfer, local))).status;
   if (!status.failed() && closing_) status = closed();
   if (!status.failed()) {
-    Status sent = machine_.direct_am_send(pe, id, header, readable(transfer.bounce, local), &transfer);
+    Status sent = machine_.transport_am_send(pe, id, header, readable(transfer.bounce, local), &transfer);
     status = (co_await in_machine(transfer, std::move(sent), local.size_bytes)).status;
   }
   const std::size_t sent_bytes = status.ok() ? local.size_bytes : 0;
@@ -291,7 +296,7 @@ Staging::Flow Staging::run_am_receive(Transfer& transfer, AmPayload payload, Buf
     if (!status.failed() && closing_) status = closed();
     if (!status.failed()) {
       Status received =
-          machine_.direct_am_receive(std::move(payload), writable(transfer.bounce, local), &transfer);
+          machine_.transport_am_receive(std::move(payload), writable(transfer.bounce, local), &transfer);
       status = (co_await in_machine(transfer, std::move(received), local.size_bytes)).status;
     }
     if (status.ok()) status = (co_await in_memory(transfer, land(transfer, local, local.size_bytes))).status;
@@ -303,7 +308,7 @@ Staging::Flow Staging::run_am_receive(Transfer& transfer, AmPayload payload, Buf
 // --- progress, cancel, close ---
 
 bool Staging::progress() {
-  bool any = memory_waits_ != 0 && memory_.progress();
+  bool any = waits_.in_memory != 0 && memory_.progress();
   while (!finished_.empty()) {
     Finished finished = std::move(finished_.front());
     finished_.pop_front();
@@ -336,14 +341,14 @@ void Staging::cancel(Completion* completion) {
 void Staging::settle() {
   memory_.wait_for_devices([this] {
     progress();
-    return memory_waits_ == 0;
+    return waits_.in_memory == 0;
   });
   progress();
 }
 
 void Staging::begin_close() {
   closing_ = true;
-  // What waits for its turn or for a peer waits for nothing that will come.
+  // Transfers that wait for their turn or for a peer can no longer complete; end them here.
   for (;;) {
     auto waits = std::find_if(live_.begin(), live_.end(), [](const auto& transfer) {
       return transfer->phase == Phase::kTurn || transfer->phase == Phase::kPeer;
@@ -357,7 +362,7 @@ void Staging::begin_close() {
 
 void Staging::end_close() {
   settle();
-  // A device that hangs keeps its buffers and their records for ever; whoever waits is told.
+  // A device that hangs may still use its buffers, so their transfers are leaked; the callers are told.
   while (!live_.empty()) {
     Transfer& lost = *live_.back().release();
     live_.pop_back();

@@ -26,20 +26,17 @@
 #include "weft/base/status.h"
 
 #include "machine/staging/bounce_pool.h"
-#include "machine/staging/direct_machine.h"
+#include "machine/staging/staging_flow.h"
+#include "machine/staging/staging_mode.h"
+#include "machine/staging/transport_machine.h"
 #include "machine/transfer_counts.h"
 #include "memory/memory.h"
 
 namespace weft::machine {
 
-// Which buffers pass through host memory: those that the machine does not address, or all of device memory,
-// for comparison and for systems whose devices cannot reach one another. The same on all PEs of a job.
-enum class StagingMode : std::uint8_t { kDevice, kHost };
-std::string_view staging_mode_name(StagingMode mode);
-
 class Staging {
  public:
-  Staging(DirectMachine& machine, memory::Memory& memory, StagingMode mode, TransferCounts& counts);
+  Staging(TransportMachine& machine, memory::Memory& memory, StagingMode mode, TransferCounts& counts);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -50,7 +47,7 @@ class Staging {
   base::Status open();
 
   // Whether the machine takes such a buffer itself. A host buffer's stream means nothing.
-  bool is_direct(memory::Place place, memory::StreamHandle stream) const {
+  bool takes_as_is(memory::Place place, memory::StreamHandle stream) const {
     return place.is_host() || (stream == nullptr && addresses(place));
   }
   // Whether buffers of that kind reach the machine without a copy.
@@ -92,7 +89,7 @@ class Staging {
 
   // Moves memory copies forward and reports what ended inside start calls.
   bool progress();
-  bool needs_progress() const { return memory_waits_ != 0 || !finished_.empty() || turns_changed_; }
+  bool needs_progress() const { return waits_.in_memory != 0 || !finished_.empty() || turns_changed_; }
 
   // Around the machine's own close: first ends what waits for others, then, when the machine touches no
   // buffer any more, waits for the copies under way and ends the rest.
@@ -103,12 +100,23 @@ class Staging {
   // Set in the in_flight of the completions that belong to a transfer; no machine's own handle has it.
   static constexpr std::uintptr_t kOwned = 1;
 
-  struct Transfer;
+  using Transfer = StagedTransfer;
+  using Phase = StagingPhase;
+  using Step = StagedStep;
+  using Flow = StagedFlow;
   struct Message;
-  class StartGuard;
-  enum class Phase : std::uint8_t;
-  struct Step;
-  struct Flow;
+
+  // While one exists, nothing completes.
+  class StartGuard {
+   public:
+    explicit StartGuard(Staging& staging) : staging_(staging) { ++staging_.starting_; }
+    ~StartGuard() { --staging_.starting_; }
+    StartGuard(const StartGuard&) = delete;
+    StartGuard& operator=(const StartGuard&) = delete;
+
+   private:
+    Staging& staging_;
+  };
 
   struct SendOrder {
     int pe;
@@ -189,7 +197,7 @@ class Staging {
                     base::Completion* completion);
   void end_unflushed(std::uint64_t sequence, const base::Status& status);
 
-  DirectMachine& machine_;
+  TransportMachine& machine_;
   memory::Memory& memory_;
   TransferCounts& counts_;
   StagingMode mode_;
@@ -197,7 +205,7 @@ class Staging {
   bool closing_ = false;
   bool turns_changed_ = false;
   int starting_ = 0;
-  int memory_waits_ = 0;
+  StagingWaits waits_;
 
   BouncePool bounces_;
   std::vector<std::unique_ptr<Transfer>> live_;

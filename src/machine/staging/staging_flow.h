@@ -1,21 +1,42 @@
 // How a staged transfer is written: as a coroutine that awaits one asynchronous operation after the other,
-// with the transfer itself as the operation's Completion. Private to staging*.cpp.
+// with the transfer itself as the operation's Completion. Private to staging*.cpp and staging.h.
 #pragma once
 
 #include <coroutine>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <utility>
 
-#include "machine/staging/staging.h"
+#include "weft/base/completion.h"
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+
+#include "machine/machine.h"
+#include "machine/staging/bounce_pool.h"
+#include "machine/staging/transport_machine.h"
 
 namespace weft::machine {
 
-enum class Staging::Phase : std::uint8_t { kRunning, kMemory, kMachine, kTurn, kPeer, kFinished };
+class Staging;
 
-struct Staging::Transfer : base::Completion {
+// What a transfer waits for.
+enum class StagingPhase : std::uint8_t { kRunning, kMemory, kMachine, kTurn, kPeer, kFinished };
+
+// What the transfers of one PE share.
+struct StagingWaits {
+  Attention& attention;
+  int in_memory = 0;  // transfers that wait for the memory layer
+};
+
+struct StagedTransfer : base::Completion {
+  explicit StagedTransfer(StagingWaits& waits_in) : waits(waits_in) {}
+
+  StagingWaits& waits;
   Staging* staging = nullptr;
   base::Completion* user = nullptr;  // null for work done on a peer's behalf
   std::size_t index = 0;             // in live_
-  Phase phase = Phase::kRunning;
+  StagingPhase phase = StagingPhase::kRunning;
   bool cancelled = false;
 
   std::coroutine_handle<> waiting;
@@ -37,9 +58,9 @@ struct Staging::Transfer : base::Completion {
 };
 
 // A coroutine that starts at once and frees itself when it is over.
-struct Staging::Flow {
+struct StagedFlow {
   struct promise_type {
-    Flow get_return_object() { return {}; }
+    StagedFlow get_return_object() { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() {}
@@ -48,14 +69,14 @@ struct Staging::Flow {
 };
 
 // One wait. `started` is what the operation's start function returned: only `pending` suspends.
-struct Staging::Step {
+struct StagedStep {
   struct Outcome {
     base::Status status;
     std::size_t size_bytes;
   };
 
-  Transfer& transfer;
-  Phase phase;
+  StagedTransfer& transfer;
+  StagingPhase phase;
   base::Status started;
   std::size_t size_bytes;
   bool suspended = false;
@@ -65,23 +86,22 @@ struct Staging::Step {
     suspended = true;
     transfer.waiting = flow;
     transfer.phase = phase;
-    if (phase != Phase::kMemory) return;
-    ++transfer.staging->memory_waits_;
-    transfer.staging->machine_.attention().wanted = true;
+    if (phase != StagingPhase::kMemory) return;
+    ++transfer.waits.in_memory;
+    transfer.waits.attention.wanted = true;
   }
-  // A transfer that was cancelled meanwhile goes no further.
+  // A transfer that was cancelled while it waited ends here.
   Outcome await_resume() {
     Outcome outcome = suspended ? Outcome{std::move(transfer.status), transfer.size_bytes}
                                 : Outcome{std::move(started), size_bytes};
-    if (outcome.status.ok() && transfer.cancelled && phase == Phase::kMemory) {
+    if (outcome.status.ok() && transfer.cancelled && phase == StagingPhase::kMemory) {
       outcome.status = {base::StatusCode::kCancelled, "the transfer was cancelled while it was staged"};
     }
     return outcome;
   }
 };
 
-// What the machine reads or writes: the bounce when there is one, else the buffer, whose stream is done by
-// now.
+// What the machine reads or writes: the bounce if there is one, else the buffer, whose stream is done.
 inline memory::ConstBuffer readable(const Bounce& bounce, const memory::ConstBuffer& local) {
   if (bounce.data() != nullptr) return {bounce.data(), local.size_bytes};
   return local.size_bytes == 0 ? memory::ConstBuffer()
@@ -93,17 +113,5 @@ inline memory::Buffer writable(const Bounce& bounce, const memory::Buffer& local
   return local.size_bytes == 0 ? memory::Buffer()
                                : memory::Buffer{local.data, local.size_bytes, local.place, nullptr};
 }
-
-// Inside it nothing completes.
-class Staging::StartGuard {
- public:
-  explicit StartGuard(Staging& staging) : staging_(staging) { ++staging_.starting_; }
-  ~StartGuard() { --staging_.starting_; }
-  StartGuard(const StartGuard&) = delete;
-  StartGuard& operator=(const StartGuard&) = delete;
-
- private:
-  Staging& staging_;
-};
 
 }  // namespace weft::machine

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "machine/staging/staged_machine.h"
-#include "machine/staging/staging_flow.h"
 
 namespace weft::machine {
 
@@ -89,9 +88,9 @@ base::Result<Buffer> Staging::find_region(const Message& message) const {
 Status Staging::send(int pe, std::span<const std::byte> header, const ConstBuffer& payload,
                      Completion* completion) {
   if (closing_) return closed();
-  if (payload.size_bytes == 0 || is_direct(payload.place, payload.stream)) {
-    return machine_.direct_am_send(pe, kStagingAmId, header,
-                                   payload.size_bytes == 0 ? ConstBuffer() : payload, completion);
+  if (payload.size_bytes == 0 || takes_as_is(payload.place, payload.stream)) {
+    return machine_.transport_am_send(pe, kStagingAmId, header,
+                                      payload.size_bytes == 0 ? ConstBuffer() : payload, completion);
   }
   return am_send(pe, kStagingAmId, header, payload, completion);
 }
@@ -118,7 +117,7 @@ Staging::Flow Staging::run_put(Transfer& transfer, int pe, ConstBuffer local, Re
   if (!status.failed() && closing_) status = closed();
   Status started;
   if (!status.failed()) {
-    started = machine_.direct_put(pe, readable(transfer.bounce, local), remote, offset_bytes, &transfer);
+    started = machine_.transport_put(pe, readable(transfer.bounce, local), remote, offset_bytes, &transfer);
   }
   end_unflushed(sequence, status.failed() ? status : started);  // from here the machine's own flush covers it
   if (!status.failed()) status = (co_await in_machine(transfer, std::move(started), local.size_bytes)).status;
@@ -195,7 +194,7 @@ Staging::Flow Staging::run_get(Transfer& transfer, int pe, Buffer local, RemoteM
   if (!status.failed() && closing_) status = closed();
   if (!status.failed()) {
     Status started =
-        machine_.direct_get(pe, writable(transfer.bounce, local), remote, offset_bytes, &transfer);
+        machine_.transport_get(pe, writable(transfer.bounce, local), remote, offset_bytes, &transfer);
     status = (co_await in_machine(transfer, std::move(started), local.size_bytes)).status;
   }
   if (status.ok()) status = (co_await in_memory(transfer, land(transfer, local, local.size_bytes))).status;
@@ -357,7 +356,7 @@ Staging::Flow Staging::run_flush(Transfer& transfer) {
   Status status = (co_await from_peer(transfer)).status;
   std::erase(flushes_, &transfer);
   if (!status.failed()) {
-    Status started = machine_.direct_flush(&transfer);
+    Status started = machine_.transport_flush(&transfer);
     status = (co_await in_machine(transfer, std::move(started), 0)).status;
   }
   if (status.ok()) status = std::move(transfer.failure);

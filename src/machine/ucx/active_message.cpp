@@ -76,7 +76,7 @@ class Arrival final : public AmArrival {
   bool received_ = false;
 };
 
-ActiveMessages::ActiveMessages(DirectMachine& machine, RequestTracker& tracker,
+ActiveMessages::ActiveMessages(TransportMachine& machine, RequestTracker& tracker,
                                const std::optional<JobSecret>& secret)
     : machine_(machine), tracker_(tracker), secret_(secret) {
   live_.previous = live_.next = &live_;

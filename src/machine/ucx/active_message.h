@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "machine/staging/direct_machine.h"
+#include "machine/staging/transport_machine.h"
 #include "machine/ucx/job_secret.h"
 #include "machine/ucx/request.h"
 
@@ -42,7 +42,7 @@ constexpr AmId large_header_id(AmId id) { return static_cast<AmId>(kNumAmIds + i
 class ActiveMessages {
  public:
   // `secret` outlives this; while it is set, messages without it are refused.
-  ActiveMessages(DirectMachine& machine, RequestTracker& tracker, const std::optional<JobSecret>& secret);
+  ActiveMessages(TransportMachine& machine, RequestTracker& tracker, const std::optional<JobSecret>& secret);
   ~ActiveMessages();
   ActiveMessages(const ActiveMessages&) = delete;
   ActiveMessages& operator=(const ActiveMessages&) = delete;
@@ -94,7 +94,7 @@ class ActiveMessages {
   KeptPayload* new_kept();
   void recycle(KeptPayload* kept);
 
-  DirectMachine& machine_;
+  TransportMachine& machine_;
   RequestTracker& tracker_;
   const std::optional<JobSecret>& secret_;
   std::uint64_t num_refused_ = 0;

@@ -11,7 +11,7 @@
 
 #include "weft/base/status.h"
 
-#include "machine/staging/direct_machine.h"
+#include "machine/staging/transport_machine.h"
 
 namespace weft::machine::ucx {
 

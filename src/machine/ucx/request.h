@@ -16,7 +16,7 @@
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
 
-#include "machine/staging/direct_machine.h"
+#include "machine/staging/transport_machine.h"
 
 namespace weft::machine::ucx {
 

@@ -110,7 +110,7 @@ UcxMachine::~UcxMachine() { close(); }
 base::Result<Introduction> UcxMachine::introduce(const JobSecret& proposed) const {
   auto address = worker_.address();
   if (!address.ok()) return address.status();
-  return Introduction{.staging = staging().mode(),
+  return Introduction{.staging = staging_mode(),
                       .is_private = are_private(transports()),
                       .proposed = proposed,
                       .address = std::move(address).value()};
@@ -120,7 +120,7 @@ base::Status UcxMachine::connect(Agreement agreement) {
   endpoints_.set_addresses(std::move(agreement.addresses));
   secret_ = agreement.secret;
   if (secret_) max_plain_header_bytes_ = -1;
-  return staging().open();
+  return open_shared_parts();
 }
 
 bool UcxMachine::addresses(memory::Kind kind) const { return addressed_[static_cast<std::size_t>(kind)]; }
@@ -147,12 +147,12 @@ ucp_request_param_t UcxMachine::parameters(memory::Place place, const void* data
   return params;
 }
 
-base::Status UcxMachine::direct_set_am_handler(AmId id, AmHandler handler, void* context) {
+base::Status UcxMachine::transport_set_am_handler(AmId id, AmHandler handler, void* context) {
   return active_messages_.set_handler(worker_.get(), id, handler, context);
 }
 
-base::Status UcxMachine::direct_am_send(int pe, AmId id, std::span<const std::byte> header,
-                                        const memory::ConstBuffer& payload, base::Completion* completion) {
+base::Status UcxMachine::transport_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                           const memory::ConstBuffer& payload, base::Completion* completion) {
   ucp_ep_h endpoint = endpoints_.find(pe);
   if (endpoint == nullptr) [[unlikely]] {
     base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
@@ -224,8 +224,8 @@ base::Status UcxMachine::send_special(ucp_ep_h endpoint, int pe, AmId id, std::s
   return status;
 }
 
-base::Status UcxMachine::direct_am_receive(AmPayload payload, const memory::Buffer& into,
-                                           base::Completion* completion) {
+base::Status UcxMachine::transport_am_receive(AmPayload payload, const memory::Buffer& into,
+                                              base::Completion* completion) {
   const std::size_t size_bytes = payload.size_bytes();
   if (payload.data() != nullptr) {
     std::memcpy(into.data, payload.data(), size_bytes);
@@ -243,8 +243,8 @@ void UcxMachine::release_payload(void* descriptor) {
   active_messages_.release(worker_.get(), static_cast<KeptPayload*>(descriptor));
 }
 
-base::Status UcxMachine::direct_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
-                                         base::Completion* completion) {
+base::Status UcxMachine::transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
+                                            base::Completion* completion) {
   ucp_ep_h endpoint = endpoints_.find(pe);
   if (endpoint == nullptr) [[unlikely]] {
     base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
@@ -258,8 +258,8 @@ base::Status UcxMachine::direct_tag_send(int pe, Tag tag, const memory::ConstBuf
   });
 }
 
-base::Status UcxMachine::direct_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
-                                            base::Completion* completion) {
+base::Status UcxMachine::transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+                                               base::Completion* completion) {
   ucp_request_param_t params =
       parameters(buffer.place, buffer.data, buffer.size_bytes, [](auto& p) { p.cb.recv = &on_received; });
   // The callback tells the message's size also when it was here already, and also when it was too large.
@@ -269,13 +269,15 @@ base::Status UcxMachine::direct_tag_receive(Tag tag, Tag mask, const memory::Buf
   });
 }
 
-void UcxMachine::direct_cancel(base::Completion* completion) { tracker_.cancel(worker_.get(), completion); }
+void UcxMachine::transport_cancel(base::Completion* completion) {
+  tracker_.cancel(worker_.get(), completion);
+}
 
-base::Result<RemoteMemory> UcxMachine::direct_register_memory(const memory::Buffer& memory) {
+base::Result<RemoteMemory> UcxMachine::transport_register_memory(const memory::Buffer& memory) {
   return regions_.add(context_.get(), memory, memory_types_[static_cast<std::size_t>(memory.place.kind)]);
 }
 
-base::Status UcxMachine::direct_deregister_memory(const RemoteMemory& memory) {
+base::Status UcxMachine::transport_deregister_memory(const RemoteMemory& memory) {
   return regions_.remove(context_.get(), memory);
 }
 
@@ -295,8 +297,8 @@ base::Status UcxMachine::one_sided(const Started& what, const memory::ConstBuffe
   return tracker_.start(what, completion, [&] { return call(endpoint, *key, params); });
 }
 
-base::Status UcxMachine::direct_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
-                                    std::size_t offset_bytes, base::Completion* completion) {
+base::Status UcxMachine::transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                                       std::size_t offset_bytes, base::Completion* completion) {
   return one_sided({Operation::kPut, pe, local.size_bytes}, local, remote, completion,
                    [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
                      return ucp_put_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes,
@@ -304,8 +306,8 @@ base::Status UcxMachine::direct_put(int pe, const memory::ConstBuffer& local, co
                    });
 }
 
-base::Status UcxMachine::direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
-                                    std::size_t offset_bytes, base::Completion* completion) {
+base::Status UcxMachine::transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
+                                       std::size_t offset_bytes, base::Completion* completion) {
   return one_sided({Operation::kGet, pe, local.size_bytes}, local, remote, completion,
                    [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
                      return ucp_get_nbx(endpoint, local.data, local.size_bytes, remote.address + offset_bytes,
@@ -313,7 +315,7 @@ base::Status UcxMachine::direct_get(int pe, const memory::Buffer& local, const R
                    });
 }
 
-base::Status UcxMachine::direct_flush(base::Completion* completion) {
+base::Status UcxMachine::transport_flush(base::Completion* completion) {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.cb.send = &on_sent;
@@ -333,14 +335,17 @@ bool UcxMachine::progress_rare() {
   bool happened = tracker_.deliver_deferred();
   happened |= active_messages_.deliver_deferred(worker_.get());
   if (endpoints_.has_unclosed_failures()) endpoints_.close_failed();
-  happened |= staging().progress();
-  attention().wanted = tracker_.has_deferred() || active_messages_.has_deferred() ||
-                       endpoints_.has_unclosed_failures() || staging().needs_progress();
+  happened |= progress_shared_parts();
+  attention().wanted = has_deferred() || shared_parts_need_progress();
   return happened;
 }
 
+bool UcxMachine::has_deferred() const {
+  return tracker_.has_deferred() || active_messages_.has_deferred() || endpoints_.has_unclosed_failures();
+}
+
 void UcxMachine::wait(std::int64_t timeout_us) {
-  if (attention().wanted) return;
+  if (attention().wanted && (has_deferred() || needs_polling() || !peer_memory().before_sleep())) return;
   worker_.wait(timeout_us);
 }
 
@@ -420,7 +425,7 @@ void UcxMachine::close() {
   for (base::Completion* completion : left) {
     completion->function(completion, closed_machine(pe()), 0);
   }
-  staging().end_close();
+  end_close();
 }
 
 std::vector<PeerTransports> UcxMachine::peer_transports() const {

@@ -59,23 +59,23 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   std::size_t max_am_header_bytes() const override { return max_header_bytes_; }
 
   bool addresses(memory::Kind kind) const override;
-  base::Status direct_set_am_handler(AmId id, AmHandler handler, void* context) override;
-  base::Status direct_am_send(int pe, AmId id, std::span<const std::byte> header,
-                              const memory::ConstBuffer& payload, base::Completion* completion) override;
-  base::Status direct_am_receive(AmPayload payload, const memory::Buffer& into,
-                                 base::Completion* completion) override;
-  base::Status direct_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
-                               base::Completion* completion) override;
-  base::Status direct_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+  base::Status transport_set_am_handler(AmId id, AmHandler handler, void* context) override;
+  base::Status transport_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                 const memory::ConstBuffer& payload, base::Completion* completion) override;
+  base::Status transport_am_receive(AmPayload payload, const memory::Buffer& into,
+                                    base::Completion* completion) override;
+  base::Status transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
                                   base::Completion* completion) override;
-  void direct_cancel(base::Completion* completion) override;
-  base::Result<RemoteMemory> direct_register_memory(const memory::Buffer& memory) override;
-  base::Status direct_deregister_memory(const RemoteMemory& memory) override;
-  base::Status direct_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
-                          std::size_t offset_bytes, base::Completion* completion) override;
-  base::Status direct_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
-                          std::size_t offset_bytes, base::Completion* completion) override;
-  base::Status direct_flush(base::Completion* completion) override;
+  base::Status transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+                                     base::Completion* completion) override;
+  void transport_cancel(base::Completion* completion) override;
+  base::Result<RemoteMemory> transport_register_memory(const memory::Buffer& memory) override;
+  base::Status transport_deregister_memory(const RemoteMemory& memory) override;
+  base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                             std::size_t offset_bytes, base::Completion* completion) override;
+  base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
+                             std::size_t offset_bytes, base::Completion* completion) override;
+  base::Status transport_flush(base::Completion* completion) override;
 
  private:
   UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context, Worker worker);
@@ -100,6 +100,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
                             const memory::ConstBuffer& payload, base::Completion* completion);
   base::Status send_am(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
                        const memory::ConstBuffer& payload, base::Completion* completion);
+  bool has_deferred() const;
 
   Context context_;
   Worker worker_;

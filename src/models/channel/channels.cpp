@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <utility>
+
 #include "machine/machine.h"
+#include "machine/peer_memory/peer_memory.h"
 #include "machine/tag.h"
 #include "memory/memory.h"
 
@@ -22,53 +26,70 @@ struct Asked {
   std::uint32_t counter;
 };
 
-inline base::Status tag_send(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
-                             runtime::OperationState* operation) {
-  return end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), end.send_tags[counter], buffer,
-                                         operation->completion());
-}
-
-// Out of line, so that host memory does not pay for it.
+// The two ways of a message: as it is with its tag, and, for device memory, by the machine's peer memory.
+// Device memory is out of line, so that host memory does not pay for it.
 [[gnu::noinline]] void start_device_send(ChannelEnd& end, std::uint32_t counter,
                                          const memory::ConstBuffer& buffer,
                                          runtime::OperationState* operation) {
-  Channels& channels = *end.channels;
   FailedSends::watch(end, counter, operation);
-  if (channels.local_path().send(end, counter, buffer, operation)) return;
-  if (end.direct.outbox != nullptr && channels.direct_path().send(end, counter, buffer, operation)) return;
-  send_tagged(end, counter, buffer, operation);
+  const machine::StreamMessage message{counter, end.send_tags[counter]};
+  operation->started(
+      end.runtime->machine().peer_memory().send(end.out, message, buffer, operation->completion()),
+      buffer.size_bytes);
 }
 
 [[gnu::always_inline]] inline void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                               runtime::OperationState* operation) {
-  const std::uint32_t counter = end.next_send++;
+  const std::uint32_t counter = end.out.next++;
   if (!buffer.place.is_host()) [[unlikely]]
     return start_device_send(end, counter, buffer, operation);
-  base::Status status = tag_send(end, counter, buffer, operation);
+  base::Status status = end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), end.send_tags[counter],
+                                                        buffer, operation->completion());
   // Host memory that the machine has taken fails only with the peer, and then the job ends.
   if (status.failed()) [[unlikely]]
-    end.channels->failed_sends().tell(end, counter, status);
+    end.failed_sends->tell(end, counter, status);
   operation->started(std::move(status), buffer.size_bytes);
 }
 
-// Whether the receive of message `counter` was started past the machine, or on both paths.
-[[gnu::noinline]] bool start_device_receive(ChannelEnd& end, std::uint32_t counter,
+[[gnu::noinline]] void start_device_receive(ChannelEnd& end, machine::StreamMessage message,
                                             const memory::Buffer& buffer,
                                             runtime::OperationState* operation) {
-  Channels& channels = *end.channels;
-  return channels.local_path().receive(end, counter, buffer, operation) ||
-         (!buffer.place.is_host() && channels.direct_path().receive(end, counter, buffer, operation));
+  operation->started(
+      end.runtime->machine().peer_memory().receive(end.in, message, buffer, operation->completion()),
+      buffer.size_bytes);
 }
 
-// For a receive that has not got what it asked for, or nothing: an empty message may stand for a send that
-// failed.
+// A send before the peer is known, or in check mode.
+[[gnu::noinline]] void start_special_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
+                                          runtime::OperationState* operation, const Contents* contents) {
+  const Description description =
+      end.checks != nullptr ? Description(contents, buffer.size_bytes) : Description();
+  if (end.peer.number == 0) {
+    end.waiting_sends.push_back({buffer, operation, description});
+    return;
+  }
+  end.checks->tell(end, end.out.next, description);
+  start_send(end, buffer, operation);
+}
+
+[[gnu::noinline]] void start_checked_receive(ChannelEnd& end, machine::StreamMessage message,
+                                             const memory::Buffer& buffer, runtime::OperationState* operation,
+                                             const Contents* contents) {
+  base::Completion* const data =
+      end.checks->expect(end, message.number, Description(contents, buffer.size_bytes), operation);
+  end.checks->started(data, end.runtime->machine().peer_memory().receive(end.in, message, buffer, data),
+                      buffer.size_bytes);
+}
+
+// For a receive that got another size than it asked for, or nothing: an empty message may stand for a send
+// that failed.
 [[gnu::noinline]] void explain_received(runtime::OperationState* operation, const ChannelEnd& end,
                                         const Asked& asked) {
   const std::size_t size_bytes = operation->size_bytes();
   base::StatusCode code = operation->status().code();
   std::string why(operation->status().message());
   if (code == base::StatusCode::kOk && size_bytes == 0) {
-    why = end.channels->failed_sends().take_reason(end, asked.counter);
+    why = end.failed_sends->take_reason(end, asked.counter);
     if (!why.empty()) code = base::StatusCode::kPeerFailed;
   }
   if (code != base::StatusCode::kOk) {
@@ -96,27 +117,13 @@ void check_received(runtime::OperationState* operation, void* context) {
 
 }  // namespace
 
-std::string describe(const ChannelEnd& end) {
-  auto& chares = end.runtime->model<chare::Chares>();
-  return fmt::format("the channel {} - {}, id {}, on PE {}",
-                     chares.collection(end.key.self_collection).element_name(end.key.self_index),
-                     chares.collection(end.key.peer_collection).element_name(end.key.peer_index), end.key.id,
-                     end.runtime->pe());
-}
-
-void send_tagged(ChannelEnd& end, std::uint32_t counter, const memory::ConstBuffer& buffer,
-                 runtime::OperationState* operation) {
-  operation->started(tag_send(end, counter, buffer, operation), buffer.size_bytes);
-}
-
 // --- The model
 
 Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
     : runtime_(runtime),
       range_(range),
-      local_path_(runtime, *this),
-      direct_path_(runtime, *this),
-      failed_sends_(runtime, *this) {
+      failed_sends_(runtime, ends_, handler(kFailedSend)),
+      checked_messages_(runtime, ends_, handler(kDescription)) {
   runtime_.set_handler(
       handler(kAnnouncement),
       [](void* context, runtime::MessagePtr message) {
@@ -126,91 +133,68 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
 }
 
 void Channels::close() {
-  // Sends whose peer never appeared: nobody is left to wait for them.
-  for (auto& [key, end] : ends_) {
+  // Sends whose peer has not made its end.
+  for (ChannelEnd* end : ends_.all()) {
     for (ChannelEnd::WaitingSend& send : end->waiting_sends) {
       send.operation->complete(
           base::Status(base::StatusCode::kClosed, "the job ended before the peer made its end"), 0);
     }
     end->waiting_sends.clear();
-    LocalPath::close(*end);
   }
-  direct_path_.close();
+  checked_messages_.close();
 }
 
 std::vector<runtime::ModelOption> Channels::options() {
-  return {{"WEFT_CHANNEL_PATH", "auto or tagged", [this](std::string_view value) {
-             if (value == "tagged") {
-               local_path_.turn_off();
-               direct_path_.turn_off();
-             }
-             return value == "auto" || value == "tagged";
+  return {{"WEFT_CHECK", "1 or 0", [this](std::string_view value) {
+             is_checked_ = value == "1";
+             return value.empty() || value == "0" || value == "1";
            }}};
 }
 
-std::vector<std::string> Channels::report() const {
-  std::vector<std::string> lines;
-  for (const std::string& why : direct_path_.obstacles()) {
-    lines.push_back(fmt::format("channels could not use mapped memory: {}", why));
-  }
-  return lines;
+std::vector<std::pair<std::string, std::string>> Channels::fingerprint() const {
+  return {{"check mode of channels (WEFT_CHECK)", is_checked_ ? "on" : "off"}};
 }
 
 std::string Channels::obstacle_to_moving(runtime::ElementId element) const {
-  for (auto found = ends_.lower_bound({element.collection, element.index, 0, 0, 0});
-       found != ends_.end() && found->first.self_collection == element.collection &&
-       found->first.self_index == element.index;
-       ++found) {
-    const ChannelEnd& end = *found->second;
+  std::string obstacle;
+  ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
     if (!end.waiting_sends.empty()) {
-      return fmt::format("{} has {} sends that wait for its peer", describe(end), end.waiting_sends.size());
+      obstacle =
+          fmt::format("{} has {} sends that wait for its peer", describe(end), end.waiting_sends.size());
+    } else if (end.in.receives > 0 || end.in.held_sends > 0) {
+      obstacle = fmt::format("{} has messages of device memory in flight", describe(end));
     }
-    if (!end.local.receives.empty() || !end.local.held_sends.empty()) {
-      return fmt::format("{} has messages of device memory in flight", describe(end));
-    }
-  }
-  return {};
+  });
+  return obstacle;
 }
 
 ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_t id) {
   ChannelKey key{self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id};
-  if (auto found = ends_.find(key); found != ends_.end()) return *found->second;
+  if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
   if (key == key.reversed()) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         fmt::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
   }
-  if (numbered_ends_.size() == kMaxEndNumber) {
+  if (ends_.size() == kMaxEndNumber) {
     throw base::Error(base::StatusCode::kOutOfRange,
                       fmt::format("PE {} has {} channel ends, the most that tags can tell apart",
                                   runtime_.pe(), kMaxEndNumber));
   }
-  auto& slot = ends_[key];
-  slot = std::make_unique<ChannelEnd>();
-  slot->runtime = &runtime_;
-  slot->key = key;
-  slot->channels = this;
-  numbered_ends_.push_back(slot.get());
-  slot->number = static_cast<std::uint32_t>(numbered_ends_.size());
-  slot->receive_tags = EndTags(range_.tag_type, slot->number);
-  slot->next_send = first_counter_;
-  slot->next_receive = first_counter_;
-  announce(*slot);
+  ChannelEnd& end = ends_.add(key);
+  end.runtime = &runtime_;
+  end.failed_sends = &failed_sends_;
+  if (is_checked_) end.checks = &checked_messages_;
+  end.receive_tags = EndTags(range_.tag_type, end.number);
+  end.in.name = end.receive_tags[0];
+  end.out.next = first_counter_;
+  end.in.next = first_counter_;
+  announce(end);
   if (auto early = early_.find(key); early != early_.end()) {
-    connect(*slot, early->second);
+    connect(end, early->second);
     early_.erase(early);
   }
-  return *slot;
-}
-
-ChannelEnd* Channels::find(std::uint32_t number) const {
-  return number == 0 || number > numbered_ends_.size() ? nullptr : numbered_ends_[number - 1];
-}
-
-ChannelEnd* Channels::find(std::uint32_t number, EndAddress peer) const {
-  ChannelEnd* const end = find(number);
-  if (end == nullptr || end->peer.number == 0) return end;
-  return end->peer.pe == peer.pe && end->peer.number == peer.number ? end : nullptr;
+  return end;
 }
 
 void Channels::announce(const ChannelEnd& end) {
@@ -234,20 +218,29 @@ void Channels::on_announcement(runtime::MessagePtr message) {
                               announcement.from.number, announcement.from.pe, chare->where()));
     return;
   }
-  auto found = ends_.find(announcement.key);
-  if (found == ends_.end()) {
+  ChannelEnd* const end = ends_.find(announcement.key);
+  if (end == nullptr) {
     early_[announcement.key] = announcement.from;
   } else {
-    connect(*found->second, announcement.from);
+    connect(*end, announcement.from);
   }
 }
 
 void Channels::connect(ChannelEnd& end, EndAddress peer) {
   end.peer = peer;
   end.send_tags = EndTags(range_.tag_type, peer.number);
+  end.sends_at_once = end.checks == nullptr;
+  const auto pe = static_cast<int>(peer.pe);
+  end.in.peer = pe;
+  end.out.peer = pe;
+  end.out.name = end.send_tags[0];
+  if (pe == runtime_.pe()) {
+    if (ChannelEnd* const other = ends_.find(peer.number); other != nullptr) end.out.on_this_pe = &other->in;
+  }
   while (!end.waiting_sends.empty()) {
-    ChannelEnd::WaitingSend send = end.waiting_sends.front();
+    const ChannelEnd::WaitingSend send = std::move(end.waiting_sends.front());
     end.waiting_sends.pop_front();
+    if (end.checks != nullptr) end.checks->tell(end, end.out.next, send.description);
     start_send(end, send.buffer, send.operation);
   }
 }
@@ -257,7 +250,7 @@ void Channels::connect(ChannelEnd& end, EndAddress peer) {
 Channel::Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id)
     : end_(&self.runtime().model<Channels>().end(self, peer, id)) {}
 
-runtime::Operation Channel::send(const memory::ConstBuffer& buffer) {
+runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Contents* contents) {
   runtime::Runtime& runtime = *end_->runtime;
   bool copies = buffer.place.is_host() && buffer.size_bytes <= kCopyLimitBytes;
   auto* operation =
@@ -268,28 +261,31 @@ runtime::Operation Channel::send(const memory::ConstBuffer& buffer) {
     source.data = operation->extra();
   }
   runtime.count_sent();
-  if (end_->peer.number == 0) {
-    end_->waiting_sends.push_back({source, operation});
-  } else {
+  if (end_->sends_at_once) [[likely]] {
     start_send(*end_, source, operation);
+  } else {
+    start_special_send(*end_, source, operation, contents);
   }
   return runtime::Operation(operation);
 }
 
-runtime::Operation Channel::recv(const memory::Buffer& buffer) {
+runtime::Operation Channel::recv(const memory::Buffer& buffer, const Contents* contents) {
   runtime::Runtime& runtime = *end_->runtime;
   auto* operation = runtime::OperationState::create(runtime, sizeof(Asked));
-  const std::uint32_t counter = end_->next_receive++;
+  const std::uint32_t counter = end_->in.next++;
   new (operation->extra()) Asked{buffer.size_bytes, counter};
   operation->set_finisher(&check_received, end_);
-  if (!buffer.place.is_host() || !end_->local.held_sends.empty()) [[unlikely]] {
-    if (start_device_receive(*end_, counter, buffer, operation)) return runtime::Operation(operation);
+  const machine::Tag tag = end_->receive_tags[counter];
+  if (end_->checks != nullptr) [[unlikely]] {
+    start_checked_receive(*end_, {counter, tag}, buffer, operation, contents);
+  } else if (!buffer.place.is_host() || end_->in.held_sends > 0) [[unlikely]] {
+    start_device_receive(*end_, {counter, tag}, buffer, operation);
+  } else {
+    // A receive that is over at once found its message waiting; the machine has checked that it fits.
+    operation->started(
+        runtime.machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()),
+        buffer.size_bytes);
   }
-  machine::Tag tag = end_->receive_tags[counter];
-  // A receive that is over at once found its message waiting; the machine has checked that it fits.
-  operation->started(
-      runtime.machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()),
-      buffer.size_bytes);
   return runtime::Operation(operation);
 }
 
@@ -297,6 +293,8 @@ memory::Buffer Channel::locate(const void* data, std::size_t size_bytes) const {
   memory::Place place = size_bytes == 0 ? memory::Place{} : end_->runtime->memory().place_of(data);
   return {const_cast<void*>(data), size_bytes, place, nullptr};
 }
+
+bool Channel::is_checked() const { return end_->checks != nullptr; }
 
 std::string Channel::description() const { return describe(*end_); }
 

@@ -7,7 +7,6 @@
 
 #include "machine/machine.h"
 #include "machine/tag.h"
-#include "models/channel/channels.h"
 
 namespace weft::channel {
 
@@ -21,10 +20,10 @@ struct FailedSend {
 
 }  // namespace
 
-FailedSends::FailedSends(runtime::Runtime& runtime, Channels& channels)
-    : runtime_(runtime), channels_(channels) {
+FailedSends::FailedSends(runtime::Runtime& runtime, const EndTable& ends, runtime::HandlerId handler)
+    : runtime_(runtime), ends_(ends), handler_(handler) {
   runtime_.set_handler(
-      channels.handler(kFailedSend),
+      handler_,
       [](void* self, runtime::MessagePtr message) {
         static_cast<FailedSends*>(self)->on_message(std::move(message));
       },
@@ -36,19 +35,20 @@ void FailedSends::watch(ChannelEnd& end, std::uint32_t counter, runtime::Operati
   operation->set_finisher(
       [](runtime::OperationState* sent, void* context) {
         if (!sent->status().failed()) return;
+        // The receiver has failed, or its PE: it need not be told.
+        if (sent->status().code() == base::StatusCode::kPeerFailed) return;
         const auto& from = *static_cast<const ChannelEnd*>(context);
         const std::uint32_t number = *reinterpret_cast<const std::uint32_t*>(sent->extra());
-        from.channels->failed_sends().tell(from, number, sent->status());
+        from.failed_sends->tell(from, number, sent->status());
       },
       &end);
 }
 
 void FailedSends::tell(const ChannelEnd& end, std::uint32_t counter, const base::Status& why) {
-  if (runtime_.exiting()) return;  // all receives end with the job
+  if (runtime_.exiting()) return;  // the job ends all receives
   const FailedSend failed{end.peer.number, end.number, counter};
-  runtime_.send(
-      static_cast<int>(end.peer.pe),
-      runtime::Message::pack(runtime_, channels_.handler(kFailedSend), failed, std::string(why.message())));
+  runtime_.send(static_cast<int>(end.peer.pe),
+                runtime::Message::pack(runtime_, handler_, failed, std::string(why.message())));
 }
 
 void FailedSends::on_message(runtime::MessagePtr message) {
@@ -57,7 +57,8 @@ void FailedSends::on_message(runtime::MessagePtr message) {
   Pup p = message->unpacker();
   p | failed | why;
   const std::uint32_t pe = message->envelope().source_pe;
-  if (channels_.find(failed.to_end, {pe, failed.from_end}) == nullptr) {
+  const ChannelEnd* const end = ends_.find(failed.to_end, {pe, failed.from_end});
+  if (end == nullptr) {
     runtime_.fail(fmt::format(
         "PE {} could not send message {} from its channel end {} to end {} of PE {}, which cannot be", pe,
         failed.counter, failed.from_end, failed.to_end, runtime_.pe()));
@@ -66,11 +67,10 @@ void FailedSends::on_message(runtime::MessagePtr message) {
   auto& reason = reasons_[{failed.to_end, failed.counter}];
   if (!reason.empty()) return;
   reason = fmt::format("PE {} could not send it: {}", pe, why);
-  // Nobody awaits it: should it fail, the job does.
+  // If it fails, so does the job, because nothing awaits it.
   auto* empty = runtime::OperationState::create(runtime_);
   empty->started(
-      runtime_.machine().tag_send(runtime_.pe(), EndTags(channels_.tag_type(), failed.to_end)[failed.counter],
-                                  {}, empty->completion()),
+      runtime_.machine().tag_send(runtime_.pe(), end->receive_tags[failed.counter], {}, empty->completion()),
       0);
   runtime::Operation(empty).detach();
 }

@@ -1,16 +1,15 @@
-// Sends that fail before anything has left: a copy of device memory that its device refused, no host memory
-// to stage it, a machine that does not take it. The message has its number all the same, and its receive
-// waits for that number, so the sender tells the receiving end why, once and on whichever path the message
-// was to go.
+// Sends that fail before anything has left: a device does not copy, there is no host memory to stage the
+// message, the machine does not take it. Such a message keeps its number, and its receive waits for that
+// number, so the sender tells the receiving end why, once, on whichever path the message was to go.
 //
-// There an empty message with that tag, from the PE to itself, ends the receive: one that is posted or will
-// be, of any memory and on every path, as a message of another size would. So nobody keeps a list of
-// receives, and nothing but the machine's own matching touches a buffer. The reason waits here until the
-// receive is over.
+// The receiving PE then sends an empty message with that tag to itself. It ends the receive, posted already
+// or later, of any memory and on every path, as a message of another size would. The reason waits here until
+// the receive is over. So no list of receives is needed, and only the machine's matching touches a buffer.
 //
 // Threads: the PE's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,35 +18,35 @@
 #include "weft/base/status.h"
 #include "weft/runtime/runtime.h"
 
-namespace weft::channel {
+#include "models/channel/end_table.h"
 
-class Channels;
-struct ChannelEnd;
+namespace weft::channel {
 
 class FailedSends {
  public:
-  // `channels` must outlive it.
-  FailedSends(runtime::Runtime& runtime, Channels& channels);
+  // `runtime` and `ends` must outlive it; `handler` is its own.
+  FailedSends(runtime::Runtime& runtime, const EndTable& ends, runtime::HandlerId handler);
 
-  // Room that watch() needs in an operation's extra bytes, which it takes for itself.
+  // Room in an operation's extra bytes that watch() uses, alone.
   static constexpr std::size_t kExtraBytes = sizeof(std::uint32_t);
-  // Should `operation`, which sends message `counter`, fail, the receiving end is told. REQUIRES: the peer is
+  // If `operation`, which sends message `counter`, fails, the receiving end is told. REQUIRES: the peer is
   // known.
   static void watch(ChannelEnd& end, std::uint32_t counter, runtime::OperationState* operation);
-  // Who ends the operation ends its receive as well.
-  static void unwatch(runtime::OperationState* operation) { operation->set_finisher(nullptr, nullptr); }
   // Tells the receiving end that message `counter` will not come.
   void tell(const ChannelEnd& end, std::uint32_t counter, const base::Status& why);
 
-  // "PE 3 could not send it: ...", once, if that is why the receive of message `counter` has got nothing;
-  // else empty.
+  // "PE 3 could not send it: ...", once, if that is why the receive of message `counter` got nothing; else
+  // empty.
   std::string take_reason(const ChannelEnd& end, std::uint32_t counter);
+  // Reasons whose receives are not over yet.
+  std::size_t num_reasons() const { return reasons_.size(); }
 
  private:
   void on_message(runtime::MessagePtr message);
 
   runtime::Runtime& runtime_;
-  Channels& channels_;
+  const EndTable& ends_;
+  runtime::HandlerId handler_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> reasons_;  // by end and counter
 };
 

@@ -6,7 +6,7 @@
 //     device_probe share KIND     each PE maps what the other exports, reads it and writes it
 //     device_probe mapped KIND    a channel whose receives of device memory are posted before they are sent
 //     to,
-//                                 so that they take the direct path where there is one; some receivers sleep
+//                                 so that they are copied peer-mapped where possible; some receivers sleep
 //     device_probe freed KIND     a chare frees a buffer whose send is under way
 //
 // The first four print "PE n moved KIND:DEVICE" on both PEs when all was right, and "mapped" the number of

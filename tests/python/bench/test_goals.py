@@ -162,9 +162,9 @@ def test_staging_is_to_cost_so_many_times_as_much_at_some_size(make_record, benc
         )
 
     records = [
-        figure(64, "direct", 10.0),
+        figure(64, "through UCX", 10.0),
         figure(64, "staged", 11.0),
-        figure(4096, "direct", 10.0),
+        figure(4096, "through UCX", 10.0),
         figure(4096, "staged", staged),
         figure(4096, "staged", 10.0, path="staged, same GPU"),
         figure(64, "tagged", 1e-6 if bench == "latency" else 1e6, model="messaging"),

@@ -51,19 +51,19 @@ def test_ping_pong_of_device_memory(build_folder, program, bench, metric):
     assert all(value > 0 for value in found.values())
 
 
-@pytest.mark.parametrize("path", ["auto", "tagged"])
+@pytest.mark.parametrize("peer_memory", ["on", "off"])
 @pytest.mark.parametrize("language", ["cpp", "python"])
 def test_channels_of_device_memory_take_either_path(
-    build_folder, python_programs, monkeypatch, language, path
+    build_folder, python_programs, monkeypatch, language, peer_memory
 ):
-    monkeypatch.setenv("WEFT_CHANNEL_PATH", path)
+    monkeypatch.setenv("WEFT_PEER_MEMORY", peer_memory)
     cpp = language == "cpp"
     program = build_folder / "benchmarks/channel_pingpong" if cpp else python_programs / "channel_pingpong.py"
     command = [sys.executable, "-m", "weft", "run", "-n", "2", "--stats", str(program)]
     arguments = ["latency", "8:20:1", "--memory", "emulated"]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    assert ("peer-mapped" in done.stderr) == (path == "auto"), done.stderr
+    assert ("peer-mapped" in done.stderr) == (peer_memory == "on"), done.stderr
 
 
 @pytest.mark.parametrize("memory", ["host", "emulated"])

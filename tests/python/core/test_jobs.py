@@ -47,6 +47,11 @@ def test_program_of_one_pe(expect_success: Callable[..., str], program: str) -> 
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
+def test_channels_in_check_mode(expect_success: Callable[..., str], num_pes: int) -> None:
+    assert expect_success(num_pes, "checked.py", environment={"WEFT_CHECK": "1"}) == "all checked\n"
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
 def test_device_channels_through_host_memory(expect_success: Callable[..., str], num_pes: int) -> None:
     staged = {"WEFT_STAGING": "host"}
     assert expect_success(num_pes, "device_channels.py", environment=staged) == "all checked\n"

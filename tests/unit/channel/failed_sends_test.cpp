@@ -1,6 +1,6 @@
 // Sends that fail before anything has left, on the tagged path: their receives end with the reason, whenever
-// they are posted, and the messages around them are not touched. direct_path_test.cpp and local_path_test.cpp
-// have the other paths.
+// they are posted, and the messages around them are not touched. device_messages_test.cpp
+// has the other paths.
 #include "models/channel/failed_sends.h"
 
 #include <gtest/gtest.h>

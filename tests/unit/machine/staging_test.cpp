@@ -215,7 +215,7 @@ class StagingOfCuda : public testing::TestWithParam<StagingMode> {
     return {begin, begin + buffer.size_bytes};
   }
   TransferPath expected_path() const {
-    return GetParam() == StagingMode::kHost ? TransferPath::kStaged : TransferPath::kDirect;
+    return GetParam() == StagingMode::kHost ? TransferPath::kStaged : TransferPath::kThroughUcx;
   }
 
   Pair pair_;
@@ -254,7 +254,7 @@ TEST_P(StagingOfCuda, RegisteredMemoryIsReachedThroughItsOwnerIfWanted) {
   EXPECT_EQ(read, written);
   for (const TransportUse& use : pair_.sender().transport_use()) {
     if (use.type == TransferType::kReceive) continue;  // of the get's answer
-    EXPECT_EQ(use.path, GetParam() == StagingMode::kHost ? TransferPath::kStaged : TransferPath::kDirect);
+    EXPECT_EQ(use.path, GetParam() == StagingMode::kHost ? TransferPath::kStaged : TransferPath::kThroughUcx);
   }
   EXPECT_TRUE(pair_.receiver().deregister_memory(remote).ok());
 }

@@ -19,7 +19,7 @@ class Worker(weft.Chare):
         await sent
         tagged = [use for use in weft.transport_use() if use.transfer == "tagged send"]
         assert [(use.memory, use.path, use.messages, use.size_bytes) for use in tagged] == [
-            ("host", "direct", 1, 8000)
+            ("host", "through UCX", 1, 8000)
         ], tagged
         return 1
 
@@ -34,7 +34,9 @@ async def main():
     assert len(reached) == len(set(reached))
     assert all("/" in peers.transports for peers in weft.peer_transports())
     if others:
-        assert any(use.transfer == "active message" and use.path == "direct" for use in weft.transport_use())
+        assert any(
+            use.transfer == "active message" and use.path == "through UCX" for use in weft.transport_use()
+        )
     print("all checked")
 
 

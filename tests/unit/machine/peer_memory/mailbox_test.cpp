@@ -1,9 +1,9 @@
-#include "models/channel/mailbox.h"
+#include "machine/peer_memory/mailbox.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace weft::channel {
+namespace weft::machine {
 namespace {
 
 TEST(MailboxFile, BothSidesSeeOneMemory) {
@@ -12,12 +12,12 @@ TEST(MailboxFile, BothSidesSeeOneMemory) {
   ASSERT_TRUE(other.ok()) << other.status().to_string();
   Slot& slot = own.mailbox(kMailboxes - 1).slot(kSlots - 1);
   EXPECT_EQ(slot.word.load(), Slot::kFree);
-  slot.posting.size_bytes = 77;
+  slot.buffer.size_bytes = 77;
   slot.word.store(Slot::posted(5));
   Slot& seen = other->mailbox(kMailboxes - 1).slot(kSlots - 1);
   EXPECT_NE(&seen, &slot);
   EXPECT_EQ(seen.word.load(), Slot::posted(5));
-  EXPECT_EQ(seen.posting.size_bytes, 77u);
+  EXPECT_EQ(seen.buffer.size_bytes, 77u);
   other->owner().is_asleep.store(1);
   EXPECT_EQ(own.owner().is_asleep.load(), 1u);
 }
@@ -59,18 +59,18 @@ TEST(MailboxFile, NamesThatAreNoneAreRefused) {
   name.nonce ^= 1;  // the file of another job that happens to have its inode
   EXPECT_TRUE(refused(name));
   name = own.name();
-  ++name.inode;
+  ++name.file.inode;
   EXPECT_TRUE(refused(name));
   name = own.name();
-  name.descriptor = 1'000'000;
+  name.file.descriptor = 1'000'000;
   EXPECT_TRUE(refused(name));
-  name.descriptor = 0;  // a terminal, a pipe, a file
+  name.file.descriptor = 0;  // a terminal, a pipe, a file
   EXPECT_TRUE(refused(name));
   name = own.name();
-  name.pid = -1;
+  name.file.pid = -1;
   EXPECT_TRUE(refused(name));
   EXPECT_TRUE(refused({}));
 }
 
 }  // namespace
-}  // namespace weft::channel
+}  // namespace weft::machine

@@ -1,13 +1,13 @@
-#include "models/channel/exports.h"
+#include "machine/peer_memory/exports.h"
 
 #include <gtest/gtest.h>
 
 #include <utility>
 
-#include "models/channel/mailbox.h"
+#include "machine/peer_memory/peer_buffer.h"
 #include "tests/support/device_memory.h"
 
-namespace weft::channel {
+namespace weft::machine {
 namespace {
 
 using memory::Buffer;
@@ -128,4 +128,4 @@ TEST_F(ExportsTest, WhatIsHeldDoesNotMakeRoom) {
 }
 
 }  // namespace
-}  // namespace weft::channel
+}  // namespace weft::machine

@@ -1,11 +1,11 @@
-#include "models/channel/exports.h"
+#include "machine/peer_memory/exports.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "models/channel/mailbox.h"
+#include "machine/peer_memory/peer_buffer.h"
 
-namespace weft::channel {
+namespace weft::machine {
 
 void Exports::Export::tell(int pe) {
   if (std::ranges::find(told, pe) == told.end()) told.push_back(pe);
@@ -67,4 +67,4 @@ void Exports::release(Table::iterator one) {
   for (const int pe : released->told) forget_(pe, released->number);
 }
 
-}  // namespace weft::channel
+}  // namespace weft::machine

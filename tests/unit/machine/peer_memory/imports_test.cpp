@@ -1,10 +1,10 @@
-#include "models/channel/imports.h"
+#include "machine/peer_memory/imports.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/device_memory.h"
 
-namespace weft::channel {
+namespace weft::machine {
 namespace {
 
 using memory::Buffer;
@@ -18,7 +18,7 @@ struct ImportsTest : ::testing::Test {
   ~ImportsTest() override { imports.close(); }
 
   struct Offer {
-    Posting posting;
+    PeerBuffer buffer;
     std::vector<std::byte> bytes;
   };
   Offer offer(std::uint64_t number, std::size_t size_bytes = 1000) {
@@ -27,12 +27,12 @@ struct ImportsTest : ::testing::Test {
   }
   Offer offer_of(const Buffer& buffer, std::uint64_t number) {
     auto bytes = owner.backend(Kind::kEmulated)->export_allocation(buffer.data).value();
-    const Posting posting{number,  reinterpret_cast<std::uintptr_t>(buffer.data), 0, buffer.size_bytes,
-                          kDevice, static_cast<std::uint32_t>(bytes.size())};
-    return {posting, bytes};
+    const PeerBuffer posted{number,  reinterpret_cast<std::uintptr_t>(buffer.data), 0, buffer.size_bytes,
+                            kDevice, static_cast<std::uint32_t>(bytes.size())};
+    return {posted, bytes};
   }
   Imports::Import* find(const Offer& offer, Place from = kDevice, int pe = kOwner) {
-    return imports.find(pe, offer.posting, offer.bytes, from);
+    return imports.find(pe, offer.buffer, offer.bytes, from);
   }
 
   memory::Memory owner;
@@ -64,7 +64,7 @@ TEST_F(ImportsTest, WhatCannotBeMappedIsNotTriedAgain) {
   EXPECT_NE(imports.first_failure().message().find("3 bytes"), std::string_view::npos);
   EXPECT_EQ(find(good), nullptr);
   Offer unlike = offer(2);
-  unlike.posting.place.kind = Kind::kCuda;
+  unlike.buffer.place.kind = Kind::kCuda;
   EXPECT_EQ(find(unlike), nullptr);
 }
 
@@ -72,7 +72,7 @@ TEST_F(ImportsTest, ANumberWithAnotherAllocationIsNotBelieved) {
   const Offer offered = offer(1);
   ASSERT_NE(find(offered), nullptr);
   Offer wrong = offered;
-  wrong.posting.allocation_base += 4096;
+  wrong.buffer.allocation_base += 4096;
   EXPECT_EQ(find(wrong), nullptr);
 }
 
@@ -134,4 +134,4 @@ TEST_F(ImportsTest, TheLeastRecentlyUsedMakesRoom) {
 }
 
 }  // namespace
-}  // namespace weft::channel
+}  // namespace weft::machine

@@ -1,66 +1,37 @@
-// Channels between two chares of one PE whose buffers are device memory: which messages the device copies,
-// and that those which cannot be copied so take their tag.
-#include "models/channel/local_path.h"
+// Messages of device memory within a PE: which of them the device copies, and that the others take their tag.
+#include "machine/peer_memory/own_pe_copies.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "tests/support/busy_stream.h"
-#include "tests/unit/channel/channel_pair.h"
+#include "tests/unit/machine/peer_memory/peer_pair.h"
 
-namespace weft::channel {
+namespace weft::machine {
 namespace {
 
+using base::Status;
 using base::StatusCode;
-using machine::TransferPath;
 using memory::Place;
 using testing::TestMemory;
 
 constexpr std::size_t kSize = 5000;
 
-struct LocalPathTest : ChannelPairTest {
-  LocalPathTest() : ChannelPairTest(1) {}
+struct OwnPeCopiesTest : PeerPair, ::testing::TestWithParam<std::string> {
+  OwnPeCopiesTest() : PeerPair(1, GetParam()) {}
 
-  OutcomePtr send(std::size_t from, TestMemory& buffer) {
-    return ChannelPairTest::send(from, buffer.buffer());
-  }
-  OutcomePtr receive(std::size_t at, TestMemory& buffer) {
-    return ChannelPairTest::receive(at, buffer.buffer());
-  }
+  OutcomePtr send(std::size_t from, TestMemory& buffer) { return PeerPair::send(from, buffer.buffer()); }
+  OutcomePtr receive(std::size_t at, TestMemory& buffer) { return PeerPair::receive(at, buffer.buffer()); }
   TestMemory make(Place place, std::uint8_t first, std::size_t size_bytes = kSize) {
-    return TestMemory(job.memory(0), place, size_bytes, first);
+    return TestMemory(memory(0), place, size_bytes, first);
   }
-
-  std::size_t num_held() {
-    std::size_t held = 0;
-    for (std::uint32_t number : {1u, 2u}) {
-      held += job.runtime(0).model<Channels>().find(number)->local.held_sends.size();
-    }
-    return held;
-  }
-  // Whether an end was told of a send whose receive is over all the same.
-  bool is_told_twice() {
-    auto& channels_of_pe = job.runtime(0).model<Channels>();
-    bool is_told = false;
-    for (std::uint32_t counter = 0; counter < 20; ++counter) {
-      for (const std::uint32_t number : {1u, 2u}) {
-        is_told |= !channels_of_pe.failed_sends().take_reason(*channels_of_pe.find(number), counter).empty();
-      }
-    }
-    return is_told;
-  }
-  // What the machine carried, and the device copied in its place, is counted in the same row.
-  std::uint64_t bytes(TransferPath path) {
-    std::uint64_t sum = 0;
-    for (const auto& use : job.runtime(0).machine().transport_use()) {
-      if (use.path == path && use.kind == kDevice.kind) sum += use.bytes;
-    }
-    return sum;
-  }
+  std::uint32_t num_held() const { return incoming[0].held_sends + incoming[1].held_sends; }
+  // The transport's sends of device memory to its own PE are staged here, so these are copies by the device.
+  std::uint64_t num_copied() { return count(0, TransferPath::kOwnPe); }
 };
 
-TEST_P(LocalPathTest, WhicheverSideComesFirst) {
+TEST_P(OwnPeCopiesTest, WhicheverSideComesFirst) {
   connect();
   for (const bool sends_first : {false, true}) {
     TestMemory out = make(kDevice, 3);
@@ -83,11 +54,11 @@ TEST_P(LocalPathTest, WhicheverSideComesFirst) {
     EXPECT_EQ(in.now(), out.filled());
     EXPECT_EQ(num_held(), 0u);
   }
-  EXPECT_EQ(bytes(TransferPath::kOwnPe), 2 * kSize);
-  EXPECT_EQ(bytes(TransferPath::kStaged), 0u);
+  EXPECT_EQ(num_copied(), 2u);
+  EXPECT_EQ(count(0, TransferPath::kStaged), 0u);
 }
 
-TEST_P(LocalPathTest, OrderIsKeptWhileCountersWrap) {
+TEST_P(OwnPeCopiesTest, OrderIsKeptWhileCountersWrap) {
   connect(0xffff'fffd);
   std::vector<TestMemory> out;
   std::vector<TestMemory> in;
@@ -113,30 +84,31 @@ TEST_P(LocalPathTest, OrderIsKeptWhileCountersWrap) {
   for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(in[i].now(), out[i].filled()) << i;
 }
 
-// Such a receive has its tag only, whoever sends.
-TEST_P(LocalPathTest, AReceiveFromBeforeThePeerWasKnownTakesItsTag) {
+// Such a receive has its tag only.
+TEST_P(OwnPeCopiesTest, AReceiveFromBeforeThePeerWasKnownTakesItsTag) {
+  connect();
   TestMemory out = make(kDevice, 3);
   TestMemory in = make(kDevice, 100);
-  channels[1] = Node::all[1]->to_the_other();
+  incoming[1].peer = -1;
   const OutcomePtr received = receive(1, in);
-  channels[0] = Node::all[0]->to_the_other();
+  incoming[1].peer = 0;
   finish({send(0, out), received});
   EXPECT_EQ(in.now(), out.filled());
+  EXPECT_EQ(num_copied(), 0u);
 }
 
-// One end knows its peer at once, the other only when the announcement has come.
-TEST_P(LocalPathTest, ASendToAnEndThatDoesNotKnowItsPeerTakesItsTag) {
+// One end knows its peer before the other does.
+TEST_P(OwnPeCopiesTest, AnEndThatDoesNotKnowItsPeerFindsTheHeldSend) {
+  connect();
   TestMemory out = make(kDevice, 3);
   TestMemory in = make(kDevice, 100);
-  channels[1] = Node::all[1]->to_the_other();
-  settle();
-  channels[0] = Node::all[0]->to_the_other();
+  incoming[1].peer = -1;
   const OutcomePtr sent = send(0, out);
   finish({receive(1, in), sent});
   EXPECT_EQ(in.now(), out.filled());
 }
 
-TEST_P(LocalPathTest, OtherSizesAreToldOfAndTheChannelGoesOn) {
+TEST_P(OwnPeCopiesTest, OtherSizesTakeTheirTagAndTheStreamGoesOn) {
   connect();
   for (const bool sends_first : {false, true}) {
     TestMemory out = make(kDevice, 3, 100);
@@ -147,7 +119,6 @@ TEST_P(LocalPathTest, OtherSizesAreToldOfAndTheChannelGoesOn) {
     if (!sends_first) sent = send(0, out);
     finish({received});
     EXPECT_EQ(received->status.code(), StatusCode::kTruncated);
-    EXPECT_NE(received->status.message().find("Node[1] - "), std::string::npos) << received->status.message();
     TestMemory next_out = make(kDevice, 7);
     TestMemory next_in = make(kDevice, 100);
     finish({receive(1, next_in), send(0, next_out)});
@@ -156,9 +127,9 @@ TEST_P(LocalPathTest, OtherSizesAreToldOfAndTheChannelGoesOn) {
 }
 
 // Of both sides, whichever comes first; and only what was queued before the operation was started.
-TEST_P(LocalPathTest, StreamsComeFirst) {
+TEST_P(OwnPeCopiesTest, StreamsComeFirst) {
   connect();
-  auto& kind = testing::emulated(job.memory(0));
+  auto& kind = testing::emulated(memory(0));
   for (const bool sends_first : {false, true}) {
     TestMemory out = make(kDevice, 3);
     TestMemory in = make(kDevice, 100);
@@ -190,12 +161,12 @@ TEST_P(LocalPathTest, StreamsComeFirst) {
     settle();
     for (const memory::StreamHandle stream : streams) EXPECT_TRUE(kind.destroy_stream(stream).ok());
   }
-  EXPECT_EQ(bytes(TransferPath::kOwnPe), 2 * kSize);
+  EXPECT_EQ(num_copied(), 2u);
 }
 
-TEST_P(LocalPathTest, TurnedOffEverythingTakesItsTag) {
+TEST_P(OwnPeCopiesTest, TurnedOffEverythingTakesItsTag) {
   connect();
-  job.runtime(0).model<Channels>().local_path().turn_off();
+  peer_memory(0).turn_off();
   TestMemory out = make(kDevice, 3);
   TestMemory in = make(kDevice, 100);
   const OutcomePtr sent = send(0, out);
@@ -204,29 +175,31 @@ TEST_P(LocalPathTest, TurnedOffEverythingTakesItsTag) {
   EXPECT_EQ(in.now(), out.filled());
 }
 
-TEST_P(LocalPathTest, AFailedCopyEndsBothOperations) {
+TEST_P(OwnPeCopiesTest, AFailedCopyEndsBothOperations) {
   connect();
-  TestMemory out = make(kDevice, 3);
-  TestMemory in = make(kDevice, 100);
-  memory::EmulatedFaults faults;
-  faults.fail_copy = 1;
-  testing::emulated(job.memory(0)).set_faults(faults);
-  const OutcomePtr received = receive(1, in);
-  const OutcomePtr sent = send(0, out);
-  finish({sent, received});
-  EXPECT_TRUE(sent->status.failed());
-  EXPECT_TRUE(received->status.failed());
-  EXPECT_NE(received->status.message().find("Node[1] - "), std::string::npos);
-  TestMemory again = make(kDevice, 100);
-  finish({receive(1, again), send(0, out)});
-  EXPECT_EQ(again.now(), out.filled());
-  EXPECT_FALSE(is_told_twice());
+  for (const bool sends_first : {true, false}) {
+    TestMemory out = make(kDevice, 3);
+    TestMemory in = make(kDevice, 100);
+    memory::EmulatedFaults faults;
+    faults.fail_copy = 1;
+    testing::emulated(memory(0)).set_faults(faults);
+    OutcomePtr sent;
+    if (sends_first) sent = send(0, out);
+    const OutcomePtr received = receive(1, in);
+    if (!sends_first) sent = send(0, out);
+    finish({sent, received});
+    EXPECT_NE(sent->status.message().find("as the fault injection says"), std::string::npos);
+    EXPECT_EQ(received->size_bytes, 0u) << "ended by the empty message";
+    TestMemory again = make(kDevice, 100);
+    finish({receive(1, again), send(0, out)});
+    EXPECT_EQ(again.now(), out.filled());
+  }
 }
 
 // Whose stream it is, and which side comes first.
-TEST_P(LocalPathTest, AStreamThatFailedEndsBothOperations) {
+TEST_P(OwnPeCopiesTest, AStreamThatFailedEndsBothOperations) {
   connect();
-  auto& kind = testing::emulated(job.memory(0));
+  auto& kind = testing::emulated(memory(0));
   const memory::StreamHandle stream = kind.create_stream(0).value();
   for (const bool is_senders : {true, false}) {
     for (const bool sends_first : {true, false}) {
@@ -246,8 +219,13 @@ TEST_P(LocalPathTest, AStreamThatFailedEndsBothOperations) {
       settle();
       may_go = true;
       finish({sent, received});
-      EXPECT_TRUE(sent->status.failed() && received->status.failed());
-      EXPECT_NE(received->status.message().find("bad work"), std::string::npos) << received->status.message();
+      EXPECT_NE(sent->status.message().find("bad work"), std::string::npos) << sent->status.to_string();
+      if (is_senders) {
+        EXPECT_EQ(received->size_bytes, 0u) << "ended by the empty message";
+      } else {
+        EXPECT_NE(received->status.message().find("bad work"), std::string::npos);
+        EXPECT_EQ(sent->status.code(), StatusCode::kPeerFailed);
+      }
       EXPECT_EQ(in.now(), in.filled());
       TestMemory next_out = make(kDevice, 30);
       TestMemory next_in = make(kDevice, 100);
@@ -255,27 +233,45 @@ TEST_P(LocalPathTest, AStreamThatFailedEndsBothOperations) {
       EXPECT_EQ(next_in.now(), next_out.filled());
     }
   }
-  EXPECT_FALSE(is_told_twice());
   EXPECT_TRUE(kind.destroy_stream(stream).ok());
 }
 
-TEST_P(LocalPathTest, WhatNobodyTakesEndsWithTheJob) {
+TEST_P(OwnPeCopiesTest, WhatNothingTakesEndsWithTheMachine) {
   connect();
   TestMemory out = make(kDevice, 3);
   TestMemory in = make(kDevice, 100);
-  auto* sending = std::move(channels[0].send(memory::ConstBuffer(out.buffer()))).release();
-  auto* receiving = std::move(channels[0].recv(in.buffer())).release();
+  const OutcomePtr sent = send(0, out);
+  const OutcomePtr received = receive(0, in);
   settle();
-  EXPECT_FALSE(sending->is_done() || receiving->is_done());
-  job.runtime(0).close();
-  EXPECT_EQ(sending->status().code(), StatusCode::kClosed);
-  EXPECT_TRUE(receiving->status().failed());
-  sending->drop_handle();
-  receiving->drop_handle();
+  EXPECT_FALSE(sent->done || received->done);
+  close();
+  EXPECT_EQ(sent->status.code(), StatusCode::kClosed);
+  EXPECT_TRUE(received->status.failed());
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, LocalPathTest, ::testing::Values("ucx", "loopback"),
+TEST_P(OwnPeCopiesTest, ACopyUnderWayEndsBeforeTheMachineIsClosed) {
+  connect();
+  TestMemory out = make(kDevice, 3);
+  TestMemory in = make(kDevice, 100);
+  const OutcomePtr received = receive(1, in);
+  const OutcomePtr sent = send(0, out);
+  EXPECT_FALSE(sent->done || received->done);
+  close();
+  EXPECT_TRUE(sent->status.ok() && received->status.ok());
+  EXPECT_EQ(in.now(), out.filled());
+}
+
+TEST_P(OwnPeCopiesTest, AReceiveCanBeCancelled) {
+  connect();
+  TestMemory in = make(kDevice, 100);
+  const OutcomePtr received = receive(1, in);
+  machine(0).cancel(received.get());
+  finish({received});
+  EXPECT_EQ(received->status.code(), StatusCode::kCancelled);
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, OwnPeCopiesTest, ::testing::Values("ucx", "loopback"),
                          [](const auto& machine) { return machine.param; });
 
 }  // namespace
-}  // namespace weft::channel
+}  // namespace weft::machine

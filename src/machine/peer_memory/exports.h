@@ -1,0 +1,69 @@
+// The allocations of this PE that other PEs of the host may map. Each has a number that is never given to
+// another allocation.
+//
+// An allocation is exported when it is used for the second time: mapping it may take a millisecond, which
+// does not pay for a buffer that is made for one message. An entry is used only while the generation of its
+// allocation is the one that it was made with.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "memory/memory.h"
+
+namespace weft::machine {
+
+class Exports {
+ public:
+  struct Export {
+    std::uint64_t number = 0;  // 0: used once so far, not exported
+    memory::Allocation allocation;
+    std::vector<std::byte> bytes;  // empty although numbered: cannot be exported, and is not tried again
+    std::vector<int> told;         // PEs that may have mapped it
+    std::uint64_t last_use = 0;
+
+    // Records that `pe` is given the bytes.
+    void tell(int pe);
+  };
+  // Called when an allocation is gone, or about to go: `pe` should unmap it.
+  using Forget = std::function<void(int pe, std::uint64_t number)>;
+
+  // The table is bounded, because an allocation that another library frees is noticed only when its address
+  // is used again. The least recently used entry that is not held is removed first; it is exported again
+  // under a new number when it is used again.
+  static constexpr std::size_t kMaxExports = 1024;
+
+  // `memory` must outlive it. Takes the release listener of `memory`.
+  Exports(memory::Memory& memory, Forget forget, std::size_t max_exports = kMaxExports);
+  ~Exports();
+  Exports(const Exports&) = delete;
+  Exports& operator=(const Exports&) = delete;
+
+  // The export of the allocation that contains all of `buffer`. Null at the first use, and when other PEs
+  // cannot map it. Hold the pointer while a peer may read the number: `forget` is called after that.
+  std::shared_ptr<Export> find(const memory::Buffer& buffer);
+  // The first reason for which an allocation could not be exported; ok if there is none.
+  const base::Status& first_failure() const { return first_failure_; }
+
+ private:
+  using Table = std::map<std::uintptr_t, std::shared_ptr<Export>>;
+  void make(Export& one, const memory::Buffer& buffer);
+  void make_room();
+  void release(Table::iterator one);
+
+  memory::Memory& memory_;
+  Forget forget_;
+  std::size_t max_exports_;
+  Table exports_;  // by base
+  std::uint64_t uses_ = 0;
+  std::uint64_t next_number_ = 1;
+  base::Status first_failure_;
+};
+
+}  // namespace weft::machine

@@ -1,0 +1,100 @@
+// The shared host memory in which a receiving PE tells the sending PEs of its host where messages may be
+// copied to.
+//
+// A PE that receives has one file, which the other PEs of its host and user map: a page for the PE, then the
+// mailboxes. A mailbox serves one stream of messages. Message n of the stream has slot n modulo kSlots:
+//
+//     receiver   fills buffer and exported, then word := posted n
+//     sender     word: posted n -> taken n, by compare-and-swap. It copies the message, and when the bytes are
+//                there, outcome := done n. If it cannot copy, it resets word := posted n and sends the message
+//                with its tag.
+//     receiver   word: posted n -> free, by compare-and-swap, withdraws a posting that is not taken.
+//                word := free when message n has come, on any path. Only then may it post n + kSlots.
+//
+// A sender that does not find its message posted leaves the slot alone, so no side waits for a slot. The
+// sender checks every byte that it reads from here before use.
+//
+// The file is a base::SharedFile.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "weft/base/status.h"
+
+#include "base/shared_file.h"
+#include "machine/peer_memory/peer_buffer.h"
+
+namespace weft::machine {
+
+inline constexpr std::size_t kSlots = 64;
+inline constexpr std::size_t kMailboxes = 4096;
+
+struct Slot {
+  static constexpr std::uint64_t kFree = 0;
+  static constexpr std::uint64_t posted(std::uint32_t counter) { return std::uint64_t{counter} << 2 | 1; }
+  static constexpr std::uint64_t taken(std::uint32_t counter) { return std::uint64_t{counter} << 2 | 2; }
+  static constexpr std::uint64_t done(std::uint32_t counter) { return std::uint64_t{counter} << 2 | 3; }
+
+  alignas(64) std::atomic<std::uint64_t> word;
+  PeerBuffer buffer;
+  alignas(64) std::array<std::byte, kMaxExportedBytes> exported;
+  alignas(64) std::atomic<std::uint64_t> outcome;
+};
+static_assert(sizeof(std::atomic<std::uint64_t>) + sizeof(PeerBuffer) <= 64, "a sender reads one cache line");
+
+struct Mailbox {
+  Slot& slot(std::uint32_t counter) { return slots[counter % kSlots]; }
+  std::array<Slot, kSlots> slots;
+};
+
+// The page of the receiving PE. Senders read it after they have written an outcome.
+struct MailboxOwner {
+  std::atomic<std::uint64_t> nonce;
+  alignas(64) std::atomic<std::uint32_t> is_asleep;
+};
+
+// What another process needs to open the file. Travels as it lies in memory.
+struct MailboxFileName {
+  base::SharedFileReference file;
+  std::uint64_t nonce = 0;
+};
+
+class MailboxFile {
+ public:
+  // The owner's file. No mailbox is in use.
+  static base::Result<MailboxFile> create();
+  // The file of another PE. kNotFound when this process cannot see it, because the PE is on another host or
+  // in another container.
+  static base::Result<MailboxFile> open(const MailboxFileName& name);
+
+  MailboxFile(MailboxFile&& other) noexcept { swap(other); }
+  MailboxFile& operator=(MailboxFile&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~MailboxFile();
+
+  const MailboxFileName& name() const { return name_; }
+  MailboxOwner& owner() const { return *static_cast<MailboxOwner*>(mapping_); }
+  // REQUIRES: number < kMailboxes.
+  Mailbox& mailbox(std::size_t number) const;
+
+ private:
+  MailboxFile() = default;
+  base::Status map(const base::SharedFile& file);
+  void swap(MailboxFile& other) noexcept {
+    std::swap(name_, other.name_);
+    std::swap(file_, other.file_);
+    std::swap(mapping_, other.mapping_);
+  }
+
+  MailboxFileName name_;
+  base::SharedFile file_;  // the owner's; open while others may map the file
+  void* mapping_ = nullptr;
+};
+
+}  // namespace weft::machine

@@ -1,0 +1,199 @@
+#include "machine/peer_memory/peer_copies.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace weft::machine {
+
+using base::Completion;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+Status closed() { return {StatusCode::kClosed, "the machine was closed before the message was sent"}; }
+
+}  // namespace
+
+// A copy under way into a peer's buffer. Deletes itself.
+struct PeerCopies::Copy final : Completion, PeerOperation {
+  Copy(PeerCopies& copies_in, const OutgoingStream& stream, StreamMessage message_in, Slot& slot_in,
+       Imports::Import& import_in, std::size_t size_bytes_in, Completion* user)
+      : Completion([](Completion* self, Status status, std::size_t) {
+          const std::unique_ptr<Copy> copy(static_cast<Copy*>(self));
+          if (copy->copies != nullptr) copy->copies->copied(*copy, std::move(status));
+        }),
+        PeerOperation(user),
+        copies(&copies_in),
+        peer(stream.peer),
+        owner(*stream.outbox->owner),
+        message(message_in),
+        slot(slot_in),
+        import(import_in),
+        size_bytes(size_bytes_in) {}
+  void cancel() override {}  // the device uses the buffers
+
+  PeerCopies* copies;  // null after close()
+  int peer;
+  const MailboxOwner& owner;
+  StreamMessage message;
+  Slot& slot;
+  Imports::Import& import;
+  std::size_t size_bytes;
+};
+
+// A send that waits for its stream. Deletes itself.
+struct PeerCopies::LateSend final : Completion, PeerOperation {
+  LateSend(PeerCopies& copies_in, const OutgoingStream& stream_in, StreamMessage message_in,
+           const memory::ConstBuffer& source_in, Completion* user)
+      : Completion([](Completion* self, Status status, std::size_t) {
+          const std::unique_ptr<LateSend> late(static_cast<LateSend*>(self));
+          if (late->copies != nullptr) late->copies->stream_is_done(*late, std::move(status));
+        }),
+        PeerOperation(user),
+        copies(&copies_in),
+        stream(stream_in),
+        message(message_in),
+        source(source_in) {}
+  void cancel() override {}  // a send that is cancelled would leave its receive without a message
+
+  PeerCopies* copies;  // null after close()
+  OutgoingStream stream;
+  StreamMessage message;
+  memory::ConstBuffer source;
+};
+
+// --- Mailboxes
+
+bool PeerCopies::open_mailbox(int pe, Tag stream, std::uint64_t number, const MailboxFileName& name) {
+  // A peer has kMailboxes at most: more are damage, and would grow the table.
+  if (number >= kMailboxes || ++num_mailboxes_[pe] > kMailboxes) return true;
+  auto [file, is_new] = files_.try_emplace(pe);
+  if (is_new) {
+    auto opened = MailboxFile::open(name);
+    if (opened.ok()) {
+      file->second = std::move(opened).value();
+    } else if (open_failure_.ok()) {
+      open_failure_ = opened.status();
+    }
+  }
+  if (!file->second) return false;
+  outboxes_[{pe, stream}] = {&file->second->mailbox(number), &file->second->owner()};
+  return true;
+}
+
+// --- Sending
+
+Status PeerCopies::start(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& source,
+                         Completion* user) {
+  if (stream.outbox == nullptr) stream.outbox = &outbox(stream.peer, stream.name);
+  if (stream.outbox->mailbox != nullptr) {
+    Status status = copy(stream, message, source, user);
+    if (!status.ok()) return status;
+    if (source.stream != nullptr) {
+      auto late = std::make_unique<LateSend>(*this, stream, message, source, user);
+      if (context_.wait_for_stream(source.place, source.stream, late.get())) {
+        late_sends_.push_back(late.release());
+        return Status::pending();
+      }
+      static_cast<void>(late->take_user());
+    }
+  }
+  return context_.machine.tag_send(stream.peer, message.tag, source, user);
+}
+
+// The compare-and-swap comes first: it brings the cache line here once, in the state in which it stays.
+Status PeerCopies::copy(const OutgoingStream& stream, StreamMessage message,
+                        const memory::ConstBuffer& source, Completion* user) {
+  Slot& slot = stream.outbox->mailbox->slot(message.number);
+  std::uint64_t posted = Slot::posted(message.number);
+  if (!slot.word.compare_exchange_strong(posted, Slot::taken(message.number))) return {};
+  Status status = start_copy(stream, message, slot, source, user);
+  // If nothing was copied, the receiver must not wait for a copy.
+  if (!status.is_pending()) slot.word.store(posted, std::memory_order_release);
+  return status;
+}
+
+Status PeerCopies::start_copy(const OutgoingStream& stream, StreamMessage message, Slot& slot,
+                              const memory::ConstBuffer& source, Completion* user) {
+  const PeerBuffer buffer = slot.buffer;
+  // If the sizes disagree, the receiver finds out by the tagged message.
+  if (buffer.size_bytes != source.size_bytes || buffer.exported_bytes > kMaxExportedBytes) return {};
+  const std::span exported(slot.exported.data(), buffer.exported_bytes);
+  Imports::Import* const import = imports_.find(stream.peer, buffer, exported, source.place);
+  if (import == nullptr) return {};
+  const base::Result<memory::Buffer> destination = Imports::locate(*import, buffer);
+  if (!destination.ok()) {
+    return {StatusCode::kCorrupt, fmt::format("PE {} to PE {}: {}", context_.machine.pe(), stream.peer,
+                                              destination.status().message())};
+  }
+  auto copy = std::make_unique<Copy>(*this, stream, message, slot, *import, source.size_bytes, user);
+  if (!context_.began(context_.memory.copy(destination.value(), source, copy.get()))) {
+    static_cast<void>(copy->take_user());
+    return {};
+  }
+  copies_.push_back(copy.release());
+  ++import->copies_under_way;
+  context_.counts.add(TransferType::kPeerCopy, TransferPath::kPeerMapped, source.place.kind,
+                      source.size_bytes);
+  return Status::pending();
+}
+
+void PeerCopies::stream_is_done(LateSend& late, Status status) {
+  --context_.memory_waits;
+  std::erase(late_sends_, &late);
+  if (status.failed()) return late.complete(std::move(status), 0);
+  Completion* const user = late.take_user();
+  memory::ConstBuffer source = late.source;
+  source.stream = nullptr;
+  status = copy(late.stream, late.message, source, user);
+  if (status.is_pending()) return;
+  if (status.ok()) return context_.send_tagged(late.stream.peer, late.message.tag, source, user);
+  user->function(user, std::move(status), 0);
+}
+
+void PeerCopies::copied(Copy& copy, Status status) {
+  --context_.memory_waits;
+  std::erase(copies_, &copy);
+  imports_.copy_done(copy.import);
+  if (status.ok()) {
+    copy.slot.outcome.store(Slot::done(copy.message.number), std::memory_order_release);
+    wake(copy.peer, copy.owner);
+  }
+  const std::size_t size_bytes = status.ok() ? copy.size_bytes : 0;
+  copy.complete(std::move(status), size_bytes);
+}
+
+void PeerCopies::wake(int pe, const MailboxOwner& owner) {
+  // Orders the outcome before this look; PostedReceives::before_sleep() does it the other way round.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (owner.is_asleep.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  context_.control.send(pe, {.type = ControlMessage::Type::kWake, .file = {}});
+}
+
+// --- The end
+
+void PeerCopies::begin_close() {
+  for (LateSend* late : std::exchange(late_sends_, {})) {
+    --context_.memory_waits;
+    late->copies = nullptr;
+    late->complete(closed(), 0);
+  }
+}
+
+void PeerCopies::end_close() {
+  for (Copy* copy : std::exchange(copies_, {})) {
+    --context_.memory_waits;
+    copy->copies = nullptr;
+    copy->complete(closed(), 0);
+  }
+  imports_.close();
+}
+
+}  // namespace weft::machine

@@ -1,0 +1,240 @@
+#include "machine/peer_memory/posted_receives.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace weft::machine {
+
+using base::Completion;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+// How long close() waits for copies that senders have begun.
+constexpr auto kCloseLimit = std::chrono::milliseconds(200);
+
+}  // namespace
+
+// One receive, posted and with its tag. Deleted when it is over and none of its completions will be called.
+struct PostedReceives::Receive final : PeerOperation {
+  struct Half : Completion {
+    Half(Function on_complete, Receive* receive_in) : Completion(on_complete), receive(receive_in) {}
+    Receive* receive;
+    bool is_pending = false;
+  };
+
+  Receive(PostedReceives& receives_in, IncomingStream& stream_in, StreamMessage message_in,
+          const memory::Buffer& buffer_in, Completion* user)
+      : PeerOperation(user),
+        receives(&receives_in),
+        stream(stream_in),
+        message(message_in),
+        buffer(buffer_in) {
+    ++stream.receives;
+  }
+  ~Receive() { --stream.receives; }
+
+  bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
+  bool is_copied() const {
+    return slot != nullptr && slot->outcome.load(std::memory_order_acquire) == Slot::done(message.number);
+  }
+  void end_with(Status status, std::size_t size_bytes) {
+    if (slot != nullptr) std::exchange(slot, nullptr)->word.store(Slot::kFree, std::memory_order_release);
+    exported.reset();
+    complete(std::move(status), size_bytes);
+  }
+  // Whether no sender has taken the posting, nor will.
+  bool withdraw() {
+    std::uint64_t posted = Slot::posted(message.number);
+    if (slot != nullptr && !slot->word.compare_exchange_strong(posted, Slot::kFree)) return false;
+    slot = nullptr;
+    return true;
+  }
+  void cancel() override {
+    if (tagged.is_pending && withdraw()) receives->context_.machine.cancel(&tagged);
+  }
+
+  // The message came with its tag, or will not come so any more.
+  void tagged_ended(Status status, std::size_t size_bytes) {
+    if (is_over()) return;
+    // A message comes with its tag only if its sender does not copy it.
+    const bool has_come = status.ok() || status.code() == StatusCode::kTruncated;
+    if (has_come || withdraw()) {
+      end_with(std::move(status), size_bytes);
+    } else {
+      close_status = std::move(status);
+    }
+  }
+
+  PostedReceives* receives;  // null after close()
+  IncomingStream& stream;
+  StreamMessage message;
+  memory::Buffer buffer;
+  Slot* slot = nullptr;                       // null when not posted
+  std::shared_ptr<Exports::Export> exported;  // what is posted
+  Status close_status{StatusCode::kClosed, "the machine was closed before the message had come"};
+  Half tagged{[](Completion* self, Status status, std::size_t size_bytes) {
+                auto& half = *static_cast<Half*>(self);
+                half.is_pending = false;
+                half.receive->tagged_ended(std::move(status), size_bytes);
+              },
+              this};
+  Half stream_done{[](Completion* self, Status status, std::size_t) {
+                     auto& half = *static_cast<Half*>(self);
+                     Receive& receive = *half.receive;
+                     half.is_pending = false;
+                     if (receive.receives == nullptr) {
+                       delete &receive;
+                       return;
+                     }
+                     --receive.receives->context_.memory_waits;
+                     if (status.ok()) receive.receives->stream_is_done(receive);
+                   },
+                   this};
+};
+
+PostedReceives::PostedReceives(PeerContext& context)
+    : context_(context), exports_(context.memory, [this](int pe, std::uint64_t number) {
+        context_.control.send(pe, {.type = ControlMessage::Type::kForget, .number = number, .file = {}});
+      }) {}
+
+PostedReceives::~PostedReceives() = default;
+
+// --- Posting
+
+bool PostedReceives::can_post(IncomingStream& stream) {
+  if (stream.mailbox != nullptr) return true;
+  if (stream.has_asked_for_mailbox || stream.peer < 0) return false;
+  stream.has_asked_for_mailbox = true;
+  open_mailbox(stream);
+  return stream.mailbox != nullptr;
+}
+
+void PostedReceives::open_mailbox(IncomingStream& stream) {
+  if (!mailboxes_ && mailbox_failure_.ok()) {
+    auto file = MailboxFile::create();
+    mailbox_failure_ = file.status();
+    if (file.ok()) mailboxes_ = std::move(file).value();
+  }
+  if (!mailboxes_ || streams_.size() == kMailboxes) return;
+  const std::size_t number = streams_.size();
+  streams_.push_back(&stream);
+  stream.mailbox = &mailboxes_->mailbox(number);
+  context_.control.send(stream.peer, {.type = ControlMessage::Type::kMailbox,
+                                      .number = number,
+                                      .stream = stream.name,
+                                      .file = mailboxes_->name()});
+}
+
+void PostedReceives::abandon_mailbox(int pe, std::uint64_t number) {
+  if (number < streams_.size() && streams_[number]->peer == pe) streams_[number]->mailbox = nullptr;
+}
+
+std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessage message,
+                                            const memory::Buffer& buffer, Completion* user) {
+  if (!can_post(stream)) return {};
+  std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
+  if (exported == nullptr) return {};
+  receives_.push_back(std::make_unique<Receive>(*this, stream, message, buffer, user));
+  Receive& receive = *receives_.back();
+  Status status = context_.machine.tag_receive(message.tag, kFullTagMask, buffer, &receive.tagged);
+  if (!status.is_pending()) {
+    static_cast<void>(receive.take_user());
+    receives_.pop_back();
+    return status;
+  }
+  receive.tagged.is_pending = true;
+  if (buffer.stream == nullptr) {
+    post(receive, std::move(exported));
+  } else {
+    // If the stream cannot be waited for, the message comes with its tag.
+    receive.stream_done.is_pending =
+        context_.wait_for_stream(buffer.place, buffer.stream, &receive.stream_done);
+  }
+  context_.machine.attention().wanted = true;
+  return Status::pending();
+}
+
+void PostedReceives::stream_is_done(Receive& receive) {
+  if (receive.is_over() || receive.stream.mailbox == nullptr) return;
+  if (auto exported = exports_.find(receive.buffer)) post(receive, std::move(exported));
+}
+
+void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exported) {
+  Slot& slot = receive.stream.mailbox->slot(receive.message.number);
+  if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return;  // of message number - kSlots
+  const memory::Allocation& allocation = exported->allocation;
+  // Clear a stale outcome: numbers wrap, so it may be that of an earlier message with this number.
+  if (slot.outcome.load(std::memory_order_relaxed) == Slot::done(receive.message.number)) {
+    slot.outcome.store(0);
+  }
+  exported->tell(receive.stream.peer);
+  slot.buffer = {exported->number,
+                 allocation.base,
+                 reinterpret_cast<std::uintptr_t>(receive.buffer.data) - allocation.base,
+                 receive.buffer.size_bytes,
+                 allocation.place,
+                 static_cast<std::uint32_t>(exported->bytes.size())};
+  std::ranges::copy(exported->bytes, slot.exported.begin());
+  slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
+  receive.slot = &slot;
+  receive.exported = std::move(exported);
+}
+
+// --- Polling
+
+bool PostedReceives::look(Receive& receive) {
+  if (receive.is_over()) {
+    if (receive.tagged.is_pending) context_.machine.cancel(&receive.tagged);
+    return false;
+  }
+  if (!receive.is_copied()) return false;
+  receive.end_with({}, receive.buffer.size_bytes);
+  return true;
+}
+
+bool PostedReceives::poll() {
+  if (std::exchange(is_asleep_, false)) mailboxes_->owner().is_asleep.store(0, std::memory_order_relaxed);
+  bool any = false;
+  // What completes may start other receives.
+  for (std::size_t i = 0; i < receives_.size(); ++i) any |= look(*receives_[i]);
+  std::erase_if(receives_, [](const auto& receive) { return receive->can_go(); });
+  return any;
+}
+
+bool PostedReceives::before_sleep() {
+  if (receives_.empty()) return true;
+  is_asleep_ = true;
+  mailboxes_->owner().is_asleep.store(1, std::memory_order_relaxed);
+  // Orders the flag before these looks. A sender looks at the flag after its outcome, so one side sees the
+  // other's store.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return std::ranges::none_of(receives_,
+                              [](const auto& receive) { return receive->is_over() || receive->is_copied(); });
+}
+
+void PostedReceives::close() {
+  // A sender that has taken a posting may still write to the buffer, unless it is gone.
+  const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
+  for (const auto& receive : receives_) {
+    while (!receive->is_over() && !receive->is_copied() && std::chrono::steady_clock::now() < limit) {
+      std::this_thread::yield();
+    }
+    if (receive->is_over()) continue;
+    const bool is_copied = receive->is_copied();
+    receive->end_with(is_copied ? Status() : receive->close_status,
+                      is_copied ? receive->buffer.size_bytes : 0);
+  }
+  for (auto& receive : receives_) {
+    if (!receive->stream_done.is_pending) continue;
+    receive->receives = nullptr;
+    static_cast<void>(receive.release());  // deletes itself when the memory layer closes
+  }
+  receives_.clear();
+}
+
+}  // namespace weft::machine

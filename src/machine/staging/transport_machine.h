@@ -1,0 +1,57 @@
+// What a concrete machine provides: the operations of machine.h on buffers that its transport addresses,
+// without regard to streams. StagedMachine adds the rest.
+//
+// Each transport_ operation has the contract of its namesake in Machine. Its caller has checked that the PE
+// is in range, the machine is open, the sizes are possible, and addresses() accepts the buffer's kind.
+#pragma once
+
+#include "machine/machine.h"
+
+namespace weft::machine {
+
+// Ids above kMaxAmId are the machine layer's own.
+inline constexpr AmId kStagingAmId = kMaxAmId + 1;
+inline constexpr AmId kPeerMemoryAmId = kMaxAmId + 2;
+inline constexpr AmId kNumAmIds = kMaxAmId + 3;
+
+// Set when progress() has something to do beyond the transport's own progress, so that a call with nothing to
+// do tests one flag.
+struct Attention {
+  bool wanted = false;
+};
+
+class TransportMachine : public Machine {
+ public:
+  // Whether transport_ operations take buffers of that kind.
+  virtual bool addresses(memory::Kind kind) const = 0;
+
+  virtual base::Status transport_set_am_handler(AmId id, AmHandler handler, void* context) = 0;
+  virtual base::Status transport_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                         const memory::ConstBuffer& payload,
+                                         base::Completion* completion) = 0;
+  // The payload fits. Data that is here already (data() != null) goes to host memory only.
+  virtual base::Status transport_am_receive(AmPayload payload, const memory::Buffer& into,
+                                            base::Completion* completion) = 0;
+  virtual base::Status transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
+                                          base::Completion* completion) = 0;
+  virtual base::Status transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
+                                             base::Completion* completion) = 0;
+  virtual void transport_cancel(base::Completion* completion) = 0;
+  virtual base::Result<RemoteMemory> transport_register_memory(const memory::Buffer& memory) = 0;
+  virtual base::Status transport_deregister_memory(const RemoteMemory& memory) = 0;
+  virtual base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                                     std::size_t offset_bytes, base::Completion* completion) = 0;
+  virtual base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
+                                     std::size_t offset_bytes, base::Completion* completion) = 0;
+  virtual base::Status transport_flush(base::Completion* completion) = 0;
+
+  Attention& attention() { return attention_; }
+
+ protected:
+  using Machine::Machine;
+
+ private:
+  Attention attention_;
+};
+
+}  // namespace weft::machine

@@ -1,0 +1,63 @@
+// One end of a channel on its PE: who it belongs to, who its peer is, and the two streams of messages.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "weft/memory/buffer.h"
+#include "weft/runtime/operation.h"
+#include "weft/runtime/runtime.h"
+
+#include "machine/peer_memory/peer_stream.h"
+#include "models/channel/channel_tag.h"
+#include "models/channel/description.h"
+
+namespace weft::channel {
+
+class CheckedMessages;
+class FailedSends;
+
+// One chare's view of a channel: itself, its peer and the id that both name.
+struct ChannelKey {
+  std::uint64_t self_collection = 0;
+  std::uint64_t self_index = 0;
+  std::uint64_t peer_collection = 0;
+  std::uint64_t peer_index = 0;
+  std::uint32_t id = 0;
+
+  friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
+  ChannelKey reversed() const { return {peer_collection, peer_index, self_collection, self_index, id}; }
+};
+
+// Where an end receives.
+struct EndAddress {
+  std::uint32_t pe = 0;
+  std::uint32_t number = 0;  // 0: not known
+};
+
+struct ChannelEnd {
+  struct WaitingSend {
+    memory::ConstBuffer buffer;
+    runtime::OperationState* operation;
+    Description description;  // in check mode
+  };
+
+  runtime::Runtime* runtime = nullptr;
+  FailedSends* failed_sends = nullptr;
+  CheckedMessages* checks = nullptr;  // in check mode
+  ChannelKey key;
+  std::uint32_t number = 0;
+  EndAddress peer;
+  bool sends_at_once = false;  // the peer is known, and no message is checked
+  EndTags send_tags;           // once the peer is known
+  EndTags receive_tags;
+  machine::OutgoingStream out;
+  machine::IncomingStream in;
+  std::deque<WaitingSend> waiting_sends;  // until the peer is known
+};
+
+// "the channel Ring[3] - Ring[4], id 0, on PE 3", for messages to people.
+std::string describe(const ChannelEnd& end);
+
+}  // namespace weft::channel

@@ -1,0 +1,61 @@
+// Check mode (`weft run --check`, WEFT_CHECK=1): each message of a channel is announced by what it consists
+// of, and a receive of other elements is an error that names both.
+//
+// Otherwise nothing of a message but its size is known: its tag has no bits left, and receives that ignored
+// some bits of it would make UCX search a list for each message.
+//
+// The sender tells the receiving end, in an active message, what message n consists of. The receive of
+// message n completes when both have come. Messages agree if
+//   - one of them is plain bytes, or both have the same type of elements; and
+//   - one of them has one dimension at most, extents of 1 not counted, or both have the same extents.
+//
+// Threads: the PE's. Invariant: a receive completes exactly once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "weft/base/completion.h"
+#include "weft/runtime/runtime.h"
+
+#include "models/channel/description.h"
+#include "models/channel/end_table.h"
+
+namespace weft::channel {
+
+class CheckedMessages {
+ public:
+  // `runtime` and `ends` must outlive it; `handler` is its own.
+  CheckedMessages(runtime::Runtime& runtime, const EndTable& ends, runtime::HandlerId handler);
+  CheckedMessages(const CheckedMessages&) = delete;
+  CheckedMessages& operator=(const CheckedMessages&) = delete;
+
+  // Tells the receiving end of what message `counter` consists. REQUIRES: the peer is known.
+  void tell(const ChannelEnd& end, std::uint32_t counter, const Description& description);
+  // What the data of message `counter` completes: give it to a start function, and what that returns to
+  // started(). `operation` completes when the data and the sender's description have come.
+  base::Completion* expect(const ChannelEnd& end, std::uint32_t counter, Description description,
+                           runtime::OperationState* operation);
+  // REQUIRES: `data` came from expect().
+  void started(base::Completion* data, base::Status status, std::size_t size_bytes);
+  // The machine is closed: ends what waits for a message of the sender.
+  void close();
+
+ private:
+  struct Receive;
+  using Key = std::pair<std::uint32_t, std::uint32_t>;  // end and counter
+
+  void on_message(runtime::MessagePtr message);
+  void data_came(Receive& receive, base::Status status, std::size_t size_bytes);
+  void finish(Receive& receive, base::Status status);
+
+  runtime::Runtime& runtime_;
+  const EndTable& ends_;
+  runtime::HandlerId handler_;
+  std::map<Key, Description> told_;  // for receives that are not over
+  std::map<Key, Receive*> waiting_;  // receives whose data has come
+};
+
+}  // namespace weft::channel

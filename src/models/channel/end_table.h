@@ -1,0 +1,60 @@
+// The channel ends of one PE, by the chare and peer that they join and by their numbers.
+//
+// An end has a number of its own on its PE, counted from 1, which messages name. Ends stay until the job is
+// over. Threads: the PE's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "models/channel/channel_end.h"
+
+namespace weft::channel {
+
+class EndTable {
+ public:
+  // Null if there is none.
+  ChannelEnd* find(const ChannelKey& key) const {
+    const auto found = ends_.find(key);
+    return found == ends_.end() ? nullptr : found->second.get();
+  }
+  ChannelEnd* find(std::uint32_t number) const {
+    return number == 0 || number > by_number_.size() ? nullptr : by_number_[number - 1];
+  }
+  // The same for what a message of `peer` names: null also when the end's peer is known and is another.
+  ChannelEnd* find(std::uint32_t number, EndAddress peer) const {
+    ChannelEnd* const end = find(number);
+    if (end == nullptr || end->peer.number == 0) return end;
+    return end->peer.pe == peer.pe && end->peer.number == peer.number ? end : nullptr;
+  }
+  // A new end with the next number. REQUIRES: there is none with that key.
+  ChannelEnd& add(const ChannelKey& key) {
+    auto& slot = ends_[key];
+    slot = std::make_unique<ChannelEnd>();
+    slot->key = key;
+    by_number_.push_back(slot.get());
+    slot->number = static_cast<std::uint32_t>(by_number_.size());
+    return *slot;
+  }
+  // Calls `visit` with each end of that chare.
+  template <class Visit>
+  void for_each_of(std::uint64_t collection, std::uint64_t index, Visit visit) const {
+    for (auto found = ends_.lower_bound({collection, index, 0, 0, 0});
+         found != ends_.end() && found->first.self_collection == collection &&
+         found->first.self_index == index;
+         ++found) {
+      visit(*found->second);
+    }
+  }
+  std::size_t size() const { return by_number_.size(); }
+  const std::vector<ChannelEnd*>& all() const { return by_number_; }
+
+ private:
+  std::map<ChannelKey, std::unique_ptr<ChannelEnd>> ends_;
+  std::vector<ChannelEnd*> by_number_;
+};
+
+}  // namespace weft::channel
