@@ -6,7 +6,8 @@
 namespace weft::memory {
 
 namespace {
-// Entries of memory that others freed stay until their address is asked for again; this bounds them.
+// The entry of memory that another library freed stays until its address is asked for again. This bounds
+// them.
 constexpr std::size_t kMaxEntries = 4096;
 }  // namespace
 

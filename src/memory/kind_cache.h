@@ -1,16 +1,17 @@
-// Which kind an address has, remembered per allocation. A wrong answer is a data corruption, hence the rules:
+// Caches the kind of an address per allocation. A wrong answer corrupts data, so these rules hold:
 //
-// Outside: an address outside the address_range() of every device kind is host memory, and nothing is looked
-// up. While no device kind has memory, that is every address, and the answer costs a few nanoseconds.
+// Outside: an address outside the address_range() of every device kind is host memory; the cache is not
+// searched. While no device kind has memory, that is every address, and the answer takes a few nanoseconds.
 //
-// Host: host memory is never remembered, because nobody says when it is freed and becomes device memory.
-// Within a range the kinds are asked each time. cuda's range is everything once a driver and a device are
-// there, since other libraries allocate too: a question about host memory costs a driver query (75 ns).
+// Host: host memory is never cached, because no library reports when it is freed and becomes device memory.
+// Inside a range the kinds are asked each time. The range of cuda is every address when a driver and a device
+// are there, because other libraries allocate too. Then a question about host memory costs a driver query (75
+// ns).
 //
-// Device: an allocation is remembered by its range. Its entry goes when its kind reports the release, and
-// each hit asks the kind whether it is current. emulated reports every release and answers yes (8 ns); cuda,
-// whose memory others free behind our back, compares the driver's buffer id, which is never given twice (36
-// ns). A new entry removes those that it overlaps. Generation 0 is not remembered.
+// Device: an allocation is cached by its range. Its entry is dropped when its kind reports the release, and
+// each hit asks the kind whether the entry is current. emulated reports every release and returns true (8
+// ns). For cuda, other libraries free memory without a report, so the backend compares the driver's buffer
+// id, which is never reused (36 ns). A new entry removes those that it overlaps. Generation 0 is not cached.
 //
 // Threads: the PE's.
 #pragma once
@@ -26,17 +27,17 @@ namespace weft::memory {
 
 class KindCache {
  public:
-  // REQUIRES: `kind` is a device kind, outlives the cache's last call, and its release listener is left to
-  // the cache.
+  // REQUIRES: `kind` is a device kind and exists until the last call of the cache. The cache sets its release
+  // listener.
   void add(KindBackend* kind);
 
-  // Is told, besides the cache, of every allocation that its kind says is released; empty: nobody is.
+  // `listener` is called for each allocation whose kind reports its release; an empty one removes it.
   void set_release_listener(KindBackend::ReleaseListener listener) { listener_ = std::move(listener); }
 
   Place place_of(const void* address) {
     return may_be_device(reinterpret_cast<std::uintptr_t>(address)) ? find(address).place : Place();
   }
-  // The device allocation that holds `address`; with generation 0 and size 0 for host memory.
+  // The device allocation that holds `address`; generation 0 and size 0 for host memory.
   Allocation find(const void* address);
 
   std::size_t size() const { return entries_.size(); }

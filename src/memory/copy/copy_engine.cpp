@@ -17,11 +17,11 @@ using base::StatusCode;
 
 namespace {
 
-// Some chunks are left for copies that wait for nothing: a gated copy holds one at most while it waits.
+// A waiting copy holds at most one chunk, so some chunks remain for copies that wait for nothing.
 static_assert(CopyLanes::kMaxGated < StagingPool::kMaxChunks);
-// How many deferred copies one poll looks at.
+// How many deferred copies one poll queries.
 constexpr std::size_t kDeferredPerPoll = 16;
-// What the CPU copies in one poll, so that a PE with a large copy still gets to its messages.
+// How much the CPU copies in one poll. The limit lets a PE with a large copy handle its messages.
 constexpr std::size_t kHostSliceBytes = 4 * 1024 * 1024;
 
 std::byte* at(const Buffer& buffer, std::size_t offset_bytes) {
@@ -86,7 +86,7 @@ bool CopyEngine::needs_staging(const Transfer& transfer) const {
 }
 
 void CopyEngine::find_staging(Transfer& transfer) {
-  // The side that blocks for ordinary host memory provides the chunks.
+  // The chunks are host memory of the side whose copies would block for ordinary host memory.
   static constexpr char kProbe = 0;
   Place place = transfer.destination.place;
   if (place.is_host() || kind_of(place)->host_copy_is_async(&kProbe, 1)) place = transfer.source.place;
@@ -107,8 +107,7 @@ Status CopyEngine::begin(Transfer& transfer) {
   }
   if (transfer.staging != nullptr) {
     unissued_.push_back(&transfer);
-    // A short copy is on its way at once; the rest of a long one follows when polled, because it costs CPU
-    // copies.
+    // The first chunk is queued at once. The others are queued by polls, because each costs a CPU copy.
     if (unissued_.size() == 1) issue_chunks(1);
     return {};
   }
@@ -134,7 +133,7 @@ bool CopyEngine::begin_deferred() {
     any = true;
     if (transfer.failure.ok()) {
       Status status = begin(transfer);
-      if (!status.failed()) continue;  // it may be over and gone, when its first chunk failed
+      if (!status.failed()) continue;  // the transfer may be deleted, if its first chunk failed
       transfer.failure = std::move(status);
     }
     end_if_over(transfer);
@@ -211,7 +210,7 @@ void CopyEngine::piece_done(const Piece& piece, Status status) {
   end_if_over(transfer);
 }
 
-// The bytes are in the chunk; brings them to the destination. Pending: they are on their way there.
+// Copies the bytes of the chunk to the destination. pending: that copy is in flight.
 Status CopyEngine::leave_chunk(Piece piece) {
   Transfer& transfer = *piece.transfer;
   if (transfer.destination.place.is_host()) {
@@ -297,7 +296,7 @@ bool CopyEngine::copy_host_slices() {
 
 bool CopyEngine::deliver() {
   if (done_.empty()) return false;
-  // A completion function may start operations, and those may be done at once.
+  // A completion function may start operations that complete at once and are added to done_.
   std::swap(done_, delivering_);
   for (Done& done : delivering_) {
     done.completion->function(done.completion, std::move(done.status), done.size_bytes);

@@ -1,18 +1,18 @@
 // The copies and stream waits in flight in one PE's memory.
 //
 // A copy takes one of three ways:
-//   direct   the device kind of one side reaches the other side: one copy in a lane (copy_lanes.h)
-//   staged   pipelined through chunks of host memory that devices reach without blocking the CPU: between
-//            device kinds, and between a device and host memory that its driver would block for (cuda: not
-//            page-locked)
+//   direct   one copy in a lane (copy_lanes.h), if the device kind of one side can access the other side
+//   staged   pipelined through chunks of host memory that devices access without blocking the CPU: between
+//            device kinds, and between a device and host memory for which its driver would block (cuda: host
+//            memory that is not page-locked)
 //   host     the CPU copies, in slices, when it is polled
 //
-// A gated copy for which there are no lanes is deferred until there are or its streams are seen to be done.
-// One holds one chunk at most while it waits. So whatever waits for a busy stream, all else goes on.
+// If there are no lanes for a gated copy, the copy is deferred until there are, or until its streams are
+// done. A waiting copy holds at most one chunk. A busy stream therefore never blocks copies on other streams.
 //
-// Threads: the PE's. Invariants: completion functions are called by progress() and close() alone, after the
-// engine has forgotten the operation; a transfer ends only when no piece of it is in flight, also when one
-// has failed, unless its device hangs at the end.
+// Threads: the PE's. Invariants: only progress() and close() call completion functions, after the engine has
+// dropped the operation. A transfer ends when none of its pieces is in flight, also if one has failed, unless
+// its device hangs at the end.
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ struct Transfer {
 
 class CopyEngine {
  public:
-  // Kinds by number, null where there is none; they outlive the engine.
+  // `kinds` is indexed by kind, with null for those that are not usable. The kinds must outlive the engine.
   explicit CopyEngine(const std::array<KindBackend*, kNumKinds>& kinds,
                       std::chrono::nanoseconds patience = kDevicePatience)
       : kinds_(kinds), lanes_(kinds), patience_left_(patience) {}
@@ -66,10 +66,11 @@ class CopyEngine {
 
   bool progress();
   bool has_pending() const;
-  // Calls `is_over` until it says so. False when the patience, which all waits share, ends before.
+  // Calls `is_over` until it returns true. Returns false if the patience, which all waits share, ends before
+  // that.
   bool wait_for_devices(const std::function<bool()>& is_over);
-  // Afterwards nothing can be started. Waits for the devices until the patience ends; then the kinds are
-  // left to the system, since one hangs.
+  // Afterwards nothing can be started. Waits for the devices until the patience ends; then a device hangs,
+  // and the kinds are abandoned.
   void close();
 
  private:
@@ -88,7 +89,7 @@ class CopyEngine {
 
   KindBackend* kind_of(Place place) const { return kinds_[static_cast<std::size_t>(place.kind)]; }
   base::Status start(Transfer& transfer);
-  // Puts the transfer's first piece on its way, or defers it. Unless this fails, the transfer may be gone.
+  // Queues the transfer's first piece, or defers it. On success the transfer may be complete and deleted.
   base::Status begin(Transfer& transfer);
   bool needs_staging(const Transfer& transfer) const;
   void find_staging(Transfer& transfer);
@@ -97,7 +98,7 @@ class CopyEngine {
 
   base::Status queue_piece(const Piece& piece, bool on_source_side);
   void piece_done(const Piece& piece, base::Status status);
-  // Queues up to max_chunks chunks of staged copies, as far as there are free ones.
+  // Queues up to max_chunks chunks of staged copies, while there are free ones.
   void issue_chunks(int max_chunks);
   base::Status issue_chunk(Transfer& transfer, std::byte* chunk);
   base::Status leave_chunk(Piece piece);
@@ -107,7 +108,7 @@ class CopyEngine {
   bool deliver();
 
   void end_if_over(Transfer& transfer);
-  // Gives back what the transfer holds; its completion is the caller's affair.
+  // Releases the gate of the transfer and deletes it. The caller completes its operation.
   void forget(Transfer& transfer);
 
   std::array<KindBackend*, kNumKinds> kinds_;
@@ -116,7 +117,7 @@ class CopyEngine {
   std::vector<std::unique_ptr<Transfer>> transfers_;
   std::deque<Transfer*> host_copies_;
   std::deque<Transfer*> deferred_;  // gated copies without lanes
-  std::deque<Transfer*> unissued_;  // staged copies with bytes that no chunk has taken yet
+  std::deque<Transfer*> unissued_;  // staged copies with bytes that are in no chunk yet
   std::vector<Watch> watches_;
   std::vector<Done> done_;
   std::vector<Done> delivering_;

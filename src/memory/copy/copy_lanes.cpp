@@ -10,7 +10,7 @@ using base::StatusCode;
 
 namespace {
 
-// Copies in both directions run beside one another; more lanes add nothing on the device.
+// Enough for copies in both directions to overlap. More lanes add nothing on the device.
 constexpr int kSharedLanesPerDevice = 4;
 
 }  // namespace
@@ -30,8 +30,8 @@ Status CopyLanes::record(StreamHandle stream, Side& side) {
   return event.status();
 }
 
-// A direct copy has one lane, which waits for both streams; a staged one has a lane per device side, for its
-// stream.
+// A direct copy has one lane, which waits for both streams. A staged copy has a lane for each device side,
+// which waits for the stream of that side.
 Status CopyLanes::enter(Gate& gate, bool is_staged) {
   assert(gate.is_shut() && !gate.has_lanes && has_room());
   Side& source = gate.source;
@@ -132,7 +132,7 @@ Status CopyLanes::queue(const Side& side, const Buffer& destination, const Const
   Status status = lane->kind->copy_async(destination.data, destination.place, source.data, source.place,
                                          source.size_bytes, lane->stream);
   if (status.failed()) return status;
-  // The copy is on its way, so without an event the piece waits too: the lane's next poll records one.
+  // The copy is queued. If there is no event for it, the lane's next poll records one.
   Result<EventHandle> event = lane->kind->record(lane->stream, lane->device);
   lane->queue.push_back({piece, event.ok() ? *event : nullptr});
   return {};
@@ -142,7 +142,7 @@ Status CopyLanes::query_first(Lane& lane) {
   EventHandle& first = lane.queue.front().event;
   if (first == nullptr) {
     Result<EventHandle> event = lane.kind->record(lane.stream, lane.device);
-    // Without room for an event the copy goes on all the same; any other failure means a broken device.
+    // Without memory for an event, the copy continues. Any other failure means that the device is broken.
     if (event.status().code() == StatusCode::kOutOfMemory) return Status::pending();
     if (!event.ok()) return event.status();
     first = *event;
@@ -164,10 +164,10 @@ void CopyLanes::close_lane(Lane& lane, const Wait& wait, const std::function<voi
   }
   if (lane.queue.empty()) {
     [[maybe_unused]] Status status =
-        lane.kind->destroy_stream(lane.stream);  // nothing is left to be done about it
+        lane.kind->destroy_stream(lane.stream);  // a failure changes nothing: the lane has no work
     return;
   }
-  // A device hangs: it keeps the stream, and the chunks that it may still write to.
+  // The device hangs: the stream and the chunks are kept, because the device may still write to the chunks.
   for (const Queued& queued : lane.queue) {
     if (queued.event != nullptr) lane.kind->release_event(queued.event);
   }

@@ -1,14 +1,14 @@
-// The lanes of one PE: streams of our own in which its copies run and wait for the users' streams.
+// The lanes of one PE: streams of Weft's own, in which copies run and wait for the streams of the user.
 //
 // Copies that wait for no stream share a few lanes per device. A copy whose buffers name a stream is gated:
-// it waits, on the device, in lanes of its own, so that it neither holds up other copies nor makes the user's
-// later work wait for it. Few gated copies have lanes at a time; one that finds no room can only be asked,
-// now and then, whether its streams are done, and then shares lanes like any other.
+// it waits on the device, in lanes of its own. Other copies then do not wait for it, and the user's later
+// work does not wait for the copy. At most kMaxGated gated copies have lanes. Further ones are polled: when
+// their streams are done, they use the shared lanes.
 //
-// A lane's pieces are done in order, hence a poll asks the driver about the first piece of each lane only.
+// A lane's pieces are done in order. A poll therefore queries the first piece of each lane only.
 //
-// Threads: the PE's. Invariants: a piece that was queued is handed back once, by poll() or close(), unless
-// its device hangs at the end; nothing blocks but close(). Whoever has a gate leaves it, also after close().
+// Threads: the PE's. Invariants: each queued piece is handed back once, by poll() or close(), unless its
+// device hangs at the end. Only close() blocks. The owner of a gate calls leave() for it, also after close().
 #pragma once
 
 #include <array>
@@ -38,13 +38,13 @@ class CopyLanes {
 
   struct Side {
     Place place;
-    // What was queued on the buffer's stream when the copy was started; null when there is nothing to wait
-    // for, or when a lane waits for it.
+    // The work that was queued on the buffer's stream when the copy was started; null if there is none, or if
+    // a lane waits for it.
     EventHandle ready = nullptr;
-    // The copy's own; null: it shares.
+    // The copy's own lane; null: it uses the shared ones.
     Lane* lane = nullptr;
   };
-  // What a copy waits for, and its own lanes while it has them.
+  // The streams that a copy waits for, and its own lanes while it has them.
   struct Gate {
     Side source;
     Side destination;
@@ -52,7 +52,7 @@ class CopyLanes {
 
     bool is_shut() const { return source.ready != nullptr || destination.ready != nullptr; }
   };
-  // Some bytes of a transfer; lanes keep it and look at none of it. `chunk` is null for a direct copy.
+  // Some bytes of a transfer. Lanes store it and use none of its members. `chunk` is null for a direct copy.
   struct Piece {
     Transfer* transfer = nullptr;
     std::size_t offset_bytes = 0;
@@ -60,42 +60,42 @@ class CopyLanes {
     std::byte* chunk = nullptr;
     bool into_chunk = false;
   };
-  // Calls `is_over` until it says so, then true; false when it gave up before.
+  // Calls `is_over` until it returns true. Returns false if it gave up before that.
   using Wait = std::function<bool(const std::function<bool()>& is_over)>;
 
-  // Kinds by number, null where there is none; they outlive the lanes.
+  // `kinds` is indexed by kind, with null for those that are not usable. The kinds must outlive the lanes.
   explicit CopyLanes(const std::array<KindBackend*, kNumKinds>& kinds) : kinds_(kinds) {}
   CopyLanes(const CopyLanes&) = delete;
   CopyLanes& operator=(const CopyLanes&) = delete;
 
-  // Shuts the gate of a copy that is started now if its buffers name streams.
+  // Shuts the gate of a copy that starts now, if its buffers name streams.
   base::Status set_gate(const Buffer& destination, const ConstBuffer& source, Gate& gate);
-  // For one more gated copy.
+  // Whether one more gated copy may have lanes.
   bool has_room() const { return num_gated_ < kMaxGated; }
-  // Lets the copy's pieces be queued: its own lanes, one per device side if staged, wait for its streams.
+  // Opens the gate: lanes of the copy's own, one for each device side if it is staged, wait for its streams.
   // REQUIRES: shut, has_room().
   base::Status enter(Gate& gate, bool is_staged);
-  // Asks whether the streams of a shut gate are done; then it is open. Puts what failed there into `failure`,
-  // unless there is one.
+  // Queries the streams of a shut gate, and opens it when they are done. The first failure of a stream is put
+  // into `failure`, unless that holds one already.
   bool is_over(Gate& gate, base::Status& failure);
-  // Gives back what the gate holds. REQUIRES: no piece of its copy is in a lane.
+  // Releases the events and lanes of the gate. REQUIRES: no piece of its copy is in a lane.
   void leave(Gate& gate);
 
   // Queues a copy of one piece in a lane of that side of its gate. REQUIRES: equal sizes, not shut.
   base::Status queue(const Side& side, const Buffer& destination, const ConstBuffer& source,
                      const Piece& piece);
-  // Calls done(piece, status) for each piece that its lane is past; that may queue others. Whether there was
+  // Calls done(piece, status) for each piece that is done; `done` may queue others. Returns whether there was
   // one.
   template <typename Done>
   bool poll(const Done& done);
-  // Waits for what is queued, calls `passed` for each piece that its device is done with, and gives the lanes
-  // back. A device that hangs keeps its lanes' streams. Afterwards nothing can be queued.
+  // Waits for the queued pieces, calls `passed` for each one that is done, and destroys the lanes' streams.
+  // The streams of a device that hangs are kept. Afterwards nothing can be queued.
   void close(const Wait& wait, const std::function<void(const Piece&)>& passed);
 
  private:
   struct Queued {
     Piece piece;
-    EventHandle event = nullptr;  // null: it could not be recorded yet
+    EventHandle event = nullptr;  // null: it has not been recorded yet
   };
   struct Lane {
     KindBackend* kind = nullptr;
@@ -113,7 +113,7 @@ class CopyLanes {
   base::Status record(StreamHandle stream, Side& side);
   base::Status wait_in(Lane& lane, Side& side);
   void release(Side& side);
-  // Whether the lane is past its first piece; then that one's event is released.
+  // The status of the lane's first piece. Unless it is pending, the piece's event is released.
   static base::Status query_first(Lane& lane);
   static void close_lane(Lane& lane, const Wait& wait, const std::function<void(const Piece&)>& passed);
 

@@ -1,7 +1,10 @@
-// Chunks of host memory that a device kind reaches without blocking the CPU, kept for reuse.
+// Chunks of host memory that a device kind accesses without blocking the CPU, kept for reuse.
 //
-// Page-locked memory is scarce and slow to make, and making it may wait for the device: so there are few
-// chunks, they are made all at once by the first copy that needs one, and nobody waits for one inside a call.
+// Page-locked memory is scarce and slow to allocate, and the allocation may wait for the device. There are
+// therefore few chunks, and the first copy that needs one allocates all of them. No call waits for a chunk.
+//
+// This is not BouncePool (src/machine/staging): a bounce buffer holds a whole message, has one of many sizes
+// and is always granted. A chunk has one size, and a copy without a chunk waits.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +22,14 @@ class StagingPool {
   static constexpr int kMaxChunks = 16;
 
   explicit StagingPool(KindBackend* kind) : kind_(kind) {}
-  // REQUIRES: all chunks were given back.
+  // REQUIRES: no chunk is in use.
   ~StagingPool() {
     if (block_ != nullptr) kind_->deallocate_host(block_);
   }
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
-  // For copies of `device`. Null when all are in use, so that one will be given back.
+  // For copies of `device`. Null if all chunks are in use.
   base::Result<std::byte*> take(int device) {
     if (block_ == nullptr) {
       base::Result<void*> made = kind_->allocate_host(kChunkBytes * kMaxChunks, device);

@@ -1,19 +1,18 @@
 // Memory of NVIDIA GPUs, through the driver.
 //
-// Each device's primary context is used, which is the one that CuPy, PyTorch and the CUDA runtime use, and is
-// made when first needed: a program that leaves the GPU alone does not pay for a context. Every call runs
-// with the right context current and leaves the thread's own current context as it was. Only where none is
-// current at the first use of a device, its context becomes so and stays: UCX looks for a current context
-// when it decides whether a peer's memory is reached directly (before 1.20.1 it silently did without, and
-// staged).
+// The backend uses the primary context of each device, as CuPy, PyTorch and the CUDA runtime do. It makes a
+// context when it is first needed, so a program that does not use the GPU has none. Every call makes the
+// right context current and restores the thread's own current context. If no context is current at the first
+// use of a device, the context of that device stays current. UCX needs one to decide whether it can access a
+// peer's memory directly; before 1.20.1 it staged silently without one.
 //
-// Copies to and from host memory that is not page-locked would block the CPU: see host_copy_is_async().
-// Making and freeing memory may wait for the device, as cuMemAlloc, cuMemHostAlloc and cuMemFree do.
+// Copies to and from host memory that is not page-locked block the CPU: see host_copy_is_async(). Allocating
+// and freeing memory may wait for the device, as cuMemAlloc, cuMemHostAlloc and cuMemFree do.
 //
-// An allocation's generation is the driver's buffer id, which is never given twice in a process; allocations
-// of a stream-ordered pool have their own too. Managed memory counts as memory of its device.
+// An allocation's generation is the driver's buffer id, which a process never reuses. Allocations of a
+// stream-ordered pool have one too. Managed memory counts as memory of its device.
 //
-// Memory is shared with other processes by CUDA IPC, which knows what cuMemAlloc made, in whole allocations.
+// Memory is shared with other processes by CUDA IPC, which exports whole allocations of cuMemAlloc.
 #pragma once
 
 #include <memory>

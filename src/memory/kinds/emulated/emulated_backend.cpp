@@ -42,7 +42,8 @@ Status no_such_device(int device, int num_devices) {
       fmt::format("there is no emulated:{}: this process has {} emulated devices", device, num_devices));
 }
 
-// A file's bytes where users see them, which nobody reaches, and where copies and kernels do.
+// The two mappings of a file: the address for users, which no access reaches, and the view for copies and
+// kernels.
 struct Mapping {
   void* address = nullptr;
   std::byte* view = nullptr;

@@ -1,12 +1,13 @@
-// Device memory on a machine without a device, for tests of everything that is done with device memory.
+// Device memory on a machine without a device, so that programs and tests can use device memory there.
 //
-// An allocation is one memfd mapped twice. The address that users get is PROT_NONE: a CPU access to it faults
-// at once, as it would with a real device that the CPU does not reach. Copies and kernels of this class go
-// through the other mapping. They run in streams that move only when polled (software_streams.h), so a copy
-// is never done inside the call that starts it, and what happens is the same in every run.
+// An allocation is one file in memory that is mapped twice. The address that users get is PROT_NONE: a CPU
+// access to it faults at once, as it does for a real device whose memory the CPU cannot access. Copies and
+// kernels of this class use the other mapping. They run in streams that advance only when polled
+// (software_streams.h). A copy is therefore never done inside the call that starts it, and every run does the
+// same in the same order.
 //
-// A copy whose allocation was freed, or freed and made anew at the same address, before its turn fails with a
-// Status.
+// A copy fails with a Status if its allocation is freed before its turn, also if new memory is at the same
+// address.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   EmulatedBackend(const EmulatedBackend&) = delete;
   EmulatedBackend& operator=(const EmulatedBackend&) = delete;
 
-  // Counting of copies and allocations starts anew.
+  // Copies and allocations are counted from this call on.
   void set_faults(const EmulatedFaults& faults);
   // The next allocation gets exactly this address, or fails. REQUIRES: a multiple of the page size.
   void place_next_at(void* address) { next_address_ = address; }
@@ -45,7 +46,8 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   base::Result<void*> allocate(std::size_t size_bytes, int device) override;
   base::Status deallocate(void* data) override;
   std::optional<Allocation> find_allocation(const void* address) override;
-  // The release listener tells of what is freed here, an import's file of what is freed elsewhere.
+  // This process reports its releases to the listener. The file of an import says whether its owner has freed
+  // it.
   bool is_current(const Allocation&, const void* address) override {
     return num_imports_ == 0 || !was_freed_by_owner(address);
   }
@@ -63,12 +65,12 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
     Allocation allocation;
     std::size_t mapped_bytes = 0;
     std::byte* view = nullptr;
-    ExportedFile file;  // when other processes may map it, or have made it
+    ExportedFile file;  // if other processes may map the block, or one of them owns it
     bool is_import = false;
 
     bool was_freed_by_owner() const { return is_import && file.was_freed(); }
   };
-  // One side of a queued copy: enough to notice that the memory is no longer what it was.
+  // One side of a queued copy. The generation shows whether the memory is still the same allocation.
   struct Side {
     std::uintptr_t address = 0;
     std::uint64_t generation = 0;  // 0: host memory
@@ -81,7 +83,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
   static base::Status injected_failure(const Side& destination, std::size_t size_bytes);
   bool was_freed_by_owner(const void* address);
   base::Result<void*> make_block(std::size_t size_bytes, int device);
-  // Moves the bytes of a block to a file that others may open; its addresses stay.
+  // Moves the bytes of a block to a file that other processes may open. The block keeps its addresses.
   static base::Status move_to_file(Block& block);
   Block& add_block(void* address, std::byte* view, std::size_t size_bytes, int device);
   void forget_block(std::uintptr_t base);

@@ -11,7 +11,7 @@
 namespace weft::memory {
 
 struct EmulatedFaults {
-  // The poll at which a copy at the head of its stream is done; at least 1. Also of copies that are queued.
+  // The poll at which a copy at the head of its stream is done; at least 1. It holds for queued copies too.
   int polls_per_copy = 2;
   // The n-th copy queued from now on fails when its turn comes (1: the next one); 0: none.
   std::uint64_t fail_copy = 0;

@@ -1,5 +1,5 @@
-// Ordinary host memory. Its copies are made by the CPU when they are polled for, so that host code follows
-// the same rules as device code: nothing is done before its completion says so.
+// Ordinary host memory. The CPU copies when it is polled, so host code follows the same rule as device code:
+// a copy is done when its completion is called, and not before.
 #pragma once
 
 #include "memory/kinds/software/software_kind.h"
@@ -15,7 +15,7 @@ class HostBackend final : public SoftwareKind {
 
   base::Result<void*> allocate(std::size_t size_bytes, int device) override;
   base::Status deallocate(void* data) override;
-  // Host memory is what no device kind knows; its allocations are not tracked.
+  // An address that no device kind knows is host memory. Host allocations are not tracked.
   std::optional<Allocation> find_allocation(const void*) override { return std::nullopt; }
   bool is_current(const Allocation&, const void*) override { return false; }
 

@@ -1,5 +1,4 @@
-// What the kinds have in common whose copies the CPU makes: software streams, and host memory that every copy
-// reaches without blocking.
+// The base of kinds whose copies the CPU makes: software streams, and host copies that never block.
 //
 // Threads: one.
 #pragma once

@@ -1,10 +1,10 @@
-// Streams and events for kinds whose copies the CPU makes itself: the same rules as a device's, but nothing
-// moves unless somebody polls, so what happens is the same in every run.
+// Streams and events for kinds whose copies the CPU makes. They follow the rules of a device's streams, but
+// they advance only when polled, so every run does the same in the same order.
 //
-// A poll is a query() of an event that is not done: every stream, oldest first, then does at most one piece
-// of work and the event and wait operations that follow it. Work that fails makes the rest of its stream's
-// work be skipped up to the next event, which reports the failure; a stream that waits for a failed event
-// takes the failure over.
+// A poll is a query() of an event that is not done. In a poll every stream, oldest first, does at most one
+// piece of work and the event and wait operations after it. If work fails, the stream skips its further work
+// up to the next event, which reports the failure. A stream that waits for a failed event gets the same
+// failure.
 //
 // Threads: one. Invariants: work never runs inside enqueue(); a stream's operations are done in order.
 #pragma once
@@ -60,8 +60,7 @@ class SoftwareStreams {
 
   Kind kind_;
   int num_devices_;
-  // By handle, which is never given twice: a destroyed stream is recognised, and the order is that of
-  // creation.
+  // By handle. A handle is never reused, so a destroyed stream is recognised. The order is that of creation.
   std::map<std::uintptr_t, Stream> streams_;
   std::uintptr_t next_handle_;
 };
