@@ -15,10 +15,9 @@ namespace weft::memory {
 // kHost, kCuda, kEmulated: see kinds.h.
 #define WEFT_KIND_ENUMERATOR(enumerator, name) enumerator,
 enum class Kind : std::uint8_t { WEFT_FOR_EACH_MEMORY_KIND(WEFT_KIND_ENUMERATOR) };
+enum class KindCount : std::uint8_t { WEFT_FOR_EACH_MEMORY_KIND(WEFT_KIND_ENUMERATOR) kCount };
 #undef WEFT_KIND_ENUMERATOR
-#define WEFT_KIND_COUNT(enumerator, name) +1
-inline constexpr int kNumKinds = 0 WEFT_FOR_EACH_MEMORY_KIND(WEFT_KIND_COUNT);
-#undef WEFT_KIND_COUNT
+inline constexpr int kNumKinds = static_cast<int>(KindCount::kCount);
 
 std::string_view kind_name(Kind kind);
 std::optional<Kind> kind_from_name(std::string_view name);
