@@ -200,8 +200,9 @@ bool PostedReceives::look(Receive& receive) {
 bool PostedReceives::poll() {
   if (std::exchange(is_asleep_, false)) mailboxes_->owner().is_asleep.store(0, std::memory_order_relaxed);
   bool any = false;
-  // What completes may start other receives.
-  for (std::size_t i = 0; i < receives_.size(); ++i) any |= look(*receives_[i]);
+  // A completion may start other receives, which grows the list.
+  std::size_t next = 0;
+  while (next < receives_.size()) any |= look(*receives_[next++]);
   std::erase_if(receives_, [](const auto& receive) { return receive->can_go(); });
   return any;
 }

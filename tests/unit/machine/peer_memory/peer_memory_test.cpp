@@ -16,7 +16,6 @@ namespace {
 using base::Status;
 using base::StatusCode;
 using memory::Buffer;
-using memory::ConstBuffer;
 using memory::Place;
 
 TEST_P(PeerMemoryTest, WhatIsPostedIsCopied) {
