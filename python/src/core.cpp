@@ -4,7 +4,6 @@
 #include "await/operation.h"
 #include "await/turn.h"
 #include "buffers/array_codec.h"
-#include "buffers/arrays.h"
 #include "buffers/device_array_type.h"
 #include "buffers/emulated.h"
 #include "buffers/landing.h"
@@ -17,8 +16,10 @@
 #include "chare/collection_type.h"
 #include "chare/element_proxy.h"
 #include "chare/entry_method.h"
+#include "codec/byte_values.h"
 #include "codec/landed_memory.h"
 #include "codec/no_copy.h"
+#include "engine/engine.h"
 #include "job/report.h"
 #include "job/run.h"
 #include "support/errors.h"
@@ -29,10 +30,11 @@ namespace weft::python {
 namespace {
 
 void init_topics(PyObject* module) {
-  init_arrays(module);
+  init_engine();
   init_errors(module);
   init_landed_memory(module);
   init_no_copy(module);
+  init_byte_values(module);
   init_operation(module);
   init_future(module);
   init_turn(module);

@@ -106,8 +106,8 @@ __all__ = [
 ]
 
 
-# The extension module and NumPy are loaded on first use, so that the `weft` command starts fast and
-# `weft info` can say what is missing.
+# A name is loaded when it is first used: the `weft` command starts fast, `weft info` can say what is missing,
+# and a program that uses neither asyncio nor NumPy does not wait for them.
 _HOMES = {
     "as_asyncio": "weft._asyncio",
     "asyncio_future": "weft._asyncio",
@@ -133,13 +133,11 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     import importlib
 
-    globals()["emulated"] = importlib.import_module("weft.emulated")
-    for each in __all__:
-        home = _HOMES.get(each, "weft._core")
-        # asyncio costs each PE 40 ms, and few programs use it.
-        if each not in globals() and (home != "weft._asyncio" or each == name):
-            globals()[each] = getattr(importlib.import_module(home), each)
-    return globals()[name]
+    if name == "emulated":
+        return importlib.import_module("weft.emulated")
+    found = getattr(importlib.import_module(_HOMES.get(name, "weft._core")), name)
+    globals()[name] = found
+    return found
 
 
 def _version() -> str:

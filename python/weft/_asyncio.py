@@ -35,6 +35,10 @@ class _LoopThread(threading.Thread):
 
 _lock = threading.Lock()
 _thread: _LoopThread | None = None
+# Coroutines of asyncio_future that have not ended.
+_num_running = 0
+# Futures of as_asyncio that are not settled, with their loops.
+_following: dict[asyncio.Future[Any], asyncio.AbstractEventLoop] = {}
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:
@@ -62,9 +66,26 @@ def asyncio_future(coroutine: Coroutine[Any, Any, _T]) -> _core.Future[_T]:
             "call the async function"
         )
     future: _core.Future[_T] = _core.Future()
+    _count_running(1)
     running = asyncio.run_coroutine_threadsafe(_run(coroutine, future), _background_loop())
-    running.add_done_callback(lambda ended: _tell_if_never_run(ended, coroutine, future))
+    running.add_done_callback(lambda ended: _ended(ended, coroutine, future))
     return future
+
+
+def _count_running(change: int) -> None:
+    global _num_running
+    with _lock:
+        _num_running += change
+
+
+def num_running() -> int:
+    """How many coroutines of asyncio_future have not ended."""
+    return _num_running
+
+
+def loop_thread() -> threading.Thread | None:
+    """The thread of the loop that asyncio_future uses; None before its first use."""
+    return _thread
 
 
 async def _run(coroutine: Coroutine[Any, Any, _T], future: _core.Future[_T]) -> None:
@@ -76,13 +97,14 @@ async def _run(coroutine: Coroutine[Any, Any, _T], future: _core.Future[_T]) -> 
         _tell(future.set_error, error)
 
 
-def _tell_if_never_run(
+def _ended(
     ended: concurrent.futures.Future[None], coroutine: Coroutine[Any, Any, _T], future: _core.Future[_T]
 ) -> None:
-    """A task that is cancelled before its first step runs nothing of `_run`, which else swallows it."""
+    """A task that is cancelled before its first step runs nothing of `_run`; its future is settled here."""
     if ended.cancelled():
         coroutine.close()
         _tell(future.set_error, _cancellation(coroutine))
+    _count_running(-1)
 
 
 def _cancellation(coroutine: Coroutine[Any, Any, Any]) -> asyncio.CancelledError:
@@ -108,7 +130,18 @@ def _tell(setter: Callable[[Any], None], outcome: object) -> None:
 def as_asyncio(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Future[_T]:
     """An asyncio future that follows a weft.Future or a weft.Operation of this PE.
 
-    Call it in a running event loop.
+    Call it in a running event loop; it does not block. When the job ends first, the asyncio future raises
+    weft.Error with the code ``'closed'``. When the loop has closed first, the outcome is dropped.
+
+    Args:
+        awaited: what is followed; an operation must have no other waiter.
+
+    Returns:
+        A future of the running loop. It gives the value, or raises what `awaited` raises.
+
+    Raises:
+        RuntimeError: no event loop runs in this thread.
+        weft.Error: no job is running.
     """
     loop = asyncio.get_running_loop()
     following: asyncio.Future[_T] = loop.create_future()
@@ -117,24 +150,61 @@ def as_asyncio(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Futur
         try:
             value = ready.result()
         except Exception as error:
-            loop.call_soon_threadsafe(_settle, following, None, error)
+            _settle_soon(following, None, error)
         else:
-            loop.call_soon_threadsafe(_settle, following, value, None)
+            _settle_soon(following, value, None)
 
     def follow() -> None:
         try:
             awaited.then(settle)
         except _core.Error as error:  # its job has ended, or an operation has another waiter
-            loop.call_soon_threadsafe(_settle, following, None, error)
+            _settle_soon(following, None, error)
 
-    _core.post_from_any_thread(follow)
+    # Listed before the PE knows of it: a job that ends from here on settles it.
+    with _lock:
+        _following[following] = loop
+    try:
+        _core.post_from_any_thread(follow)
+    except BaseException:
+        _forget(following)
+        raise
+    following.add_done_callback(_forget)
     return following
 
 
+def _forget(following: asyncio.Future[Any]) -> None:
+    with _lock:
+        _following.pop(following, None)
+
+
+def _settle_soon(following: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
+    """Settles it in its loop's thread, if that loop has not closed."""
+    with _lock:
+        loop = _following.get(following)
+    if loop is None:
+        return
+    try:
+        loop.call_soon_threadsafe(_settle, following, value, error)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+        _forget(following)
+
+
 def _settle(following: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
-    if following.cancelled():
+    if following.done():
         return
     if error is None:
         following.set_result(value)
     else:
         following.set_exception(error)
+
+
+def end_of_job() -> None:
+    """Called when a job has ended: settles the futures of as_asyncio that are still pending."""
+    with _lock:
+        pending = list(_following)
+    for following in pending:
+        error = _core.Error("the job ended before what this asyncio future follows was ready")
+        error.code = "closed"
+        _settle_soon(following, None, error)

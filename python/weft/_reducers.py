@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
-
-import numpy as np
 
 from weft import _core
 
@@ -21,8 +20,10 @@ class Reducer:
 
     ``sum``, ``product``, ``min``, ``max``, ``logical_and``, ``logical_or``, ``logical_xor`` take numbers (or
     anything with the operator) and NumPy arrays of one shape, element by element; the logical ones make
-    bools. ``gather`` makes a list of all contributions in index order, ``concat`` one list or array of the
-    elements of all.
+    bools. ``min`` and ``max`` are NaN if any contribution is, whichever element contributes it. ``gather``
+    makes a list of all contributions in index order, ``concat`` one list or array of the elements of all.
+
+    Two reducers are equal if they do the same: the same operation or the same custom function.
     """
 
     __slots__ = ("_function_key", "_kind", "name")
@@ -51,6 +52,14 @@ class Reducer:
         """
         return Reducer(f"custom({function.__qualname__})", _CUSTOM, _core._importable_key(function))
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reducer):
+            return NotImplemented
+        return (self._kind, self._function_key) == (other._kind, other._function_key)
+
+    def __hash__(self) -> int:
+        return hash((self._kind, self._function_key))
+
     def __repr__(self) -> str:
         return f"weft.Reducer.{self.name}"
 
@@ -61,23 +70,27 @@ for _kind, _name in enumerate(
     setattr(Reducer, _name, Reducer(_name, _kind))
 
 
+def _is_array(value: object) -> bool:
+    """NumPy is imported by programs that use it; without it there are no arrays."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
 def truth(value: Any) -> Any:
-    """What a logical reducer takes a contribution for: a bool, or an array of them."""
-    return value.astype(bool) if isinstance(value, np.ndarray) else bool(value)
+    """A contribution as a logical reducer takes it: a bool, or an array of bools."""
+    return value.astype(bool) if _is_array(value) else bool(value)
 
 
 def merge(kind: int, a: Any, b: Any) -> Any:
     """Two contributions as one; called on the way up the tree."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+    if _is_array(a) or _is_array(b):
         return _merge_arrays(kind, a, b)
     if kind == _SUM:
         return a + b
     if kind == _PRODUCT:
         return a * b
-    if kind == _MIN:
-        return b if b < a else a
-    if kind == _MAX:
-        return b if a < b else a
+    if kind in (_MIN, _MAX):
+        return _merge_extremes(kind, a, b)
     if kind == _AND:
         return bool(a) and bool(b)
     if kind == _OR:
@@ -85,28 +98,35 @@ def merge(kind: int, a: Any, b: Any) -> Any:
     return bool(a) != bool(b)
 
 
-_UFUNCS: tuple[np.ufunc, ...] = (
-    np.add,
-    np.multiply,
-    np.minimum,
-    np.maximum,
-    np.logical_and,
-    np.logical_or,
-    np.logical_xor,
-)
+def _merge_extremes(kind: int, a: Any, b: Any) -> Any:
+    """NaN, the value that is unequal to itself, wins, as in numpy.minimum and numpy.maximum."""
+    if a != a:
+        return a
+    if b != b:
+        return b
+    if kind == _MIN:
+        return b if b < a else a
+    return b if a < b else a
+
+
+_UFUNCS = ("add", "multiply", "minimum", "maximum", "logical_and", "logical_or", "logical_xor")
 
 
 def _merge_arrays(kind: int, a: Any, b: Any) -> Any:
+    import numpy as np
+
     if np.shape(a) != np.shape(b):
         raise _core.Error(
             f"arrays of shapes {np.shape(a)} and {np.shape(b)} were contributed to one reduction; all must "
             "have the same shape, or use weft.Reducer.gather"
         )
-    return _UFUNCS[kind](a, b)
+    return getattr(np, _UFUNCS[kind])(a, b)
 
 
 def concat(parts: list[Any]) -> Any:
     """The elements of all parts: an array when all of them are, else a list."""
-    if parts and all(isinstance(part, np.ndarray) for part in parts):
+    if parts and all(map(_is_array, parts)):
+        import numpy as np
+
         return np.concatenate(parts)
     return list(itertools.chain.from_iterable(parts))

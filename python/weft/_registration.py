@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
-from typing import TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeVar
 
 from weft import _core
 
-_A = TypeVar("_A", bound=np.ndarray)
+if TYPE_CHECKING:
+    import numpy as np
+
+_A = TypeVar("_A", bound="np.ndarray")
 
 
 def register(array: _A) -> _A:
@@ -33,7 +35,8 @@ def register(array: _A) -> _A:
     Raises:
         weft.Error: outside of a job; for another object, a view, or memory that the network refuses.
     """
-    if not isinstance(array, np.ndarray):
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(array, numpy.ndarray):
         raise _core.Error(
             f"weft.register takes a NumPy array in host memory, not a {type(array).__name__}; device memory "
             "is registered with the network when it is first sent"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar, overload
+from typing import Any, TextIO, TypeVar, overload
 
 from weft import _core
 
@@ -19,9 +20,13 @@ def run(main: Callable[[], _T]) -> _T | None: ...
 def run(main: Callable[[], Any]) -> Any:
     """Runs a job: collective over its PEs, each of which calls it once with the same `main`.
 
-    `main` runs on PE 0. When it is an ``async def`` the job ends when it returns, and calls that nobody has
-    awaited may be dropped: await them, or ``weft.quiescence()``. A plain function starts things, and the job
-    goes on until somebody calls weft.exit(), as somebody must.
+    `main` runs on PE 0. If it is an ``async def``, the job ends when it returns. Calls that were not awaited
+    may be dropped then: await them, or ``weft.quiescence()``. If it is an ordinary function, it starts the
+    work, and the job goes on until the program calls ``weft.exit()``. If nothing can happen any more and
+    ``weft.exit()`` was not called, the job ends with a message and exit code 1.
+
+    Blocks until the job has ended. A process that an entry method forks has no job: calls of weft raise
+    weft.Error there, and the process ends with ``sys.exit()`` or ``os._exit()``.
 
     Args:
         main: a function without arguments.
@@ -42,15 +47,25 @@ def run(main: Callable[[], Any]) -> Any:
         )
     # A PE that is ended from outside does not come to flush what it printed; and a line that is written
     # at once stays whole among those of other PEs: with PYTHONUNBUFFERED its end would be written on its own.
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.closed:
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
     try:
         code, interrupted, result = _core._run(main)
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        if "weft._asyncio" in sys.modules:
+            sys.modules["weft._asyncio"].end_of_job()
+        _flush(sys.stdout)
+        _flush(sys.stderr)
     if interrupted:
         raise KeyboardInterrupt
     if code != 0:
         raise SystemExit(code)
     return result
+
+
+def _flush(stream: TextIO | None) -> None:
+    """A program may have closed its streams, or have been started without them."""
+    if stream is None or stream.closed:
+        return
+    with contextlib.suppress(OSError):  # the interpreter reports it when it ends
+        stream.flush()

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -47,6 +48,24 @@ struct Combiner {
 
 namespace reduction_detail {
 
+// NaN wins, whichever side has it: the result does not depend on the order of the contributions.
+template <class T>
+T smaller(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a != a) return a;
+    if (b != b) return b;
+  }
+  return std::min(a, b);
+}
+template <class T>
+T larger(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a != a) return a;
+    if (b != b) return b;
+  }
+  return std::max(a, b);
+}
+
 template <class T>
 T merge(Reducer reducer, T a, T b) {
   switch (reducer) {
@@ -55,9 +74,9 @@ T merge(Reducer reducer, T a, T b) {
     case Reducer::kProduct:
       return static_cast<T>(a * b);
     case Reducer::kMin:
-      return std::min(a, b);
+      return smaller(a, b);
     case Reducer::kMax:
-      return std::max(a, b);
+      return larger(a, b);
     case Reducer::kLogicalAnd:
       return static_cast<T>(a && b);
     case Reducer::kLogicalOr:

@@ -29,9 +29,11 @@ void Coroutine::step() {
   PyObject* result = nullptr;
   PySendResult outcome = PyIter_Send(coroutine_.get(), Py_None, &result);
   while (outcome == PYGEN_NEXT) {
+    end_if_forked();
     if (suspend(Ref::steal(result))) return;
     outcome = raise_inside(&result);
   }
+  end_if_forked();
   if (outcome == PYGEN_RETURN) {
     returned(Ref::steal(result));
   } else {
@@ -92,6 +94,7 @@ struct Callback final : runtime::Work {
     std::unique_ptr<Callback> work(static_cast<Callback*>(self));
     if (action != runtime::WorkAction::kRun) return;
     Ref result = Ref::steal(PyObject_CallOneArg(work->callback.get(), work->argument.get()));
+    end_if_forked();
     if (!result) {
       end_by_exception(*work->engine, work->where);
     } else if (is_coroutine(result.get())) {

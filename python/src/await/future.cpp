@@ -21,7 +21,7 @@ namespace weft::python {
 // --------------------------------------------------------------------------------------------------
 
 PyFutureState::~PyFutureState() {
-  if (!error() || observed_ || where_.empty() || runtime().exiting()) return;
+  if (!error() || observed_ || where_.empty() || engine_->is_closed() || runtime().exiting()) return;
   runtime().fail_unawaited(error(), where_);
 }
 

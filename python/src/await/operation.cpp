@@ -37,7 +37,9 @@ struct Orphan final : runtime::Work {
 
 void deallocate(PyObject* self) {
   OperationObject* operation = as_operation(self);
-  if (operation->keeper && !operation->state->is_done() && !operation->has_waiter) {
+  if (Engine::in_forked_child()) {
+    static_cast<void>(operation->keeper.release());  // the operation is the parent's and may be in flight
+  } else if (operation->keeper && !operation->state->is_done() && !operation->has_waiter) {
     operation->state->set_waiter(new Orphan(operation->state, std::move(operation->keeper)));
   } else {
     operation->state->drop_handle();

@@ -10,6 +10,7 @@
 #include "buffers/arrays.h"
 #include "buffers/dtype.h"
 #include "buffers/numpy_api.h"
+#include "buffers/numpy_loading.h"
 #include "buffers/read_only.h"
 #include "codec/decoder.h"
 #include "codec/forms.h"
@@ -64,6 +65,7 @@ bool encode_array(Encoder& encoder, PyObject* object) {
 // What an array that arrives looks like, as its header says.
 struct ArrivingForm {
   explicit ArrivingForm(Decoder& decoder) {
+    load_numpy();
     auto header = decoder.number<ArrayHeader>();
     if (!is_number_type(header.type_number) || header.num_dimensions > kMaxDimensions) {
       corrupt("no such type or number of dimensions");
@@ -135,6 +137,7 @@ bool encode_number(Encoder& encoder, PyObject* number) {
 }
 
 Ref decode_number(Decoder& decoder) {
+  load_numpy();
   auto type_number = decoder.number<std::uint8_t>();
   if (!is_number_type(type_number)) corrupt("no such number type");
   Ref descriptor = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(type_number)));
@@ -145,8 +148,9 @@ Ref decode_number(Decoder& decoder) {
   return checked(PyArray_Scalar(bytes.data(), type, nullptr));
 }
 
-// NumPy's own scalar types of numbers: they live as long as the process.
-void add_number_types() {
+// NumPy's types live as long as the process.
+void add_encodings() {
+  add_encoding(&PyArray_Type, &encode_array);
   for (int number = 0; number <= NPY_HALF; ++number) {
     if (!is_number_type(number)) continue;
     Ref type = checked(PyArray_TypeObjectFromType(number));
@@ -154,11 +158,18 @@ void add_number_types() {
   }
 }
 
+// Until NumPy is loaded its types have no forms.
+bool encode_first_array(Encoder& encoder, PyObject* object) {
+  if (numpy_is_loaded() || !has_numpy()) return false;
+  EncodeFunction encode = encoding_of(Py_TYPE(object));
+  return encode != nullptr && encode(encoder, object);
+}
+
 }  // namespace
 
 void init_array_codec(PyObject*) {
-  add_encoding(&PyArray_Type, &encode_array);
-  add_number_types();
+  when_numpy_is_loaded(&add_encodings);
+  add_protocol_encoding(&encode_first_array);
   add_decoding(ValueTag::kArray, &decode_array);
   add_decoding(ValueTag::kAttachedArray, &decode_attached_array);
   add_decoding(ValueTag::kNumber, &decode_number);

@@ -6,7 +6,7 @@
 
 namespace weft::python {
 
-// Adds their forms to the codec. REQUIRES: init_arrays() was called.
+// Adds their forms to the codec, as soon as NumPy is loaded.
 void init_array_codec(PyObject* module);
 
 // Attaches a plain array to the message in place. Throws base::Error if it is not contiguous.

@@ -1,10 +1,10 @@
-#define WEFT_IMPORTS_NUMPY
 #include "buffers/arrays.h"
 
 #include <utility>
 
 #include "buffers/dtype.h"
 #include "buffers/numpy_api.h"
+#include "buffers/numpy_loading.h"
 
 namespace weft::python {
 
@@ -25,12 +25,8 @@ Ref new_array(const ArrayForm& form, void* data, bool fortran_order) {
 
 }  // namespace
 
-void init_arrays(PyObject*) {
-  if (_import_array() < 0) throw PythonError();
-}
-
 bool is_plain_array(PyObject* object) {
-  return PyArray_CheckExact(object) && is_number_type(PyArray_TYPE(as_array(object))) &&
+  return numpy_is_loaded() && PyArray_CheckExact(object) && is_number_type(PyArray_TYPE(as_array(object))) &&
          PyArray_ISNOTSWAPPED(as_array(object));
 }
 
@@ -59,7 +55,7 @@ ArrayForm form_of(PyArrayObject* array) {
 }  // namespace
 
 bool find_array_memory(const BufferRequest& request, ObjectBuffer& found) {
-  if (!PyArray_Check(request.object)) return false;
+  if (!has_numpy() || !PyArray_Check(request.object)) return false;
   PyArrayObject* array = as_array(request.object);
   bool is_written = request.access == Access::kWrite;
   if (!PyArray_IS_C_CONTIGUOUS(array)) {

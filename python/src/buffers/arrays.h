@@ -9,10 +9,8 @@
 
 namespace weft::python {
 
-// Imports NumPy. REQUIRES: called before any other function of this folder.
-void init_arrays(PyObject* module);
-
-// An ndarray (no subclass) of a number type in native byte order. Others are pickled.
+// An ndarray (no subclass) of a number type in native byte order. Others are pickled. False before NumPy is
+// loaded.
 bool is_plain_array(PyObject* object);
 // Whether the reference at hand is the only one to a plain array that owns its memory.
 bool is_sole_owner(PyObject* object);

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 
 #include "buffers/numpy_api.h"
+#include "buffers/numpy_loading.h"
 
 namespace weft::python {
 
@@ -21,6 +22,7 @@ bool is_number_type(int type_number) {
 }
 
 Ref make_dtype(PyObject* description) {
+  load_numpy();
   PyArray_Descr* descriptor = nullptr;
   if (PyArray_DescrConverter(description, &descriptor) == 0) throw PythonError();
   Ref dtype = Ref::steal(reinterpret_cast<PyObject*>(descriptor));
@@ -46,11 +48,13 @@ int plain_type_number(const Ref& dtype) {
 }
 
 Ref plain_dtype(int type_number) {
+  load_numpy();
   if (!is_number_type(type_number)) return {};
   return checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(type_number)));
 }
 
 Ref dtype_or_nothing(Ref object) {
+  load_numpy();
   bool usable = PyArray_DescrCheck(object.get()) && !PyDataType_REFCHK(as_descriptor(object));
   return usable ? std::move(object) : Ref();
 }

@@ -42,7 +42,9 @@ class Kernel {
     if (engine_->is_closed()) return {base::StatusCode::kClosed, "the job ended before the kernel ran"};
     try {
       Ref views = device_views();
-      checked(PyObject_CallObject(function_.get(), views.get()));
+      Ref result = Ref::steal(PyObject_CallObject(function_.get(), views.get()));
+      end_if_forked();
+      if (!result) throw PythonError();
       return {};
     } catch (...) {
       return failure();

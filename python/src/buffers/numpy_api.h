@@ -1,6 +1,7 @@
-// NumPy's C API: included by dtype.cpp, arrays.cpp, array_codec.cpp and read_only.cpp alone.
+// NumPy's C API, for dtype.cpp, arrays.cpp, array_codec.cpp, read_only.cpp and numpy_loading.cpp.
 //
-// The table of NumPy's functions is one for the extension. arrays.cpp, which imports NumPy, defines it.
+// The extension has one table of NumPy's functions, which numpy_loading.cpp defines and fills in. REQUIRES of each
+// use: numpy_is_loaded().
 #pragma once
 
 #include "support/support.h"

@@ -8,6 +8,7 @@
 #include "buffers/arrays.h"
 #include "buffers/device_array.h"
 #include "buffers/dtype.h"
+#include "buffers/numpy_loading.h"
 #include "buffers/object_buffer.h"
 #include "buffers/read_only.h"
 #include "codec/decoder.h"
@@ -24,6 +25,7 @@ namespace {
 
 PyObject* no_copy(PyObject*, PyObject* array) {
   return guarded([&]() -> PyObject* {
+    has_numpy();
     // An error about the array is best raised here.
     if (!is_plain_array(array)) static_cast<void>(buffer_of({array, Access::kRead, "weft.nocopy"}));
     return make_no_copy(Ref::borrow(array)).release();

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "buffers/numpy_api.h"
+#include "buffers/numpy_loading.h"
 
 namespace weft::python {
 
@@ -28,7 +29,7 @@ void end(PyObject* capsule) {
 }  // namespace
 
 Ref keep_read_only(Ref keeper) {
-  if (PyArray_Check(keeper.get()) == 0) return keeper;
+  if (!has_numpy() || PyArray_Check(keeper.get()) == 0) return keeper;
   const auto found = sends.find(keeper.get());
   const bool is_writable = PyArray_ISWRITEABLE(as_array(keeper.get())) != 0;
   // It was read-only before, and stays so.

@@ -24,7 +24,10 @@ struct Registration {
 
 // At once, on whichever thread: the memory goes next, and another array may have the same addresses before
 // the PE has its next turn. The GIL keeps the PE from its registrations meanwhile.
-void forget(PyObject* capsule) { delete static_cast<Registration*>(PyCapsule_GetPointer(capsule, kUse)); }
+void forget(PyObject* capsule) {
+  if (Engine::in_forked_child()) return;  // the parent's memory is registered
+  delete static_cast<Registration*>(PyCapsule_GetPointer(capsule, kUse));
+}
 
 // A capsule that ends the registration when it goes. It does not keep the memory.
 PyObject* register_memory(PyObject*, PyObject* array) {

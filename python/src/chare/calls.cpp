@@ -116,7 +116,10 @@ class CallArguments {
   }
 
   Ref call(PyObject* method_name) {
-    return checked(PyObject_VectorcallMethod(method_name, values(), num_positional_, keyword_names_.get()));
+    PyObject* result =
+        PyObject_VectorcallMethod(method_name, values(), num_positional_, keyword_names_.get());
+    end_if_forked();
+    return checked(result);
   }
 
  private:
@@ -222,8 +225,10 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
     if (!chare->collection().has_display_name()) chare->collection().set_display_name(info.name());
     Ref arguments = decoder.value();
     chare->construct(arguments.get());
+    end_if_forked();
     return chare;
   } catch (...) {
+    end_if_forked();
     if (PyErr_Occurred() != nullptr && ended_by_exception(Engine::current())) {
       return nullptr;
     }

@@ -13,6 +13,7 @@
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/result.h"
+#include "engine/ending.h"
 #include "support/errors.h"
 #include "support/importable.h"
 
@@ -94,7 +95,11 @@ void combine(runtime::Runtime&, Reducer reducer, std::vector<std::byte>& accumul
     encoder.name(function_key);
     encoder.value(merged.get());
     accumulated = encoder.copy();
+    end_if_forked();
   } catch (...) {
+    end_if_forked();
+    // SystemExit in a custom reducer ends the job with its code.
+    if (PyErr_Occurred() != nullptr && ended_by_exception(Engine::current())) return;
     std::rethrow_exception(caught_as_travelling_error());
   }
 }

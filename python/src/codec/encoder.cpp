@@ -89,6 +89,11 @@ bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
          attached_.size() < runtime::Message::kMaxAttachments;
 }
 
+// Not for a post entry method, whose arguments are decoded before any buffer has landed.
+bool Encoder::attaches_constant(std::size_t size_bytes) const {
+  return beside_ == Beside::kLarge && attaches(size_bytes, false);
+}
+
 void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach how) {
   if (beside_ == Beside::kNothing) {
     throw base::Error(
@@ -128,10 +133,25 @@ void Encoder::nested(PyObject* object, int depth) {
       sized(ValueTag::kShortText, ValueTag::kText, text, static_cast<std::size_t>(size));
     }
   } else if (PyBytes_CheckExact(object)) {
-    sized(ValueTag::kShortBytes, ValueTag::kBytes, PyBytes_AS_STRING(object),
-          static_cast<std::size_t>(PyBytes_GET_SIZE(object)));
+    bytes(object);
   } else if (!container(object, depth) && !table_form(object)) {
     pickle(object);
+  }
+}
+
+void Encoder::bytes(PyObject* object) {
+  char* data = PyBytes_AS_STRING(object);
+  auto size_bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(object));
+  if (attaches_constant(size_bytes)) {
+    tag(ValueTag::kAttachedBytes);
+    number(static_cast<std::uint64_t>(size_bytes));
+    write_attached(Ref::borrow(object), {data, size_bytes, {}, nullptr}, Attach::kInPlace);
+  } else if (size_bytes > kInlineBlockBytes) {
+    tag(ValueTag::kBytes);
+    number(static_cast<std::uint64_t>(size_bytes));
+    block(Ref::borrow(object), data, size_bytes);
+  } else {
+    sized(ValueTag::kShortBytes, ValueTag::kBytes, data, size_bytes);
   }
 }
 

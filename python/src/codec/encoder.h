@@ -58,6 +58,8 @@ class Encoder {
   void block(Ref keeper, const void* data, std::size_t size_bytes);
   // Whether a host buffer of that size is to be attached; one that is a whole array, or not.
   bool attaches(std::size_t size_bytes, bool is_array) const;
+  // Whether a host buffer of that size that cannot change is to be attached, in place.
+  bool attaches_constant(std::size_t size_bytes) const;
   // The value is `object` alone, which nobody else holds: its memory need not be copied.
   void own(PyObject* object) { owned_ = object; }
   bool owns(PyObject* object) const { return object == owned_; }
@@ -104,6 +106,7 @@ class Encoder {
   bool container(PyObject* object, int depth);
   bool table_form(PyObject* object);
   void integer(PyObject* object);
+  void bytes(PyObject* object);
   void sized(ValueTag short_tag, ValueTag long_tag, const void* data, std::size_t size_bytes);
   void count(ValueTag container_tag, Py_ssize_t count);
   void pickle(PyObject* object);

@@ -30,10 +30,14 @@ enum class ValueTag : std::uint8_t {
   // ArrayHeader, extents of 8 bytes, 1 byte memory kind; where there are elements 4 bytes say which
   // attachment of the message has them; then the element type as a value if the header does not say it.
   kDeviceArray,
-  kNumber,      // a NumPy scalar: 1 byte type number, its bytes
-  kFuture,      // FutureAddress
-  kElement,     // a collection as pup_collection packs it, its class, 8 bytes index, 4 bytes priority
-  kCollection,  // a collection as pup_collection packs it, its class
+  kNumber,         // a NumPy scalar: 1 byte type number, its bytes
+  kFuture,         // FutureAddress
+  kElement,        // a collection as pup_collection packs it, its class, 8 bytes index, 4 bytes priority
+  kCollection,     // a collection as pup_collection packs it, its class
+  kAttachedBytes,  // 8 bytes length; 4 bytes say which attachment of the message has them
+  // A name: the format of an element; 1 byte count of dimensions, extents of 8 bytes, 8 bytes length, the bytes in C
+  // order.
+  kMemoryView,
   kPickle,  // 4 bytes count of buffers, 8 bytes size, pickle; then for each buffer 8 bytes size and its bytes
 };
 

@@ -15,4 +15,13 @@ bool ended_by_exception(Engine& engine);
 // error that names `where`, such as "the callback of a future".
 void end_by_exception(Engine& engine, const std::string& where);
 
+// Ends this process if it is a child that the user code forked: as the interpreter would, with the current
+// exception and exit functions, but without the job's end, which is the parent's. Called wherever user code
+// returns to the scheduler.
+[[noreturn]] void end_forked_child();
+inline void end_if_forked() {
+  if (Engine::in_forked_child()) [[unlikely]]
+    end_forked_child();
+}
+
 }  // namespace weft::python

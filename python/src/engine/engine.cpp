@@ -2,11 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 #include "weft/base/error.h"
 
 #include "memory/memory.h"
 
 namespace weft::python {
+
+namespace {
+
+[[noreturn]] void throw_forked() {
+  throw base::Error(
+      base::StatusCode::kClosed,
+      "this process was forked from a PE and has no job: only the PE itself makes calls of weft; hand "
+      "results back through a pipe or a multiprocessing queue");
+}
+
+}  // namespace
+
+void init_engine() {
+  if (pthread_atfork(nullptr, nullptr, &Engine::forget_in_forked_child) != 0) throw std::bad_alloc();
+}
+
+void Engine::forget_in_forked_child() {
+  if (running_ == nullptr) return;
+  running_->closed_ = true;
+  running_ = nullptr;
+  in_forked_child_ = true;
+}
 
 Engine& Engine::current() {
   Engine& engine = current_on_any_thread();
@@ -16,6 +40,7 @@ Engine& Engine::current() {
 
 Engine& Engine::current_on_any_thread() {
   if (running_ == nullptr) {
+    if (in_forked_child_) throw_forked();
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         "no job is running: chares, futures and channels exist between the start and the end of "
@@ -25,6 +50,7 @@ Engine& Engine::current_on_any_thread() {
 }
 
 void Engine::throw_closed() {
+  if (in_forked_child_) throw_forked();
   throw base::Error(base::StatusCode::kClosed, "the job that this belongs to has ended");
 }
 
@@ -35,6 +61,10 @@ void Engine::throw_other_thread() {
 }
 
 void Engine::let_go(std::shared_ptr<void> owned) {
+  if (in_forked_child_) {
+    static_cast<void>(new std::shared_ptr<void>(std::move(owned)));
+    return;
+  }
   if (running_ == nullptr || running_->closed_) return;
   if (pthread_equal(pthread_self(), running_->thread_) != 0) return;
   running_->runtime().post_from_any_thread([owned = std::move(owned)] {});
@@ -68,6 +98,7 @@ memory::StreamHandle Engine::own_stream(memory::Place place) {
 }
 
 RunningEngine::RunningEngine() {
+  if (Engine::in_forked_child()) throw_forked();
   if (Engine::running() != nullptr) {
     throw base::Error(base::StatusCode::kInvalidArgument, "weft.run was called inside a running job");
   }

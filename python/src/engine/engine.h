@@ -35,6 +35,8 @@ class Engine {
   bool is_closed() const { return closed_; }
   // Null where there is none.
   static Engine* running() { return running_; }
+  // Whether this process was forked by a PE during a job: it has no job, and its parent's must not notice it.
+  static bool in_forked_child() { return in_forked_child_; }
 
   job::Job& job() { return *job_; }
   runtime::Runtime& runtime() { return job_->runtime(); }
@@ -54,9 +56,9 @@ class Engine {
   }
   bool interrupted() const { return interrupted_; }
 
-  // Drops `owned` on the PE's thread: Python objects die on any thread, also while the PE sleeps without the
-  // GIL, and what belongs to the machine or the memory layer is that thread's. Now, when this is it or when
-  // no job runs.
+  // Drops `owned`, a part of the machine or the memory layer, on the PE's thread. Python objects are deallocated
+  // on any thread that holds the GIL. On the PE's thread, and when no job runs, it is dropped at once. A forked
+  // child never drops it: the memory is its parent's.
   static void let_go(std::shared_ptr<void> owned);
 
   // Streams of the PE's memory layer; create throws base::Error. A destroyed stream still does what is
@@ -67,6 +69,12 @@ class Engine {
   // no stream. Throws base::Error.
   memory::StreamHandle own_stream(memory::Place place);
 
+  // Sleeps of weft.sleep: how many were started, and how many are not over.
+  void sleep_started() { ++sleeps_started_, ++sleeps_pending_; }
+  void sleep_ended() { --sleeps_pending_; }
+  std::uint64_t sleeps_started() const { return sleeps_started_; }
+  std::uint64_t sleeps_pending() const { return sleeps_pending_; }
+
   void acquire() { ++references_; }
   void release() {
     if (--references_ == 0) delete this;
@@ -74,19 +82,28 @@ class Engine {
 
  private:
   friend class RunningEngine;
+  friend void init_engine();
   ~Engine() = default;
   [[noreturn]] static void throw_closed();
+  // Runs in each process that this one forks.
+  static void forget_in_forked_child();
   [[noreturn]] static void throw_other_thread();
 
   static inline Engine* running_ = nullptr;
+  static inline bool in_forked_child_ = false;
   std::unique_ptr<job::Job> job_;
   chare::Chares& chares_;
   pthread_t thread_ = pthread_self();
   std::uint64_t references_ = 0;
   std::vector<std::pair<memory::Place, memory::StreamHandle>> own_streams_;
+  std::uint64_t sleeps_started_ = 0;
+  std::uint64_t sleeps_pending_ = 0;
   bool closed_ = false;
   bool interrupted_ = false;
 };
+
+// Once, when the extension is initialised.
+void init_engine();
 
 // A share of an engine, for members of Python objects.
 class EngineRef {

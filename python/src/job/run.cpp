@@ -14,6 +14,7 @@
 #include "engine/ending.h"
 #include "engine/engine.h"
 #include "machine/machine.h"
+#include "memory/memory.h"
 #include "support/errors.h"
 #include "support/importable.h"
 
@@ -30,7 +31,9 @@ class SleepingGil final : public runtime::IdleHook {
   void before_sleep() override { thread_ = PyEval_SaveThread(); }
   bool after_sleep() override {
     PyEval_RestoreThread(thread_);
-    if (PyErr_CheckSignals() == 0) return true;
+    const bool raised = PyErr_CheckSignals() != 0;
+    end_if_forked();
+    if (!raised) return true;
     end_by_exception(engine_, "a signal handler");
     return !engine_.interrupted();
   }
@@ -104,13 +107,22 @@ struct StartMain final : runtime::Work {
     auto* start = static_cast<StartMain*>(self);
     if (action != runtime::WorkAction::kRun) return;
     Ref made = Ref::steal(PyObject_CallNoArgs(start->main));
+    end_if_forked();
+    if (made && !is_coroutine(made.get())) made = start->after_function(std::move(made));
     if (!made) {
       end_by_exception(start->engine, kMain);
     } else if (is_coroutine(made.get())) {
       (new MainCoroutine(start->engine, std::move(made), start->result))->start();
-    } else {
-      start->result = std::move(made);
     }
+  }
+
+  // An ordinary function has returned. What watches whether anything can still happen, a coroutine, or None if
+  // the job is ending; null with Python's error set if main is of a kind that cannot run.
+  Ref after_function(Ref returned) {
+    result = std::move(returned);
+    if (engine.runtime().exiting()) return Ref::borrow(Py_None);
+    Ref module = Ref::steal(PyImport_ImportModule("weft._plain_main"));
+    return module ? Ref::steal(PyObject_CallMethod(module.get(), "after", "O", result.get())) : Ref();
   }
 
   Engine& engine;
@@ -186,7 +198,10 @@ PyObject* sleep(PyObject*, PyObject* duration) {
                         fmt::format("weft.sleep({}): give seconds from 0 to 1e9", seconds));
     }
     Engine& engine = Engine::current();
-    return wrap_future(engine, engine.runtime().sleep(seconds)).release();
+    runtime::Future<> over = engine.runtime().sleep(seconds);
+    engine.sleep_started();
+    over.then([&engine](const runtime::Future<>&) { engine.sleep_ended(); });
+    return wrap_future(engine, over).release();
   });
 }
 
@@ -203,6 +218,7 @@ PyObject* post_from_any_thread(PyObject*, PyObject* function) {
     Engine& engine = Engine::current_on_any_thread();
     engine.runtime().post_from_any_thread([&engine, function = Ref::borrow(function)] {
       Ref result = Ref::steal(PyObject_CallNoArgs(function.get()));
+      end_if_forked();
       if (!result) end_by_exception(engine, "a function posted from another thread");
     });
     Py_RETURN_NONE;
@@ -233,7 +249,26 @@ PyObject* importable_key_of(PyObject*, PyObject* function) {
   return guarded([&] { return make_text(importable_key(function, "the function")).release(); });
 }
 
+// (whether a sleep or a copy is pending on this PE, how many sleeps it has started)
+PyObject* pending(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    Engine& engine = Engine::current();
+    const bool any = engine.sleeps_pending() > 0 || engine.runtime().memory().has_pending();
+    return Py_BuildValue("(OK)", any ? Py_True : Py_False,
+                         static_cast<unsigned long long>(engine.sleeps_started()));
+  });
+}
+
+PyObject* fail(PyObject*, PyObject* message) {
+  return guarded([&]() -> PyObject* {
+    Engine::current().runtime().fail(std::string(text_of(message)));
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_pending", &pending, METH_NOARGS, nullptr},
+    {"_fail", &fail, METH_O, nullptr},
     {"_run", &run, METH_O, nullptr},
     {"_encode", &encode, METH_O, nullptr},
     {"_decode", &decode, METH_O, nullptr},

@@ -31,6 +31,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "transports.py",
         "turns.py",
         "values.py",
+        "without_numpy.py",
     ],
 )
 def test_program(expect_success: Callable[..., str], program: str, num_pes: int) -> None:

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runtime/handlers.h"
 #include "tests/support/in_process_job.h"
 
@@ -20,6 +22,18 @@ struct Member : Chare<Member> {
     results.push_back(co_await allreduce<int>(index() == 0 ? 0 : 1, Reducer::kLogicalAnd));
     results.push_back(co_await allreduce<int>(index() == 0 ? 0 : 1, Reducer::kLogicalOr));
     results.push_back(co_await allreduce<int>(1, Reducer::kLogicalXor));
+    co_return results;
+  }
+  // Minimum and maximum when member `who` contributes NaN, as numbers and in vectors.
+  Task<std::vector<double>> extremes(int who) {
+    const double mine = index() == who ? std::nan("") : static_cast<double>(static_cast<int>(index()));
+    std::vector<double> results;
+    for (Reducer reducer : {Reducer::kMin, Reducer::kMax}) {
+      results.push_back(co_await allreduce(mine, reducer));
+      std::vector<float> vector{static_cast<float>(mine), 1.0F};
+      std::vector<float> reduced = co_await allreduce(vector, reducer);
+      results.insert(results.end(), reduced.begin(), reduced.end());
+    }
     co_return results;
   }
   Task<std::vector<int>> truths() {
@@ -101,6 +115,25 @@ TEST_P(Reductions, EveryReducerGivesEveryMemberTheSame) {
   for (auto& result : results) {
     EXPECT_EQ(result, (std::vector<double>{n * (n + 1) / 2.0, factorial, 1, static_cast<double>(n), 0,
                                            n > 1 ? 1.0 : 0.0, static_cast<double>(n % 2)}));
+  }
+}
+
+TEST_P(Reductions, NanWinsWhoeverContributesIt) {
+  testing::InProcessJob job(num_pes());
+  std::vector<std::vector<double>> results;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto members = Array<Member>::create(runtime, shape());
+    for (int who = 0; who < num_members(); ++who) {
+      std::vector<std::vector<double>> round = co_await members.call<&Member::extremes>(who);
+      results.insert(results.end(), round.begin(), round.end());
+    }
+  }),
+            "");
+  ASSERT_EQ(results.size(), static_cast<std::size_t>(num_members() * num_members()));
+  for (auto& result : results) {
+    ASSERT_EQ(result.size(), 6U);
+    for (int i : {0, 1, 3, 4}) EXPECT_TRUE(std::isnan(result[static_cast<std::size_t>(i)]));
+    for (int i : {2, 5}) EXPECT_EQ(result[static_cast<std::size_t>(i)], 1.0);
   }
 }
 

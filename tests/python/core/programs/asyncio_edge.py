@@ -110,6 +110,67 @@ async def main():
     return "all checked"
 
 
-result = weft.run(main)
+class Outside(threading.Thread):
+    """An event loop of the program's own, on a thread that the process waits for."""
+
+    def __init__(self):
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+
+    def run(self):
+        self.loop.run_forever()
+        self.loop.close()
+
+    def follow(self, awaited):
+        """(the asyncio future that follows `awaited`,) made in the loop."""
+        return asyncio.run_coroutine_threadsafe(following(awaited), self.loop).result()
+
+    def stop(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.join()
+
+
+async def following(awaited):
+    return (weft.as_asyncio(awaited),)
+
+
+async def outcome(future):
+    try:
+        return await future
+    except weft.Error as error:
+        return error.code
+
+
+async def with_a_closed_loop():
+    """A loop that has closed does not end the job when what its future follows is set."""
+    future = weft.Future()
+    closed = Outside()
+    closed.start()
+    (followed,) = closed.follow(future)
+    await weft.sleep(0)  # the PE follows it from here on
+    closed.stop()
+    future.set(5)
+    await weft.sleep(0)
+    assert await future == 5 and not followed.done()
+
+
+async def leaving_pending(outside):
+    """What is not set when the job ends, and what the PE has not begun to follow by then."""
+    return outside.follow(weft.Future()) + outside.follow(weft.Future())
+
+
+async def main_and_edges():
+    result = await main()
+    await with_a_closed_loop()
+    return result, await leaving_pending(OUTSIDE)
+
+
+OUTSIDE = Outside()
+OUTSIDE.start()
+result = weft.run(main_and_edges)
 if result is not None:
-    print(result)
+    for pending in result[1]:
+        settled = asyncio.run_coroutine_threadsafe(outcome(pending), OUTSIDE.loop)
+        assert settled.result(timeout=30) == "closed"
+    print(result[0])
+OUTSIDE.stop()

@@ -11,6 +11,9 @@ MODE = sys.argv[1]
 
 
 class Worker(weft.Chare):
+    async def reduce_and_leave(self):
+        await self.allreduce(1, weft.Reducer.custom(leave_reducing))
+
     def divide(self, x):
         return 1 / x
 
@@ -64,6 +67,10 @@ class LeavesAtOnce(weft.Chare):
 
     def anything(self):
         pass
+
+
+def leave_reducing(a, b):
+    sys.exit(9)
 
 
 class Shared(weft.Chare):
@@ -174,6 +181,16 @@ async def main():
         future.then(lambda _: 1 / 0)
         future.set()
         await wait()
+    elif MODE == "exit_in_callback":
+        future = weft.Future()
+        future.then(lambda _: sys.exit(9))
+        future.set()
+        await wait()
+    elif MODE == "exit_in_posted":
+        weft.post_from_any_thread(lambda: sys.exit(9))
+        await wait()
+    elif MODE == "exit_in_reducer":
+        await workers.reduce_and_leave.call()
     elif MODE == "asleep":
         print("asleep")
         await wait()

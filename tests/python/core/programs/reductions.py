@@ -11,6 +11,10 @@ def longest(a, b):
     return max(a, b, key=lambda text: (len(text), text))
 
 
+def shortest(a, b):
+    return min(a, b, key=len)
+
+
 class Part(weft.Chare):
     def __init__(self):
         self.got = None
@@ -51,6 +55,15 @@ class Part(weft.Chare):
         assert isinstance(result, bool)
         return result
 
+    async def with_nan(self, index, reducer, kind):
+        value = kind(float("nan") if self.index == index else self.index)
+        scalar = await self.allreduce(value, reducer)
+        array = await self.allreduce(np.array([value]), reducer)
+        return scalar if is_nan(array[0]) else 0
+
+    def echo(self, value):
+        return value
+
     async def several_at_once(self):
         futures = [self.allreduce(i * self.index, weft.Reducer.sum) for i in range(5)]
         return [await future for future in futures]
@@ -63,6 +76,28 @@ async def reduced(parts, reducer):
     target = weft.Future()
     parts.give(reducer, target)
     return await target
+
+
+def is_nan(value):
+    return value != value
+
+
+async def check_nan():
+    """Whichever element contributes it, as a number or in an array."""
+    for index in range(COUNT):
+        parts = weft.Array(Part, COUNT)
+        for reducer in (weft.Reducer.min, weft.Reducer.max):
+            for kind in (float, np.float64, np.float32):
+                assert all(map(is_nan, await parts.with_nan.call(index, reducer, kind))), (index, reducer)
+
+
+async def check_equality():
+    parts = weft.Array(Part, 2)
+    for reducer in (weft.Reducer.sum, weft.Reducer.custom(longest)):
+        for back in await parts.echo.call(reducer):
+            assert back == reducer and hash(back) == hash(reducer) and {back: 1}[reducer] == 1
+            assert back is not reducer and back != weft.Reducer.min and back != "sum"
+    assert weft.Reducer.custom(longest) != weft.Reducer.custom(shortest)
 
 
 async def check_logical(count):
@@ -95,6 +130,8 @@ async def main():
 
     for count in (1, 2, COUNT):
         await check_logical(count)
+    await check_nan()
+    await check_equality()
 
     rows = np.arange(4) + np.arange(COUNT)[:, None]
     for reducer, expected in (

@@ -4,6 +4,7 @@ import collections
 import enum
 
 import numpy as np
+from refusing import refused
 
 import weft
 
@@ -102,8 +103,38 @@ ARRAYS = [
 ]
 
 
+# Copied into the message, and beside it; a call of the collection takes both ways too.
+BYTES = [bytes(range(256)) * n for n in (1, 8, 9, 255, 256, 257, 5000)]
+VIEWS = [
+    memoryview(b""),
+    memoryview(b"abc"),
+    memoryview(bytearray(range(250))).cast("B", (5, 50)),
+    memoryview(np.arange(6.0).reshape(2, 3)),
+    memoryview(np.arange(100_000, dtype=np.int16)),
+    memoryview(np.array(5.5)),
+]
+
+
+async def check_bytes(echo):
+    for value in BYTES:
+        assert await echo.echo.call(value) == [value] * 2
+        assert await echo[1].echo.call([value, {"again": value}]) == [value, {"again": value}]
+    for view in VIEWS:
+        for back in [await echo[1].echo.call(view), *await echo.echo.call(view)]:
+            assert type(back) is memoryview and not back.readonly
+            assert back.tobytes() == view.tobytes()
+            assert not view.nbytes or (back.format, back.shape) == (view.format, view.shape)
+    changed = bytearray(b"before")
+    call = echo[1].echo.call(memoryview(changed))
+    changed[:] = b"behind"
+    assert (await call).tobytes() == b"before"
+    refused("view.tobytes()", echo[1].echo, memoryview(bytes(10))[::2])
+    refused("view.tobytes()", echo[1].echo, memoryview(np.zeros(2, [("a", "i4")])))
+
+
 async def main():
     echo = weft.Array(Echo, 2)
+    await check_bytes(echo)
     for target in echo:
         for value in VALUES + ARRAYS:
             back = await target.echo.call(value)

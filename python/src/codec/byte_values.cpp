@@ -1,0 +1,91 @@
+#include "codec/byte_values.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "weft/base/error.h"
+
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "codec/forms.h"
+
+namespace weft::python {
+
+namespace {
+
+constexpr int kMaxDimensions = 64;  // PyBUF_MAX_NDIM
+
+Ref decode_attached_bytes(Decoder& decoder) {
+  auto size_bytes = decoder.number<std::uint64_t>();
+  runtime::Attachment attachment = decoder.host_attachment(decoder.attachment_number(), size_bytes);
+  return checked(PyBytes_FromStringAndSize(static_cast<const char*>(attachment.buffer().data),
+                                           static_cast<Py_ssize_t>(size_bytes)));
+}
+
+// The letter of an element's type in this machine's layout, which memoryview.cast takes; empty for any other format.
+std::string_view native_letter(const char* format) {
+  std::string_view letter = format == nullptr ? "B" : format;
+  if (letter.starts_with('@')) letter.remove_prefix(1);
+  constexpr std::string_view known = "cbB?hHiIlLqQnNefd";
+  return letter.size() == 1 && known.find(letter[0]) != std::string_view::npos ? letter : std::string_view();
+}
+
+bool encode_memoryview(Encoder& encoder, PyObject* object) {
+  const Py_buffer* view = PyMemoryView_GET_BUFFER(object);
+  if (PyBuffer_IsContiguous(view, 'C') == 0) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "a memoryview that is not C-contiguous cannot be sent; send view.tobytes()");
+  }
+  std::string_view letter = native_letter(view->format);
+  if (letter.empty()) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        fmt::format(
+            "a memoryview of the format '{}' cannot be sent: Weft sends those of one native type, such as "
+            "'B' or 'd'; send view.tobytes()",
+            view->format));
+  }
+  encoder.tag(ValueTag::kMemoryView);
+  encoder.name(letter);
+  encoder.number(static_cast<std::uint8_t>(view->ndim));
+  for (int d = 0; d < view->ndim; ++d) encoder.number(static_cast<std::int64_t>(view->shape[d]));
+  encoder.number(static_cast<std::uint64_t>(view->len));
+  encoder.block(Ref::borrow(object), view->buf, static_cast<std::size_t>(view->len));
+  return true;
+}
+
+Ref decode_memoryview(Decoder& decoder) {
+  std::string_view letter = decoder.name();
+  int num_dimensions = decoder.number<std::uint8_t>();
+  if (num_dimensions > kMaxDimensions) decoder.corrupt("a memoryview of too many dimensions");
+  Ref shape = checked(PyTuple_New(num_dimensions));
+  for (int d = 0; d < num_dimensions; ++d) {
+    PyTuple_SET_ITEM(shape.get(), d, checked(PyLong_FromLongLong(decoder.number<std::int64_t>())).release());
+  }
+  auto size_bytes = decoder.number<std::uint64_t>();
+  const std::byte* data = decoder.raw(size_bytes);
+  Ref memory = checked(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(data),
+                                                     static_cast<Py_ssize_t>(size_bytes)));
+  Ref view = checked(PyMemoryView_FromObject(memory.get()));
+  // memoryview.cast cannot give a view without bytes a shape; it stays a view of bytes.
+  if (size_bytes == 0 || (letter == "B" && num_dimensions == 1)) return view;
+  Ref format = make_text(letter);
+  Ref cast = Ref::steal(num_dimensions == 1
+                            ? PyObject_CallMethod(view.get(), "cast", "O", format.get())
+                            : PyObject_CallMethod(view.get(), "cast", "OO", format.get(), shape.get()));
+  if (cast) return cast;
+  PyErr_Clear();
+  decoder.corrupt("a memoryview whose format or shape does not fit its size");
+}
+
+}  // namespace
+
+void init_byte_values(PyObject*) {
+  add_encoding(&PyMemoryView_Type, &encode_memoryview);
+  add_decoding(ValueTag::kMemoryView, &decode_memoryview);
+  add_decoding(ValueTag::kAttachedBytes, &decode_attached_bytes);
+}
+
+}  // namespace weft::python
