@@ -226,23 +226,56 @@ void wait(PyObject* future, runtime::Work* work) {
 }
 
 PyMethodDef methods[] = {
-    {"set", as_method(&set), METH_FASTCALL,
-     "set($self, value=None, /)\n--\n\nSets the value, on whatever PE this copy is; those who await it go "
-     "on. A second "
-     "set raises weft.Error.\nThe value travels like an argument of an entry method when the future was made "
-     "on another "
-     "PE."},
-    {"set_error", &set_error, METH_O,
-     "set_error($self, exception, /)\n--\n\nThose who await it get the exception as weft.RemoteError."},
-    {"then", &then, METH_O,
-     "then($self, callback, /)\n--\n\nCalls ``callback(future)`` from the scheduler once it is set; "
-     "``future.result()`` "
-     "in it gives the value."},
-    {"done", &done, METH_NOARGS,
-     "done($self, /)\n--\n\nWhether it is set. Always False for a future of another PE."},
-    {"result", &result, METH_NOARGS,
-     "result($self, /)\n--\n\nThe value; raises what it was set to raise, or weft.Error while it is not "
-     "set."},
+    {"set", as_method(&set), METH_FASTCALL, R"(set($self, value=None, /)
+--
+
+Sets the value; does not block. Works on any PE that has a copy of the future.
+
+If the future belongs to this PE, it takes the object itself. If it belongs to another PE, the value travels like
+an argument of an entry method.
+
+Args:
+    value: any object that travels.
+
+Raises:
+    weft.Error: the future is set already, the value cannot travel, or the job has ended. A second set of another
+        PE's future ends the job.)"},
+    {"set_error", &set_error, METH_O, R"(set_error($self, exception, /)
+--
+
+Sets an error; does not block. Whoever awaits the future gets weft.RemoteError with the exception's type, text and
+traceback.
+
+Args:
+    exception: an exception, not a class.
+
+Raises:
+    weft.Error: not an exception, the future is set already, or the job has ended.)"},
+    {"then", &then, METH_O, R"(then($self, callback, /)
+--
+
+Calls ``callback(future)`` from the scheduler when the future is set, or soon if it is set already.
+
+``future.result()`` in it gives the value. If it returns a coroutine, that is run. An exception that it raises ends
+the job; SystemExit ends it with its code.
+
+Args:
+    callback: a function of one argument. A future may have any number of callbacks and waiters.
+
+Raises:
+    weft.Error: not a function, the future belongs to another PE, or the job has ended.)"},
+    {"done", &done, METH_NOARGS, R"(done($self, /)
+--
+
+Whether the future is set. Always False for a future of another PE.)"},
+    {"result", &result, METH_NOARGS, R"(result($self, /)
+--
+
+The value; does not wait.
+
+Raises:
+    weft.RemoteError: the future was set to an error.
+    weft.Error: the future is not set yet.)"},
     {"__reduce__", &reduce, METH_NOARGS, nullptr},
     {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
     {},
@@ -262,11 +295,16 @@ PyType_Slot slots[] = {
     {Py_tp_iter, reinterpret_cast<void*>(&Slots::itself)},
     {Py_tp_iternext, reinterpret_cast<void*>(&Slots::next)},
     {Py_tp_methods, methods},
-    {Py_tp_doc,
-     const_cast<char*>(
-         "Future()\n--\n\nA value that will be set once, by anybody who holds a copy, on any PE.\n\n"
-         "It belongs to the PE that makes it and is awaited, or given a callback, there. Sent as an "
-         "argument it can\nbe set where it arrives.")},
+    {Py_tp_doc, const_cast<char*>(R"(Future()
+--
+
+A value that is set once, on any PE that has a copy of the future.
+
+It belongs to the PE that makes it, and is awaited, or given a callback, there. A copy that was sent as an argument
+can be set where it arrives.
+
+Raises:
+    weft.Error: no job is running.)")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.Future", sizeof(FutureObject), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -112,13 +112,29 @@ PyObject* result(PyObject* self, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"then", &then, METH_O,
-     "then($self, callback, /)\n--\n\nCalls ``callback(operation)`` from the scheduler when it is over; "
-     "``operation.result()`` in it gives\nthe buffer or raises what went wrong."},
-    {"done", &done, METH_NOARGS, "done($self, /)\n--\n\nWhether it is over."},
-    {"result", &result, METH_NOARGS,
-     "result($self, /)\n--\n\nWhat awaiting it gives: the buffer of a receive, None of a send.\n\n"
-     "Raises:\n    weft.Error: it is not over, or it failed."},
+    {"then", &then, METH_O, R"(then($self, callback, /)
+--
+
+Calls ``callback(operation)`` from the scheduler when the operation is complete, or soon if it is already.
+
+``operation.result()`` in it gives the buffer or raises the error. An exception that it raises ends the job.
+
+Args:
+    callback: a function of one argument.
+
+Raises:
+    weft.Error: not a function, the operation has another waiter, or the job has ended.)"},
+    {"done", &done, METH_NOARGS, R"(done($self, /)
+--
+
+Whether the operation is complete, with or without an error.)"},
+    {"result", &result, METH_NOARGS, R"(result($self, /)
+--
+
+What awaiting the operation gives; does not wait: the buffer of a receive or a copy, None of a send.
+
+Raises:
+    weft.Error: the operation is not complete, or it failed.)"},
     {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
     {},
 };
@@ -131,10 +147,10 @@ PyType_Slot slots[] = {
     {Py_tp_iter, reinterpret_cast<void*>(&Slots::itself)},
     {Py_tp_iternext, reinterpret_cast<void*>(&Slots::next)},
     {Py_tp_methods, methods},
-    {Py_tp_doc,
-     const_cast<char*>("A send, a receive, a copy or a wait for a stream under way.\n\n"
-                       "Await it, give it a callback with then(), or drop it: it goes on by itself, its "
-                       "buffer is kept, and a\nfailure then ends the job.")},
+    {Py_tp_doc, const_cast<char*>(R"(A send, a receive, a copy or a wait for a stream.
+
+Await it, give it a callback with then(), or drop it. Each operation has at most one waiter. A dropped operation
+continues, keeps its buffers alive until it is complete, and ends the job if it fails.)")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.Operation", sizeof(OperationObject), 0,

@@ -181,10 +181,10 @@ PyObject* text(PyObject* self) {
 PyGetSetDef properties[] = {
     {"shape", &get_shape, nullptr, "The extents, a tuple.", nullptr},
     {"dtype", &get_dtype, nullptr, "The element type, a numpy.dtype.", nullptr},
-    {"strides", &get_strides, nullptr, "In bytes; those of C order.", nullptr},
-    {"ndim", &get_num_dimensions, nullptr, "How many dimensions.", nullptr},
-    {"size", &get_size, nullptr, "How many elements.", nullptr},
-    {"nbytes", &get_num_bytes, nullptr, "How many bytes.", nullptr},
+    {"strides", &get_strides, nullptr, "The strides in bytes, a tuple; those of C order.", nullptr},
+    {"ndim", &get_num_dimensions, nullptr, "The number of dimensions.", nullptr},
+    {"size", &get_size, nullptr, "The number of elements.", nullptr},
+    {"nbytes", &get_num_bytes, nullptr, "The size in bytes.", nullptr},
     {"kind", &get_kind, nullptr, "Where the memory is: ``\"host\"``, ``\"cuda:0\"``, ``\"emulated:1\"``.",
      nullptr},
     {"device", &get_device, nullptr, "The number of the device; 0 for host memory.", nullptr},
@@ -198,36 +198,65 @@ PyGetSetDef properties[] = {
 
 PyMethodDef methods[] = {
     {"copy_from", as_method(&copy_into_device_array), METH_FASTCALL | METH_KEYWORDS,
-     "copy_from($self, source, stream=None)\n--\n\n"
-     "Starts copying `source` into this array and returns a weft.Operation; awaiting it gives the array.\n\n"
-     "Both belong to the runtime until it is over, and are kept alive; the copy is then visible to every "
-     "stream.\n\n"
-     "Args:\n"
-     "    source: an array of the same shape and dtype in memory of any kind, or plain bytes of the same "
-     "size.\n"
-     "    stream: whose queued work comes first, of the device of this array, or of the source's when this "
-     "is\n"
-     "        host memory.\n\n"
-     "Raises:\n"
-     "    weft.Error: another form, memory that is not contiguous, or no such stream; when awaited: the copy "
-     "failed."},
+     R"(copy_from($self, source, stream=None)
+--
+
+Starts copying `source` into this array and returns a weft.Operation; awaiting it gives the array. Does not block.
+
+Both belong to the runtime until the operation is complete, and are kept alive until then. The copy is then visible
+to every stream.
+
+Args:
+    source: an array of the same shape and dtype in memory of any kind, or plain bytes of the same size.
+    stream: the copy starts after the work that is queued on it: a stream of this array's device, or of the source's
+        if this array is in host memory.
+
+Raises:
+    weft.Error: another shape or dtype, memory that is not contiguous, or no such stream; when awaited: the copy
+        failed.)"},
     {"to_host", as_method(&copy_device_array_to_host), METH_FASTCALL | METH_KEYWORDS,
-     "to_host($self, stream=None)\n--\n\n"
-     "Starts copying this array into a new NumPy array and returns a weft.Operation; awaiting it gives the "
-     "array.\n\n"
-     "Args:\n"
-     "    stream: whose queued work comes first."},
-    {"reshape", &reshape, METH_O,
-     "reshape($self, shape, /)\n--\n\nA view of the same elements in another shape."},
-    {"on", &on, METH_O,
-     "on($self, stream, /)\n--\n\n"
-     "A view of the same memory that names a stream: what sends, receives or copies it starts after the "
-     "work\nthat is queued there by then. None names no stream."},
-    {"__dlpack_device__", &device_array_dlpack_device, METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\n(type, number)."},
+     R"(to_host($self, stream=None)
+--
+
+Starts copying this array into a new NumPy array and returns a weft.Operation; awaiting it gives the new array. Does
+not block.
+
+Args:
+    stream: the copy starts after the work that is queued on it.
+
+Raises:
+    weft.Error: no such stream; when awaited: the copy failed.)"},
+    {"reshape", &reshape, METH_O, R"(reshape($self, shape, /)
+--
+
+A view of the same elements in another shape.
+
+Args:
+    shape: an int or a tuple with the same number of elements.
+
+Raises:
+    weft.Error: another number of elements.)"},
+    {"on", &on, METH_O, R"(on($self, stream, /)
+--
+
+A view of the same memory that names a stream: a send, a receive or a copy of it starts after the work that is
+queued there by then.
+
+Args:
+    stream: a weft.Stream, a stream of another library, a handle (an int), or None for no stream.
+
+Raises:
+    weft.Error: not a stream of this array's device.)"},
+    {"__dlpack_device__", &device_array_dlpack_device, METH_NOARGS, R"(__dlpack_device__($self, /)
+--
+
+(type, number), as DLPack numbers devices. BufferError for emulated memory.)"},
     {"__dlpack__", as_method(&device_array_dlpack), METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A DLPack capsule, versioned where the consumer takes it; BufferError for emulated memory."},
+     R"(__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)
+--
+
+A DLPack capsule over this memory, versioned if the consumer takes that. BufferError for emulated memory, and if a
+copy or another device is asked for.)"},
     {"__array__", as_method(&device_array_as_numpy), METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
     {},
@@ -242,25 +271,23 @@ PyType_Slot slots[] = {
     {Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
     {Py_mp_length, reinterpret_cast<void*>(&length)},
     {Py_bf_getbuffer, reinterpret_cast<void*>(&device_array_host_buffer)},
-    {Py_tp_doc,
-     const_cast<char*>(
-         "DeviceArray(shape, dtype, kind)\n--\n\n"
-         "An array in memory of a kind, in C order; its elements are not set.\n\n"
-         "It is sent, received into and passed to entry methods like any array, and gives its memory to "
-         "CuPy, "
-         "PyTorch, Numba\n"
-         "and JAX through the CUDA array interface and DLPack. ``array[i]`` and ``array[i:j]`` are views. "
-         "The "
-         "memory is\n"
-         "given back when no array and no operation uses it any more.\n\n"
-         "Args:\n"
-         "    shape: an int or a tuple.\n"
-         "    dtype: anything that numpy.dtype takes, but Python objects.\n"
-         "    kind: ``\"cuda:0\"``, ``\"emulated:0\"`` (device memory on a machine without a device), one of "
-         "these\n"
-         "        without a number for this PE's own device, or ``\"host\"``.\n\n"
-         "Raises:\n"
-         "    weft.Error: no such kind or device in this process, or no memory left there.")},
+    {Py_tp_doc, const_cast<char*>(R"(DeviceArray(shape, dtype, kind)
+--
+
+An array in memory of a kind, in C order; its elements are not set.
+
+It is sent, received into and passed to entry methods like any array. CuPy, PyTorch, Numba and JAX take its memory
+through the CUDA array interface and DLPack. ``array[i]`` and ``array[i:j]`` are views. The memory is freed when no
+array, no view and no operation uses it any more.
+
+Args:
+    shape: an int or a tuple of up to 32 extents.
+    dtype: anything that numpy.dtype takes, except Python objects.
+    kind: ``"cuda:0"``, ``"emulated:0"`` (device memory on a machine without a device), one of these without a number
+        for this PE's own device, or ``"host"``.
+
+Raises:
+    weft.Error: no job is running, no such kind or device in this process, or no memory left there.)")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.DeviceArray", sizeof(DeviceArrayObject), 0, Py_TPFLAGS_DEFAULT, slots};

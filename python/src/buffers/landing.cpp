@@ -72,20 +72,21 @@ PyGetSetDef properties[] = {
     {},
 };
 PyMethodDef methods[] = {
-    {"into", as_method(&into), METH_FASTCALL | METH_KEYWORDS,
-     "into($self, array, stream=None)\n--\n\n"
-     "Says where the buffer lands; the entry method then gets `array` itself.\n\n"
-     "A larger array is filled at its beginning, a smaller one takes the leading part. It belongs to the "
-     "runtime\n"
-     "until the entry method runs. Where another call lands in that memory already, this one waits until the "
-     "other's\n"
-     "entry method has returned, or has suspended for the first time. Not called, the runtime "
-     "allocates.\n\n"
-     "Args:\n"
-     "    array: writable, C-contiguous memory of any kind, as for Channel.recv.\n"
-     "    stream: work queued on it, such as the last kernel that reads `array`, comes first.\n\n"
-     "Raises:\n"
-     "    weft.Error: not such memory, or called after the post entry method."},
+    {"into", as_method(&into), METH_FASTCALL | METH_KEYWORDS, R"(into($self, array, stream=None)
+--
+
+Chooses where the buffer lands; the entry method then gets `array` itself. Does not block.
+
+A larger array is filled at its beginning; a smaller one takes the leading part. It belongs to the runtime until the
+entry method runs. If another call lands in that memory already, this one waits until the other's entry method has
+returned, or has suspended for the first time. If into is not called, the runtime allocates memory.
+
+Args:
+    array: writable, C-contiguous memory of any kind, as for Channel.recv.
+    stream: the buffer lands after the work that is queued on it, such as the last kernel that reads `array`.
+
+Raises:
+    weft.Error: not such memory, or the post entry method has returned.)"},
     {},
 };
 PyType_Slot slots[] = {
@@ -93,10 +94,11 @@ PyType_Slot slots[] = {
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
-    {Py_tp_doc, const_cast<char*>(
-                    "An array that is on its way to an entry method: what its post entry method gets in the "
-                    "array's place.\n\n"
-                    "See weft.post_entry.")},
+    {Py_tp_doc,
+     const_cast<char*>(
+         R"(An array on its way to an entry method: its post entry method gets this in the array's place.
+
+Valid until the post entry method returns. See weft.post_entry.)")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.Landing", sizeof(LandingObject), 0,

@@ -255,32 +255,37 @@ PyType_Slot slots[] = {
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
-    {Py_tp_doc, const_cast<char*>(
-                    "Stream(kind)\n--\n\n"
-                    "A queue of work on a device of this PE; it does not wait for other streams.\n\n"
-                    "Args:\n"
-                    "    kind: ``\"cuda:0\"`` or ``\"emulated:0\"``; ``\"cuda\"`` is this PE's own GPU.\n\n"
-                    "Raises:\n"
-                    "    weft.Error: no such kind or device in this process.")},
+    {Py_tp_doc, const_cast<char*>(R"(Stream(kind)
+--
+
+A queue of work on a device of this PE; it does not wait for other streams.
+
+Args:
+    kind: ``"cuda:0"`` or ``"emulated:0"``; ``"cuda"`` is this PE's own GPU.
+
+Raises:
+    weft.Error: no job is running, or no such kind or device in this process.)")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.Stream", sizeof(StreamObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
 PyMethodDef functions[] = {
-    {"stream_done", as_method(&stream_done), METH_FASTCALL | METH_KEYWORDS,
-     "stream_done(stream, kind=None)\n--\n\n"
-     "Awaitable: ready when the work queued on `stream` so far is done; entry methods of the PE run "
-     "meanwhile.\n\n"
-     "Args:\n"
-     "    stream: a weft.Stream, the stream of another library (CuPy, PyTorch, Numba, anything with\n"
-     "        ``__cuda_stream__``), or a CUDA stream's handle (1: the legacy default stream, 2: the\n"
-     "        per-thread one).\n"
-     "    kind: the device that the stream is on, ``\"cuda:1\"``, where the stream does not say it; else\n"
-     "        this PE's own GPU.\n\n"
-     "Returns:\n"
-     "    a weft.Operation.\n\n"
-     "Raises:\n"
-     "    weft.Error: not a stream; when awaited: work on it failed."},
+    {"stream_done", as_method(&stream_done), METH_FASTCALL | METH_KEYWORDS, R"(stream_done(stream, kind=None)
+--
+
+Awaitable: ready when the work that is queued on `stream` so far is done. Other entry methods of the PE run
+meanwhile.
+
+Args:
+    stream: a weft.Stream, the stream of another library (CuPy, PyTorch, Numba, anything with ``__cuda_stream__``), or
+        the handle of a CUDA stream (1: the legacy default stream, 2: the per-thread one).
+    kind: the device of the stream, such as ``"cuda:1"``, if the stream does not name it; by default this PE's GPU.
+
+Returns:
+    a weft.Operation of None.
+
+Raises:
+    weft.Error: not a stream; when awaited: work on it failed.)"},
     {},
 };
 

@@ -141,35 +141,37 @@ PyObject* text(PyObject* self) {
 }
 
 PyMethodDef methods[] = {
-    {"send", &send, METH_O,
-     "send($self, buffer, /)\n--\n\n"
-     "Starts sending the bytes of `buffer` and returns a weft.Operation, which may be dropped.\n\n"
-     "Up to 4096 bytes of host memory are copied at once, so the buffer may be changed on return. More, and "
-     "all\n"
-     "device memory, is sent in place: it must not be changed before the operation is over (``await "
-     "channel.send(a)``);\n"
-     "it is kept alive until then. Device memory is sent after the work that is queued on the stream that it "
-     "names.\n\n"
-     "Args:\n"
-     "    buffer: C-contiguous memory: a weft.DeviceArray, a NumPy array, or an object with the buffer "
-     "protocol,\n"
-     "        ``__cuda_array_interface__`` (CuPy, Numba) or ``__dlpack__`` (PyTorch, JAX).\n\n"
-     "Raises:\n"
-     "    weft.Error: not such a buffer."},
-    {"recv", as_method(&recv), METH_FASTCALL | METH_KEYWORDS,
-     "recv($self, into)\n--\n\n"
-     "Starts receiving the next message into `into` and returns a weft.Operation; awaiting it gives "
-     "`into`.\n\n"
-     "Args:\n"
-     "    into: writable, C-contiguous memory as for send, of exactly the size that is sent; the sender's "
-     "may "
-     "be of\n"
-     "        another kind. It belongs to the runtime until the operation is over, and is then visible to "
-     "every stream.\n\n"
-     "Raises:\n"
-     "    weft.Error: not such a buffer; when awaited: the message has another size, or the peer could "
-     "not\n"
-     "        send it."},
+    {"send", &send, METH_O, R"(send($self, buffer, /)
+--
+
+Starts sending the bytes of `buffer` and returns a weft.Operation, which may be dropped. Does not block.
+
+Up to 4096 bytes of host memory are copied at once, so the buffer may be changed when send returns. More, and all
+device memory, is sent in place: it must not be changed before the operation is complete (``await
+channel.send(a)``) and is kept alive until then. Device memory is sent after the work that is queued on the stream
+that it names.
+
+Args:
+    buffer: C-contiguous memory of any shape and dtype: a weft.DeviceArray, a NumPy array, or an object with the
+        buffer protocol, ``__cuda_array_interface__`` (CuPy, Numba) or ``__dlpack__`` (PyTorch, JAX).
+
+Raises:
+    weft.Error: not such a buffer, or the job has ended; when awaited: the buffer could not be sent.)"},
+    {"recv", as_method(&recv), METH_FASTCALL | METH_KEYWORDS, R"(recv($self, into)
+--
+
+Starts receiving the next message into `into` and returns a weft.Operation; awaiting it gives `into`. Does not
+block.
+
+`into` belongs to the runtime until the operation is complete, and is then visible to every stream.
+
+Args:
+    into: writable, C-contiguous memory as for send, of exactly the size in bytes that is sent. The sender's may be
+        of another memory kind.
+
+Raises:
+    weft.Error: not such a buffer, or the job has ended; when awaited: the message has another size, or the peer
+        could not send it.)"},
     {},
 };
 PyType_Slot slots[] = {
@@ -177,17 +179,21 @@ PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
-    {Py_tp_doc, const_cast<char*>("Channel(self, peer, id=0)\n--\n\n"
-                                  "An ordered two-sided stream of plain memory between two chares.\n\n"
-                                  "Both chares name each other and the same id; then the sends of each meet "
-                                  "the receives of the other in order.\n"
-                                  "Either side may come first, and many operations may be in flight. Naming "
-                                  "the same peer and id again gives\n"
-                                  "the same end.\n\n"
-                                  "Args:\n"
-                                  "    self: the chare that this end belongs to.\n"
-                                  "    peer: the proxy of the other chare, of any collection.\n"
-                                  "    id: tells apart several channels between the same two chares.")},
+    {Py_tp_doc, const_cast<char*>(R"(Channel(self, peer, id=0)
+--
+
+An ordered two-sided stream of plain memory between two chares.
+
+Both chares name each other and the same id; then the sends of each meet the receives of the other in order. Either
+side may come first, and many operations may be in flight. Naming the same peer and id again gives the same end.
+
+Args:
+    self: the chare that this end belongs to.
+    peer: the proxy of the other chare, of any collection.
+    id: distinguishes several channels between the same two chares; from 0 to 2**32 - 1.
+
+Raises:
+    weft.Error: not a chare, not the proxy of one chare, the id is out of range, or no job is running.)")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.Channel", sizeof(ChannelObject), 0, Py_TPFLAGS_DEFAULT, slots};

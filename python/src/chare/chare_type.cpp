@@ -64,21 +64,36 @@ PyGetSetDef properties[] = {
 
 PyMethodDef methods[] = {
     {"contribute", as_method(&contribute), METH_FASTCALL | METH_KEYWORDS,
-     "contribute($self, value, reducer, target)\n--\n\n"
-     "Takes part in the collection's next reduction; every element must, in the same order.\n\n"
-     "The result goes to `target`: a weft.Future, or an entry method of an element or of a whole collection\n"
-     "(``proxy[i].method`` or ``proxy.method``, not called), whose only argument it is. NumPy arrays, all of "
-     "the same\n"
-     "shape, are reduced element by element.\n\n"
-     "Args:\n"
-     "    value: this chare's part.\n"
-     "    reducer: a weft.Reducer, the same for every element.\n"
-     "    target: where the result goes; that of any element is used.\n\n"
-     "Raises:\n"
-     "    weft.Error: not a reducer or target, or the value cannot be sent."},
-    {"allreduce", as_method(&allreduce), METH_FASTCALL | METH_KEYWORDS,
-     "allreduce($self, value, reducer)\n--\n\n"
-     "The same with the result for every element: ``total = await self.allreduce(x, weft.Reducer.sum)``."},
+     R"(contribute($self, value, reducer, target)
+--
+
+Contributes to the collection's next reduction; every element must, in the same order. Does not block.
+
+The result goes to `target`. NumPy arrays, all of the same shape, are reduced element by element. The value is
+copied before contribute returns.
+
+Args:
+    value: this chare's part.
+    reducer: a weft.Reducer, the same for every element.
+    target: a weft.Future, or an entry method of an element or of a whole collection (``proxy[i].method`` or
+        ``proxy.method``, not called), whose only argument the result is. The target of any element is used.
+
+Raises:
+    weft.Error: not a reducer or target, the value cannot travel, or the job has ended.)"},
+    {"allreduce", as_method(&allreduce), METH_FASTCALL | METH_KEYWORDS, R"(allreduce($self, value, reducer)
+--
+
+As contribute, with the result for every element: ``total = await self.allreduce(x, weft.Reducer.sum)``.
+
+Args:
+    value: this chare's part.
+    reducer: a weft.Reducer, the same for every element.
+
+Returns:
+    a weft.Future of the result.
+
+Raises:
+    weft.Error: not a reducer, the value cannot travel, or the job has ended.)"},
     {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
     {},
 };
@@ -88,14 +103,12 @@ PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&free_object)},
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
-    {Py_tp_doc, const_cast<char*>("Base class of a program's objects.\n\n"
-                                  "Every public method of a subclass is an entry method: "
-                                  "``proxy.method(args)`` calls it asynchronously from\n"
-                                  "any PE. Entry methods of a chare run one after the other, ``async def`` "
-                                  "ones each to its next await. Chares\n"
-                                  "are made in collections (weft.Array, weft.Group, weft.Singleton); "
-                                  "``self.index`` and ``self.proxy`` work\n"
-                                  "in ``__init__`` already.")},
+    {Py_tp_doc, const_cast<char*>(R"(Base class of a program's objects.
+
+Every public method of a subclass is an entry method: ``proxy.method(args)`` calls it asynchronously from any PE.
+Entry methods of a chare run one after the other, ``async def`` ones up to each await. Chares are made in
+collections (weft.Array, weft.Group, weft.Singleton). ``self.index`` and ``self.proxy`` work in ``__init__``
+already.)")},
     {0, nullptr},
 };
 

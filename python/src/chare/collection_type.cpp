@@ -214,43 +214,62 @@ PyType_Slot collection_slots[] = {
     {Py_tp_getset, collection_properties},
     {Py_tp_methods, collection_methods},
     {Py_tp_doc,
-     const_cast<char*>(
-         "Names a collection of chares from anywhere; a cheap value that can be sent in messages.\n\n"
-         "``proxy.method(args)`` calls an entry method of every element, ``await proxy.method.call(args)`` "
-         "brings the\n"
-         "results in index order, ``proxy[i]`` or ``proxy[i, j]`` names an element, ``for element in proxy`` "
-         "goes\n"
-         "through them in index order.")},
+     const_cast<char*>(R"(Names a collection of chares from anywhere; a cheap value that travels in messages.
+
+``proxy.method(args)`` calls an entry method of every element. ``await proxy.method.call(args)`` gives the results in
+index order. ``proxy[i]`` or ``proxy[i, j]`` names an element; ``for element in proxy`` names all of them in index
+order.)")},
     {0, nullptr},
 };
 PyType_Slot array_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(&make_array)},
-    {Py_tp_doc,
-     const_cast<char*>(
-         "Array(chare, shape, args=(), map='block')\n--\n\n"
-         "Makes a collection of chares over a shape; returns at once, usable at once.\n\n"
-         "Args:\n"
-         "    chare: a class derived from weft.Chare, defined at the top level of its module.\n"
-         "    shape: an int, or a tuple of 1 to 6 extents, each at least 1.\n"
-         "    args: the constructor's arguments; every element gets its own copy.\n"
-         "    map: 'block' (contiguous runs of the row-major order per PE), 'round_robin', or a\n"
-         "        function from an index (int or tuple) to a PE, called here for every element.\n\n"
-         "Raises:\n"
-         "    weft.Error: no job is running, or an argument is not as above.")},
+    {Py_tp_doc, const_cast<char*>(R"(Array(chare, shape, args=(), map='block')
+--
+
+Makes a collection of chares over a shape. Returns at once; the proxy can be used at once.
+
+Args:
+    chare: a class derived from weft.Chare, defined at the top level of its module.
+    shape: an int, or a tuple of 1 to 6 extents, each at least 1.
+    args: the constructor's arguments; every element gets its own copy.
+    map: the PE of each element: 'block' (contiguous runs of the row-major order per PE), 'round_robin', or a
+        function from an index (int or tuple) to a PE, which is called here for every element.
+
+Raises:
+    weft.Error: no job is running, an argument is not as above, or a constructor's argument cannot travel.)")},
     {0, nullptr},
 };
+
 PyType_Slot group_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(&make_group)},
-    {Py_tp_doc,
-     const_cast<char*>("Group(chare, args=())\n--\n\n"
-                       "Makes one chare on each PE, its index the PE; see Array for the arguments.")},
+    {Py_tp_doc, const_cast<char*>(R"(Group(chare, args=())
+--
+
+Makes one chare on each PE, whose index is the PE. Returns at once.
+
+Args:
+    chare: a class derived from weft.Chare, defined at the top level of its module.
+    args: the constructor's arguments; every element gets its own copy.
+
+Raises:
+    weft.Error: as for weft.Array.)")},
     {0, nullptr},
 };
+
 PyMethodDef functions[] = {
     {"Singleton", as_method(&make_singleton), METH_FASTCALL | METH_KEYWORDS,
-     "Singleton(chare, pe=0, args=())\n--\n\nMakes one chare, on PE `pe`, and returns its proxy; see Array "
-     "for the other "
-     "arguments."},
+     R"(Singleton(chare, pe=0, args=())
+--
+
+Makes one chare and returns its proxy, at once.
+
+Args:
+    chare: a class derived from weft.Chare, defined at the top level of its module.
+    pe: where the chare is made.
+    args: the constructor's arguments.
+
+Raises:
+    weft.Error: as for weft.Array, or there is no such PE.)"},
     {},
 };
 

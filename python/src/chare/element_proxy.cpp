@@ -111,10 +111,14 @@ PyGetSetDef element_properties[] = {
     {},
 };
 PyMethodDef element_methods[] = {
-    {"with_priority", &with_priority, METH_O,
-     "with_priority($self, priority, /)\n--\n\n"
-     "A proxy of the same element whose messages are taken before (negative) or after (positive) those of "
-     "priority 0."},
+    {"with_priority", &with_priority, METH_O, R"(with_priority($self, priority, /)
+--
+
+A proxy of the same element whose messages have a priority: lower numbers run first, and 0 is that of other
+proxies.
+
+Args:
+    priority: an int of 32 bits.)"},
     {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
     {},
 };
@@ -126,11 +130,10 @@ PyType_Slot element_slots[] = {
     {Py_tp_hash, reinterpret_cast<void*>(&element_hash)},
     {Py_tp_getset, element_properties},
     {Py_tp_methods, element_methods},
-    {Py_tp_doc,
-     const_cast<char*>("Names one chare from anywhere; a cheap value that can be sent in messages.\n\n"
-                       "``proxy.method(args)`` calls an entry method and returns at once; ``await "
-                       "proxy.method.call(args)`` brings\n"
-                       "what it returns or raises.")},
+    {Py_tp_doc, const_cast<char*>(R"(Names one chare from anywhere; a cheap value that travels in messages.
+
+``proxy.method(args)`` calls an entry method and returns at once. ``await proxy.method.call(args)`` gives what it
+returns, or raises what it raises.)")},
     {0, nullptr},
 };
 PyType_Spec element_spec = {"weft.ElementProxy", sizeof(ElementObject), 0,

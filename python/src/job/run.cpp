@@ -273,23 +273,71 @@ PyMethodDef functions[] = {
     {"_encode", &encode, METH_O, nullptr},
     {"_decode", &decode, METH_O, nullptr},
     {"_importable_key", &importable_key_of, METH_O, nullptr},
-    {"my_pe", &my_pe, METH_NOARGS, "my_pe()\n--\n\nThe number of this PE, from 0."},
-    {"num_pes", &num_pes, METH_NOARGS, "num_pes()\n--\n\nHow many PEs the job has."},
-    {"exit", as_method(&end_job), METH_FASTCALL | METH_KEYWORDS,
-     "exit(code=0)\n--\n\nEnds the job on every PE, from any PE; weft.run then returns, or raises "
-     "SystemExit(code) for a "
-     "code other\nthan 0. Messages that are still under way are lost."},
-    {"sleep", &sleep, METH_O,
-     "sleep(seconds, /)\n--\n\nAwaitable: ready after `seconds`; other entry methods of the PE run "
-     "meanwhile."},
-    {"quiescence", &quiescence, METH_NOARGS,
-     "quiescence()\n--\n\nAwaitable: ready when no message is under way or queued anywhere and every PE is "
-     "idle.\n\n"
-     "Timers and coroutines that wait for something else than messages do not count."},
-    {"post_from_any_thread", &post_from_any_thread, METH_O,
-     "post_from_any_thread(function, /)\n--\n\nCalls ``function()`` on this PE's thread, soon; may be called "
-     "from any "
-     "thread."},
+    {"my_pe", &my_pe, METH_NOARGS, R"(my_pe()
+--
+
+The number of this PE, from 0. May be called from any thread.
+
+Raises:
+    weft.Error: no job is running.)"},
+    {"num_pes", &num_pes, METH_NOARGS, R"(num_pes()
+--
+
+How many PEs the job has. May be called from any thread.
+
+Raises:
+    weft.Error: no job is running.)"},
+    {"exit", as_method(&end_job), METH_FASTCALL | METH_KEYWORDS, R"(exit(code=0)
+--
+
+Ends the job on every PE; may be called on any PE and returns at once.
+
+weft.run then returns, or raises SystemExit(code) if the code is not 0. Messages that are in flight are dropped.
+
+Args:
+    code: the exit code of the job, from 0 to 255.
+
+Raises:
+    weft.Error: no job is running, or the code is out of range.)"},
+    {"sleep", &sleep, METH_O, R"(sleep(seconds, /)
+--
+
+Awaitable: ready after `seconds`. Other entry methods of the PE run meanwhile.
+
+Args:
+    seconds: from 0 to 1e9; a float.
+
+Returns:
+    a weft.Future of None.
+
+Raises:
+    weft.Error: no job is running, or `seconds` is out of range.)"},
+    {"quiescence", &quiescence, METH_NOARGS, R"(quiescence()
+--
+
+Awaitable: ready when every PE is idle and no message and no channel transfer is in flight.
+
+Sleeps do not count, nor do coroutines that wait for something other than a message.
+
+Returns:
+    a weft.Future of None.
+
+Raises:
+    weft.Error: no job is running.)"},
+    {"post_from_any_thread", &post_from_any_thread, METH_O, R"(post_from_any_thread(function, /)
+--
+
+Calls ``function()`` on this PE's thread in one of its next turns; wakes the PE if it sleeps. May be called from any
+thread and does not block.
+
+An exception that the function raises ends the job; SystemExit ends it with its code. The function is dropped if
+the job ends first.
+
+Args:
+    function: a function without arguments.
+
+Raises:
+    weft.Error: no job is running in this process.)"},
     {},
 };
 
