@@ -59,7 +59,7 @@ void Termination::on_exit(Pup p) {
 
 void Termination::end_with(int code) {
   begun_ = true;
-  messenger_.end_with(code, this);
+  messenger_.end_job(code, this);
 }
 
 bool Termination::all_children_drained() const {

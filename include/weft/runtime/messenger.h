@@ -54,8 +54,8 @@ class Messenger : public Scheduler {
   // Has the poster asked again, in a later turn. REQUIRES: as place().
   void post_again(MessagePtr message);
 
-  // See Scheduler::end_with(); refuses what is deferred.
-  void end_with(int code, Ending* ending);
+  // Scheduler::end_with(), and refuses all deferred messages.
+  void end_job(int code, Ending* ending);
 
   // Sends `result` to `target`. Throws Error for one that makes no sense: a peer may have named it.
   void deliver(const Target& target, std::span<const std::byte> result);

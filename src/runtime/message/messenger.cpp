@@ -420,7 +420,7 @@ void Messenger::refuse(MessagePtr message) {
   land_at(std::move(message), landings, false);
 }
 
-void Messenger::end_with(int code, Ending* ending) {
+void Messenger::end_job(int code, Ending* ending) {
   Scheduler::end_with(code, ending);
   // Their holders will not place them any more, and their senders wait.
   std::list<Message*> deferred = std::exchange(buffers_->deferred, {});
