@@ -147,8 +147,8 @@ def test_gpus_without_peer_access_are_named_once(
     environment = {**stand_in_cuda, "FAKE_CUDA_NO_PEERS": "1"}
     outcome = run("-n", NUM_PES, device_probe, "channel", "cuda", env=environment)
     assert outcome.stderr == (
-        "weft: the cuda devices of this job have no peer access from 0 to 1, 1 to 0: messages between them pass "
-        "through host memory, which is slower; `nvidia-smi topo -p2p r` tells why\n"
+        "weft: the cuda devices of this job have no peer access from 0 to 1, 1 to 0: messages between them "
+        "pass through host memory, which is slower; `nvidia-smi topo -p2p r` tells why\n"
     )
     assert moved(outcome) == ["PE 0 moved cuda:0", "PE 1 moved cuda:1"]
     one_gpu = run("-n", NUM_PES, "--gpus", "1", device_probe, "channel", "cuda", env=environment)
