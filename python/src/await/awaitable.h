@@ -54,12 +54,12 @@ struct AwaitableSlots {
     return outcome;
   }
 
-  // For interpreters that drive an await with next(), and for `yield from`.
+  // CPython from 3.12 on drives an await that is sent None with next().
   static PyObject* next(PyObject* self) {
     PyObject* result = nullptr;
-    switch (Poll(self, &result)) {
+    switch (send(self, Py_None, &result)) {
       case PYGEN_NEXT:
-        return Py_NewRef(self);
+        return result;
       case PYGEN_ERROR:
         return nullptr;
       case PYGEN_RETURN:
