@@ -120,7 +120,7 @@ struct StartMain final : runtime::Work {
   // the job is ending; null with Python's error set if main is of a kind that cannot run.
   Ref after_function(Ref returned) {
     result = std::move(returned);
-    if (engine.runtime().exiting()) return Ref::borrow(Py_None);
+    if (engine.runtime().ending()) return Ref::borrow(Py_None);
     Ref module = Ref::steal(PyImport_ImportModule("weft._plain_main"));
     return module ? Ref::steal(PyObject_CallMethod(module.get(), "after", "O", result.get())) : Ref();
   }
