@@ -17,7 +17,7 @@
 namespace jacobi3d {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string json_string(const std::string& text) {
   std::string json = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') json += '\\';
@@ -63,9 +63,9 @@ std::string record(const Options& options, int num_pes, const Result& result, co
       R"("path": {}, "pes": {}, "size_bytes": {}, "metric": "time_s", "unit": "s", )"
       R"("median": {}, "min": {}, "max": {}, "runs": 1, "warmup": {}, )"
       R"("git": {}, "host": {}, "date": {}}})",
-      result.model, kind_name(options.placement.memory), quoted(path), num_pes,
-      num_points(points) * sizeof(double), seconds, seconds, seconds, options.warmup, quoted(kSourceVersion),
-      quoted(host_description()), quoted(utc_now()));
+      result.model, kind_name(options.placement.memory), json_string(path), num_pes,
+      num_points(points) * sizeof(double), seconds, seconds, seconds, options.warmup, json_string(kSourceVersion),
+      json_string(host_description()), json_string(utc_now()));
 }
 
 }  // namespace
