@@ -56,6 +56,8 @@ memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.def
 bool Scheduler::run_queue() {
   Work* work = queue_.pop();
   if (work == nullptr) return false;
+  if (is_idle_observed_) [[unlikely]]
+    end_observed_idle();
   batch_left_ = kBatch;
   try {
     do {
@@ -67,6 +69,16 @@ bool Scheduler::run_queue() {
   }
   batch_left_ = 0;
   return true;
+}
+
+void Scheduler::set_observer(Observer* observer) {
+  if (is_idle_observed_) end_observed_idle();
+  observer_ = observer;
+}
+
+void Scheduler::end_observed_idle() {
+  is_idle_observed_ = false;
+  observer_->idle_ended();
 }
 
 bool Scheduler::progress() {
@@ -86,6 +98,10 @@ bool Scheduler::step() {
   if (ending_ != nullptr) {
     exiting_ = true;
     stopped_ |= ending_->may_stop();
+  }
+  if (observer_ != nullptr && !busy && !is_idle_observed_) [[unlikely]] {
+    is_idle_observed_ = true;
+    observer_->idle_began();
   }
   return busy;
 }

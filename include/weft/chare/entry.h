@@ -97,15 +97,24 @@ class EntryMethod {
   }
 
   // Runs the method on arguments that are here already.
-  static void run(ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
+  static void run(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
     if constexpr (entry_detail::TaskValue<Result>::kIsTask) {
-      start_coroutine(base, std::move(arguments), reply);
+      start_coroutine(runtime, base, std::move(arguments), reply);
     } else {
+      const void* const key = &arguments;
+      if (runtime.observer() != nullptr) [[unlikely]]
+        runtime.observer()->entry_began(event(base, key));
       run_to_end(base, std::move(arguments), reply);
+      if (runtime.observer() != nullptr) [[unlikely]]
+        runtime.observer()->entry_ended(event(base, key));
     }
   }
 
  private:
+  static runtime::EntryEvent event(const ChareBase& base, const void* key) {
+    return {{base.collection().id(), base.linear_index()}, info().name, key};
+  }
+
   template <class... Parameters>
   static Result call_with(T& chare, Arguments& arguments,
                           std::type_identity<std::tuple<std::type_identity<Parameters>...>>) {
@@ -153,6 +162,8 @@ class EntryMethod {
         argument_detail::recycle(base.runtime(), arguments);
       }
       base.coroutine_ended();
+      if (runtime::Observer* const observer = base.runtime().observer()) [[unlikely]]
+        observer->entry_ended(event(base, this));
       abandon();
     }
     void abandon() noexcept override {
@@ -182,13 +193,17 @@ class EntryMethod {
         coroutine{};
   };
 
-  static void start_coroutine(ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
-    runtime::Runtime& runtime = base.runtime();
+  static void start_coroutine(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments,
+                              const ReplyTo& reply) {
     auto* running = new (runtime.pool().allocate(sizeof(Running))) Running(base, std::move(arguments), reply);
+    if (runtime.observer() != nullptr) [[unlikely]]
+      runtime.observer()->entry_began(event(base, running));
     try {
       running->coroutine = call(base, running->arguments).release();
     } catch (...) {
       send_error(base, reply, info(), std::current_exception());
+      if (runtime.observer() != nullptr) [[unlikely]]
+        runtime.observer()->entry_ended(event(base, running));
       running->abandon();
       return;
     }
@@ -200,7 +215,7 @@ class EntryMethod {
   static void invoke(ChareBase& base, Pup& p, const ReplyTo& reply) {
     Arguments arguments{};
     p | arguments;
-    run(base, std::move(arguments), reply);
+    run(*static_cast<runtime::Runtime*>(p.context()), base, std::move(arguments), reply);
   }
 
   // --- Calls with buffers beside the message: unpacked before these land, run afterwards
@@ -232,7 +247,7 @@ class EntryMethod {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (take(std::get<I>(placed.arguments), placed.which[I]), ...);
     }(std::make_index_sequence<kNumArguments>());
-    run(base, std::move(placed.arguments), reply);
+    run(message.runtime(), base, std::move(placed.arguments), reply);
   }
 
   // Runs the post entry method, if there is one. Returns whether the entry method is to run.

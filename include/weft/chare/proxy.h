@@ -107,7 +107,7 @@ void LocalCall<T, Method>::turn(runtime::Work* self, runtime::Runtime& runtime, 
   if (action == runtime::WorkAction::kRun) {
     runtime.count_processed();
     if (ChareBase* chare = call->collection.find(call->index)) {
-      Entry::run(*chare, std::move(call->arguments), call->reply);
+      Entry::run(runtime, *chare, std::move(call->arguments), call->reply);
     } else {  // it has moved since
       std::apply(
           [call](auto&&... argument) {

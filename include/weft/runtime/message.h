@@ -19,6 +19,7 @@ namespace weft::runtime {
 enum EnvelopeFlag : std::uint8_t {
   kBroadcastFlag = 1,  // to be forwarded down the spanning tree of root_pe; then it is cleared
   kControlFlag = 2,    // the runtime's own; not counted by quiescence detection
+  kTracedFlag = 4,     // the message's number for observers follows the payload, in 8 bytes
 };
 
 // How a message with one buffer beside it travels: announced, with the buffer as a tagged message, or as one
@@ -54,6 +55,8 @@ struct AttachedRelease {
 class Message final : public Work, public base::Completion {
  public:
   static MessagePtr create(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes);
+  // For what has arrived: the envelope is still to be written, and observers do not see a creation.
+  static MessagePtr for_arrival(Scheduler& scheduler, std::size_t payload_bytes);
   // No message is larger: a peer that names a larger one is damaged.
   static constexpr std::size_t kMaxPayloadBytes = std::size_t{1} << 40;
 
@@ -76,7 +79,15 @@ class Message final : public Work, public base::Completion {
 
   // What travels: the envelope and, right behind it, the payload.
   std::byte* wire() { return reinterpret_cast<std::byte*>(&envelope_); }
-  std::size_t wire_bytes() const { return sizeof(Envelope) + payload_bytes_; }
+  std::size_t wire_bytes() const { return sizeof(Envelope) + payload_bytes_ + trailer_bytes_; }
+
+  // The number for observers, see MessageEvent; 0 for none.
+  std::uint64_t trace_id() const;
+  // Of an arrival whose envelope says so: takes the number off the end of the payload. Returns false if the
+  // payload is too short for it.
+  bool split_trace();
+  // `pe` as MessageEvent says.
+  MessageEvent event(int pe) const;
 
   MessagePtr share() {
     ++references_;
@@ -125,10 +136,13 @@ class Message final : public Work, public base::Completion {
   Message(Scheduler& scheduler, std::size_t payload_bytes)
       : scheduler_(&scheduler), payload_bytes_(payload_bytes) {}
   std::span<Attachment> attached_list() const;
+  static constexpr std::uint32_t kTraceBytes = sizeof(std::uint64_t);
+  static MessagePtr create_traced(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes);
 
   Scheduler* scheduler_;
   std::size_t payload_bytes_;
-  std::uint64_t references_ = 1;
+  std::uint32_t references_ = 1;
+  std::uint32_t trailer_bytes_ = 0;  // behind the payload: 8 for a number for observers
   std::unique_ptr<Attached, AttachedRelease> attached_;
   alignas(16) Envelope envelope_;
 };

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "weft/runtime/handler_id.h"
+#include "weft/runtime/observer.h"
 
 namespace weft::runtime {
 
@@ -43,12 +44,6 @@ struct ModelOption {
   std::string_view values;    // for people: "auto or tagged"
   // Returns false for a value that it does not know.
   std::function<bool(std::string_view value)> set;
-};
-
-// An element of a collection, by the numbers under which the location service knows it.
-struct ElementId {
-  std::uint64_t collection = 0;
-  std::uint64_t index = 0;
 };
 
 class Model {

@@ -25,6 +25,7 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 #include "weft/runtime/block_pool.h"
+#include "weft/runtime/observer.h"
 #include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
 
@@ -67,6 +68,14 @@ class Scheduler {
   Runtime& runtime() { return runtime_; }
   // Where this PE has memory of that kind: its own device, where what comes from device memory lands.
   memory::Place own_place(memory::Kind kind) const;
+
+  // Null for none. `observer` must outlive its use: set another, or null, before it goes.
+  void set_observer(Observer* observer);
+  Observer* observer() const { return observer_; }
+  // Numbers for observers: 24 bits of PE, 40 of a counter.
+  std::uint64_t next_trace_id() {
+    return static_cast<std::uint64_t>(pe_) << 40 | (++last_trace_ & ((std::uint64_t{1} << 40) - 1));
+  }
 
   // --- Work
   void post(Work* work) { queue_.push(work); }
@@ -168,6 +177,7 @@ class Scheduler {
   };
 
   bool run_queue();
+  void end_observed_idle();
   bool read_mail();
   bool expire_timers();
   void idle();
@@ -187,6 +197,9 @@ class Scheduler {
   bool stopped_ = false;
   bool closed_ = false;
   int exit_code_ = 0;
+  Observer* observer_ = nullptr;
+  bool is_idle_observed_ = false;
+  std::uint64_t last_trace_ = 0;
   int idle_rounds_ = 0;
   // Queued work that may still run before the next look at the network; 0 when no queued work is running.
   int batch_left_ = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -19,11 +20,53 @@ constexpr std::size_t kSmallMessageBytes = 256;
 }  // namespace
 
 MessagePtr Message::create(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes) {
+  if (scheduler.observer() != nullptr) [[unlikely]]
+    return create_traced(scheduler, handler, payload_bytes);
   void* block = scheduler.pool().allocate_mostly<kSmallMessageBytes>(sizeof(Message) + payload_bytes);
   auto* message = new (block) Message(scheduler, payload_bytes);
   message->envelope_.handler = handler;
   message->envelope_.source_pe = static_cast<std::uint32_t>(scheduler.pe());
   return MessagePtr(message);
+}
+
+MessagePtr Message::for_arrival(Scheduler& scheduler, std::size_t payload_bytes) {
+  void* block = scheduler.pool().allocate_mostly<kSmallMessageBytes>(sizeof(Message) + payload_bytes);
+  return MessagePtr(new (block) Message(scheduler, payload_bytes));
+}
+
+MessagePtr Message::create_traced(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes) {
+  MessagePtr message = for_arrival(scheduler, payload_bytes + kTraceBytes);
+  message->envelope_.handler = handler;
+  message->envelope_.source_pe = static_cast<std::uint32_t>(scheduler.pe());
+  message->envelope_.flags = kTracedFlag;
+  message->payload_bytes_ = payload_bytes;
+  message->trailer_bytes_ = kTraceBytes;
+  const std::uint64_t id = scheduler.next_trace_id();
+  std::memcpy(message->payload() + payload_bytes, &id, sizeof id);
+  scheduler.observer()->message_created(message->event(scheduler.pe()));
+  return message;
+}
+
+bool Message::split_trace() {
+  if (payload_bytes_ < kTraceBytes) return false;
+  payload_bytes_ -= kTraceBytes;
+  trailer_bytes_ = kTraceBytes;
+  return true;
+}
+
+std::uint64_t Message::trace_id() const {
+  std::uint64_t id = 0;
+  if (trailer_bytes_ > 0)
+    std::memcpy(&id, reinterpret_cast<const std::byte*>(this + 1) + payload_bytes_, sizeof id);
+  return id;
+}
+
+MessageEvent Message::event(int pe) const {
+  return {.id = trace_id(),
+          .handler = envelope_.handler,
+          .pe = pe,
+          .payload_bytes = payload_bytes_,
+          .is_control = (envelope_.flags & kControlFlag) != 0};
 }
 
 void MessageRelease::operator()(Message* message) const {
@@ -33,7 +76,7 @@ void MessageRelease::operator()(Message* message) const {
     return std::exchange(message->attached_->on_release, nullptr)(MessagePtr(message));
   }
   BlockPool& pool = message->scheduler_->pool();
-  std::size_t size_bytes = sizeof(Message) + message->payload_bytes_;
+  std::size_t size_bytes = sizeof(Message) + message->payload_bytes_ + message->trailer_bytes_;
   message->~Message();
   pool.deallocate_mostly<kSmallMessageBytes>(message, size_bytes);
 }

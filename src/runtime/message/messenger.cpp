@@ -81,6 +81,8 @@ void Messenger::send(int pe, MessagePtr message) {
                       fmt::format("PE {} does not exist; this job has PEs 0 to {}", pe, num_pes() - 1));
   }
   if (is_counted(message->envelope())) count_sent();
+  if (observer() != nullptr) [[unlikely]]
+    observer()->message_sent(message->event(pe));
   if (message->has_attachments()) [[unlikely]] {
     if (pe != this->pe()) return buffers_->outgoing.send(pe, std::move(message));
     Attached& attached = message->attached();
@@ -111,6 +113,8 @@ void Messenger::broadcast(MessagePtr message) {
     for (int i = 0; i < num_pes(); ++i) count_sent();
   }
   forward(*message);
+  if (observer() != nullptr) [[unlikely]]
+    observer()->message_sent(message->event(pe()));
   enqueue(message.release());
 }
 
@@ -123,7 +127,11 @@ void Messenger::forward(Message& message) {
   for (int i = 0; i < tree.num_children(); ++i) {
     // One completion per send: each child gets its own handle on the wire bytes.
     MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
+    const std::uint8_t traced = copy->envelope().flags & kTracedFlag;  // a number of its own, or none
     copy->envelope() = message.envelope();
+    copy->envelope().flags = static_cast<std::uint8_t>((copy->envelope().flags & ~kTracedFlag) | traced);
+    if (observer() != nullptr) [[unlikely]]
+      observer()->message_sent(copy->event(tree.child(i)));
     std::copy_n(message.payload(), message.payload_bytes(), copy->payload());
     if (message.has_attachments()) [[unlikely]] {
       message.share_attachments(*copy);
@@ -157,7 +165,7 @@ void Messenger::deliver(const Target& target, std::span<const std::byte> result)
   MessagePtr message = Message::create(*this, target.handler, target.prefix.size() + result.size());
   std::copy(result.begin(), result.end(),
             std::copy(target.prefix.begin(), target.prefix.end(), message->payload()));
-  message->envelope().flags = target.flags;
+  message->envelope().flags |= target.flags;
   if ((target.flags & kBroadcastFlag) != 0) {
     broadcast(std::move(message));
   } else {
@@ -178,7 +186,7 @@ void Messenger::receive_arrival(machine::AmArrival& arrival) {
   }
   MessagePtr message;
   try {
-    message = Message::create(*this, 0, size_bytes - sizeof(Envelope));
+    message = Message::for_arrival(*this, size_bytes - sizeof(Envelope));
   } catch (const std::bad_alloc&) {
     fail(fmt::format("there is no memory for a message of {} bytes", size_bytes));
     return;
@@ -214,7 +222,7 @@ void Messenger::receive_with_buffer(machine::AmArrival& arrival) {
   }
   std::memcpy(&announced, arrival.header.data(), sizeof announced);
   std::span<const std::byte> wire = arrival.header.subspan(sizeof announced);
-  MessagePtr message = Message::create(*this, 0, wire.size() - sizeof(Envelope));
+  MessagePtr message = Message::for_arrival(*this, wire.size() - sizeof(Envelope));
   std::memcpy(message->wire(), wire.data(), wire.size());
   base::Status status = expect_payload(*message, announced, arrival.payload_size_bytes);
   if (status.failed()) return fail(status.to_string());
@@ -252,6 +260,11 @@ void Messenger::receive(MessagePtr message) {
         envelope.source_pe, envelope.handler));
     return;
   }
+  if ((envelope.flags & kTracedFlag) != 0 && !message->split_trace()) [[unlikely]] {
+    fail(fmt::format("a message from PE {} is too short for the number that its flags announce",
+                     envelope.source_pe));
+    return;
+  }
   const bool is_broadcast = (envelope.flags & kBroadcastFlag) != 0;
   if (!message->has_attachments()) [[likely]] {
     if (is_broadcast) forward_from_callback(*message);
@@ -286,6 +299,8 @@ void Messenger::dispatch(MessagePtr message) {
   if (is_counted(message->envelope())) count_processed();
   const Handler& handler = handlers_[message->envelope().handler];
   std::uint32_t source_pe = message->envelope().source_pe;
+  if (observer() != nullptr) [[unlikely]]
+    observer()->message_delivered(message->event(static_cast<int>(source_pe)));
   try {
     handler.function(handler.context, std::move(message));
   } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model

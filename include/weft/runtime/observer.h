@@ -1,0 +1,57 @@
+// What happens on one PE, for whoever measures or draws it: traces, load balancing, tests.
+//
+// Scheduler::set_observer() sets the PE's observer; without one each place below costs a branch. PEs are
+// independent: some may have an observer and others none. All functions are called on the PE's thread, inside
+// the scheduler: they must not throw, send, or set a future.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "weft/runtime/handler_id.h"
+
+namespace weft::runtime {
+
+// An element of a collection, by the numbers under which the location service knows it.
+struct ElementId {
+  std::uint64_t collection = 0;
+  std::uint64_t index = 0;
+};
+
+struct MessageEvent {
+  // The same for the creation, the sends and the delivery of one message, on all PEs; no other message of the
+  // job has it. 0: the PE that made the message had no observer. A message gets it when it is made and carries
+  // it in 8 bytes behind its payload; a broadcast is one message for each hop down its tree.
+  std::uint64_t id = 0;
+  HandlerId handler = 0;
+  int pe = 0;  // the destination of a send; the source of a delivery; this PE for a creation
+  std::size_t payload_bytes = 0;
+  bool is_control = false;  // the runtime's own, which quiescence does not count
+};
+
+struct EntryEvent {
+  ElementId element;
+  std::string_view method;  // "&Ring::token", as the compiler writes it
+  const void* run =
+      nullptr;  // the same at begin and end; unique among the runs that have begun and not ended
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void message_created(const MessageEvent&) {}
+  // Given to the machine, or, for this PE, to the queue. Again for each PE that forwards it and has an observer.
+  virtual void message_sent(const MessageEvent&) {}
+  // Its handler is about to run.
+  virtual void message_delivered(const MessageEvent&) {}
+  // An entry method of a C++ chare, called through a proxy. If it is a coroutine, it ends with the coroutine:
+  // others begin and end while it is suspended. A coroutine that the end of the job abandons does not end.
+  virtual void entry_began(const EntryEvent&) {}
+  virtual void entry_ended(const EntryEvent&) {}
+  // The PE found nothing to do in a turn; it has work again.
+  virtual void idle_began() {}
+  virtual void idle_ended() {}
+};
+
+}  // namespace weft::runtime
