@@ -64,8 +64,8 @@ std::string record(const Options& options, int num_pes, const Result& result, co
       R"("median": {}, "min": {}, "max": {}, "runs": 1, "warmup": {}, )"
       R"("git": {}, "host": {}, "date": {}}})",
       result.model, kind_name(options.placement.memory), json_string(path), num_pes,
-      num_points(points) * sizeof(double), seconds, seconds, seconds, options.warmup, json_string(kSourceVersion),
-      json_string(host_description()), json_string(utc_now()));
+      num_points(points) * sizeof(double), seconds, seconds, seconds, options.warmup,
+      json_string(kSourceVersion), json_string(host_description()), json_string(utc_now()));
 }
 
 }  // namespace
