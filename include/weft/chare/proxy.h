@@ -71,15 +71,16 @@ runtime::MessagePtr pack_call(runtime::Runtime& runtime, Make make_message, Args
   using Arguments = typename Entry::Arguments;
   constexpr bool kBeside = Entry::kBlocksTravelBeside;
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    [[maybe_unused]] std::tuple<Sendable<std::tuple_element_t<I, Arguments>, Args>...> values(
-        argument_detail::sendable<std::tuple_element_t<I, Arguments>, Args>(
-            std::forward<Args>(arguments))...);
+    using Values = std::tuple<Sendable<std::tuple_element_t<I, Arguments>, Args>...>;
+    [[maybe_unused]] Values values(argument_detail::sendable<std::tuple_element_t<I, Arguments>, Args>(
+        std::forward<Args>(arguments))...);
     const std::size_t size_bytes =
         (std::size_t{0} + ... + argument_detail::packed_size<kBeside>(std::get<I>(values), &runtime));
     runtime::MessagePtr message = make_message(size_bytes);
     Pup p = Pup::packer(message->payload() + sizeof(EntryHeader), size_bytes, &runtime);
     if constexpr (Entry::kIsPlaced) p.set_carrier(message.get());
-    (argument_detail::pack<kBeside>(p, std::get<I>(std::move(values))), ...);
+    (argument_detail::pack<kBeside>(p, std::forward<std::tuple_element_t<I, Values>>(std::get<I>(values))),
+     ...);
     return message;
   }(std::index_sequence_for<Args...>());
 }
