@@ -67,7 +67,7 @@ void Identity::add(std::string_view name, std::string_view value) {
 
 std::vector<std::byte> Identity::pack() const {
   std::string text(kHeader);
-  for (const auto& [name, value] : facts_) text += name + '=' + value + '\n';
+  for (const auto& [name, value] : facts_) text += fmt::format("{}={}\n", name, value);
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   return {bytes, bytes + text.size()};
 }
