@@ -145,14 +145,17 @@ TEST(ModelInAJob, IsInstalledByTheProgramAndReadsItsSettings) {
   job::Job job(install_counter);
   ASSERT_EQ(unsetenv("WEFT_COUNTER_STEP"), 0);
   Counter& counter = job.runtime().model<Counter>();
-  auto count = [](Runtime& runtime, Counter& self) -> Task<> {
+  int counted = 0;
+  // The model goes when the job has run.
+  auto count = [](Runtime& runtime, Counter& self, int& counted_out) -> Task<> {
     self.add(0, 2);
     co_await runtime.quiescence();
+    counted_out = self.count();
     runtime.exit(0);
   };
-  job.runtime().spawn(count(job.runtime(), counter), "the test");
+  job.runtime().spawn(count(job.runtime(), counter, counted), "the test");
   EXPECT_EQ(job.run(), 0);
-  EXPECT_EQ(counter.count(), 6);
+  EXPECT_EQ(counted, 6);
 }
 
 TEST(ModelInAJob, AValueThatItDoesNotKnowIsRefused) {
