@@ -4,7 +4,8 @@
 
 Each program runs twice with different numbers of messages; the difference of the counts over the difference
 of the messages is what one message costs: sending, moving and receiving it, in both PEs together. "in UCX" is
-what of it is spent in UCX's own libraries, "in Weft" in the program itself; the rest is libc.
+what of it is spent in UCX's own libraries, "in Weft" in the program itself; the rest is libc. Of
+path_instructions only the function `counted` counts, which runs after the connections are there.
 --functions lists the N functions that cost most, without those they call.
 """
 
@@ -78,6 +79,8 @@ def count(command: list[str]) -> Counter[tuple[str, str]]:
     with tempfile.TemporaryDirectory(prefix="weft-callgrind-") as folder:
         output = Path(folder) / "callgrind.out"
         valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", "--dump-line=no"]
+        if Path(command[0]).name == "path_instructions":
+            valgrind.append("--toggle-collect=*counted*")
         try:
             done = subprocess.run([*valgrind, *command], capture_output=True, text=True)
         except FileNotFoundError:

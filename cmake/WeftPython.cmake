@@ -42,7 +42,6 @@ function(weft_add_python_module)
   weft_set_warnings(${module_NAME})
   weft_optimize_at_link(${module_NAME})
   target_include_directories(${module_NAME} PRIVATE "${weft_SOURCE_DIR}/src")
-  weft_optimized_twins(module_LIBS ${module_LIBS})
   target_link_libraries(${module_NAME} PRIVATE ${module_LIBS} fmt::fmt-header-only)
   set_target_properties(${module_NAME} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${weft_BINARY_DIR}/python/weft"
                                                   INSTALL_RPATH "$ORIGIN/../libucx/lib")

@@ -1,7 +1,6 @@
 #include "base/shared_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,19 +10,21 @@
 #include <limits>
 #include <string>
 
+#include "base/format.h"
+
 namespace weft::base {
 
 namespace {
 
 Status system_failed(StatusCode code, const char* call, std::size_t size_bytes, int error) {
   return {code,
-          fmt::format("a shared file of {} bytes: {} failed with '{}'; see ulimit -n and the memory limit",
-                      size_bytes, call, std::strerror(error))};
+          base::format("a shared file of {} bytes: {} failed with '{}'; see ulimit -n and the memory limit",
+                       size_bytes, call, std::strerror(error))};
 }
 
 Status not_visible(const std::string& path, std::string_view why) {
   return {StatusCode::kNotFound,
-          fmt::format("{} is not the shared file that another process named: {}", path, why)};
+          base::format("{} is not the shared file that another process named: {}", path, why)};
 }
 
 // Whether `found` is the file that the reference names.
@@ -32,8 +33,8 @@ Status compare(const struct stat& found, const SharedFileReference& reference, c
     return not_visible(path, "it is another file, so the owner has closed its own");
   }
   if (static_cast<std::uint64_t>(found.st_size) != reference.size_bytes) {
-    return {StatusCode::kInvalidArgument, fmt::format("{} has {} bytes, and the reference to it names {}",
-                                                      path, found.st_size, reference.size_bytes)};
+    return {StatusCode::kInvalidArgument, base::format("{} has {} bytes, and the reference to it names {}",
+                                                       path, found.st_size, reference.size_bytes)};
   }
   return {};
 }
@@ -58,7 +59,7 @@ Result<SharedFile> SharedFile::create(const char* name, std::size_t size_bytes) 
 }
 
 Result<SharedFile> SharedFile::open(const SharedFileReference& reference) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", reference.pid, reference.descriptor);
+  const std::string path = base::format("/proc/{}/fd/{}", reference.pid, reference.descriptor);
   struct stat found{};
   // Checked before it is opened: on another host this path may name a device or a pipe.
   if (::stat(path.c_str(), &found) != 0) return not_visible(path, std::strerror(errno));

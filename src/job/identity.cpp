@@ -1,10 +1,10 @@
 #include "job/identity.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <optional>
+
+#include "base/format.h"
 
 namespace weft::job {
 
@@ -67,7 +67,7 @@ void Identity::add(std::string_view name, std::string_view value) {
 
 std::vector<std::byte> Identity::pack() const {
   std::string text(kHeader);
-  for (const auto& [name, value] : facts_) text += fmt::format("{}={}\n", name, value);
+  for (const auto& [name, value] : facts_) text += base::format("{}={}\n", name, value);
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   return {bytes, bytes + text.size()};
 }
@@ -76,7 +76,7 @@ std::string Identity::difference(int my_pe, std::span<const std::byte> theirs, i
   if (std::ranges::equal(theirs, pack())) return {};
   const std::optional<Facts> their_facts = parse(theirs);
   if (!their_facts) {
-    return fmt::format(
+    return base::format(
         "PE {} runs another version of Weft than PE {}, which has {}: start the same build on every PE",
         their_pe, my_pe, facts_.empty() ? "no version" : facts_.front().second);
   }
@@ -85,15 +85,15 @@ std::string Identity::difference(int my_pe, std::span<const std::byte> theirs, i
     const std::string* const mine = find(facts_, name);
     const std::string* const others = find(*their_facts, name);
     if (mine != nullptr && others != nullptr && *mine == *others) return;
-    differing += fmt::format("{}{} ({} and {})", differing.empty() ? "" : ", ", name, value_or_nothing(mine),
-                             value_or_nothing(others));
+    differing += base::format("{}{} ({} and {})", differing.empty() ? "" : ", ", name, value_or_nothing(mine),
+                              value_or_nothing(others));
   };
   for (const auto& [name, value] : facts_) compare(name);
   for (const auto& [name, value] : *their_facts) {
     if (find(facts_, name) == nullptr) compare(name);
   }
   if (differing.empty()) differing = "the order of what they name";
-  return fmt::format(
+  return base::format(
       "PE {} and PE {} cannot be in one job: they differ in {}; start the same build on every PE", my_pe,
       their_pe, differing);
 }

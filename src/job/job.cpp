@@ -1,6 +1,5 @@
 #include "weft/job/job.h"
 
-#include <fmt/format.h>
 #include <malloc.h>
 
 #include <cstdio>
@@ -9,6 +8,7 @@
 
 #include "weft/chare/chares.h"
 
+#include "base/format.h"
 #include "job/identity.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/launcher_watch.h"
@@ -45,9 +45,9 @@ Identity identity_of_models(const runtime::Runtime& runtime) {
   const auto [name, value] = runtime::registry_fact<runtime::Combiner>("reducers");
   identity.add(name, value);
   for (const auto& [type, needs, range, model] : runtime.models()) {
-    identity.add(fmt::format("the model {}", needs.name),
-                 fmt::format("{} handlers from {}, tag type {}", range.num_handlers, range.first_handler,
-                             range.tag_type));
+    identity.add(base::format("the model {}", needs.name),
+                 base::format("{} handlers from {}, tag type {}", range.num_handlers, range.first_handler,
+                              range.tag_type));
     for (const auto& [fact, text] : model->fingerprint()) identity.add(fact, text);
   }
   return identity;
@@ -60,7 +60,7 @@ void set_options(const runtime::Runtime& runtime) {
       const char* const value = std::getenv(variable.c_str());
       if (value == nullptr || option.set(value)) continue;
       throw base::Error(base::StatusCode::kInvalidArgument,
-                        fmt::format("{} is '{}': give {}", variable, value, option.values));
+                        base::format("{} is '{}': give {}", variable, value, option.values));
     }
   }
 }
@@ -73,7 +73,7 @@ runtime::MessagingPath messaging_path() {
   if (name == "tagged") return runtime::MessagingPath::kTagged;
   if (name == "active") return runtime::MessagingPath::kActive;
   throw base::Error(base::StatusCode::kInvalidArgument,
-                    fmt::format("WEFT_MESSAGING_PATH is '{}': give auto, tagged or active", name));
+                    base::format("WEFT_MESSAGING_PATH is '{}': give auto, tagged or active", name));
 }
 
 std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
@@ -82,7 +82,7 @@ std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap)
   base::check(memory->check_options());
   if (bootstrap.local_rank() != 0) return memory;
   const std::string warning = memory::peer_access_warning(*memory, bootstrap.local_size());
-  if (!warning.empty()) std::fputs(fmt::format("weft: {}\n", warning).c_str(), stderr);
+  if (!warning.empty()) std::fputs(base::format("weft: {}\n", warning).c_str(), stderr);
   return memory;
 }
 
@@ -96,11 +96,11 @@ void print_statistics(runtime::Runtime& runtime) {
   std::string text =
       machine::transfer_report(machine.pe(), machine.transport_use(), machine.peer_transports());
   for (const std::string& why : machine.peer_memory().obstacles()) {
-    text += fmt::format("weft: PE {}: peer memory was not used: {}\n", machine.pe(), why);
+    text += base::format("weft: PE {}: peer memory was not used: {}\n", machine.pe(), why);
   }
   for (const auto& installed : runtime.models()) {
     for (const std::string& line : installed.model->report()) {
-      text += fmt::format("weft: PE {}: {}\n", machine.pe(), line);
+      text += base::format("weft: PE {}: {}\n", machine.pe(), line);
     }
   }
   std::fputs(text.c_str(), stderr);
@@ -170,7 +170,7 @@ int Job::run() {
   const std::string& failure = parts_->runtime->failure();
   if (!failure.empty()) {
     std::fflush(stdout);  // abort may not return
-    parts_->bootstrap->abort(code, fmt::format("weft: {}", failure));
+    parts_->bootstrap->abort(code, base::format("weft: {}", failure));
     return code;
   }
   if (statistics_wanted()) print_statistics(*parts_->runtime);
@@ -178,7 +178,7 @@ int Job::run() {
   base::Status together = parts_->bootstrap->barrier();
   if (together.failed()) {
     print_unless_told(together.code(),
-                      fmt::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()));
+                      base::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()));
     return code == 0 ? 1 : code;
   }
   parts_->runtime->close();
@@ -204,7 +204,7 @@ int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)>
     }
     return job.run();
   } catch (const base::Error& error) {
-    print_unless_told(error.code(), fmt::format("weft: {}\n", error.what()));
+    print_unless_told(error.code(), base::format("weft: {}\n", error.what()));
     return 1;
   }
 }

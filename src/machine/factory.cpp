@@ -1,11 +1,10 @@
 #include "machine/factory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/format.h"
 #include "machine/loopback/loopback_machine.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "machine/ucx/report.h"
@@ -24,7 +23,7 @@ constexpr std::string_view kUcxApart = "ucx-apart";
 
 Status unknown_machine(std::string_view name) {
   return {StatusCode::kInvalidArgument,
-          fmt::format(
+          base::format(
               "there is no machine '{}': set WEFT_MACHINE to '{}' (the default) or '{}', which has one PE",
               name, kUcx, kLoopback)};
 }
@@ -40,12 +39,13 @@ void warn_of_tcp(const ucx::UcxMachine& machine) {
   const auto tcp =
       std::ranges::find_if(transports, [](const auto& name) { return name.starts_with("tcp/"); });
   if (tcp == transports.end() || is_network_trusted()) return;
-  std::fputs(fmt::format("weft: this job uses TCP ({}): whoever reaches its ports can write into its memory. "
-                         "Run it on a network that you trust, and set WEFT_TRUSTED_NETWORK=1 to say so "
-                         "(docs/security.md)\n",
-                         *tcp)
-                 .c_str(),
-             stderr);
+  std::fputs(
+      base::format("weft: this job uses TCP ({}): whoever reaches its ports can write into its memory. "
+                   "Run it on a network that you trust, and set WEFT_TRUSTED_NETWORK=1 to say so "
+                   "(docs/security.md)\n",
+                   *tcp)
+          .c_str(),
+      stderr);
 }
 
 base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Memory& memory,
@@ -109,8 +109,8 @@ base::Result<std::unique_ptr<Machine>> make_named(Bootstrap& bootstrap, memory::
   if (options.name != kLoopback) return unknown_machine(options.name);
   if (bootstrap.num_pes() > 1) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("WEFT_MACHINE=loopback serves jobs of one PE, and this one has {}; unset it",
-                              bootstrap.num_pes()));
+                  base::format("WEFT_MACHINE=loopback serves jobs of one PE, and this one has {}; unset it",
+                               bootstrap.num_pes()));
   }
   auto machines = make_in_process(kLoopback, {&memory}, options.staging);
   if (!machines.ok()) return machines.status();
@@ -123,10 +123,11 @@ base::Result<StagingMode> staging_from_environment() {
   for (const StagingMode mode : {StagingMode::kDevice, StagingMode::kHost}) {
     if (wanted == staging_mode_name(mode)) return mode;
   }
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("WEFT_STAGING='{}' is neither 'device' (the default) nor 'host', which sends all "
-                            "device memory through host memory",
-                            wanted));
+  return Status(
+      StatusCode::kInvalidArgument,
+      base::format("WEFT_STAGING='{}' is neither 'device' (the default) nor 'host', which sends all "
+                   "device memory through host memory",
+                   wanted));
 }
 
 base::Result<bool> peer_memory_from_environment() {
@@ -135,9 +136,9 @@ base::Result<bool> peer_memory_from_environment() {
   if (name == "on") return true;
   if (name == "off") return false;
   return Status(StatusCode::kInvalidArgument,
-                fmt::format("WEFT_PEER_MEMORY='{}' is neither 'on' (the default) nor 'off', with which no "
-                            "device copies into the memory of another PE",
-                            name));
+                base::format("WEFT_PEER_MEMORY='{}' is neither 'on' (the default) nor 'off', with which no "
+                             "device copies into the memory of another PE",
+                             name));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "machine/transfer_report.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+
+#include "base/format.h"
 
 namespace weft::machine {
 namespace {
@@ -20,8 +20,8 @@ Row row_of(const TransportUse& use) {
 std::string aligned(const Row& row, const std::array<std::size_t, kNumColumns>& widths) {
   std::string line;
   for (std::size_t i = 0; i < row.size(); ++i) {
-    line += i < kFirstNumber ? fmt::format("{:<{}}", row[i], widths[i] + 2)
-                             : fmt::format("{:>{}}", row[i], widths[i] + 2);
+    line += i < kFirstNumber ? base::format("{:<{}}", row[i], widths[i] + 2)
+                             : base::format("{:>{}}", row[i], widths[i] + 2);
   }
   return line;
 }
@@ -32,8 +32,8 @@ std::string ranges(const std::vector<int>& pes) {
   for (std::size_t first = 0; first < pes.size();) {
     std::size_t last = first;
     while (last + 1 < pes.size() && pes[last + 1] == pes[last] + 1) ++last;
-    text += fmt::format("{}{}", first == 0 ? "" : ",", pes[first]);
-    if (last > first) text += fmt::format("-{}", pes[last]);
+    text += base::format("{}{}", first == 0 ? "" : ",", pes[first]);
+    if (last > first) text += base::format("-{}", pes[last]);
     first = last + 1;
   }
   return text;
@@ -50,12 +50,12 @@ std::string transfer_report(int pe, const std::vector<TransportUse>& uses,
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::string text;
-  if (rows.size() == 1) text += fmt::format("weft: PE {}: nothing was moved\n", pe);
+  if (rows.size() == 1) text += base::format("weft: PE {}: nothing was moved\n", pe);
   for (std::size_t i = 0; rows.size() > 1 && i < rows.size(); ++i) {
-    text += fmt::format("weft: PE {}: {}\n", pe, aligned(rows[i], widths));
+    text += base::format("weft: PE {}: {}\n", pe, aligned(rows[i], widths));
   }
   for (const PeerTransports& peer : peers) {
-    text += fmt::format("weft: PE {}: PE {} by {}\n", pe, ranges(peer.pes), peer.transports);
+    text += base::format("weft: PE {}: PE {} by {}\n", pe, ranges(peer.pes), peer.transports);
   }
   return text;
 }

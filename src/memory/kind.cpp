@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fmt/format.h"
+#include "base/format.h"
 
 namespace weft::memory {
 
@@ -13,7 +13,7 @@ namespace {
 
 Status not_shareable(Kind kind) {
   return Status(StatusCode::kUnsupported,
-                fmt::format("{} memory cannot be mapped by other processes", kind_name(kind)));
+                base::format("{} memory cannot be mapped by other processes", kind_name(kind)));
 }
 
 }  // namespace

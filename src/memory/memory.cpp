@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "fmt/format.h"
-
+#include "base/format.h"
 #include "memory/copy/copy_engine.h"
 #include "memory/kind_cache.h"
 #include "memory/kind_factory.h"
@@ -69,13 +68,13 @@ Status Memory::State::check_place(Place place) const {
   const KindBackend* const backend = find(place.kind);
   if (backend == nullptr) {
     return Status(StatusCode::kUnsupported,
-                  fmt::format("this process cannot use {} memory: {}", kind_name(place.kind),
-                              why_not(place.kind).message()));
+                  base::format("this process cannot use {} memory: {}", kind_name(place.kind),
+                               why_not(place.kind).message()));
   }
   if (place.device < 0 || place.device >= backend->num_devices()) {
     return Status(StatusCode::kOutOfRange,
-                  fmt::format("there is no {}: this process has {} {} devices", place_name(place),
-                              backend->num_devices(), kind_name(place.kind)));
+                  base::format("there is no {}: this process has {} {} devices", place_name(place),
+                               backend->num_devices(), kind_name(place.kind)));
   }
   return {};
 }
@@ -87,14 +86,15 @@ Status Memory::State::check_side(const char* role, const void* data, std::size_t
   if (place.is_host() && stream != nullptr) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("the {} of a copy of {} bytes is host memory and names stream {}: only device memory has "
-                    "a stream; wait for the stream first",
-                    role, size_bytes, stream));
+        base::format(
+            "the {} of a copy of {} bytes is host memory and names stream {}: only device memory has "
+            "a stream; wait for the stream first",
+            role, size_bytes, stream));
   }
   if (data == nullptr && size_bytes > 0) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("the {} of a copy of {} bytes is a null address on {}", role, size_bytes,
-                              place_name(place)));
+                  base::format("the {} of a copy of {} bytes is a null address on {}", role, size_bytes,
+                               place_name(place)));
   }
   return {};
 }
@@ -153,9 +153,9 @@ Status Memory::copy(const Buffer& destination, const ConstBuffer& source, Comple
   if (destination.size_bytes != source.size_bytes) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("a copy needs equal sizes: the source on {} has {} bytes, the destination on {} has {}",
-                    place_name(source.place), source.size_bytes, place_name(destination.place),
-                    destination.size_bytes));
+        base::format("a copy needs equal sizes: the source on {} has {} bytes, the destination on {} has {}",
+                     place_name(source.place), source.size_bytes, place_name(destination.place),
+                     destination.size_bytes));
   }
   Status status = state_->check_side("destination", destination.data, destination.size_bytes,
                                      destination.place, destination.stream);

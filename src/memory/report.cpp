@@ -1,8 +1,8 @@
 #include "memory/report.h"
 
-#include <fmt/format.h>
-
 #include <set>
+
+#include "base/format.h"
 
 namespace weft::memory {
 namespace {
@@ -13,7 +13,7 @@ std::string unreachable_pairs(const KindBackend& backend, const std::set<int>& d
   for (const int device : devices) {
     for (const int peer : devices) {
       if (backend.can_access_peer(device, peer)) continue;
-      text += fmt::format("{}{} to {}", text.empty() ? "" : ", ", device, peer);
+      text += base::format("{}{} to {}", text.empty() ? "" : ", ", device, peer);
     }
   }
   return text;
@@ -21,12 +21,12 @@ std::string unreachable_pairs(const KindBackend& backend, const std::set<int>& d
 
 std::string describe(Memory& memory, Kind kind) {
   KindBackend* backend = memory.backend(kind);
-  if (backend == nullptr) return fmt::format("not usable: {}", memory.availability(kind).message());
+  if (backend == nullptr) return base::format("not usable: {}", memory.availability(kind).message());
   if (kind == Kind::kHost) return "usable";
   std::string text =
-      fmt::format("{} device{}", backend->num_devices(), backend->num_devices() == 1 ? "" : "s");
+      base::format("{} device{}", backend->num_devices(), backend->num_devices() == 1 ? "" : "s");
   for (int device = 0; device < backend->num_devices(); ++device) {
-    text += fmt::format("{} {} {}", device == 0 ? ":" : ",", device, backend->device_name(device));
+    text += base::format("{} {} {}", device == 0 ? ":" : ",", device, backend->device_name(device));
   }
   if (backend->num_devices() <= 1) return text;
   std::set<int> devices;
@@ -40,8 +40,8 @@ std::string describe(Memory& memory, Kind kind) {
 std::vector<std::string> report(Memory& memory) {
   std::vector<std::string> lines;
   for (int kind = 0; kind < kNumKinds; ++kind) {
-    lines.push_back(fmt::format("memory {}: {}", kind_name(static_cast<Kind>(kind)),
-                                describe(memory, static_cast<Kind>(kind))));
+    lines.push_back(base::format("memory {}: {}", kind_name(static_cast<Kind>(kind)),
+                                 describe(memory, static_cast<Kind>(kind))));
   }
   return lines;
 }
@@ -56,7 +56,7 @@ std::string peer_access_warning(Memory& memory, int num_local_pes) {
     const std::string missing = unreachable_pairs(*backend, devices);
     if (missing.empty()) continue;
     const std::string_view advice = backend->peer_access_advice();
-    return fmt::format(
+    return base::format(
         "the {} devices of this job have no peer access from {}: messages between them pass through host "
         "memory, "
         "which is slower{}{}",

@@ -1,8 +1,8 @@
 #include "weft/runtime/future.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include "base/format.h"
 
 namespace weft::runtime {
 
@@ -30,7 +30,7 @@ void FutureState::mark_ready() {
 void FutureState::when_ready(Work* work) {
   if (remote_.id != 0) {
     throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("this future belongs to PE {}; only that PE can wait for it", remote_.pe));
+                      base::format("this future belongs to PE {}; only that PE can wait for it", remote_.pe));
   }
   if (ready_) {
     messenger_.post(work);
@@ -159,8 +159,8 @@ void FutureTable::set(MessagePtr message) {
   p | header;
   auto node = states_.extract(header.id);
   if (node.empty()) {
-    messenger_.fail(fmt::format("PE {} set a future of PE {} that was set before; each is set exactly once",
-                                message->envelope().source_pe, messenger_.pe()));
+    messenger_.fail(base::format("PE {} set a future of PE {} that was set before; each is set exactly once",
+                                 message->envelope().source_pe, messenger_.pe()));
     return;
   }
   FutureState* state = node.mapped();

@@ -1,6 +1,6 @@
 #include "weft/runtime/operation.h"
 
-#include <fmt/format.h>
+#include "base/format.h"
 
 namespace weft::runtime {
 
@@ -53,8 +53,8 @@ void OperationState::drop_handle() {
 
 void OperationState::report_unseen() {
   if (messenger_.exiting()) return;
-  messenger_.fail(
-      fmt::format("PE {}: an operation that nobody awaits failed: {}", messenger_.pe(), status_.to_string()));
+  messenger_.fail(base::format("PE {}: an operation that nobody awaits failed: {}", messenger_.pe(),
+                               status_.to_string()));
 }
 
 void OperationState::release() {

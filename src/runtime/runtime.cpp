@@ -1,9 +1,8 @@
 #include "weft/runtime/runtime.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "runtime/collective/quiescence.h"
 #include "runtime/collective/reductions.h"
 #include "runtime/message/payload_tag.h"
@@ -59,7 +58,7 @@ ModelRange Runtime::allot(const ModelNeeds& needs) const {
   for (const InstalledModel& installed : models_) {
     if (installed.needs.name == needs.name) {
       throw base::Error(base::StatusCode::kInvalidArgument,
-                        fmt::format("a model named {} is installed in this runtime already", needs.name));
+                        base::format("a model named {} is installed in this runtime already", needs.name));
     }
     range.first_handler = installed.range.first_handler + installed.range.num_handlers;
     if (installed.needs.uses_tags) ++next_tag_type;
@@ -67,15 +66,15 @@ ModelRange Runtime::allot(const ModelNeeds& needs) const {
   if (needs.num_handlers > kNumHandlers - range.first_handler) {
     throw base::Error(
         base::StatusCode::kOutOfRange,
-        fmt::format("the model {} asks for {} message handlers and {} of {} are left; raise "
-                    "kNumHandlers in weft/runtime/handler_id.h",
-                    needs.name, needs.num_handlers, kNumHandlers - range.first_handler, kNumHandlers));
+        base::format("the model {} asks for {} message handlers and {} of {} are left; raise "
+                     "kNumHandlers in weft/runtime/handler_id.h",
+                     needs.name, needs.num_handlers, kNumHandlers - range.first_handler, kNumHandlers));
   }
   if (!needs.uses_tags) return range;
   if (next_tag_type > machine::kMaxTagType) {
     throw base::Error(base::StatusCode::kOutOfRange,
-                      fmt::format("the model {} asks for tags, and all {} types of tags are in use",
-                                  needs.name, machine::kMaxTagType));
+                      base::format("the model {} asks for tags, and all {} types of tags are in use",
+                                   needs.name, machine::kMaxTagType));
   }
   range.tag_type = next_tag_type;
   return range;
@@ -99,7 +98,7 @@ Model& Runtime::find_model(std::type_index type) {
     if (installed.type == type) return *installed.model;
   }
   throw base::Error(base::StatusCode::kNotFound,
-                    fmt::format("the model {} is not installed in this runtime", type.name()));
+                    base::format("the model {} is not installed in this runtime", type.name()));
 }
 
 }  // namespace weft::runtime

@@ -1,6 +1,5 @@
 #include "weft/runtime/scheduler.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/runtime/remote_error.h"
 
+#include "base/format.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 
@@ -65,7 +65,7 @@ bool Scheduler::run_queue() {
       work->function(work, runtime_, exiting_ ? WorkAction::kDrop : WorkAction::kRun);
     } while (--batch_left_ > 0 && (work = queue_.pop()) != nullptr);
   } catch (...) {  // what entry methods throw was caught before
-    fail_unawaited(std::current_exception(), fmt::format("a callback on PE {}", pe_));
+    fail_unawaited(std::current_exception(), base::format("a callback on PE {}", pe_));
   }
   batch_left_ = 0;
   return true;
@@ -182,7 +182,7 @@ bool Scheduler::read_mail() {
     }
   } catch (...) {
     fail_unawaited(std::current_exception(),
-                   fmt::format("a function posted by another thread to PE {}", pe_));
+                   base::format("a function posted by another thread to PE {}", pe_));
   }
   batch_left_ = 0;
   return !mail.empty();
@@ -234,15 +234,15 @@ void Scheduler::fail_unawaited(const std::exception_ptr& error, const std::strin
   try {
     std::rethrow_exception(as_remote_error(error, where));
   } catch (const base::RemoteError& remote) {
-    fail(fmt::format("PE {}: an exception that nobody awaits left {}\n{}: {}\n{}", pe_, where, remote.type(),
-                     remote.remote_message(), remote.traceback()));
+    fail(base::format("PE {}: an exception that nobody awaits left {}\n{}: {}\n{}", pe_, where, remote.type(),
+                      remote.remote_message(), remote.traceback()));
   }
 }
 
 void Scheduler::check_sent(int pe, const base::Status& status) {
   if (!status.failed() || exiting_) return;
-  fail(pe < 0 ? fmt::format("a message could not be sent: {}", status.to_string())
-              : fmt::format("a message could not be sent to PE {}: {}", pe, status.to_string()));
+  fail(pe < 0 ? base::format("a message could not be sent: {}", status.to_string())
+              : base::format("a message could not be sent to PE {}: {}", pe, status.to_string()));
 }
 
 void Scheduler::close_layers() {

@@ -1,12 +1,11 @@
 #include "tests/conformance/world.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 
+#include "base/format.h"
 #include "machine/factory.h"
 #include "machine/loopback/loopback_machine.h"
 #include "memory/kinds/cuda/cuda_options.h"
@@ -69,7 +68,7 @@ base::Result<std::vector<std::unique_ptr<machine::Machine>>> make_machines(
 std::string param_name(const testing::TestParamInfo<Param>& info) {
   std::string machine = std::get<0>(info.param);
   std::ranges::replace_if(machine, [](char c) { return c == '.' || c == '-'; }, '_');
-  return fmt::format("{}_{}", machine, memory::kind_name(std::get<1>(info.param)));
+  return base::format("{}_{}", machine, memory::kind_name(std::get<1>(info.param)));
 }
 
 Operation::Operation() : base::Completion(&Operation::on_complete) {}

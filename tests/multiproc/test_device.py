@@ -135,7 +135,7 @@ def test_gpus_without_peer_access_map_nothing(run, device_probe: Path, stand_in_
     environment = {**stand_in_cuda, "FAKE_CUDA_NO_PEERS": "1"}
     outcome = run("-n", NUM_PES, "--stats", device_probe, "mapped", "cuda", env=environment)
     assert num_mapped(outcome) == [0, 0]
-    why = "channels could not use mapped memory: cuda:0 does not reach the memory of cuda:1"
+    why = "peer memory was not used: cuda:0 does not reach the memory of cuda:1"
     assert f"weft: PE 0: {why}\n" in outcome.stderr
     one_gpu = run("-n", NUM_PES, "--gpus", "1", device_probe, "mapped", "cuda", env=environment)
     assert min(num_mapped(one_gpu)) >= NUM_MAPPED

@@ -1,11 +1,10 @@
 #include "await/coroutine.h"
 
-#include <fmt/format.h>
-
 #include <coroutine>
 #include <memory>
 
 #include "await/awaitable.h"
+#include "base/format.h"
 #include "engine/ending.h"
 #include "support/errors.h"
 
@@ -48,10 +47,10 @@ bool Coroutine::suspend(Ref yielded) {
     if (wait_for(yielded.get(), this)) return true;
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("an entry method awaited a {}, which Weft's scheduler cannot wait for; await futures, "
-                    "channel operations and calls of weft, and wrap asyncio's awaitables in "
-                    "weft.asyncio_future(...)",
-                    type_name_of(yielded.get())));
+        base::format("an entry method awaited a {}, which Weft's scheduler cannot wait for; await futures, "
+                     "channel operations and calls of weft, and wrap asyncio's awaitables in "
+                     "weft.asyncio_future(...)",
+                     type_name_of(yielded.get())));
   } catch (...) {
     set_python_error();
     return false;
@@ -118,7 +117,7 @@ runtime::Work* make_callback(Engine& engine, Ref callback, Ref argument, std::st
   if (PyCallable_Check(callback.get()) == 0) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("then() takes a function of one argument, not a {}", type_name_of(callback.get())));
+        base::format("then() takes a function of one argument, not a {}", type_name_of(callback.get())));
   }
   return new Callback(engine, std::move(callback), std::move(argument), std::move(where));
 }

@@ -1,13 +1,12 @@
 #include "await/future.h"
 
-#include <fmt/format.h>
-
 #include <new>
 
 #include "weft/chare/outcome.h"
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
+#include "base/format.h"
 #include "codec/attach.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
@@ -128,7 +127,7 @@ PyObject* set_error(PyObject* self, PyObject* exception) {
     if (!PyExceptionInstance_Check(exception)) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
-          fmt::format("Future.set_error takes an exception, not a {}", type_name_of(exception)));
+          base::format("Future.set_error takes an exception, not a {}", type_name_of(exception)));
     }
     state_of(self)->engine().expect_open();
     state_of(self)->set_error(as_travelling_error(exception));

@@ -1,12 +1,11 @@
 #include "buffers/array_codec.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "buffers/arrays.h"
 #include "buffers/dtype.h"
 #include "buffers/numpy_api.h"
@@ -23,7 +22,7 @@ namespace {
 PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
 
 [[noreturn]] void corrupt(const std::string& what) {
-  throw base::Error(base::StatusCode::kCorrupt, fmt::format("an array arrived damaged: {}", what));
+  throw base::Error(base::StatusCode::kCorrupt, base::format("an array arrived damaged: {}", what));
 }
 
 // The form in front of the elements. REQUIRES: contiguous, in C or Fortran order.

@@ -1,9 +1,8 @@
 #include "buffers/array_form.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "buffers/dtype.h"
 
 namespace weft::python {
@@ -15,14 +14,14 @@ std::int64_t extent_from(PyObject* object, const char* use) {
   if (!number) {
     PyErr_Clear();
     throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("{}: an extent is a whole number, not a {}", use, type_name_of(object)));
+                      base::format("{}: an extent is a whole number, not a {}", use, type_name_of(object)));
   }
   int overflow = 0;
   long long extent = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
   if (overflow != 0 || extent < 0) {
     throw base::Error(
         base::StatusCode::kOutOfRange,
-        fmt::format("{}: an extent counts from 0 to 2^63 - 1; {} does not", use, readable(number.get())));
+        base::format("{}: an extent counts from 0 to 2^63 - 1; {} does not", use, readable(number.get())));
   }
   return extent;
 }
@@ -38,7 +37,7 @@ std::vector<std::int64_t> extents_from(PyObject* shape, const char* use) {
   }
   if (extents.size() > 32) {
     throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("{}: an array has at most 32 dimensions, not {}", use, extents.size()));
+                      base::format("{}: an array has at most 32 dimensions, not {}", use, extents.size()));
   }
   return extents;
 }
@@ -62,8 +61,8 @@ ArrayForm make_form(Ref dtype, std::vector<std::int64_t> extents) {
   ArrayForm form;
   if (!total_bytes(extents, item_size_bytes(dtype), form.size_bytes)) {
     throw base::Error(base::StatusCode::kOutOfRange,
-                      fmt::format("an array of {} and shape {} has more bytes than there can be addresses",
-                                  dtype_name(dtype), readable(number_tuple(extents).get())));
+                      base::format("an array of {} and shape {} has more bytes than there can be addresses",
+                                   dtype_name(dtype), readable(number_tuple(extents).get())));
   }
   form.dtype = std::move(dtype);
   form.extents = std::move(extents);
@@ -109,8 +108,8 @@ Ref number_tuple(const std::vector<std::int64_t>& numbers) {
 }
 
 std::string form_text(const ArrayForm& form) {
-  if (!form.dtype) return fmt::format("{} bytes", form.size_bytes);
-  return fmt::format("{} of shape {}", dtype_name(form.dtype), readable(number_tuple(form.extents).get()));
+  if (!form.dtype) return base::format("{} bytes", form.size_bytes);
+  return base::format("{} of shape {}", dtype_name(form.dtype), readable(number_tuple(form.extents).get()));
 }
 
 }  // namespace weft::python

@@ -1,9 +1,8 @@
 #include "buffers/array_interface.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "buffers/dtype.h"
 #include "buffers/stream.h"
 
@@ -28,23 +27,23 @@ class Interface {
   }
   PyObject* required(const char* name) const {
     PyObject* found = item(name);
-    if (found == nullptr) bad(fmt::format("without '{}'", name));
+    if (found == nullptr) bad(base::format("without '{}'", name));
     return found;
   }
   std::vector<std::int64_t> numbers(const char* name) const {
     PyObject* tuple = required(name);
-    if (PyTuple_Check(tuple) == 0) bad(fmt::format("whose '{}' is {}", name, readable(tuple)));
+    if (PyTuple_Check(tuple) == 0) bad(base::format("whose '{}' is {}", name, readable(tuple)));
     std::vector<std::int64_t> numbers;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
       numbers.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i)));
       if (PyErr_Occurred() == nullptr) continue;
       PyErr_Clear();
-      bad(fmt::format("whose '{}' is {}", name, readable(tuple)));
+      bad(base::format("whose '{}' is {}", name, readable(tuple)));
     }
     return numbers;
   }
   [[noreturn]] void bad(const std::string& what) const {
-    unusable(request_, fmt::format("with a {} that is broken: {}", kName, what));
+    unusable(request_, base::format("with a {} that is broken: {}", kName, what));
   }
 
  private:
@@ -62,7 +61,7 @@ ArrayForm form_of(const Interface& interface, const BufferRequest& request) {
   try {
     form.dtype = make_dtype(type);
   } catch (const PythonError&) {
-    interface.bad(fmt::format("typestr {} ({})", readable(type), readable(PythonError::take().get())));
+    interface.bad(base::format("typestr {} ({})", readable(type), readable(PythonError::take().get())));
   }
   std::size_t item_bytes = item_size_bytes(form.dtype);
   if (!total_bytes(form.extents, item_bytes, form.size_bytes)) interface.bad("a shape of too many bytes");
@@ -79,13 +78,13 @@ ArrayForm form_of(const Interface& interface, const BufferRequest& request) {
 void* address_of(const Interface& interface, const BufferRequest& request) {
   PyObject* data = interface.required("data");
   if (PyTuple_Check(data) == 0 || PyTuple_GET_SIZE(data) != 2) {
-    interface.bad(fmt::format("whose 'data' is {}, not (address, read-only)", readable(data)));
+    interface.bad(base::format("whose 'data' is {}, not (address, read-only)", readable(data)));
   }
   int is_read_only = PyObject_IsTrue(PyTuple_GET_ITEM(data, 1));
   void* address = is_read_only < 0 ? nullptr : PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
   if (PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    interface.bad(fmt::format("whose 'data' is {}, not (address, read-only)", readable(data)));
+    interface.bad(base::format("whose 'data' is {}, not (address, read-only)", readable(data)));
   }
   if (is_read_only != 0 && request.access == Access::kWrite) {
     unusable(request, "that is read-only; pass a writable array");

@@ -1,9 +1,8 @@
 #include "buffers/buffer_request.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "engine/engine.h"
 #include "memory/memory.h"
 #include "memory/native_api.h"
@@ -12,7 +11,7 @@ namespace weft::python {
 
 void unusable(const BufferRequest& request, std::string_view why) {
   throw base::Error(base::StatusCode::kInvalidArgument,
-                    fmt::format("{} got a {} {}", request.use, type_name_of(request.object), why));
+                    base::format("{} got a {} {}", request.use, type_name_of(request.object), why));
 }
 
 Ref optional_attribute(const BufferRequest& request, const char* name) {
@@ -20,7 +19,7 @@ Ref optional_attribute(const BufferRequest& request, const char* name) {
   if (found) return found;
   if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
   if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {
-    unusable(request, fmt::format("whose {} cannot be read: {}", name, readable(PythonError::take().get())));
+    unusable(request, base::format("whose {} cannot be read: {}", name, readable(PythonError::take().get())));
   }
   PyErr_Clear();
   return found;
@@ -29,8 +28,8 @@ Ref optional_attribute(const BufferRequest& request, const char* name) {
 void expect_cuda(const BufferRequest& request) {
   memory::Memory& memory = Engine::current().runtime().memory();
   if (memory.backend(memory::Kind::kCuda) != nullptr) return;
-  unusable(request, fmt::format("in CUDA memory, and this process has no CUDA: {}",
-                                memory.availability(memory::Kind::kCuda).message()));
+  unusable(request, base::format("in CUDA memory, and this process has no CUDA: {}",
+                                 memory.availability(memory::Kind::kCuda).message()));
 }
 
 memory::Place cuda_place_of(const BufferRequest& request, const void* address) {
@@ -38,7 +37,7 @@ memory::Place cuda_place_of(const BufferRequest& request, const void* address) {
   memory::Place place = Engine::current().runtime().memory().place_of(address);
   if (memory::native_api_of(place.kind) == memory::NativeApi::kCuda) return place;
   unusable(request,
-           fmt::format("that says it is CUDA memory, and the driver does not know its address {}", address));
+           base::format("that says it is CUDA memory, and the driver does not know its address {}", address));
 }
 
 }  // namespace weft::python

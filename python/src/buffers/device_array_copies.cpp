@@ -1,12 +1,11 @@
 #include "buffers/device_array_copies.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 
 #include "weft/base/error.h"
 
 #include "await/memory_operation.h"
+#include "base/format.h"
 #include "buffers/arrays.h"
 #include "buffers/device_array.h"
 #include "buffers/object_buffer.h"
@@ -30,8 +29,8 @@ void expect_same_form(const ArrayForm& to, const ArrayForm& from, PyObject* sour
     same = equal != 0 && to.extents == from.extents;
   }
   if (same) return;
-  invalid(fmt::format("DeviceArray.copy_from copies {} and got a {} of {}; both must have the same form",
-                      form_text(to), type_name_of(source), form_text(from)));
+  invalid(base::format("DeviceArray.copy_from copies {} and got a {} of {}; both must have the same form",
+                       form_text(to), type_name_of(source), form_text(from)));
 }
 
 bool overlap(const memory::Buffer& a, const memory::Buffer& b) {

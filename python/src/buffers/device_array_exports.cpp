@@ -1,9 +1,8 @@
 #include "buffers/device_array_exports.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 
+#include "base/format.h"
 #include "buffers/array_interface.h"
 #include "buffers/arrays.h"
 #include "buffers/device_array.h"
@@ -27,8 +26,8 @@ void lend(DeviceArrayObject* array, PyObject* stream) {
 }
 
 std::string no_host_access(const memory::Buffer& memory) {
-  return fmt::format("memory on {} cannot be read by the CPU; await array.to_host() for a NumPy array",
-                     memory::place_name(memory.place));
+  return base::format("memory on {} cannot be read by the CPU; await array.to_host() for a NumPy array",
+                      memory::place_name(memory.place));
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include "buffers/device_array_type.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "buffers/device_array.h"
 #include "buffers/device_array_copies.h"
 #include "buffers/device_array_exports.h"
@@ -87,9 +86,9 @@ PyObject* subscript(PyObject* self, PyObject* index) {
     if (PySlice_Check(index)) return slice_view(array, index).release();
     if (PyIndex_Check(index)) return element_view(array, index).release();
     invalid(
-        fmt::format("a DeviceArray is sliced along its first dimension only, array[i] or array[i:j], so "
-                    "that views are contiguous; {} is neither",
-                    readable(index)));
+        base::format("a DeviceArray is sliced along its first dimension only, array[i] or array[i:j], so "
+                     "that views are contiguous; {} is neither",
+                     readable(index)));
   });
 }
 
@@ -108,8 +107,8 @@ PyObject* reshape(PyObject* self, PyObject* shape) {
     DeviceArrayObject* array = as_device_array(self);
     ArrayForm form = make_form(array->form.dtype, extents_from(shape, "DeviceArray.reshape"));
     if (num_elements(form) != num_elements(array->form)) {
-      invalid(fmt::format("an array of {} has not as many elements as shape {}", form_text(array->form),
-                          readable(shape)));
+      invalid(base::format("an array of {} has not as many elements as shape {}", form_text(array->form),
+                           readable(shape)));
     }
     return make_view(array, std::move(form), 0).release();
   });
@@ -125,7 +124,7 @@ PyObject* on(PyObject* self, PyObject* stream) {
 
 PyObject* no_pickle(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
-    invalid(fmt::format(
+    invalid(base::format(
         "a DeviceArray ({}) is not pickled inside another object; pass it as an argument of its own, or in a "
         "tuple, list or dict",
         form_text(as_device_array(self)->form)));
@@ -172,8 +171,8 @@ PyObject* get_stream(PyObject* self, void*) {
 PyObject* text(PyObject* self) {
   return guarded([self] {
     DeviceArrayObject* array = as_device_array(self);
-    return make_text(fmt::format("<weft.DeviceArray {} on {}>", form_text(array->form),
-                                 memory::place_name(array->memory.place)))
+    return make_text(base::format("<weft.DeviceArray {} on {}>", form_text(array->form),
+                                  memory::place_name(array->memory.place)))
         .release();
   });
 }

@@ -1,7 +1,5 @@
 #include "buffers/dlpack_export.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <string_view>
 #include <type_traits>
@@ -9,6 +7,7 @@
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "buffers/dlpack_abi.h"
 #include "buffers/dtype.h"
 #include "engine/engine.h"
@@ -34,9 +33,9 @@ dlpack::Device device_of(const memory::Buffer& memory) {
       break;
   }
   buffer_error(
-      fmt::format("memory on {} stands in for a device's: no other library can use it; await "
-                  "array.to_host() instead",
-                  memory::place_name(memory.place)));
+      base::format("memory on {} stands in for a device's: no other library can use it; await "
+                   "array.to_host() instead",
+                   memory::place_name(memory.place)));
 }
 
 dlpack::DataType type_of(const ArrayForm& form) {
@@ -57,7 +56,7 @@ dlpack::DataType type_of(const ArrayForm& form) {
         break;
     }
   }
-  buffer_error(fmt::format("DLPack has no element type for {}", dtype_name(form.dtype)));
+  buffer_error(base::format("DLPack has no element type for {}", dtype_name(form.dtype)));
 }
 
 void expect_no_other_device(const memory::Buffer& memory, PyObject* wanted) {
@@ -67,9 +66,9 @@ void expect_no_other_device(const memory::Buffer& memory, PyObject* wanted) {
   checked(same);
   if (same == 0) {
     buffer_error(
-        fmt::format("the array is on the DLPack device {} and does not move to {}; copy it with "
-                    "weft.DeviceArray.copy_from",
-                    readable(mine.get()), readable(wanted)));
+        base::format("the array is on the DLPack device {} and does not move to {}; copy it with "
+                     "weft.DeviceArray.copy_from",
+                     readable(mine.get()), readable(wanted)));
   }
 }
 
@@ -100,7 +99,8 @@ void make_stream_wait(const memory::Buffer& memory, memory::StreamHandle stream)
   try {
     static_cast<void>(Engine::current());
   } catch (const base::Error& error) {  // another thread, or no job any more
-    buffer_error(fmt::format("an array with a stream of its own cannot be given out here: {}", error.what()));
+    buffer_error(
+        base::format("an array with a stream of its own cannot be given out here: {}", error.what()));
   }
   memory::KindBackend& kind = *Engine::current().runtime().memory().backend(memory.place.kind);
   base::Result<memory::EventHandle> event = kind.record(memory.stream, memory.place.device);

@@ -1,11 +1,10 @@
 #include "buffers/dlpack_import.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "buffers/dlpack_abi.h"
 #include "buffers/dtype.h"
 #include "engine/engine.h"
@@ -51,14 +50,14 @@ Taken take_tensor(const BufferRequest& request, PyObject* capsule) {
         static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, dlpack::kVersionedName));
     Ref keeper = take<dlpack::ManagedVersioned>(capsule, dlpack::kVersionedName, dlpack::kUsedVersionedName);
     if (managed->version.major != dlpack::kVersion.major) {
-      unusable(request, fmt::format("that speaks DLPack {}.{}, and Weft knows version {}; use an older "
-                                    "release of its library",
-                                    managed->version.major, managed->version.minor, dlpack::kVersion.major));
+      unusable(request, base::format("that speaks DLPack {}.{}, and Weft knows version {}; use an older "
+                                     "release of its library",
+                                     managed->version.major, managed->version.minor, dlpack::kVersion.major));
     }
     return {std::move(keeper), &managed->tensor, managed->flags};
   }
   if (PyCapsule_IsValid(capsule, dlpack::kName) == 0) {
-    unusable(request, fmt::format("whose __dlpack__ gives {}, not a tensor", readable(capsule)));
+    unusable(request, base::format("whose __dlpack__ gives {}, not a tensor", readable(capsule)));
   }
   auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule, dlpack::kName));
   return {take<dlpack::Managed>(capsule, dlpack::kName, dlpack::kUsedName), &managed->tensor, 0};
@@ -79,9 +78,9 @@ dlpack::Device device_of(const BufferRequest& request) {
     return device;
   }
   unusable(request,
-           fmt::format("on the DLPack device {}, which Weft does not know; move it to the host or to "
-                       "a CUDA device",
-                       pair ? readable(pair.get()) : "(none)"));
+           base::format("on the DLPack device {}, which Weft does not know; move it to the host or to "
+                        "a CUDA device",
+                        pair ? readable(pair.get()) : "(none)"));
 }
 
 // Our own stream of the device, on which the producer makes its work visible.
@@ -114,8 +113,8 @@ Ref capsule_of(const BufferRequest& request, PyObject* method, memory::StreamHan
   if (capsule) return capsule;
   if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
   Ref error = PythonError::take();
-  unusable(request, fmt::format("whose __dlpack__ refuses ({}: {})", type_name_of(error.get()),
-                                readable(error.get())));
+  unusable(request, base::format("whose __dlpack__ refuses ({}: {})", type_name_of(error.get()),
+                                 readable(error.get())));
 }
 
 // Null for element types that NumPy does not have.
@@ -142,7 +141,7 @@ Ref dtype_of(const dlpack::DataType& type) {
   }
   if (type.lanes != 1) return {};
   try {
-    return make_dtype(make_text(fmt::format("{}{}", letter, type.bits / 8)).get());
+    return make_dtype(make_text(base::format("{}{}", letter, type.bits / 8)).get());
   } catch (const PythonError&) {
     PyErr_Clear();
     return {};
@@ -151,7 +150,7 @@ Ref dtype_of(const dlpack::DataType& type) {
 
 ArrayForm form_of(const BufferRequest& request, const dlpack::Tensor& tensor) {
   if (tensor.type.bits % 8 != 0) {
-    unusable(request, fmt::format("whose elements have {} bits; Weft moves whole bytes", tensor.type.bits));
+    unusable(request, base::format("whose elements have {} bits; Weft moves whole bytes", tensor.type.bits));
   }
   std::size_t item_bytes = std::size_t{tensor.type.bits} / 8 * tensor.type.lanes;
   ArrayForm form;

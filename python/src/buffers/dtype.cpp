@@ -1,11 +1,10 @@
 #include "buffers/dtype.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "buffers/numpy_api.h"
 #include "buffers/numpy_loading.h"
 
@@ -29,9 +28,9 @@ Ref make_dtype(PyObject* description) {
   if (PyDataType_REFCHK(descriptor)) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("elements of type {} are Python objects, which device memory and channels cannot hold; "
-                    "use a type of plain bytes",
-                    readable(dtype.get())));
+        base::format("elements of type {} are Python objects, which device memory and channels cannot hold; "
+                     "use a type of plain bytes",
+                     readable(dtype.get())));
   }
   return dtype;
 }

@@ -1,13 +1,12 @@
 #include "buffers/emulated.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <string>
 
 #include "weft/base/error.h"
 
 #include "await/memory_operation.h"
+#include "base/format.h"
 #include "buffers/array_form.h"
 #include "buffers/arrays.h"
 #include "buffers/device_array.h"
@@ -78,10 +77,10 @@ class Kernel {
       if (ended_by_exception(*engine_)) return {base::StatusCode::kCancelled, "a kernel ended the job"};
       Ref error = PythonError::take();
       return {base::StatusCode::kInternal,
-              fmt::format("the kernel {} raised {}: {}", readable(function_.get()), type_name_of(error.get()),
-                          readable(error.get()))};
+              base::format("the kernel {} raised {}: {}", readable(function_.get()),
+                           type_name_of(error.get()), readable(error.get()))};
     } catch (const base::Error& error) {
-      return {error.code(), fmt::format("the kernel {}: {}", readable(function_.get()), error.what())};
+      return {error.code(), base::format("the kernel {}: {}", readable(function_.get()), error.what())};
     }
   }
 
@@ -101,10 +100,10 @@ memory::Place place_of(Engine& engine, PyObject* arguments) {
     if (software_device(engine, here) == nullptr || (!place.is_host() && here != place)) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
-          fmt::format("weft.emulated.launch takes arrays of one emulated device; argument {} is "
-                      "on {}{}",
-                      i + 1, memory::place_name(here),
-                      place.is_host() ? "" : ", another on " + memory::place_name(place)));
+          base::format("weft.emulated.launch takes arrays of one emulated device; argument {} is "
+                       "on {}{}",
+                       i + 1, memory::place_name(here),
+                       place.is_host() ? "" : ", another on " + memory::place_name(place)));
     }
     place = here;
   }
@@ -123,7 +122,7 @@ PyObject* launch(PyObject*, PyObject* const* values, Py_ssize_t count) {
     if (PyCallable_Check(arguments[0]) == 0) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
-          fmt::format("weft.emulated.launch takes a function, not a {}", type_name_of(arguments[0])));
+          base::format("weft.emulated.launch takes a function, not a {}", type_name_of(arguments[0])));
     }
     memory::Place place = place_of(engine, arguments[1]);
     NamedStream stream = stream_from(arguments[2], place, "weft.emulated.launch");

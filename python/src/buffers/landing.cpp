@@ -1,11 +1,10 @@
 #include "buffers/landing.h"
 
-#include <fmt/format.h>
-
 #include <new>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "buffers/object_buffer.h"
 #include "buffers/stream.h"
 #include "codec/attach.h"
@@ -57,8 +56,8 @@ PyObject* get_kind(PyObject* self, void*) {
 
 PyObject* text(PyObject* self) {
   return guarded([self] {
-    return make_text(fmt::format("<weft.Landing {} from {}>", form_text(as_landing(self)->form),
-                                 memory::kind_name(as_landing(self)->place.kind)))
+    return make_text(base::format("<weft.Landing {} from {}>", form_text(as_landing(self)->form),
+                                  memory::kind_name(as_landing(self)->place.kind)))
         .release();
   });
 }

@@ -1,9 +1,8 @@
 #include "buffers/object_buffer.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "buffers/array_interface.h"
 #include "buffers/arrays.h"
 #include "buffers/device_array.h"
@@ -28,7 +27,7 @@ bool find_protocol_memory(const BufferRequest& request, ObjectBuffer& found) {
   if (!has_host_buffer(request.object)) return false;
   found.keeper = Ref::steal(PyMemoryView_FromObject(request.object));
   if (!found.keeper) {
-    unusable(request, fmt::format("that gives no buffer ({})", readable(PythonError::take().get())));
+    unusable(request, base::format("that gives no buffer ({})", readable(PythonError::take().get())));
   }
   const Py_buffer* view = PyMemoryView_GET_BUFFER(found.keeper.get());
   if (PyBuffer_IsContiguous(view, 'C') == 0) {

@@ -1,7 +1,5 @@
 #include "buffers/payload.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 
 #include "buffers/array_codec.h"

@@ -1,7 +1,5 @@
 #include "buffers/stream.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <limits>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "weft/base/error.h"
 
 #include "await/memory_operation.h"
+#include "base/format.h"
 #include "engine/engine.h"
 #include "memory/memory.h"
 #include "memory/native_api.h"
@@ -88,22 +87,22 @@ Ref foreign_handle(PyObject* object) {
   Ref pair = PyCallable_Check(protocol.get()) != 0 ? checked(PyObject_CallNoArgs(protocol.get())) : protocol;
   if (PyTuple_Check(pair.get()) == 0 || PyTuple_GET_SIZE(pair.get()) != 2 ||
       PyLong_Check(PyTuple_GET_ITEM(pair.get(), 1)) == 0) {
-    invalid(fmt::format("the __cuda_stream__ of a {} gives {}, not (0, handle)", type_name_of(object),
-                        readable(pair.get())));
+    invalid(base::format("the __cuda_stream__ of a {} gives {}, not (0, handle)", type_name_of(object),
+                         readable(pair.get())));
   }
   if (PyLong_AsLong(PyTuple_GET_ITEM(pair.get(), 0)) != 0) {
     PyErr_Clear();
-    invalid(fmt::format("the __cuda_stream__ of a {} has version {}; Weft knows version 0",
-                        type_name_of(object), readable(PyTuple_GET_ITEM(pair.get(), 0))));
+    invalid(base::format("the __cuda_stream__ of a {} has version {}; Weft knows version 0",
+                         type_name_of(object), readable(PyTuple_GET_ITEM(pair.get(), 0))));
   }
   return Ref::borrow(PyTuple_GET_ITEM(pair.get(), 1));
 }
 
 memory::StreamHandle weft_stream_for(OwnStream* stream, memory::Place place, const char* use) {
   if (stream->place == place) return stream->handle;
-  invalid(fmt::format("{} got a stream of {} for memory on {}; make one with weft.Stream(\"{}\")", use,
-                      memory::place_name(stream->place), memory::place_name(place),
-                      memory::place_name(place)));
+  invalid(base::format("{} got a stream of {} for memory on {}; make one with weft.Stream(\"{}\")", use,
+                       memory::place_name(stream->place), memory::place_name(place),
+                       memory::place_name(place)));
 }
 
 }  // namespace
@@ -114,9 +113,9 @@ memory::Place place_from(PyObject* kind, const char* use) {
   if (place && place->device < 0) return Engine::current().runtime().own_place(place->kind);
   if (place) return *place;
   invalid(
-      fmt::format("{}: there is no memory kind {}; kinds are \"host\", \"cuda:0\", \"emulated:0\" and so "
-                  "on by device",
-                  use, readable(kind)));
+      base::format("{}: there is no memory kind {}; kinds are \"host\", \"cuda:0\", \"emulated:0\" and so "
+                   "on by device",
+                   use, readable(kind)));
 }
 
 memory::StreamHandle stream_from_handle(PyObject* number, const char* what) {
@@ -124,18 +123,18 @@ memory::StreamHandle stream_from_handle(PyObject* number, const char* what) {
   long long value = PyLong_Check(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : -1;
   if (value > 0 && overflow == 0) return to_handle(static_cast<std::uintptr_t>(value));
   invalid(
-      fmt::format("{} is {}; it is a stream's handle, 1 for CUDA's legacy default stream, 2 for its "
-                  "per-thread one, or None; 0 could be either",
-                  what, readable(number)));
+      base::format("{} is {}; it is a stream's handle, 1 for CUDA's legacy default stream, 2 for its "
+                   "per-thread one, or None; 0 could be either",
+                   what, readable(number)));
 }
 
 NamedStream stream_from(PyObject* object, memory::Place place, const char* use) {
   if (object == nullptr || object == Py_None) return {};
   if (place.is_host()) {
     invalid(
-        fmt::format("{} got a stream for host memory, which has none; await weft.stream_done(stream) "
-                    "first",
-                    use));
+        base::format("{} got a stream for host memory, which has none; await weft.stream_done(stream) "
+                     "first",
+                     use));
   }
   if (Py_TYPE(object) == stream_type) {
     return {weft_stream_for(as_stream(object), place, use), Ref::borrow(object)};
@@ -144,12 +143,12 @@ NamedStream stream_from(PyObject* object, memory::Place place, const char* use) 
   Ref handle = foreign_handle(object);
   if (!handle) {
     invalid(
-        fmt::format("{} got a {} for a stream; pass a weft.Stream, a handle (an int), or an object with "
-                    "__cuda_stream__, .cuda_stream or .ptr",
-                    use, type_name_of(object)));
+        base::format("{} got a {} for a stream; pass a weft.Stream, a handle (an int), or an object with "
+                     "__cuda_stream__, .cuda_stream or .ptr",
+                     use, type_name_of(object)));
   }
   if (memory::native_api_of(place.kind) != memory::NativeApi::kCuda) {
-    invalid(fmt::format("{} got a CUDA stream for memory on {}", use, memory::place_name(place)));
+    invalid(base::format("{} got a CUDA stream for memory on {}", use, memory::place_name(place)));
   }
   if (PyObject_IsTrue(handle.get()) == 0) return {to_handle(kLegacyDefaultStream), Ref::borrow(object)};
   return {stream_from_handle(handle.get(), use), Ref::borrow(object)};
@@ -192,7 +191,7 @@ PyObject* cuda_stream(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     OwnStream* stream = as_stream(self);
     if (memory::native_api_of(stream->place.kind) != memory::NativeApi::kCuda) {
-      invalid(fmt::format("a stream of {} is no CUDA stream", memory::place_name(stream->place)));
+      invalid(base::format("a stream of {} is no CUDA stream", memory::place_name(stream->place)));
     }
     return Py_BuildValue("(iN)", 0, PyLong_FromVoidPtr(stream->handle));
   });
@@ -200,7 +199,7 @@ PyObject* cuda_stream(PyObject* self, PyObject*) {
 
 PyObject* text(PyObject* self) {
   return guarded([self] {
-    return make_text(fmt::format("<weft.Stream of {}>", memory::place_name(as_stream(self)->place)))
+    return make_text(base::format("<weft.Stream of {}>", memory::place_name(as_stream(self)->place)))
         .release();
   });
 }

@@ -1,13 +1,12 @@
 #include "weft/channel/channel.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <limits>
 #include <new>
 #include <string>
 
 #include "await/operation.h"
+#include "base/format.h"
 #include "buffers/object_buffer.h"
 #include "channel/channel.h"
 #include "chare/chare.h"
@@ -34,8 +33,8 @@ std::uint32_t id_of(PyObject* number) {
     return static_cast<std::uint32_t>(id);
   }
   throw base::Error(base::StatusCode::kOutOfRange,
-                    fmt::format("weft.Channel(self, peer, id): an id is from 0 to 2**32 - 1, and {} is not",
-                                readable(number)));
+                    base::format("weft.Channel(self, peer, id): an id is from 0 to 2**32 - 1, and {} is not",
+                                 readable(number)));
 }
 
 PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
@@ -52,8 +51,8 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
     if (PyObject_TypeCheck(self, chare_type()) == 0) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
-          fmt::format("weft.Channel(self, peer) takes the chare that this end belongs to, not a {}",
-                      type_name_of(self)));
+          base::format("weft.Channel(self, peer) takes the chare that this end belongs to, not a {}",
+                       type_name_of(self)));
     }
     PyChare& chare = chare_of(self);
     ElementName name = element_of(peer, "weft.Channel(self, peer)");
@@ -136,7 +135,7 @@ PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObje
 PyObject* text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     as_channel(self)->engine->expect_open();
-    return make_text(fmt::format("<weft.Channel: {}>", as_channel(self)->channel.description())).release();
+    return make_text(base::format("<weft.Channel: {}>", as_channel(self)->channel.description())).release();
   });
 }
 

@@ -1,7 +1,5 @@
 #include "chare/calls.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <memory>
 #include <span>
@@ -9,6 +7,7 @@
 
 #include "await/coroutine.h"
 #include "await/future.h"
+#include "base/format.h"
 #include "buffers/arrays.h"
 #include "buffers/landing.h"
 #include "chare/chare.h"
@@ -55,7 +54,7 @@ void finish(PyChare& chare, const chare::ReplyTo& reply, std::size_t method, PyO
     try {
       send_result(chare, reply, value);
     } catch (const PythonError&) {
-      rethrow_unsendable(fmt::format("the result of {}", chare.where_in(method)));
+      rethrow_unsendable(base::format("the result of {}", chare.where_in(method)));
     }
   } catch (...) {
     send_error_from(chare, reply, method);
@@ -151,7 +150,7 @@ void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, st
     method = header.method;
     if (method >= chare.info().num_methods()) {
       throw base::Error(base::StatusCode::kCorrupt,
-                        fmt::format("{} has no entry method {}", chare.where(), method));
+                        base::format("{} has no entry method {}", chare.where(), method));
     }
     ChosenArrays substitute(chosen);
     if (!chosen.empty()) decoder.set_substitute(substitute);
@@ -198,9 +197,9 @@ bool place(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::spa
       checked(PyObject_CallMethod(result.get(), "close", nullptr));
       throw base::Error(
           base::StatusCode::kInvalidArgument,
-          fmt::format("the post entry method {}.{} is a coroutine; it chooses where buffers land "
-                      "and cannot wait",
-                      chare.info().name(), text_of(name)));
+          base::format("the post entry method {}.{} is a coroutine; it chooses where buffers land "
+                       "and cannot wait",
+                       chare.info().name(), text_of(name)));
     }
     kept = std::make_shared<std::vector<Ref>>(posting.take_chosen());
     return true;
@@ -217,9 +216,9 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
     if (decoder.number<std::uint64_t>() != info.fingerprint()) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
-          fmt::format("the class {} has other methods on this PE than where the collection was made; "
-                      "define it in the same way on every PE",
-                      info.name()));
+          base::format("the class {} has other methods on this PE than where the collection was made; "
+                       "define it in the same way on every PE",
+                       info.name()));
     }
     auto chare = std::make_unique<PyChare>(info);
     if (!chare->collection().has_display_name()) chare->collection().set_display_name(info.name());

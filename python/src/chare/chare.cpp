@@ -1,10 +1,10 @@
 #include "chare/chare.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "weft/base/error.h"
+
+#include "base/format.h"
 
 namespace weft::python {
 
@@ -31,14 +31,14 @@ void PyChare::construct(PyObject* arguments) {
   if (object.get() == object_.get()) return;
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      fmt::format("{}.__new__ gave another object than the one that weft.Chare.__new__ makes, for "
-                  "each element a new one; return that",
-                  info_.name()));
+      base::format("{}.__new__ gave another object than the one that weft.Chare.__new__ makes, for "
+                   "each element a new one; return that",
+                   info_.name()));
 }
 
 std::string PyChare::where_in(std::size_t method) const {
-  return fmt::format("{}.{} on PE {}", collection().element_name(linear_index()),
-                     text_of(info_.method_name(method)), pe());
+  return base::format("{}.{} on PE {}", collection().element_name(linear_index()),
+                      text_of(info_.method_name(method)), pe());
 }
 
 PyObject* PyChare::make_object(PyTypeObject* type) {
@@ -46,9 +46,9 @@ PyObject* PyChare::make_object(PyTypeObject* type) {
   if (chare == nullptr) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("{} is a chare class and cannot be called directly; make chares with weft.Array, "
-                    "weft.Group or weft.Singleton",
-                    type->tp_name));
+        base::format("{} is a chare class and cannot be called directly; make chares with weft.Array, "
+                     "weft.Group or weft.Singleton",
+                     type->tp_name));
   }
   Ref object = checked(type->tp_alloc(type, 0));
   reinterpret_cast<ChareObject*>(object.get())->chare = chare;

@@ -1,9 +1,8 @@
 #include "chare/chare_type.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "chare/chare.h"
 #include "chare/classes.h"
 #include "chare/collection_proxy.h"
@@ -49,8 +48,8 @@ PyObject* no_pickle(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("a chare ({}) does not travel in messages; send its proxy, self.proxy[self.index]",
-                    chare_of(self).where()));
+        base::format("a chare ({}) does not travel in messages; send its proxy, self.proxy[self.index]",
+                     chare_of(self).where()));
   });
 }
 

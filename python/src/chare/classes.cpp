@@ -1,7 +1,5 @@
 #include "chare/classes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
@@ -9,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/runtime/registry.h"
 
+#include "base/format.h"
 #include "support/importable.h"
 
 namespace weft::python {
@@ -81,13 +80,13 @@ void ClassInfo::find_post_entries() {
     int which = method(entry.get());
     if (which < 0) {
       invalid(
-          fmt::format("{}.{} is the post entry method of {}, which {} does not have; its entry methods: {}",
-                      name_, text_of(name), readable(entry.get()), name_, method_list()));
+          base::format("{}.{} is the post entry method of {}, which {} does not have; its entry methods: {}",
+                       name_, text_of(name), readable(entry.get()), name_, method_list()));
     }
     Ref& post = post_entries_[static_cast<std::size_t>(which)];
     if (post) {
-      invalid(fmt::format("{}.{} has two post entry methods, {} and {}", name_, readable(entry.get()),
-                          readable(post.get()), text_of(name)));
+      invalid(base::format("{}.{} has two post entry methods, {} and {}", name_, readable(entry.get()),
+                           readable(post.get()), text_of(name)));
     }
     post = interned(name);
   }
@@ -100,7 +99,7 @@ ClassInfo::ClassInfo(PyObject* type)
       methods_(entry_method_names(type)),
       numbers_(checked(PyDict_New())),
       fingerprint_(runtime::fingerprint(key_)) {
-  if (methods_.size() > 0xffff) invalid(fmt::format("{} has more than 65535 methods", name_));
+  if (methods_.size() > 0xffff) invalid(base::format("{} has more than 65535 methods", name_));
   for (std::size_t i = 0; i < methods_.size(); ++i) {
     Ref number = checked(PyLong_FromSize_t(i));
     checked(PyDict_SetItem(numbers_.get(), methods_[i].get(), number.get()));
@@ -113,7 +112,7 @@ const ClassInfo& ClassInfo::of(PyObject* type) {
   auto& known = table().by_type;
   if (auto found = known.find(type); found != known.end()) return *found->second;
   if (!PyType_Check(type) || PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), chare_type()) == 0) {
-    invalid(fmt::format(
+    invalid(base::format(
         "a collection is made of a class derived from weft.Chare, not of {}",
         PyType_Check(type) ? reinterpret_cast<PyTypeObject*>(type)->tp_name : type_name_of(type)));
   }

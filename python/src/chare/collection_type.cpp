@@ -1,13 +1,12 @@
 #include "chare/collection_type.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <limits>
 #include <optional>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "chare/calls.h"
 #include "chare/collection_proxy.h"
 #include "chare/element_proxy.h"
@@ -24,9 +23,9 @@ Ref constructor_arguments(PyObject* arguments) {
   if (PyTuple_Check(arguments) || PyList_Check(arguments)) return checked(PySequence_Tuple(arguments));
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      fmt::format("args is a tuple of the constructor's arguments, not a {}; for one argument write "
-                  "args=(value,)",
-                  type_name_of(arguments)));
+      base::format("args is a tuple of the constructor's arguments, not a {}; for one argument write "
+                   "args=(value,)",
+                   type_name_of(arguments)));
 }
 
 ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject* type, PyObject* arguments) {
@@ -38,7 +37,7 @@ ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject
   try {
     packed = pack_constructor(info, values.get());
   } catch (const PythonError&) {
-    rethrow_unsendable(fmt::format("an argument of {}.__init__", info.name()));
+    rethrow_unsendable(base::format("an argument of {}.__init__", info.name()));
   }
   chare::Collection& collection = engine.chares().create(kind, shape, python_constructor(), packed);
   collection.set_display_name(info.name());
@@ -54,8 +53,8 @@ chare::Shape with_python_map(const chare::Shape& shape, PyObject* map) {
     if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
     if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
       throw base::Error(base::StatusCode::kInvalidArgument,
-                        fmt::format("the map puts element {} on PE {}; PEs are numbered from 0",
-                                    shape.index(i).to_string(), value));
+                        base::format("the map puts element {} on PE {}; PEs are numbered from 0",
+                                     shape.index(i).to_string(), value));
     }
     pes.push_back(static_cast<std::uint32_t>(value));
   }
@@ -69,8 +68,8 @@ chare::Shape with_map(const chare::Shape& shape, PyObject* map) {
   if (name == "round_robin") return shape.with_map(chare::Map::kRoundRobin);
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      fmt::format("there is no map {}; map is 'block', 'round_robin' or a function from an index to a PE",
-                  name));
+      base::format("there is no map {}; map is 'block', 'round_robin' or a function from an index to a PE",
+                   name));
 }
 
 struct ConstructorCall {

@@ -1,11 +1,10 @@
 #include "chare/element_proxy.h"
 
-#include <fmt/format.h>
-
 #include <new>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "chare/collection_proxy.h"
 #include "chare/entry_method.h"
 #include "chare/indices.h"
@@ -70,7 +69,7 @@ PyObject* element_text(PyObject* self) {
     element->core.engine->expect_open();
     Ref index = index_object(element->core.collection->shape().index(element->index));
     return make_text(
-               fmt::format("<weft.ElementProxy {}[{}]>", element->core.info->name(), readable(index.get())))
+               base::format("<weft.ElementProxy {}[{}]>", element->core.info->name(), readable(index.get())))
         .release();
   });
 }
@@ -154,8 +153,8 @@ bool is_element_proxy(PyObject* object) { return Py_TYPE(object) == element_type
 ElementName element_of(PyObject* proxy, const char* use) {
   if (!is_element_proxy(proxy)) {
     throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("{} takes the proxy of one chare, such as self.proxy[i], not a {}", use,
-                                  type_name_of(proxy)));
+                      base::format("{} takes the proxy of one chare, such as self.proxy[i], not a {}", use,
+                                   type_name_of(proxy)));
   }
   as_element(proxy)->core.engine->expect_open();
   return {as_element(proxy)->core.collection, as_element(proxy)->index};

@@ -1,6 +1,5 @@
 #include "chare/entry_method.h"
 
-#include <fmt/format.h>
 #include <structmember.h>
 
 #include <new>
@@ -11,6 +10,7 @@
 #include "await/awaitable.h"
 #include "await/future.h"
 #include "await/operation.h"
+#include "base/format.h"
 #include "chare/calls.h"
 #include "codec/attach.h"
 #include "codec/decoder.h"
@@ -38,15 +38,15 @@ EntryMethodObject* as_method_object(PyObject* object) { return reinterpret_cast<
 
 std::string name_of(const EntryMethodObject& entry) {
   std::string_view method = text_of(entry.core.info->method_name(entry.method));
-  if (entry.to_all) return fmt::format("{}.{}", entry.core.info->name(), method);
-  return fmt::format("{}.{}", entry.core.collection->element_name(entry.index), method);
+  if (entry.to_all) return base::format("{}.{}", entry.core.info->name(), method);
+  return base::format("{}.{}", entry.core.collection->element_name(entry.index), method);
 }
 
 void encode_argument(const EntryMethodObject& entry, Encoder& encoder, PyObject* value, Py_ssize_t position) {
   try {
     encoder.value(value);
   } catch (const PythonError&) {
-    rethrow_unsendable(fmt::format("argument {} of {}", position + 1, name_of(entry)));
+    rethrow_unsendable(base::format("argument {} of {}", position + 1, name_of(entry)));
   }
 }
 
@@ -55,7 +55,7 @@ void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* con
   Py_ssize_t num_keywords = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
   if (num_positional > 255 || num_keywords > 255) {
     throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
+                      base::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
   }
   encoder.number(CallHeader{entry.method, CallHeader::Form::kArguments, 0});
   encoder.number(static_cast<std::uint8_t>(num_positional));
@@ -169,7 +169,7 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
 PyObject* text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     as_method_object(self)->core.engine->expect_open();
-    return make_text(fmt::format("<weft.EntryMethod {}>", name_of(*as_method_object(self)))).release();
+    return make_text(base::format("<weft.EntryMethod {}>", name_of(*as_method_object(self)))).release();
   });
 }
 

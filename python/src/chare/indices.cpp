@@ -1,10 +1,10 @@
 #include "chare/indices.h"
 
-#include <fmt/format.h>
-
 #include <climits>
 
 #include "weft/base/error.h"
+
+#include "base/format.h"
 
 namespace weft::python {
 
@@ -13,13 +13,13 @@ int coordinate(PyObject* object) {
   if (!number) {
     PyErr_Clear();
     throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("an index or extent is a whole number, not a {}", type_name_of(object)));
+                      base::format("an index or extent is a whole number, not a {}", type_name_of(object)));
   }
   int overflow = 0;
   long value = PyLong_AsLongAndOverflow(number.get(), &overflow);
   if (overflow != 0 || value < INT_MIN || value > INT_MAX) {
     throw base::Error(base::StatusCode::kOutOfRange,
-                      fmt::format("an index or extent is less than 2^31; {} is not", readable(object)));
+                      base::format("an index or extent is less than 2^31; {} is not", readable(object)));
   }
   return static_cast<int>(value);
 }
@@ -34,7 +34,7 @@ Coordinates::Coordinates(PyObject* object) {
   if (given < 1 || given > chare::kMaxDimensions) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("an index or shape has 1 to {} dimensions, not {}", chare::kMaxDimensions, given));
+        base::format("an index or shape has 1 to {} dimensions, not {}", chare::kMaxDimensions, given));
   }
   count = static_cast<int>(given);
   for (int d = 0; d < count; ++d) {
@@ -59,8 +59,8 @@ std::uint64_t linear_index(const chare::Shape& shape, PyObject* index, const std
   if (inside) return linear;
   throw base::Error(
       base::StatusCode::kOutOfRange,
-      fmt::format("index {} is outside {} of shape {}; each coordinate counts from 0 to its extent - 1",
-                  readable(index), name, readable(shape_object(shape).get())));
+      base::format("index {} is outside {} of shape {}; each coordinate counts from 0 to its extent - 1",
+                   readable(index), name, readable(shape_object(shape).get())));
 }
 
 Ref index_object(const chare::Index& index) {

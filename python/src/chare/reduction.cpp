@@ -1,7 +1,5 @@
 #include "chare/reduction.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <vector>
 
@@ -9,6 +7,7 @@
 #include "weft/runtime/reduction.h"
 
 #include "await/future.h"
+#include "base/format.h"
 #include "chare/entry_method.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
@@ -37,9 +36,9 @@ ReducerChoice read_reducer(PyObject* object) {
     PyErr_Clear();
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("a reducer is one of weft.Reducer's (sum, product, min, max, logical_and, gather, "
-                    "...) or weft.Reducer.custom(function), not a {}",
-                    type_name_of(object)));
+        base::format("a reducer is one of weft.Reducer's (sum, product, min, max, logical_and, gather, "
+                     "...) or weft.Reducer.custom(function), not a {}",
+                     type_name_of(object)));
   }
   auto reducer = static_cast<Reducer>(PyLong_AsLong(kind.get()));
   // The runtime would join packed C++ vectors for kConcat; here it gathers, and the lists are joined on
@@ -120,7 +119,7 @@ std::vector<std::byte> pack_contribution(PyChare& chare, const ReducerChoice& ch
   try {
     encoder.value(value);
   } catch (const PythonError&) {
-    rethrow_unsendable(fmt::format("the contribution of {}", chare.where()));
+    rethrow_unsendable(base::format("the contribution of {}", chare.where()));
   }
   return encoder.copy();
 }
@@ -142,9 +141,9 @@ runtime::Target read_target(PyObject* target, ResultForm form) {
   if (auto method = target_of_method(target, static_cast<std::uint8_t>(form))) return *std::move(method);
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      fmt::format("the target of a reduction is a weft.Future or an entry method such as proxy[0].method, "
-                  "not a {}",
-                  type_name_of(target)));
+      base::format("the target of a reduction is a weft.Future or an entry method such as proxy[0].method, "
+                   "not a {}",
+                   type_name_of(target)));
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #include "codec/byte_values.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <string_view>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/forms.h"
@@ -42,7 +41,7 @@ bool encode_memoryview(Encoder& encoder, PyObject* object) {
   if (letter.empty()) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format(
+        base::format(
             "a memoryview of the format '{}' cannot be sent: Weft sends those of one native type, such as "
             "'B' or 'd'; send view.tobytes()",
             view->format));

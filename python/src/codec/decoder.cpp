@@ -1,9 +1,8 @@
 #include "codec/decoder.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "codec/forms.h"
 #include "codec/landed_memory.h"
 #include "engine/engine.h"
@@ -11,11 +10,11 @@
 namespace weft::python {
 
 void Decoder::corrupt(const std::string& what) {
-  throw base::Error(base::StatusCode::kCorrupt, fmt::format("a value arrived damaged: {}", what));
+  throw base::Error(base::StatusCode::kCorrupt, base::format("a value arrived damaged: {}", what));
 }
 
 void Decoder::overrun(std::uint64_t wanted_bytes) const {
-  corrupt(fmt::format("{} bytes are announced and {} are left", wanted_bytes, remaining_bytes()));
+  corrupt(base::format("{} bytes are announced and {} are left", wanted_bytes, remaining_bytes()));
 }
 
 std::string_view Decoder::name() {
@@ -28,7 +27,7 @@ runtime::Attachment Decoder::attachment(std::size_t which, std::uint64_t size_by
     corrupt("a buffer that did not come with it");
   runtime::Attachment& attachment = message_->attachments()[which];
   if (!attachment || attachment.buffer().size_bytes != size_bytes) {
-    corrupt(fmt::format("a buffer of {} bytes instead of {}", attachment.buffer().size_bytes, size_bytes));
+    corrupt(base::format("a buffer of {} bytes instead of {}", attachment.buffer().size_bytes, size_bytes));
   }
   return std::move(attachment);
 }
@@ -87,7 +86,7 @@ Ref Decoder::nested(int depth) {
       return pickle();
     default:
       if (DecodeFunction decode = decoding_of(tag)) return decode(*this);
-      corrupt(fmt::format("there is no form {}", static_cast<int>(tag)));
+      corrupt(base::format("there is no form {}", static_cast<int>(tag)));
   }
 }
 

@@ -1,12 +1,11 @@
 #include "codec/encoder.h"
 
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <new>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "codec/forms.h"
 
 namespace weft::python {
@@ -98,16 +97,16 @@ void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach ho
   if (beside_ == Beside::kNothing) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("an array in {} memory is sent in place, which works in calls of entry methods, and in "
-                    "the results of calls of one chare; elsewhere (constructors, reductions, results that "
-                    "are gathered) send a copy: await array.to_host()",
-                    memory::kind_name(memory.place.kind)));
+        base::format("an array in {} memory is sent in place, which works in calls of entry methods, and in "
+                     "the results of calls of one chare; elsewhere (constructors, reductions, results that "
+                     "are gathered) send a copy: await array.to_host()",
+                     memory::kind_name(memory.place.kind)));
   }
   if (attached_.size() == runtime::Message::kMaxAttachments) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("a call has more than {} arrays that travel beside its message; call several times",
-                    runtime::Message::kMaxAttachments));
+        base::format("a call has more than {} arrays that travel beside its message; call several times",
+                     runtime::Message::kMaxAttachments));
   }
   number(static_cast<std::uint32_t>(attached_.size()));
   attached_.push_back({std::move(keeper), memory, how});

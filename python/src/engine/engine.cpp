@@ -1,11 +1,10 @@
 #include "engine/engine.h"
 
-#include <fmt/format.h>
-
 #include <new>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "memory/memory.h"
 
 namespace weft::python {
@@ -75,9 +74,10 @@ memory::StreamHandle Engine::create_stream(memory::Place place) {
   memory::KindBackend* backend = memory.backend(place.kind);
   if (place.is_host() || backend == nullptr) {
     base::Status why = memory.availability(place.kind);
-    throw base::Error(base::StatusCode::kUnsupported,
-                      fmt::format("there are no streams of {} in this process: {}", memory::place_name(place),
-                                  place.is_host() ? "host memory has none" : std::string(why.message())));
+    throw base::Error(
+        base::StatusCode::kUnsupported,
+        base::format("there are no streams of {} in this process: {}", memory::place_name(place),
+                     place.is_host() ? "host memory has none" : std::string(why.message())));
   }
   base::Result<memory::StreamHandle> stream = backend->create_stream(place.device);
   if (!stream.ok()) base::throw_status(stream.status());

@@ -1,7 +1,5 @@
 #include "job/run.h"
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -9,6 +7,7 @@
 
 #include "await/coroutine.h"
 #include "await/future.h"
+#include "base/format.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "engine/ending.h"
@@ -182,7 +181,7 @@ PyObject* end_job(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject
     if (code == -1 && PyErr_Occurred() != nullptr) throw PythonError();
     if (code < 0 || code > 255) {
       throw base::Error(base::StatusCode::kInvalidArgument,
-                        fmt::format("weft.exit({}): an exit code is from 0 to 255", code));
+                        base::format("weft.exit({}): an exit code is from 0 to 255", code));
     }
     Engine::current().runtime().exit(static_cast<int>(code));
     Py_RETURN_NONE;
@@ -195,7 +194,7 @@ PyObject* sleep(PyObject*, PyObject* duration) {
     if (seconds == -1 && PyErr_Occurred() != nullptr) throw PythonError();
     if (!(seconds >= 0) || seconds > 1e9) {
       throw base::Error(base::StatusCode::kInvalidArgument,
-                        fmt::format("weft.sleep({}): give seconds from 0 to 1e9", seconds));
+                        base::format("weft.sleep({}): give seconds from 0 to 1e9", seconds));
     }
     Engine& engine = Engine::current();
     runtime::Future<> over = engine.runtime().sleep(seconds);

@@ -1,8 +1,8 @@
 #include "support/errors.h"
 
-#include <fmt/format.h>
-
 #include <new>
+
+#include "base/format.h"
 
 namespace weft::python {
 
@@ -136,9 +136,9 @@ void rethrow_unsendable(const std::string& what) {
   Ref error = PythonError::take();
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      fmt::format("{} cannot be sent: {}: {}; send plain data, arrays, or objects of importable classes "
-                  "that pickle",
-                  what, type_name_of(error.get()), readable(error.get())));
+      base::format("{} cannot be sent: {}: {}; send plain data, arrays, or objects of importable classes "
+                   "that pickle",
+                   what, type_name_of(error.get()), readable(error.get())));
 }
 
 }  // namespace weft::python

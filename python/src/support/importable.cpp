@@ -1,8 +1,8 @@
 #include "support/importable.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
+
+#include "base/format.h"
 
 namespace weft::python {
 
@@ -13,7 +13,7 @@ std::string importable_key(PyObject* object, std::string_view what) {
   if (qualified.find("<locals>") != std::string::npos || qualified.find("<lambda>") != std::string::npos) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format(
+        base::format(
             "{} {} is defined inside a function, where other PEs cannot find it; define it at the top level "
             "of its module",
             what, qualified));
@@ -27,7 +27,7 @@ std::string importable_key(PyObject* object, std::string_view what) {
   if (!same) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format(
+        base::format(
             "{} {} cannot be found as {} in module {}, which is how other PEs look for it; give it that name "
             "at the top level of the module",
             what, qualified, qualified, module));
@@ -51,9 +51,9 @@ Ref import_key(std::string_view key) {
     Ref error = PythonError::take();
     throw base::Error(
         base::StatusCode::kNotFound,
-        fmt::format("{} is not on this PE ({}: {}); every PE runs the script up to weft.run(main), so "
-                    "define it there or in a module that can be imported",
-                    key, type_name_of(error.get()), readable(error.get())));
+        base::format("{} is not on this PE ({}: {}); every PE runs the script up to weft.run(main), so "
+                     "define it there or in a module that can be imported",
+                     key, type_name_of(error.get()), readable(error.get())));
   }
   return found;
 }

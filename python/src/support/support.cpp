@@ -1,7 +1,5 @@
 #include "support/support.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 
 namespace weft::python {

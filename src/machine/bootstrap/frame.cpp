@@ -1,6 +1,5 @@
 #include "machine/bootstrap/frame.h"
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -8,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "base/format.h"
 
 namespace weft::machine::bootstrap {
 namespace {
@@ -21,7 +22,7 @@ Status socket_failure(std::string_view doing) {
   const int error = errno;
   const bool gone = error == EPIPE || error == ECONNRESET;
   return Status(gone ? StatusCode::kClosed : StatusCode::kInternal,
-                fmt::format("{} failed: {}", doing, std::strerror(error)));
+                base::format("{} failed: {}", doing, std::strerror(error)));
 }
 
 // Fills `out`, or says how the stream ended before.
@@ -33,7 +34,7 @@ Status read_all(int fd, std::span<std::byte> out) {
       done += static_cast<std::size_t>(got);
     } else if (got == 0) {
       return Status(StatusCode::kClosed,
-                    fmt::format("the connection ended after {} of {} bytes", done, out.size()));
+                    base::format("the connection ended after {} of {} bytes", done, out.size()));
     } else if (errno != EINTR) {
       return socket_failure("reading");
     }
@@ -47,22 +48,22 @@ Status check_header(std::span<const std::byte> header) {
     if (std::memcmp(magic, kFrameMagic.data(), kFrameMagic.size() - 1) == 0) {
       return Status(
           StatusCode::kCorrupt,
-          fmt::format("the other side speaks version {} of the launch protocol, this program version {}: "
-                      "use the `weft` command and the library of one Weft release",
-                      magic[3], kFrameMagic[3]));
+          base::format("the other side speaks version {} of the launch protocol, this program version {}: "
+                       "use the `weft` command and the library of one Weft release",
+                       magic[3], kFrameMagic[3]));
     }
     return Status(StatusCode::kCorrupt,
-                  fmt::format("malformed frame: it begins with 0x{:08x}, not with a frame's magic",
-                              get_integer<std::uint32_t>(header, 0)));
+                  base::format("malformed frame: it begins with 0x{:08x}, not with a frame's magic",
+                               get_integer<std::uint32_t>(header, 0)));
   }
   const auto type = get_integer<std::uint32_t>(header, 4);
   if (frame_type_name(static_cast<FrameType>(type)).empty()) {
-    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: unknown type {}", type));
+    return Status(StatusCode::kCorrupt, base::format("malformed frame: unknown type {}", type));
   }
   const auto size_bytes = get_integer<std::uint64_t>(header, 8);
   if (size_bytes > kMaxFrameBytes) {
-    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: {} bytes, more than the limit of {}",
-                                                    size_bytes, kMaxFrameBytes));
+    return Status(StatusCode::kCorrupt, base::format("malformed frame: {} bytes, more than the limit of {}",
+                                                     size_bytes, kMaxFrameBytes));
   }
   return {};
 }
@@ -101,7 +102,7 @@ Status write_frame(int fd, FrameType type, std::span<const std::byte> payload) {
   if (payload.size() > kMaxFrameBytes) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("{} bytes in one frame, more than the limit of {}", payload.size(), kMaxFrameBytes));
+        base::format("{} bytes in one frame, more than the limit of {}", payload.size(), kMaxFrameBytes));
   }
   std::array<std::byte, kFrameHeaderBytes> header;
   std::memcpy(header.data(), kFrameMagic.data(), kFrameMagic.size());

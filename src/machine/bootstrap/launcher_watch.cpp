@@ -1,6 +1,5 @@
 #include "machine/bootstrap/launcher_watch.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/format.h"
 #include "machine/bootstrap/last_words.h"
 
 namespace weft::machine {
@@ -38,8 +38,8 @@ class BlockedSignals {
 
 base::Status cannot_watch(int pe, std::string_view what, int error, std::string_view limit) {
   return {base::StatusCode::kInternal,
-          fmt::format("PE {} cannot watch its launcher: {}: {} (errno {}). Check `{}`.", pe, what,
-                      std::strerror(error), error, limit)};
+          base::format("PE {} cannot watch its launcher: {}: {} (errno {}). Check `{}`.", pe, what,
+                       std::strerror(error), error, limit)};
 }
 
 bool readable(short events) { return (events & (POLLIN | POLLHUP | POLLERR)) != 0; }
@@ -83,8 +83,8 @@ void LauncherWatch::watch() {
   on_word_();
   if (poll(fds.data(), 1, kGraceMs) != 0) return;
   bootstrap::print_last_words(
-      fmt::format("weft: PE {} ends although it is busy: its launcher has gone or ended the job {} ms ago",
-                  pe_, kGraceMs));
+      base::format("weft: PE {} ends although it is busy: its launcher has gone or ended the job {} ms ago",
+                   pe_, kGraceMs));
   std::_Exit(1);
 }
 

@@ -1,6 +1,5 @@
 #include "machine/bootstrap/local.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/format.h"
 #include "machine/bootstrap/last_words.h"
 
 namespace weft::machine::bootstrap {
@@ -31,9 +31,9 @@ Result<int> integer_variable(const char* name, int low, int high) {
   if (text == nullptr) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("WEFT_BOOTSTRAP is set but {} is not: start the program with `weft run`, which sets "
-                    "both, or unset WEFT_BOOTSTRAP",
-                    name));
+        base::format("WEFT_BOOTSTRAP is set but {} is not: start the program with `weft run`, which sets "
+                     "both, or unset WEFT_BOOTSTRAP",
+                     name));
   }
   int value = 0;
   const char* end = text + std::strlen(text);
@@ -41,9 +41,10 @@ Result<int> integer_variable(const char* name, int low, int high) {
   if (error != std::errc() || stopped != end || value < low || value > high) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("the environment variable {}='{}' is not a number from {} to {}: it is set by `weft run` "
-                    "and not meant to be changed",
-                    name, text, low, high));
+        base::format(
+            "the environment variable {}='{}' is not a number from {} to {}: it is set by `weft run` "
+            "and not meant to be changed",
+            name, text, low, high));
   }
   return value;
 }
@@ -54,8 +55,8 @@ Status die_with_launcher(const LocalSettings& settings) {
   if (getppid() != settings.launcher_pid) return {};
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() == settings.launcher_pid) return {};
-  return Status(StatusCode::kPeerFailed, fmt::format("`weft run` (pid {}) ended while PE {} was starting",
-                                                     settings.launcher_pid, settings.pe));
+  return Status(StatusCode::kPeerFailed, base::format("`weft run` (pid {}) ended while PE {} was starting",
+                                                      settings.launcher_pid, settings.pe));
 }
 
 Result<int> connect_to(const LocalSettings& settings) {
@@ -63,12 +64,12 @@ Result<int> connect_to(const LocalSettings& settings) {
   address.sun_family = AF_UNIX;
   if (settings.socket_path.size() >= sizeof(address.sun_path)) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("WEFT_BOOTSTRAP='{}' is longer than the {} bytes of a socket's path",
-                              settings.socket_path, sizeof(address.sun_path) - 1));
+                  base::format("WEFT_BOOTSTRAP='{}' is longer than the {} bytes of a socket's path",
+                               settings.socket_path, sizeof(address.sun_path) - 1));
   }
   std::memcpy(address.sun_path, settings.socket_path.data(), settings.socket_path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Status(StatusCode::kUnreachable, fmt::format("no socket: {}", std::strerror(errno)));
+  if (fd < 0) return Status(StatusCode::kUnreachable, base::format("no socket: {}", std::strerror(errno)));
   while (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     if (errno == EINTR) continue;
     const int error = errno;
@@ -76,11 +77,11 @@ Result<int> connect_to(const LocalSettings& settings) {
     const bool launcher_runs = kill(settings.launcher_pid, 0) == 0;
     return Status(
         StatusCode::kUnreachable,
-        fmt::format("PE {} cannot reach `weft run` (pid {}) at {}: {}. {}", settings.pe,
-                    settings.launcher_pid, settings.socket_path, std::strerror(error),
-                    launcher_runs ? "It runs, and all PEs of that job have joined: a program that a PE "
-                                    "starts must not use that PE's WEFT_BOOTSTRAP; unset it for that program"
-                                  : "It has ended: start the program again with `weft run`"));
+        base::format("PE {} cannot reach `weft run` (pid {}) at {}: {}. {}", settings.pe,
+                     settings.launcher_pid, settings.socket_path, std::strerror(error),
+                     launcher_runs ? "It runs, and all PEs of that job have joined: a program that a PE "
+                                     "starts must not use that PE's WEFT_BOOTSTRAP; unset it for that program"
+                                   : "It has ended: start the program again with `weft run`"));
   }
   return fd;
 }
@@ -117,14 +118,14 @@ Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSetti
   Result<Frame> welcome = self->receive(FrameType::kWelcome);
   if (!welcome.ok()) return welcome.status();
   if (welcome->payload.size() != 4) {
-    return Status(StatusCode::kCorrupt, fmt::format("malformed frame: a welcome of {} bytes instead of 4",
-                                                    welcome->payload.size()));
+    return Status(StatusCode::kCorrupt, base::format("malformed frame: a welcome of {} bytes instead of 4",
+                                                     welcome->payload.size()));
   }
   const auto num_pes = get_integer<std::uint32_t>(welcome->payload, 0);
   if (num_pes != static_cast<std::uint32_t>(settings.num_pes)) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("WEFT_NUM_PES says {} PEs, `weft run` started {}: leave that variable alone",
-                              settings.num_pes, num_pes));
+                  base::format("WEFT_NUM_PES says {} PEs, `weft run` started {}: leave that variable alone",
+                               settings.num_pes, num_pes));
   }
   return std::unique_ptr<Bootstrap>(std::move(self));
 }
@@ -152,9 +153,9 @@ Result<std::vector<std::vector<std::byte>>> LocalBootstrap::exchange(const std::
   }
   if (begin != payload.size()) {
     return Status(StatusCode::kCorrupt,
-                  fmt::format("malformed frame: the {} bytes of an exchange do not add up for {} "
-                              "PEs",
-                              payload.size(), count));
+                  base::format("malformed frame: the {} bytes of an exchange do not add up for {} "
+                               "PEs",
+                               payload.size(), count));
   }
   return all;
 }
@@ -196,8 +197,8 @@ Status LocalBootstrap::watch_status() {
   if (!frame.ok()) return launcher_gone(frame.status().message());
   if (frame->type == FrameType::kEnd) return job_ends(*frame);
   return Status(StatusCode::kCorrupt,
-                fmt::format("`weft run` sent a frame of type '{}' that nobody asked for",
-                            frame_type_name(frame->type)));
+                base::format("`weft run` sent a frame of type '{}' that nobody asked for",
+                             frame_type_name(frame->type)));
 }
 
 Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) {
@@ -218,8 +219,8 @@ Result<Frame> LocalBootstrap::receive(FrameType expected) {
   if (frame->type == FrameType::kEnd) return job_ends(*frame);
   if (frame->type != expected) {
     return Status(StatusCode::kCorrupt,
-                  fmt::format("`weft run` answered PE {} with a frame of type '{}' instead of '{}'",
-                              settings_.pe, frame_type_name(frame->type), frame_type_name(expected)));
+                  base::format("`weft run` answered PE {} with a frame of type '{}' instead of '{}'",
+                               settings_.pe, frame_type_name(frame->type), frame_type_name(expected)));
   }
   return frame;
 }
@@ -227,17 +228,17 @@ Result<Frame> LocalBootstrap::receive(FrameType expected) {
 Status LocalBootstrap::launcher_gone(std::string_view detail) const {
   return Status(
       StatusCode::kPeerFailed,
-      fmt::format("PE {} lost `weft run` (pid {}): {}. The job cannot go on without its launcher; start it "
-                  "again",
-                  settings_.pe, settings_.launcher_pid, detail));
+      base::format("PE {} lost `weft run` (pid {}): {}. The job cannot go on without its launcher; start it "
+                   "again",
+                   settings_.pe, settings_.launcher_pid, detail));
 }
 
 Status LocalBootstrap::located(Status status) const {
   if (status.code() != StatusCode::kInternal) return status;
   return Status(StatusCode::kInternal,
-                fmt::format("PE {} cannot use its connection to `weft run` (pid {}), descriptor {}: {}. The "
-                            "program must not close or change descriptors that it has not opened",
-                            settings_.pe, settings_.launcher_pid, fd_, status.message()));
+                base::format("PE {} cannot use its connection to `weft run` (pid {}), descriptor {}: {}. The "
+                             "program must not close or change descriptors that it has not opened",
+                             settings_.pe, settings_.launcher_pid, fd_, status.message()));
 }
 
 Status LocalBootstrap::job_ends(const Frame& end) {

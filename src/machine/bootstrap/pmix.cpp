@@ -1,6 +1,5 @@
 #include "machine/bootstrap/pmix.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/format.h"
 #include "machine/bootstrap/last_words.h"
 
 namespace weft::machine::bootstrap {
@@ -71,18 +71,18 @@ Status PmixBootstrap::read_job() {
 Result<int> PmixBootstrap::job_number(const PmixProcess& process, const char* key) {
   PmixValue* raw = nullptr;
   const int code = library_.get(&process, key, nullptr, 0, &raw);
-  if (Status status = check(code, fmt::format("asking the launcher for {}", key)); status.failed())
+  if (Status status = check(code, base::format("asking the launcher for {}", key)); status.failed())
     return status;
   const OwnedValue value(raw);
   if (value->type == kPmixUint32) return static_cast<int>(value->uint32);
   if (value->type == kPmixUint16) return static_cast<int>(value->uint16);
   return Status(StatusCode::kCorrupt,
-                fmt::format("PE {}: the PMIx launcher gave {} with type {}, neither uint16 nor uint32", pe(),
-                            key, value->type));
+                base::format("PE {}: the PMIx launcher gave {} with type {}, neither uint16 nor uint32", pe(),
+                             key, value->type));
 }
 
 Result<std::vector<std::vector<std::byte>>> PmixBootstrap::exchange(const std::vector<std::byte>& mine) {
-  const std::string key = fmt::format("weft.exchange.{}", round_++);
+  const std::string key = base::format("weft.exchange.{}", round_++);
   // Some servers drop values without bytes, so there is always one more.
   std::vector<std::byte> padded = mine;
   padded.push_back(std::byte{0});
@@ -114,13 +114,14 @@ Result<std::vector<std::byte>> PmixBootstrap::get_bytes(int pe, const std::strin
   process.rank = static_cast<std::uint32_t>(pe);
   PmixValue* raw = nullptr;
   const int code = library_.get(&process, key.c_str(), nullptr, 0, &raw);
-  if (Status status = check(code, fmt::format("reading what PE {} gave", pe)); status.failed()) return status;
+  if (Status status = check(code, base::format("reading what PE {} gave", pe)); status.failed())
+    return status;
   const OwnedValue value(raw);
   if (value->type != kPmixByteObject || value->bytes.size == 0) {
     return Status(StatusCode::kCorrupt,
-                  fmt::format("PE {}: what PE {} gave arrived through PMIx with type {} instead of "
-                              "bytes",
-                              this->pe(), pe, value->type));
+                  base::format("PE {}: what PE {} gave arrived through PMIx with type {} instead of "
+                               "bytes",
+                               this->pe(), pe, value->type));
   }
   const auto* first = reinterpret_cast<const std::byte*>(value->bytes.bytes);
   return std::vector<std::byte>(first, first + value->bytes.size - 1);
@@ -144,18 +145,19 @@ Status PmixBootstrap::watch_status() {
   if (launcher_fd_ < 0 || poll(&launcher, 1, 0) <= 0) return {};
   return Status(
       StatusCode::kPeerFailed,
-      fmt::format("PE {} lost its launcher (pid {}), which has ended. The job cannot go on without it; start "
-                  "it again",
-                  pe(), launcher_pid_));
+      base::format(
+          "PE {} lost its launcher (pid {}), which has ended. The job cannot go on without it; start "
+          "it again",
+          pe(), launcher_pid_));
 }
 
 Status PmixBootstrap::check(int code, std::string_view what) const {
   if (code == kPmixSuccess) return {};
   return Status(
       StatusCode::kPeerFailed,
-      fmt::format("PE {}: {} failed: {} (PMIx status {}, {}). Another PE or the launcher has ended; its own "
-                  "message says more",
-                  pe(), what, library_.error_string(code), code, library_.path));
+      base::format("PE {}: {} failed: {} (PMIx status {}, {}). Another PE or the launcher has ended; its own "
+                   "message says more",
+                   pe(), what, library_.error_string(code), code, library_.path));
 }
 
 }  // namespace weft::machine::bootstrap

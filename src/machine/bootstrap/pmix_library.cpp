@@ -1,13 +1,14 @@
 #include "machine/bootstrap/pmix_library.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
 #include <vector>
+
+#include "base/format.h"
 
 namespace weft::machine::bootstrap {
 namespace {
@@ -19,7 +20,7 @@ constexpr char kSoname[] = "libpmix.so.2";
 constexpr int kMaxAncestors = 16;
 
 pid_t parent_of(pid_t pid) {
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  std::ifstream status(base::format("/proc/{}/status", pid));
   std::string line;
   while (std::getline(status, line)) {
     if (line.starts_with("PPid:")) return static_cast<pid_t>(std::strtol(line.c_str() + 5, nullptr, 10));
@@ -29,7 +30,7 @@ pid_t parent_of(pid_t pid) {
 
 // The libpmix that this process has loaded; empty where there is none or it may not be looked into.
 std::string mapped_library(pid_t pid) {
-  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  std::ifstream maps(base::format("/proc/{}/maps", pid));
   std::string line;
   while (std::getline(maps, line)) {
     const auto path = line.find('/');
@@ -47,7 +48,7 @@ std::vector<std::string> candidates() {
     const char* prefix = std::getenv(variable);
     if (prefix == nullptr || *prefix == '\0') continue;
     for (const char* folder : {"lib", "lib64", "lib/openmpi", "lib/pmix"}) {
-      paths.push_back(fmt::format("{}/{}/{}", prefix, folder, kSoname));
+      paths.push_back(base::format("{}/{}/{}", prefix, folder, kSoname));
     }
   }
   pid_t pid = getppid();
@@ -72,7 +73,7 @@ base::Result<PmixLibrary> PmixLibrary::load() {
     if (path != kSoname && access(path.c_str(), R_OK) != 0) continue;
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
-      problems += fmt::format("; {}", dlerror());
+      problems += base::format("; {}", dlerror());
       continue;
     }
     PmixLibrary library;
@@ -84,11 +85,11 @@ base::Result<PmixLibrary> PmixLibrary::load() {
         find(handle, "PMIx_Error_string", library.error_string)) {
       return library;
     }
-    problems += fmt::format("; {} lacks functions of PMIx 4", path);
+    problems += base::format("; {} lacks functions of PMIx 4", path);
   }
   return Status(
       StatusCode::kNotFound,
-      fmt::format(
+      base::format(
           "PMIX_NAMESPACE is set, so a PMIx launcher (srun, prterun, mpiexec) started this program, but "
           "its library {} cannot be loaded{}. Add its folder to LD_LIBRARY_PATH or install PMIx >= 4; "
           "on one host `weft run` does without",

@@ -1,11 +1,11 @@
 #include "machine/loopback/loopback_machine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
+
+#include "base/format.h"
 
 namespace weft::machine::loopback {
 
@@ -67,7 +67,7 @@ bool LoopbackMachine::addresses(memory::Kind kind) const {
 }
 
 std::string LoopbackMachine::description() const {
-  return fmt::format("loopback, PE {} of {} in one process", pe(), num_pes());
+  return base::format("loopback, PE {} of {} in one process", pe(), num_pes());
 }
 
 // --- starting and ending operations ---
@@ -84,7 +84,8 @@ void LoopbackMachine::complete(Completion* completion, Status status, std::size_
 Status LoopbackMachine::send(int pe, Packet packet, const ConstBuffer& buffer, Completion* completion) {
   LoopbackMachine* receiver = fabric_->machines[static_cast<std::size_t>(pe)];
   if (receiver == nullptr) {
-    return {StatusCode::kPeerFailed, fmt::format("PE {} has closed: nothing can be sent to it any more", pe)};
+    return {StatusCode::kPeerFailed,
+            base::format("PE {} has closed: nothing can be sent to it any more", pe)};
   }
   sent_to_[static_cast<std::size_t>(pe)] = true;
   packet.payload = std::make_shared<Payload>();
@@ -157,8 +158,8 @@ Status LoopbackMachine::transport_tag_send(int pe, Tag tag, const ConstBuffer& b
                                            Completion* completion) {
   if (tag_sends_to_refuse_ > 0) {
     --tag_sends_to_refuse_;
-    return {StatusCode::kOutOfMemory, fmt::format("PE {} refuses to send {} bytes to PE {}, as it was told",
-                                                  this->pe(), buffer.size_bytes, pe)};
+    return {StatusCode::kOutOfMemory, base::format("PE {} refuses to send {} bytes to PE {}, as it was told",
+                                                   this->pe(), buffer.size_bytes, pe)};
   }
   Packet packet;
   packet.tag = tag;
@@ -188,7 +189,7 @@ void LoopbackMachine::match(const Posted& posted, const Packet& packet) {
   complete(
       posted.completion,
       {StatusCode::kTruncated,
-       fmt::format(
+       base::format(
            "a message of {} bytes does not fit the buffer of {} bytes posted for it on PE {}; post one of "
            "at least the message's size",
            payload.size_bytes, posted.buffer.size_bytes, pe())},
@@ -199,7 +200,7 @@ void LoopbackMachine::transport_cancel(Completion* completion) {
   for (auto posted = posted_.begin(); posted != posted_.end(); ++posted) {
     if (posted->completion != completion) continue;
     posted_.erase(posted);
-    complete(completion, {StatusCode::kCancelled, fmt::format("a receive on PE {} was cancelled", pe())}, 0);
+    complete(completion, {StatusCode::kCancelled, base::format("a receive on PE {} was cancelled", pe())}, 0);
     return;
   }
 }
@@ -225,14 +226,14 @@ Status LoopbackMachine::transport_deregister_memory(const RemoteMemory& memory) 
 base::Result<std::byte*> LoopbackMachine::find(int pe, const RemoteMemory& remote,
                                                std::size_t offset_bytes) const {
   const LoopbackMachine* owner = fabric_->machines[static_cast<std::size_t>(pe)];
-  if (owner == nullptr) return Status(StatusCode::kPeerFailed, fmt::format("PE {} has closed", pe));
+  if (owner == nullptr) return Status(StatusCode::kPeerFailed, base::format("PE {} has closed", pe));
   std::uint64_t region = 0;
   if (remote.key.size() == sizeof region) std::memcpy(&region, remote.key.data(), sizeof region);
   auto found = owner->regions_.find(region);
   if (found == owner->regions_.end()) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("the memory at {:#x} is not registered on PE {} (any more)", remote.address, pe));
+        base::format("the memory at {:#x} is not registered on PE {} (any more)", remote.address, pe));
   }
   return static_cast<std::byte*>(found->second.data) + offset_bytes;
 }
@@ -346,7 +347,7 @@ void LoopbackMachine::close() {
   }
   // Those whose messages will not be received now.
   const Status gone{StatusCode::kPeerFailed,
-                    fmt::format("PE {} closed before it received the message", pe())};
+                    base::format("PE {} closed before it received the message", pe())};
   for (Packet& packet : inbox_) drop(*packet.payload, gone);
   for (Packet& packet : unexpected_) drop(*packet.payload, gone);
   for (auto& [descriptor, payload] : kept_) drop(*payload, gone);

@@ -1,9 +1,9 @@
 #include "machine/peer_memory/imports.h"
 
-#include <fmt/format.h>
-
 #include <iterator>
 #include <limits>
+
+#include "base/format.h"
 
 namespace weft::machine {
 
@@ -37,8 +37,8 @@ base::Result<memory::Buffer> Imports::map(const PeerBuffer& peer_buffer, std::sp
   const bool reaches = peer < 0 || peer >= kind.num_devices() || kind.can_access_peer(here.device, peer);
   if (peer_buffer.place.kind == here.kind && reaches) return kind.import_allocation(exported, here.device);
   return base::Status(base::StatusCode::kUnsupported,
-                      fmt::format("{} does not reach the memory of {}", memory::place_name(here),
-                                  memory::place_name(peer_buffer.place)));
+                      base::format("{} does not reach the memory of {}", memory::place_name(here),
+                                   memory::place_name(peer_buffer.place)));
 }
 
 // A new allocation of the owner replaces an earlier one at the same addresses: CUDA cannot map both. Beyond
@@ -67,9 +67,9 @@ base::Result<memory::Buffer> Imports::locate(const Import& import, const PeerBuf
   if (peer_buffer.offset_bytes > part.size_bytes ||
       peer_buffer.size_bytes > part.size_bytes - peer_buffer.offset_bytes) {
     return base::Status(base::StatusCode::kCorrupt,
-                        fmt::format("{} bytes at offset {} of an allocation of {} bytes were posted, which "
-                                    "cannot be",
-                                    peer_buffer.size_bytes, peer_buffer.offset_bytes, part.size_bytes));
+                        base::format("{} bytes at offset {} of an allocation of {} bytes were posted, which "
+                                     "cannot be",
+                                     peer_buffer.size_bytes, peer_buffer.offset_bytes, part.size_bytes));
   }
   part.data = static_cast<std::byte*>(part.data) + peer_buffer.offset_bytes;
   part.size_bytes = peer_buffer.size_bytes;

@@ -1,8 +1,9 @@
 #include "machine/peer_memory/mailbox.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+
+#include "base/format.h"
 
 namespace weft::machine {
 
@@ -39,13 +40,13 @@ Result<MailboxFile> MailboxFile::create() {
 Result<MailboxFile> MailboxFile::open(const MailboxFileName& name) {
   if (name.file.size_bytes != kFileBytes) {
     return Status(StatusCode::kNotFound,
-                  fmt::format("a mailbox file has {} bytes, and a peer named one of {}", kFileBytes,
-                              name.file.size_bytes));
+                  base::format("a mailbox file has {} bytes, and a peer named one of {}", kFileBytes,
+                               name.file.size_bytes));
   }
   Result<SharedFile> shared = SharedFile::open(name.file);
   if (!shared.ok()) {
     return Status(StatusCode::kNotFound,
-                  fmt::format("the mailbox file of a peer cannot be opened: {}", shared.status().message()));
+                  base::format("the mailbox file of a peer cannot be opened: {}", shared.status().message()));
   }
   MailboxFile file;
   if (Status status = file.map(*shared); status.failed()) return status;
@@ -53,7 +54,7 @@ Result<MailboxFile> MailboxFile::open(const MailboxFileName& name) {
   if (file.owner().nonce.load() != name.nonce) {
     return Status(
         StatusCode::kNotFound,
-        fmt::format("the file that process {} names is the mailbox file of another job", name.file.pid));
+        base::format("the file that process {} names is the mailbox file of another job", name.file.pid));
   }
   return file;
 }

@@ -1,10 +1,10 @@
 #include "machine/peer_memory/own_pe_copies.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
+
+#include "base/format.h"
 
 namespace weft::machine {
 
@@ -120,7 +120,7 @@ struct OwnPeCopies::Receive final : PeerOperation {
     send.reset();
     complete(status, 0);
     taken.user->function(
-        taken.user, {StatusCode::kPeerFailed, fmt::format("its receive failed: {}", status.message())}, 0);
+        taken.user, {StatusCode::kPeerFailed, base::format("its receive failed: {}", status.message())}, 0);
   }
 
   void copy_ended(Status status) {

@@ -1,12 +1,12 @@
 #include "machine/peer_memory/peer_copies.h"
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
+
+#include "base/format.h"
 
 namespace weft::machine {
 
@@ -129,8 +129,8 @@ Status PeerCopies::start_copy(const OutgoingStream& stream, StreamMessage messag
   if (import == nullptr) return {};
   const base::Result<memory::Buffer> destination = Imports::locate(*import, buffer);
   if (!destination.ok()) {
-    return {StatusCode::kCorrupt, fmt::format("PE {} to PE {}: {}", context_.machine.pe(), stream.peer,
-                                              destination.status().message())};
+    return {StatusCode::kCorrupt, base::format("PE {} to PE {}: {}", context_.machine.pe(), stream.peer,
+                                               destination.status().message())};
   }
   auto copy = std::make_unique<Copy>(*this, stream, message, slot, *import, source.size_bytes, user);
   if (!context_.began(context_.memory.copy(destination.value(), source, copy.get()))) {

@@ -1,6 +1,6 @@
 #include "machine/staging/staged_machine.h"
 
-#include <fmt/format.h>
+#include "base/format.h"
 
 namespace weft::machine {
 
@@ -44,34 +44,34 @@ std::string_view transfer_path_name(TransferPath path) {
 
 base::Status closed_machine(int pe) {
   return {StatusCode::kClosed,
-          fmt::format("the machine of PE {} is closed: nothing can be started any more", pe)};
+          base::format("the machine of PE {} is closed: nothing can be started any more", pe)};
 }
 
 base::Status bad_peer(int pe, int num_pes, bool closed) {
   if (closed) {
     return {StatusCode::kClosed,
-            fmt::format("this PE's machine is closed: nothing can be sent to PE {} any more", pe)};
+            base::format("this PE's machine is closed: nothing can be sent to PE {} any more", pe)};
   }
   return {StatusCode::kOutOfRange,
-          fmt::format("there is no PE {}: this job has PEs 0 to {}", pe, num_pes - 1)};
+          base::format("there is no PE {}: this job has PEs 0 to {}", pe, num_pes - 1)};
 }
 
 base::Status bad_am_id(AmId id) {
   return {StatusCode::kInvalidArgument,
-          fmt::format("active message id {} is above the largest one, {}", id, kMaxAmId)};
+          base::format("active message id {} is above the largest one, {}", id, kMaxAmId)};
 }
 
 base::Status bad_header(std::size_t size_bytes) {
-  return {
-      StatusCode::kInvalidArgument,
-      fmt::format("an active message's header of {} bytes is above the limit of {}; send the rest as payload",
-                  size_bytes, kMaxAmHeaderBytes)};
+  return {StatusCode::kInvalidArgument,
+          base::format(
+              "an active message's header of {} bytes is above the limit of {}; send the rest as payload",
+              size_bytes, kMaxAmHeaderBytes)};
 }
 
 base::Status bad_payload_buffer(std::size_t payload_bytes, std::size_t buffer_bytes, int pe) {
   return {
       StatusCode::kTruncated,
-      fmt::format(
+      base::format(
           "an active message's payload of {} bytes does not fit the buffer of {} bytes given for it on PE "
           "{}; give one of at least the payload's size",
           payload_bytes, buffer_bytes, pe)};
@@ -80,13 +80,13 @@ base::Status bad_payload_buffer(std::size_t payload_bytes, std::size_t buffer_by
 base::Status bad_remote_range(int pe, const RemoteMemory& remote, std::size_t offset_bytes,
                               std::size_t size_bytes) {
   return {StatusCode::kOutOfRange,
-          fmt::format("{} bytes at offset {} lie outside the {} bytes that PE {} registered", size_bytes,
-                      offset_bytes, remote.size_bytes, pe)};
+          base::format("{} bytes at offset {} lie outside the {} bytes that PE {} registered", size_bytes,
+                       offset_bytes, remote.size_bytes, pe)};
 }
 
 base::Status not_registered(const RemoteMemory& memory) {
   return {StatusCode::kNotFound,
-          fmt::format(
+          base::format(
               "memory at {:#x} of {} bytes is not registered here; only its owner can deregister it, once",
               memory.address, memory.size_bytes)};
 }
@@ -95,14 +95,14 @@ base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_b
   if (!remote.place.is_host()) {
     return {
         StatusCode::kUnsupported,
-        fmt::format(
+        base::format(
             "atomics reach host memory only, and PE {} registered {} memory; send an active message to its "
             "owner instead",
             pe, memory::kind_name(remote.place.kind))};
   }
   return {StatusCode::kInvalidArgument,
-          fmt::format("an atomic at offset {} of the memory of PE {} is not at a multiple of 8 bytes",
-                      offset_bytes, pe)};
+          base::format("an atomic at offset {} of the memory of PE {} is not at a multiple of 8 bytes",
+                       offset_bytes, pe)};
 }
 
 }  // namespace weft::machine

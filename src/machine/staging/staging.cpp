@@ -1,9 +1,9 @@
 #include "machine/staging/staging.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/format.h"
 
 namespace weft::machine {
 
@@ -17,7 +17,7 @@ namespace {
 
 Status out_of_host_memory(std::size_t size_bytes) {
   return {StatusCode::kOutOfMemory,
-          fmt::format(
+          base::format(
               "no host memory for the {} bytes that a staged transfer passes through; send in smaller parts",
               size_bytes)};
 }
@@ -45,7 +45,7 @@ Status Staging::open() {
 
 Status Staging::closed() const {
   return {StatusCode::kClosed,
-          fmt::format("the machine of PE {} was closed during the transfer", machine_.pe())};
+          base::format("the machine of PE {} was closed during the transfer", machine_.pe())};
 }
 
 // --- the life of a transfer ---

@@ -1,13 +1,12 @@
 // Put, get and flush where one side is memory that the machine does not address. What lies at the peer is
 // reached by messages to the peer's staging: a put carries the data and is acknowledged, a get is answered
 // with the data.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <utility>
 
+#include "base/format.h"
 #include "machine/staging/staged_machine.h"
 
 namespace weft::machine {
@@ -46,8 +45,8 @@ namespace {
 Status peer_failure(StatusCode code, int pe, std::string_view what) {
   if (code == StatusCode::kOk) return {};
   return {code,
-          fmt::format("PE {} could not serve a {} on its memory: {}; is the memory still registered there?",
-                      pe, what, base::status_code_name(code))};
+          base::format("PE {} could not serve a {} on its memory: {}; is the memory still registered there?",
+                       pe, what, base::status_code_name(code))};
 }
 
 std::uint64_t region_of(const RemoteMemory& memory) {
@@ -218,8 +217,8 @@ Staging::Flow Staging::run_get_by_message(Transfer& transfer, int pe, Buffer loc
   if (!status.failed()) status = (co_await from_peer(transfer)).status;
   waiting_.erase(request);
   if (!status.failed() && transfer.answer.size_bytes() != local.size_bytes) {
-    status = {StatusCode::kCorrupt, fmt::format("PE {} answered a get of {} bytes with {}", pe,
-                                                local.size_bytes, transfer.answer.size_bytes())};
+    status = {StatusCode::kCorrupt, base::format("PE {} answered a get of {} bytes with {}", pe,
+                                                 local.size_bytes, transfer.answer.size_bytes())};
   }
   if (!status.failed()) {
     Status received = machine_.am_receive(std::move(transfer.answer), local, &transfer);

@@ -1,13 +1,12 @@
 #include "machine/ucx/active_message.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "base/format.h"
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
@@ -103,7 +102,7 @@ base::Status ActiveMessages::set_handler(ucp_worker_h worker, AmId id, AmHandler
   }
   if (status == UCS_OK) return {};
   return {base::StatusCode::kInternal,
-          fmt::format("UCX refuses the handler of active message {}: {}", id, status_text(status))};
+          base::format("UCX refuses the handler of active message {}: {}", id, status_text(status))};
 }
 
 bool ActiveMessages::admit(std::span<const std::byte>& header, std::size_t size_bytes) {
@@ -179,9 +178,9 @@ ucs_status_t ActiveMessages::on_large_header(void* argument, const void* header,
 void ActiveMessages::refuse(std::size_t size_bytes) {
   if (num_refused_++ > 0) return;  // a flood of messages must not flood the log
   std::fputs(
-      fmt::format("weft: PE {} refused a message of {} bytes from outside this job, and will refuse more "
-                  "silently; keep the hosts' ports closed to others\n",
-                  machine_.pe(), size_bytes)
+      base::format("weft: PE {} refused a message of {} bytes from outside this job, and will refuse more "
+                   "silently; keep the hosts' ports closed to others\n",
+                   machine_.pe(), size_bytes)
           .c_str(),
       stderr);
 }

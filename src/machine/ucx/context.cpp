@@ -1,6 +1,5 @@
 #include "machine/ucx/context.h"
 
-#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 
@@ -8,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/format.h"
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
@@ -15,7 +15,7 @@ namespace {
 
 // Sets UCX_<name> unless the environment does.
 void set_default(ucp_config_t* config, const char* name, const char* value) {
-  if (std::getenv(fmt::format("UCX_{}", name).c_str()) != nullptr) return;
+  if (std::getenv(base::format("UCX_{}", name).c_str()) != nullptr) return;
   // A UCX that does not know a setting ignores it. All of them only affect speed.
   (void)ucp_config_modify(config, name, value);
 }
@@ -62,8 +62,8 @@ base::Result<ucp_config_t*> read_config() {
   if (status != UCS_OK) {
     return base::Status(
         base::StatusCode::kInternal,
-        fmt::format("UCX cannot read its configuration: {}. Check the UCX_* environment variables.",
-                    status_text(status)));
+        base::format("UCX cannot read its configuration: {}. Check the UCX_* environment variables.",
+                     status_text(status)));
   }
   return config;
 }
@@ -94,9 +94,9 @@ base::Result<Context> Context::create(const ContextOptions& options) {
   if (status != UCS_OK) {
     return base::Status(
         base::StatusCode::kUnreachable,
-        fmt::format("UCX {} ({}) cannot start: {}. Check UCX_TLS and UCX_NET_DEVICES, and that /dev/shm "
-                    "has room.",
-                    library_version(), library_path(), status_text(status)));
+        base::format("UCX {} ({}) cannot start: {}. Check UCX_TLS and UCX_NET_DEVICES, and that /dev/shm "
+                     "has room.",
+                     library_version(), library_path(), status_text(status)));
   }
   return Context(handle);
 }

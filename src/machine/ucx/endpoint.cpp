@@ -1,11 +1,9 @@
 #include "machine/ucx/endpoint.h"
 
-#include <fmt/format.h>
-
 #include <array>
-#include <iterator>
 #include <utility>
 
+#include "base/format.h"
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
@@ -22,7 +20,7 @@ base::Result<ucp_ep_h> EndpointTable::connect(ucp_worker_h worker, int pe) {
   Peer& peer = peers_[static_cast<std::size_t>(pe)];
   if (peer.failed) {
     return base::Status(base::StatusCode::kPeerFailed,
-                        fmt::format("PE {} has failed: nothing can be sent to it any more", pe));
+                        base::format("PE {} has failed: nothing can be sent to it any more", pe));
   }
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -41,10 +39,10 @@ base::Result<ucp_ep_h> EndpointTable::connect(ucp_worker_h worker, int pe) {
     peer.endpoint = nullptr;
     return base::Status(
         base::StatusCode::kUnreachable,
-        fmt::format("PE {} cannot be reached: {}. Check that UCX_TLS and UCX_NET_DEVICES leave a "
-                    "transport to it (`ucx_info -d` lists them) and that both run the same UCX; this "
-                    "one is {}.",
-                    pe, status_text(status), library_version()));
+        base::format("PE {} cannot be reached: {}. Check that UCX_TLS and UCX_NET_DEVICES leave a "
+                     "transport to it (`ucx_info -d` lists them) and that both run the same UCX; this "
+                     "one is {}.",
+                     pe, status_text(status), library_version()));
   }
   return peer.endpoint;
 }
@@ -83,8 +81,8 @@ std::string EndpointTable::transports(int pe) const {
   if (ucp_ep_query(peer.endpoint, &attributes) != UCS_OK) return {};
   std::string text;
   for (unsigned i = 0; i < attributes.transports.num_entries; ++i) {
-    fmt::format_to(std::back_inserter(text), "{}{}/{}", text.empty() ? "" : " ", entries[i].transport_name,
-                   entries[i].device_name);
+    text +=
+        base::format("{}{}/{}", text.empty() ? "" : " ", entries[i].transport_name, entries[i].device_name);
   }
   return text;
 }

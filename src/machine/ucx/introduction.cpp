@@ -1,10 +1,10 @@
 #include "machine/ucx/introduction.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
+
+#include "base/format.h"
 
 namespace weft::machine::ucx {
 namespace {
@@ -22,9 +22,9 @@ base::Result<Introduction> unpack(std::span<const std::byte> bytes, std::size_t 
   if (bytes.size() <= kFixedBytes || mode > static_cast<unsigned>(StagingMode::kHost) || is_private > 1) {
     return base::Status(
         base::StatusCode::kCorrupt,
-        fmt::format("PE {} introduced itself with {} bytes that mean nothing here; do all PEs "
-                    "run the same version of Weft?",
-                    pe, bytes.size()));
+        base::format("PE {} introduced itself with {} bytes that mean nothing here; do all PEs "
+                     "run the same version of Weft?",
+                     pe, bytes.size()));
   }
   auto proposed = JobSecret::from_bytes(bytes.subspan(2, JobSecret::kBytes));
   if (!proposed.ok()) return proposed.status();
@@ -63,9 +63,9 @@ base::Result<Agreement> agree(const std::vector<std::vector<std::byte>>& introdu
     if (all[other].staging != mine) {
       return base::Status(
           base::StatusCode::kInvalidArgument,
-          fmt::format("PE {} and PE {} were started with different values of WEFT_STAGING; all "
-                      "PEs of a job need the same",
-                      pe, other));
+          base::format("PE {} and PE {} were started with different values of WEFT_STAGING; all "
+                       "PEs of a job need the same",
+                       pe, other));
     }
     if (!all[other].is_private) agreement.secret = all.front().proposed;
     agreement.addresses.push_back(std::move(all[other].address));

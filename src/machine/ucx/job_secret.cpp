@@ -1,10 +1,11 @@
 #include "machine/ucx/job_secret.h"
 
-#include <fmt/format.h>
 #include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "base/format.h"
 
 namespace weft::machine::ucx {
 
@@ -13,7 +14,7 @@ base::Result<JobSecret> JobSecret::draw() {
   if (getrandom(secret.bytes_.data(), kBytes, 0) != static_cast<ssize_t>(kBytes)) {
     return base::Status(
         base::StatusCode::kInternal,
-        fmt::format("the system gives no random bytes for the job's secret: {}", std::strerror(errno)));
+        base::format("the system gives no random bytes for the job's secret: {}", std::strerror(errno)));
   }
   return secret;
 }
@@ -21,9 +22,9 @@ base::Result<JobSecret> JobSecret::draw() {
 base::Result<JobSecret> JobSecret::from_bytes(std::span<const std::byte> bytes) {
   if (bytes.size() != kBytes) {
     return base::Status(base::StatusCode::kCorrupt,
-                        fmt::format("the job's secret arrived with {} bytes instead of {}; do all PEs run "
-                                    "the same version of Weft?",
-                                    bytes.size(), kBytes));
+                        base::format("the job's secret arrived with {} bytes instead of {}; do all PEs run "
+                                     "the same version of Weft?",
+                                     bytes.size(), kBytes));
   }
   JobSecret secret;
   std::copy(bytes.begin(), bytes.end(), secret.bytes_.begin());

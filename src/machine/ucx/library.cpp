@@ -1,8 +1,9 @@
 #include "machine/ucx/library.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <ucp/api/ucp.h>
+
+#include "base/format.h"
 
 namespace weft::machine::ucx {
 
@@ -11,7 +12,7 @@ std::string library_version() {
   unsigned minor = 0;
   unsigned release = 0;
   ucp_get_version(&major, &minor, &release);
-  return fmt::format("{}.{}.{}", major, minor, release);
+  return base::format("{}.{}.{}", major, minor, release);
 }
 
 std::string library_path() {
@@ -27,7 +28,7 @@ base::Status check_library_version(unsigned major, unsigned minor, std::string_v
   if (major == kApiMajor && minor >= kApiMinor) return {};
   return {
       base::StatusCode::kUnsupported,
-      fmt::format(
+      base::format(
           "Weft needs UCX {}.{} or newer (of UCX {}), but this process runs with UCX {} from {}. Take that "
           "folder out of LD_LIBRARY_PATH, or put the lib folder of a newer UCX in front of it (the PyPI "
           "package libucx-cu13 has one).",

@@ -1,10 +1,9 @@
 #include "machine/ucx/memory_region.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "base/format.h"
 #include "machine/staging/staged_machine.h"
 #include "machine/ucx/library.h"
 
@@ -14,7 +13,7 @@ namespace {
 base::Status bad_key(int pe, std::string_view why) {
   return {
       base::StatusCode::kInvalidArgument,
-      fmt::format(
+      base::format(
           "the key of the memory of PE {} cannot be used: {}. Pass the RemoteMemory that register_memory() "
           "returned on that PE.",
           pe, why)};
@@ -40,15 +39,15 @@ base::Result<RemoteMemory> MemoryRegions::add(ucp_context_h context, const memor
   if (const ucs_status_t status = ucp_mem_map(context, &params, &handle); status != UCS_OK) {
     return base::Status(
         base::StatusCode::kOutOfMemory,
-        fmt::format("UCX cannot register {} bytes of {} memory: {}. Check `ulimit -l`.", memory.size_bytes,
-                    memory::kind_name(memory.place.kind), status_text(status)));
+        base::format("UCX cannot register {} bytes of {} memory: {}. Check `ulimit -l`.", memory.size_bytes,
+                     memory::kind_name(memory.place.kind), status_text(status)));
   }
   void* packed = nullptr;
   std::size_t packed_size = 0;
   if (const ucs_status_t status = ucp_rkey_pack(context, handle, &packed, &packed_size); status != UCS_OK) {
     ucp_mem_unmap(context, handle);
     return base::Status(base::StatusCode::kInternal,
-                        fmt::format("UCX cannot make a key for registered memory: {}", status_text(status)));
+                        base::format("UCX cannot make a key for registered memory: {}", status_text(status)));
   }
   const std::uint64_t id = next_id_++;
   RemoteMemory result;

@@ -1,21 +1,21 @@
 #include "machine/ucx/report.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/format.h"
 #include "machine/ucx/context.h"
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
 std::vector<std::string> report() {
-  std::vector<std::string> lines = {fmt::format("UCX {} from {}", library_version(), library_path())};
+  std::vector<std::string> lines = {base::format("UCX {} from {}", library_version(), library_path())};
   base::Result<Context> context = Context::create({});
   if (!context.ok()) {
     lines.push_back(context.status().to_string());
     return lines;
   }
-  lines.push_back(fmt::format("UCX transports within a host: {}", fmt::join(context->transports(), " ")));
-  lines.push_back(fmt::format(
+  lines.push_back(base::format("UCX transports within a host: {}", fmt::join(context->transports(), " ")));
+  lines.push_back(base::format(
       "UCX moves device memory by itself: {}",
       context->can_address(memory::NativeApi::kCuda) ? "cuda" : "none; it is staged through the host"));
   return lines;

@@ -1,12 +1,11 @@
 #include "machine/ucx/ucx_machine.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cstring>
 #include <map>
 #include <utility>
 
+#include "base/format.h"
 #include "machine/ucx/library.h"
 #include "machine/ucx/quiet.h"
 
@@ -78,10 +77,10 @@ base::Result<std::unique_ptr<UcxMachine>> UcxMachine::create(const UcxMachineOpt
   if (worker->max_am_header_bytes() < JobSecret::kBytes) {
     return base::Status(
         base::StatusCode::kUnsupported,
-        fmt::format("UCX's transports take active-message headers of {} bytes only, and Weft needs {}: make "
-                    "their segments larger (UCX_POSIX_SEG_SIZE, UCX_SYSV_SEG_SIZE, UCX_TCP_TX_SEG_SIZE), or "
-                    "unset these variables",
-                    worker->max_am_header_bytes(), JobSecret::kBytes));
+        base::format("UCX's transports take active-message headers of {} bytes only, and Weft needs {}: make "
+                     "their segments larger (UCX_POSIX_SEG_SIZE, UCX_SYSV_SEG_SIZE, UCX_TCP_TX_SEG_SIZE), or "
+                     "unset these variables",
+                     worker->max_am_header_bytes(), JobSecret::kBytes));
   }
   return std::unique_ptr<UcxMachine>(
       new UcxMachine(options, memory, std::move(context).value(), std::move(worker).value()));
@@ -126,8 +125,8 @@ base::Status UcxMachine::connect(Agreement agreement) {
 bool UcxMachine::addresses(memory::Kind kind) const { return addressed_[static_cast<std::size_t>(kind)]; }
 
 std::string UcxMachine::description() const {
-  return fmt::format("ucx {} ({}), PE {} of {}, {} on this host", library_version(), library_path(), pe(),
-                     num_pes(), pes_on_host());
+  return base::format("ucx {} ({}), PE {} of {}, {} on this host", library_version(), library_path(), pe(),
+                      num_pes(), pes_on_host());
 }
 
 template <class Callback>
@@ -211,10 +210,11 @@ base::Status UcxMachine::send_special(ucp_ep_h endpoint, int pe, AmId id, std::s
     return send_am(endpoint, pe, id, {with_secret.begin(), end}, payload, completion);
   }
   if (!payload.place.is_host() && payload.size_bytes > 0) {
-    return {base::StatusCode::kUnsupported,
-            fmt::format("an active message with device memory has a header of {} bytes, and UCX's transports "
-                        "take {} here; make their segments larger (UCX_POSIX_SEG_SIZE, UCX_SYSV_SEG_SIZE)",
-                        header.size(), max_header_bytes_)};
+    return {
+        base::StatusCode::kUnsupported,
+        base::format("an active message with device memory has a header of {} bytes, and UCX's transports "
+                     "take {} here; make their segments larger (UCX_POSIX_SEG_SIZE, UCX_SYSV_SEG_SIZE)",
+                     header.size(), max_header_bytes_)};
   }
   auto large = std::make_unique<LargeHeader>(header, payload, completion);
   const memory::ConstBuffer bytes(large->bytes.data(), large->bytes.size());
@@ -353,7 +353,7 @@ base::Status UcxMachine::translate(const Request& request) const {
   if (request.status == UCS_ERR_MESSAGE_TRUNCATED) {
     return {
         base::StatusCode::kTruncated,
-        fmt::format(
+        base::format(
             "a message of {} bytes does not fit the buffer of {} bytes posted for it on PE {}; post one of "
             "at least the message's size",
             request.received_bytes, request.size_bytes, pe())};
@@ -364,25 +364,25 @@ base::Status UcxMachine::translate(const Request& request) const {
 base::Status UcxMachine::translate(const Started& started, ucs_status_t status) const {
   const bool names_peer = started.peer >= 0;
   const std::string what =
-      names_peer ? fmt::format("{} of {} bytes between PE {} and PE {}", operation_name(started.operation),
-                               started.size_bytes, pe(), started.peer)
-                 : fmt::format("{} of {} bytes on PE {}", operation_name(started.operation),
-                               started.size_bytes, pe());
+      names_peer ? base::format("{} of {} bytes between PE {} and PE {}", operation_name(started.operation),
+                                started.size_bytes, pe(), started.peer)
+                 : base::format("{} of {} bytes on PE {}", operation_name(started.operation),
+                                started.size_bytes, pe());
   if (is_closed()) {
-    return {base::StatusCode::kClosed, fmt::format("{} did not finish before the machine was closed", what)};
+    return {base::StatusCode::kClosed, base::format("{} did not finish before the machine was closed", what)};
   }
   if (means_peer_failed(status) || (names_peer && endpoints_.has_failed(started.peer))) {
     return {base::StatusCode::kPeerFailed,
             names_peer
-                ? fmt::format("PE {} has failed ({}), during {}", started.peer, status_text(status), what)
-                : fmt::format("the other PE has failed ({}), during {}", status_text(status), what)};
+                ? base::format("PE {} has failed ({}), during {}", started.peer, status_text(status), what)
+                : base::format("the other PE has failed ({}), during {}", status_text(status), what)};
   }
   if (status == UCS_ERR_CANCELED)
-    return {base::StatusCode::kCancelled, fmt::format("{} was cancelled", what)};
+    return {base::StatusCode::kCancelled, base::format("{} was cancelled", what)};
   if (status == UCS_ERR_NO_MEMORY) {
-    return {base::StatusCode::kOutOfMemory, fmt::format("{}: UCX has no memory left", what)};
+    return {base::StatusCode::kOutOfMemory, base::format("{}: UCX has no memory left", what)};
   }
-  return {base::StatusCode::kInternal, fmt::format("{} failed in UCX: {}", what, status_text(status))};
+  return {base::StatusCode::kInternal, base::format("{} failed in UCX: {}", what, status_text(status))};
 }
 
 void UcxMachine::close() {

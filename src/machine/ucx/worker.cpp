@@ -1,6 +1,5 @@
 #include "machine/ucx/worker.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/format.h"
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
@@ -15,7 +15,7 @@ namespace {
 
 base::Status failure(std::string_view what, std::string_view why) {
   return {base::StatusCode::kInternal,
-          fmt::format("UCX cannot make {}: {}. Check UCX_TLS and `ulimit -n`.", what, why)};
+          base::format("UCX cannot make {}: {}. Check UCX_TLS and `ulimit -n`.", what, why)};
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "fmt/format.h"
+#include "base/format.h"
 
 namespace weft::memory {
 
@@ -34,7 +34,7 @@ const std::byte* at(const ConstBuffer& buffer, std::size_t offset_bytes) {
 
 Status closed_status(const char* operation) {
   return Status(StatusCode::kClosed,
-                fmt::format("the memory layer was closed before {} was done", operation));
+                base::format("the memory layer was closed before {} was done", operation));
 }
 
 }  // namespace

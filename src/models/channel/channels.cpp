@@ -1,10 +1,9 @@
 #include "models/channel/channels.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <utility>
 
+#include "base/format.h"
 #include "machine/machine.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "machine/tag.h"
@@ -93,11 +92,11 @@ struct Asked {
     if (!why.empty()) code = base::StatusCode::kPeerFailed;
   }
   if (code != base::StatusCode::kOk) {
-    why = fmt::format("{}: a receive of {} bytes: {}", describe(end), asked.size_bytes, why);
+    why = base::format("{}: a receive of {} bytes: {}", describe(end), asked.size_bytes, why);
   } else if (size_bytes != asked.size_bytes) {
     code = base::StatusCode::kTruncated;
-    why = fmt::format("{}: a receive of {} bytes met a send of {} bytes; both ends must name the same size",
-                      describe(end), asked.size_bytes, size_bytes);
+    why = base::format("{}: a receive of {} bytes met a send of {} bytes; both ends must name the same size",
+                       describe(end), asked.size_bytes, size_bytes);
   } else {
     return;
   }
@@ -160,9 +159,9 @@ std::string Channels::obstacle_to_moving(runtime::ElementId element) const {
   ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
     if (!end.waiting_sends.empty()) {
       obstacle =
-          fmt::format("{} has {} sends that wait for its peer", describe(end), end.waiting_sends.size());
+          base::format("{} has {} sends that wait for its peer", describe(end), end.waiting_sends.size());
     } else if (end.in.receives > 0 || end.in.held_sends > 0) {
-      obstacle = fmt::format("{} has messages of device memory in flight", describe(end));
+      obstacle = base::format("{} has messages of device memory in flight", describe(end));
     }
   });
   return obstacle;
@@ -174,12 +173,12 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
   if (key == key.reversed()) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
+        base::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
   }
   if (ends_.size() == kMaxEndNumber) {
     throw base::Error(base::StatusCode::kOutOfRange,
-                      fmt::format("PE {} has {} channel ends, the most that tags can tell apart",
-                                  runtime_.pe(), kMaxEndNumber));
+                      base::format("PE {} has {} channel ends, the most that tags can tell apart",
+                                   runtime_.pe(), kMaxEndNumber));
   }
   ChannelEnd& end = ends_.add(key);
   end.runtime = &runtime_;
@@ -214,8 +213,8 @@ void Channels::on_announcement(runtime::MessagePtr message) {
   p | header | announcement;
   if (announcement.from.pe >= static_cast<std::uint32_t>(runtime_.num_pes()) ||
       announcement.from.number == 0 || announcement.from.number > kMaxEndNumber) {
-    runtime_.fail(fmt::format("a channel end numbered {} on PE {} was announced to {}, which cannot be",
-                              announcement.from.number, announcement.from.pe, chare->where()));
+    runtime_.fail(base::format("a channel end numbered {} on PE {} was announced to {}, which cannot be",
+                               announcement.from.number, announcement.from.pe, chare->where()));
     return;
   }
   ChannelEnd* const end = ends_.find(announcement.key);

@@ -1,9 +1,9 @@
 #include "models/channel/checked_messages.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <utility>
+
+#include "base/format.h"
 
 namespace weft::channel {
 
@@ -68,8 +68,8 @@ void CheckedMessages::on_message(runtime::MessagePtr message) {
   const std::uint32_t pe = message->envelope().source_pe;
   if (ends_.find(name.to_end, {pe, name.from_end}) == nullptr) {
     runtime_.fail(
-        fmt::format("PE {} described message {} from its channel end {} to end {} of PE {}, which cannot be",
-                    pe, name.counter, name.from_end, name.to_end, runtime_.pe()));
+        base::format("PE {} described message {} from its channel end {} to end {} of PE {}, which cannot be",
+                     pe, name.counter, name.from_end, name.to_end, runtime_.pe()));
     return;
   }
   const Key key{name.to_end, name.counter};
@@ -98,8 +98,8 @@ void CheckedMessages::finish(Receive& receive, Status status) {
   if (status.ok() && !told.empty() && !told.mapped().agrees_with(receive.expected)) {
     status =
         Status(StatusCode::kInvalidArgument,
-               fmt::format("it asks for {}, and the message is {}; both ends must name the same elements",
-                           receive.expected.text(), told.mapped().text()));
+               base::format("it asks for {}, and the message is {}; both ends must name the same elements",
+                            receive.expected.text(), told.mapped().text()));
   }
   receive.operation->complete(std::move(status), receive.size_bytes);
 }

@@ -1,7 +1,8 @@
 #include "models/channel/description.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "base/format.h"
 
 namespace weft::channel {
 
@@ -34,8 +35,8 @@ bool Description::agrees_with(const Description& other) const {
 }
 
 std::string Description::text() const {
-  if (type.empty()) return fmt::format("{} bytes", extents.empty() ? 0 : extents.front());
-  return fmt::format("{}[{}]", type, fmt::join(extents, ", "));
+  if (type.empty()) return base::format("{} bytes", extents.empty() ? 0 : extents.front());
+  return base::format("{}[{}]", type, fmt::join(extents, ", "));
 }
 
 }  // namespace weft::channel

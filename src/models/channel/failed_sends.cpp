@@ -1,10 +1,9 @@
 #include "models/channel/failed_sends.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 
+#include "base/format.h"
 #include "machine/machine.h"
 #include "machine/tag.h"
 
@@ -59,14 +58,14 @@ void FailedSends::on_message(runtime::MessagePtr message) {
   const std::uint32_t pe = message->envelope().source_pe;
   const ChannelEnd* const end = ends_.find(failed.to_end, {pe, failed.from_end});
   if (end == nullptr) {
-    runtime_.fail(fmt::format(
+    runtime_.fail(base::format(
         "PE {} could not send message {} from its channel end {} to end {} of PE {}, which cannot be", pe,
         failed.counter, failed.from_end, failed.to_end, runtime_.pe()));
     return;
   }
   auto& reason = reasons_[{failed.to_end, failed.counter}];
   if (!reason.empty()) return;
-  reason = fmt::format("PE {} could not send it: {}", pe, why);
+  reason = base::format("PE {} could not send it: {}", pe, why);
   // If it fails, so does the job, because nothing awaits it.
   auto* empty = runtime::OperationState::create(runtime_);
   empty->started(

@@ -1,11 +1,11 @@
 #include "weft/chare/argument.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 #include "weft/chare/chares.h"
 #include "weft/runtime/message.h"
 #include "weft/runtime/runtime.h"
+
+#include "base/format.h"
 
 namespace weft::chare {
 
@@ -30,7 +30,7 @@ namespace {
 
 [[noreturn]] void corrupt(const std::string& what) {
   throw base::Error(base::StatusCode::kCorrupt,
-                    fmt::format("an argument arrived damaged: {}; do all PEs run the same program?", what));
+                    base::format("an argument arrived damaged: {}; do all PEs run the same program?", what));
 }
 
 }  // namespace
@@ -61,14 +61,14 @@ BesideBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t
   p | block.count | which;
   block.count &= ~kBesideFlag;
   if (which >= landings.size() || landings[which].into) {
-    corrupt(fmt::format("no buffer numbered {} comes with it", which));
+    corrupt(base::format("no buffer numbered {} comes with it", which));
   }
   block.landing = &landings[which];
   std::size_t size_bytes = 0;
   if (__builtin_mul_overflow(block.count, element_bytes, &size_bytes) ||
       size_bytes != block.landing->size_bytes) {
-    corrupt(fmt::format("a buffer of {} bytes comes for {} elements of {}", block.landing->size_bytes,
-                        block.count, element_bytes));
+    corrupt(base::format("a buffer of {} bytes comes for {} elements of {}", block.landing->size_bytes,
+                         block.count, element_bytes));
   }
   return block;
 }

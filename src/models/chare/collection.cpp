@@ -1,8 +1,8 @@
 #include "models/chare/collection.h"
 
-#include <fmt/format.h>
-
 #include "weft/chare/chare.h"
+
+#include "base/format.h"
 
 namespace weft::chare {
 
@@ -26,8 +26,8 @@ std::string Collection::element_name(std::uint64_t index) const {
   std::string name = display_name_;
   if (name.empty()) name = type_ == nullptr ? "chare" : type_->name;
   Index coordinates = shape_.index(index);
-  name += fmt::format("[{}", coordinates[0]);
-  for (int d = 1; d < coordinates.num_dimensions(); ++d) name += fmt::format(", {}", coordinates[d]);
+  name += base::format("[{}", coordinates[0]);
+  for (int d = 1; d < coordinates.num_dimensions(); ++d) name += base::format(", {}", coordinates[d]);
   return name + "]";
 }
 
@@ -55,13 +55,13 @@ ChareBase::ChareBase() {
 }
 
 std::string ChareBase::where() const {
-  return fmt::format("{} on PE {}", collection_->element_name(linear_index_), pe());
+  return base::format("{} on PE {}", collection_->element_name(linear_index_), pe());
 }
 
 std::string ChareBase::where(const EntryInfo& entry) const {
   std::string_view method = entry.name;
   if (auto scope = method.rfind("::"); scope != std::string_view::npos) method.remove_prefix(scope + 2);
-  return fmt::format("{}.{} on PE {}", collection_->element_name(linear_index_), method, pe());
+  return base::format("{}.{} on PE {}", collection_->element_name(linear_index_), method, pe());
 }
 
 }  // namespace weft::chare

@@ -1,11 +1,10 @@
 // How collections are made on each PE.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 
+#include "base/format.h"
 #include "models/chare/parts.h"
 
 namespace weft::chare {
@@ -84,9 +83,9 @@ void Chares::on_create(MessagePtr message) {
   const ConstructorInfo* constructor = Registry<ConstructorInfo>::find(header.constructor);
   if (constructor == nullptr) {
     runtime_.fail(
-        fmt::format("PE {} makes a collection with a constructor that PE {} does not have; do all PEs run "
-                    "the same program?",
-                    message->envelope().source_pe, runtime_.pe()));
+        base::format("PE {} makes a collection with a constructor that PE {} does not have; do all PEs run "
+                     "the same program?",
+                     message->envelope().source_pe, runtime_.pe()));
     return;
   }
   Collection& made = collection(header.collection);
@@ -119,7 +118,7 @@ bool Chares::construct_elements(Collection& made, const ConstructorInfo& constru
     }
   } catch (...) {
     runtime_.fail_unawaited(std::current_exception(),
-                            fmt::format("the constructor of {} on PE {}", made.element_name(index), pe));
+                            base::format("the constructor of {} on PE {}", made.element_name(index), pe));
     return false;
   }
   return true;

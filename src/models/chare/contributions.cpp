@@ -1,10 +1,9 @@
 // What elements contribute: to reductions of their collection, and to the gathered results of a call to it.
-#include <fmt/format.h>
-
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/runtime/future.h"
 
+#include "base/format.h"
 #include "models/chare/parts.h"
 
 namespace weft::chare {
@@ -48,7 +47,7 @@ void Chares::on_gathered(MessagePtr message) {
     done(p);
   } catch (...) {
     runtime_.fail_unawaited(std::current_exception(),
-                            fmt::format("the results of a call on PE {}", runtime_.pe()));
+                            base::format("the results of a call on PE {}", runtime_.pe()));
   }
 }
 

@@ -1,6 +1,4 @@
 // From a message to the entry method that it is for: where the element is, where buffers land, and the call.
-#include <fmt/format.h>
-
 #include <cstring>
 #include <memory>
 
@@ -8,6 +6,7 @@
 #include "weft/chare/chares.h"
 #include "weft/chare/outcome.h"
 
+#include "base/format.h"
 #include "models/chare/parts.h"
 
 namespace weft::chare {
@@ -55,9 +54,9 @@ const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader
   if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size())
     return entry;
   runtime_.fail(
-      fmt::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
-                  "collection; do all PEs run the same program?",
-                  header.entry, header.index, header.collection));
+      base::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
+                   "collection; do all PEs run the same program?",
+                   header.entry, header.index, header.collection));
   return nullptr;
 }
 
@@ -103,9 +102,9 @@ runtime::Posting Chares::place(MessagePtr& message, std::span<runtime::Landing> 
     send_error(*chare, header.reply, *entry,
                std::make_exception_ptr(base::Error(
                    base::StatusCode::kInvalidArgument,
-                   fmt::format("the post entry method of {} has two buffers of one call land in memory that "
-                               "overlaps; give each its own",
-                               chare->where(*entry)))));
+                   base::format("the post entry method of {} has two buffers of one call land in memory that "
+                                "overlaps; give each its own",
+                                chare->where(*entry)))));
     return Posting::kDrop;
   }
   chare->coroutine_started();  // it stays where it has its buffers
@@ -147,14 +146,14 @@ ChareBase* Chares::find_or_forward(MessagePtr& message) {
 
 void Chares::forward(Collection& target, const EntryHeader& header, MessagePtr message) {
   if (header.index >= target.shape().size()) {
-    runtime_.fail(fmt::format("a message from PE {} is for element {} of a collection of shape {}",
-                              message->envelope().source_pe, header.index, target.shape().to_string()));
+    runtime_.fail(base::format("a message from PE {} is for element {} of a collection of shape {}",
+                               message->envelope().source_pe, header.index, target.shape().to_string()));
     return;
   }
   int to = target.elements_->directory.route(header.index, target.home(header.index));
   if (to == runtime_.pe()) {
-    runtime_.fail(fmt::format("{} is not on its home PE {} and nobody knows where it is",
-                              target.element_name(header.index), to));
+    runtime_.fail(base::format("{} is not on its home PE {} and nobody knows where it is",
+                               target.element_name(header.index), to));
     return;
   }
   auto sender = static_cast<int>(message->envelope().source_pe);

@@ -1,8 +1,8 @@
 #include "weft/chare/index.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
+
+#include "base/format.h"
 
 namespace weft::chare {
 
@@ -17,29 +17,29 @@ namespace {
 Index::Index(std::initializer_list<int> coordinates)
     : num_dimensions_(static_cast<std::int32_t>(coordinates.size())) {
   if (coordinates.size() == 0 || coordinates.size() > kMaxDimensions) {
-    invalid(fmt::format("an index has 1 to {} coordinates, not {}", kMaxDimensions, coordinates.size()));
+    invalid(base::format("an index has 1 to {} coordinates, not {}", kMaxDimensions, coordinates.size()));
   }
   std::copy(coordinates.begin(), coordinates.end(), coordinates_.begin());
 }
 
 std::string Index::to_string() const {
-  if (num_dimensions_ == 1) return fmt::format("{}", coordinates_[0]);
+  if (num_dimensions_ == 1) return base::format("{}", coordinates_[0]);
   std::string text = "(";
-  for (int d = 0; d < num_dimensions_; ++d) text += fmt::format("{}{}", d == 0 ? "" : ", ", (*this)[d]);
+  for (int d = 0; d < num_dimensions_; ++d) text += base::format("{}{}", d == 0 ? "" : ", ", (*this)[d]);
   return text + ")";
 }
 
 Shape::Shape(const int* extents, int num_dimensions) {
   if (num_dimensions < 1 || num_dimensions > kMaxDimensions) {
-    invalid(fmt::format("a shape has 1 to {} dimensions, not {}", kMaxDimensions, num_dimensions));
+    invalid(base::format("a shape has 1 to {} dimensions, not {}", kMaxDimensions, num_dimensions));
   }
   extents_.num_dimensions_ = num_dimensions;
   size_ = 1;
   for (int d = 0; d < num_dimensions; ++d) {
-    if (extents[d] < 1) invalid(fmt::format("extent {} of dimension {} is not at least 1", extents[d], d));
+    if (extents[d] < 1) invalid(base::format("extent {} of dimension {} is not at least 1", extents[d], d));
     extents_[d] = extents[d];
     if (__builtin_mul_overflow(size_, static_cast<std::uint64_t>(extents[d]), &size_)) {
-      invalid(fmt::format("the shape {} has more than 2^64 elements", extents_.to_string()));
+      invalid(base::format("the shape {} has more than 2^64 elements", extents_.to_string()));
     }
   }
 }
@@ -51,7 +51,7 @@ Shape Shape::with_map(Map map) const {
 }
 
 Shape Shape::on_pe(int pe) const {
-  if (pe < 0) invalid(fmt::format("a collection was put on PE {}; PEs are numbered from 0", pe));
+  if (pe < 0) invalid(base::format("a collection was put on PE {}; PEs are numbered from 0", pe));
   Shape shape = with_map(Map::kOnePe);
   shape.map_argument_ = static_cast<std::uint32_t>(pe);
   return shape;
@@ -65,7 +65,7 @@ void Shape::check_homes(int num_pes) const {
 
 Shape Shape::with_table(std::vector<std::uint32_t> pes) const {
   if (pes.size() != size_) {
-    invalid(fmt::format("a map of {} PEs was given for a collection of {} elements", pes.size(), size_));
+    invalid(base::format("a map of {} PEs was given for a collection of {} elements", pes.size(), size_));
   }
   Shape shape = with_map(Map::kTable);
   shape.table_ = std::make_shared<const std::vector<std::uint32_t>>(std::move(pes));
@@ -88,9 +88,9 @@ std::uint64_t Shape::linear(const Index& index) const {
   if (!inside) {
     throw base::Error(
         base::StatusCode::kOutOfRange,
-        fmt::format("index {} is outside a collection of shape {}; each coordinate counts from 0 to its "
-                    "extent - 1",
-                    index.to_string(), to_string()));
+        base::format("index {} is outside a collection of shape {}; each coordinate counts from 0 to its "
+                     "extent - 1",
+                     index.to_string(), to_string()));
   }
   return linear;
 }
@@ -114,23 +114,23 @@ int Shape::home(std::uint64_t linear, int num_pes) const {
       return static_cast<int>(linear % pes);
     case Map::kOnePe:
       if (map_argument_ < pes) return static_cast<int>(map_argument_);
-      invalid(
-          fmt::format("a collection was put on PE {}; this job has PEs 0 to {}", map_argument_, num_pes - 1));
+      invalid(base::format("a collection was put on PE {}; this job has PEs 0 to {}", map_argument_,
+                           num_pes - 1));
     case Map::kTable: {
       std::uint32_t pe = table_->at(linear);
       if (pe < pes) return static_cast<int>(pe);
-      invalid(fmt::format("the map puts element {} on PE {}; this job has PEs 0 to {}",
-                          index(linear).to_string(), pe, num_pes - 1));
+      invalid(base::format("the map puts element {} on PE {}; this job has PEs 0 to {}",
+                           index(linear).to_string(), pe, num_pes - 1));
     }
     case Map::kUser:
       break;
   }
   const MapInfo* map = runtime::Registry<MapInfo>::find(map_argument_);
-  if (map == nullptr) invalid(fmt::format("the map {} is not known on this PE", map_argument_));
+  if (map == nullptr) invalid(base::format("the map {} is not known on this PE", map_argument_));
   int pe = map->home(index(linear), *this, num_pes);
   if (pe < 0 || pe >= num_pes) {
-    invalid(fmt::format("the map {} puts element {} on PE {}; this job has PEs 0 to {}", map->name,
-                        index(linear).to_string(), pe, num_pes - 1));
+    invalid(base::format("the map {} puts element {} on PE {}; this job has PEs 0 to {}", map->name,
+                         index(linear).to_string(), pe, num_pes - 1));
   }
   return pe;
 }

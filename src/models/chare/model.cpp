@@ -1,10 +1,9 @@
 // The chare model's start and end on one PE, and its handlers.
-#include <fmt/format.h>
-
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/runtime/registry.h"
 
+#include "base/format.h"
 #include "models/chare/parts.h"
 
 namespace weft::chare {
@@ -63,8 +62,8 @@ std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
   const ChareBase* const chare =
       found == parts_->collections.end() ? nullptr : found->second->find(element.index);
   if (chare == nullptr || chare->num_suspended() == 0) return {};
-  return fmt::format("{} has {} coroutine{} that wait{}", chare->where(), chare->num_suspended(),
-                     chare->num_suspended() == 1 ? "" : "s", chare->num_suspended() == 1 ? "s" : "");
+  return base::format("{} has {} coroutine{} that wait{}", chare->where(), chare->num_suspended(),
+                      chare->num_suspended() == 1 ? "" : "s", chare->num_suspended() == 1 ? "s" : "");
 }
 
 VectorPool& Chares::vectors() { return parts_->vectors; }

@@ -1,11 +1,10 @@
 #include "weft/chare/payload.h"
 
-#include <fmt/format.h>
-
 #include "weft/base/error.h"
 #include "weft/runtime/message.h"
 #include "weft/runtime/runtime.h"
 
+#include "base/format.h"
 #include "memory/memory.h"
 
 namespace weft::chare::payload_detail {
@@ -18,21 +17,21 @@ memory::Buffer located(runtime::Runtime& runtime, memory::Buffer buffer) {
   if (buffer.place.is_host() && buffer.stream != nullptr && buffer.size_bytes > 0) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("{} bytes of host memory at {} are given with a stream on PE {}: only device "
-                    "memory has one; await weft::stream_done first",
-                    buffer.size_bytes, buffer.data, runtime.pe()));
+        base::format("{} bytes of host memory at {} are given with a stream on PE {}: only device "
+                     "memory has one; await weft::stream_done first",
+                     buffer.size_bytes, buffer.data, runtime.pe()));
   }
   return buffer;
 }
 
 [[noreturn]] void corrupt(const std::string& what) {
   throw base::Error(base::StatusCode::kCorrupt,
-                    fmt::format("a payload arrived damaged: {}; do all PEs run the same program?", what));
+                    base::format("a payload arrived damaged: {}; do all PEs run the same program?", what));
 }
 
 void expect_whole_elements(std::size_t size_bytes, std::size_t element_bytes) {
   if (size_bytes % element_bytes == 0) return;
-  corrupt(fmt::format("{} bytes are no whole number of elements of {} bytes", size_bytes, element_bytes));
+  corrupt(base::format("{} bytes are no whole number of elements of {} bytes", size_bytes, element_bytes));
 }
 
 void pack(Pup& p, runtime::Attachment& attachment) {
@@ -54,7 +53,7 @@ void unpack(Pup& p, runtime::Attachment& attachment, std::size_t element_bytes) 
   p | which;
   auto* message = static_cast<runtime::Message*>(p.carrier());
   if (message == nullptr || which >= message->attachments().size() || !message->attachments()[which]) {
-    corrupt(fmt::format("no buffer numbered {} came with it", which));
+    corrupt(base::format("no buffer numbered {} came with it", which));
   }
   runtime::Attachment& landed = message->attachments()[which];
   expect_whole_elements(landed.buffer().size_bytes, element_bytes);
@@ -78,7 +77,7 @@ void choose(runtime::Runtime& runtime, runtime::Landing& landing, const memory::
 }
 
 runtime::Landing& find(std::span<runtime::Landing> landings, std::uint32_t which, std::size_t element_bytes) {
-  if (which >= landings.size()) corrupt(fmt::format("no buffer numbered {} comes with it", which));
+  if (which >= landings.size()) corrupt(base::format("no buffer numbered {} comes with it", which));
   expect_whole_elements(landings[which].size_bytes, element_bytes);
   return landings[which];
 }

@@ -1,11 +1,10 @@
 #include "runtime/collective/reductions.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "weft/runtime/messenger.h"
 
+#include "base/format.h"
 #include "runtime/collective/spanning_tree.h"
 #include "runtime/handlers.h"
 
@@ -31,9 +30,9 @@ void check_scope(ScopeId scope, const Messenger& messenger) {
   if (scope.root_pe < static_cast<std::uint32_t>(messenger.num_pes())) return;
   throw base::Error(
       base::StatusCode::kCorrupt,
-      fmt::format("a partial result is of a reduction rooted at PE {} of {}; do all PEs run the "
-                  "same program?",
-                  scope.root_pe, messenger.num_pes()));
+      base::format("a partial result is of a reduction rooted at PE {} of {}; do all PEs run the "
+                   "same program?",
+                   scope.root_pe, messenger.num_pes()));
 }
 
 }  // namespace
@@ -43,9 +42,9 @@ namespace reduction_detail {
 void throw_length_mismatch(std::size_t a, std::size_t b) {
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      fmt::format("vectors of {} and {} elements were contributed to one reduction; all must have the "
-                  "same length, or use Reducer::kGather",
-                  a, b));
+      base::format("vectors of {} and {} elements were contributed to one reduction; all must have the "
+                   "same length, or use Reducer::kGather",
+                   a, b));
 }
 
 }  // namespace reduction_detail
@@ -142,7 +141,7 @@ void Reductions::merge(ScopeId id, Partial& into, Partial&& from) {
     return;
   }
   if (into.reducer != from.reducer || into.combiner_id != from.combiner_id) {
-    messenger_.fail(fmt::format(
+    messenger_.fail(base::format(
         "contributors to one reduction (scope {} of PE {}) name different reducers or types; each "
         "element must call contribute in the same order with the same reducer",
         id.id, id.root_pe));
@@ -156,7 +155,7 @@ void Reductions::merge(ScopeId id, Partial& into, Partial&& from) {
     if (combiner == nullptr) throw base::Error(base::StatusCode::kCorrupt, "unknown combiner");
     combiner->function(messenger_.runtime(), into.reducer, into.value, from.value);
   } catch (...) {
-    messenger_.fail_unawaited(std::current_exception(), fmt::format("a reducer on PE {}", messenger_.pe()));
+    messenger_.fail_unawaited(std::current_exception(), base::format("a reducer on PE {}", messenger_.pe()));
   }
 }
 
@@ -231,9 +230,9 @@ void Reductions::deliver(Partial&& partial) {
   for (const Item& item : partial.items) {
     if (item.value.size() < skip) {
       throw base::Error(base::StatusCode::kCorrupt,
-                        fmt::format("a contribution of {} bytes to a concatenation holds no element count; "
-                                    "contribute vectors",
-                                    item.value.size()));
+                        base::format("a contribution of {} bytes to a concatenation holds no element count; "
+                                     "contribute vectors",
+                                     item.value.size()));
     }
     count += skip == 0 ? 1 : base::unpack<std::uint64_t>({item.value.data(), skip});
     result.insert(result.end(), item.value.begin() + static_cast<std::ptrdiff_t>(skip), item.value.end());

@@ -2,12 +2,11 @@
 
 #include <exception>
 
-#include "fmt/format.h"
-
 #include "weft/base/error.h"
 #include "weft/runtime/runtime.h"
 #include "weft/runtime/stream.h"
 
+#include "base/format.h"
 #include "memory/kind.h"
 #include "memory/memory.h"
 #include "memory/software_device.h"
@@ -69,8 +68,8 @@ void Stream::copy(const memory::Buffer& destination, const memory::ConstBuffer& 
   if (destination.size_bytes != source.size_bytes) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        fmt::format("a copy of {} bytes on {} cannot fill {} bytes on {}", source.size_bytes,
-                    place_name(source.place), destination.size_bytes, place_name(destination.place)));
+        base::format("a copy of {} bytes on {} cannot fill {} bytes on {}", source.size_bytes,
+                     place_name(source.place), destination.size_bytes, place_name(destination.place)));
   }
   base::check(backend_of(runtime_, place_.kind)
                   .copy_async(destination.data, destination.place, source.data, source.place,
@@ -83,9 +82,9 @@ void Stream::launch(std::function<void(const DeviceView&)> kernel) {
   memory::SoftwareDevice* const device = backend_of(runtime_, place_.kind).software_device();
   if (device == nullptr) {
     throw base::Error(base::StatusCode::kUnsupported,
-                      fmt::format("Stream::launch runs kernels on emulated devices; on {} launch them with "
-                                  "that device's own means, on stream.handle()",
-                                  place_name(place_)));
+                      base::format("Stream::launch runs kernels on emulated devices; on {} launch them with "
+                                   "that device's own means, on stream.handle()",
+                                   place_name(place_)));
   }
   auto run = [device, kernel = std::move(kernel)]() -> base::Status {
     try {
@@ -94,7 +93,7 @@ void Stream::launch(std::function<void(const DeviceView&)> kernel) {
     } catch (const base::Error& error) {
       return base::Status(error.code(), error.what());
     } catch (const std::exception& error) {
-      return base::Status(base::StatusCode::kInternal, fmt::format("a kernel threw '{}'", error.what()));
+      return base::Status(base::StatusCode::kInternal, base::format("a kernel threw '{}'", error.what()));
     }
   };
   base::check(device->launch(handle_, place_.device, std::move(run)));
@@ -109,7 +108,7 @@ std::size_t device_bytes(std::size_t count, std::size_t element_bytes) {
   std::size_t size_bytes = 0;
   if (__builtin_mul_overflow(count, element_bytes, &size_bytes)) {
     throw base::Error(base::StatusCode::kOutOfMemory,
-                      fmt::format("no memory for {} elements of {} bytes", count, element_bytes));
+                      base::format("no memory for {} elements of {} bytes", count, element_bytes));
   }
   return size_bytes;
 }

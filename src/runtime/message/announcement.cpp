@@ -1,9 +1,8 @@
 #include "runtime/message/announcement.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 
+#include "base/format.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/payload_tag.h"
 
@@ -27,19 +26,19 @@ base::Status check(const Announcement& announced, int num_pes) {
     return {};
   }
   return {base::StatusCode::kCorrupt,
-          fmt::format("a message announces {} bytes of memory kind {}, numbered {} on PE {}; do all PEs run "
-                      "the same program?",
-                      announced.size_bytes, static_cast<int>(announced.kind), announced.counter,
-                      announced.source_pe)};
+          base::format("a message announces {} bytes of memory kind {}, numbered {} on PE {}; do all PEs run "
+                       "the same program?",
+                       announced.size_bytes, static_cast<int>(announced.kind), announced.counter,
+                       announced.source_pe)};
 }
 
 base::Status expect_tagged(Message& message, std::span<const std::byte> header) {
   const std::size_t count = header.size() / sizeof(Announcement);
   if (header.size() % sizeof(Announcement) != 0 || count > Message::kMaxAttachments) {
     return {base::StatusCode::kCorrupt,
-            fmt::format("a message header of {} bytes announces no whole number of buffers up to {}; do all "
-                        "PEs run the same program?",
-                        header.size(), Message::kMaxAttachments)};
+            base::format("a message header of {} bytes announces no whole number of buffers up to {}; do all "
+                         "PEs run the same program?",
+                         header.size(), Message::kMaxAttachments)};
   }
   Attached& attached = message.attached();
   attached.buffers.reserve(count);
@@ -58,8 +57,8 @@ base::Status expect_tagged(Message& message, std::span<const std::byte> header) 
 base::Status expect_payload(Message& message, const Announcement& announced, std::size_t payload_bytes) {
   if (announced.size_bytes != payload_bytes) {
     return {base::StatusCode::kCorrupt,
-            fmt::format("a message announces {} bytes and carries {}; do all PEs run the same program?",
-                        announced.size_bytes, payload_bytes)};
+            base::format("a message announces {} bytes and carries {}; do all PEs run the same program?",
+                         announced.size_bytes, payload_bytes)};
   }
   base::Status status = check(announced, message.scheduler().num_pes());
   if (status.ok()) expect(message, announced);

@@ -1,12 +1,11 @@
 #include "runtime/message/arrival.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
 
+#include "base/format.h"
 #include "machine/tag.h"
 #include "memory/memory.h"
 #include "runtime/message/boundary.h"
@@ -130,7 +129,7 @@ void Arrival::received(Piece& piece, base::Status status, std::size_t size_bytes
   if (status.ok() && size_bytes == 0) {
     wanted_ = false;  // the sender has revoked it, and says why where it is
   } else if (status.ok() && size_bytes != piece.size_bytes) {
-    status = {base::StatusCode::kCorrupt, fmt::format("{} bytes came", size_bytes)};
+    status = {base::StatusCode::kCorrupt, base::format("{} bytes came", size_bytes)};
   } else if (status.ok() && piece.temporary) {
     return copy(piece, piece.temporary);
   }
@@ -150,8 +149,8 @@ void Arrival::fail(base::Status status, std::size_t size_bytes) {
     attached_.failure = std::move(status);
   } else if (!scheduler_.exiting()) {
     scheduler_.fail(
-        fmt::format("a buffer of {} bytes that came with a message from PE {} could not be received: {}",
-                    size_bytes, message_->envelope().source_pe, status.to_string()));
+        base::format("a buffer of {} bytes that came with a message from PE {} could not be received: {}",
+                     size_bytes, message_->envelope().source_pe, status.to_string()));
   }
 }
 

@@ -1,12 +1,11 @@
 #include "runtime/message/landing_pool.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 
 #include "weft/base/completion.h"
 
+#include "base/format.h"
 #include "memory/memory.h"
 
 namespace weft::runtime {
@@ -27,8 +26,8 @@ int device_key(memory::Place place) { return static_cast<int>(place.kind) << 16 
 
 base::Status no_memory(std::size_t size_bytes, memory::Place place, std::string_view why) {
   return {base::StatusCode::kOutOfMemory,
-          fmt::format("there is no {} memory for a buffer of {} bytes{}{}", memory::place_name(place),
-                      size_bytes, why.empty() ? "" : ": ", why)};
+          base::format("there is no {} memory for a buffer of {} bytes{}{}", memory::place_name(place),
+                       size_bytes, why.empty() ? "" : ": ", why)};
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 #include "weft/runtime/message.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "runtime/message/attached.h"
 
 namespace weft::runtime {
@@ -95,7 +94,7 @@ void Message::attach(Attachment attachment) {
   if (buffers.size() == kMaxAttachments) {
     throw base::Error(
         base::StatusCode::kOutOfRange,
-        fmt::format("at most {} buffers can travel with one message; send more messages", kMaxAttachments));
+        base::format("at most {} buffers can travel with one message; send more messages", kMaxAttachments));
   }
   buffers.push_back(std::move(attachment));
 }

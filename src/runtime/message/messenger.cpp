@@ -1,7 +1,5 @@
 #include "weft/runtime/messenger.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -12,6 +10,7 @@
 
 #include "weft/base/error.h"
 
+#include "base/format.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "runtime/collective/spanning_tree.h"
@@ -78,7 +77,7 @@ void Messenger::send(int pe, MessagePtr message) {
   if (closed()) return;
   if (pe < 0 || pe >= num_pes()) {
     throw base::Error(base::StatusCode::kOutOfRange,
-                      fmt::format("PE {} does not exist; this job has PEs 0 to {}", pe, num_pes() - 1));
+                      base::format("PE {} does not exist; this job has PEs 0 to {}", pe, num_pes() - 1));
   }
   if (is_counted(message->envelope())) count_sent();
   if (observer() != nullptr) [[unlikely]]
@@ -101,9 +100,9 @@ void Messenger::broadcast(MessagePtr message) {
   if (message->has_attachments()) [[unlikely]] {
     if (handlers_[envelope.handler].choose != nullptr) {
       throw base::Error(base::StatusCode::kInvalidArgument,
-                        fmt::format("handler {} has a poster: no broadcast with buffers can be for it; send "
-                                    "to each PE",
-                                    envelope.handler));
+                        base::format("handler {} has a poster: no broadcast with buffers can be for it; send "
+                                     "to each PE",
+                                     envelope.handler));
     }
     message->attached().report_jointly(*this);
   }
@@ -147,8 +146,8 @@ void Messenger::forward_from_callback(Message& message) {
   try {
     forward(message);
   } catch (const std::bad_alloc&) {
-    fail(fmt::format("no memory to send on a broadcast of {} bytes from PE {}; send in smaller parts",
-                     message.payload_bytes(), message.envelope().source_pe));
+    fail(base::format("no memory to send on a broadcast of {} bytes from PE {}; send in smaller parts",
+                      message.payload_bytes(), message.envelope().source_pe));
   }
 }
 
@@ -158,9 +157,9 @@ void Messenger::deliver(const Target& target, std::span<const std::byte> result)
       (target.flags & ~kKnownFlags) != 0) {
     throw base::Error(
         base::StatusCode::kCorrupt,
-        fmt::format("a result is for handler {} with flags {:#x}, which PE {} does not have; do all PEs run "
-                    "the same program?",
-                    target.handler, target.flags, pe()));
+        base::format("a result is for handler {} with flags {:#x}, which PE {} does not have; do all PEs run "
+                     "the same program?",
+                     target.handler, target.flags, pe()));
   }
   MessagePtr message = Message::create(*this, target.handler, target.prefix.size() + result.size());
   std::copy(result.begin(), result.end(),
@@ -179,16 +178,16 @@ void Messenger::receive_arrival(machine::AmArrival& arrival) {
   std::size_t size_bytes = arrival.payload_size_bytes;
   if (size_bytes - sizeof(Envelope) > Message::kMaxPayloadBytes) {  // also when it is less than an envelope
     fail(
-        fmt::format("a message of {} bytes arrived, shorter than its envelope of {} or longer than any; do "
-                    "all PEs run the same program?",
-                    size_bytes, sizeof(Envelope)));
+        base::format("a message of {} bytes arrived, shorter than its envelope of {} or longer than any; do "
+                     "all PEs run the same program?",
+                     size_bytes, sizeof(Envelope)));
     return;
   }
   MessagePtr message;
   try {
     message = Message::for_arrival(*this, size_bytes - sizeof(Envelope));
   } catch (const std::bad_alloc&) {
-    fail(fmt::format("there is no memory for a message of {} bytes", size_bytes));
+    fail(base::format("there is no memory for a message of {} bytes", size_bytes));
     return;
   }
   if (!arrival.header.empty()) {
@@ -216,8 +215,8 @@ void Messenger::receive_with_buffer(machine::AmArrival& arrival) {
   Announcement announced;
   constexpr std::size_t kLeastBytes = sizeof announced + sizeof(Envelope);
   if (arrival.header.size() < kLeastBytes) {
-    fail(fmt::format("a message of {} bytes arrived, shorter than its envelope of {}", arrival.header.size(),
-                     kLeastBytes));
+    fail(base::format("a message of {} bytes arrived, shorter than its envelope of {}", arrival.header.size(),
+                      kLeastBytes));
     return;
   }
   std::memcpy(&announced, arrival.header.data(), sizeof announced);
@@ -245,8 +244,8 @@ void Messenger::fetched(MessagePtr message, const base::Status& status) {
   if (status.ok()) {
     receive(std::move(message));
   } else if (!exiting()) {
-    fail(fmt::format("a message of {} bytes could not be fetched from its sender: {}", message->wire_bytes(),
-                     status.to_string()));
+    fail(base::format("a message of {} bytes could not be fetched from its sender: {}", message->wire_bytes(),
+                      status.to_string()));
   }
 }
 
@@ -254,15 +253,15 @@ void Messenger::receive(MessagePtr message) {
   const Envelope& envelope = message->envelope();
   if (envelope.handler >= kNumHandlers || handlers_[envelope.handler].function == nullptr ||
       envelope.root_pe >= static_cast<std::uint32_t>(num_pes())) {
-    fail(fmt::format(
+    fail(base::format(
         "a message from PE {} names handler {}, which this PE does not have; do all PEs run the same "
         "program?",
         envelope.source_pe, envelope.handler));
     return;
   }
   if ((envelope.flags & kTracedFlag) != 0 && !message->split_trace()) [[unlikely]] {
-    fail(fmt::format("a message from PE {} is too short for the number that its flags announce",
-                     envelope.source_pe));
+    fail(base::format("a message from PE {} is too short for the number that its flags announce",
+                      envelope.source_pe));
     return;
   }
   const bool is_broadcast = (envelope.flags & kBroadcastFlag) != 0;
@@ -274,9 +273,9 @@ void Messenger::receive(MessagePtr message) {
     if (complete != nullptr) landed(std::move(complete), true);
   } else if (is_broadcast) {
     fail(
-        fmt::format("a broadcast from PE {} announces buffers for handler {}, which chooses where those of "
-                    "each message land; do all PEs run the same program?",
-                    envelope.source_pe, envelope.handler));
+        base::format("a broadcast from PE {} announces buffers for handler {}, which chooses where those of "
+                     "each message land; do all PEs run the same program?",
+                     envelope.source_pe, envelope.handler));
   } else {
     enqueue_to_post(message.release());
   }
@@ -304,7 +303,7 @@ void Messenger::dispatch(MessagePtr message) {
   try {
     handler.function(handler.context, std::move(message));
   } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
-    fail_unawaited(std::current_exception(), fmt::format("the handling of a message from PE {}", source_pe));
+    fail_unawaited(std::current_exception(), base::format("the handling of a message from PE {}", source_pe));
   }
 }
 
@@ -343,7 +342,7 @@ Posting Messenger::choose(MessagePtr& message, std::span<Landing> landings) {
     posting = handler.choose(handler.context, message, landings);
   } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
     fail_unawaited(std::current_exception(),
-                   fmt::format("the posting of a message from PE {}", asked->envelope().source_pe));
+                   base::format("the posting of a message from PE {}", asked->envelope().source_pe));
   }
   if (message == nullptr && asked->is_shared() && !ending()) {
     defer(*asked);
@@ -395,9 +394,9 @@ void Messenger::place(MessagePtr message, std::span<Landing> landings) {
   if (ending()) return;  // it has been refused
   if (landings.size() != message->attachments().size()) {
     throw base::Error(base::StatusCode::kInvalidArgument,
-                      fmt::format("{} places are given for the {} buffers of a message; fill in what "
-                                  "landings_of() returned",
-                                  landings.size(), message->attachments().size()));
+                      base::format("{} places are given for the {} buffers of a message; fill in what "
+                                   "landings_of() returned",
+                                   landings.size(), message->attachments().size()));
   }
   undefer(*message);
   message->attached().posted = true;

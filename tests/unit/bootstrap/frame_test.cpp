@@ -1,6 +1,5 @@
 #include "machine/bootstrap/frame.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -10,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "base/format.h"
 #include "tests/unit/bootstrap/socket_pair.h"
 
 namespace weft::machine::bootstrap {
@@ -119,7 +119,7 @@ TEST(FrameTest, AConnectionThatIsResetIsClosed) {
   sockets.close_ours();  // with a frame that it has not read
   const base::Status read = read_frame(sockets.theirs()).status();
   EXPECT_EQ(read.code(), StatusCode::kClosed);
-  EXPECT_EQ(read.message(), fmt::format("reading failed: {}", std::strerror(ECONNRESET)));
+  EXPECT_EQ(read.message(), base::format("reading failed: {}", std::strerror(ECONNRESET)));
   EXPECT_EQ(write_frame(sockets.theirs(), FrameType::kBarrier, {}).code(), StatusCode::kClosed);
 }
 
@@ -128,10 +128,10 @@ TEST(FrameTest, AnotherErrorIsNotTakenForAClosedConnection) {
   const std::string_view problem = std::strerror(EBADF);
   const base::Status written = write_frame(-1, FrameType::kBarrier, {});
   EXPECT_EQ(written.code(), StatusCode::kInternal);
-  EXPECT_EQ(written.message(), fmt::format("writing failed: {}", problem));
+  EXPECT_EQ(written.message(), base::format("writing failed: {}", problem));
   const base::Status read = read_frame(-1).status();
   EXPECT_EQ(read.code(), StatusCode::kInternal);
-  EXPECT_EQ(read.message(), fmt::format("reading failed: {}", problem));
+  EXPECT_EQ(read.message(), base::format("reading failed: {}", problem));
 }
 
 TEST(FrameTest, AWriteThatTakesTooLongIsNotTakenForAClosedConnection) {
@@ -141,7 +141,7 @@ TEST(FrameTest, AWriteThatTakesTooLongIsNotTakenForAClosedConnection) {
   const std::vector<std::byte> more_than_a_buffer(std::size_t{8} << 20);
   const base::Status status = write_frame(sockets.theirs(), FrameType::kExchange, more_than_a_buffer);
   EXPECT_EQ(status.code(), StatusCode::kInternal);
-  EXPECT_EQ(status.message(), fmt::format("writing failed: {}", std::strerror(EAGAIN)));
+  EXPECT_EQ(status.message(), base::format("writing failed: {}", std::strerror(EAGAIN)));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "machine/bootstrap/launcher_watch.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +11,7 @@
 #include <future>
 #include <string>
 
+#include "base/format.h"
 #include "machine/bootstrap/local.h"
 #include "machine/bootstrap/singleton.h"
 #include "tests/unit/bootstrap/socket_pair.h"
@@ -95,9 +95,9 @@ TEST_F(LauncherWatchTest, WithoutADescriptorTheRemedyIsNamed) {
   const base::Status status = LauncherWatch::start(*bootstrap_, [] {}).status();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(status.message(),
-            fmt::format("PE 0 cannot watch its launcher: no event descriptor: {} (errno {}). "
-                        "Check `ulimit -n`.",
-                        std::strerror(EMFILE), EMFILE));
+            base::format("PE 0 cannot watch its launcher: no event descriptor: {} (errno {}). "
+                         "Check `ulimit -n`.",
+                         std::strerror(EMFILE), EMFILE));
 }
 
 TEST_F(LauncherWatchTest, WithoutAThreadTheRemedyIsNamedAndSignalsArriveAgain) {
@@ -113,8 +113,8 @@ TEST_F(LauncherWatchTest, WithoutAThreadTheRemedyIsNamedAndSignalsArriveAgain) {
   pthread_attr_destroy(&too_large);
   pthread_attr_destroy(&before);
   EXPECT_EQ(status.message(),
-            fmt::format("PE 0 cannot watch its launcher: no thread: {} (errno {}). Check `ulimit -u`.",
-                        std::strerror(EAGAIN), EAGAIN));
+            base::format("PE 0 cannot watch its launcher: no thread: {} (errno {}). Check `ulimit -u`.",
+                         std::strerror(EAGAIN), EAGAIN));
   sigset_t blocked;
   ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &blocked), 0);
   EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);

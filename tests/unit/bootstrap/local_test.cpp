@@ -1,6 +1,5 @@
 #include "machine/bootstrap/local.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/format.h"
 #include "tests/unit/bootstrap/socket_pair.h"
 
 namespace weft::machine::bootstrap {
@@ -180,7 +180,7 @@ TEST_F(LocalTest, AnErrorOfTheSocketIsNotTakenForTheLaunchersEnd) {
   ASSERT_GE(no_socket, 0);
   ASSERT_GE(dup2(no_socket, bootstrap_->watch_fd()), 0);
   close(no_socket);
-  const std::string sentence = fmt::format(
+  const std::string sentence = base::format(
       "PE 1 cannot use its connection to `weft run` (pid 4711), descriptor {}: writing failed: {}. The "
       "program "
       "must not close or change descriptors that it has not opened",

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "fmt/format.h"
+#include "base/format.h"
 
 namespace weft::memory {
 
@@ -90,7 +90,7 @@ Status CudaBackend::call_failed(CudaResult result, const char* call, int device)
 Result<CudaBackend::Device*> CudaBackend::use(int ordinal) {
   if (ordinal < 0 || ordinal >= num_devices()) {
     return Status(StatusCode::kOutOfRange,
-                  fmt::format("there is no cuda:{}: {} CUDA devices are visible", ordinal, num_devices()));
+                  base::format("there is no cuda:{}: {} CUDA devices are visible", ordinal, num_devices()));
   }
   Device& device = devices_[static_cast<std::size_t>(ordinal)];
   if (device.context == nullptr) {
@@ -119,7 +119,7 @@ Result<void*> CudaBackend::allocate(std::size_t size_bytes, int ordinal) {
   const CudaResult result =
       scope.result() == cuda::kSuccess ? driver_->MemAlloc(&address, size_bytes) : scope.result();
   if (result != cuda::kSuccess) {
-    return driver_->status(result, "cuMemAlloc", fmt::format("{} bytes on cuda:{}", size_bytes, ordinal));
+    return driver_->status(result, "cuMemAlloc", base::format("{} bytes on cuda:{}", size_bytes, ordinal));
   }
   return reinterpret_cast<void*>(address);
 }
@@ -129,7 +129,7 @@ Status CudaBackend::deallocate(void* data) {
   const std::optional<Allocation> allocation = find_allocation(data);
   if (!allocation.has_value() || allocation->base != reinterpret_cast<std::uintptr_t>(data)) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} is not the start of a CUDA allocation, or it was freed before", data));
+                  base::format("{} is not the start of a CUDA allocation, or it was freed before", data));
   }
   const int ordinal = allocation->place.device;
   Result<Device*> device = use(ordinal);
@@ -197,8 +197,9 @@ Result<std::vector<std::byte>> CudaBackend::export_allocation(const void* addres
   const std::optional<Allocation> allocation = find_allocation(address);
   if (!allocation.has_value() || allocation->generation == 0 ||
       import_devices_.contains(reinterpret_cast<void*>(allocation->base))) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} is no CUDA memory of this process: only its owner can export it", address));
+    return Status(
+        StatusCode::kInvalidArgument,
+        base::format("{} is no CUDA memory of this process: only its owner can export it", address));
   }
   const int ordinal = allocation->place.device;
   Result<Device*> device = use(ordinal);
@@ -211,9 +212,9 @@ Result<std::vector<std::byte>> CudaBackend::export_allocation(const void* addres
                                 : scope.result();
   if (result != cuda::kSuccess) {
     return driver_->status(result, "cuIpcGetMemHandle",
-                           fmt::format("{} on cuda:{}, which other processes can map only if cuMemAlloc or "
-                                       "cudaMalloc made it",
-                                       address, ordinal));
+                           base::format("{} on cuda:{}, which other processes can map only if cuMemAlloc or "
+                                        "cudaMalloc made it",
+                                        address, ordinal));
   }
   const auto* begin = reinterpret_cast<const std::byte*>(&exported);
   return std::vector<std::byte>(begin, begin + sizeof exported);
@@ -224,7 +225,7 @@ Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, 
   if (bytes.size() != sizeof exported) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("these bytes name no CUDA allocation: {} instead of {}", bytes.size(), sizeof exported));
+        base::format("these bytes name no CUDA allocation: {} instead of {}", bytes.size(), sizeof exported));
   }
   std::memcpy(&exported, bytes.data(), sizeof exported);
   Result<Device*> device = use(ordinal);
@@ -238,7 +239,7 @@ Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, 
   if (result != cuda::kSuccess) {
     return driver_->status(
         result, "cuIpcOpenMemHandle",
-        fmt::format("{} bytes of another process on cuda:{}", exported.size_bytes, ordinal));
+        base::format("{} bytes of another process on cuda:{}", exported.size_bytes, ordinal));
   }
   void* const data = reinterpret_cast<void*>(address);
   // The size is the peer's word. A driver that does not tell the range leaves it at that.
@@ -247,9 +248,9 @@ Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, 
     static_cast<void>(driver_->IpcCloseMemHandle(address));
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("another process says that its CUDA allocation has {} bytes, but it has {}: pass "
-                    "what export_allocation() returned there",
-                    exported.size_bytes, mapped->size_bytes));
+        base::format("another process says that its CUDA allocation has {} bytes, but it has {}: pass "
+                     "what export_allocation() returned there",
+                     exported.size_bytes, mapped->size_bytes));
   }
   import_devices_.emplace(data, ordinal);
   return Buffer{data, exported.size_bytes, {Kind::kCuda, static_cast<std::int16_t>(ordinal)}, nullptr};
@@ -261,7 +262,7 @@ Status CudaBackend::release_import(void* data) {
   if (found == import_devices_.end()) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("{} is not the start of imported CUDA memory, or it was released before", data));
+        base::format("{} is not the start of imported CUDA memory, or it was released before", data));
   }
   const int ordinal = found->second;
   import_devices_.erase(found);
@@ -291,7 +292,7 @@ Status CudaBackend::destroy_stream(StreamHandle stream) {
   const auto found = stream_devices_.find(stream);
   if (found == stream_devices_.end()) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} is no stream made by Weft, or was destroyed", stream));
+                  base::format("{} is no stream made by Weft, or was destroyed", stream));
   }
   const int ordinal = found->second;
   stream_devices_.erase(found);
@@ -350,8 +351,8 @@ Status CudaBackend::copy_async(void* destination, Place destination_place, const
                       : driver_->MemcpyAsync(to_cuda(destination), to_cuda(source), size_bytes, *queue);
   if (result == cuda::kSuccess) return {};
   return driver_->status(result, between_devices ? "cuMemcpyPeerAsync" : "cuMemcpyAsync",
-                         fmt::format("{} bytes from {} on {} to {} on {}", size_bytes, source,
-                                     place_name(source_place), destination, place_name(destination_place)));
+                         base::format("{} bytes from {} on {} to {} on {}", size_bytes, source,
+                                      place_name(source_place), destination, place_name(destination_place)));
 }
 
 Result<void*> CudaBackend::allocate_host(std::size_t size_bytes, int ordinal) {
@@ -364,7 +365,7 @@ Result<void*> CudaBackend::allocate_host(std::size_t size_bytes, int ordinal) {
                                 : scope.result();
   if (result != cuda::kSuccess) {
     return driver_->status(result, "cuMemHostAlloc",
-                           fmt::format("{} bytes of page-locked memory (see ulimit -l)", size_bytes));
+                           base::format("{} bytes of page-locked memory (see ulimit -l)", size_bytes));
   }
   return data;
 }
@@ -417,7 +418,7 @@ Result<EventHandle> CudaBackend::record(StreamHandle stream, int ordinal) {
   release_event(*event);
   return driver_->status(
       result, "cuEventRecord",
-      fmt::format("stream {} for memory of cuda:{} (is it a stream of that device?)", stream, ordinal));
+      base::format("stream {} for memory of cuda:{} (is it a stream of that device?)", stream, ordinal));
 }
 
 Status CudaBackend::query(EventHandle event) {

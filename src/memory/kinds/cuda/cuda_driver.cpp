@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "fmt/format.h"
+#include "base/format.h"
 
 namespace weft::memory {
 
@@ -44,7 +44,7 @@ Result<std::unique_ptr<CudaDriver>> CudaDriver::load(const std::string& library)
   void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = ::dlerror();
-    return Status(StatusCode::kNotFound, fmt::format("no CUDA driver: {}", why == nullptr ? library : why));
+    return Status(StatusCode::kNotFound, base::format("no CUDA driver: {}", why == nullptr ? library : why));
   }
   std::unique_ptr<CudaDriver> driver(new CudaDriver);
   Status status = driver->find_functions(handle, library);
@@ -91,13 +91,13 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   if (missing == nullptr) return {};
   return Status(
       StatusCode::kUnsupported,
-      fmt::format("the CUDA driver {} has no {}: a driver of CUDA 11 or later is needed", name, missing));
+      base::format("the CUDA driver {} has no {}: a driver of CUDA 11 or later is needed", name, missing));
 }
 
 Status CudaDriver::initialise() {
   Status initialised = status(Init(0), "cuInit");
   if (initialised.failed()) {
-    return Status(StatusCode::kNotFound, fmt::format("no usable CUDA device: {}", initialised.message()));
+    return Status(StatusCode::kNotFound, base::format("no usable CUDA device: {}", initialised.message()));
   }
   Status counted = status(DeviceGetCount(&num_devices_), "cuDeviceGetCount");
   if (counted.failed()) return counted;
@@ -117,10 +117,10 @@ Status CudaDriver::status(CudaResult result, const char* call, std::string_view 
   if (GetErrorString(result, &text) != cuda::kSuccess || text == nullptr) text = "no description";
   return Status(
       code_of(result),
-      fmt::format("{}{}{}: {} ({}, {}){}", call, about.empty() ? "" : ": ", about, name, result, text,
-                  breaks_context(result) ? "; a kernel or copy before it went wrong and this process cannot "
-                                           "use the device any more: look for it with compute-sanitizer"
-                                         : ""));
+      base::format("{}{}{}: {} ({}, {}){}", call, about.empty() ? "" : ": ", about, name, result, text,
+                   breaks_context(result) ? "; a kernel or copy before it went wrong and this process cannot "
+                                            "use the device any more: look for it with compute-sanitizer"
+                                          : ""));
 }
 
 }  // namespace weft::memory

@@ -6,8 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "fmt/format.h"
-
+#include "base/format.h"
 #include "memory/kind_factory.h"
 #include "memory/kinds/cuda/cuda_backend.h"
 #include "memory/kinds/cuda/cuda_options.h"
@@ -24,9 +23,9 @@ namespace {
 Status bad_gpus(std::string_view text) {
   return Status(
       StatusCode::kInvalidArgument,
-      fmt::format("WEFT_GPUS='{}' is neither 'auto' (the default), 'none' nor a list of devices such "
-                  "as '0,2'",
-                  text));
+      base::format("WEFT_GPUS='{}' is neither 'auto' (the default), 'none' nor a list of devices such "
+                   "as '0,2'",
+                   text));
 }
 
 Status read_environment(MemoryOptions& options) {
@@ -45,16 +44,16 @@ Result<std::unique_ptr<KindBackend>> make(const MemoryOptions& options) {
       return Status(StatusCode::kUnsupported, std::string(driver.status().message()));
     }
     return Status(StatusCode::kNotFound,
-                  fmt::format("WEFT_GPUS names device {}: this process cannot use cuda memory: {}",
-                              cuda.devices.front(), driver.status().message()));
+                  base::format("WEFT_GPUS names device {}: this process cannot use cuda memory: {}",
+                               cuda.devices.front(), driver.status().message()));
   }
   const int num_devices = (*driver)->num_devices();
   for (const int device : cuda.devices) {
     if (device < num_devices) continue;
     return Status(
         StatusCode::kOutOfRange,
-        fmt::format("WEFT_GPUS names device {}: there is no cuda:{}: this process has {} cuda devices",
-                    device, device, num_devices));
+        base::format("WEFT_GPUS names device {}: there is no cuda:{}: this process has {} cuda devices",
+                     device, device, num_devices));
   }
   return std::unique_ptr<KindBackend>(std::make_unique<CudaBackend>(std::move(*driver), cuda.devices));
 }

@@ -10,7 +10,7 @@
 #include <limits>
 #include <utility>
 
-#include "fmt/format.h"
+#include "base/format.h"
 
 namespace weft::memory {
 
@@ -31,15 +31,16 @@ std::size_t round_up_to_page(std::size_t size_bytes) {
 Status mapping_failed(const char* call, std::size_t size_bytes) {
   return Status(
       StatusCode::kOutOfMemory,
-      fmt::format("no emulated device memory for {} bytes: {} said '{}' (each allocation takes two mappings: "
-                  "see also vm.max_map_count)",
-                  size_bytes, call, std::strerror(errno)));
+      base::format(
+          "no emulated device memory for {} bytes: {} said '{}' (each allocation takes two mappings: "
+          "see also vm.max_map_count)",
+          size_bytes, call, std::strerror(errno)));
 }
 
 Status no_such_device(int device, int num_devices) {
   return Status(
       StatusCode::kOutOfRange,
-      fmt::format("there is no emulated:{}: this process has {} emulated devices", device, num_devices));
+      base::format("there is no emulated:{}: this process has {} emulated devices", device, num_devices));
 }
 
 // The two mappings of a file: the address for users, which no access reaches, and the view for copies and
@@ -89,19 +90,19 @@ Result<void*> EmulatedBackend::allocate(std::size_t size_bytes, int device) {
   if (size_bytes == 0) return static_cast<void*>(nullptr);
   if (size_bytes > kMaxAllocationBytes) {
     return Status(StatusCode::kOutOfMemory,
-                  fmt::format("no emulated device memory for {} bytes: an allocation has {} at most",
-                              size_bytes, kMaxAllocationBytes));
+                  base::format("no emulated device memory for {} bytes: an allocation has {} at most",
+                               size_bytes, kMaxAllocationBytes));
   }
   const std::size_t used_bytes = used_bytes_[static_cast<std::size_t>(device)];
   if (++allocations_ == faults_.fail_allocation) {
     return Status(StatusCode::kOutOfMemory,
-                  fmt::format("allocation {} of {} bytes on emulated:{} failed, as the fault injection says",
-                              allocations_, size_bytes, device));
+                  base::format("allocation {} of {} bytes on emulated:{} failed, as the fault injection says",
+                               allocations_, size_bytes, device));
   }
   if (size_bytes > faults_.device_bytes - std::min(used_bytes, faults_.device_bytes)) {
     return Status(StatusCode::kOutOfMemory,
-                  fmt::format("emulated:{} is full: {} bytes asked for, {} of {} bytes in use", device,
-                              size_bytes, used_bytes, faults_.device_bytes));
+                  base::format("emulated:{} is full: {} bytes asked for, {} of {} bytes in use", device,
+                               size_bytes, used_bytes, faults_.device_bytes));
   }
   return make_block(size_bytes, device);
 }
@@ -143,8 +144,9 @@ Status EmulatedBackend::deallocate(void* data) {
   if (data == nullptr) return {};
   const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(data));
   if (found == blocks_.end() || found->second.is_import) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} is not the start of an emulated allocation, or it was freed before", data));
+    return Status(
+        StatusCode::kInvalidArgument,
+        base::format("{} is not the start of an emulated allocation, or it was freed before", data));
   }
   Block& block = found->second;
   used_bytes_[static_cast<std::size_t>(block.allocation.place.device)] -= block.allocation.size_bytes;
@@ -158,9 +160,10 @@ Status EmulatedBackend::deallocate(void* data) {
 Result<std::vector<std::byte>> EmulatedBackend::export_allocation(const void* address) {
   Block* const block = find_block(reinterpret_cast<std::uintptr_t>(address));
   if (block == nullptr || block->is_import) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} is no emulated device memory of this process: only its owner can export it",
-                              address));
+    return Status(
+        StatusCode::kInvalidArgument,
+        base::format("{} is no emulated device memory of this process: only its owner can export it",
+                     address));
   }
   if (!block->file) {
     if (Status status = move_to_file(*block); status.failed()) return status;
@@ -205,7 +208,7 @@ Status EmulatedBackend::release_import(void* data) {
   if (found == blocks_.end() || !found->second.is_import) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("{} is not the start of imported emulated memory, or it was released before", data));
+        base::format("{} is not the start of imported emulated memory, or it was released before", data));
   }
   --num_imports_;
   forget_block(found->first);
@@ -237,7 +240,7 @@ Result<void*> EmulatedBackend::device_view(const void* address, std::size_t size
   const Block* block = find_block(start);
   if (block == nullptr || size_bytes > block->allocation.base + block->allocation.size_bytes - start) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} bytes at {} are not inside one emulated allocation", size_bytes, address));
+                  base::format("{} bytes at {} are not inside one emulated allocation", size_bytes, address));
   }
   return static_cast<void*>(block->view + (start - block->allocation.base));
 }
@@ -250,15 +253,15 @@ Result<EmulatedBackend::Side> EmulatedBackend::check_side(const char* role, cons
   if (block == nullptr || block->allocation.place != place) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("a copy's {} at {} is said to be on {}, but is {}", role, address, place_name(place),
-                    block == nullptr ? "no emulated memory" : "on " + place_name(block->allocation.place)));
+        base::format("a copy's {} at {} is said to be on {}, but is {}", role, address, place_name(place),
+                     block == nullptr ? "no emulated memory" : "on " + place_name(block->allocation.place)));
   }
   if (size_bytes > block->allocation.base + block->allocation.size_bytes - start) {
     return Status(
         StatusCode::kOutOfRange,
-        fmt::format("a copy of {} bytes leaves its {}: {} is {} bytes into an allocation of {} bytes on {}",
-                    size_bytes, role, address, start - block->allocation.base, block->allocation.size_bytes,
-                    place_name(place)));
+        base::format("a copy of {} bytes leaves its {}: {} is {} bytes into an allocation of {} bytes on {}",
+                     size_bytes, role, address, start - block->allocation.base, block->allocation.size_bytes,
+                     place_name(place)));
   }
   return Side{start, block->allocation.generation};
 }
@@ -287,16 +290,17 @@ Result<void*> EmulatedBackend::reach(const char* role, const Side& side, std::si
   if (block == nullptr || block->allocation.generation != side.generation) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("the {} of a copy of {} bytes, emulated device memory at {:#x}, was freed while the copy "
-                    "was pending: keep it until the copy has completed",
-                    role, size_bytes, side.address));
+        base::format(
+            "the {} of a copy of {} bytes, emulated device memory at {:#x}, was freed while the copy "
+            "was pending: keep it until the copy has completed",
+            role, size_bytes, side.address));
   }
   if (block->was_freed_by_owner()) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("the {} of a copy of {} bytes, emulated device memory at {:#x}, belongs to another "
-                    "process, which has freed it",
-                    role, size_bytes, side.address));
+        base::format("the {} of a copy of {} bytes, emulated device memory at {:#x}, belongs to another "
+                     "process, which has freed it",
+                     role, size_bytes, side.address));
   }
   return static_cast<void*>(block->view + (side.address - block->allocation.base));
 }
@@ -304,8 +308,8 @@ Result<void*> EmulatedBackend::reach(const char* role, const Side& side, std::si
 Status EmulatedBackend::injected_failure(const Side& destination, std::size_t size_bytes) {
   return Status(
       StatusCode::kInternal,
-      fmt::format("the copy of {} bytes to {:#x} by an emulated device failed, as the fault injection says",
-                  size_bytes, destination.address));
+      base::format("the copy of {} bytes to {:#x} by an emulated device failed, as the fault injection says",
+                   size_bytes, destination.address));
 }
 
 Status EmulatedBackend::copy_now(const Side& destination, const Side& source, std::size_t size_bytes) {
@@ -332,7 +336,7 @@ Result<void*> EmulatedBackend::allocate_host(std::size_t size_bytes, int) {
   void* data = std::malloc(size_bytes);
   if (data == nullptr) {
     return Status(StatusCode::kOutOfMemory,
-                  fmt::format("no host memory for {} bytes of staging", size_bytes));
+                  base::format("no host memory for {} bytes of staging", size_bytes));
   }
   return data;
 }

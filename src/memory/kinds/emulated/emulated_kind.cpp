@@ -2,8 +2,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "fmt/format.h"
-
+#include "base/format.h"
 #include "memory/kind_factory.h"
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/kinds/emulated/emulated_options.h"
@@ -21,7 +20,8 @@ Status read_environment(MemoryOptions& options) {
   if (text == nullptr) return {};
   Result<EmulatedFaults> faults = parse_emulated_faults(text);
   if (!faults.ok()) {
-    return Status(faults.status().code(), fmt::format("WEFT_EMULATED_FAULTS: {}", faults.status().message()));
+    return Status(faults.status().code(),
+                  base::format("WEFT_EMULATED_FAULTS: {}", faults.status().message()));
   }
   options.of<EmulatedOptions>().faults = *faults;
   return {};

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "fmt/format.h"
+#include "base/format.h"
 
 namespace weft::memory {
 
@@ -13,9 +13,9 @@ namespace {
 
 Status bad_fault(std::string_view part) {
   return Status(StatusCode::kInvalidArgument,
-                fmt::format("'{}' is no fault of the emulated kind: expected polls=N (N >= 1), fail_copy=N, "
-                            "fail_allocation=N or device_bytes=N, separated by commas",
-                            part));
+                base::format("'{}' is no fault of the emulated kind: expected polls=N (N >= 1), fail_copy=N, "
+                             "fail_allocation=N or device_bytes=N, separated by commas",
+                             part));
 }
 
 Status set_fault(EmulatedFaults& faults, std::string_view part) {

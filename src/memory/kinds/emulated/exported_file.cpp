@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "fmt/format.h"
+#include "base/format.h"
 
 namespace weft::memory {
 
@@ -28,13 +28,13 @@ std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZ
 
 Status not_exported(std::string_view why) {
   return Status(StatusCode::kInvalidArgument,
-                fmt::format("these bytes name no emulated allocation of this host: {}", why));
+                base::format("these bytes name no emulated allocation of this host: {}", why));
 }
 
 Status freed_by_owner(const Record& record) {
   return Status(StatusCode::kNotFound,
-                fmt::format("the emulated allocation of {} bytes that process {} exported has been freed",
-                            record.size_bytes, record.file.pid));
+                base::format("the emulated allocation of {} bytes that process {} exported has been freed",
+                             record.size_bytes, record.file.pid));
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ Result<ExportedFile> ExportedFile::create(std::size_t size_bytes, std::size_t ma
 Result<ExportedFile> ExportedFile::open(std::span<const std::byte> bytes) {
   Record record;
   if (bytes.size() != sizeof record) {
-    return not_exported(fmt::format("{} bytes instead of {}", bytes.size(), sizeof record));
+    return not_exported(base::format("{} bytes instead of {}", bytes.size(), sizeof record));
   }
   std::memcpy(&record, bytes.data(), sizeof record);
   Result<SharedFile> file = SharedFile::open(record.file);
@@ -69,7 +69,7 @@ Result<ExportedFile> ExportedFile::open(std::span<const std::byte> bytes) {
                                exported.mapped_bytes() - record.size_bytes < page_bytes();
   if (!fills_its_pages) {
     return not_exported(
-        fmt::format("a file of {} bytes cannot hold an allocation of {}", file_bytes, record.size_bytes));
+        base::format("a file of {} bytes cannot hold an allocation of {}", file_bytes, record.size_bytes));
   }
   if (Status status = exported.map_generation(); status.failed()) return status;
   if (std::atomic_ref(*exported.generation_).load() != record.generation) return freed_by_owner(record);

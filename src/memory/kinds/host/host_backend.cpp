@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "fmt/format.h"
+#include "base/format.h"
 
 namespace weft::memory {
 
@@ -18,7 +18,7 @@ constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector r
 Result<void*> HostBackend::allocate(std::size_t size_bytes, int) {
   void* data = nullptr;
   if (::posix_memalign(&data, kAlignment, size_bytes == 0 ? 1 : size_bytes) != 0) {
-    return Status(StatusCode::kOutOfMemory, fmt::format("no host memory for {} bytes", size_bytes));
+    return Status(StatusCode::kOutOfMemory, base::format("no host memory for {} bytes", size_bytes));
   }
   return data;
 }
@@ -34,8 +34,8 @@ Status HostBackend::copy_async(void* destination, Place destination_place, const
                                Place source_place, std::size_t size_bytes, StreamHandle stream) {
   if (!destination_place.is_host() || !source_place.is_host()) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("the host kind cannot copy {} bytes from {} to {}", size_bytes,
-                              place_name(source_place), place_name(destination_place)));
+                  base::format("the host kind cannot copy {} bytes from {} to {}", size_bytes,
+                               place_name(source_place), place_name(destination_place)));
   }
   const auto work = [=] {
     if (size_bytes > 0) std::memcpy(destination, source, size_bytes);

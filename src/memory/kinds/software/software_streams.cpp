@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "fmt/format.h"
+#include "base/format.h"
 
 namespace weft::memory {
 
@@ -24,7 +24,7 @@ SoftwareStreams::SoftwareStreams(Kind kind, int num_devices)
 Result<StreamHandle> SoftwareStreams::create(int device) {
   if (device < 0 || device >= num_devices_) {
     return Status(StatusCode::kOutOfRange,
-                  fmt::format("{} has no device {}: there are {}", kind_name(kind_), device, num_devices_));
+                  base::format("{} has no device {}: there are {}", kind_name(kind_), device, num_devices_));
   }
   streams_[next_handle_].device = device;
   return reinterpret_cast<StreamHandle>(next_handle_++);
@@ -35,7 +35,7 @@ Status SoftwareStreams::destroy(StreamHandle stream) {
   if (found == streams_.end() || found->second.destroyed) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("{} is no stream of kind {}, or was destroyed before", stream, kind_name(kind_)));
+        base::format("{} is no stream of kind {}, or was destroyed before", stream, kind_name(kind_)));
   }
   if (found->second.queue.empty()) {
     streams_.erase(found);
@@ -48,20 +48,20 @@ Status SoftwareStreams::destroy(StreamHandle stream) {
 Result<SoftwareStreams::Stream*> SoftwareStreams::find(StreamHandle stream, int device) {
   if (device < 0 || device >= num_devices_) {
     return Status(StatusCode::kOutOfRange,
-                  fmt::format("{} has no device {}: there are {}", kind_name(kind_), device, num_devices_));
+                  base::format("{} has no device {}: there are {}", kind_name(kind_), device, num_devices_));
   }
   const std::uintptr_t handle =
       stream == nullptr ? kFirstHandle + device : reinterpret_cast<std::uintptr_t>(stream);
   const auto found = streams_.find(handle);
   if (found == streams_.end() || found->second.destroyed) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} is no stream of kind {}, or was destroyed", stream, kind_name(kind_)));
+                  base::format("{} is no stream of kind {}, or was destroyed", stream, kind_name(kind_)));
   }
   if (found->second.device != device) {
     return Status(
         StatusCode::kInvalidArgument,
-        fmt::format("stream {} belongs to {}:{}, not to {}:{}: name a stream of the memory's device", stream,
-                    kind_name(kind_), found->second.device, kind_name(kind_), device));
+        base::format("stream {} belongs to {}:{}, not to {}:{}: name a stream of the memory's device", stream,
+                     kind_name(kind_), found->second.device, kind_name(kind_), device));
   }
   return &found->second;
 }

@@ -1,0 +1,9 @@
+#include "base/format.h"
+
+namespace weft::base {
+
+std::string format_values(fmt::string_view text, fmt::format_args values) {
+  return fmt::vformat(text, values);
+}
+
+}  // namespace weft::base
