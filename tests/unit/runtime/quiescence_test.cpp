@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/handlers.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::runtime {
@@ -52,6 +53,28 @@ TEST(Quiescence, AnyPeMayAsk) {
     co_await askers.call<&Asker::ask>();
   }),
             "");
+}
+
+// PE 0 may have stopped by then: what it is sent would never arrive, and the sender would wait for ever.
+TEST(Quiescence, APeThatIsEndingAnswersNoProbe) {
+  struct Sends final : Observer {
+    void message_sent(const MessageEvent& event) override { handlers.push_back(event.handler); }
+    std::vector<HandlerId> handlers;
+  };
+  testing::InProcessJob job(7);
+  std::vector<Sends> sends(7);
+  for (int pe = 1; pe < 7; ++pe) job.runtime(pe).set_observer(&sends[static_cast<std::size_t>(pe)]);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    runtime.exit(0);
+    co_await runtime.quiescence();
+  }),
+            "");
+  for (const Sends& of_pe : sends) {
+    for (const HandlerId handler : of_pe.handlers) {
+      EXPECT_TRUE(handler == kExitHandler || handler == kDrainedHandler || handler == kCloseHandler)
+          << handler;
+    }
+  }
 }
 
 }  // namespace
