@@ -22,12 +22,12 @@ CudaAddress to_cuda(const void* address) { return reinterpret_cast<std::uintptr_
 CudaBackend::CudaBackend(std::unique_ptr<CudaDriver> driver, std::vector<int> devices)
     : driver_(std::move(driver)), devices_of_pes_(std::move(devices)) {
   devices_.resize(static_cast<std::size_t>(driver_->num_devices()));
-  // Other libraries allocate device memory at any address without telling us.
+  // Other libraries allocate device memory without telling Weft, and it may have any address.
   widen_address_range(0, std::numeric_limits<std::uintptr_t>::max());
 }
 
-// The driver may have shut down before us at the process's end; then every call fails, and there is nothing
-// to give back.
+// Results are ignored: at the end of the process the driver may have shut down already. Every call then
+// fails, and the driver has released everything itself.
 CudaBackend::~CudaBackend() {
   if (is_abandoned_) return;
   CudaContext current = nullptr;
@@ -153,13 +153,14 @@ std::optional<Allocation> CudaBackend::find_allocation(const void* address) {
                                    cuda::kAttributeRangeStart, cuda::kAttributeRangeSize};
   std::array<void*, 6> values = {&memory_type, &buffer_id,   &is_managed,
                                  &ordinal,     &range_start, &range_size_bytes};
-  // Unlike cuPointerGetAttribute this succeeds for host memory, and leaves the memory type zero.
+  // For host memory, cuPointerGetAttributes succeeds and leaves the memory type zero. cuPointerGetAttribute
+  // fails.
   const CudaResult result = driver_->PointerGetAttributes(static_cast<unsigned>(attributes.size()),
                                                           attributes.data(), values.data(), to_cuda(address));
   if (result != cuda::kSuccess) return std::nullopt;
   if (memory_type != cuda::kMemoryTypeDevice && is_managed == 0) return std::nullopt;
 
-  // Managed memory may name no device while it is on the host.
+  // Managed memory has no device while it is on the host; it counts as memory of device 0 then.
   const int device = ordinal >= 0 && ordinal < num_devices() ? ordinal : 0;
   Allocation allocation;
   allocation.place = {Kind::kCuda, static_cast<std::int16_t>(device)};
@@ -185,7 +186,7 @@ bool CudaBackend::is_current(const Allocation& allocation, const void* address) 
 
 namespace {
 
-// Travels between processes of one build as it lies in memory.
+// The exported form of an allocation. Its bytes are copied as they are, because all PEs run the same build.
 struct Exported {
   CudaIpcHandle handle;
   std::uint64_t size_bytes = 0;
@@ -242,7 +243,7 @@ Result<Buffer> CudaBackend::import_allocation(std::span<const std::byte> bytes, 
         base::format("{} bytes of another process on cuda:{}", exported.size_bytes, ordinal));
   }
   void* const data = reinterpret_cast<void*>(address);
-  // The size is the peer's word. A driver that does not tell the range leaves it at that.
+  // The peer claims this size. It is checked against the mapped range, if the driver reports the range.
   const std::optional<Allocation> mapped = find_allocation(data);
   if (mapped.has_value() && mapped->generation != 0 && mapped->size_bytes < exported.size_bytes) {
     static_cast<void>(driver_->IpcCloseMemHandle(address));
@@ -277,8 +278,7 @@ Result<StreamHandle> CudaBackend::create_stream(int ordinal) {
   if (!device.ok()) return device.status();
   CudaContextScope scope(*driver_, (*device)->context);
   CudaStream stream = nullptr;
-  // Non-blocking: work on the legacy default stream, such as another library's, neither waits for it nor is
-  // waited for.
+  // Non-blocking: the stream does not synchronize with the legacy default stream, which other libraries use.
   const CudaResult result = scope.result() == cuda::kSuccess
                                 ? driver_->StreamCreate(&stream, cuda::kStreamNonBlocking)
                                 : scope.result();
@@ -310,14 +310,15 @@ Result<CudaStream> CudaBackend::stream_of(StreamHandle stream, Device& device) {
   return device.own_stream;
 }
 
-// Until a context may reach the other, cuMemcpyPeerAsync goes through host memory: 36 in place of 390 GB/s
-// between two H200.
+// Without peer access, cuMemcpyPeerAsync copies through host memory: 36 instead of 390 GB/s between two
+// H200.
 void CudaBackend::enable_peer(int ordinal, int peer) {
   std::vector<int>& peers = devices_[static_cast<std::size_t>(ordinal)].peers;
   if (std::find(peers.begin(), peers.end(), peer) != peers.end()) return;
   peers.push_back(peer);
   if (!can_access_peer(ordinal, peer)) return;
-  // Another library may have enabled it already; without it the copy takes its time.
+  // The result is ignored: another library may have enabled the access already, and without it the copy is
+  // slower but correct.
   static_cast<void>(driver_->CtxEnablePeerAccess(devices_[static_cast<std::size_t>(peer)].context, 0));
 }
 

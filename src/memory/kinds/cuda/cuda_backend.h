@@ -1,10 +1,12 @@
-// Memory of NVIDIA GPUs, through the driver.
+// The backend of kind cuda: memory, streams and copies of NVIDIA GPUs, through the CUDA driver.
 //
-// The backend uses the primary context of each device, as CuPy, PyTorch and the CUDA runtime do. It makes a
-// context when it is first needed, so a program that does not use the GPU has none. Every call makes the
-// right context current and restores the thread's own current context. If no context is current at the first
-// use of a device, the context of that device stays current. UCX needs one to decide whether it can access a
-// peer's memory directly; before 1.20.1 it staged silently without one.
+// Threads: the PE's thread.
+//
+// The backend uses the primary context of each device, as CuPy, PyTorch and the CUDA runtime do. It retains a
+// context at the first use of the device, so a program that does not use the GPU has none. Every call makes
+// the right context current and restores the thread's own current context. If no context is current at the
+// first use of a device, the context of that device stays current. UCX needs a current context to decide
+// whether it can map a peer's memory: without one, UCX before 1.20.1 silently stages.
 //
 // Copies to and from host memory that is not page-locked block the CPU: see host_copy_is_async(). Allocating
 // and freeing memory may wait for the device, as cuMemAlloc, cuMemHostAlloc and cuMemFree do.
@@ -26,7 +28,7 @@ namespace weft::memory {
 
 class CudaBackend final : public KindBackend {
  public:
-  // `devices` are those that the PEs of a host are given in turn; empty: all.
+  // The PEs of a host get the devices in `devices` in turn. Empty: all visible devices.
   explicit CudaBackend(std::unique_ptr<CudaDriver> driver, std::vector<int> devices = {});
   ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
@@ -71,14 +73,17 @@ class CudaBackend final : public KindBackend {
   };
   struct Device {
     CudaDevice handle = 0;
-    CudaContext context = nullptr;  // null until retained
+    CudaContext context = nullptr;  // null until the device is first used
     CudaStream own_stream = nullptr;
     std::vector<Event*> free_events;
-    std::vector<int> peers;  // whose memory its copies reach directly, or have been refused
+    std::vector<int> peers;  // devices for which enable_peer() was called, with or without success
   };
 
+  // Retains the device's context if this is its first use.
   base::Result<Device*> use(int device);
+  // Lets copies on `device` address the memory of `peer`, if the hardware can.
   void enable_peer(int device, int peer);
+  // The driver's stream; a null handle means a stream of the backend's own.
   base::Result<CudaStream> stream_of(StreamHandle stream, Device& device);
   base::Result<Event*> take_event(Device& device, int ordinal);
   base::Status call_failed(CudaResult result, const char* call, int device) const;
@@ -86,10 +91,10 @@ class CudaBackend final : public KindBackend {
 
   std::unique_ptr<CudaDriver> driver_;
   std::vector<Device> devices_;
-  std::vector<int> devices_of_pes_;  // empty: all in turn
+  std::vector<int> devices_of_pes_;  // empty: all devices, in turn
   std::vector<std::unique_ptr<Event>> events_;
   CudaContext made_current_ = nullptr;
-  std::unordered_map<StreamHandle, int> stream_devices_;  // of those made here
+  std::unordered_map<StreamHandle, int> stream_devices_;  // of the streams that create_stream() made
   std::unordered_map<void*, int> import_devices_;
   bool is_abandoned_ = false;
 };

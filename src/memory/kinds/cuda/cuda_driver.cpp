@@ -31,7 +31,7 @@ StatusCode code_of(CudaResult result) {
   }
 }
 
-// After these the context answers every call with the same error.
+// Whether the error is sticky: every later call on the context returns the same error.
 bool breaks_context(CudaResult result) {
   return result >= 700 && result < 720 && result != 701 && result != 704;
 }
@@ -39,8 +39,8 @@ bool breaks_context(CudaResult result) {
 }  // namespace
 
 Result<std::unique_ptr<CudaDriver>> CudaDriver::load(const std::string& library) {
-  // Never closed again: other libraries of the process use the driver too, and it does not survive being
-  // unloaded.
+  // The library is never unloaded. Other libraries of the process use the driver too, and it does not work
+  // again after unloading.
   void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = ::dlerror();

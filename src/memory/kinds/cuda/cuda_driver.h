@@ -1,5 +1,9 @@
-// The CUDA driver, loaded at run time, so that one binary serves machines with and without a GPU. Our own
-// declarations of the few functions and constants used here; the binary interface of the driver is stable.
+// The CUDA driver, loaded at run time, so that one binary serves machines with and without a GPU.
+//
+// This file declares the functions and constants that Weft uses itself instead of including cuda.h. The
+// driver's binary interface is stable.
+//
+// Threads: the PE's thread. An object is constant after load(); the library stays loaded.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +23,7 @@ using CudaStream = struct CudaStreamTag*;
 using CudaEvent = struct CudaEventTag*;
 using CudaAddress = unsigned long long;
 
-// Lets another process map an allocation; passed by value.
+// CUipcMemHandle: with it another process can map an allocation. The driver takes it by value.
 struct CudaIpcHandle {
   char reserved[64];
 };
@@ -47,17 +51,18 @@ inline constexpr int kAttributeRangeStart = 11;
 inline constexpr int kAttributeRangeSize = 12;
 }  // namespace cuda
 
-// The functions by the driver's names, without "cu" and version suffix.
+// The driver's functions. Each has the driver's name without "cu" and without the version suffix.
 class CudaDriver {
  public:
-  // Loads the driver and initialises it. kNotFound, saying why, when there is no driver or no device.
+  // Loads the driver and initialises it. kNotFound, with the reason, if there is no driver or no device.
+  // kUnsupported if the driver is too old.
   static base::Result<std::unique_ptr<CudaDriver>> load(const std::string& library);
   CudaDriver(const CudaDriver&) = delete;
   CudaDriver& operator=(const CudaDriver&) = delete;
 
   int num_devices() const { return num_devices_; }
-  // ok, pending for "not ready", or a failure that names the call, what it was about, and the driver's own
-  // words.
+  // Translates a result of the driver: ok, pending for "not ready", or a failure. The message of a failure
+  // has the name of the call, `about`, and the driver's name and description of the error.
   base::Status status(CudaResult result, const char* call, std::string_view about = {}) const;
 
   CudaResult (*Init)(unsigned flags) = nullptr;
@@ -103,7 +108,7 @@ class CudaDriver {
   int num_devices_ = 0;
 };
 
-// Makes a context current on this thread, and what was current before when it ends.
+// Makes a context current on this thread. The destructor makes the previous context current again.
 class CudaContextScope {
  public:
   CudaContextScope(const CudaDriver& driver, CudaContext context) : driver_(driver) {

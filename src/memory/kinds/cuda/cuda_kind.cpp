@@ -1,4 +1,5 @@
-// Makes kind cuda where a driver and a device are there, and reads WEFT_GPUS.
+// The factory of kind cuda, and its setting WEFT_GPUS. The kind exists on a PE if the process can load the
+// CUDA driver and the driver has a device.
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The settings of kind cuda.
+// The settings of kind cuda: which driver to load, and which devices the PEs of a host use.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 namespace weft::memory {
 
 struct CudaOptions {
-  // The file of the CUDA driver; empty: no cuda.
+  // The file of the CUDA driver. Empty: kind cuda is off.
   std::string driver = "libcuda.so.1";
-  // The devices that the PEs of a host are given in turn; empty: all visible ones.
+  // The PEs of a host get these devices in turn. Empty: all visible devices.
   std::vector<int> devices;
 
-  // The value of WEFT_GPUS. "auto": all devices; "none": no cuda; "0,2": these devices. kInvalidArgument for
-  // any other text.
+  // Reads a value of WEFT_GPUS. "auto": all devices. "none": kind cuda is off. "0,2": these devices. Any
+  // other text is kInvalidArgument.
   base::Status set_gpus(std::string_view text);
 };
 
