@@ -18,7 +18,7 @@ constexpr std::size_t large_header_payload_at(std::uint64_t header_bytes) {
 
 }  // namespace
 
-// A message inside its handler's call.
+// A message during the call of its handler.
 class Arrival final : public AmArrival {
  public:
   Arrival(ActiveMessages& owner, std::span<const std::byte> header_in, void* payload, std::size_t size_bytes,
@@ -28,7 +28,7 @@ class Arrival final : public AmArrival {
     payload_size_bytes = size_bytes;
     data = is_rendezvous() ? nullptr : static_cast<const std::byte*>(payload);
   }
-  // A message that waited for progress(): its payload is kept already.
+  // For a message that arrived inside a start call: its payload is kept already.
   Arrival(ActiveMessages& owner, std::span<const std::byte> header_in, KeptPayload* kept,
           std::size_t size_bytes)
       : owner_(owner), kept_(kept) {
@@ -48,12 +48,13 @@ class Arrival final : public AmArrival {
   }
 
   bool is_taken() const { return taken_; }
-  // For ActiveMessages: the payload was received or dropped inside the handler.
+  // Called by ActiveMessages when the handler receives or drops the payload during its call.
   void consumed(bool received) {
     kept_ = nullptr;
     received_ = received;
   }
-  // What the UCX callback returns.
+  // The result of the UCX callback: UCS_INPROGRESS if the handler keeps or receives UCX's data, which UCX then
+  // does not free.
   ucs_status_t outcome() {
     if (kept_ != nullptr) kept_->arrival = nullptr;
     const bool held_by_handler = kept_ != nullptr && kept_->source != KeptPayload::Source::kCopy;
@@ -170,13 +171,14 @@ ucs_status_t ActiveMessages::on_large_header(void* argument, const void* header,
   }
   auto* const bytes = static_cast<std::byte*>(data);
   const std::size_t payload_at = large_header_payload_at(header_bytes);
-  // Without attributes: the payload begins inside what UCX owns, so a handler that keeps it gets a copy.
+  // No attributes: the payload is in the middle of UCX's data, so it cannot be passed to
+  // ucp_am_data_release(). A handler that keeps it gets a copy.
   return deliver(slot, {bytes + sizeof header_bytes, header_bytes}, bytes + payload_at,
                  size_bytes - payload_at, 0);
 }
 
 void ActiveMessages::refuse(std::size_t size_bytes) {
-  if (num_refused_++ > 0) return;  // a flood of messages must not flood the log
+  if (num_refused_++ > 0) return;  // only the first is reported: an attacker must not fill the log
   std::fputs(
       base::format("weft: PE {} refused a message of {} bytes from outside this job, and will refuse more "
                    "silently; keep the hosts' ports closed to others\n",
@@ -186,7 +188,7 @@ void ActiveMessages::refuse(std::size_t size_bytes) {
 }
 
 bool ActiveMessages::deliver_deferred(ucp_worker_h worker) {
-  // Only messages that are here now: a handler that sends to its own PE would keep the loop running.
+  // Deliver only the messages that are here now: a handler that sends to its own PE would keep the loop running.
   std::size_t count = deferred_.size();
   const bool any = count > 0;
   for (; count > 0; --count) {

@@ -1,7 +1,8 @@
 // Active messages on a UCP worker: the handler table, arrivals, and payloads that handlers keep.
 //
-// Threads: the PE's thread. The record of a kept payload comes from a pool. Keeping a payload allocates only if
-// UCX's bytes do not outlive the callback: they are copied then.
+// Threads: the PE's thread. No handler runs inside a start call: a message that arrives there is kept and
+// delivered from the next progress(). The record of a kept payload comes from a pool. Keeping a payload
+// allocates only if UCX frees the bytes when its callback returns: they are copied then.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -24,38 +25,39 @@ namespace weft::machine::ucx {
 class ActiveMessages;
 class Arrival;
 
-// What AmPayload::descriptor() points to here.
+// A payload that a handler has taken, or that waits for delivery. AmPayload::descriptor() points to it.
 struct KeptPayload {
   enum class Source : std::uint8_t { kRendezvous, kUcxData, kCopy, kGone };
 
   Source source = Source::kGone;
   void* ucx_data = nullptr;  // rendezvous descriptor or persistent data
   std::unique_ptr<std::byte[]> copy;
-  Arrival* arrival = nullptr;  // while the handler that took it still runs
+  Arrival* arrival = nullptr;  // null after the handler that took the payload has returned
   KeptPayload* previous = nullptr;
   KeptPayload* next = nullptr;
 };
 
-// The id under which a message travels if its header exceeds UCX's limit.
+// The id of a message whose header exceeds UCX's limit and therefore travels inside the payload.
 constexpr AmId large_header_id(AmId id) { return static_cast<AmId>(kNumAmIds + id); }
 
 class ActiveMessages {
  public:
-  // `secret` outlives this; while it is set, messages without it are refused.
+  // `secret` must outlive this object. While it is set, messages without it are refused.
   ActiveMessages(TransportMachine& machine, RequestTracker& tracker, const std::optional<JobSecret>& secret);
   ~ActiveMessages();
   ActiveMessages(const ActiveMessages&) = delete;
   ActiveMessages& operator=(const ActiveMessages&) = delete;
 
-  // The payload of a message under large_header_id(): header and payload.
+  // Packs header and payload into the payload of a message under large_header_id().
   static std::vector<std::byte> pack_large_header(std::span<const std::byte> header, const void* payload,
                                                   std::size_t payload_bytes);
 
   base::Status set_handler(ucp_worker_h worker, AmId id, AmHandler handler, void* context);
 
-  // Starts to fetch a rendezvous payload. Returns what ucp_am_recv_data_nbx returns.
+  // Starts to fetch a rendezvous payload, and recycles its record. Returns what ucp_am_recv_data_nbx returns.
   ucs_status_ptr_t receive(ucp_worker_h worker, KeptPayload* kept, void* into, std::size_t size_bytes,
                            const ucp_request_param_t& params);
+  // Drops a kept payload.
   void release(ucp_worker_h worker, KeptPayload* kept);
 
   // Calls the handlers of messages that arrived inside a start call. Returns whether there were any.
@@ -63,8 +65,8 @@ class ActiveMessages {
   bool has_deferred() const { return !deferred_.empty(); }
   std::uint64_t num_refused() const { return num_refused_; }
 
-  // Releases the payloads that handlers still keep. No handler is called from now on. Records of kept payloads
-  // stay valid and are empty.
+  // Releases the payloads that handlers still keep. From then on no handler is called, and the records of kept
+  // payloads are valid and empty.
   void close(ucp_worker_h worker);
 
  private:
@@ -85,7 +87,7 @@ class ActiveMessages {
                                  std::size_t size_bytes, const ucp_am_recv_param_t* params);
   static ucs_status_t on_large_header(void* slot, const void* header, std::size_t header_size, void* data,
                                       std::size_t size_bytes, const ucp_am_recv_param_t* params);
-  // Takes the secret off the header. False if it is needed and not there: the message was refused.
+  // Checks the secret and removes it from the header. False if it is missing: the message was refused.
   bool admit(std::span<const std::byte>& header, std::size_t size_bytes);
   static ucs_status_t deliver(Slot& slot, std::span<const std::byte> header, void* data,
                               std::size_t size_bytes, std::uint64_t attributes);

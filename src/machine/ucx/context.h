@@ -1,4 +1,7 @@
-// One UCP context with the features that Weft needs and its settings, which the environment overrides.
+// One UCP context, with the features that Weft needs and with Weft's settings of UCX. Variables UCX_* of the
+// environment override these settings.
+//
+// Threads: the PE's thread.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -17,7 +20,7 @@ namespace weft::machine::ucx {
 struct ContextOptions {
   int num_pes = 1;
   int pes_on_host = 1;
-  // Space at the end of every UCX request, and what prepares it.
+  // The size of the space that UCX reserves in each request for Weft, and the function that initializes it.
   std::size_t request_size = 0;
   ucp_request_init_callback_t request_init = nullptr;
 };
@@ -31,16 +34,17 @@ class Context {
   ~Context() { destroy(); }
 
   ucp_context_h get() const { return handle_; }
-  // REQUIRES: its workers are gone. get() is null afterwards.
+  // REQUIRES: its workers are destroyed. get() is null afterwards.
   void destroy() {
     if (handle_ != nullptr) ucp_cleanup(std::exchange(handle_, nullptr));
   }
-  // Gives up the handle without destroying the context. For a context whose worker could not be destroyed.
+  // Gives up the handle without destroying the context, which the exit of the process then frees. For a context
+  // whose worker cannot be destroyed.
   void leave_to_the_system() { handle_ = nullptr; }
-  // What UCX has opened, each "transport/device": "self/memory", "tcp/eth0". Empty if UCX does not say it in a
-  // form that is known here.
+  // The transports that UCX has opened, each "transport/device": "self/memory", "tcp/eth0". Empty if UCX
+  // reports them in an unknown form.
   std::set<std::string> transports() const;
-  // Whether UCX moves such memory by itself in this process.
+  // Whether UCX can address memory of this API in this process. If not, it is staged.
   bool can_address(memory::NativeApi api) const;
 
  private:
@@ -48,7 +52,7 @@ class Context {
   ucp_context_h handle_;
 };
 
-// The UCX memory type; host for memory that UCX does not know.
+// The UCX memory type. Host for memory that UCX does not know.
 ucs_memory_type_t memory_type_of(memory::NativeApi api);
 
 }  // namespace weft::machine::ucx

@@ -31,7 +31,7 @@ base::Result<ucp_ep_h> EndpointTable::connect(ucp_worker_h worker, int pe) {
   params.err_handler.arg = &peer;
   ucs_status_t status = ucp_ep_create(worker, &params, &peer.endpoint);
   if (status == UCS_ERR_UNREACHABLE) {
-    // The transports of the user's UCX_TLS may not be able to report failures. Connect without reports then.
+    // The transports in the user's UCX_TLS may not be able to report failures. Connect without error handling.
     params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
     status = ucp_ep_create(worker, &params, &peer.endpoint);
   }
@@ -64,7 +64,7 @@ void EndpointTable::close_failed() {
     params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     params.flags = UCP_EP_CLOSE_FLAG_FORCE;
     const ucs_status_ptr_t request = ucp_ep_close_nbx(std::exchange(peer.failed_endpoint, nullptr), &params);
-    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // its end is of no interest
+    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // UCX finishes the close by itself
     --unclosed_failures_;
   }
 }

@@ -1,6 +1,6 @@
-// The peers of a PE: an address each, an endpoint made on first use, and whether the peer has failed.
+// The peers of a PE: the address of each, its endpoint, which is made on first use, and whether it has failed.
 //
-// Threads: the PE's thread. A failed peer stays failed: the job is about to end.
+// Threads: the PE's thread. A failed peer stays failed, because its failure ends the job.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -23,16 +23,16 @@ class EndpointTable {
 
   void set_addresses(std::vector<std::vector<std::byte>> addresses);
 
-  // The endpoint of `pe` if there is one; else null, and connect() makes it. REQUIRES: pe in range.
+  // The endpoint of `pe`; null if connect() has not made it yet or the peer has failed. REQUIRES: pe in range.
   ucp_ep_h find(int pe) const { return peers_[static_cast<std::size_t>(pe)].endpoint; }
   base::Result<ucp_ep_h> connect(ucp_worker_h worker, int pe);
 
   bool has_failed(int pe) const { return peers_[static_cast<std::size_t>(pe)].failed; }
   bool has_unclosed_failures() const { return unclosed_failures_ > 0; }
-  // Closes the endpoints of failed peers, which ends their operations. Not from inside a UCX callback.
+  // Closes the endpoints of failed peers, which ends their operations. REQUIRES: no UCX callback is running.
   void close_failed();
 
-  // "posix/memory sysv/memory", for each endpoint that exists.
+  // The transports of the endpoint, such as "posix/memory sysv/memory". Empty if there is no endpoint.
   std::string transports(int pe) const;
 
  private:

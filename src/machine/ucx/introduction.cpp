@@ -9,7 +9,7 @@
 namespace weft::machine::ucx {
 namespace {
 
-// Segments of shared memory and files under /proc are open to the same user only.
+// The private transports. Shared-memory segments and files under /proc are accessible to the same user only.
 constexpr std::array<std::string_view, 15> kPrivate = {
     "self",     "sysv",      "posix",    "xpmem",    "cma",     "knem",   "cuda_copy", "cuda_ipc",
     "gdr_copy", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze_copy", "ze_ipc", "ze_gdr"};

@@ -1,9 +1,9 @@
-// What each PE tells the others before the first message, and what they agree on.
+// The data that each PE sends to the others before the first message, and the agreement that follows from it.
 //
-// PE 0 always draws a secret. All PEs use it unless every one of them has opened only transports that nobody
-// but the user's own processes can reach: shared memory, copies by the system or a device, and the PE itself.
-// The transports are looked at after UCX has opened them, because the user's UCX_TLS and the build of UCX
-// decide which there are.
+// PE 0 always draws a secret. The job uses it unless all transports of all PEs are private: only the user's
+// own processes can reach them. Private are shared memory, copies by the system or a device, and the PE itself.
+// The transports are examined after UCX has opened them, because the user's UCX_TLS and the build of UCX decide
+// which ones exist.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@
 
 namespace weft::machine::ucx {
 
-// Whether only the user's own processes on this host can reach a PE that has opened these transports, each
-// "transport/device". False for a transport that is not known to be private, and if there is none at all.
+// Whether only the user's own processes on this host can reach a PE that has opened these transports. Each is
+// written "transport/device". False for an unknown transport, and for an empty set.
 bool are_private(const std::set<std::string>& transports);
 
 struct Introduction {
   StagingMode staging = StagingMode::kDevice;
   bool is_private = false;
-  JobSecret proposed;  // that of PE 0 counts
+  JobSecret proposed;  // the job uses the one of PE 0
   std::vector<std::byte> address;
 
   std::vector<std::byte> pack() const;
@@ -36,11 +36,11 @@ struct Introduction {
 
 struct Agreement {
   std::vector<std::vector<std::byte>> addresses;  // indexed by PE
-  std::optional<JobSecret> secret;                // of the job, if it needs one
+  std::optional<JobSecret> secret;                // empty if the job needs none
 };
 
-// From the packed introductions of all PEs, indexed by PE; `pe` is the caller's. kCorrupt for bytes that are no
-// introduction, kInvalidArgument if the PEs were started with different settings.
+// Makes the agreement from the packed introductions of all PEs, indexed by PE. `pe` is the caller's number.
+// kCorrupt if bytes are not an introduction, kInvalidArgument if the PEs were started with different settings.
 base::Result<Agreement> agree(const std::vector<std::vector<std::byte>>& introductions, int pe);
 
 }  // namespace weft::machine::ucx

@@ -1,9 +1,9 @@
-// What shows that an active message comes from a PE of this job: 16 random bytes of PE 0 that the bootstrap
-// hands to every PE, in front of each active message's header. A message without them reaches no handler.
+// The job's secret: 16 random bytes that PE 0 draws and the bootstrap gives to every PE. They precede the header
+// of each active message and show that it comes from a PE of this job. A message without them reaches no handler.
 //
-// The secret protects the handlers, not the memory of the PEs, and it hides nothing: UCX's TCP transport writes
-// what a peer puts to the address that the peer names, before any handler is asked. A job that uses TCP
-// therefore needs a network that the site trusts (docs/security.md).
+// The secret protects the handlers. It does not protect the memory of the PEs: UCX's TCP transport serves puts
+// below the handlers and checks no address. It does not encrypt anything either. A job that uses TCP therefore
+// needs a network that the site trusts (docs/security.md).
 #pragma once
 
 #include <array>
@@ -21,12 +21,13 @@ class JobSecret {
   static constexpr std::size_t kBytes = 16;
 
   static base::Result<JobSecret> draw();
-  // kCorrupt unless there are exactly kBytes.
+  // kCorrupt if the size is not kBytes.
   static base::Result<JobSecret> from_bytes(std::span<const std::byte> bytes);
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Whether `message` begins with it; takes the same time for every answer.
+  // Whether `message` begins with the secret. Takes the same time for each wrong secret, so that the time does
+  // not tell how many bytes were right.
   bool opens(std::span<const std::byte> message) const {
     if (message.size() < kBytes) return false;
     auto difference = std::byte{0};

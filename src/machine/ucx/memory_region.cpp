@@ -83,7 +83,7 @@ void MemoryRegions::remove_all(ucp_context_h context) {
 
 ucp_mem_h MemoryRegions::search(const void* data, std::size_t size_bytes) const {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  // Regions may overlap, so the nearest one below need not be the one that holds the range.
+  // Regions may overlap, so the nearest region below may not contain the range although a further one does.
   for (auto next = regions_.upper_bound(begin); next != regions_.begin();) {
     const auto& [address, region] = *--next;
     const std::size_t reach_bytes = begin - address + size_bytes;

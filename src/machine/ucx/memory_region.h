@@ -1,8 +1,8 @@
-// Memory registered with UCX: this PE's own, and the keys of the peers' that it has used.
+// Memory registered with UCX: the registrations of this PE, and the unpacked keys of its peers' registrations.
 //
-// A key is an id of the owner's choice followed by UCX's packed key. The id makes the cache of unpacked keys
-// safe when an address is registered again. Unpacked keys live until close(): an operation in flight needs
-// its key.
+// A key consists of an id, which its owner never reuses, and UCX's packed key. The cache of unpacked keys is
+// indexed by the id, so it stays correct when an address is registered again. Unpacked keys live until close(),
+// because an operation in flight needs its key.
 //
 // Threads: the PE's thread.
 #pragma once
@@ -31,7 +31,7 @@ class MemoryRegions {
   base::Status remove(ucp_context_h context, const RemoteMemory& memory);
   void remove_all(ucp_context_h context);
 
-  // The handle of the registered memory that holds the range; null when there is none.
+  // The handle of the registered memory that contains the range; null if there is none.
   ucp_mem_h find(const void* data, std::size_t size_bytes) const {
     return regions_.empty() ? nullptr : search(data, size_bytes);
   }
@@ -49,7 +49,7 @@ class MemoryRegions {
   ucp_mem_h search(const void* data, std::size_t size_bytes) const;
 
   std::multimap<std::uint64_t, Region> regions_;  // by address
-  std::size_t largest_bytes_ = 0;                 // of all that were ever registered
+  std::size_t largest_bytes_ = 0;                 // the largest region that was ever registered
   std::vector<std::unordered_map<std::uint64_t, ucp_rkey_h>> remote_keys_;
   std::uint64_t next_id_ = 1;
 };

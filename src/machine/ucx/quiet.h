@@ -1,7 +1,7 @@
-// Suppresses UCX's warnings while it exists, unless the user has set UCX_LOG_LEVEL. close() abandons operations
-// whose peers have failed, and UCX warns of each.
+// Suppresses UCX's warnings while the object exists, unless the user has set UCX_LOG_LEVEL. UCX would print a
+// warning for each operation that close() abandons because its peer has failed.
 //
-// UCX's log handlers are global to the process, so keep the scope short.
+// UCX's log handlers are global to the process, so the scope must be short.
 #pragma once
 
 #include <ucs/debug/log_def.h>

@@ -1,4 +1,4 @@
-// What `weft info` says about UCX.
+// The lines of `weft info` about UCX.
 #pragma once
 
 #include <string>

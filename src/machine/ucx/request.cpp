@@ -27,7 +27,8 @@ base::Status RequestTracker::record(const Started& what, base::Completion* compl
     completion->in_flight = request;
     return base::Status::pending();
   }
-  // A receive that is over at once and got fewer bytes completes from progress(), which reports the size.
+  // A receive that got fewer bytes than its buffer has, inside the start call. The call's result cannot report
+  // the size, so the operation completes from progress().
   if (request->status == UCS_OK && is_receive(what.operation) && request->received_bytes != what.size_bytes) {
     defer(request);
     completion->in_flight = request;
@@ -70,7 +71,7 @@ void RequestTracker::finish(Request* request) {
     status = translator_.translate(*request);
   request->state = Request::State::kIdle;
   ucp_request_free(request);
-  if (completion == nullptr) return;  // taken by close()
+  if (completion == nullptr) return;  // take_all() detached it
   completion->in_flight = nullptr;
   completion->function(completion, std::move(status), size_bytes);
 }
@@ -88,7 +89,7 @@ bool RequestTracker::deliver_deferred() {
 
 void RequestTracker::cancel(ucp_worker_h worker, base::Completion* completion) {
   auto* request = static_cast<Request*>(completion->in_flight);
-  // A deferred operation is over. The next progress() reports its status.
+  // A deferred operation is over already; the next progress() reports its status.
   if (request != nullptr && request->state == Request::State::kInFlight) ucp_request_cancel(worker, request);
 }
 

@@ -1,8 +1,9 @@
-// What Weft keeps in the space that UCX reserves in each of its requests, and the list of those in flight.
+// Weft's record of an operation, which lies in the space that UCX reserves in each request, and the lists of
+// operations that are not over.
 //
-// UCX may call a completion callback inside a start call: that of the operation being started or of another
-// one. A message to the own PE does both. Weft's contract forbids it, so the tracker records completions inside
-// a start call and reports them as the call's result or from the next progress().
+// UCX may call a completion callback inside a start call, of the operation being started or of another one. A
+// message to the own PE does both. Weft's contract forbids completions inside a start call. The tracker
+// therefore records them, and reports them as the call's result or from the next progress().
 //
 // Threads: the PE's thread. Nothing here allocates.
 #pragma once
@@ -38,16 +39,16 @@ struct Request {
   base::Completion* completion = nullptr;
   std::size_t size_bytes = 0;      // of the local buffer
   std::size_t received_bytes = 0;  // of the message, for receives
-  int peer = -1;                   // -1: none in particular
+  int peer = -1;                   // -1: no single peer
   Operation operation = Operation::kTagSend;
   State state = State::kIdle;
   ucs_status_t status = UCS_OK;
 
-  // UCX prepares the space of each request with this, once; finish() leaves it as it was.
+  // UCX calls this once for the space of each request. finish() leaves the request idle, ready for its next use.
   static void initialize(void* request);
 };
 
-// What an operation was about, for its record and its error message.
+// The description of an operation, for its record and its error message.
 struct Started {
   Operation operation;
   int peer = -1;
@@ -56,8 +57,8 @@ struct Started {
 
 class RequestTracker {
  public:
-  // Turns a UCX status into the one that the user sees; knows which peers have failed and whether we are
-  // closing.
+  // Turns a UCX status into the status for the user. The implementation knows which peers have failed and
+  // whether the machine is closing.
   struct Translator {
     virtual base::Status translate(const Request& request) const = 0;
     virtual base::Status translate(const Started& started, ucs_status_t status) const = 0;
@@ -75,7 +76,7 @@ class RequestTracker {
   RequestTracker& operator=(const RequestTracker&) = delete;
 
   bool starting() const { return starting_; }
-  // Runs a UCX start call and gives the operation's status: ok and failures at once, or pending.
+  // Runs a UCX start call. Returns the operation's status: ok or a failure if it is over, else pending.
   template <class Call>
   base::Status start(const Started& what, base::Completion* completion, Call call) {
     starting_ = true;
@@ -84,14 +85,15 @@ class RequestTracker {
     if (result == nullptr) return {};
     return record(what, completion, result);
   }
-  // For the callbacks that UCX calls.
+  // Completes an operation; called by the callbacks that UCX calls.
   void done(void* request, ucs_status_t status, std::size_t received_bytes);
 
-  // Completes what finished inside start calls. Returns whether there was anything.
+  // Calls the completions of operations that finished inside start calls. Returns whether there were any.
   bool deliver_deferred();
   bool has_deferred() const { return deferred_.next != &deferred_; }
 
-  // Asks UCX to end a tag receive. UCX ends other operations when their endpoints close.
+  // Asks UCX to cancel the operation. UCX can cancel tag receives only; it ends other operations when their
+  // endpoints close.
   void cancel(ucp_worker_h worker, base::Completion* completion);
   void cancel_all(ucp_worker_h worker);
   bool anything_in_flight() const { return in_flight_.next != &in_flight_; }

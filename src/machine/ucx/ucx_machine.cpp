@@ -59,8 +59,7 @@ bool means_peer_failed(ucs_status_t status) {
   }
 }
 
-// How long close() lets what was sent last leave, and its endpoints close. A peer that is gone costs this
-// much.
+// How long close() waits for the last sends to leave. If a peer is gone, close() takes this long.
 constexpr auto kCloseLimit = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -170,9 +169,9 @@ inline base::Status UcxMachine::send_am(ucp_ep_h endpoint, int pe, AmId id, std:
       parameters(payload.place, payload.data, payload.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = header.empty() ? 0 : UCP_AM_SEND_FLAG_COPY_HEADER;
-  // Eager device data would be staged through the host by UCX, at twice the time.
+  // UCX would stage eager device data through the host, which takes twice as long.
   if (!payload.place.is_host() && payload.size_bytes > 0) params.flags |= UCP_AM_SEND_FLAG_RNDV;
-  // A header inside the payload is needed at once.
+  // on_large_header() reads the header from the payload during its callback, so the payload must be there.
   if (id >= kNumAmIds) [[unlikely]]
     params.flags |= UCP_AM_SEND_FLAG_EAGER;
   return tracker_.start({Operation::kAmSend, pe, payload.size_bytes}, completion, [&] {
@@ -181,8 +180,8 @@ inline base::Status UcxMachine::send_am(ucp_ep_h endpoint, int pe, AmId id, std:
   });
 }
 
-// A message whose header exceeds UCX's limit: header and payload as one eager payload, under an id of its own.
-// See ActiveMessages::on_large_header.
+// The send of a message whose header exceeds UCX's limit: header and payload travel as one eager payload, under
+// an id of its own. See ActiveMessages::on_large_header. The object deletes itself when the send completes.
 struct UcxMachine::LargeHeader final : base::Completion {
   LargeHeader(std::span<const std::byte> header, const memory::ConstBuffer& payload,
               base::Completion* user_in)
@@ -220,7 +219,7 @@ base::Status UcxMachine::send_special(ucp_ep_h endpoint, int pe, AmId id, std::s
   const memory::ConstBuffer bytes(large->bytes.data(), large->bytes.size());
   base::Status status =
       send_am(endpoint, pe, large_header_id(id), {with_secret.begin(), end_of_secret}, bytes, large.get());
-  if (status.is_pending()) static_cast<void>(large.release());  // its completion's
+  if (status.is_pending()) static_cast<void>(large.release());  // its completion deletes it
   return status;
 }
 
@@ -262,7 +261,8 @@ base::Status UcxMachine::transport_tag_receive(Tag tag, Tag mask, const memory::
                                                base::Completion* completion) {
   ucp_request_param_t params =
       parameters(buffer.place, buffer.data, buffer.size_bytes, [](auto& p) { p.cb.recv = &on_received; });
-  // The callback tells the message's size also when it was here already, and also when it was too large.
+  // Makes UCX call the callback even if the message is here already: only the callback reports the size, also of
+  // a message that is too large.
   params.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   return tracker_.start({Operation::kTagReceive, -1, buffer.size_bytes}, completion, [&] {
     return ucp_tag_recv_nbx(worker_.get(), buffer.data, buffer.size_bytes, tag, mask, &params);
@@ -391,7 +391,7 @@ void UcxMachine::close() {
   active_messages_.close(worker_.get());
   tracker_.cancel_all(worker_.get());
 
-  // What was sent last may still have to leave (TCP); a peer that does not take it costs the limit.
+  // Over TCP the last sends may still have to leave. A peer that does not take them costs the limit.
   const auto progress_until = [&](auto done) {
     const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
     while (!done() && std::chrono::steady_clock::now() < limit) ucp_worker_progress(worker_.get());
@@ -404,16 +404,17 @@ void UcxMachine::close() {
   }
   tracker_.deliver_deferred();
 
-  // What is left is taken from UCX and the worker destroyed, with its endpoints. Closing them one by one
-  // first (by force: a peer may be gone) leaves callbacks behind that a peer must answer, and UCX destroys
-  // those badly. An operation that UCX did not end still uses its keys; they go with the worker.
+  // The completions of the remaining operations are detached, and the worker is destroyed with its endpoints.
+  // The endpoints are not closed one by one: a peer may be gone, so that would have to be by force, which leaves
+  // callbacks behind that a peer must answer, and UCX corrupts the heap when it destroys these. An operation
+  // that UCX did not end still uses its remote keys, so they are not destroyed before the worker.
   const bool is_idle = !tracker_.anything_in_flight();
   if (is_idle) regions_.destroy_remote_keys();
   const std::vector<base::Completion*> left = tracker_.take_all();
   if (!is_idle && pes_on_host() < num_pes()) {
-    // Over a network UCX ends the process ("Fatal: unexpected error: Endpoint timeout") when it destroys a
-    // worker with operations in flight, also after forced closes. This PE is about to end: the worker goes
-    // with it.
+    // UCX over a network ends the process ("Fatal: unexpected error: Endpoint timeout") when it destroys a
+    // worker with operations in flight, even after forced closes. The PE is about to end, so the worker is left
+    // to the exit of the process.
     worker_.leave_to_the_system();
     context_.leave_to_the_system();
   } else {

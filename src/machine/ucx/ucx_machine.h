@@ -1,7 +1,7 @@
 // The machine that runs on UCX: one context and one worker per PE, endpoints made on first use.
 //
-// Threads: the PE's thread only (UCS_THREAD_MODE_SINGLE), except wake(). Nothing on the path of a small
-// message allocates: UCX's own request carries Weft's record of the operation.
+// Threads: the PE's thread only (UCS_THREAD_MODE_SINGLE), except wake(). A small message allocates nothing:
+// UCX's own request holds Weft's record of the operation.
 #pragma once
 
 #include <array>
@@ -33,16 +33,16 @@ struct UcxMachineOptions {
 
 class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracker::Translator {
  public:
-  // `memory` must outlive the machine. The machine works once connect() was called.
+  // `memory` must outlive the machine. The machine is usable after connect().
   static base::Result<std::unique_ptr<UcxMachine>> create(const UcxMachineOptions& options,
                                                           memory::Memory& memory);
   ~UcxMachine() override;
 
-  // What the other PEs need of this one. `proposed` is a secret for the job; see agree().
+  // The data that the other PEs need from this one. `proposed` is a secret for the job; see agree().
   base::Result<Introduction> introduce(const JobSecret& proposed) const;
-  // With a secret, active messages without it are refused. Not after progress().
+  // If the agreement has a secret, active messages without it are refused. REQUIRES: progress() was not called.
   base::Status connect(Agreement agreement);
-  // "transport/device" of what UCX has opened.
+  // The transports that UCX has opened, each "transport/device".
   std::set<std::string> transports() const { return context_.transports(); }
 
   std::string description() const override;
@@ -53,9 +53,9 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   void close() override;
   std::vector<PeerTransports> peer_transports() const override;
   bool has_secret() const { return secret_.has_value(); }
-  // Active messages that came from outside the job.
+  // The number of active messages that were refused because they came from outside the job.
   std::uint64_t num_refused() const { return active_messages_.num_refused(); }
-  // Smaller if UCX's limit is smaller.
+  // Smaller than kMaxAmHeaderBytes if UCX's own limit is smaller.
   std::size_t max_am_header_bytes() const override { return max_header_bytes_; }
 
   bool addresses(memory::Kind kind) const override;
@@ -84,18 +84,19 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   base::Status translate(const Request& request) const override;
   base::Status translate(const Started& started, ucs_status_t status) const override;
 
-  // The parameters that every operation passes: callback, tracker, memory type, and the handle of registered
-  // memory.
+  // The parameters of every operation: callback, tracker, memory type, and the handle of registered memory if
+  // the buffer lies in such memory.
   template <class Callback>
   ucp_request_param_t parameters(memory::Place place, const void* data, std::size_t size_bytes,
                                  Callback set) const;
-  // Starts a put or a get: call(endpoint, key, parameters).
+  // Starts a put or a get, by call(endpoint, key, parameters).
   template <class Call>
   base::Status one_sided(const Started& what, const memory::ConstBuffer& local, const RemoteMemory& remote,
                          base::Completion* completion, Call call);
+  // The part of progress() that runs only if attention().wanted is set.
   bool progress_rare();
   struct LargeHeader;
-  // Sends a message with the job's secret, or whose header exceeds max_header_bytes_.
+  // Sends a message that carries the job's secret or has a header larger than max_header_bytes_.
   base::Status send_special(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
                             const memory::ConstBuffer& payload, base::Completion* completion);
   base::Status send_am(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
@@ -109,11 +110,11 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ActiveMessages active_messages_;
   EndpointTable endpoints_;
   MemoryRegions regions_;
-  // By kind.
+  // Both arrays are indexed by kind.
   std::array<ucs_memory_type_t, memory::kNumKinds> memory_types_{};
   std::array<bool, memory::kNumKinds> addressed_{};
   std::size_t max_header_bytes_;
-  // Headers up to this size need nothing special; -1 if there is a secret.
+  // Messages with larger headers take send_special(). -1 if there is a secret: all messages take it then.
   std::ptrdiff_t max_plain_header_bytes_;
 };
 

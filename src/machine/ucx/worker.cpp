@@ -24,7 +24,8 @@ base::Result<Worker> Worker::create(ucp_context_h context) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE | UCP_WORKER_PARAM_FIELD_FLAGS;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
-  // close() may abandon operations whose peer has failed. UCX's warning about each helps nobody.
+  // close() may abandon operations whose peer has failed. UCX would print a warning for each, which users cannot
+  // act on.
   params.flags = UCP_WORKER_FLAG_IGNORE_REQUEST_LEAK;
   ucp_worker_h handle = nullptr;
   if (const ucs_status_t status = ucp_worker_create(context, &params, &handle); status != UCS_OK) {
@@ -71,8 +72,7 @@ base::Result<std::vector<std::byte>> Worker::address() const {
 }
 
 void Worker::wait(std::int64_t timeout_us) {
-  // Another status than OK means that work is pending, or that this UCX cannot sleep: the caller continues to
-  // poll.
+  // A status other than OK means that UCX has work or cannot sleep. In both cases the caller polls.
   if (ucp_worker_arm(handle_) != UCS_OK) return;
   pollfd events[2] = {{ucx_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
   timespec timeout{static_cast<std::time_t>(timeout_us / 1'000'000),
@@ -86,7 +86,7 @@ void Worker::wait(std::int64_t timeout_us) {
 
 void Worker::wake() const {
   const std::uint64_t one = 1;
-  // Fails only if the counter is full; the sleeper wakes then too.
+  // write() fails only if the counter is full, and then the sleeper wakes too.
   (void)!::write(wake_fd_, &one, sizeof one);
 }
 

@@ -1,4 +1,4 @@
-// One UCP worker: progress, sleep until work, and the address by which peers reach it.
+// One UCP worker: its address, by which peers reach it, and sleeping until it has work.
 //
 // Threads: the PE's thread, except wake().
 #pragma once
@@ -29,15 +29,17 @@ class Worker {
   ucp_worker_h get() const { return handle_; }
   // Ends all communication; get() is null afterwards.
   void destroy();
-  // Gives up UCX's worker without destroying it; get() is null afterwards.
+  // Gives up UCX's worker without destroying it; the exit of the process frees it. get() is null afterwards.
   void leave_to_the_system() { handle_ = nullptr; }
   base::Result<std::vector<std::byte>> address() const;
-  // The largest header that every transport of this worker takes. UCX does not check it: a larger one is
-  // written past the end of a segment.
+  // The largest header that all transports of this worker accept. UCX does not check the size: it writes a
+  // larger header past the end of a segment.
   std::size_t max_am_header_bytes() const { return max_am_header_bytes_; }
 
-  // Sleeps until UCX has an event, wake() was called or the time is over (timeout_us < 0: no limit).
+  // Sleeps until UCX has an event, wake() is called or the time is over (timeout_us < 0: no limit). Returns at
+  // once if UCX has work or cannot sleep.
   void wait(std::int64_t timeout_us);
+  // Ends a wait() under way, or the next one. Any thread.
   void wake() const;
 
  private:
