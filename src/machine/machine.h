@@ -1,18 +1,18 @@
-// What moves bytes between PEs: the one interface that everything above the machine layer uses.
+// A Machine moves bytes between PEs. It is the only interface for that above the machine layer.
 //
-// A Machine belongs to one PE and is used by that PE's thread only; wake() alone may be called from any
-// thread. No call blocks except wait() and close(). Operations follow the contract of
-// weft/base/completion.h: `pending` means that the completion is called exactly once later, from
-// progress(), cancel() or close(), and any other status means that it never is.
+// Threads: the PE's thread; only wake() may be called from any thread. No call blocks except wait() and close().
 //
-// A receive that returns ok has filled its buffer exactly; one that got less completes from progress(), with
-// the size.
+// Operations follow the contract of weft/base/completion.h. A start function returns one of two things:
+//   pending            the completion is called exactly once, later, from progress(), cancel() or close()
+//   any other status   the operation is over, and its completion is never called
+// If a receive returns ok, the message filled its buffer exactly. A receive of a smaller message completes from
+// progress(), with the size.
 //
-// Buffers may be of any memory kind. A buffer handed to a send belongs to the machine until completion, one
-// handed to a receive until completion too. Work queued on a buffer's stream comes first, without blocking
-// the CPU; a completed receive is visible to every stream.
+// Buffers may be of any memory kind. The buffer of an operation belongs to the machine until the operation is
+// over. The operation starts after the work queued on the buffer's stream, without blocking the CPU. The data of
+// a completed receive is visible to every stream.
 //
-// A handler or completion function may start operations but must not call progress(), wait() or close().
+// A handler or completion function may start operations. It must not call progress(), wait() or close().
 #pragma once
 
 #include <cstddef>
@@ -33,15 +33,16 @@ namespace weft::machine {
 
 using AmId = std::uint16_t;
 inline constexpr AmId kMaxAmId = 63;
-// Headers up to this size travel with any payload in host memory; see Machine::max_am_header_bytes for others.
+// The largest header of an active message. If the payload is device memory, the limit is
+// Machine::max_am_header_bytes().
 inline constexpr std::size_t kMaxAmHeaderBytes = 4096;
 
 class Machine;
 class PeerMemory;
 
-// An active message's payload that the handler took over. Move-only. Either receive it once with
-// Machine::am_receive, or destroy it, which drops the data; both release what the machine holds for it. After
-// the machine's close() it is empty; it must be destroyed before the machine is.
+// The payload of an active message, which the handler has taken. Move-only. Receive it once with
+// Machine::am_receive, or destroy it, which drops the data. Both release the memory that the machine holds for
+// it. After the machine's close() it is empty. It must be destroyed before the machine.
 class AmPayload {
  public:
   AmPayload() = default;
@@ -55,11 +56,11 @@ class AmPayload {
   }
   ~AmPayload();
 
-  // The bytes when they are already here (eager); null for a rendezvous that am_receive must fetch.
+  // The bytes if they are already here (eager); null for a rendezvous, which am_receive must fetch.
   const void* data() const { return data_; }
   std::size_t size_bytes() const { return size_bytes_; }
   void* descriptor() const { return descriptor_; }
-  // For machines: gives up the descriptor without releasing it.
+  // For implementations of Machine: gives up the descriptor without releasing it.
   void* detach() {
     machine_ = nullptr;
     return std::exchange(descriptor_, nullptr);
@@ -79,15 +80,15 @@ class AmPayload {
   std::size_t size_bytes_ = 0;
 };
 
-// What a handler sees of an arriving active message. Valid during the handler's call only.
+// An arriving active message, as its handler sees it. Valid during the handler's call only.
 class AmArrival {
  public:
   std::span<const std::byte> header;
-  // The payload's bytes if they are already here, valid during the call; null for a rendezvous.
+  // The payload's bytes if they are already here; null for a rendezvous.
   const std::byte* data = nullptr;
   std::size_t payload_size_bytes = 0;
 
-  // Keeps the payload beyond the call. At most once; a payload neither taken nor read is dropped.
+  // Keeps the payload beyond the call. May be called once. A payload that is not taken is dropped after the call.
   virtual AmPayload take() = 0;
 
  protected:
@@ -101,7 +102,7 @@ struct RemoteMemory {
   std::uint64_t address = 0;
   std::size_t size_bytes = 0;
   memory::Place place;
-  // What a peer needs to address it; opaque, travels in messages.
+  // The machine's key to this memory. Opaque bytes that the owner sends to its peers in messages.
   std::vector<std::byte> key;
 };
 
@@ -110,19 +111,20 @@ enum class AtomicOperation : std::uint8_t { kAdd, kSwap, kCompareSwap, kAnd, kOr
 enum class TransferType : std::uint8_t { kTagSend, kAmSend, kPut, kGet, kReceive, kPeerCopy };
 inline constexpr int kNumTransferTypes = 6;
 
-// How a buffer travels:
-//   through UCX   the machine's transport takes it as it is
+// The path of a buffer:
+//   through UCX   the transport addresses the buffer's memory itself
 //   staged        through host memory, because the transport does not address its kind, or by request
 //   own PE        to the PE that it comes from
-//   peer-mapped   the sender's device copies it into memory of the receiver that it has mapped
+//   peer-mapped   the sender's device copies into the receiver's memory, which it has mapped
 enum class TransferPath : std::uint8_t { kThroughUcx, kStaged, kOwnPe, kPeerMapped };
 inline constexpr int kNumTransferPaths = 4;
 
 std::string_view transfer_type_name(TransferType type);
 std::string_view transfer_path_name(TransferPath path);
 
-// What this PE moved in one way. A transfer counts where it was started, with the kind of the device side if
-// it has one. Receives count only where they were staged, since every message is counted by its sender.
+// The transfers of this PE with one type, path and kind. A transfer is counted where it was started, with the
+// kind of its device side if it has one. A receive is counted only if it was staged, because every message is
+// counted by its sender.
 struct TransportUse {
   TransferType type = TransferType::kTagSend;
   TransferPath path = TransferPath::kThroughUcx;
@@ -131,7 +133,8 @@ struct TransportUse {
   std::uint64_t bytes = 0;
 };
 
-// PEs that are reached by the same transports, each "transport/device" as the machine calls them.
+// PEs that are reached by the same transports. Each transport is written "transport/device", with the machine's
+// names.
 struct PeerTransports {
   std::vector<int> pes;
   std::string transports;
@@ -145,65 +148,68 @@ class Machine {
   int num_pes() const { return num_pes_; }
   virtual std::string description() const = 0;
 
-  // REQUIRES: id <= kMaxAmId, set on every PE before a message with that id can arrive.
+  // REQUIRES: id <= kMaxAmId; every PE sets the handler before a message with that id can arrive.
   virtual base::Status set_am_handler(AmId id, AmHandler handler, void* context) = 0;
-  // The header (host memory, at most kMaxAmHeaderBytes) is copied at the call; the payload is not. Messages
-  // between a pair of PEs arrive once each; their order is not promised.
+  // The call copies the header, which is host memory of at most kMaxAmHeaderBytes. It does not copy the payload.
+  // Each message arrives once. Messages between two PEs may arrive in any order.
   virtual base::Status am_send(int pe, AmId id, std::span<const std::byte> header,
                                const memory::ConstBuffer& payload, base::Completion* completion) = 0;
-  // Headers up to this size travel fastest, and with payloads of any memory kind.
+  // Headers up to this size may go with payloads of any memory kind, and they are the fastest.
   virtual std::size_t max_am_header_bytes() const { return kMaxAmHeaderBytes; }
-  // Moves a taken payload into `into`. A buffer that is too small is kTruncated, naming both sizes.
+  // Moves a taken payload into `into`. kTruncated, with both sizes, if the buffer is too small.
   virtual base::Status am_receive(AmPayload payload, const memory::Buffer& into,
                                   base::Completion* completion) = 0;
 
-  // Matched messages. The receiver's tag bits under `mask` must equal the sender's. Messages with equal tags
-  // from one PE match in the order in which they were sent. A message larger than the receive is kTruncated,
-  // naming both sizes.
+  // Matched messages. A message matches a receive if its tag equals the receive's in the bits of `mask`.
+  // Messages with equal tags from one PE match in the order in which they were sent. kTruncated, with both
+  // sizes, if the message is larger than the receive's buffer.
   virtual base::Status tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
                                 base::Completion* completion) = 0;
   virtual base::Status tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
                                    base::Completion* completion) = 0;
-  // Asks an operation in flight to end early: it still completes exactly once, with kCancelled or, when it
-  // was too late, with its own outcome.
+  // Asks an operation in flight to end early. It still completes exactly once: with kCancelled, or with its own
+  // outcome if cancel() came too late.
   virtual void cancel(base::Completion* completion) = 0;
 
-  // Makes memory addressable by peers until deregister_memory. `memory` keeps its owner.
+  // Makes memory addressable by peers until deregister_memory. The caller still owns the memory.
   virtual base::Result<RemoteMemory> register_memory(const memory::Buffer& memory) = 0;
   virtual base::Status deregister_memory(const RemoteMemory& memory) = 0;
-  // One-sided. A put completes when the local buffer is reusable and, after flush(), the data is at the peer.
-  // `remote` came from that peer's register_memory and need not outlive the call.
+  // One-sided transfers. A put completes when its local buffer is reusable. Its data is visible at the peer after
+  // a flush(). `remote` is a result of that peer's register_memory and need not outlive the call.
   virtual base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                            std::size_t offset_bytes, base::Completion* completion) = 0;
   virtual base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                            std::size_t offset_bytes, base::Completion* completion) = 0;
-  // 64-bit, on host memory; *result receives the old value and must stay until completion (null for none).
+  // An atomic operation on 64 bits of host memory. `*result` receives the old value and must stay valid until
+  // completion. A null `result` is allowed.
   virtual base::Status atomic(int pe, AtomicOperation operation, const RemoteMemory& remote,
                               std::size_t offset_bytes, std::uint64_t operand, std::uint64_t compare,
                               std::uint64_t* result, base::Completion* completion) = 0;
-  // Completes when all puts and atomics started before it are visible at their peers.
+  // Completes when all puts and atomics that were started before it are visible at their peers.
   virtual base::Status flush(base::Completion* completion) = 0;
 
   // Moves communication forward and calls handlers and completions. Returns whether anything happened.
   virtual bool progress() = 0;
-  // Sleeps until there may be something to progress, wake() was called, or the time is over (timeout_us < 0:
-  // no limit). May return early; returns at once when work is at hand.
+  // Sleeps until progress() may have work, wake() is called, or the time is over (timeout_us < 0: no limit). May
+  // return early. Returns at once if progress() has work already.
   virtual void wait(std::int64_t timeout_us) = 0;
   // Ends a wait() under way, or the next one. Any thread.
   virtual void wake() = 0;
-  // Whether progress() must keep being called for work that cannot wake a sleeper (device copies).
+  // Whether work is pending that cannot end a wait(), such as device copies. The caller must then keep calling
+  // progress().
   virtual bool needs_polling() const = 0;
 
-  // Messages of device memory that devices copy past the transport.
+  // Messages of device memory that take the peer-mapped path.
   virtual PeerMemory& peer_memory() = 0;
 
-  // Ends all operations in flight with kClosed or kCancelled, each completion exactly once, then releases
-  // what the machine holds. A peer that is gone does not make it hang. Afterwards only the destructor may be
+  // Ends all operations in flight with kClosed or kCancelled, each completion exactly once. Then releases all
+  // resources of the machine. A peer that is gone does not make it hang. Afterwards only the destructor may be
   // called.
   virtual void close() = 0;
 
-  // What was moved so far, one row per way that was used, and the PEs that were sent to so far by transport.
+  // The transfers so far, one row for each combination of type, path and kind.
   virtual std::vector<TransportUse> transport_use() const = 0;
+  // The PEs to which this one has sent so far, by transport.
   virtual std::vector<PeerTransports> peer_transports() const = 0;
 
  protected:
@@ -211,7 +217,7 @@ class Machine {
 
  private:
   friend class AmPayload;
-  // Drops a taken payload that nobody received.
+  // Drops a taken payload that was not received.
   virtual void release_payload(void* descriptor) = 0;
 
   int pe_;

@@ -1,25 +1,31 @@
-// weft::Channel: an ordered two-sided stream between two chares, of memory of any kind.
+// weft::Channel: an ordered, two-sided stream of messages between two chares, in memory of any kind.
 //
 //   weft::Channel to_right(*this, proxy()[(index() + 1) % n]);
 //   to_right.send(std::span(a)).detach();
 //   co_await to_right.recv(std::span(b));
 //
-// Both chares name each other and the same id; then each has one end, and its sends meet the other's receives
-// in order. Ends live as long as the job: naming the same peer and id again gives the same end. Either
-// side may come first, and many operations may be in flight. A receive must name exactly the size that was
-// sent: a disagreement is an Error at the receiver that names both sizes. A send that fails, for instance
-// because its device could not copy, fails its receive as well, with the reason; the next messages go on.
+// Both chares name each other and the same id. Each then has one end of the channel. The n-th receive of an end
+// gets the n-th message that the other end has sent. Either side may start first, and many operations may be in
+// flight. An end lives as long as the job: the same peer and id give the same end again.
 //
-// Host data up to kCopyLimitBytes is copied at the send, so it may be overwritten on return. Anything else is
-// sent in place and belongs to the runtime until the operation is done, as does every receive buffer.
+// A receive names the size that was sent. If the sizes differ, the receive fails with an Error that names both.
+// If a send fails, for example because its device could not copy, its receive fails too, with the reason. Later
+// messages are not affected.
 //
-// A message is plain bytes: float64 that is received as int64 of the same size is not noticed, except in
-// check mode (`weft run --check`, WEFT_CHECK=1). There a receive of other elements than were sent is an
-// Error that names both, and a message takes longer.
+// Buffers: a send copies host data of up to kCopyLimitBytes during the call, so the caller may overwrite it at
+// once. All other data is sent in place: it belongs to the runtime until the operation is over. The buffer of a
+// receive belongs to the runtime until the operation is over. An operation starts after the work that is queued
+// on its buffer's stream. No call blocks.
 //
-// Each message is one tagged message of the machine; the ends exchange their tags once, when they are made.
-// If the receive is posted before the send, device memory takes a shorter path between PEs of one host: the
-// sender's device copies it into the receiver's buffer.
+// A message is plain bytes: a receive of int64 where float64 was sent is not detected. In check mode
+// (`weft run --check`, WEFT_CHECK=1) such a receive fails with an Error that names both element types. Messages
+// take longer in check mode.
+//
+// Each message is one tagged message of the machine. The ends exchange their tags once, when they are made.
+// Device memory between PEs of one host takes the peer-mapped path if the receive is posted before the send: the
+// sender's device copies into the receiver's buffer.
+//
+// Threads: the PE's thread.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +45,7 @@ inline constexpr std::size_t kCopyLimitBytes = 4096;
 
 struct ChannelEnd;
 
-// Names one chare for a channel; made from a proxy.
+// The chare at the other end of a channel.
 struct Peer {
   template <class T>
   Peer(const chare::ElementProxy<T>& proxy)  // implicit: a proxy is a peer
@@ -52,19 +58,19 @@ struct Peer {
 
 class Channel {
  public:
-  // No channel: only assignment may touch it.
+  // An empty channel: it may only be assigned to or destroyed.
   Channel() = default;
-  // `id` tells apart several channels between the same two chares.
+  // `id` distinguishes several channels between the same two chares.
   Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id = 0);
 
-  // A send of device memory, or of more than kCopyLimitBytes, may be over only when its receive is posted.
-  // `contents` is read during the call, and only in check mode; null stands for plain bytes.
+  // A send of device memory, or of more than kCopyLimitBytes, may not complete before its receive is posted.
+  // `contents` describes the elements. It is read during the call, and only in check mode; null: plain bytes.
   runtime::Operation send(const memory::ConstBuffer& buffer, const Contents* contents = nullptr);
   runtime::Operation recv(const memory::Buffer& buffer, const Contents* contents = nullptr);
   // Whether the job is in check mode.
   bool is_checked() const;
 
-  // Contiguous data wherever it lives; the kind of memory is looked up.
+  // Contiguous data in memory of any kind. The kind is found from the address.
   template <class T, std::size_t Extent>
   runtime::Operation send(std::span<T, Extent> data) {
     static_assert(std::is_trivially_copyable_v<T>,
@@ -86,7 +92,7 @@ class Channel {
     return recv(std::span<T>(data));
   }
 
-  // "the channel Ring[3] - Ring[4], id 0", for messages to people.
+  // The channel's name in error messages, such as "the channel Ring[3] - Ring[4], id 0".
   std::string description() const;
 
  private:

@@ -1,5 +1,7 @@
-// A job on this PE, from start to end: finds the other PEs, makes memory, machine, runtime and models, runs,
-// and reports how it ended. weft::run is all that a program needs; the Python package uses Job itself.
+// A job on this PE, from start to end. A Job finds the other PEs, makes memory, machine, runtime and models, runs
+// them, and reports how the job ended. Programs call weft::run; the Python package uses Job itself.
+//
+// Threads: the PE's thread, which makes, runs and destroys the Job.
 #pragma once
 
 #include <functional>
@@ -9,24 +11,26 @@
 
 namespace weft::job {
 
-// Installs models besides Weft's own, with Runtime::install(); the same on every PE.
+// Installs further models with Runtime::install(). It must install the same models on every PE.
 using InstallModels = std::function<void(runtime::Runtime&)>;
 
 class Job {
  public:
-  // Collective over all PEs. Throws Error if the PEs cannot find or reach one another, run different programs
-  // or versions of Weft, or if a setting in the environment has a value that its model does not know.
+  // Collective: every PE makes its Job, and the constructor waits for the others. Throws Error if
+  //   - the PEs cannot find or reach one another,
+  //   - they run different programs or versions of Weft, or
+  //   - a setting in the environment has a value that its model does not know.
   explicit Job(const InstallModels& more_models = {});
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   runtime::Runtime& runtime();
-  // The PEs were started together, by somebody who says why when they end before they are done.
+  // Whether a launcher started the PEs. A launcher reports the reason if a PE ends before the job is done.
   bool has_launcher() const;
 
-  // Runs the scheduler until the job ends, and ends it on all PEs in good order; what failed goes to stderr.
-  // Returns the exit code for this process. Call once.
+  // Runs the scheduler until the job ends on all PEs. Prints errors that ended the job to stderr. Returns the
+  // exit code for this process. Call once.
   int run();
 
  private:
@@ -34,8 +38,10 @@ class Job {
   std::unique_ptr<Parts> parts_;
 };
 
-// Starts `main` on PE 0 and runs the job; it ends with code 0 when main does, or as Runtime::exit says. An
-// exception that leaves main, or an entry method that nobody awaits, ends it with code 1 on every PE.
+// Starts `main` on PE 0, runs the job, and returns its exit code:
+//   - 0 after main has returned,
+//   - the code that Runtime::exit got, or
+//   - 1 on every PE after an exception that left main, or an entry method without an awaiting caller.
 int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)> main,
         const InstallModels& more_models = {});
 

@@ -1,12 +1,13 @@
-// The persistent form of a buffer that is sent, or received into, again and again: registered with the
-// network once and for all, in place of at each message or at each look into the network's own cache.
+// Registers memory with the network for the lifetime of an object, for a buffer that is used in many transfers.
+// Without it, the network registers the memory, or looks it up in its own cache, at each transfer.
 //
 //   weft::RegisteredMemory registered(runtime(), halo_);      // a member beside halo_
-//   channel.send(halo_);  blocks[i].send<&Block::halo>(weft::nocopy(halo_));    // as ever, on either side
+//   channel.send(halo_);  blocks[i].send<&Block::halo>(weft::nocopy(halo_));    // unchanged
 //
-// Whatever lies inside it is then sent and received through that registration, on channels and as payloads.
-// With a channel nothing is left to do per message but the message itself: its ends exchanged their tags
-// once.
+// Every transfer from or into a part of the memory uses the registration: messages of channels and attachments
+// of calls. The sender and the receiver each register their own side; either may do without.
+//
+// Threads: the PE's thread.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@ class Runtime;
 
 class RegisteredMemory {
  public:
-  // Of any kind: the address tells which. Throws Error when the network refuses it. REQUIRES: the memory
-  // stays as long as this, and nothing in flight uses it when this goes.
+  // Memory of any kind; the kind is found from the address. Throws Error if the network refuses it. REQUIRES: the
+  // memory exists as long as this object, and no operation in flight uses it when this object is destroyed.
   template <std::ranges::contiguous_range Range>
     requires std::ranges::borrowed_range<Range>
   RegisteredMemory(Runtime& runtime, Range&& values)

@@ -1,4 +1,4 @@
-// Waiting for device work without keeping a PE from its other chares:
+// Awaits device work; meanwhile the PE runs its other chares:
 //
 //   launch_kernel(..., stream);
 //   co_await weft::stream_done(runtime(), weft::memory::Place{weft::memory::Kind::kCuda, 0}, stream);
@@ -11,9 +11,11 @@ namespace weft::runtime {
 
 class Runtime;
 
-// An operation that ends when all work queued on `stream` of `place` by now is done; its number of bytes is
-// 0. Never blocks. Fails with kUnsupported or kOutOfRange when this PE has no such place, and with what the
-// device reports. REQUIRES: the stream stays until then.
+// Returns an operation that completes when all work queued on `stream` of `place` before this call is done. Its
+// number of bytes is 0. The call never blocks. The operation fails with kUnsupported or kOutOfRange if this PE
+// has no such place, and with the device's own error. REQUIRES: the stream exists until the operation is over.
+//
+// Threads: the PE's thread.
 Operation stream_done(Runtime& runtime, memory::Place place, memory::StreamHandle stream);
 
 }  // namespace weft::runtime
