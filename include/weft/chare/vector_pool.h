@@ -1,7 +1,10 @@
-// Storage of large vectors that a program is done with, kept for those that arrive next: a fresh allocation of
-// several MiB costs a page fault per 4 KiB, which is more than moving the bytes.
+// Storage of large vectors that entry methods no longer use, kept for the vectors that arrive next. The pool
+// exists because a fresh allocation of several MiB costs a page fault per 4 KiB, which takes longer than moving
+// the bytes.
 //
-// Threads: one PE's.
+// runtime::BlockPool does not serve: a std::vector owns its storage and frees it itself.
+//
+// Threads: the PE's thread.
 #pragma once
 
 #include <cstddef>

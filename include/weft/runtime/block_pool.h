@@ -1,7 +1,13 @@
-// Memory for messages and operations, in power-of-two blocks that are kept for reuse: a fresh large
-// allocation costs a page fault per 4 KiB, which is more than moving the bytes.
+// Host memory for messages, operations and coroutines, in blocks whose sizes are powers of two. The pool exists
+// because a fresh large allocation costs a page fault per 4 KiB, which takes longer than moving the bytes, and
+// because each message needs a block, which must not cost a call of malloc.
 //
-// Threads: one. Blocks are aligned to 64 bytes. Each size class keeps at most kKeptBytesPerClass.
+// No other pool of the tree serves. machine::BouncePool and memory::StagingPool hold page-locked memory, which is
+// scarce and slow to allocate; LandingPool holds device memory; chare::VectorPool holds storage that belongs to
+// std::vector.
+//
+// Threads: the PE's thread. Invariants: blocks are aligned to 64 bytes. Each size class keeps at most
+// kKeptBytesPerClass.
 #pragma once
 
 #include <array>
@@ -33,7 +39,7 @@ class BlockPool {
     return std::exchange(kept.first, kept.first->next);
   }
 
-  // The same for blocks of which most are no larger than kSmallBytes: those all have one class, which the
+  // The same for blocks of which most are at most kSmallBytes large. These all have one size class, which the
   // compiler knows.
   template <std::size_t kSmallBytes>
   void* allocate_mostly(std::size_t size_bytes) {
@@ -60,7 +66,7 @@ class BlockPool {
     kept.first = new (block) Block{kept.first};
   }
 
-  // What is kept for reuse now.
+  // The bytes of blocks that are kept for reuse now.
   std::size_t kept_bytes() const {
     std::size_t bytes = 0;
     for (std::size_t which = 0; which < classes_.size(); ++which) {
@@ -71,10 +77,10 @@ class BlockPool {
 
  private:
   static constexpr std::size_t kAlignment = 64;
-  // A window of 64 messages of 4 MiB, or four of 64 MiB, finds its pages mapped.
+  // Enough for 64 messages of 4 MiB or four of 64 MiB in flight: their pages stay mapped.
   static constexpr std::size_t kKeptBytesPerClass = std::size_t{256} << 20;
   static constexpr std::size_t kSmallestLog2 = 6;
-  static constexpr std::size_t kLargestClass = 39 - kSmallestLog2;  // 512 GiB: a larger size is damage
+  static constexpr std::size_t kLargestClass = 39 - kSmallestLog2;  // 512 GiB: larger sizes are corrupt
 
   struct Block {
     Block* next;

@@ -12,7 +12,7 @@ namespace weft::machine {
 
 namespace {
 
-// Of a container, or a job of a resource manager; none where it says "max".
+// The memory limit of a container or of a resource manager's job. Without a limit the file says "max".
 std::size_t memory_limit_bytes() {
   std::ifstream file("/sys/fs/cgroup/memory.max");
   std::size_t limit_bytes = 0;
@@ -60,9 +60,9 @@ Bounce BouncePool::acquire(std::size_t size_bytes, memory::Place place) {
   return bounce;
 }
 
-// Null when that would be too much, or when there is none.
+// Null if the buffer would exceed the pool's limit, or if there is no memory.
 std::byte* BouncePool::make(memory::Place place, std::size_t capacity_bytes) {
-  if (made_bytes_ + capacity_bytes > max_total_kept_bytes_) free_all();  // of other sizes
+  if (made_bytes_ + capacity_bytes > max_total_kept_bytes_) free_all();  // buffers of other sizes
   if (made_bytes_ + capacity_bytes > max_total_kept_bytes_) return nullptr;
   auto made = memory_.backend(place.kind)->allocate_host(capacity_bytes, place.device);
   if (!made.ok()) return nullptr;

@@ -1,12 +1,12 @@
-// Host buffers that staged transfers pass through, of the kind of host memory that the device copies to
-// without the CPU's help (page-locked, for cuda). They are kept for reuse: making such memory costs far more
-// than a copy.
+// Host buffers of any size that staged messages pass through, from KindBackend::allocate_host (page-locked for
+// cuda). The pool exists because allocating such memory takes far longer than a copy.
 //
-// Why it is not one with the other pools: memory::StagingPool has a few chunks of one size, and its users
-// wait for a free one, while a staged message needs a buffer of its own size at once, because it may hold it
-// until the peer receives. The runtime's pools hold pageable host memory and device memory.
+// No other pool of the tree serves. memory::StagingPool has few chunks of one size, and its users wait for a free
+// one; a staged message needs a buffer of its own size at once, because it may hold it until the peer receives.
+// runtime::BlockPool holds pageable host memory, and runtime::LandingPool holds device memory.
 //
-// Threads: one. Invariants: a Bounce does not outlive its pool, nor the pool the memory layer.
+// Threads: the PE's thread. Invariants: a Bounce does not outlive its pool. The pool does not outlive the memory
+// layer.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace weft::machine {
 
 class BouncePool;
 
-// A buffer on loan; goes back when destroyed.
+// A buffer of the pool in use. The destructor returns it to the pool.
 class Bounce {
  public:
   Bounce() = default;
@@ -49,14 +49,15 @@ class Bounce {
   std::byte* data_ = nullptr;
   std::size_t capacity_bytes_ = 0;
   memory::Kind kind_ = memory::Kind::kHost;
-  bool is_kept_ = false;  // else ordinary memory, freed when it comes back
+  bool is_kept_ = false;  // false: pageable memory, which is freed when the buffer is returned
 };
 
 class BouncePool {
  public:
-  // Larger buffers are pageable memory, and so are those beyond max_total_kept_bytes() in all. The memory
-  // layer copies them in chunks, and each page faults: 64 MiB took 98 ms one way between two H200, 29 times
-  // what 16 MiB took, and 64 of them in flight moved at 0.9 GB/s.
+  // A buffer is pageable memory if it is larger than this, or if all buffers together would exceed
+  // max_total_kept_bytes(). Pageable memory is slow: the memory layer copies it in chunks, and each page faults.
+  // Measured between two H200: 64 MiB took 98 ms one way, 29 times as long as 16 MiB. 64 such messages in flight
+  // reached 0.9 GB/s.
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;
 
   explicit BouncePool(memory::Memory& memory, std::size_t max_total_kept_bytes = share_of_physical_memory())
@@ -65,9 +66,9 @@ class BouncePool {
   BouncePool(const BouncePool&) = delete;
   BouncePool& operator=(const BouncePool&) = delete;
 
-  // At least `size_bytes` large, for copies from or to `place`; data() is null when there is no memory.
+  // A buffer of at least `size_bytes`, for copies from or to `place`. data() is null if there is no memory.
   Bounce acquire(std::size_t size_bytes, memory::Place place);
-  // What acquire() would give again without making anything.
+  // The bytes of buffers that are kept for reuse now.
   std::size_t free_bytes() const { return free_bytes_; }
   std::size_t max_total_kept_bytes() const { return max_total_kept_bytes_; }
 
@@ -79,7 +80,7 @@ class BouncePool {
   using Classes = std::array<std::vector<std::byte*>, kNumClasses>;
 
   // The pool's limit: 1 % of physical memory or of the container's limit, at least 256 MiB. Example: 5 GiB
-  // on a node with 512 GiB. Only what is in flight at once is ever made.
+  // on a node with 512 GiB. The pool allocates only as much as transfers use at the same time.
   static std::size_t share_of_physical_memory();
 
   std::vector<std::byte*>& free_of(memory::Kind kind, std::size_t capacity_bytes);
@@ -91,7 +92,7 @@ class BouncePool {
   std::size_t max_total_kept_bytes_;
   std::array<Classes, memory::kNumKinds> free_;
   std::size_t free_bytes_ = 0;
-  std::size_t made_bytes_ = 0;  // free or on loan
+  std::size_t made_bytes_ = 0;  // of all buffers of the pool, free and in use, without the pageable ones
 };
 
 inline Bounce::~Bounce() {

@@ -356,13 +356,14 @@ void Staging::begin_close() {
     if (waits == live_.end()) break;
     resume(**waits, closed(), 0);
   }
-  // Some copy out of payloads that the machine is about to release.
+  // Some copies read payloads that the machine is about to release.
   settle();
 }
 
 void Staging::end_close() {
   settle();
-  // A device that hangs may still use its buffers, so their transfers are leaked; the callers are told.
+  // A hung device may still use the buffers of its transfers, so these transfers are leaked. Their completions are
+  // called with kClosed.
   while (!live_.empty()) {
     Transfer& lost = *live_.back().release();
     live_.pop_back();

@@ -1,15 +1,16 @@
-// Carries buffers that a machine cannot take as they are: of a kind that it does not address (they pass
-// through host memory, copied by the memory layer) or with work queued on their stream (the operation starts
-// when that is done). The CPU never waits: each transfer is a small state machine driven by completions.
+// Staging transfers the buffers that a machine cannot take as they are:
+//   - memory of a kind that the machine does not address passes through host memory, copied by the memory layer;
+//   - a buffer with work queued on its stream is handed to the machine when that work is done.
+// The CPU never waits: each transfer is a small state machine driven by completions.
 //
-// Order: messages with one tag to one PE leave in the order in which they were sent, and receives that could
-// match the same message are posted in the order in which they were made, however long each waits for its
-// stream.
+// Order: messages with one tag to one PE leave in the order in which they were sent. Receives that could match
+// the same message are posted in the order in which they were made. How long each waits for its stream does not
+// change the order.
 //
-// Put and get on a peer's memory that the machine does not address are messages to the owner, which copies on
-// its own behalf; flush() waits for the owner's acknowledgements.
+// A put or get on a peer's memory that the machine does not address is a message to the owner, which copies the
+// data itself. flush() waits for the owner's acknowledgements.
 //
-// Threads: the PE's. Invariant: a transfer completes exactly once, never inside the call that started it.
+// Threads: the PE's thread. Invariant: a transfer completes exactly once, never inside the call that started it.
 #pragma once
 
 #include <cstddef>
@@ -43,10 +44,10 @@ class Staging {
 
   StagingMode mode() const { return mode_; }
 
-  // Once the machine works: installs the handler of the messages between stagings.
+  // Installs the handler of the messages between stagings. REQUIRES: the machine is connected.
   base::Status open();
 
-  // Whether the machine takes such a buffer itself. A host buffer's stream means nothing.
+  // Whether the machine takes such a buffer itself. The stream of a host buffer is ignored.
   bool takes_as_is(memory::Place place, memory::StreamHandle stream) const {
     return place.is_host() || (stream == nullptr && addresses(place));
   }
@@ -54,7 +55,7 @@ class Staging {
   bool addresses(memory::Place place) const {
     return ((addressed_kinds_ >> static_cast<unsigned>(place.kind)) & 1u) != 0;
   }
-  // While true, sends (receives) of any buffer come here, so that they queue behind the ones that wait.
+  // While true, all sends (receives) must be started here, so that they queue behind the ones that wait.
   bool holds_sends() const { return !held_sends_.empty(); }
   bool holds_receives() const { return !held_receives_.empty(); }
 
@@ -70,14 +71,14 @@ class Staging {
                    std::size_t offset_bytes, base::Completion* completion);
   base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
                    base::Completion* completion);
-  // The owner's PE does atomics on its host memory, one after the other: UCX has none that work on any memory
-  // while its endpoints report failures, and the owner's own accesses stay coherent with them.
+  // The owner's PE does atomics on its host memory, one after the other. UCX has no atomics with error handling,
+  // and this way the owner's own accesses stay coherent with them.
   base::Status atomic(int pe, AtomicOperation operation, std::uint64_t address, std::uint64_t operand,
                       std::uint64_t compare, std::uint64_t* result, base::Completion* completion);
-  // Memory that the machine registered itself, on which peers may ask for atomics.
+  // Allows, or no longer allows, atomics of peers on memory that the machine registered itself.
   void admit_atomics(const RemoteMemory& memory);
   void refuse_atomics(const RemoteMemory& memory);
-  // Whether flush() has more to do than the machine's own.
+  // Whether flush() must wait for acknowledgements besides the machine's own flush.
   bool has_unflushed() const { return !unflushed_.empty(); }
   base::Status flush(base::Completion* completion);
 
@@ -87,17 +88,18 @@ class Staging {
   }
   void cancel(base::Completion* completion);
 
-  // Moves memory copies forward and reports what ended inside start calls.
+  // Moves memory copies forward, and completes the transfers that ended inside start calls.
   bool progress();
   bool needs_progress() const { return waits_.in_memory != 0 || !finished_.empty() || turns_changed_; }
 
-  // Around the machine's own close: first ends what waits for others, then, when the machine touches no
-  // buffer any more, waits for the copies under way and ends the rest.
+  // begin_close() is called before the machine's own close. It ends the transfers that wait for their turn or for
+  // a peer, and waits for the copies in flight. end_close() is called when the machine uses no buffer any more. It
+  // waits for copies again and ends all other transfers.
   void begin_close();
   void end_close();
 
  private:
-  // Set in the in_flight of the completions that belong to a transfer; no machine's own handle has it.
+  // This bit is set in Completion::in_flight of a transfer's completion. Handles of machines never have it.
   static constexpr std::uintptr_t kOwned = 1;
 
   using Transfer = StagedTransfer;
@@ -106,7 +108,7 @@ class Staging {
   using Flow = StagedFlow;
   struct Message;
 
-  // While one exists, nothing completes.
+  // While a guard exists, no completion is called.
   class StartGuard {
    public:
     explicit StartGuard(Staging& staging) : staging_(staging) { ++staging_.starting_; }
@@ -143,20 +145,20 @@ class Staging {
   static void on_step(base::Completion* self, base::Status status, std::size_t size_bytes);
   void resume(Transfer& transfer, base::Status status, std::size_t size_bytes);
 
-  // What a flow waits for: the memory layer, the machine, its turn, the peer.
+  // A flow waits for one of these: the memory layer, the machine, its turn, the peer.
   Step in_memory(Transfer& transfer, base::Status started);
   Step in_machine(Transfer& transfer, base::Status started, std::size_t size_bytes);
   Step for_turn(Transfer& transfer);
   Step from_peer(Transfer& transfer);
-  // What the peer says. It may come before the request's own send is over.
+  // The peer's answer has arrived. That may happen before the request's own send is over.
   void answered(Transfer& transfer, base::Status status);
 
-  // Readies a buffer for the machine to read: copies it to a bounce, or waits for its stream.
+  // Prepares a buffer that the machine will read: copies it to a bounce, or waits for its stream.
   base::Status prepare_send(Transfer& transfer, const memory::ConstBuffer& local);
-  // Readies a buffer for the machine to write: takes a bounce, or waits for the stream.
+  // Prepares a buffer that the machine will write: takes a bounce, or waits for its stream.
   base::Status prepare_receive(Transfer& transfer, const memory::Buffer& local);
   void count_landing(memory::Place place, std::size_t size_bytes);
-  // Moves what came into the bounce on to `local`.
+  // Copies the received data from the bounce to `local`.
   base::Status land(Transfer& transfer, const memory::Buffer& local, std::size_t size_bytes);
 
   Flow run_tag_send(Transfer& transfer, int pe, Tag tag, memory::ConstBuffer local);
@@ -181,7 +183,7 @@ class Staging {
   // Whether a receive held before `until` (null: any) could match the same message.
   bool is_behind(Tag tag, Tag mask, const Transfer* until) const;
   void let_others_go();
-  // Waits until the device is done with every buffer, or there is no patience left for it.
+  // Waits until the device is done with every buffer, or until the time limit for a hung device is over.
   void settle();
   bool give_turns();
 
@@ -211,14 +213,14 @@ class Staging {
   std::vector<std::unique_ptr<Transfer>> live_;
   std::deque<Finished> finished_;
 
-  // Sends and receives not handed to the machine yet, in the order in which they were started.
+  // The sends and receives that are not handed to the machine yet, in the order in which they were started.
   std::unordered_map<SendOrder, std::deque<Transfer*>, SendOrderHash> held_sends_;
   std::deque<Transfer*> held_receives_;
 
   std::unordered_map<std::uint64_t, memory::Buffer> regions_;
   std::multimap<std::uint64_t, std::size_t> atomic_ranges_;  // sizes by address
-  std::unordered_map<std::uint64_t, Transfer*> waiting_;     // gets and atomics asked for, by request
-  std::set<std::uint64_t> unflushed_;  // puts, atomics not known to have reached the peer
+  std::unordered_map<std::uint64_t, Transfer*> waiting_;     // gets and atomics in flight, by request
+  std::set<std::uint64_t> unflushed_;  // puts and atomics that the peer has not acknowledged
   std::vector<Transfer*> flushes_;
   std::uint64_t next_sequence_ = 1;
 };

@@ -1,10 +1,13 @@
-// Chunks of host memory that a device kind accesses without blocking the CPU, kept for reuse.
+// Chunks of host memory that a device kind copies to and from without blocking the CPU (page-locked for cuda),
+// for copies between a device and pageable memory. The pool exists because page-locked memory is scarce and slow
+// to allocate, and its allocation may wait for the device: there are few chunks, and the first copy that needs
+// one allocates all of them.
 //
-// Page-locked memory is scarce and slow to allocate, and the allocation may wait for the device. There are
-// therefore few chunks, and the first copy that needs one allocates all of them. No call waits for a chunk.
+// No other pool of the tree serves. A buffer of machine::BouncePool holds a whole message, has one of many sizes
+// and is granted at once; a chunk has one size, and a copy without a chunk waits. The pools of the runtime hold
+// pageable host memory (BlockPool) and device memory (LandingPool), and lie above this layer.
 //
-// This is not BouncePool (src/machine/staging): a bounce buffer holds a whole message, has one of many sizes
-// and is always granted. A chunk has one size, and a copy without a chunk waits.
+// Threads: the PE's thread. No call waits for a chunk.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +32,7 @@ class StagingPool {
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
-  // For copies of `device`. Null if all chunks are in use.
+  // A chunk for copies of `device`. Null if all chunks are in use.
   base::Result<std::byte*> take(int device) {
     if (block_ == nullptr) {
       base::Result<void*> made = kind_->allocate_host(kChunkBytes * kMaxChunks, device);

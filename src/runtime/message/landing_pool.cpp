@@ -13,10 +13,10 @@ namespace weft::runtime {
 namespace {
 
 constexpr std::size_t kSmallestBytes = 512;
-// Device memory is scarce: what is idle beyond this goes back at once.
+// Device memory is scarce: a block that would exceed this limit is freed at once instead of being kept.
 constexpr std::size_t kMaxKeptBytes = std::size_t{256} << 20;
 
-// Up to a quarter more, so that sizes that differ a little share their blocks.
+// Rounds up by at most a quarter or kSmallestBytes, so that similar sizes share blocks.
 std::size_t rounded(std::size_t size_bytes) {
   std::size_t step = std::max(std::bit_floor(size_bytes) / 4, kSmallestBytes);
   return (size_bytes + step - 1) / step * step;
@@ -32,7 +32,7 @@ base::Status no_memory(std::size_t size_bytes, memory::Place place, std::string_
 
 }  // namespace
 
-// A block of device memory; as a Completion: the wait for the stream that its last user named.
+// A block of device memory. It is also the Completion of the wait for the stream that its last user named.
 struct LandingPool::Block final : base::Completion {
   Block(LandingPool& pool_in, const memory::Buffer& buffer_in)
       : base::Completion(&Block::stream_done), pool(pool_in), buffer(buffer_in) {}
@@ -72,7 +72,7 @@ base::Result<Attachment> LandingPool::allocate_on_device(std::size_t size_bytes,
     memory::Buffer buffer{block->buffer.data, size_bytes, place, nullptr};
     return Attachment(buffer, &release_device, block);
   };
-  // A size that no device has is a damaged message's.
+  // No device has as much memory: a larger size comes from a corrupt message.
   constexpr std::size_t kMaxBytes = std::size_t{1} << 46;
   if (size_bytes > kMaxBytes) return no_memory(size_bytes, place, "no device has so much");
   std::size_t block_bytes = rounded(size_bytes);
@@ -104,7 +104,7 @@ void LandingPool::keep(Block* block) {
 }
 
 void LandingPool::destroy(Block* block) {
-  // It can fail only with the device, and then everything does.
+  // The result is ignored: deallocate fails only if the device has failed, and then later operations report it.
   static_cast<void>(scheduler_.memory().deallocate(block->buffer));
   delete block;
 }

@@ -1,8 +1,12 @@
-// The memory in which attachments land when nobody chooses it.
+// The memory in which attachments land if the program does not choose a place. The pool exists because
+// allocating and freeing device memory may wait for the whole device: it keeps device memory for reuse, until
+// the device has no memory left or the job ends.
 //
-// Host memory comes from the PE's block pool. Device memory is kept for reuse, because allocating and freeing
-// it may wait for the whole device; it is given back to the device when that runs short, and at the end.
-// Threads: one PE's.
+// No other pool of the tree serves. BlockPool has host memory only, and attachments in host memory take theirs
+// from it; machine::BouncePool and memory::StagingPool hold page-locked host memory for copies.
+//
+// Threads: the PE's thread. Invariant: memory is reused only after the work queued on the stream that its last
+// user named.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +28,15 @@ class LandingPool {
   LandingPool(const LandingPool&) = delete;
   LandingPool& operator=(const LandingPool&) = delete;
 
-  // Where a buffer from memory of that kind lands when nobody chooses: this PE's own device, or host memory when
-  // it has none.
+  // The place where a buffer from memory of that kind lands: this PE's own device, or host memory if the PE has
+  // no device of the kind.
   memory::Place place_for(memory::Kind kind) const;
-  // An attachment that gives its memory back to this pool, once the work queued on its stream is done.
+  // An attachment that returns its memory to this pool when the work queued on its stream is done. kOutOfMemory
+  // if there is no memory.
   base::Result<Attachment> allocate(std::size_t size_bytes, memory::Place place);
-  // Device memory that is kept for reuse now.
+  // The bytes of device memory that are kept for reuse now.
   std::size_t kept_bytes() const { return kept_bytes_; }
-  // Gives it back to the device. Returns whether there was any.
+  // Frees the kept device memory. Returns whether there was any.
   bool trim();
 
  private:
