@@ -25,7 +25,7 @@ PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObjec
   throw base::Error(base::StatusCode::kCorrupt, base::format("an array arrived damaged: {}", what));
 }
 
-// The form in front of the elements. REQUIRES: contiguous, in C or Fortran order.
+// Writes the form of the array, which precedes its elements. REQUIRES: contiguous, in C or Fortran order.
 void encode_form(Encoder& encoder, PyObject* array, ValueTag tag) {
   PyArrayObject* source = as_array(array);
   encoder.tag(tag);
@@ -44,7 +44,7 @@ bool is_contiguous(PyObject* array) {
   return PyArray_IS_C_CONTIGUOUS(as_array(array)) || PyArray_IS_F_CONTIGUOUS(as_array(array));
 }
 
-// Contiguous arrays, in C or Fortran order, travel as they are; others are copied into C order first.
+// Contiguous arrays, in C or Fortran order, are sent as they are. Others are copied into C order first.
 bool encode_array(Encoder& encoder, PyObject* object) {
   if (!is_plain_array(object)) return false;
   const bool is_as_it_is = is_contiguous(object);
@@ -61,7 +61,7 @@ bool encode_array(Encoder& encoder, PyObject* object) {
   return true;
 }
 
-// What an array that arrives looks like, as its header says.
+// The form of an arriving array, from its header, which is a claim of the peer and is checked.
 struct ArrivingForm {
   explicit ArrivingForm(Decoder& decoder) {
     load_numpy();
@@ -78,7 +78,7 @@ struct ArrivingForm {
       extent = decoder.number<std::int64_t>();
       if (extent < 0) corrupt("a negative extent");
       empty |= extent == 0;
-      // An array without elements may have extents that multiply to any number: NumPy limits them itself.
+      // A zero extent is left out: NumPy limits the product of the other extents even if there are no elements.
       if (extent != 0 &&
           __builtin_mul_overflow(form.size_bytes, static_cast<std::uint64_t>(extent), &form.size_bytes)) {
         corrupt("extents too large");
@@ -87,7 +87,7 @@ struct ArrivingForm {
     if (empty) form.size_bytes = 0;
   }
 
-  // `make` makes the array.
+  // Calls `make`, which makes the array. A ValueError of NumPy means that the message is corrupt.
   template <class Make>
   Ref checked_by_numpy(Make make) const {
     try {
@@ -147,7 +147,7 @@ Ref decode_number(Decoder& decoder) {
   return checked(PyArray_Scalar(bytes.data(), type, nullptr));
 }
 
-// NumPy's types live as long as the process.
+// Registers NumPy's types, which live as long as the process.
 void add_encodings() {
   add_encoding(&PyArray_Type, &encode_array);
   for (int number = 0; number <= NPY_HALF; ++number) {
@@ -157,7 +157,7 @@ void add_encodings() {
   }
 }
 
-// Until NumPy is loaded its types have no forms.
+// Encodes the first array of the process: NumPy's types have no encodings until NumPy is loaded.
 bool encode_first_array(Encoder& encoder, PyObject* object) {
   if (numpy_is_loaded() || !has_numpy()) return false;
   EncodeFunction encode = encoding_of(Py_TYPE(object));

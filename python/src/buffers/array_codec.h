@@ -1,4 +1,6 @@
-// NumPy arrays and scalars of number types on the wire.
+// The wire form of NumPy arrays and scalars of number types.
+//
+// Threads: the PE's thread.
 #pragma once
 
 #include "codec/encoder.h"
@@ -6,11 +8,11 @@
 
 namespace weft::python {
 
-// Adds their forms to the codec, as soon as NumPy is loaded.
+// Registers the encodings of NumPy's types with the codec when NumPy is loaded, and the decodings at once.
 void init_array_codec(PyObject* module);
 
-// Attaches a plain array to the message in place. Throws base::Error if it is not contiguous.
-// REQUIRES: is_plain_array(array).
+// Attaches a plain array to the message in place, and keeps it read-only until it is sent. Throws base::Error if
+// it is not contiguous. REQUIRES: is_plain_array(array).
 void encode_array_in_place(Encoder& encoder, PyObject* array);
 
 }  // namespace weft::python

@@ -1,4 +1,4 @@
-// The element type and the extents of an array in C order, for memory of any kind.
+// The form of an array in C order: its element type and its extents. The memory may be of any kind.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +10,28 @@
 namespace weft::python {
 
 struct ArrayForm {
-  Ref dtype;  // a numpy.dtype without Python objects; null where only the bytes are known
+  Ref dtype;  // a numpy.dtype without Python objects; null if only the size in bytes is known
   std::vector<std::int64_t> extents;
   std::size_t size_bytes = 0;
 };
 
-// An int or a sequence of ints, none negative; throws base::Error, which begins with `use`.
+// The extents from a `shape` argument: an int or a sequence of ints, none negative. Throws base::Error, whose
+// message begins with `use`.
 std::vector<std::int64_t> extents_from(PyObject* shape, const char* use);
-// Throws base::Error when the size cannot be expressed.
+// Throws base::Error if the size in bytes overflows.
 ArrayForm make_form(Ref dtype, std::vector<std::int64_t> extents);
-// extents x item_size_bytes in `size_bytes`; false when it cannot be expressed.
+// Sets `size_bytes` to the product of the extents and item_size_bytes. Returns false if it overflows.
 bool total_bytes(const std::vector<std::int64_t>& extents, std::size_t item_size_bytes,
                  std::size_t& size_bytes);
 std::int64_t num_elements(const ArrayForm& form);
-// Between neighbours in each dimension, in units of `item`.
+// The strides of C order. `item` is the stride between neighbours of the last dimension.
 std::vector<std::int64_t> strides_in(std::int64_t item, const std::vector<std::int64_t>& extents);
-// Whether `strides` are those of C order; extents of 1 may have any.
+// Whether `strides` are those of C order. An extent of 1 may have any stride.
 bool is_c_order(const std::vector<std::int64_t>& strides, std::int64_t item,
                 const std::vector<std::int64_t>& extents);
 
 Ref number_tuple(const std::vector<std::int64_t>& numbers);
-// "float64 of shape (3, 4)"
+// The form for messages, such as "float64 of shape (3, 4)".
 std::string form_text(const ArrayForm& form);
 
 }  // namespace weft::python

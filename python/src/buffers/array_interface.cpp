@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kName = "__cuda_array_interface__";
 constexpr long kVersion = 3;
 
-// The dict, with errors that name the object and the item.
+// Reads an object's interface dict. Errors name the object and the item.
 class Interface {
  public:
   Interface(const BufferRequest& request, PyObject* dict) : request_(request), dict_(dict) {

@@ -1,4 +1,4 @@
-// The CUDA array interface, version 3: how CuPy, Numba and PyTorch name CUDA memory to one another.
+// The CUDA array interface, version 3: the protocol by which CuPy, Numba and PyTorch share CUDA memory.
 #pragma once
 
 #include "buffers/buffer_request.h"
@@ -6,11 +6,11 @@
 
 namespace weft::python {
 
-// As buffer_of, for objects with __cuda_array_interface__; false for others, and for those of version 2,
-// which says nothing about streams, when DLPack does.
+// Does the work of buffer_of for objects with __cuda_array_interface__; returns false for others. Also returns
+// false for an object with version 2 that has DLPack too, because version 2 does not name a stream and DLPack does.
 bool find_cuda_array_memory(const BufferRequest& request, ObjectBuffer& found);
 
-// What an array of that form and memory exports. REQUIRES: CUDA memory.
+// The dict that an array of this form and memory exports. REQUIRES: CUDA memory.
 Ref make_cuda_array_interface(const ArrayForm& form, const memory::Buffer& memory);
 
 }  // namespace weft::python

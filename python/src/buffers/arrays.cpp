@@ -12,12 +12,12 @@ namespace {
 
 PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
 
-// Allocates its memory if `data` is null. Throws PythonError if NumPy cannot make it.
+// An array over `data`, or with memory of its own if `data` is null. Throws PythonError if NumPy cannot make it.
 Ref new_array(const ArrayForm& form, void* data, bool fortran_order) {
   static_assert(sizeof(npy_intp) == sizeof(std::int64_t));
   int flags = fortran_order ? NPY_ARRAY_F_CONTIGUOUS : 0;
   if (data != nullptr) flags = fortran_order ? NPY_ARRAY_FARRAY : NPY_ARRAY_CARRAY;
-  Ref dtype = form.dtype;  // the call takes a reference of its own
+  Ref dtype = form.dtype;  // PyArray_NewFromDescr steals this reference
   return checked(PyArray_NewFromDescr(
       &PyArray_Type, reinterpret_cast<PyArray_Descr*>(dtype.release()), static_cast<int>(form.extents.size()),
       const_cast<npy_intp*>(form.extents.data()), nullptr, data, flags, nullptr));

@@ -1,4 +1,4 @@
-// NumPy arrays: which ones travel in a form of their own, new ones, and their memory.
+// NumPy arrays: which arrays have a wire form of their own, making arrays, and finding the memory of one.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 
 namespace weft::python {
 
-// An ndarray (no subclass) of a number type in native byte order. Others are pickled. False before NumPy is
-// loaded.
+// Whether the object is an ndarray (no subclass) of a number type in native byte order. Other arrays are pickled.
+// False before NumPy is loaded.
 bool is_plain_array(PyObject* object);
-// Whether the reference at hand is the only one to a plain array that owns its memory.
+// Whether the object is a plain array that owns its memory, and the caller's reference is the only one to it.
 bool is_sole_owner(PyObject* object);
 
-// A new array; its elements are not set. `fortran_order`: column-major.
+// A new array whose elements are not set. `fortran_order`: column-major.
 Ref make_array(const ArrayForm& form, bool fortran_order = false);
-// One over memory that `owner` keeps.
+// A new array over memory that `owner` keeps valid.
 Ref make_array_over(const ArrayForm& form, void* data, Ref owner, bool fortran_order = false);
 
-// The memory of an ndarray of any type; false for other objects. Throws base::Error as buffer_of does.
+// Does the work of buffer_of for an ndarray of any type; returns false for other objects.
 bool find_array_memory(const BufferRequest& request, ObjectBuffer& found);
 
 }  // namespace weft::python

@@ -1,5 +1,7 @@
-// A question about an object's memory, and its answer; what every protocol (arrays, the buffer protocol, the
-// CUDA array interface, DLPack) needs to answer it.
+// A request for the memory of a Python object, its result, and helpers for the protocols that find the memory:
+// arrays, the buffer protocol, the CUDA array interface and DLPack.
+//
+// Threads: the PE's thread.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +18,20 @@ enum class Access : std::uint8_t { kRead, kWrite };
 
 struct ObjectBuffer {
   memory::Buffer memory;
-  // While it lives the memory stays valid.
+  // The memory is valid as long as this object lives.
   Ref keeper;
 };
 
 struct BufferRequest {
   PyObject* object;
   Access access;
-  // The caller's name for messages: "Channel.send".
+  // The caller's name for error messages, such as "Channel.send".
   const char* use;
   // Receives the form if it is not null.
   ArrayForm* form = nullptr;
 };
 
-// Throws base::Error: "Channel.send got a numpy.ndarray that is read-only; ...".
+// Throws base::Error, such as "Channel.send got a numpy.ndarray that is read-only; ...".
 [[noreturn]] void unusable(const BufferRequest& request, std::string_view why);
 
 // An attribute of the object; null if there is none.

@@ -14,7 +14,7 @@ namespace {
 
 PyTypeObject* type = nullptr;
 
-// What an array made here owns.
+// Owns the memory of an array that allocate_device_array() made.
 class OwnMemory {
  public:
   OwnMemory(Engine& engine, std::size_t size_bytes, memory::Place place) : engine_(engine) {
@@ -23,7 +23,7 @@ class OwnMemory {
     memory_ = *made;
   }
   ~OwnMemory() {
-    // A device that has failed by now takes its memory with it.
+    // The result is ignored: deallocate fails only if the device has failed, and its memory is lost then.
     static_cast<void>(engine_->runtime().memory().deallocate(memory_));
   }
   OwnMemory(const OwnMemory&) = delete;
@@ -82,7 +82,7 @@ Ref make_view_on(DeviceArrayObject* array, memory::StreamHandle stream, Ref keep
 bool find_device_array_memory(const BufferRequest& request, ObjectBuffer& found) {
   if (!is_device_array(request.object)) return false;
   found.memory = as_device_array(request.object)->memory;
-  // Nothing has to be waited for to move nothing, wherever it lies.
+  // An empty array becomes an empty host buffer: a transfer of no bytes has no stream to wait for.
   if (found.memory.size_bytes == 0) found.memory = {};
   found.keeper = Ref::borrow(request.object);
   if (request.form != nullptr) *request.form = as_device_array(request.object)->form;

@@ -1,9 +1,10 @@
-// weft.DeviceArray: an array in memory of any kind, host memory included.
+// weft.DeviceArray: an array in memory of any kind, including host memory. This unit has the object with its
+// memory and form. The Python type is in device_array_type.*, copies are in device_array_copies.*, and the
+// protocols for other libraries are in device_array_exports.*.
 //
-// Always in C order, and so are its views. The memory comes from the PE's memory layer, and returns there with
-// the last array and the last operation that uses it. This file is the object: its memory and its form. What
-// Python sees of it is in device_array_type.*, copies are in device_array_copies.*, and what other libraries see
-// in device_array_exports.*.
+// Threads: the PE's thread. If another thread drops the last reference, the PE's thread releases the memory.
+// Invariants: an array and its views are in C order. The memory comes from the PE's memory layer. It is released
+// when no array and no operation uses it any more.
 #pragma once
 
 #include <memory>
@@ -25,7 +26,7 @@ struct DeviceArrayObject {
   Ref stream_keeper;
 };
 
-// weft.DeviceArray, once, when the extension is initialised.
+// Stores the type weft.DeviceArray. Called once, when the extension is initialised.
 void set_device_array_type(PyTypeObject* type);
 PyTypeObject* device_array_type();
 bool is_device_array(PyObject* object);
@@ -34,16 +35,16 @@ inline DeviceArrayObject* as_device_array(PyObject* object) {
   return reinterpret_cast<DeviceArrayObject*>(object);
 }
 
-// A new array in memory of its own. Throws base::Error if there is no such memory.
+// A new array with memory of its own. Throws base::Error if there is no such memory.
 Ref allocate_device_array(ArrayForm form, memory::Place place);
-// One over memory that has landed here; null for one without elements.
+// An array over memory that has landed on this PE. `landed` is null for an array without elements.
 Ref make_device_array(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<LandedMemory> landed);
-// A part of the same memory, or the same part in another form.
+// A view of a part of the array's memory, in the given form.
 Ref make_view(DeviceArrayObject* array, ArrayForm form, std::size_t offset_bytes);
-// The same memory with another stream, which `keeper` keeps.
+// A view of the same memory with another stream. The view keeps `keeper`, which owns the stream.
 Ref make_view_on(DeviceArrayObject* array, memory::StreamHandle stream, Ref keeper);
 
-// As buffer_of, for a DeviceArray; false for other objects.
+// Does the work of buffer_of for a DeviceArray; returns false for other objects.
 bool find_device_array_memory(const BufferRequest& request, ObjectBuffer& found);
 
 }  // namespace weft::python

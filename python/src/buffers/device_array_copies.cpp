@@ -39,7 +39,7 @@ bool overlap(const memory::Buffer& a, const memory::Buffer& b) {
   return a_start < b_start + b.size_bytes && b_start < a_start + a.size_bytes;
 }
 
-// A copy waits for `stream` on whichever side is a device's.
+// Sets `stream` on `preferred`, or on `other` if `preferred` is host memory. The copy starts after its work.
 Ref name_stream(PyObject* stream, memory::Buffer& preferred, memory::Buffer& other, const char* use) {
   memory::Buffer& side = preferred.place.is_host() ? other : preferred;
   NamedStream named = stream_from(stream, side.place, use);

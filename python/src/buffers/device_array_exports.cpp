@@ -14,9 +14,9 @@ namespace weft::python {
 
 namespace {
 
-// Other libraries queue work on what they are lent and do not say when it is done. Landed memory is used
-// again after what is on the stream they name, else on CUDA's legacy default stream, which waits for all that
-// do not opt out of that.
+// Records that another library uses the array's memory. A library does not say when its work is done. Landed
+// memory is therefore reused after the work queued on the stream that the library names, or else on CUDA's legacy
+// default stream, which waits for all streams that are not created as non-blocking.
 void lend(DeviceArrayObject* array, PyObject* stream) {
   if (array->landed == nullptr || memory::native_api_of(array->memory.place.kind) != memory::NativeApi::kCuda)
     return;
@@ -64,7 +64,7 @@ PyObject* device_array_dlpack(PyObject* self, PyObject* const* values, Py_ssize_
   });
 }
 
-// NumPy takes an array's memory itself where it is the host's.
+// The buffer of a NumPy array over the same memory, for host memory.
 int device_array_host_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded_status([&] {
     DeviceArrayObject* array = as_device_array(self);
@@ -74,7 +74,7 @@ int device_array_host_buffer(PyObject* self, Py_buffer* view, int flags) {
       throw PythonError();
     }
     Ref over = make_array_over(array->form, array->memory.data, Ref::borrow(self));
-    checked(PyObject_GetBuffer(over.get(), view, flags));  // keeps the array that keeps us
+    checked(PyObject_GetBuffer(over.get(), view, flags));  // the view keeps `over`, which keeps `self`
   });
 }
 

@@ -1,4 +1,4 @@
-// weft.DeviceArray as Python sees it.
+// The Python type weft.DeviceArray: constructor, attributes, methods and docstrings.
 #pragma once
 
 #include "support/support.h"

@@ -1,5 +1,5 @@
-// The structures of DLPack 1.0, as its specification lays them out in memory, and those of DLPack before
-// versions.
+// The structures of DLPack 1.0 and of DLPack before 1.0, which has no version number, with the memory layout of
+// its specification.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,13 @@ struct Tensor {
   Device device;
   std::int32_t num_dimensions;
   DataType type;
-  std::int64_t* shape;    // may be null without dimensions
+  std::int64_t* shape;    // may be null if there are no dimensions
   std::int64_t* strides;  // in elements; null: C order
   std::uint64_t byte_offset;
 };
 
-// Before versions. The capsule that carries it is named "dltensor", once it was taken "used_dltensor".
+// The form before version 1.0. Its capsule is named "dltensor", and "used_dltensor" after a consumer took the
+// tensor.
 struct Managed {
   Tensor tensor;
   void* context;
@@ -44,8 +45,8 @@ struct Version {
 
 enum Flag : std::uint64_t { kReadOnly = 1, kIsCopy = 2 };
 
-// "dltensor_versioned", "used_dltensor_versioned". With another major version only the first three members
-// may be touched.
+// The form from version 1.0 on. Its capsule is named "dltensor_versioned", and "used_dltensor_versioned" after a
+// consumer took the tensor. If the major version differs, only the first three members may be accessed.
 struct ManagedVersioned {
   Version version;
   void* context;

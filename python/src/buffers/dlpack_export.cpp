@@ -72,7 +72,7 @@ void expect_no_other_device(const memory::Buffer& memory, PyObject* wanted) {
   }
 }
 
-// The consumer's stream; null when it wants to wait for nothing, or there is none to wait for.
+// The consumer's stream. Null if the consumer asks for no synchronization, or for host memory.
 memory::StreamHandle consumer_stream(const memory::Buffer& memory, PyObject* stream) {
   constexpr std::uintptr_t kLegacyDefault = 1;
   if (stream == nullptr || stream == Py_None) {
@@ -92,13 +92,13 @@ memory::StreamHandle consumer_stream(const memory::Buffer& memory, PyObject* str
   throw PythonError();
 }
 
-// What a completed operation wrote is visible everywhere; what the array's own stream still does is waited
-// for.
+// Makes the consumer's stream wait for the work queued on the array's own stream. Data of completed operations
+// needs no wait: it is visible to every stream.
 void make_stream_wait(const memory::Buffer& memory, memory::StreamHandle stream) {
   if (stream == nullptr || memory.stream == nullptr || stream == memory.stream) return;
   try {
     static_cast<void>(Engine::current());
-  } catch (const base::Error& error) {  // another thread, or no job any more
+  } catch (const base::Error& error) {  // called on another thread, or the job has ended
     buffer_error(
         base::format("an array with a stream of its own cannot be given out here: {}", error.what()));
   }
@@ -118,7 +118,7 @@ bool wants_versioned(PyObject* max_version) {
   return number >= static_cast<long>(dlpack::kVersion.major);
 }
 
-// What travels, with what its tensor points at.
+// The managed tensor of one export, with the arrays that it points to and the owner of its memory.
 template <class ManagedTensor>
 struct Export {
   ManagedTensor managed{};
@@ -126,7 +126,7 @@ struct Export {
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
 
-  // A consumer may call it on any thread, with or without the GIL.
+  // The deleter. A consumer may call it on any thread, with or without the GIL.
   static void destroy(ManagedTensor* managed) {
     PyGILState_STATE gil = PyGILState_Ensure();
     delete static_cast<Export*>(managed->context);
@@ -160,7 +160,7 @@ Ref make_capsule(const ArrayForm& form, const memory::Buffer& memory, Ref keeper
                     0};
   if constexpr (std::is_same_v<ManagedTensor, dlpack::ManagedVersioned>) managed.version = dlpack::kVersion;
   Ref capsule = checked(PyCapsule_New(&managed, name, &destroy_untaken<ManagedTensor>));
-  static_cast<void>(exported.release());  // the capsule's, and whoever takes the tensor out of it
+  static_cast<void>(exported.release());  // owned by the capsule, then by the consumer that takes the tensor
   return capsule;
 }
 

@@ -14,7 +14,7 @@ namespace weft::python {
 
 namespace {
 
-// Owns a producer's tensor.
+// The destructor of the capsule that owns a producer's tensor.
 template <class ManagedTensor>
 void destroy_taken(PyObject* keeper) {
   auto* managed = static_cast<ManagedTensor*>(PyCapsule_GetPointer(keeper, nullptr));
@@ -22,7 +22,8 @@ void destroy_taken(PyObject* keeper) {
   PyObject* type = nullptr;
   PyObject* value = nullptr;
   PyObject* traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);  // the deleter may be Python code
+  // The deleter may run Python code, which must not start with an exception set.
+  PyErr_Fetch(&type, &value, &traceback);
   managed->deleter(managed);
   PyErr_Restore(type, value, traceback);
 }
@@ -32,7 +33,7 @@ Ref take(PyObject* capsule, const char* name, const char* used_name) {
   void* managed = PyCapsule_GetPointer(capsule, name);
   Ref keeper = checked(PyCapsule_New(managed, nullptr, &destroy_taken<ManagedTensor>));
   if (PyCapsule_SetName(capsule, used_name) != 0) {
-    PyCapsule_SetDestructor(keeper.get(), nullptr);  // it still is the capsule's
+    PyCapsule_SetDestructor(keeper.get(), nullptr);  // the producer's capsule still owns the tensor
     throw PythonError();
   }
   return keeper;
@@ -83,7 +84,7 @@ dlpack::Device device_of(const BufferRequest& request) {
                         pair ? readable(pair.get()) : "(none)"));
 }
 
-// Our own stream of the device, on which the producer makes its work visible.
+// Weft's own stream of the device. The producer makes its work visible on it.
 memory::StreamHandle stream_for(const BufferRequest& request, dlpack::Device device) {
   Engine& engine = Engine::current();
   expect_cuda(request);
@@ -107,7 +108,7 @@ Ref call_dlpack(PyObject* method, memory::StreamHandle stream, bool versioned) {
 Ref capsule_of(const BufferRequest& request, PyObject* method, memory::StreamHandle stream) {
   Ref capsule = call_dlpack(method, stream, true);
   if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
-    PyErr_Clear();  // a producer from before versions
+    PyErr_Clear();  // the producer does not know max_version, which DLPack 1.0 added
     capsule = call_dlpack(method, stream, false);
   }
   if (capsule) return capsule;
@@ -117,7 +118,7 @@ Ref capsule_of(const BufferRequest& request, PyObject* method, memory::StreamHan
                                  readable(error.get())));
 }
 
-// Null for element types that NumPy does not have.
+// The numpy.dtype; null for element types that NumPy does not have.
 Ref dtype_of(const dlpack::DataType& type) {
   char letter = 0;
   switch (type.code) {
@@ -199,7 +200,7 @@ bool find_dlpack_memory(const BufferRequest& request, ObjectBuffer& found) {
   auto ask = [&] { capsule = capsule_of(request, method.get(), stream); };
   if (is_on_device(device.type)) {
     stream = stream_for(request, device);
-    // PyTorch gives only tensors of the device that is current.
+    // PyTorch exports only tensors of the current device.
     memory::KindBackend* backend = Engine::current().runtime().memory().backend(memory::Kind::kCuda);
     base::check(backend->with_current(device.ordinal, ask));
   } else {

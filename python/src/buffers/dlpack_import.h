@@ -1,4 +1,5 @@
-// DLPack, taken from PyTorch, JAX, CuPy or NumPy: the memory of their arrays. Structures: dlpack_abi.h.
+// DLPack as a consumer: Weft takes the memory of arrays of PyTorch, JAX, CuPy and NumPy. The structures are in
+// dlpack_abi.h.
 #pragma once
 
 #include "buffers/buffer_request.h"
@@ -6,11 +7,11 @@
 
 namespace weft::python {
 
-// As buffer_of, for objects with __dlpack__; false for others. The producer's deleter is called once, when the
-// keeper is dropped.
+// Does the work of buffer_of for objects with __dlpack__; returns false for others. The producer's deleter is
+// called once, when the last reference to the keeper is dropped.
 bool find_dlpack_memory(const BufferRequest& request, ObjectBuffer& found);
 
-// Whether an object with __dlpack__ says that it is on a CUDA device.
+// Whether an object with __dlpack__ reports a CUDA device.
 bool is_on_dlpack_device(PyObject* object);
 
 }  // namespace weft::python

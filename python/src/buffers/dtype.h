@@ -1,6 +1,6 @@
-// Element types, numpy.dtype, for memory of any kind.
+// Element types: numpy.dtype, for memory of any kind.
 //
-// The functions that take a `dtype` REQUIRE a numpy.dtype.
+// Functions with a parameter `dtype` REQUIRE a numpy.dtype.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,20 @@ namespace weft::python {
 // objects.
 Ref make_dtype(PyObject* description);
 std::size_t item_size_bytes(const Ref& dtype);
-// "float64", or a record's fields.
+// The name for messages: "float64", or the fields of a record.
 std::string dtype_name(const Ref& dtype);
 // The letter of NumPy's array interface: 'b', 'i', 'u', 'f', 'c', 'V', ...
 char dtype_letter(const Ref& dtype);
 bool is_native_byte_order(const Ref& dtype);
 
-// NumPy's number of a bool, integer, float or complex type: these travel as their number.
+// Whether NumPy's type number is that of a bool, integer, float or complex type. On the wire such a type is its
+// number.
 bool is_number_type(int type_number);
-// That number, or -1 if the type is another one or not in native byte order.
+// The type number of such a type in native byte order; -1 for other types.
 int plain_type_number(const Ref& dtype);
-// The type with that number; null for no such type.
+// The type with this number; null if there is none.
 Ref plain_dtype(int type_number);
-// The object, if it is a numpy.dtype without Python objects; else null.
+// Returns the object if it is a numpy.dtype without Python objects; else null.
 Ref dtype_or_nothing(Ref object);
 
 }  // namespace weft::python

@@ -22,13 +22,14 @@ namespace weft::python {
 
 namespace {
 
-// The device of a place whose kernels the CPU runs; null for other places.
+// The device of a place, if the CPU runs the device's kernels; else null.
 memory::SoftwareDevice* software_device(Engine& engine, memory::Place place) {
   memory::KindBackend* const backend = engine.runtime().memory().backend(place.kind);
   return backend == nullptr ? nullptr : backend->software_device();
 }
 
-// A Python function that runs as device code at a poll. Its device arrays are passed as the device sees them.
+// A Python function that runs as device code when the device is polled. Its arguments that are device arrays are
+// passed as arrays over the device's view of the memory.
 class Kernel {
  public:
   Kernel(Engine& engine, memory::SoftwareDevice& device, PyObject* function, PyObject* arguments)
@@ -69,7 +70,7 @@ class Kernel {
     if (!data.ok()) base::throw_status(data.status());
     return make_array_over(form, *data, Ref::borrow(array));
   }
-  // REQUIRES: in a catch block.
+  // REQUIRES: called in a catch block.
   base::Status failure() const {
     try {
       throw;
@@ -90,7 +91,7 @@ class Kernel {
   Ref arguments_;  // a tuple
 };
 
-// The place of the arrays, which must all be on one emulated device.
+// The place of the arrays. All must be on one emulated device.
 memory::Place place_of(Engine& engine, PyObject* arguments) {
   memory::Place place;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
@@ -131,7 +132,7 @@ PyObject* launch(PyObject*, PyObject* const* values, Py_ssize_t count) {
     auto kernel = std::make_shared<Kernel>(engine, device, arguments[0], arguments[1]);
     base::Status status = device.launch(stream.handle, place.device, [kernel] { return kernel->run(); });
     if (status.failed()) base::throw_status(status);
-    // Emulated streams move only while somebody waits for them.
+    // An emulated stream makes progress only while an operation waits for it.
     return start_stream_wait(engine, place, stream.handle, std::move(stream.keeper)).release();
   });
 }

@@ -1,4 +1,4 @@
-// Kernels and faults of the emulated devices, for Python.
+// The functions of weft.emulated: kernels of emulated devices that are Python functions, and simulated faults.
 #pragma once
 
 #include "support/support.h"

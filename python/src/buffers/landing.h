@@ -1,4 +1,7 @@
-// weft.Landing: a buffer that is on its way to an entry method, as its post entry method sees it.
+// weft.Landing: a buffer of a call that has not landed yet. The post entry method gets it in place of the array and
+// chooses where the buffer lands.
+//
+// Threads: the PE's thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +19,7 @@ namespace weft::python {
 
 void init_landing(PyObject* module);
 
-// One run of a post entry method. Its Landings are valid that long.
+// One run of a post entry method. Its Landings are valid until this object is destroyed.
 class Posting final : public ArraySubstitute {
  public:
   explicit Posting(std::span<runtime::Landing> landings) : landings_(landings), chosen_(landings.size()) {}
@@ -24,10 +27,10 @@ class Posting final : public ArraySubstitute {
   Posting(const Posting&) = delete;
   Posting& operator=(const Posting&) = delete;
 
-  // A Landing. Throws base::Error if no such buffer came.
+  // A new Landing for the buffer. Throws base::Error if the message has no such buffer.
   Ref in_place_of(std::size_t which, const ArrayForm& form) override;
   void into(std::size_t which, PyObject* array, PyObject* stream);
-  // What the method chose, by buffer; null if it left the place to the runtime.
+  // The array that the method chose for each buffer; null if the runtime chooses the place.
   std::vector<Ref> take_chosen() { return std::move(chosen_); }
 
  private:
@@ -36,7 +39,7 @@ class Posting final : public ArraySubstitute {
   std::vector<Ref> objects_;
 };
 
-// The arguments of the entry method after it: what the post entry method chose.
+// Substitutes the arrays that the post entry method chose in the arguments of the entry method.
 class ChosenArrays final : public ArraySubstitute {
  public:
   explicit ChosenArrays(std::span<const Ref> chosen) : chosen_(chosen) {}

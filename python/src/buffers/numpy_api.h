@@ -1,7 +1,7 @@
 // NumPy's C API, for dtype.cpp, arrays.cpp, array_codec.cpp, read_only.cpp and numpy_loading.cpp.
 //
-// The extension has one table of NumPy's functions, which numpy_loading.cpp defines and fills in. REQUIRES of each
-// use: numpy_is_loaded().
+// The extension has one table of NumPy's functions, which numpy_loading.cpp defines and fills in. Each use REQUIRES
+// numpy_is_loaded().
 #pragma once
 
 #include "support/support.h"

@@ -1,5 +1,7 @@
-// NumPy is imported when the first array or element type is met, not with the extension: a PE starts faster without
-// it.
+// Imports NumPy at the first array or element type instead of with the extension, because a PE starts faster
+// without it.
+//
+// Threads: the PE's thread.
 #pragma once
 
 namespace weft::python {
@@ -12,10 +14,10 @@ inline bool loaded = false;
 inline bool numpy_is_loaded() { return numpy_detail::loaded; }
 // Imports NumPy, once. Throws PythonError if that fails.
 void load_numpy();
-// False if the program has not imported NumPy, so that no array exists. Else loads it and returns true.
+// If the program has imported NumPy, loads its C API and returns true. Else returns false: no array exists then.
 bool has_numpy();
 
-// `then` runs once, when NumPy is loaded.
+// Calls `then` once, when NumPy is loaded. REQUIRES: NumPy is not loaded yet.
 void when_numpy_is_loaded(void (*then)());
 
 }  // namespace weft::python

@@ -13,8 +13,8 @@ namespace weft::python {
 
 namespace {
 
-// Some classes of arrays have the buffer protocol for those of their arrays that are in host memory (CuPy's,
-// JAX's).
+// Whether the buffer protocol gives the object's memory. Array classes of CuPy and JAX have the protocol although
+// only their arrays in host memory support it.
 bool has_host_buffer(PyObject* object) {
   if (PyObject_CheckBuffer(object) == 0) return false;
   if (PyBytes_CheckExact(object) != 0 || PyByteArray_CheckExact(object) != 0 ||
@@ -60,8 +60,8 @@ bool is_device_object(PyObject* object) {
   static PyObject* const interface = make_text("__cuda_array_interface__").release();
   static PyObject* const dlpack = make_text("__dlpack__").release();
   if (is_device_array(object)) return true;
-  if (PyType_Check(object)) return false;  // a class has its objects' attributes
-  // None as well as absent: an object may answer for every name.
+  if (PyType_Check(object)) return false;  // a class has the attributes of its objects
+  // None counts as absent: an object may answer for every name, as mocks do.
   const Ref described = Ref::steal(PyObject_GetAttr(object, interface));
   PyErr_Clear();
   if (described && described.get() != Py_None) return true;
@@ -70,7 +70,7 @@ bool is_device_object(PyObject* object) {
 
 namespace {
 
-// (address, size in bytes, kind, stream, dtype, shape, keeper): what tests look at.
+// For tests: (address, size in bytes, kind, stream, dtype, shape, keeper).
 PyObject* describe(PyObject*, PyObject* const* values, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     Arguments arguments("_buffer_of", {"object", "writable"}, 2, values, count, nullptr);

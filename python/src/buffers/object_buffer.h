@@ -1,8 +1,10 @@
-// Any object's memory as a buffer: weft.DeviceArray, NumPy arrays, the buffer protocol, the CUDA array
-// interface (version 3) and DLPack (with and without version).
+// Finds the memory of any object: weft.DeviceArray, NumPy arrays, the buffer protocol, the CUDA array interface
+// (version 3) and DLPack (1.0 and before).
 //
-// Nothing is copied and nothing waits. The stream that a producer names becomes the buffer's, so whatever uses
-// the buffer starts after the work that is queued there. Only C-contiguous memory is a buffer.
+// Finding memory copies nothing and does not wait. The stream that a producer names becomes the buffer's stream, so
+// operations on the buffer start after the work that is queued on it. Only C-contiguous memory is accepted.
+//
+// Threads: the PE's thread.
 #pragma once
 
 #include "buffers/buffer_request.h"
@@ -12,12 +14,15 @@ namespace weft::python {
 
 void init_object_buffer(PyObject* module);
 
-// Throws PythonError, or base::Error that names the fix: the memory is not contiguous, is read-only and is to be
-// written, is of a kind that this process cannot use, or the object has none.
+// Throws PythonError, or base::Error with advice, if
+//   - the object has no memory,
+//   - the memory is not contiguous,
+//   - the memory is read-only and the access is kWrite, or
+//   - this process cannot use the memory's kind.
 ObjectBuffer buffer_of(const BufferRequest& request);
 
-// Whether an object is device memory: a weft.DeviceArray, or an array of another library by the CUDA array
-// interface or DLPack.
+// Whether an object is an array in device memory: a weft.DeviceArray, or an array of another library with the CUDA
+// array interface or DLPack.
 bool is_device_object(PyObject* object);
 
 }  // namespace weft::python

@@ -24,7 +24,7 @@ namespace {
 PyObject* no_copy(PyObject*, PyObject* array) {
   return guarded([&]() -> PyObject* {
     has_numpy();
-    // An error about the array is best raised here.
+    // Checks the array now, because an error here names the line that calls weft.nocopy.
     if (!is_plain_array(array)) static_cast<void>(buffer_of({array, Access::kRead, "weft.nocopy"}));
     return make_no_copy(Ref::borrow(array)).release();
   });
@@ -49,14 +49,14 @@ PyMethodDef functions[] = {
     {},
 };
 
-// Of an element type that NumPy's number does not say: the type follows as a value.
+// The type number of an element type that is not a number type. The dtype follows as a value.
 constexpr std::uint8_t kOtherType = 255;
 
 bool encode_device_array(Encoder& encoder, PyObject* object) {
   ArrayForm form;
   BufferRequest request{object, Access::kRead, "an entry method", &form};
   ObjectBuffer found = buffer_of(request);
-  if (!form.dtype && form.extents.empty()) {  // plain bytes
+  if (!form.dtype && form.extents.empty()) {  // an object that has only bytes
     form = make_form(make_dtype(make_text("u1").get()), {static_cast<std::int64_t>(form.size_bytes)});
   }
   if (!form.dtype) {
@@ -89,7 +89,7 @@ bool encode_no_copy(Encoder& encoder, PyObject* object) {
   return true;
 }
 
-// Without elements there is nothing to travel and nowhere to land.
+// An array without elements. It has no attachment, because there are no bytes to send.
 Ref make_empty(ArrayForm form, memory::Kind kind) {
   memory::Buffer memory;
   memory.place = Engine::current().runtime().own_place(kind);

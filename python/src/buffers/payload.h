@@ -1,5 +1,5 @@
-// weft.nocopy, and arrays that travel in place as arguments of entry methods: device memory, and what weft.nocopy
-// marks.
+// weft.nocopy, and the wire form of arguments that are sent in place: device memory, and arrays that weft.nocopy
+// wraps.
 #pragma once
 
 #include "support/support.h"

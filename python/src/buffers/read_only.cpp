@@ -12,7 +12,8 @@ namespace {
 
 constexpr const char* kCapsuleName = "weft.read_only_array";
 
-// Arrays that are read-only because they are being sent, and how often each is. The capsules keep the arrays.
+// The arrays that are read-only because they are being sent, with the number of sends of each. The capsules own
+// the references to the arrays.
 std::unordered_map<PyObject*, std::size_t> sends;
 
 PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
@@ -32,12 +33,12 @@ Ref keep_read_only(Ref keeper) {
   if (!has_numpy() || PyArray_Check(keeper.get()) == 0) return keeper;
   const auto found = sends.find(keeper.get());
   const bool is_writable = PyArray_ISWRITEABLE(as_array(keeper.get())) != 0;
-  // It was read-only before, and stays so.
+  // The program's own read-only array stays read-only after the send.
   if (found == sends.end() && !is_writable) return keeper;
   Ref capsule = checked(PyCapsule_New(keeper.get(), kCapsuleName, &end));
   ++sends[keeper.get()];
   PyArray_CLEARFLAGS(as_array(keeper.get()), NPY_ARRAY_WRITEABLE);
-  static_cast<void>(keeper.release());  // the capsule's
+  static_cast<void>(keeper.release());  // the capsule owns the reference
   return capsule;
 }
 

@@ -18,18 +18,19 @@ struct Registration {
   Registration(Engine& engine_in, const memory::Buffer& buffer)
       : engine(engine_in), memory(engine_in.runtime(), buffer.data, buffer.size_bytes) {}
 
-  EngineRef engine;  // outlives the memory's registration
+  EngineRef engine;  // declared first, so that it is destroyed after `memory`
   runtime::RegisteredMemory memory;
 };
 
-// At once, on whichever thread: the memory goes next, and another array may have the same addresses before
-// the PE has its next turn. The GIL keeps the PE from its registrations meanwhile.
+// Ends the registration at once, on any thread. It cannot wait for the PE's next turn: the memory is freed next,
+// and another array may then get the same addresses. The GIL keeps the PE's thread from using registrations
+// meanwhile.
 void forget(PyObject* capsule) {
-  if (Engine::in_forked_child()) return;  // the parent's memory is registered
+  if (Engine::in_forked_child()) return;  // the registration belongs to the parent process
   delete static_cast<Registration*>(PyCapsule_GetPointer(capsule, kUse));
 }
 
-// A capsule that ends the registration when it goes. It does not keep the memory.
+// Returns a capsule whose destructor ends the registration. The capsule does not keep the memory.
 PyObject* register_memory(PyObject*, PyObject* array) {
   return guarded([&]() -> PyObject* {
     Engine& engine = Engine::current();

@@ -1,4 +1,5 @@
-// The persistent form of an array in host memory: weft.register, of which weft/_registration.py is the rest.
+// The registration of an array's memory with the network, for weft.register. The other part is
+// weft/_registration.py.
 #pragma once
 
 #include "support/support.h"

@@ -51,7 +51,7 @@ memory::StreamHandle to_handle(std::uintptr_t number) {
   return reinterpret_cast<memory::StreamHandle>(number);
 }
 
-// With a negative device where the text names none.
+// The device number is negative if the text has none.
 std::optional<memory::Place> parse_place(std::string_view text) {
   std::size_t colon = text.find(':');
   std::optional<memory::Kind> kind = memory::kind_from_name(text.substr(0, colon));
@@ -68,15 +68,15 @@ std::optional<memory::Place> parse_place(std::string_view text) {
   return place;
 }
 
-// An attribute that is an int; null for none.
+// An attribute that is an int; null if there is none.
 Ref int_attribute(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
   if (!value) PyErr_Clear();
   return value && PyLong_Check(value.get()) ? value : Ref();
 }
 
-// The handle that a foreign stream object carries; null for an object that is no stream. 0 is the default
-// stream in all of these.
+// The handle of another library's stream object; null if the object is not a stream. In all of these libraries 0
+// is the default stream.
 Ref foreign_handle(PyObject* object) {
   Ref protocol = Ref::steal(PyObject_GetAttrString(object, "__cuda_stream__"));
   if (!protocol) {
@@ -155,7 +155,6 @@ NamedStream stream_from(PyObject* object, memory::Place place, const char* use) 
 }
 
 // --- weft.Stream
-// ------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -204,7 +203,7 @@ PyObject* text(PyObject* self) {
   });
 }
 
-// Where a stream of another library belongs: PyTorch and CuPy say so, else this PE's own device.
+// The device of another library's stream. PyTorch and CuPy name it; for others it is this PE's own device.
 memory::Place device_of_foreign(Engine& engine, PyObject* stream) {
   memory::Place place = engine.runtime().own_place(memory::Kind::kCuda);
   Ref number = int_attribute(stream, "device_id");  // CuPy

@@ -1,4 +1,6 @@
-// Places and streams as Python names them: "cuda:1", weft.Stream, and the stream objects of other libraries.
+// Places and streams from Python objects: "cuda:1", weft.Stream, and the stream objects of other libraries.
+//
+// Threads: the PE's thread.
 #pragma once
 
 #include "weft/memory/buffer.h"
@@ -9,8 +11,8 @@ namespace weft::python {
 
 void init_stream(PyObject* module);
 
-// "host", "cuda", "cuda:1", "emulated:0"; without a number this PE's own device. Throws base::Error, which
-// begins with `use`.
+// The place from a text such as "host", "cuda", "cuda:1" or "emulated:0". Without a number: this PE's own device.
+// Throws base::Error, whose message begins with `use`.
 memory::Place place_from(PyObject* kind, const char* use);
 
 struct NamedStream {
@@ -18,11 +20,14 @@ struct NamedStream {
   Ref keeper;
 };
 
-// What a `stream` argument names for memory of `place`: null or None for no stream, a weft.Stream, an int (1:
-// CUDA's legacy default stream, 2: its per-thread one), an object with __cuda_stream__(), .ptr or
-// .cuda_stream. Throws base::Error, which begins with `use`.
+// The stream from a `stream` argument, for memory of `place`. The argument is one of
+//   - null or None: no stream,
+//   - a weft.Stream,
+//   - an int (1: CUDA's legacy default stream, 2: the per-thread default stream),
+//   - an object with __cuda_stream__(), .ptr or .cuda_stream.
+// Throws base::Error, whose message begins with `use`.
 NamedStream stream_from(PyObject* object, memory::Place place, const char* use);
-// The same for a handle that a protocol gives; `what` is its name there. 0 is refused, being ambiguous.
+// The same for a handle from a protocol, which calls it `what`. 0 is refused, because it is ambiguous.
 memory::StreamHandle stream_from_handle(PyObject* number, const char* what);
 
 }  // namespace weft::python
