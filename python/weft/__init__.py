@@ -16,13 +16,13 @@
 ``python app.py`` runs it on one PE, ``weft run -n 4 app.py`` on four. Every PE runs the script up to
 weft.run(main); main then runs on PE 0.
 
-Arguments of calls are values: what the caller changes after the call never reaches the callee. In place are
-sent only device memory and ``weft.nocopy(array)``: they must not be changed until ``await
-proxy[i].method(array)``, or the result of ``call``, says that they are free. A call with large arguments may
-be overtaken by a later one with small arguments.
+Arguments of calls are values: a change after the call never reaches the callee. Only device memory and
+``weft.nocopy(array)`` are sent in place: they must not be changed before ``await proxy[i].method(array)`` has
+returned or the result of ``call`` is there. A call with large arguments may be overtaken by a later one with
+small arguments.
 
-What an entry method raises arrives as weft.RemoteError, which ``except ValueError`` does not catch; its
-``type_name`` is the name of the original's type.
+An exception that an entry method raises arrives as weft.RemoteError. ``except ValueError`` does not catch it;
+its ``type_name`` is the name of the original type.
 """
 
 from __future__ import annotations

@@ -33,19 +33,20 @@ PyObject* no_copy(PyObject*, PyObject* array) {
 PyMethodDef functions[] = {
     {"nocopy", &no_copy, METH_O,
      "nocopy(array, /)\n--\n\n"
-     "An argument of an entry method that is sent in place, whatever its size: "
-     "``proxy[i].halo(weft.nocopy(a))``.\n\n"
-     "It must not be changed before the send is over: ``await proxy[i].halo.send(weft.nocopy(a))``. Until "
-     "then a NumPy\n"
-     "array is read-only, and a write to it raises ValueError. Views of it that exist already, and the array "
-     "that it is\n"
-     "a view of, stay writable. A NumPy array arrives as one, anything else as a weft.DeviceArray; where the "
-     "entry\n"
-     "method has a post entry method, that says where. Device memory always travels so.\n\n"
+     "Marks an argument of an entry method to be sent in place: ``proxy[i].halo(weft.nocopy(a))``.\n\n"
+     "The runtime keeps the array alive while it is sent. The caller must not change the array before the\n"
+     "send is over: ``await proxy[i].halo.send(weft.nocopy(a))``. Until then a NumPy array is read-only,\n"
+     "and a write to it raises ValueError. Its existing views and its base stay writable.\n\n"
+     "A NumPy array arrives as a NumPy array, any other buffer as a weft.DeviceArray. If the entry method\n"
+     "has a post entry method, that chooses where the array lands. Device memory is always sent in place,\n"
+     "with or without nocopy. This function copies nothing and does not block.\n\n"
      "Args:\n"
-     "    array: a contiguous NumPy array, or any buffer that Channel.send takes.\n\n"
+     "    array: a contiguous NumPy array of any size, or any buffer that Channel.send takes.\n\n"
+     "Returns:\n"
+     "    An object to pass as an argument of an entry method.\n\n"
      "Raises:\n"
-     "    weft.Error: not such an array."},
+     "    weft.Error: the object is not such a buffer. If a NumPy array is not contiguous, the call of the\n"
+     "        entry method raises this error."},
     {},
 };
 

@@ -181,28 +181,33 @@ void deallocate(PyObject* self) {
 PyMethodDef methods[] = {
     {"send", as_method(&send_and_tell), METH_FASTCALL | METH_KEYWORDS,
      "send($self, /, *args, **kwargs)\n--\n\n"
-     "Calls the entry method and returns a weft.Operation that is over when all arguments may be changed "
-     "again.\n\n"
-     "Device memory and ``weft.nocopy(array)`` are sent in place and kept alive until then; device memory "
-     "after the work\n"
-     "on the stream that it names. All else is copied, and may be changed at once. A dropped operation goes "
-     "on by itself,\n"
-     "and a failure ends the job.\n\n"
+     "Calls the entry method and reports when its arguments may be changed again. Does not block.\n\n"
+     "Device memory and ``weft.nocopy(array)`` are sent in place and kept alive until the operation is\n"
+     "over. Device memory is read after the work that is queued on the stream that it names. All other\n"
+     "arguments are copied during the call and may be changed at once. If the operation is dropped, the\n"
+     "send continues, and its failure ends the job.\n\n"
+     "Args:\n"
+     "    args, kwargs: the arguments of the entry method.\n\n"
+     "Returns:\n"
+     "    A weft.Operation. It is over when all arguments may be changed again.\n\n"
      "Raises:\n"
-     "    weft.Error: an argument cannot be sent; when awaited: one could not be, and the method does not "
-     "run."},
+     "    weft.Error: an argument cannot be sent. Awaiting the operation raises it if the send of an\n"
+     "        argument has failed; the method does not run then."},
     {"call", as_method(&call_with_result), METH_FASTCALL | METH_KEYWORDS,
      "call($self, /, *args, **kwargs)\n--\n\n"
-     "Calls the entry method and returns a weft.Future of what it returns or raises: always a "
-     "weft.RemoteError,\n"
-     "whose type_name says what it was; ``except ValueError`` does not catch it. On a whole collection the "
-     "future\n"
-     "of a list, in index order. Dropped without a look at it, an error ends the job.\n\n"
-     "Device memory that the method returns is sent in place: one that keeps the array, and goes on changing "
-     "it,\n"
-     "returns a copy.\n\n"
+     "Calls the entry method and returns a future of its result. Does not block.\n\n"
+     "The result is there when the method has returned and all arguments may be changed again. Device\n"
+     "memory that the method returns is sent in place: if the method keeps the array and changes it later,\n"
+     "it must return a copy.\n\n"
+     "Args:\n"
+     "    args, kwargs: the arguments of the entry method.\n\n"
+     "Returns:\n"
+     "    A weft.Future. For a call to a whole collection its result is a list in index order.\n\n"
      "Raises:\n"
-     "    weft.Error: an argument cannot be sent."},
+     "    weft.Error: an argument cannot be sent.\n"
+     "    weft.RemoteError: when awaited, if the method raised an exception. Its type_name is the name of\n"
+     "        the exception's type; ``except ValueError`` does not catch it. If the future is dropped and\n"
+     "        was never awaited, the exception ends the job."},
     {},
 };
 PyMemberDef members[] = {
@@ -217,19 +222,20 @@ PyType_Slot slots[] = {
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
     {Py_tp_doc,
      const_cast<char*>(
-         "``proxy.method``: call it to send, and forget; ``call`` it for the result.\n\n"
-         "Calling returns at once; an exception that the method raises ends the job. "
-         "Arguments are values: what the\n"
-         "caller changes after the call never reaches the callee, on the same PE or another. Device memory "
-         "and "
-         "``weft.nocopy(array)``\n"
-         "are sent in place instead and kept alive. They must not be changed before ``await "
-         "proxy.method(a)`` says that\n"
-         "they are free, or the call's result is there. Device memory arrives as a weft.DeviceArray; in a "
-         "call of a whole\n"
-         "collection each chare gets its own. A call with large arguments may be overtaken by a later one "
-         "with small arguments.\n"
-         "Also the target of a reduction.")},
+         "``proxy.method``: an entry method of one chare or of all chares of a collection.\n\n"
+         "    proxy.method(a)        calls it; an exception that the method raises ends the job\n"
+         "    proxy.method.send(a)   the same, and returns a weft.Operation\n"
+         "    proxy.method.call(a)   calls it and returns a weft.Future of the result\n\n"
+         "No call blocks. Arguments are values: a change after the call never reaches the callee, on the\n"
+         "same PE or on another.\n\n"
+         "Device memory and ``weft.nocopy(array)`` are sent in place instead. The runtime keeps them alive.\n"
+         "The caller must not change them before ``await proxy.method(a)`` has returned or the result of\n"
+         "``call`` is there. Device memory arrives as a weft.DeviceArray. In a call to a whole collection\n"
+         "each chare gets its own copy.\n\n"
+         "A call with large arguments may be overtaken by a later one with small arguments. An entry method\n"
+         "can also be the target of a reduction.\n\n"
+         "Raises:\n"
+         "    weft.Error: an argument cannot be sent.")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,

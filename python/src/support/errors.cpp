@@ -92,7 +92,7 @@ std::exception_ptr as_travelling_error(PyObject* exception) {
     PyErr_Clear();
     traceback = "  (its traceback could not be formatted)\n";
   }
-  // One that came from another chare keeps the type and message of the original over any number of hops.
+  // An exception from another chare keeps the type and message of the original over any number of hops.
   if (PyObject_IsInstance(exception, remote_error_type) == 1) {
     const std::string type = text_attribute(exception, "type_name");
     if (!type.empty()) {
@@ -117,16 +117,23 @@ std::exception_ptr caught_as_travelling_error() {
 void init_errors(PyObject* module) {
   error_type = PyErr_NewExceptionWithDoc(
       "weft.Error",
-      "What went wrong, where, and what to do about it.\n\n"
-      "``code`` is the kind of failure as a word: 'out_of_range', 'truncated', 'peer_failed', ...",
+      "An error of Weft. Its text says what went wrong, where, and what to do about it.\n\n"
+      "A function of weft raises it at once if it cannot start its work. If an operation fails later,\n"
+      "awaiting it raises the error.\n\n"
+      "Attributes:\n"
+      "    code: the kind of failure as a word, such as 'out_of_range', 'truncated' or 'peer_failed'.",
       PyExc_Exception, nullptr);
   checked(PyModule_AddObjectRef(module, "Error", error_type));
   remote_error_type = PyErr_NewExceptionWithDoc(
       "weft.RemoteError",
-      "An exception that left an entry method and travelled to whoever awaited the call.\n\n"
-      "``type_name`` and ``message`` are those of the original exception, ``traceback_text`` is its "
-      "traceback on the\n"
-      "PE where it was raised, followed by chare, entry method and PE.",
+      "An exception that an entry method raised. Awaiting the result of ``call`` raises it.\n\n"
+      "``except ValueError`` does not catch it, even if the entry method raised a ValueError: test\n"
+      "``type_name`` instead.\n\n"
+      "Attributes:\n"
+      "    type_name: the name of the original exception's type.\n"
+      "    message: the text of the original exception.\n"
+      "    traceback_text: its traceback on the PE where it was raised, followed by chare, entry method and\n"
+      "        PE of each call that it crossed.",
       error_type, nullptr);
   checked(PyModule_AddObjectRef(module, "RemoteError", remote_error_type));
 }

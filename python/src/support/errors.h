@@ -12,12 +12,12 @@ namespace weft::python {
 
 void init_errors(PyObject* module);
 
-// Sets Python's error indicator to weft.Error, or weft.RemoteError with the remote traceback.
+// Sets Python's error indicator to weft.Error, or to weft.RemoteError with the remote traceback.
 void set_python_error(const std::exception_ptr& error) noexcept;
-// In a catch block: sets Python's error indicator to what was caught.
+// In a catch block: sets Python's error indicator to the caught exception.
 void set_python_error() noexcept;
 
-// The body of a slot that Python calls: C++ exceptions become Python's.
+// Runs the body of a slot that Python calls. C++ exceptions become Python exceptions.
 template <class Function>
 PyObject* guarded(Function&& function) noexcept {
   try {
@@ -38,13 +38,13 @@ int guarded_status(Function&& function) noexcept {
   }
 }
 
-// A Python exception as the RemoteError that travels: its type's name, its text, and its formatted traceback.
-// A weft.RemoteError keeps type and message of the exception that it reports; the traceback of this hop follows.
+// Turns a Python exception into the RemoteError that is sent to the caller: type name, text and formatted traceback.
+// For a weft.RemoteError, type and message of the original are kept, and the traceback of this hop is appended.
 std::exception_ptr as_travelling_error(PyObject* exception);
-// The same for what a catch block caught, PythonError included.
+// In a catch block: the same for the caught exception, which may be a PythonError.
 std::exception_ptr caught_as_travelling_error();
 
-// In place of Python's current exception, throws base::Error: "`what` cannot be sent: ...; ...".
+// Replaces Python's current exception by base::Error: "`what` cannot be sent: ...; ...".
 [[noreturn]] void rethrow_unsendable(const std::string& what);
 
 }  // namespace weft::python
