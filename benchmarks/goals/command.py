@@ -34,11 +34,11 @@ the others idle, not pinned; the slowest pair's median.
 
 With --memory cuda: latency at 8 bytes and bandwidth at 64 MiB between two GPUs, of Weft and raw UCX. How
 much staging costs, and how Jacobi3D scales, is judged from files alone: --from with what weft bench latency,
-bandwidth and jacobi3d wrote. A direct figure over the staged one is taken at the size where it is best.
+bandwidth and jacobi3d wrote. The ratio of not staged to staged is taken at the size where it is best.
 """
 _PUBLISHED_METHOD = """
-The published ratios of direct to staged GPU communication, with those in records of weft bench latency,
-bandwidth and jacobi3d with --memory cuda beside them.
+The published ratios of GPU communication that is not staged to the same staged through host memory. Beside
+them are Weft's, from records of weft bench latency, bandwidth and jacobi3d with --memory cuda.
 """
 
 

@@ -1,9 +1,10 @@
-"""What was published of GPU-aware message-driven communication, and ours beside it.
+"""Published figures of GPU-aware message-driven communication, with Weft's beside them.
 
-Each published figure is a ratio, the most by which sending GPU memory directly beat sending it through host
-memory on the machine of its authors: Choi, Fink, White, Bhat, Richards, Kale, "Accelerating communication for
-parallel programming models on GPU systems", Parallel Computing, 2022. Ours is the same ratio of the same kind
-of program, from records of `weft bench` on GPUs; what was not measured says so.
+Each published figure is a ratio: the largest advantage of GPU memory that is not staged over GPU memory that
+is staged through host memory, on the machine of its authors: Choi, Fink, White, Bhat, Richards, Kale,
+"Accelerating communication for parallel programming models on GPU systems", Parallel Computing, 2022. Weft's
+figure is the same ratio for the same kind of program, from records of `weft bench` on GPUs. A figure without
+records is "not measured".
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _EAGER_BYTES = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """`published` is the largest ratio of `system`; ours is that of this bench, model and language."""
+    """`published` is the largest ratio of `system`. Weft's is that of this bench, model and language."""
 
     text: str
     system: str
@@ -41,7 +42,7 @@ FIGURES = (
     Figure("Jacobi3D, communication", "Charm++", "12.4", "jacobi3d", "messaging", "cpp"),
     Figure("Jacobi3D, communication", "AMPI", "12.8", "jacobi3d", "mpi", "cpp"),
     Figure("Jacobi3D, communication", "Charm4py", "19.7", "jacobi3d", "channel", "python"),
-    # Not published; what a C++ program of ours would use.
+    # Not published: the model that a C++ program would use.
     Figure("latency", "-", "-", "latency", "channel", "cpp"),
     Figure("bandwidth", "-", "-", "bandwidth", "channel", "cpp"),
     Figure("Jacobi3D, communication", "-", "-", "jacobi3d", "channel", "cpp"),
@@ -50,7 +51,7 @@ FIGURES = (
 
 @dataclasses.dataclass(frozen=True)
 class Ratio:
-    """By how much `direct` is better than `staged`, both of one program, size and number of PEs."""
+    """The advantage of `direct`, which is not staged, over `staged`: same program, size and number of PEs."""
 
     value: float
     direct: Record
@@ -85,8 +86,8 @@ def _words(record: Record) -> list[str]:
 
 
 def _setting(record: Record) -> tuple[object, ...]:
-    """What a staged record and one that is not must share to be compared."""
-    # "direct" stands for "through UCX" in records of before 2026-11-22, and for "not staged" in Jacobi3D's.
+    """The values that a staged record and one that is not staged must share to be compared."""
+    # In records from before 2026-11-22 "direct" means "through UCX". In Jacobi3D's it means "not staged".
     ways = ("through UCX", "direct", "peer-mapped", "staged", "tagged", "active")
     rest = tuple(word for word in _words(record) if word not in ways)
     return record.metric, record.pes, record.size_bytes, record.host, rest

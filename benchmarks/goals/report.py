@@ -42,8 +42,8 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
 
 
 def published_table(records: Sequence[Record]) -> Table:
-    """A row per published figure with ours beside it."""
-    result = Table(title="GPU memory sent directly, over the same through host memory: the largest ratio")
+    """A row for each published figure, with Weft's beside it."""
+    result = Table(title="GPU memory not staged, over the same staged through host memory: the largest ratio")
     for heading in ("figure", "published for", "published", "ours", "measured", "at"):
         result.add_column(heading)
     for figure in FIGURES:

@@ -75,9 +75,10 @@ time on n, over n times it for strong scaling.
 
 An iteration is timed from PE 0's broadcast that starts the iterations after the warm-up until the last block
 has answered, divided by the iterations. compute and pack are the time in which a kernel of the PE's blocks
-ran, on a GPU by its own clock; communication is the rest. --staging device sends faces of GPU memory as
-they are (direct); host has the program copy them to page-locked host memory on its stream, send that, and
-copy what arrives back (staged). "staged / direct" is the ratio of the two communication times.
+ran, on a GPU by its own clock; communication is the rest. With --staging device, faces of GPU memory are not
+staged: they are peer-mapped or go through UCX (records and cases call this "direct"). With --staging host
+("staged"), the program copies them to page-locked host memory on its stream, sends that, and copies what
+arrives back. "staged / not staged" is the ratio of the two communication times.
 """
 _SUMMARIES = {
     "latency": "one-way time of a message between two PEs",
@@ -141,7 +142,7 @@ def _minutes(text: str) -> float:
 def _add_jacobi3d(benches: Any) -> None:
     parser = benches.add_parser(
         "jacobi3d",
-        help="the Jacobi3D example: scaling, models, direct and staged faces, where the time goes",
+        help="the Jacobi3D example: scaling, models, faces staged or not, where the time goes",
         description=_JACOBI3D_METHOD,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -27,7 +27,7 @@ PARTS = ("overall", "compute", "pack", "communication")
 LANGUAGES = ("cpp", "python")
 MODELS = ("channel", "messaging")
 SCALINGS = ("weak", "strong")
-#: How faces of device memory travel, by the value of the example's --staging.
+#: The name of a way of the faces in records, by the value of the example's --staging. "direct": not staged.
 WAYS = {"device": "direct", "host": "staged"}
 #: Points along each dimension: of a PE's share (weak), of the whole grid (strong).
 DEFAULT_POINTS = {
@@ -60,7 +60,7 @@ class Case:
 
     @property
     def way(self) -> str:
-        """ "direct", "staged", or "" for host memory."""
+        """ "direct" (not staged), "staged", or "" for host memory."""
         return WAYS[self.staging] if self.staging else ""
 
     @property
@@ -107,9 +107,9 @@ class Outcome:
         return self.records[case, part].median
 
     def overhead_of_staging(self, case: Case) -> float | None:
-        """How many times the communication of `case` the same takes when staged.
+        """The communication time of the staged case over that of `case`, which is not staged.
 
-        None if that was not measured, or nothing is sent from PE to PE.
+        None if the staged case was not measured, or if there is only one PE.
         """
         staged = dataclasses.replace(case, staging="host")
         if case.way != "direct" or case.pes == 1 or (staged, "communication") not in self.records:

@@ -26,7 +26,7 @@ def table(outcome: Outcome) -> Table:
     result = Table(title=f"Jacobi3D, ms per iteration: median of {runs} runs")
     for heading in ("case", "points"):
         result.add_column(heading)
-    for heading in (*PARTS, "efficiency", "staged / direct"):
+    for heading in (*PARTS, "efficiency", "staged / not staged"):
         result.add_column(heading, justify="right", no_wrap=True)
     for case in outcome.cases:
         efficiency, overhead = outcome.efficiency(case), outcome.overhead_of_staging(case)

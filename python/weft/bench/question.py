@@ -100,7 +100,7 @@ class Question:
 
 
 def device_rate(memory: str) -> float:
-    """Of large messages that go directly from device to device."""
+    """The rate of large messages of device memory that are not staged, in bytes per microsecond."""
     return GPU_RATE if memory == "cuda" else COPY_RATE
 
 
