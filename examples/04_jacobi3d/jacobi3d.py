@@ -98,8 +98,8 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--staging",
         choices=["device", "host"],
-        help="device: faces go from device memory to device memory; host: the program copies them to host "
-        "memory, sends that, and copies what arrives back, as codes for an MPI without GPUs do (device)",
+        help="device: faces go from device memory to device memory, not staged; host: staged by the program, "
+        "which copies them to host memory, sends that, and copies what arrives back (device)",
     )
     parser.add_argument(
         "--kernel",

@@ -125,9 +125,9 @@ up to six neighbours in every iteration.
   --model NAME         messaging: faces are arguments of an entry method; channel: each pair of neighbours
                        has a channel; both (both)
   --memory KIND        where the points are: host, emulated, or cuda, a GPU for each PE (host)
-  --staging WHERE      device: faces go from device memory to device memory; host: the program copies them to
-                       host memory, sends that, and copies what arrives back, as codes for an MPI that
-                       knows no GPUs do (device)
+  --staging WHERE      device: faces go from device memory to device memory, not staged; host: staged by the
+                       program, which copies them to host memory, sends that, and copies what arrives back,
+                       as programs for an MPI without GPU support do (device)
   --verify             compare with a serial reference: every value must be equal to the last bit
   --no-checksum        do not read the result back from the blocks, which takes long for a large grid
   --json FILE          write the times as records, one JSON object a line

@@ -122,7 +122,7 @@ def _tell(setter: Callable[[Any], None], outcome: object) -> None:
             if error.code != "closed":
                 raise
 
-    # Without a job nobody waits any more.
+    # If the job has ended, the future has no waiter any more.
     with contextlib.suppress(_core.Error):
         _core.post_from_any_thread(set_it)
 

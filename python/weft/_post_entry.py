@@ -27,10 +27,10 @@ def post_entry(name: str) -> Callable[[_F], _F]:
                 ...
 
     Args:
-        name: of the entry method, in the same class.
+        name: the name of the entry method, in the same class.
 
-    It is an ordinary function, not a coroutine, and no entry method itself. What it raises goes to whoever
-    called, and the entry method then does not run.
+    The post entry method is an ordinary function, not a coroutine, and not an entry method itself. If it
+    raises an exception, the caller gets it, and the entry method does not run.
     """
     if not isinstance(name, str):
         raise TypeError(

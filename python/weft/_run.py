@@ -35,9 +35,9 @@ def run(main: Callable[[], Any]) -> Any:
         What main returned, on PE 0; None on the others.
 
     Raises:
-        SystemExit: the job ended with another code than 0: weft.exit(code), or an exception that nobody
-            awaited, which has been described on stderr; and, with code 130, Ctrl-C under a launcher, which
-            says so for all PEs.
+        SystemExit: the job ended with a code other than 0, after weft.exit(code) or after an exception
+            without an awaiting caller, which was printed on stderr. Ctrl-C under a launcher: code 130; the
+            launcher prints one message for all PEs.
         KeyboardInterrupt: Ctrl-C in a program that runs without a launcher.
         weft.Error: the job could not start.
     """

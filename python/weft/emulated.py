@@ -29,11 +29,11 @@ def launch(
         stream: a weft.Stream of that device; None for a stream that all such launches share.
 
     Returns:
-        an operation that is over when the function has run. Dropped, it goes on by itself.
+        an operation that is over when the function has run. If it is dropped, the function still runs.
 
     Raises:
-        weft.Error: not such arguments; when awaited: the function raised an exception. Nobody awaiting that,
-            it ends the job.
+        weft.Error: the arguments are not as above. Awaiting the operation raises it if the function raised an
+            exception. If the operation is dropped, that exception ends the job.
     """
     return _core._emulated_launch(function, arguments, stream)
 

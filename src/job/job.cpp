@@ -174,7 +174,7 @@ int Job::run() {
     return code;
   }
   if (statistics_wanted()) print_statistics(*parts_->runtime);
-  // Termination has drained every PE; nobody needs this one's progress any more.
+  // Termination has drained every PE, so no PE needs this one's progress any more.
   base::Status together = parts_->bootstrap->barrier();
   if (together.failed()) {
     print_unless_told(together.code(),

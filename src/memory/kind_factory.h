@@ -20,8 +20,8 @@ struct KindFactory {
   // Reads the kind's environment variables into its own options; null when it has none. kInvalidArgument for
   // a value that the kind does not understand.
   base::Status (*read_environment)(MemoryOptions& options) = nullptr;
-  // kUnsupported: this process cannot use the kind, and nobody asked for it. Any other failure: the options
-  // ask for something that this process does not have, so its job must not start.
+  // kUnsupported: this process cannot use the kind, and the options do not ask for it. Any other failure: the
+  // options ask for something that this process does not have, so its job must not start.
   base::Result<std::unique_ptr<KindBackend>> (*make)(const MemoryOptions& options) = nullptr;
 };
 

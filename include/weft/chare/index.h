@@ -53,7 +53,7 @@ enum class Map : std::uint8_t {
   kRoundRobin,  // element i on PE i modulo the number of PEs
   kOnePe,       // all on one PE
   kUser,        // a function that every PE has
-  kTable,       // a PE for each element, computed by whoever makes the collection
+  kTable,       // a PE for each element, computed by the creator of the collection
 };
 
 // Extents in one to six dimensions, all at least 1, in row-major order (the last coordinate varies fastest),

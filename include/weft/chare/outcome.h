@@ -1,5 +1,5 @@
-// What becomes of a call: how its result or error travels to whoever awaits it, and when it is given. C++ entry
-// methods and Python's use the same functions; only the packing of values differs.
+// The outcome of a call: how its result or error travels to the awaiting caller, and when it is given. Entry
+// methods of C++ and of Python use the same functions; only the packing of values differs.
 //
 // A result is given once: to the caller's future, or into the gather of a call to a whole collection. A call whose
 // payloads are sent in place is over when its result is here and their memory is free. Threads: one PE's.
@@ -47,8 +47,8 @@ void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
 
 // Where the result of a call to one element goes.
 ReplyTo reply_to(runtime::FutureState& result);
-// The state of the sending of what `message` carries in place, whose handle is the caller's; null where the message
-// carries copies only, which nobody waits for. Before the message is sent.
+// The operation state of the buffers that `message` sends in place. The caller owns its handle. Null if the message
+// carries copies only, because no operation waits for these. REQUIRES: the message is not sent yet.
 runtime::OperationState* report_sending_in_place(runtime::Message& message);
 // Has `result` be ready only when `sending`, too, has ended; its failure becomes the result's. Takes the handle's
 // share of `sending`; null: nothing is waited for.

@@ -65,9 +65,9 @@ runtime::Landing& find(std::span<runtime::Landing> landings, std::uint32_t which
 // Payload away), or in the memory that the post entry method chose, which this only views. Memory that the
 // runtime allocated is given back with the Payload. Move-only; one that was received can be sent on.
 //
-// A method may return one, made by nocopy() or received: its caller awaits the elements in memory of the
-// runtime's. They are sent in place after the method has returned, and nobody tells the method when they have
-// left: what it goes on changing it returns a copy of.
+// A method may return a Payload that nocopy() made or that it received. Its caller awaits the elements in memory of
+// the runtime. They are sent in place after the method has returned, and the method is not notified when they have
+// left. It must therefore return a copy of elements that it changes later.
 template <class T>
 class Payload {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,

@@ -19,17 +19,17 @@ class Message;
 struct MessageRelease;
 using MessagePtr = std::unique_ptr<Message, MessageRelease>;
 
-// Move-only. Whoever holds it last gives it back: the sender learns so that its buffer is free again, the
-// receiver that landed memory can be reused.
+// Move-only. Destroying the last share releases the buffer: at the sender the program may use it again, at the
+// receiver the landed memory is reused.
 class Attachment {
  public:
   using Release = void (*)(void* owner, const memory::Buffer& buffer);
 
   Attachment() = default;
-  // `release` is called once, with `owner`, when nobody needs the buffer any more.
+  // `release` is called once, with `owner`, when the last share of the buffer is destroyed.
   Attachment(const memory::Buffer& buffer, Release release, void* owner)
       : buffer_(buffer), release_(release), owner_(owner) {}
-  // Memory whose owner need not be told.
+  // Memory that needs no release.
   explicit Attachment(const memory::Buffer& buffer)
       : Attachment(buffer, [](void*, const memory::Buffer&) {}, nullptr) {}
   Attachment(Attachment&& other) noexcept { swap(other); }

@@ -75,7 +75,7 @@ class FutureState {
   FutureAddress address();
 
  private:
-  // Nobody but the runtime's table holds it and it has its value: the table lets it go too.
+  // The future is set, and only the runtime's table holds it: the table releases its share.
   void forget_export();
 
  protected:
@@ -114,7 +114,7 @@ class FutureTable {
 
   // Enters `state`, of which the table then holds a share; the number that others know it by.
   std::uint64_t enter(FutureState* state);
-  // Null when it was set and nobody on this PE holds it any more.
+  // Null if the future was set and has no holder on this PE any more.
   FutureState* find(std::uint64_t id) const;
   // Gives up the table's share, if it has one.
   void forget(std::uint64_t id);
@@ -210,8 +210,8 @@ class [[nodiscard]] Future {
     }
   }
 
-  // Sets `other` to what this was set to, moving the value there. REQUIRES: is_ready(), and nobody else wants
-  // it.
+  // Moves the value or the error of this future into `other`. REQUIRES: is_ready(), and no other user of the
+  // value.
   void move_to(const Future& other) const {
     if (state_->error()) {
       other.set_error(state_->error());
@@ -289,7 +289,7 @@ struct FutureSetHeader {
   void pup(Pup& p) { p | id | failed; }
 };
 void send_future_message(Messenger& messenger, std::uint32_t pe, MessagePtr message);
-// Null when it was set and nobody here holds it any more.
+// Null if the future was set and has no holder on this PE any more.
 FutureState* find_exported_future(Messenger& messenger, std::uint64_t id);
 // The error held by a copy of a future that returns after the value was set and released.
 std::exception_ptr set_and_gone();

@@ -114,8 +114,8 @@ class Message final : public Work, public base::Completion {
   // Has `other` carry the same buffers, see Attachment::share(), and report to the same completion. REQUIRES:
   // there are attachments here and none there.
   void share_attachments(Message& other);
-  // Whether the attachments are memory that has landed on this PE and that nobody else holds: the handler's
-  // to write, also of a broadcast.
+  // Whether the attachments are memory that has landed on this PE and has no other holder. The handler may then
+  // write to it, also in a broadcast.
   bool owns_attachments() const;
   // What a poster leaves for the handler, with a message that has attachments; goes with a message that is
   // dropped. take_kept() is for any message, and gives it once.

@@ -41,17 +41,17 @@ class Messenger : public Scheduler {
   // poster.
   void broadcast(MessagePtr message);
   // --- Deferred messages
-  // A message that its poster deferred belongs to whoever took it. Its buffers are fetched by place() or after
-  // post_again(), once; until then the sender's operation does not end. A buffer so small that it came with
-  // the message is the exception: it waits in this PE's memory. Releasing the message refuses it: the sender's
-  // memory comes free, and nothing is handled. The end of the job refuses all deferred messages.
+  // A message that its poster deferred belongs to the poster. Its buffers are fetched once, by place() or after
+  // post_again(). Until then the sender's operation does not complete, except for a buffer so small that it came
+  // with the message: that waits in this PE's memory. Releasing the message refuses it: the sender's memory
+  // becomes free, and the message is not handled. The end of the job refuses all deferred messages.
   //
   // One landing for each buffer of the message, for place().
   std::vector<Landing> landings_of(Message& message) const;
-  // Has the buffers land as `landings` say, and then the message handled. REQUIRES: its poster deferred it and has
-  // returned, and nobody else holds it.
+  // Fetches the buffers into the places in `landings`; then the message is handled. REQUIRES: the poster deferred
+  // the message and has returned, and the message has no other holder.
   void place(MessagePtr message, std::span<Landing> landings);
-  // Has the poster asked again, in a later turn. REQUIRES: as place().
+  // Calls the poster again, in a later turn. REQUIRES: as place().
   void post_again(MessagePtr message);
 
   // Scheduler::end_with(), and refuses all deferred messages.

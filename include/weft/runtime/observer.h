@@ -1,4 +1,4 @@
-// What happens on one PE, for whoever measures or draws it: traces, load balancing, tests.
+// Observes the events of one PE, for traces, load balancing and tests.
 //
 // Scheduler::set_observer() sets the PE's observer; without one each place below costs a branch. PEs are
 // independent: some may have an observer and others none. All functions are called on the PE's thread, inside

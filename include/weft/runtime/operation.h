@@ -63,7 +63,7 @@ class OperationState final : private base::Completion {
   static void on_complete(base::Completion* completion, base::Status status, std::size_t size_bytes);
   void finish(base::Status status, std::size_t size_bytes);
   void release();
-  // Nobody looked: a failure must not go unseen.
+  // Ends the job, because the operation has failed and its outcome was never read.
   [[gnu::cold, gnu::noinline]] void report_unseen();
 
   Messenger& messenger_;

@@ -126,7 +126,7 @@ class Scheduler {
   // This PE cannot continue: run() returns 1 and failure() says why; Job then ends the other PEs. Any thread:
   // on another than the PE's it takes effect in the PE's next turn, and a sleeping PE wakes up.
   void fail(std::string message);
-  // The same for an exception that nobody awaits, on any thread; `where` names chare and entry method.
+  // The same for an exception without an awaiting caller, on any thread. `where` names chare and entry method.
   void fail_unawaited(const std::exception_ptr& error, const std::string& where);
   const std::string& failure() const { return failure_; }
   bool exiting() const { return exiting_; }

@@ -1,7 +1,7 @@
 // weft::Task<T>, the coroutine type of entry methods and of main.
 //
 // A Task starts when it is awaited, or when the runtime starts it as an entry method, and runs on its PE's
-// thread. An exception that leaves it is thrown from the co_await of whoever awaits it. Destroying a Task
+// thread. An exception that leaves it is thrown from the co_await of its awaiting caller. Destroying a Task
 // that has not finished destroys its frame.
 #pragma once
 
@@ -38,7 +38,7 @@ class PromiseBase {
   std::coroutine_handle<> finish() noexcept;
 };
 
-// A coroutine that nobody awaits, with what is to be done at its end. The runtime keeps a list of them and
+// A coroutine without an awaiting caller, and the function to call at its end. The runtime keeps a list of them and
 // destroys those that are still suspended when it closes.
 class DetachedTask {
  public:

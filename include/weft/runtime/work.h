@@ -27,8 +27,8 @@ struct Work {
   Work* next = nullptr;
 };
 
-// Resumes a suspended coroutine. Dropped, it does nothing: the frame belongs to whoever started the
-// coroutine.
+// Resumes a suspended coroutine. If it is dropped, it does nothing: the frame belongs to the caller that started
+// the coroutine.
 struct ResumeWork : Work {
   ResumeWork() : Work(&ResumeWork::call) {}
   std::coroutine_handle<> handle;

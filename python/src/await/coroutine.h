@@ -45,7 +45,7 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
 // Whether a called function turned out to be a coroutine that has to be run.
 inline bool is_coroutine(PyObject* object) { return PyCoro_CheckExact(object); }
 
-// Runs a coroutine whose result nobody wants; an exception ends the job, naming `where`.
+// Runs a coroutine without an awaiting caller. An exception ends the job with a message that names `where`.
 void spawn(Engine& engine, Ref coroutine, std::string where);
 
 // Calls callback(argument) from the scheduler when posted; an exception ends the job, naming `where`. If it

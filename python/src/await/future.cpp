@@ -54,7 +54,7 @@ void PyFutureState::set_packed(Pup& p) {
     value_ = std::move(value);
     mark_ready();
     decoder.finish(p);
-  } catch (...) {  // whoever awaits it is to know that the value could not be unpacked here
+  } catch (...) {  // the awaiting caller gets the error of unpacking
     set_error(caught_as_travelling_error());
   }
 }
@@ -242,7 +242,7 @@ Raises:
     {"set_error", &set_error, METH_O, R"(set_error($self, exception, /)
 --
 
-Sets an error; does not block. Whoever awaits the future gets weft.RemoteError with the exception's type, text and
+Sets an error; does not block. Awaiting the future then raises weft.RemoteError with the exception's type, text and
 traceback.
 
 Args:

@@ -25,7 +25,7 @@ class PyFutureState final : public runtime::FutureState {
   void set_packed(Pup& p) override;
   // The result of an allreduce comes without the byte that says its form.
   void expect_bare(ResultForm form) { bare_form_ = static_cast<int>(form); }
-  // An error of a call that nobody looks at ends the job.
+  // From now on an error ends the job if the future is dropped without being observed.
   void end_job_if_unobserved(std::string where) { where_ = std::move(where); }
   void bind_remote(runtime::FutureAddress at) { remote_ = at; }
   void observe() { observed_ = true; }

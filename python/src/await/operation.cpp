@@ -23,7 +23,7 @@ PyTypeObject* operation_type = nullptr;
 
 OperationObject* as_operation(PyObject* object) { return reinterpret_cast<OperationObject*>(object); }
 
-// Keeps the memory of an operation that nobody holds any more until it is over.
+// Keeps the memory of a dropped operation until the operation is over.
 struct Orphan final : runtime::Work {
   Orphan(runtime::OperationState* state_in, Ref keeper_in)
       : runtime::Work(&Orphan::turn), state(state_in), keeper(std::move(keeper_in)) {}

@@ -33,7 +33,7 @@ enum class Beside : std::uint8_t {
 // What is attached for a buffer.
 enum class Attach : std::uint8_t {
   kCopy,     // a copy: the program may change the buffer at once
-  kOwn,      // the buffer itself, which nobody but its keeper holds
+  kOwn,      // the buffer itself, which has no user but its keeper
   kInPlace,  // the program's own buffer, which must not change before it has been sent
 };
 
@@ -60,7 +60,7 @@ class Encoder {
   bool attaches(std::size_t size_bytes, bool is_array) const;
   // Whether a host buffer of that size that cannot change is to be attached, in place.
   bool attaches_constant(std::size_t size_bytes) const;
-  // The value is `object` alone, which nobody else holds: its memory need not be copied.
+  // The value is `object` alone, which has no other holder: its memory need not be copied.
   void own(PyObject* object) { owned_ = object; }
   bool owns(PyObject* object) const { return object == owned_; }
   // Lists a buffer for attached() and writes its number. `keeper` owns it, and a copy is made when it is attached.

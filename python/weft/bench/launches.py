@@ -1,8 +1,8 @@
 """The launches of a bench: told one by one, ended by a limit or a signal, their records kept as they come.
 
-A bench makes all its launches through one `Launches`. When no more may be made, because the time is over or
-somebody asked the process to end, `Stopped` is raised where a launch would have begun or was under way, and
-what was taken until then becomes the figures. Used by the main thread only.
+A bench makes all its launches through one `Launches`. When the time is over, or a signal asks the process to
+end, `Stopped` is raised: at the next launch, or during a launch that is under way. The figures are then made
+from the records taken so far. Used by the main thread only.
 """
 
 from __future__ import annotations

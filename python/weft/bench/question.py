@@ -105,7 +105,7 @@ def device_rate(memory: str) -> float:
 
 
 def default_sizes(bench: str, memory: str) -> tuple[int, ...]:
-    """What is measured when nobody says."""
+    """The sizes that are measured by default."""
     return _CUDA_SIZES if memory == "cuda" and bench != "rate" else DEFAULT_SIZES[bench]
 
 

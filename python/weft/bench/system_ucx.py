@@ -33,7 +33,7 @@ class UcxSettings:
     error_handling: bool = False
 
 
-#: What UCX does when nobody says anything.
+#: UCX without any settings.
 DEFAULT_SETTINGS = UcxSettings("default settings")
 #: What Weft's machine asks for (src/machine/ucx/context.cpp): a failing peer is reported, over shared
 #: memory as well, and no TCP on one host.

@@ -53,7 +53,7 @@ class SegmentFolder:
 
 
 def remove_system_v_segments(pids: Collection[int]) -> None:
-    """Removes the System V segments that these processes made, which have ended, and that nobody uses."""
+    """Removes the unused System V segments that these processes made. The processes have ended."""
     for identifier in list(_abandoned_segments(pids)):
         ctypes.CDLL(None).shmctl(identifier, _IPC_RMID, None)
 

@@ -8,7 +8,7 @@
 
 namespace weft::machine::bootstrap {
 
-// One write, so that the words of several PEs do not mix. Nobody is left to tell if it fails.
+// One write, so that the messages of several PEs do not mix. The result is ignored: the process is about to end.
 inline void print_last_words(std::string_view message) {
   std::string line(message);
   if (line.empty() || line.back() != '\n') line += '\n';

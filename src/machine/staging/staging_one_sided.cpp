@@ -382,7 +382,7 @@ void Staging::on_message(void* self, AmArrival& arrival) {
   Message message;
   if (staging.closing_ || arrival.header.size() != sizeof message) return;
   std::memcpy(&message, arrival.header.data(), sizeof message);
-  // Bytes from a peer may hold anything: whoever does not exist gets no answer.
+  // Bytes from a peer are a claim: a message from a PE that does not exist is dropped.
   if (message.source_pe < 0 || message.source_pe >= staging.machine_.num_pes()) return;
   switch (message.type) {
     case Message::Type::kPut:

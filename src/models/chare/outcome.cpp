@@ -45,7 +45,7 @@ ResultMessage::ResultMessage(ChareBase& chare, const ReplyTo& reply, std::size_t
       message_(make_outcome(chare, reply, value_bytes, false)) {}
 
 void ResultMessage::send() && {
-  // Nobody here waits for what the result carries in place: a failure ends the job.
+  // No operation here waits for the buffers that the result sends in place: a failure ends the job.
   if (runtime::OperationState* const sending = report_sending_in_place(*message_)) sending->drop_handle();
   send_outcome(chare_, reply_, std::move(message_));
 }

@@ -11,7 +11,7 @@ namespace weft::chare {
 using runtime::MessagePtr;
 
 void Chares::share_broadcast(MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares) {
-  if (chares.size() == 1 && message->owns_attachments()) {  // nobody else needs what has landed
+  if (chares.size() == 1 && message->owns_attachments()) {  // the landed memory has no other user
     header.index = chares[0]->linear_index();
     std::memcpy(message->payload(), &header, sizeof header);
     message->envelope().handler = entry_handler();

@@ -50,7 +50,7 @@ DeviceMemory DeviceMemory::staging(Runtime& runtime, std::size_t size_bytes, mem
 DeviceMemory::~DeviceMemory() {
   if (buffer_.data == nullptr) return;
   if (staging_for_.is_host()) {
-    // Nobody is there to be told; a driver that refuses this has worse to say elsewhere.
+    // The result is ignored: deallocate fails only if the device has failed, and later operations report that.
     static_cast<void>(runtime_->memory().deallocate(buffer_));
   } else {
     backend_of(*runtime_, staging_for_.kind).deallocate_host(buffer_.data);

@@ -1,9 +1,9 @@
 // Where the objects of one collection are, as one PE knows it: the object location service of all models.
 //
-// Every object has a home PE, computed from its index, which always knows where it is. Any other PE sends to
-// where it last heard the object to be, or to the home; whoever gets a message for an object that has left
-// forwards it and tells the sender. Moves are numbered per object, so that news that arrive late do not
-// overwrite newer ones.
+// Every object has a home PE, computed from its index, which always knows where the object is. Any other PE sends
+// to the last PE that it knows for the object, or to the home. A PE that gets a message for an object that has
+// left forwards it and reports the new PE to the sender. Moves are numbered for each object, so that late news do
+// not overwrite newer ones.
 //
 // Threads: one PE's thread. The directory holds no messages and owns no objects.
 #pragma once

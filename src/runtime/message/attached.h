@@ -64,7 +64,7 @@ struct Attached {
   State state = State::kGiven;
   // Whether this PE's poster has chosen for the message.
   bool posted = false;
-  // Of a deferred message: called with it, in place of freeing it, when nobody else holds it any more.
+  // Of a deferred message: called with the message, in place of freeing it, when its last holder releases it.
   void (*on_release)(MessagePtr message) = nullptr;
   std::list<Message*>::iterator deferred_at;  // in the messenger's list
   // Of kAwaited: the buffers' tags, or the active message's payload that is the only buffer.

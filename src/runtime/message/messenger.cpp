@@ -119,8 +119,8 @@ void Messenger::broadcast(MessagePtr message) {
 
 // Sends it to this PE's children in its tree; from then on it is a message to this PE only.
 void Messenger::forward(Message& message) {
-  // Nobody would handle it, and the PEs below may have stopped already: what they are sent would never
-  // arrive.
+  // During the end of the job the message would not be handled, and the PEs below may have stopped already: a
+  // message to them would never arrive.
   if (exiting() && is_counted(message.envelope())) return;
   SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes());
   for (int i = 0; i < tree.num_children(); ++i) {
