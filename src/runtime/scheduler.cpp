@@ -151,6 +151,7 @@ void Scheduler::idle() {
     idle_since_ = Clock::now();
     return;
   }
+  if (!queue_.empty()) return;  // the end of the job may have queued a message without a busy turn
   std::int64_t timeout_us = -1;
   if (!timers_.empty()) {
     auto left = std::chrono::ceil<std::chrono::microseconds>(timers_.top().when - now);

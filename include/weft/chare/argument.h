@@ -176,7 +176,14 @@ void pack(Pup& p, Argument&& argument) {
       return;
     }
   }
-  p | argument;
+  if constexpr (payload_detail::kIsPayload<Value>) {
+    p | argument;
+  } else {  // payloads inside it are refused, as where no argument is a payload
+    void* const carrier = p.carrier();
+    p.set_carrier(nullptr);
+    p | argument;
+    p.set_carrier(carrier);
+  }
 }
 
 // A call's own copy of an argument.

@@ -32,6 +32,11 @@ Imports::Import* Imports::find(int pe, const PeerBuffer& peer_buffer, std::span<
 
 base::Result<memory::Buffer> Imports::map(const PeerBuffer& peer_buffer, std::span<const std::byte> exported,
                                           memory::Place here) {
+  const auto kind_number = static_cast<std::size_t>(peer_buffer.place.kind);
+  if (kind_number >= memory::kNumKinds) {
+    return base::Status(base::StatusCode::kCorrupt,
+                        base::format("memory of kind {} was posted, which does not exist", kind_number));
+  }
   memory::KindBackend& kind = *memory_.backend(here.kind);
   const int peer = peer_buffer.place.device;
   const bool reaches = peer < 0 || peer >= kind.num_devices() || kind.can_access_peer(here.device, peer);

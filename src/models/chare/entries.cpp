@@ -51,7 +51,11 @@ void Chares::broadcast_entry(MessagePtr message) { runtime_.broadcast(std::move(
 
 const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader& header) {
   const EntryInfo* entry = Registry<EntryInfo>::find(header.entry);
-  if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size())
+  const ReplyTo& reply = header.reply;
+  const bool reply_fits =
+      reply.kind <= ReplyTo::Kind::kGather && reply.pe < static_cast<std::uint32_t>(runtime_.num_pes());
+  if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size() &&
+      reply_fits)
     return entry;
   runtime_.fail(
       base::format("a message to entry method {} of element {} of collection {:#x} does not fit that "

@@ -106,6 +106,8 @@ void Quiescence::on_probe(Pup p) {
 }
 
 void Quiescence::answer(std::uint64_t wave) {
+  // PE 0 may have stopped: what it is sent would never arrive. What waits for quiescence has been dropped.
+  if (messenger_.ending()) return;
   reductions_.open(kScope, static_cast<std::uint64_t>(messenger_.num_pes()), 1, false);
   Target target;
   target.handler = kQuiescenceResultHandler;

@@ -14,6 +14,7 @@
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "runtime/collective/spanning_tree.h"
+#include "runtime/handlers.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/announcement.h"
 #include "runtime/message/arrival.h"
@@ -119,9 +120,10 @@ void Messenger::broadcast(MessagePtr message) {
 
 // Sends it to this PE's children in its tree; from then on it is a message to this PE only.
 void Messenger::forward(Message& message) {
-  // During the end of the job the message would not be handled, and the PEs below may have stopped already: a
-  // message to them would never arrive.
-  if (exiting() && is_counted(message.envelope())) return;
+  // While the job ends, no PE handles anything but the end itself, and the PEs below may have stopped already:
+  // what they are sent would never arrive.
+  const HandlerId handler = message.envelope().handler;
+  if (exiting() && handler != kExitHandler && handler != kCloseHandler) return;
   SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes());
   for (int i = 0; i < tree.num_children(); ++i) {
     // One completion per send: each child gets its own handle on the wire bytes.
@@ -356,6 +358,11 @@ Posting Messenger::choose(MessagePtr& message, std::span<Landing> landings) {
 
 // Returns the message when it is to be handled at once.
 MessagePtr Messenger::land_at(MessagePtr message, std::span<Landing> landings, bool wanted) {
+  // A poster that refused the message, or failed, may have chosen memory before: that is still its owner's, and other
+  // data may land there.
+  if (!wanted) {
+    for (Landing& landing : landings) landing.into = Attachment();
+  }
   Arrival::Landed landed =
       Arrival::start(*buffers_, buffers_->landing_pool, std::move(message), landings, wanted);
   if (landed.message == nullptr || landed.complete) return std::move(landed.message);

@@ -54,6 +54,7 @@ struct Block : Chare<Block> {
     if (some.empty()) throw std::domain_error("nothing came");
     co_return std::accumulate(some.begin(), some.end(), 0.0);
   }
+  void nested(std::vector<double>, std::pair<int, Payload<double>>) {}
   void keep(Payload<double> data) { kept = std::move(data); }
   Task<double> send_on(int to) {
     co_return co_await proxy()[to].call<&Block::halo_and_wait>(std::move(kept));
@@ -333,6 +334,21 @@ TEST_P(PayloadTest, HostMemoryHasNoStream) {
   });
 }
 
+// Also where another argument travels beside the message.
+TEST_P(PayloadTest, InsideAnotherValueItIsRefused) {
+  TestMemory memory = doubles({1, 2});
+  run([&](Runtime&) -> Task<> {
+    std::string said;
+    try {
+      co_await blocks()[1].call<&Block::nested>(std::vector<double>(9000),
+                                                std::pair(1, nocopy(as<double>(memory.buffer()))));
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    EXPECT_NE(said.find("not inside another value"), std::string::npos) << said;
+  });
+}
+
 // Copies of device memory can fail.
 struct DevicePayloadTest : PayloadTest {};
 
@@ -402,6 +418,21 @@ TEST_F(DamagedPayloadTest, PartsOfElementsEndTheJob) {
 TEST_F(DamagedPayloadTest, PartsOfElementsEndTheJobBeforeTheirPosting) {
   EXPECT_NE(deliver(0, 12, true).find("12 bytes are no whole number of elements of 8 bytes"),
             std::string::npos);
+}
+
+// The outcome would go to a PE that does not exist, or be given up in a coroutine that has ended.
+TEST(DamagedEntry, AReplyToNoPeEndsTheJob) {
+  for (const ReplyTo& reply : {ReplyTo{ReplyTo::Kind::kFuture, 99, 1}, ReplyTo{ReplyTo::Kind::kGather, 99, 1},
+                               ReplyTo{static_cast<ReplyTo::Kind>(7), 0, 1}}) {
+    testing::InProcessJob job(2);
+    auto all = Array<Block>::create(job.runtime(0), Shape(2).with_map(Map::kRoundRobin));
+    Chares& chares = all.collection().chares();
+    const EntryHeader header{all.collection().id(), 1, EntryMethod<Block, &Block::suspended_now>::info().id,
+                             0, reply};
+    chares.send_entry(all.collection(), 1, chares.make_entry_message(header, 0));
+    const std::string failure = job.run_until([] { return false; });
+    EXPECT_NE(failure.find("does not fit that collection"), std::string::npos) << failure;
+  }
 }
 
 }  // namespace

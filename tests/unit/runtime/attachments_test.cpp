@@ -152,6 +152,25 @@ TEST_P(AttachmentsTest, AMessageThatIsNotWantedComesFree) {
   EXPECT_TRUE(inbox(1).messages.empty());
 }
 
+// Its owner may have other data land there, or may have freed it.
+TEST_P(AttachmentsTest, MemoryThatARefusingPosterChoseIsLeftAlone) {
+  for (const std::size_t size : {64, 200'000}) {
+    TestMemory into(job.memory(1), place(), size, 50);
+    const auto before = into.now();
+    inbox(1).post_with([&](MessagePtr&, std::span<Landing> landings) {
+      landings[0].into = Attachment(into.buffer());
+      return false;
+    });
+    std::vector<TestMemory> sent = one(size);
+    const std::uint64_t processed = job.runtime(1).processed();
+    EXPECT_TRUE(outcome(send(1, sent)).ok());
+    EXPECT_EQ(job.run_until([&] { return job.runtime(1).processed() > processed; }), "");
+    turns(100);
+    EXPECT_EQ(into.now(), before) << size;
+    EXPECT_TRUE(inbox(1).messages.empty());
+  }
+}
+
 TEST_P(AttachmentsTest, APosterThatThrowsEndsTheJob) {
   inbox(1).post_with(
       [](MessagePtr&, std::span<Landing>) -> bool { throw std::runtime_error("no such place"); });

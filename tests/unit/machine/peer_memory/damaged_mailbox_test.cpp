@@ -70,6 +70,18 @@ TEST_P(DamagedMailbox, WhatNamesNoAllocationTakesItsTag) {
   EXPECT_EQ(copies(0), before);
 }
 
+TEST_P(DamagedMailbox, AKindThatDoesNotExistTakesItsTag) {
+  start();
+  const std::uint64_t before = copies(0);
+  send_into([&](Slot& slot) {
+    slot.buffer.export_number = 1'000'000;
+    slot.buffer.place.kind = static_cast<memory::Kind>(200);
+  });
+  EXPECT_TRUE(sent->status.ok() && received->status.ok());
+  EXPECT_EQ(contents, expected);
+  EXPECT_EQ(copies(0), before);
+}
+
 TEST_P(DamagedMailbox, APeerThatCannotOpenItIsPostedToNoMore) {
   connect();
   // As if PE 1 were on another host: the name of a file that is not there.
