@@ -39,6 +39,7 @@ inline constexpr std::size_t kMaxAmHeaderBytes = 4096;
 
 class Machine;
 class PeerMemory;
+class TransferObserver;
 
 // The payload of an active message, which the handler has taken. Move-only. Receive it once with
 // Machine::am_receive, or destroy it, which drops the data. Both release the memory that the machine holds for
@@ -209,6 +210,9 @@ class Machine {
 
   // The transfers so far, one row for each combination of type, path and kind.
   virtual std::vector<TransportUse> transport_use() const = 0;
+  // Is told of each transfer that transport_use() counts from now on. Null for none. It must outlive its use: set
+  // another, or null, before it goes.
+  virtual void set_transfer_observer(TransferObserver* observer) = 0;
   // The PEs to which this one has sent so far, by transport.
   virtual std::vector<PeerTransports> peer_transports() const = 0;
 

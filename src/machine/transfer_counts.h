@@ -1,4 +1,5 @@
-// Counts transfers by type, path and memory kind: two additions per message.
+// Counts transfers by type, path and memory kind, and tells an observer of each: two additions per message, and a
+// branch when there is no observer.
 //
 // Threads: the PE's.
 #pragma once
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "machine/machine.h"
+#include "machine/transfer_observer.h"
 
 namespace weft::machine {
 
@@ -20,10 +22,21 @@ class TransferCounts {
     ++count.messages;
     count.bytes += size_bytes;
   }
+  // Null for none. `observer` must outlive its use: set another, or null, before it goes.
+  void set_observer(TransferObserver* observer) { observer_ = observer; }
+  bool is_observed() const { return observer_ != nullptr; }
+  // After the start of a transfer: `started` is what the start function returned. If the transfer is pending, the
+  // observer learns of its end when `completion` is called; the caller's function is called after that.
+  // REQUIRES: is_observed().
+  void observe(TransferType type, TransferPath path, memory::Kind kind, std::size_t size_bytes,
+               const base::Status& started, base::Completion* completion);
+
   // A row for each way that was used.
   std::vector<TransportUse> uses() const;
 
  private:
+  static void ended(base::Completion* completion, base::Status status, std::size_t size_bytes);
+
   struct Count {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
@@ -31,6 +44,8 @@ class TransferCounts {
 
   std::array<std::array<std::array<Count, memory::kNumKinds>, kNumTransferPaths>, kNumTransferTypes>
       counts_{};
+  TransferObserver* observer_ = nullptr;
+  std::uint64_t last_number_ = 0;
 };
 
 }  // namespace weft::machine

@@ -11,6 +11,7 @@
 
 #include "base/format.h"
 #include "machine/machine.h"
+#include "machine/transfer_observer.h"
 #include "memory/memory.h"
 
 namespace weft::runtime {
@@ -38,6 +39,26 @@ int num_processors() {
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
+
+// Says in the observer's words what the machine says in its own.
+class TransferReports final : public machine::TransferObserver {
+ public:
+  explicit TransferReports(Observer& observer) : observer_(observer) {}
+  void transfer_began(const machine::TransferEvent& event) override {
+    observer_.transfer_began(translated(event));
+  }
+  void transfer_ended(const machine::TransferEvent& event, bool succeeded) override {
+    observer_.transfer_ended(translated(event), succeeded);
+  }
+
+ private:
+  static TransferEvent translated(const machine::TransferEvent& event) {
+    return {event.number, machine::transfer_type_name(event.type), machine::transfer_path_name(event.path),
+            event.kind, event.size_bytes};
+  }
+
+  Observer& observer_;
+};
 
 }  // namespace
 
@@ -74,6 +95,9 @@ bool Scheduler::run_queue() {
 void Scheduler::set_observer(Observer* observer) {
   if (is_idle_observed_) end_observed_idle();
   observer_ = observer;
+  auto reports = observer == nullptr ? nullptr : std::make_shared<TransferReports>(*observer);
+  machine_.set_transfer_observer(reports.get());
+  transfer_reports_ = std::move(reports);
 }
 
 void Scheduler::end_observed_idle() {

@@ -10,36 +10,12 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <type_traits>
 #include <typeindex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace weft::chare {
-
-namespace vector_detail {
-
-// Sets the size without giving new elements a value where the library allows that: what lands in a vector would
-// be written twice otherwise.
-template <class T>
-void resize_for_overwrite(std::vector<T>& values, std::size_t size) {
-  static_assert(std::is_trivially_copyable_v<T>);
-#if defined(__GLIBCXX__) && !defined(_GLIBCXX_DEBUG) && !defined(_GLIBCXX_SANITIZE_VECTOR)
-  using Base = std::_Vector_base<T, std::allocator<T>>;
-  struct Access : std::vector<T> {
-    static constexpr auto impl() { return &Access::_M_impl; }
-  };
-  values.clear();
-  values.reserve(size);
-  auto& impl = ((Base&)values).*Access::impl();  // NOLINT: no other cast reaches a protected base
-  impl._M_finish = impl._M_start + size;
-#else
-  values.resize(size);
-#endif
-}
-
-}  // namespace vector_detail
 
 class VectorPool {
  public:
@@ -58,7 +34,7 @@ class VectorPool {
       kept_bytes_ -= found->first * sizeof(T);
       kept.erase(found);
     }
-    vector_detail::resize_for_overwrite(values, size);
+    values.resize(size);  // storage that was kept has its former size: only what is beyond that is written
     return values;
   }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "weft/memory/buffer.h"
 #include "weft/runtime/handler_id.h"
 
 namespace weft::runtime {
@@ -37,6 +38,17 @@ struct EntryEvent {
       nullptr;  // the same at begin and end; unique among the runs that have begun and not ended
 };
 
+// A buffer that this PE's machine moves: an argument that travels beside its message, a message of a channel, a
+// one-sided transfer, and the runtime's own messages.
+struct TransferEvent {
+  std::uint64_t number = 0;  // of this PE's transfers; the same at begin and end
+  std::string_view
+      type;  // "tagged send", "active message", "put", "get", "peer copy"; "receive" if it was staged
+  std::string_view path;                    // "through UCX", "staged", "own PE", "peer-mapped"
+  memory::Kind kind = memory::Kind::kHost;  // of its device side if it has one
+  std::size_t size_bytes = 0;
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -49,6 +61,10 @@ class Observer {
   // others begin and end while it is suspended. A coroutine that the end of the job abandons does not end.
   virtual void entry_began(const EntryEvent&) {}
   virtual void entry_ended(const EntryEvent&) {}
+  // The machine has taken a transfer that `weft run --stats` counts; it is over, and its buffer is the owner's again.
+  // `succeeded` is false after an error or a cancellation.
+  virtual void transfer_began(const TransferEvent&) {}
+  virtual void transfer_ended(const TransferEvent&, bool /*succeeded*/) {}
   // The PE found nothing to do in a turn; it has work again.
   virtual void idle_began() {}
   virtual void idle_ended() {}

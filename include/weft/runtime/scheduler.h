@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <queue>
 #include <string>
@@ -31,6 +32,7 @@
 
 namespace weft::machine {
 class Machine;
+class TransferObserver;
 }
 namespace weft::memory {
 class Memory;
@@ -198,6 +200,7 @@ class Scheduler {
   bool closed_ = false;
   int exit_code_ = 0;
   Observer* observer_ = nullptr;
+  std::shared_ptr<machine::TransferObserver> transfer_reports_;  // to observer_
   bool is_idle_observed_ = false;
   std::uint64_t last_trace_ = 0;
   int idle_rounds_ = 0;

@@ -243,7 +243,7 @@ bool OwnPeCopies::start_copy(Receive& receive, const memory::ConstBuffer& source
   receive.copied.is_pending = true;
   receive.send = Receive::Send{source, sender};
   ++num_copies_;
-  context_.counts.add(TransferType::kTagSend, TransferPath::kOwnPe, source.place.kind, source.size_bytes);
+  context_.count(TransferType::kTagSend, TransferPath::kOwnPe, source, sender);
   return true;
 }
 

@@ -139,8 +139,7 @@ Status PeerCopies::start_copy(const OutgoingStream& stream, StreamMessage messag
   }
   copies_.push_back(copy.release());
   ++import->copies_under_way;
-  context_.counts.add(TransferType::kPeerCopy, TransferPath::kPeerMapped, source.place.kind,
-                      source.size_bytes);
+  context_.count(TransferType::kPeerCopy, TransferPath::kPeerMapped, source, user);
   return Status::pending();
 }
 

@@ -82,6 +82,13 @@ struct PeerContext {
     machine.attention().wanted = true;
     return true;
   }
+  // Counts a copy that has begun and that completes `user`.
+  void count(TransferType type, TransferPath path, const memory::ConstBuffer& source,
+             base::Completion* user) {
+    counts.add(type, path, source.place.kind, source.size_bytes);
+    if (counts.is_observed()) [[unlikely]]
+      counts.observe(type, path, source.place.kind, source.size_bytes, base::Status::pending(), user);
+  }
   // Sends a message with its tag, for a send that `user` has pending. Called inside progress() or a start
   // call of another operation.
   void send_tagged(int pe, Tag tag, const memory::ConstBuffer& source, base::Completion* user) {

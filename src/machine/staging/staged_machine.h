@@ -38,12 +38,11 @@ class StagedMachine : public TransportMachine {
       return bad_header(header.size());
     if (id > kMaxAmId) [[unlikely]]
       return bad_am_id(id);
-    if (staging_.takes_as_is(payload.place, payload.stream)) [[likely]] {
-      count_unstaged(TransferType::kAmSend, pe, payload.place, payload.size_bytes);
-      return self().transport_am_send(pe, id, header, payload, completion);
-    }
-    count(TransferType::kAmSend, pe, payload.place, payload.size_bytes);
-    return staging_.am_send(pe, id, header, payload, completion);
+    const bool is_as_is = staging_.takes_as_is(payload.place, payload.stream);
+    return counted(TransferType::kAmSend, pe, payload.place, payload.size_bytes, is_as_is, completion, [&] {
+      return is_as_is ? self().transport_am_send(pe, id, header, payload, completion)
+                      : staging_.am_send(pe, id, header, payload, completion);
+    });
   }
 
   base::Status am_receive(AmPayload payload, const memory::Buffer& into, base::Completion* completion) final {
@@ -63,12 +62,11 @@ class StagedMachine : public TransportMachine {
                         base::Completion* completion) final {
     if (!can_reach(pe)) [[unlikely]]
       return bad_peer(pe, num_pes(), is_closed());
-    if (staging_.takes_as_is(buffer.place, buffer.stream) && !staging_.holds_sends()) [[likely]] {
-      count_unstaged(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes);
-      return self().transport_tag_send(pe, tag, buffer, completion);
-    }
-    count(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes);
-    return staging_.tag_send(pe, tag, buffer, completion);
+    const bool is_as_is = staging_.takes_as_is(buffer.place, buffer.stream) && !staging_.holds_sends();
+    return counted(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes, is_as_is, completion, [&] {
+      return is_as_is ? self().transport_tag_send(pe, tag, buffer, completion)
+                      : staging_.tag_send(pe, tag, buffer, completion);
+    });
   }
 
   base::Status tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
@@ -112,13 +110,13 @@ class StagedMachine : public TransportMachine {
       return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
     }
     if (local.size_bytes == 0) return {};
-    if (staging_.takes_as_is(local.place, local.stream) && staging_.takes_as_is(remote.place, nullptr))
-        [[likely]] {
-      count_unstaged(TransferType::kPut, pe, local.place, local.size_bytes);
-      return self().transport_put(pe, local, remote, offset_bytes, completion);
-    }
-    count(TransferType::kPut, pe, device_side(local.place, remote.place), local.size_bytes);
-    return staging_.put(pe, local, remote, offset_bytes, completion);
+    const bool is_as_is =
+        staging_.takes_as_is(local.place, local.stream) && staging_.takes_as_is(remote.place, nullptr);
+    const memory::Place place = is_as_is ? local.place : device_side(local.place, remote.place);
+    return counted(TransferType::kPut, pe, place, local.size_bytes, is_as_is, completion, [&] {
+      return is_as_is ? self().transport_put(pe, local, remote, offset_bytes, completion)
+                      : staging_.put(pe, local, remote, offset_bytes, completion);
+    });
   }
 
   base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
@@ -129,13 +127,13 @@ class StagedMachine : public TransportMachine {
       return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
     }
     if (local.size_bytes == 0) return {};
-    if (staging_.takes_as_is(local.place, local.stream) && staging_.takes_as_is(remote.place, nullptr))
-        [[likely]] {
-      count_unstaged(TransferType::kGet, pe, local.place, local.size_bytes);
-      return self().transport_get(pe, local, remote, offset_bytes, completion);
-    }
-    count(TransferType::kGet, pe, device_side(local.place, remote.place), local.size_bytes);
-    return staging_.get(pe, local, remote, offset_bytes, completion);
+    const bool is_as_is =
+        staging_.takes_as_is(local.place, local.stream) && staging_.takes_as_is(remote.place, nullptr);
+    const memory::Place place = is_as_is ? local.place : device_side(local.place, remote.place);
+    return counted(TransferType::kGet, pe, place, local.size_bytes, is_as_is, completion, [&] {
+      return is_as_is ? self().transport_get(pe, local, remote, offset_bytes, completion)
+                      : staging_.get(pe, local, remote, offset_bytes, completion);
+    });
   }
 
   base::Status atomic(int pe, AtomicOperation operation, const RemoteMemory& remote, std::size_t offset_bytes,
@@ -163,6 +161,7 @@ class StagedMachine : public TransportMachine {
   PeerMemory& peer_memory() final { return peer_memory_; }
 
   std::vector<TransportUse> transport_use() const final { return counts_.uses(); }
+  void set_transfer_observer(TransferObserver* observer) final { counts_.set_observer(observer); }
 
  protected:
   StagedMachine(int pe, int num_pes, int pes_on_host, memory::Memory& memory, StagingMode mode)
@@ -212,12 +211,20 @@ class StagedMachine : public TransportMachine {
   static memory::Place device_side(memory::Place local, memory::Place remote) {
     return local.is_host() ? remote : local;
   }
-  void count_unstaged(TransferType type, int to, memory::Place place, std::size_t size_bytes) {
-    counts_.add(type, to == pe() ? TransferPath::kOwnPe : TransferPath::kThroughUcx, place.kind, size_bytes);
-  }
-  void count(TransferType type, int to, memory::Place place, std::size_t size_bytes) {
-    if (size_bytes == 0 || staging_.addresses(place)) return count_unstaged(type, to, place, size_bytes);
-    counts_.add(type, TransferPath::kStaged, place.kind, size_bytes);
+  // Starts a transfer, counts it, and tells the observer of it if there is one. Memory that is not passed as it is
+  // goes through host memory only if the transport does not address its kind.
+  template <class Start>
+  base::Status counted(TransferType type, int to, memory::Place place, std::size_t size_bytes, bool is_as_is,
+                       base::Completion* completion, Start start) {
+    const bool is_staged = !is_as_is && size_bytes > 0 && !staging_.addresses(place);
+    const TransferPath path = is_staged    ? TransferPath::kStaged
+                              : to == pe() ? TransferPath::kOwnPe
+                                           : TransferPath::kThroughUcx;
+    counts_.add(type, path, place.kind, size_bytes);
+    base::Status status = start();
+    if (counts_.is_observed()) [[unlikely]]
+      counts_.observe(type, path, place.kind, size_bytes, status, completion);
+    return status;
   }
 
   static PeerMemory::Reach reach(StagingMode mode, int pes_on_host) {

@@ -6,7 +6,11 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
+#include <tuple>
 
+#include "machine/machine.h"
+#include "tests/support/device_memory.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::runtime {
@@ -24,6 +28,19 @@ struct Recorder final : Observer {
     EXPECT_EQ(running.erase(event.run), 1u) << "a run ended that had not begun";
     entries.emplace_back(std::string(event.method), false);
   }
+  void transfer_began(const TransferEvent& event) override {
+    EXPECT_TRUE(moving.emplace(event.number, event).second) << "two transfers have one number";
+  }
+  void transfer_ended(const TransferEvent& event, bool succeeded) override {
+    const auto found = moving.find(event.number);
+    ASSERT_NE(found, moving.end()) << "a transfer ended that had not begun, or twice";
+    EXPECT_EQ(found->second.size_bytes, event.size_bytes);
+    moving.erase(found);
+    if (!succeeded) return void(++failed_transfers);
+    auto& sum = moved[{std::string(event.type), std::string(event.path), event.kind}];
+    ++sum.first;
+    sum.second += event.size_bytes;
+  }
   void idle_began() override {
     EXPECT_FALSE(is_idle);
     is_idle = true;
@@ -39,6 +56,10 @@ struct Recorder final : Observer {
   std::vector<MessageEvent> delivered;
   std::vector<std::pair<std::string, bool>> entries;  // method, whether it began
   std::set<const void*> running;
+  using Way = std::tuple<std::string, std::string, Kind>;        // type, path, kind
+  std::map<Way, std::pair<std::uint64_t, std::uint64_t>> moved;  // transfers and bytes
+  std::map<std::uint64_t, TransferEvent> moving;
+  int failed_transfers = 0;
   bool is_idle = false;
   int idles = 0;
 };
@@ -180,6 +201,64 @@ TEST_P(ObserverTest, EntryMethodsBeginAndEndAlsoAroundSuspendedOnes) {
   }
   EXPECT_EQ(seen, "+wait +wait +quick -quick +open -open -wait -wait ");
   EXPECT_TRUE(recorders[0].running.empty());
+}
+
+struct Field : Chare<Field> {
+  double fill(Payload<double> values) { return static_cast<double>(values.size()); }
+  Task<> exchange(int partner, memory::Kind kind) {
+    Channel channel(*this, proxy()[partner]);
+    const std::size_t size_bytes = 300'000;
+    testing::TestMemory to(runtime().memory(), {kind, 0}, size_bytes);
+    testing::TestMemory from(runtime().memory(), {kind, 0}, size_bytes, 1);
+    for (int i = 0; i < 4; ++i) {
+      Operation sent = channel.send(from.buffer());
+      co_await channel.recv(to.buffer());
+      co_await std::move(sent);
+    }
+  }
+};
+
+std::span<double> doubles_in(testing::TestMemory& memory) {
+  return {static_cast<double*>(memory.buffer().data), memory.buffer().size_bytes / sizeof(double)};
+}
+
+// The sums of what an observer is told are those of `weft run --stats`.
+TEST_P(ObserverTest, TransfersBeginAndEndByThePathThatStatsCounts) {
+  for (const auto staging : {machine::StagingMode::kDevice, machine::StagingMode::kHost}) {
+    testing::InProcessJob job(2, GetParam(), {}, staging);
+    recorders.clear();
+    observe(job, {0, 1});
+    EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+      auto fields = Group<Field>::create(runtime);
+      for (const Kind kind : {Kind::kHost, Kind::kEmulated}) {
+        Future<> first = fields[0].call<&Field::exchange>(1, kind);
+        Future<> second = fields[1].call<&Field::exchange>(0, kind);
+        co_await first;
+        co_await second;
+        testing::TestMemory values(runtime.memory(), {kind, 0}, 80'000, 1);
+        for (const int to : {0, 1}) {
+          const double size = co_await fields[to].call<&Field::fill>(nocopy(doubles_in(values)));
+          EXPECT_EQ(size, 10'000);
+        }
+      }
+      co_await runtime.quiescence();
+    }),
+              "");
+    for (int pe = 0; pe < 2; ++pe) {
+      Recorder& recorder = recorders[static_cast<std::size_t>(pe)];
+      EXPECT_TRUE(recorder.moving.empty()) << recorder.moving.size() << " transfers did not end";
+      EXPECT_EQ(recorder.failed_transfers, 0);
+      decltype(recorder.moved) counted;
+      for (const machine::TransportUse& use : job.runtime(pe).machine().transport_use()) {
+        const Recorder::Way way{machine::transfer_type_name(use.type), machine::transfer_path_name(use.path),
+                                use.kind};
+        counted[way] = {use.messages, use.bytes};
+      }
+      EXPECT_EQ(recorder.moved, counted) << pe;
+      EXPECT_GE(counted.size(), 3u);
+    }
+    stop(job);
+  }
 }
 
 TEST_P(ObserverTest, IdlenessBeginsAndEnds) {
