@@ -33,7 +33,7 @@
 namespace weft::machine {
 class Machine;
 class TransferObserver;
-}
+}  // namespace weft::machine
 namespace weft::memory {
 class Memory;
 }
