@@ -183,7 +183,8 @@ bool place(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::spa
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
   try {
-    Decoder decoder(p);
+    // Without the message: nothing has landed yet, and a value that asks for its buffer is refused.
+    Decoder decoder(std::span(p.cursor(), p.remaining_bytes()));
     auto header = decoder.number<CallHeader>();
     if (header.method >= method) return true;  // invoke() says what is wrong with it
     method = header.method;

@@ -83,14 +83,10 @@ void Encoder::block(Ref keeper, const void* data, std::size_t size_bytes) {
 }
 
 bool Encoder::attaches(std::size_t size_bytes, bool is_array) const {
-  if (beside_ == Beside::kArrays && is_array) return size_bytes > 0;
+  // All other arguments of a post entry method are decoded before any buffer has landed.
+  if (beside_ == Beside::kArrays) return is_array && size_bytes > 0;
   return beside_ != Beside::kNothing && size_bytes >= kBesideBytes &&
          attached_.size() < runtime::Message::kMaxAttachments;
-}
-
-// Not for a post entry method, whose arguments are decoded before any buffer has landed.
-bool Encoder::attaches_constant(std::size_t size_bytes) const {
-  return beside_ == Beside::kLarge && attaches(size_bytes, false);
 }
 
 void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach how) {
@@ -141,7 +137,7 @@ void Encoder::nested(PyObject* object, int depth) {
 void Encoder::bytes(PyObject* object) {
   char* data = PyBytes_AS_STRING(object);
   auto size_bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(object));
-  if (attaches_constant(size_bytes)) {
+  if (attaches(size_bytes, false)) {
     tag(ValueTag::kAttachedBytes);
     number(static_cast<std::uint64_t>(size_bytes));
     write_attached(Ref::borrow(object), {data, size_bytes, {}, nullptr}, Attach::kInPlace);

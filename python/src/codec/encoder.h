@@ -27,7 +27,7 @@ inline constexpr std::size_t kBesideBytes = chare::argument_detail::kBesideBytes
 enum class Beside : std::uint8_t {
   kNothing,  // nothing can travel beside the value: device memory is refused, all else is in the message
   kLarge,    // large host buffers
-  kArrays,   // every array: for a post entry method, which chooses where they land
+  kArrays,   // every array, and nothing else: for a post entry method, which chooses where they land
 };
 
 // What is attached for a buffer.
@@ -56,10 +56,9 @@ class Encoder {
   void name(std::string_view text);
   // `keeper` owns `data`, which must not change before copy_to(): larger blocks are not copied here.
   void block(Ref keeper, const void* data, std::size_t size_bytes);
-  // Whether a host buffer of that size is to be attached; one that is a whole array, or not.
+  // Whether a host buffer of that size is to be attached. `is_array`: it is an array, for which a post entry method
+  // can choose a place, and not bytes or a part of a pickle.
   bool attaches(std::size_t size_bytes, bool is_array) const;
-  // Whether a host buffer of that size that cannot change is to be attached, in place.
-  bool attaches_constant(std::size_t size_bytes) const;
   // The value is `object` alone, which has no other holder: its memory need not be copied.
   void own(PyObject* object) { owned_ = object; }
   bool owns(PyObject* object) const { return object == owned_; }

@@ -25,6 +25,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "one_buffer.py",
         "other_threads.py",
         "payloads.py",
+        "posted_pickles.py",
         "reductions.py",
         "registered.py",
         "refusals.py",
