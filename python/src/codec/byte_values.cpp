@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -32,7 +33,10 @@ std::string_view native_letter(const char* format) {
 }
 
 bool encode_memoryview(Encoder& encoder, PyObject* object) {
-  const Py_buffer* view = PyMemoryView_GET_BUFFER(object);
+  // A view of our own: it raises ValueError if `object` was released, and holds the memory if user code, which
+  // pickling of other arguments calls, releases `object` later.
+  Ref own_view = checked(PyMemoryView_FromObject(object));
+  const Py_buffer* view = PyMemoryView_GET_BUFFER(own_view.get());
   if (PyBuffer_IsContiguous(view, 'C') == 0) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       "a memoryview that is not C-contiguous cannot be sent; send view.tobytes()");
@@ -51,7 +55,7 @@ bool encode_memoryview(Encoder& encoder, PyObject* object) {
   encoder.number(static_cast<std::uint8_t>(view->ndim));
   for (int d = 0; d < view->ndim; ++d) encoder.number(static_cast<std::int64_t>(view->shape[d]));
   encoder.number(static_cast<std::uint64_t>(view->len));
-  encoder.block(Ref::borrow(object), view->buf, static_cast<std::size_t>(view->len));
+  encoder.block(std::move(own_view), view->buf, static_cast<std::size_t>(view->len));
   return true;
 }
 

@@ -95,6 +95,28 @@ def test_nan_and_signed_zero() -> None:
     assert math.copysign(1, _core._decode(_core._encode(-0.0))) == -1
 
 
+def test_released_views_are_refused() -> None:
+    """Their memory may have been freed."""
+    view = memoryview(bytearray(1 << 20))
+    view.release()
+    with pytest.raises(ValueError, match="released memoryview"):
+        _core._encode(view)
+
+
+def test_views_that_are_released_while_other_values_are_encoded() -> None:
+    memory = bytearray(b"a" * 5000)
+    view = memoryview(memory)
+
+    class Releasing:
+        def __reduce__(self) -> tuple[type, tuple[()]]:
+            view.release()
+            with pytest.raises(BufferError):
+                memory.clear()  # the encoder holds it
+            return list, ()
+
+    assert _core._decode(_core._encode([view, Releasing()])) == [b"a" * 5000, []]
+
+
 def decode_anything(data: bytes) -> None:
     try:
         _core._decode(data)

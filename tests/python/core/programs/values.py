@@ -130,6 +130,9 @@ async def check_bytes(echo):
     assert (await call).tobytes() == b"before"
     refused("view.tobytes()", echo[1].echo, memoryview(bytes(10))[::2])
     refused("view.tobytes()", echo[1].echo, memoryview(np.zeros(2, [("a", "i4")])))
+    released = memoryview(bytearray(1 << 20))
+    released.release()
+    refused("released memoryview", echo[1].echo, released)
 
 
 async def main():
