@@ -16,31 +16,39 @@ struct OperationObject {
   runtime::OperationState* state;
   Ref keeper;
   Ref result;
-  bool has_waiter;
+  runtime::Work* waiter;
 };
 
 PyTypeObject* operation_type = nullptr;
 
 OperationObject* as_operation(PyObject* object) { return reinterpret_cast<OperationObject*>(object); }
 
-// Keeps the memory of a dropped operation until the operation is over.
+// Keeps the memory of a dropped operation until the operation is complete. Takes the place of the operation's
+// waiter, if there is one, and passes its turn on: a coroutine that awaits the operation drops it when it is closed,
+// and the scheduler still continues the coroutine around it.
 struct Orphan final : runtime::Work {
-  Orphan(runtime::OperationState* state_in, Ref keeper_in)
-      : runtime::Work(&Orphan::turn), state(state_in), keeper(std::move(keeper_in)) {}
-  static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction) {
+  Orphan(runtime::OperationState* state_in, Ref keeper_in, runtime::Work* waiter_in)
+      : runtime::Work(&Orphan::turn), state(state_in), keeper(std::move(keeper_in)), waiter(waiter_in) {}
+  static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
     std::unique_ptr<Orphan> orphan(static_cast<Orphan*>(self));
+    runtime::Work* const waiter = orphan->waiter;
     orphan->state->drop_handle();
+    orphan.reset();
+    if (waiter != nullptr) waiter->function(waiter, runtime, action);
   }
   runtime::OperationState* state;
   Ref keeper;
+  runtime::Work* waiter;
 };
 
 void deallocate(PyObject* self) {
   OperationObject* operation = as_operation(self);
   if (Engine::in_forked_child()) {
     static_cast<void>(operation->keeper.release());  // the operation is the parent's and may be in flight
-  } else if (operation->keeper && !operation->state->is_done() && !operation->has_waiter) {
-    operation->state->set_waiter(new Orphan(operation->state, std::move(operation->keeper)));
+  } else if (operation->keeper && !operation->state->is_done()) {
+    operation->state->forget_waiter();
+    operation->state->set_waiter(
+        new Orphan(operation->state, std::move(operation->keeper), operation->waiter));
   } else {
     operation->state->drop_handle();
   }
@@ -65,7 +73,7 @@ PySendResult poll(PyObject* self, PyObject** result) {
 }
 
 void expect_no_waiter(const OperationObject* operation) {
-  if (operation->has_waiter) {
+  if (operation->waiter != nullptr) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       "an operation is waited for twice; each is awaited, or given a callback, once");
   }
@@ -78,7 +86,7 @@ void wait(PyObject* self, runtime::Work* work) {
     return;
   }
   expect_no_waiter(operation);
-  operation->has_waiter = true;
+  operation->waiter = work;
   operation->state->set_waiter(work);
 }
 
@@ -93,7 +101,7 @@ PyObject* then(PyObject* self, PyObject* callback) {
     if (is_done) {
       operation->engine->runtime().post(work);
     } else {
-      operation->has_waiter = true;
+      operation->waiter = work;
       operation->state->set_waiter(work);
     }
     Py_RETURN_NONE;
@@ -168,7 +176,7 @@ Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref ke
   object->state = state;
   new (&object->keeper) Ref(std::move(keeper));
   new (&object->result) Ref(std::move(result));
-  object->has_waiter = false;
+  object->waiter = nullptr;
   return Ref::steal(reinterpret_cast<PyObject*>(object));
 }
 

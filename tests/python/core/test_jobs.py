@@ -21,6 +21,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "call_values.py",
         "channels.py",
         "chares.py",
+        "closed_waiters.py",
         "device_channels.py",
         "one_buffer.py",
         "other_threads.py",
