@@ -91,8 +91,8 @@ class EntryCoroutine final : public Coroutine {
 // The arguments of a call, with the chare in front, on the stack for usual counts.
 class CallArguments {
  public:
-  CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header) {
-    push(Ref::borrow(self));
+  // Delegates, so that the destructor drops what was decoded if a later value does not decode.
+  CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header) : CallArguments(self) {
     if (header.form == CallHeader::Form::kResult) {
       push(decode_result(decoder, static_cast<ResultForm>(header.result_form)));
       num_positional_ = 2;
@@ -122,6 +122,7 @@ class CallArguments {
   }
 
  private:
+  explicit CallArguments(PyObject* self) { push(Ref::borrow(self)); }
   PyObject** values() { return many_.empty() ? few_.data() : many_.data(); }
   void push(Ref value) {
     if (many_.empty() && count_ == few_.size()) many_.assign(few_.begin(), few_.end());

@@ -32,6 +32,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "refusals.py",
         "transports.py",
         "turns.py",
+        "undecodable.py",
         "values.py",
         "without_numpy.py",
     ],
