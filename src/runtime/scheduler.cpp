@@ -95,7 +95,8 @@ bool Scheduler::run_queue() {
 void Scheduler::set_observer(Observer* observer) {
   if (is_idle_observed_) end_observed_idle();
   observer_ = observer;
-  auto reports = observer == nullptr ? nullptr : std::make_shared<TransferReports>(*observer);
+  message_observer_ = observer != nullptr && observer->observes_communication() ? observer : nullptr;
+  auto reports = message_observer_ == nullptr ? nullptr : std::make_shared<TransferReports>(*observer);
   machine_.set_transfer_observer(reports.get());
   transfer_reports_ = std::move(reports);
 }

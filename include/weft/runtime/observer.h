@@ -33,7 +33,8 @@ struct MessageEvent {
 
 struct EntryEvent {
   ElementId element;
-  std::string_view method;  // "&Ring::token", as the compiler writes it
+  // "&Ring::token", as the compiler writes it; "Ring.token" of a Python chare. Lives as long as the process.
+  std::string_view method;
   const void* run =
       nullptr;  // the same at begin and end; unique among the runs that have begun and not ended
 };
@@ -52,13 +53,16 @@ struct TransferEvent {
 class Observer {
  public:
   virtual ~Observer() = default;
+  // Whether the message_... and transfer_... functions below are called, and messages carry a number for them. Asked
+  // once, by set_observer().
+  virtual bool observes_communication() const { return true; }
   virtual void message_created(const MessageEvent&) {}
   // Given to the machine, or, for this PE, to the queue. Again for each PE that forwards it and has an observer.
   virtual void message_sent(const MessageEvent&) {}
   // Its handler is about to run.
   virtual void message_delivered(const MessageEvent&) {}
-  // An entry method of a C++ chare, called through a proxy. If it is a coroutine, it ends with the coroutine:
-  // others begin and end while it is suspended. A coroutine that the end of the job abandons does not end.
+  // An entry method, called through a proxy; its arguments are unpacked. If it is a coroutine, it ends with the
+  // coroutine: others begin and end while it is suspended. A coroutine that the end of the job abandons does not end.
   virtual void entry_began(const EntryEvent&) {}
   virtual void entry_ended(const EntryEvent&) {}
   // The machine has taken a transfer that `weft run --stats` counts; it is over, and its buffer is the owner's again.

@@ -74,6 +74,8 @@ class Scheduler {
   // Null for none. `observer` must outlive its use: set another, or null, before it goes.
   void set_observer(Observer* observer);
   Observer* observer() const { return observer_; }
+  // The observer if it observes communication.
+  Observer* message_observer() const { return message_observer_; }
   // Numbers for observers: 24 bits of PE, 40 of a counter.
   std::uint64_t next_trace_id() {
     return static_cast<std::uint64_t>(pe_) << 40 | (++last_trace_ & ((std::uint64_t{1} << 40) - 1));
@@ -200,6 +202,7 @@ class Scheduler {
   bool closed_ = false;
   int exit_code_ = 0;
   Observer* observer_ = nullptr;
+  Observer* message_observer_ = nullptr;
   std::shared_ptr<machine::TransferObserver> transfer_reports_;  // to observer_
   bool is_idle_observed_ = false;
   std::uint64_t last_trace_ = 0;

@@ -19,7 +19,7 @@ constexpr std::size_t kSmallMessageBytes = 256;
 }  // namespace
 
 MessagePtr Message::create(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes) {
-  if (scheduler.observer() != nullptr) [[unlikely]]
+  if (scheduler.message_observer() != nullptr) [[unlikely]]
     return create_traced(scheduler, handler, payload_bytes);
   void* block = scheduler.pool().allocate_mostly<kSmallMessageBytes>(sizeof(Message) + payload_bytes);
   auto* message = new (block) Message(scheduler, payload_bytes);
@@ -42,7 +42,7 @@ MessagePtr Message::create_traced(Scheduler& scheduler, HandlerId handler, std::
   message->trailer_bytes_ = kTraceBytes;
   const std::uint64_t id = scheduler.next_trace_id();
   std::memcpy(message->payload() + payload_bytes, &id, sizeof id);
-  scheduler.observer()->message_created(message->event(scheduler.pe()));
+  scheduler.message_observer()->message_created(message->event(scheduler.pe()));
   return message;
 }
 

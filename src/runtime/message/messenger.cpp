@@ -81,8 +81,8 @@ void Messenger::send(int pe, MessagePtr message) {
                       base::format("PE {} does not exist; this job has PEs 0 to {}", pe, num_pes() - 1));
   }
   if (is_counted(message->envelope())) count_sent();
-  if (observer() != nullptr) [[unlikely]]
-    observer()->message_sent(message->event(pe));
+  if (message_observer() != nullptr) [[unlikely]]
+    message_observer()->message_sent(message->event(pe));
   if (message->has_attachments()) [[unlikely]] {
     if (pe != this->pe()) return buffers_->outgoing.send(pe, std::move(message));
     Attached& attached = message->attached();
@@ -113,8 +113,8 @@ void Messenger::broadcast(MessagePtr message) {
     for (int i = 0; i < num_pes(); ++i) count_sent();
   }
   forward(*message);
-  if (observer() != nullptr) [[unlikely]]
-    observer()->message_sent(message->event(pe()));
+  if (message_observer() != nullptr) [[unlikely]]
+    message_observer()->message_sent(message->event(pe()));
   enqueue(message.release());
 }
 
@@ -131,8 +131,8 @@ void Messenger::forward(Message& message) {
     const std::uint8_t traced = copy->envelope().flags & kTracedFlag;  // a number of its own, or none
     copy->envelope() = message.envelope();
     copy->envelope().flags = static_cast<std::uint8_t>((copy->envelope().flags & ~kTracedFlag) | traced);
-    if (observer() != nullptr) [[unlikely]]
-      observer()->message_sent(copy->event(tree.child(i)));
+    if (message_observer() != nullptr) [[unlikely]]
+      message_observer()->message_sent(copy->event(tree.child(i)));
     std::copy_n(message.payload(), message.payload_bytes(), copy->payload());
     if (message.has_attachments()) [[unlikely]] {
       message.share_attachments(*copy);
@@ -300,8 +300,8 @@ void Messenger::dispatch(MessagePtr message) {
   if (is_counted(message->envelope())) count_processed();
   const Handler& handler = handlers_[message->envelope().handler];
   std::uint32_t source_pe = message->envelope().source_pe;
-  if (observer() != nullptr) [[unlikely]]
-    observer()->message_delivered(message->event(static_cast<int>(source_pe)));
+  if (message_observer() != nullptr) [[unlikely]]
+    message_observer()->message_delivered(message->event(static_cast<int>(source_pe)));
   try {
     handler.function(handler.context, std::move(message));
   } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
