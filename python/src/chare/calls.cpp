@@ -61,18 +61,48 @@ void finish(PyChare& chare, const chare::ReplyTo& reply, std::size_t method, PyO
   }
 }
 
+// One run of an entry method that the PE's observer sees. Made only if there is an observer; the address is the run's
+// key.
+class ObservedRun {
+ public:
+  static std::unique_ptr<ObservedRun> begin(const PyChare& chare, std::size_t method) {
+    if (chare.runtime().observer() == nullptr) [[likely]]
+      return nullptr;
+    auto run = std::make_unique<ObservedRun>(chare, method);
+    chare.runtime().observer()->entry_began(run->event());
+    return run;
+  }
+  ObservedRun(const PyChare& chare, std::size_t method) : chare_(chare), method_(method) {}
+
+  void end() const {
+    if (runtime::Observer* const observer = chare_.runtime().observer()) observer->entry_ended(event());
+  }
+
+ private:
+  runtime::EntryEvent event() const {
+    return {{chare_.collection().id(), chare_.linear_index()}, chare_.info().full_method_name(method_), this};
+  }
+
+  const PyChare& chare_;
+  std::size_t method_;
+};
+
 class EntryCoroutine final : public Coroutine {
  public:
   EntryCoroutine(Engine& engine, Ref coroutine, PyChare& chare, const chare::ReplyTo& reply,
-                 std::size_t method)
-      : Coroutine(engine, std::move(coroutine)), chare_(chare), reply_(reply), method_(method) {
+                 std::size_t method, std::unique_ptr<ObservedRun> observed)
+      : Coroutine(engine, std::move(coroutine)),
+        chare_(chare),
+        reply_(reply),
+        method_(method),
+        observed_(std::move(observed)) {
     chare_.coroutine_started();
   }
 
  private:
   void returned(Ref result) override {
     finish(chare_, reply_, method_, result.get());
-    chare_.coroutine_ended();
+    ended();
   }
   void raised() override {
     try {
@@ -80,12 +110,18 @@ class EntryCoroutine final : public Coroutine {
     } catch (...) {
       send_error_from(chare_, reply_, method_);
     }
+    ended();
+  }
+  void ended() {
     chare_.coroutine_ended();
+    if (observed_) [[unlikely]]
+      observed_->end();
   }
 
   PyChare& chare_;
   chare::ReplyTo reply_;
   std::size_t method_;
+  std::unique_ptr<ObservedRun> observed_;
 };
 
 // The arguments of a call, with the chare in front, on the stack for usual counts.
@@ -145,6 +181,7 @@ class CallArguments {
 void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen) {
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
+  std::unique_ptr<ObservedRun> observed;
   try {
     Decoder decoder(p);
     auto header = decoder.number<CallHeader>();
@@ -156,15 +193,19 @@ void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, st
     ChosenArrays substitute(chosen);
     if (!chosen.empty()) decoder.set_substitute(substitute);
     CallArguments arguments(chare.object(), decoder, header);
+    observed = ObservedRun::begin(chare, method);
     Ref result = arguments.call(chare.info().method_name(method));
     if (is_coroutine(result.get())) {
-      (new EntryCoroutine(Engine::current(), std::move(result), chare, reply, method))->start();
+      (new EntryCoroutine(Engine::current(), std::move(result), chare, reply, method, std::move(observed)))
+          ->start();
     } else {
       finish(chare, reply, method, result.get());
     }
   } catch (...) {
     send_error_from(chare, reply, method);
   }
+  if (observed) [[unlikely]]
+    observed->end();
 }
 
 void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) { invoke_with(base, p, reply, {}); }

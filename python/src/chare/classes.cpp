@@ -103,6 +103,7 @@ ClassInfo::ClassInfo(PyObject* type)
   for (std::size_t i = 0; i < methods_.size(); ++i) {
     Ref number = checked(PyLong_FromSize_t(i));
     checked(PyDict_SetItem(numbers_.get(), methods_[i].get(), number.get()));
+    full_names_.push_back(base::format("{}.{}", name_, text_of(methods_[i].get())));
     fingerprint_ = runtime::fingerprint(text_of(methods_[i].get()), runtime::fingerprint(",", fingerprint_));
   }
   find_post_entries();

@@ -29,6 +29,8 @@ class ClassInfo {
   std::size_t num_methods() const { return methods_.size(); }
   // REQUIRES: method < num_methods(). An interned str.
   PyObject* method_name(std::size_t method) const { return methods_[method].get(); }
+  // "Ring.token".
+  const std::string& full_method_name(std::size_t method) const { return full_names_[method]; }
   // The name of the post entry method, an interned str; null for none.
   PyObject* post_entry(std::size_t method) const { return post_entries_[method].get(); }
   // -1 for none.
@@ -44,8 +46,9 @@ class ClassInfo {
   std::string key_;
   std::string name_;
   std::vector<Ref> methods_;
-  std::vector<Ref> post_entries_;  // by method
-  Ref numbers_;                    // dict from name to position
+  std::vector<std::string> full_names_;  // by method
+  std::vector<Ref> post_entries_;        // by method
+  Ref numbers_;                          // dict from name to position
   std::uint64_t fingerprint_;
 };
 
