@@ -43,7 +43,8 @@ _SETTINGS = (
     _Setting(
         "--stats",
         "WEFT_STATS",
-        "at the end every PE prints what it moved by which path, and the transports to its peers",
+        "at the end every PE prints what it moved by which path, the transports to its peers, and the times "
+        "of its entry methods",
     ),
     _Setting(
         "--machine",

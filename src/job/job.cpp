@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "weft/chare/chares.h"
 
 #include "base/format.h"
+#include "job/activity.h"
 #include "job/identity.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/launcher_watch.h"
@@ -91,18 +93,18 @@ bool statistics_wanted() {
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
 
-void print_statistics(runtime::Runtime& runtime) {
+void print_statistics(runtime::Runtime& runtime, Activity& activity) {
   machine::Machine& machine = runtime.machine();
   std::string text =
       machine::transfer_report(machine.pe(), machine.transport_use(), machine.peer_transports());
   for (const std::string& why : machine.peer_memory().obstacles()) {
     text += base::format("weft: PE {}: peer memory was not used: {}\n", machine.pe(), why);
   }
+  std::vector<std::string> lines = activity.end();
   for (const auto& installed : runtime.models()) {
-    for (const std::string& line : installed.model->report()) {
-      text += base::format("weft: PE {}: {}\n", machine.pe(), line);
-    }
+    for (std::string& line : installed.model->report()) lines.push_back(std::move(line));
   }
+  for (const std::string& line : lines) text += base::format("weft: PE {}: {}\n", machine.pe(), line);
   std::fputs(text.c_str(), stderr);
 }
 
@@ -166,6 +168,8 @@ runtime::Runtime& Job::runtime() { return *parts_->runtime; }
 bool Job::has_launcher() const { return parts_->bootstrap->has_launcher(); }
 
 int Job::run() {
+  std::optional<Activity> activity;
+  if (statistics_wanted()) activity.emplace(*parts_->runtime);
   int code = parts_->run_watched();
   const std::string& failure = parts_->runtime->failure();
   if (!failure.empty()) {
@@ -173,7 +177,7 @@ int Job::run() {
     parts_->bootstrap->abort(code, base::format("weft: {}", failure));
     return code;
   }
-  if (statistics_wanted()) print_statistics(*parts_->runtime);
+  if (activity) print_statistics(*parts_->runtime, *activity);
   // Termination has drained every PE, so no PE needs this one's progress any more.
   base::Status together = parts_->bootstrap->barrier();
   if (together.failed()) {

@@ -1,0 +1,65 @@
+#include "job/activity.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+
+namespace weft::job {
+
+namespace {
+
+constexpr std::string_view kMethodTitle = "entry method";
+
+double seconds(Activity::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+Activity::Activity(runtime::Runtime& runtime, Clock::time_point (*now)())
+    : runtime_(runtime), now_(now), began_(now()) {
+  if (runtime.observer() == nullptr) runtime.set_observer(this);
+}
+
+Activity::~Activity() {
+  if (runtime_.observer() == this) runtime_.set_observer(nullptr);
+}
+
+void Activity::entry_began(const runtime::EntryEvent& event) {
+  ++methods_[event.method].count;
+  running_[event.run] = now_();
+}
+
+void Activity::entry_ended(const runtime::EntryEvent& event) {
+  const auto found = running_.find(event.run);
+  if (found == running_.end()) return;  // it began before the measurement
+  methods_[event.method].time += now_() - found->second;
+  running_.erase(found);
+}
+
+std::vector<std::string> Activity::end() {
+  if (runtime_.observer() != this) {
+    return {"entry methods and idle time were not measured: the program has an observer of its own"};
+  }
+  runtime_.set_observer(nullptr);  // also ends idleness
+  std::vector<std::pair<std::string_view, Runs>> rows(methods_.begin(), methods_.end());
+  std::ranges::sort(rows, [](const auto& a, const auto& b) {
+    return a.second.time != b.second.time ? a.second.time > b.second.time : a.first < b.first;
+  });
+  std::uint64_t num_runs = 0;
+  std::size_t width = kMethodTitle.size();
+  for (const auto& [method, runs] : rows) {
+    num_runs += runs.count;
+    width = std::max(width, method.size());
+  }
+  std::vector<std::string> lines = {base::format("ran {} entry methods; busy {:.6f} s, idle {:.6f} s",
+                                                 num_runs, seconds(now_() - began_ - idle_time_),
+                                                 seconds(idle_time_))};
+  if (rows.empty()) return lines;
+  lines.push_back(base::format("{:<{}}  {:>12}  {:>14}", kMethodTitle, width, "runs", "seconds"));
+  for (const auto& [method, runs] : rows) {
+    lines.push_back(base::format("{:<{}}  {:>12}  {:>14.6f}", method, width, runs.count, seconds(runs.time)));
+  }
+  return lines;
+}
+
+}  // namespace weft::job

@@ -1,0 +1,52 @@
+// How busy a PE is, and which entry methods it runs, for `weft run --stats`.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/runtime/runtime.h"
+
+namespace weft::job {
+
+class Activity final : public runtime::Observer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Measures from here on, unless the runtime has an observer already. `now` is for tests.
+  explicit Activity(runtime::Runtime& runtime, Clock::time_point (*now)() = &Clock::now);
+  ~Activity() override;
+  Activity(const Activity&) = delete;
+  Activity& operator=(const Activity&) = delete;
+
+  // Ends the measurement. Lines about this PE: how long it was busy and idle, then a table of the entry methods, the
+  // longest first. If the program has set an observer of its own, one line says that nothing was measured.
+  std::vector<std::string> end();
+
+  bool observes_communication() const override { return false; }
+  void entry_began(const runtime::EntryEvent& event) override;
+  void entry_ended(const runtime::EntryEvent& event) override;
+  void idle_began() override { idle_since_ = now_(); }
+  void idle_ended() override { idle_time_ += now_() - idle_since_; }
+
+ private:
+  struct Runs {
+    std::uint64_t count = 0;
+    Clock::duration time{};  // of the runs that have ended
+  };
+
+  runtime::Runtime& runtime_;
+  Clock::time_point (*now_)();
+  Clock::time_point began_;
+  Clock::time_point idle_since_;
+  Clock::duration idle_time_{};
+  std::unordered_map<std::string_view, Runs> methods_;
+  std::unordered_map<const void*, Clock::time_point> running_;
+};
+
+}  // namespace weft::job
