@@ -196,7 +196,8 @@ void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, st
     observed = ObservedRun::begin(chare, method);
     Ref result = arguments.call(chare.info().method_name(method));
     if (is_coroutine(result.get())) {
-      (new EntryCoroutine(Engine::current(), std::move(result), chare, reply, method, std::move(observed)))
+      (new EntryCoroutine(Engine::current(), std::move(result), chare, reply, method,
+                          std::exchange(observed, nullptr)))
           ->start();
     } else {
       finish(chare, reply, method, result.get());
