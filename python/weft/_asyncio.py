@@ -205,6 +205,8 @@ def end_of_job() -> None:
     with _lock:
         pending = list(_following)
     for following in pending:
-        error = _core.Error("the job ended before what this asyncio future follows was ready")
+        error = _core.Error(
+            "the job ended before the awaitable of weft that this asyncio future follows was ready"
+        )
         error.code = "closed"
         _settle_soon(following, None, error)

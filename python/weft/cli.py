@@ -43,13 +43,13 @@ _SETTINGS = (
     _Setting(
         "--stats",
         "WEFT_STATS",
-        "at the end every PE prints what it moved by which path, the transports to its peers, and the times "
-        "of its entry methods",
+        "at the end every PE prints its transfers by path, the transports to its peers, and the times of its "
+        "entry methods",
     ),
     _Setting(
         "--machine",
         "WEFT_MACHINE",
-        "what carries messages: ucx, or loopback for a job of one PE without UCX",
+        "the machine that carries messages: ucx, or loopback for a job of one PE without UCX",
         ("ucx", "loopback"),
     ),
     _Setting(
@@ -73,8 +73,8 @@ _SETTINGS = (
     _Setting(
         "--peer-memory",
         "WEFT_PEER_MEMORY",
-        "on: channels copy GPU memory into the receiver's, peer-mapped, where they can (default); off: their "
-        "messages go through UCX or staged",
+        "on: channels copy GPU memory into the receiver's peer-mapped memory if they can (default); off: "
+        "their messages go through UCX or are staged",
         ("on", "off"),
     ),
     _Setting(

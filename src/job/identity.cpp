@@ -92,7 +92,7 @@ std::string Identity::difference(int my_pe, std::span<const std::byte> theirs, i
   for (const auto& [name, value] : *their_facts) {
     if (find(facts_, name) == nullptr) compare(name);
   }
-  if (differing.empty()) differing = "the order of what they name";
+  if (differing.empty()) differing = "the order of the facts that they exchange";
   return base::format(
       "PE {} and PE {} cannot be in one job: they differ in {}; start the same build on every PE", my_pe,
       their_pe, differing);

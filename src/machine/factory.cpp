@@ -40,7 +40,8 @@ void warn_of_tcp(const ucx::UcxMachine& machine) {
       std::ranges::find_if(transports, [](const auto& name) { return name.starts_with("tcp/"); });
   if (tcp == transports.end() || is_network_trusted()) return;
   std::fputs(
-      base::format("weft: this job uses TCP ({}): whoever reaches its ports can write into its memory. "
+      base::format("weft: this job uses TCP ({}): any process that reaches its ports can write into its "
+                   "memory. "
                    "Run it on a network that you trust, and set WEFT_TRUSTED_NETWORK=1 to say so "
                    "(docs/security.md)\n",
                    *tcp)

@@ -49,15 +49,16 @@ void FutureState::forget_export() { FutureTable::of(messenger_).forget(address_.
 
 std::exception_ptr set_and_gone() {
   return std::make_exception_ptr(base::Error(base::StatusCode::kNotFound,
-                                             "a future came home to the PE that made it after it had been "
-                                             "set there and let go; keep the one that was sent"));
+                                             "a copy of a future returned to the PE that made it after the "
+                                             "value was set and released there; keep the future that was "
+                                             "sent"));
 }
 
 void throw_taken() {
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      "the value of this future was taken before, and it cannot be copied: get() or co_await it "
-      "once and keep what it gives");
+      "the value of this future is move-only and was already taken: get() or co_await it once, and "
+      "keep the value");
 }
 
 void FutureState::forget(Work* work) {

@@ -53,7 +53,7 @@ void OperationState::drop_handle() {
 
 void OperationState::report_unseen() {
   if (messenger_.exiting()) return;
-  messenger_.fail(base::format("PE {}: an operation that nobody awaits failed: {}", messenger_.pe(),
+  messenger_.fail(base::format("PE {}: an operation that is not awaited failed: {}", messenger_.pe(),
                                status_.to_string()));
 }
 

@@ -260,8 +260,8 @@ void Scheduler::fail_unawaited(const std::exception_ptr& error, const std::strin
   try {
     std::rethrow_exception(as_remote_error(error, where));
   } catch (const base::RemoteError& remote) {
-    fail(base::format("PE {}: an exception that nobody awaits left {}\n{}: {}\n{}", pe_, where, remote.type(),
-                      remote.remote_message(), remote.traceback()));
+    fail(base::format("PE {}: an exception without an awaiting caller left {}\n{}: {}\n{}", pe_, where,
+                      remote.type(), remote.remote_message(), remote.traceback()));
   }
 }
 

@@ -184,7 +184,7 @@ def test_a_copy_that_fails_ends_the_job(run, device_probe: Path, number: int) ->
     environment = with_faults(f"fail_copy={number}")
     only_on_pe_1 = ["sh", "-c", '[ "$WEFT_PE" = 1 ] || unset WEFT_EMULATED_FAULTS; exec "$@"', "sh"]
     outcome = run("-n", NUM_PES, *only_on_pe_1, device_probe, "channel", "emulated", env=environment)
-    expect_end(outcome, r"an exception that nobody awaits left .*Mover\[[01]\]\.move on PE [01]")
+    expect_end(outcome, r"an exception without an awaiting caller left .*Mover\[[01]\]\.move on PE [01]")
     # Of a copy into the peer's memory the peer may tell first, and names where it failed.
     assert re.search(r"Mover\[1\]\.move on PE 1|PE 1 could not send it", outcome.stderr), outcome.stderr
     assert "by an emulated device failed, as the fault injection says" in outcome.stderr

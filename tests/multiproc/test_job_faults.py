@@ -100,7 +100,7 @@ def expect_failure(outcome, *lines: str) -> None:
 def test_an_exception_that_nobody_awaits(run, fault_probe: Path) -> None:
     expect_failure(
         run("-n", NUM_PES, fault_probe, "throw"),
-        r"PE 1: an exception that nobody awaits left .*Worker\[1\]\.fail_later on PE 1",
+        r"PE 1: an exception without an awaiting caller left .*Worker\[1\]\.fail_later on PE 1",
         r"std::invalid_argument: the number 13 is not liked here",
         r"  .*Worker\[1\]\.fail_later on PE 1",
     )
@@ -108,7 +108,7 @@ def test_an_exception_that_nobody_awaits(run, fault_probe: Path) -> None:
 
 def test_an_exception_that_main_lets_through_keeps_where_it_came_from(run, fault_probe: Path) -> None:
     outcome = run("-n", NUM_PES, fault_probe, "rethrow")
-    assert "an exception that nobody awaits left main on PE 0\n" in outcome.stderr
+    assert "an exception without an awaiting caller left main on PE 0\n" in outcome.stderr
     assert "std::invalid_argument: the number 13 is not liked here\n" in outcome.stderr
     assert re.search(r"Worker\[1\]\.fail on PE 1\n", outcome.stderr), outcome.stderr
     assert outcome.exit_code == 1
@@ -244,7 +244,7 @@ def test_pes_that_outlive_control_c_leave_the_words_to_the_launcher(start, pytho
 
 def test_an_exception_in_python_that_nobody_awaits(run, python_program: Path) -> None:
     outcome = run("-n", NUM_PES, python_program, "throw")
-    assert "PE 1: an exception that nobody awaits left Worker[1].fail on PE 1\n" in outcome.stderr
+    assert "PE 1: an exception without an awaiting caller left Worker[1].fail on PE 1\n" in outcome.stderr
     assert "ValueError: the number 13 is not liked here\n" in outcome.stderr
     assert re.search(rf'File "{python_program}", line \d+, in fail\n +raise ValueError', outcome.stderr), (
         outcome.stderr

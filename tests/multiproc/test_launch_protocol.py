@@ -48,7 +48,7 @@ def program(tmp_path: Path) -> Path:
             "hello(); send(struct.pack('<4sIQ', b'WFT1', 2, 1 << 31))",
             "malformed frame: 2147483648 bytes, more than the limit of 1073741824",
         ),
-        ("hello(); send(frame(6))", "malformed frame: 'WELCOME' is not a PE's to send"),
+        ("hello(); send(frame(6))", "malformed frame: a PE does not send 'WELCOME'"),
         ("hello(); send(frame(4, b'abc'))", "malformed frame: 'FINISHED' of 3 bytes"),
         ("hello(); send(frame(3, b'abc'))", "malformed frame: a barrier of 3 bytes"),
         (
@@ -100,7 +100,7 @@ def test_a_pe_that_ends_inside_a_frame_is_named_by_its_death(
         ),
         ("send(frame(3))", "malformed frame: 'BARRIER' of 0 bytes instead of a hello"),
         ("send(frame(1, b'abc'))", "malformed frame: 'HELLO' of 3 bytes instead of a hello"),
-        ("send(frame(1, struct.pack('<I', 5)))", "it says that it is PE 5 of 1; leave WEFT_PE alone"),
+        ("send(frame(1, struct.pack('<I', 5)))", "it says that it is PE 5 of 1; do not set WEFT_PE"),
     ],
 )
 def test_who_is_no_pe_is_refused_and_told_why(run, program: Path, script: str, problem: str) -> None:

@@ -26,4 +26,4 @@ def test_the_warning(
     environment = {**os.environ, "TMPDIR": str(job_folder), **settings}
     outcome = run("-n", 2, *options, fault_probe, "exit", 0, env=environment)
     assert outcome.exit_code == 0, outcome.stderr
-    assert outcome.stderr.count("whoever reaches its ports can write into its memory") == warnings
+    assert outcome.stderr.count("any process that reaches its ports can write into its memory") == warnings

@@ -67,7 +67,7 @@ struct ArrivingForm {
     load_numpy();
     auto header = decoder.number<ArrayHeader>();
     if (!is_number_type(header.type_number) || header.num_dimensions > kMaxDimensions) {
-      corrupt("no such type or number of dimensions");
+      corrupt("an element type or number of dimensions that does not exist");
     }
     fortran_order = header.fortran_order != 0;
     form.dtype = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(header.type_number)));

@@ -99,8 +99,7 @@ void make_stream_wait(const memory::Buffer& memory, memory::StreamHandle stream)
   try {
     static_cast<void>(Engine::current());
   } catch (const base::Error& error) {  // called on another thread, or the job has ended
-    buffer_error(
-        base::format("an array with a stream of its own cannot be given out here: {}", error.what()));
+    buffer_error(base::format("an array with a stream of its own cannot be exported here: {}", error.what()));
   }
   memory::KindBackend& kind = *Engine::current().runtime().memory().backend(memory.place.kind);
   base::Result<memory::EventHandle> event = kind.record(memory.stream, memory.place.device);
@@ -175,7 +174,7 @@ Ref make_dlpack_capsule(const ArrayForm& form, const memory::Buffer& memory, Ref
                         const Arguments& arguments) {
   expect_no_other_device(memory, arguments[2]);
   if (arguments[3] != nullptr && PyObject_IsTrue(arguments[3]) != 0) {
-    buffer_error("this array is not copied for DLPack; copy it with weft.DeviceArray.copy_from");
+    buffer_error("__dlpack__ does not copy this array (copy=True); copy it with weft.DeviceArray.copy_from");
   }
   const memory::StreamHandle stream = consumer_stream(memory, arguments[0]);
   Ref capsule =

@@ -31,8 +31,8 @@ void PyChare::construct(PyObject* arguments) {
   if (object.get() == object_.get()) return;
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      base::format("{}.__new__ gave another object than the one that weft.Chare.__new__ makes, for "
-                   "each element a new one; return that",
+      base::format("{}.__new__ must return the object that weft.Chare.__new__ made for this element, and "
+                   "returned another one",
                    info_.name()));
 }
 

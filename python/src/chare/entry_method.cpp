@@ -159,7 +159,7 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
     encode_call(entry, encoder, values, count, keyword_names);
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
-    state->end_job_if_unobserved("a call whose result nobody awaited");
+    state->end_job_if_unobserved("a call whose result was not awaited");
     runtime::OperationState* sending = send(entry, encoder, expect_reply(entry, state, future));
     chare::give_when_sent(*state, sending);
     return future.release();

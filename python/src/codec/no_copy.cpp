@@ -25,8 +25,8 @@ PyObject* no_pickle(PyObject*, PyObject*) {
   return guarded([]() -> PyObject* {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        "what weft.nocopy gives is an argument of an entry method, on its own or in a tuple, list "
-        "or dict");
+        "the result of weft.nocopy can only be an argument of an entry method: on its own, or in a "
+        "tuple, list or dict");
   });
 }
 

@@ -56,8 +56,7 @@ void end_forked_child() {
   if (PyErr_Occurred() == nullptr) {
     PySys_WriteStderr(
         "weft: a process that was forked in an entry method, in main or in a callback returned from it; the "
-        "job "
-        "goes on in its parent. End it there with sys.exit() or os._exit()\n");
+        "job continues in its parent. End the process there with sys.exit() or os._exit()\n");
   } else if (PyErr_ExceptionMatches(PyExc_SystemExit) != 0) {
     code = take_exit_code();
   } else {

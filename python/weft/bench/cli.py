@@ -14,21 +14,22 @@ from weft.bench.question import MIN_RUNS
 from weft.bench.systems import REFERENCES
 
 COMMON_METHOD = """
-Every system is measured in RUNS fresh launches, in the order A, B, C, A, B, C, ..., so that what else the
-machine does falls on all alike; the figure is the median, and the minimum and maximum go into the JSON. In
+Every system is measured in RUNS fresh launches, in the order A, B, C, A, B, C, ..., so that other load on
+the machine affects all systems alike. The figure is the median; the JSON has the minimum and maximum too. In
 each launch both processes stay on a core of their own (PE number modulo cores), and every size is preceded
 by a tenth of its iterations, or four of at least as many, as warm-up, untimed. The number of iterations is
 chosen so that a size takes about 0.15 s, on devices 0.06 s. There is a barrier before the warm-up of each
 size in mpi4py and ucx_perftest; in the others the first message has that role; none lies between warm-up and
 timing, or inside the timed part. Buffers are reused and were written beforehand.
 
-Cores of a virtual machine may be near one another at one time and far at another, which changes small
-messages by a factor of four: the time of a cache line between them is measured before and after each run,
-and the turns go on until every system has its RUNS at one distance; those count. Not so for device memory.
+The distance between two cores of a virtual machine may change, which changes the time of small messages by a
+factor of four. The time of a cache line between the cores is therefore measured before and after each run,
+and the turns continue until every system has RUNS runs at one distance. Only these count. Runs on device
+memory are not checked in this way.
 
 After each turn the records so far are written to the file of --json. Ctrl-C, SIGTERM and the end of the
---minutes end a bench with the runs that there are, fewer of some systems, and none of those whose turn had
-not come; it says so. Without a terminal a line on standard error tells of each launch and its seconds.
+--minutes end a bench with the runs made so far. The report says which systems have fewer runs or none.
+Without a terminal, each launch and its seconds are a line on standard error.
 
 raw UCX is ucx_perftest, once as UCX is by default and once with the settings that Weft's machine uses; the
 better of the two is the reference for a size.
@@ -58,7 +59,7 @@ bytes. All sends of a window use one buffer, and so do its receives. (OSU osu_bw
 keeps 64 in flight without acknowledgements.)
 """,
     "rate": """
-As bandwidth, for small messages: windows of 64 sends with one acknowledgement, told in million messages per
+As bandwidth, for small messages: windows of 64 sends with one acknowledgement, given in million messages per
 second, one direction. (OSU osu_mbw_mr with one pair.)
 """,
 }

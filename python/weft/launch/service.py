@@ -151,7 +151,7 @@ class BootstrapService:
             # An aborted job never ends with exit code 0.
             self._events.aborted(pe, frame.integer() & 0xFF or 1, frame.payload[4:].decode(errors="replace"))
         else:
-            raise ProtocolError(f"malformed frame: '{frame.type.name}' is not a PE's to send")
+            raise ProtocolError(f"malformed frame: a PE does not send '{frame.type.name}'")
 
     def _welcome(self, connection: Connection, frame: Frame) -> None:
         if frame.type is not FrameType.HELLO or len(frame.payload) != 4:
@@ -160,7 +160,7 @@ class BootstrapService:
             )
         number = frame.integer()
         if not 0 <= number < self._num_pes:
-            raise ProtocolError(f"it says that it is PE {number} of {self._num_pes}; leave WEFT_PE alone")
+            raise ProtocolError(f"it says that it is PE {number} of {self._num_pes}; do not set WEFT_PE")
         if number in self._connections:
             raise ProtocolError(
                 f"PE {number} has joined already: a program that a PE starts must not use that PE's "

@@ -124,7 +124,7 @@ Result<std::unique_ptr<Bootstrap>> LocalBootstrap::join(int fd, const LocalSetti
   const auto num_pes = get_integer<std::uint32_t>(welcome->payload, 0);
   if (num_pes != static_cast<std::uint32_t>(settings.num_pes)) {
     return Status(StatusCode::kInvalidArgument,
-                  base::format("WEFT_NUM_PES says {} PEs, `weft run` started {}: leave that variable alone",
+                  base::format("WEFT_NUM_PES says {} PEs, `weft run` started {}: do not set that variable",
                                settings.num_pes, num_pes));
   }
   return std::unique_ptr<Bootstrap>(std::move(self));
@@ -197,8 +197,8 @@ Status LocalBootstrap::watch_status() {
   if (!frame.ok()) return launcher_gone(frame.status().message());
   if (frame->type == FrameType::kEnd) return job_ends(*frame);
   return Status(StatusCode::kCorrupt,
-                base::format("`weft run` sent a frame of type '{}' that nobody asked for",
-                             frame_type_name(frame->type)));
+                base::format("`weft run` sent PE {} a frame of type '{}', which the PE did not request",
+                             settings_.pe, frame_type_name(frame->type)));
 }
 
 Status LocalBootstrap::send(FrameType type, std::span<const std::byte> payload) {
@@ -228,8 +228,8 @@ Result<Frame> LocalBootstrap::receive(FrameType expected) {
 Status LocalBootstrap::launcher_gone(std::string_view detail) const {
   return Status(
       StatusCode::kPeerFailed,
-      base::format("PE {} lost `weft run` (pid {}): {}. The job cannot go on without its launcher; start it "
-                   "again",
+      base::format("PE {} lost `weft run` (pid {}): {}. The job cannot continue without its launcher; start "
+                   "it again",
                    settings_.pe, settings_.launcher_pid, detail));
 }
 

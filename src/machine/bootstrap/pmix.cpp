@@ -145,10 +145,9 @@ Status PmixBootstrap::watch_status() {
   if (launcher_fd_ < 0 || poll(&launcher, 1, 0) <= 0) return {};
   return Status(
       StatusCode::kPeerFailed,
-      base::format(
-          "PE {} lost its launcher (pid {}), which has ended. The job cannot go on without it; start "
-          "it again",
-          pe(), launcher_pid_));
+      base::format("PE {} lost its launcher (pid {}), which has ended. The job cannot continue without it; "
+                   "start it again",
+                   pe(), launcher_pid_));
 }
 
 Status PmixBootstrap::check(int code, std::string_view what) const {

@@ -92,7 +92,7 @@ base::Result<PmixLibrary> PmixLibrary::load() {
       base::format(
           "PMIX_NAMESPACE is set, so a PMIx launcher (srun, prterun, mpiexec) started this program, but "
           "its library {} cannot be loaded{}. Add its folder to LD_LIBRARY_PATH or install PMIx >= 4; "
-          "on one host `weft run` does without",
+          "on one host `weft run` needs no PMIx",
           kSoname, problems));
 }
 

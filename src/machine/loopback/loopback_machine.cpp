@@ -158,8 +158,9 @@ Status LoopbackMachine::transport_tag_send(int pe, Tag tag, const ConstBuffer& b
                                            Completion* completion) {
   if (tag_sends_to_refuse_ > 0) {
     --tag_sends_to_refuse_;
-    return {StatusCode::kOutOfMemory, base::format("PE {} refuses to send {} bytes to PE {}, as it was told",
-                                                   this->pe(), buffer.size_bytes, pe)};
+    return {StatusCode::kOutOfMemory,
+            base::format("PE {} refuses to send {} bytes to PE {}, as the test asked", this->pe(),
+                         buffer.size_bytes, pe)};
   }
   Packet packet;
   packet.tag = tag;

@@ -34,8 +34,9 @@ base::Result<memory::Buffer> Imports::map(const PeerBuffer& peer_buffer, std::sp
                                           memory::Place here) {
   const auto kind_number = static_cast<std::size_t>(peer_buffer.place.kind);
   if (kind_number >= memory::kNumKinds) {
-    return base::Status(base::StatusCode::kCorrupt,
-                        base::format("memory of kind {} was posted, which does not exist", kind_number));
+    return base::Status(
+        base::StatusCode::kCorrupt,
+        base::format("a peer posted memory of kind {}, and this kind does not exist", kind_number));
   }
   memory::KindBackend& kind = *memory_.backend(here.kind);
   const int peer = peer_buffer.place.device;
@@ -72,8 +73,8 @@ base::Result<memory::Buffer> Imports::locate(const Import& import, const PeerBuf
   if (peer_buffer.offset_bytes > part.size_bytes ||
       peer_buffer.size_bytes > part.size_bytes - peer_buffer.offset_bytes) {
     return base::Status(base::StatusCode::kCorrupt,
-                        base::format("{} bytes at offset {} of an allocation of {} bytes were posted, which "
-                                     "cannot be",
+                        base::format("a peer posted {} bytes at offset {} of an allocation that has {} "
+                                     "bytes",
                                      peer_buffer.size_bytes, peer_buffer.offset_bytes, part.size_bytes));
   }
   part.data = static_cast<std::byte*>(part.data) + peer_buffer.offset_bytes;

@@ -15,7 +15,7 @@ using base::StatusCode;
 namespace {
 
 Status second_message() {
-  return {StatusCode::kCorrupt, "a second message with its tag came while the first was copied"};
+  return {StatusCode::kCorrupt, "a second message with its tag arrived while the first was copied"};
 }
 
 }  // namespace

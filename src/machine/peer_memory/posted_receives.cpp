@@ -76,7 +76,7 @@ struct PostedReceives::Receive final : PeerOperation {
   memory::Buffer buffer;
   Slot* slot = nullptr;                       // null when not posted
   std::shared_ptr<Exports::Export> exported;  // what is posted
-  Status close_status{StatusCode::kClosed, "the machine was closed before the message had come"};
+  Status close_status{StatusCode::kClosed, "the machine was closed before the message arrived"};
   Half tagged{[](Completion* self, Status status, std::size_t size_bytes) {
                 auto& half = *static_cast<Half*>(self);
                 half.is_pending = false;

@@ -136,7 +136,7 @@ void Channels::close() {
   for (ChannelEnd* end : ends_.all()) {
     for (ChannelEnd::WaitingSend& send : end->waiting_sends) {
       send.operation->complete(
-          base::Status(base::StatusCode::kClosed, "the job ended before the peer made its end"), 0);
+          base::Status(base::StatusCode::kClosed, "the job ended before the peer created its end"), 0);
     }
     end->waiting_sends.clear();
   }
@@ -213,8 +213,9 @@ void Channels::on_announcement(runtime::MessagePtr message) {
   p | header | announcement;
   if (announcement.from.pe >= static_cast<std::uint32_t>(runtime_.num_pes()) ||
       announcement.from.number == 0 || announcement.from.number > kMaxEndNumber) {
-    runtime_.fail(base::format("a channel end numbered {} on PE {} was announced to {}, which cannot be",
-                               announcement.from.number, announcement.from.pe, chare->where()));
+    runtime_.fail(
+        base::format("a channel end numbered {} on PE {} was announced to {}; no such end can exist",
+                     announcement.from.number, announcement.from.pe, chare->where()));
     return;
   }
   ChannelEnd* const end = ends_.find(announcement.key);

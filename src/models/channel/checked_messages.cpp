@@ -67,9 +67,9 @@ void CheckedMessages::on_message(runtime::MessagePtr message) {
   p | name | description.type | description.extents;
   const std::uint32_t pe = message->envelope().source_pe;
   if (ends_.find(name.to_end, {pe, name.from_end}) == nullptr) {
-    runtime_.fail(
-        base::format("PE {} described message {} from its channel end {} to end {} of PE {}, which cannot be",
-                     pe, name.counter, name.from_end, name.to_end, runtime_.pe()));
+    runtime_.fail(base::format(
+        "PE {} described message {} from its channel end {} to end {} of PE {}; these ends are not connected",
+        pe, name.counter, name.from_end, name.to_end, runtime_.pe()));
     return;
   }
   const Key key{name.to_end, name.counter};
@@ -105,8 +105,7 @@ void CheckedMessages::finish(Receive& receive, Status status) {
 }
 
 void CheckedMessages::close() {
-  const Status closed{StatusCode::kClosed,
-                      "the job ended before its sender had said what the message consists of"};
+  const Status closed{StatusCode::kClosed, "the job ended before the sender had described the message"};
   for (auto& [key, receive] : std::exchange(waiting_, {})) finish(*receive, closed);
 }
 

@@ -58,9 +58,10 @@ void FailedSends::on_message(runtime::MessagePtr message) {
   const std::uint32_t pe = message->envelope().source_pe;
   const ChannelEnd* const end = ends_.find(failed.to_end, {pe, failed.from_end});
   if (end == nullptr) {
-    runtime_.fail(base::format(
-        "PE {} could not send message {} from its channel end {} to end {} of PE {}, which cannot be", pe,
-        failed.counter, failed.from_end, failed.to_end, runtime_.pe()));
+    runtime_.fail(
+        base::format("PE {} could not send message {} from its channel end {} to end {} of PE {}; these ends "
+                     "are not connected",
+                     pe, failed.counter, failed.from_end, failed.to_end, runtime_.pe()));
     return;
   }
   auto& reason = reasons_[{failed.to_end, failed.counter}];

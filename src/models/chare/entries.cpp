@@ -156,7 +156,7 @@ void Chares::forward(Collection& target, const EntryHeader& header, MessagePtr m
   }
   int to = target.elements_->directory.route(header.index, target.home(header.index));
   if (to == runtime_.pe()) {
-    runtime_.fail(base::format("{} is not on its home PE {} and nobody knows where it is",
+    runtime_.fail(base::format("{} is not on its home PE {}, and no PE has reported where it is",
                                target.element_name(header.index), to));
     return;
   }

@@ -30,8 +30,8 @@ void check_scope(ScopeId scope, const Messenger& messenger) {
   if (scope.root_pe < static_cast<std::uint32_t>(messenger.num_pes())) return;
   throw base::Error(
       base::StatusCode::kCorrupt,
-      base::format("a partial result is of a reduction rooted at PE {} of {}; do all PEs run the "
-                   "same program?",
+      base::format("a partial result belongs to a reduction rooted at PE {} of {}; do all PEs run "
+                   "the same program?",
                    scope.root_pe, messenger.num_pes()));
 }
 

@@ -36,8 +36,8 @@ base::Status expect_tagged(Message& message, std::span<const std::byte> header) 
   const std::size_t count = header.size() / sizeof(Announcement);
   if (header.size() % sizeof(Announcement) != 0 || count > Message::kMaxAttachments) {
     return {base::StatusCode::kCorrupt,
-            base::format("a message header of {} bytes announces no whole number of buffers up to {}; do all "
-                         "PEs run the same program?",
+            base::format("a message header of {} bytes does not announce a whole number of buffers, at most "
+                         "{}; do all PEs run the same program?",
                          header.size(), Message::kMaxAttachments)};
   }
   Attached& attached = message.attached();

@@ -101,8 +101,8 @@ void Messenger::broadcast(MessagePtr message) {
   if (message->has_attachments()) [[unlikely]] {
     if (handlers_[envelope.handler].choose != nullptr) {
       throw base::Error(base::StatusCode::kInvalidArgument,
-                        base::format("handler {} has a poster: no broadcast with buffers can be for it; send "
-                                     "to each PE",
+                        base::format("handler {} has a poster and cannot receive a broadcast with buffers; "
+                                     "send to each PE",
                                      envelope.handler));
     }
     message->attached().report_jointly(*this);
@@ -148,7 +148,7 @@ void Messenger::forward_from_callback(Message& message) {
   try {
     forward(message);
   } catch (const std::bad_alloc&) {
-    fail(base::format("no memory to send on a broadcast of {} bytes from PE {}; send in smaller parts",
+    fail(base::format("no memory to forward a broadcast of {} bytes from PE {}; send in smaller parts",
                       message.payload_bytes(), message.envelope().source_pe));
   }
 }
@@ -180,9 +180,9 @@ void Messenger::receive_arrival(machine::AmArrival& arrival) {
   std::size_t size_bytes = arrival.payload_size_bytes;
   if (size_bytes - sizeof(Envelope) > Message::kMaxPayloadBytes) {  // also when it is less than an envelope
     fail(
-        base::format("a message of {} bytes arrived, shorter than its envelope of {} or longer than any; do "
-                     "all PEs run the same program?",
-                     size_bytes, sizeof(Envelope)));
+        base::format("a message of {} bytes arrived; a message has {} to {} bytes; do all PEs run the same "
+                     "program?",
+                     size_bytes, sizeof(Envelope), sizeof(Envelope) + Message::kMaxPayloadBytes));
     return;
   }
   MessagePtr message;
@@ -275,8 +275,8 @@ void Messenger::receive(MessagePtr message) {
     if (complete != nullptr) landed(std::move(complete), true);
   } else if (is_broadcast) {
     fail(
-        base::format("a broadcast from PE {} announces buffers for handler {}, which chooses where those of "
-                     "each message land; do all PEs run the same program?",
+        base::format("a broadcast from PE {} announces buffers for handler {}, which cannot receive a "
+                     "broadcast with buffers; do all PEs run the same program?",
                      envelope.source_pe, envelope.handler));
   } else {
     enqueue_to_post(message.release());

@@ -13,10 +13,10 @@ from .conftest import PROGRAMS, TIMEOUT_S, RunJob
 UNAWAITED = [
     ("unawaited", ["PE 1", "Worker[3].divide", "ZeroDivisionError", "failing.py", "return 1 / x"]),
     ("coroutine", ["PE 1", "Worker[3].later", "ValueError: too late"]),
-    ("dropped_call", ["Worker[3].divide on PE 1", "ZeroDivisionError", "nobody awaited"]),
+    ("dropped_call", ["Worker[3].divide on PE 1", "ZeroDivisionError", "was not awaited"]),
     ("main", ["main on PE 0", "ValueError: from main"]),
     ("constructor", ["Fragile[3] on PE 1", "OverflowError: no element 3"]),
-    ("shared", ["the constructor of Shared[", "Shared.__new__ gave another object"]),
+    ("shared", ["the constructor of Shared[", "Shared.__new__ must return the object"]),
     ("mismatch", ["Worker[1]", "Worker[0]", "80 bytes", "40 bytes"]),
     ("uneven", ["shapes", "(3,)", "(4,)"]),
     ("unsendable_result", ["the result of Worker[3].unsendable", "cannot be sent"]),

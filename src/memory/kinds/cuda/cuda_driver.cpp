@@ -118,9 +118,10 @@ Status CudaDriver::status(CudaResult result, const char* call, std::string_view 
   return Status(
       code_of(result),
       base::format("{}{}{}: {} ({}, {}){}", call, about.empty() ? "" : ": ", about, name, result, text,
-                   breaks_context(result) ? "; a kernel or copy before it went wrong and this process cannot "
-                                            "use the device any more: look for it with compute-sanitizer"
-                                          : ""));
+                   breaks_context(result)
+                       ? "; an earlier kernel or copy failed, and this process cannot use the "
+                         "device any more: find it with compute-sanitizer"
+                       : ""));
 }
 
 }  // namespace weft::memory
