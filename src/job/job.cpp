@@ -109,7 +109,7 @@ void print_statistics(runtime::Runtime& runtime, Activity& activity) {
 }
 
 // A launcher that ends the job has said why; the PEs need not repeat it.
-void print_unless_told(base::StatusCode code, const std::string& sentence) {
+void print_unless_launcher_did(base::StatusCode code, const std::string& sentence) {
   if (code != base::StatusCode::kCancelled) std::fputs(sentence.c_str(), stderr);
 }
 
@@ -181,8 +181,8 @@ int Job::run() {
   // Termination has drained every PE, so no PE needs this one's progress any more.
   base::Status together = parts_->bootstrap->barrier();
   if (together.failed()) {
-    print_unless_told(together.code(),
-                      base::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()));
+    print_unless_launcher_did(together.code(),
+                              base::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()));
     return code == 0 ? 1 : code;
   }
   parts_->runtime->close();
@@ -208,7 +208,7 @@ int run(int argc, char** argv, std::function<runtime::Task<>(runtime::Runtime&)>
     }
     return job.run();
   } catch (const base::Error& error) {
-    print_unless_told(error.code(), base::format("weft: {}\n", error.what()));
+    print_unless_launcher_did(error.code(), base::format("weft: {}\n", error.what()));
     return 1;
   }
 }

@@ -47,7 +47,7 @@ void FutureState::when_ready(Work* work) {
 
 void FutureState::forget_export() { FutureTable::of(messenger_).forget(address_.id); }
 
-std::exception_ptr set_and_gone() {
+std::exception_ptr released_future_error() {
   return std::make_exception_ptr(base::Error(base::StatusCode::kNotFound,
                                              "a copy of a future returned to the PE that made it after the "
                                              "value was set and released there; keep the future that was "

@@ -31,7 +31,7 @@ void OperationState::finish(base::Status status, std::size_t size_bytes) {
   if (waiter_ != nullptr) {
     messenger_.post(waiter_);
   } else {
-    may_go_on_ = !messenger_.spend_ready_await();
+    can_resume_at_once_ = !messenger_.spend_ready_await();
   }
   if (handle_dropped_) release();
 }
@@ -51,7 +51,7 @@ void OperationState::drop_handle() {
   if (done_) release();
 }
 
-void OperationState::report_unseen() {
+void OperationState::report_unobserved() {
   if (messenger_.exiting()) return;
   messenger_.fail(base::format("PE {}: an operation that is not awaited failed: {}", messenger_.pe(),
                                status_.to_string()));
@@ -59,7 +59,7 @@ void OperationState::report_unseen() {
 
 void OperationState::release() {
   if (status_.failed() && !observed_) [[unlikely]]
-    report_unseen();
+    report_unobserved();
   BlockPool& pool = messenger_.pool();
   const std::size_t size_bytes = sizeof(OperationState) + extra_bytes_;
   this->~OperationState();

@@ -52,7 +52,7 @@ ReplyTo reply_to(runtime::FutureState& result);
 runtime::OperationState* report_sending_in_place(runtime::Message& message);
 // Has `result` be ready only when `sending`, too, has ended; its failure becomes the result's. Takes the handle's
 // share of `sending`; null: nothing is waited for.
-void give_when_sent(runtime::FutureState& result, runtime::OperationState* sending);
+void delay_until_sent(runtime::FutureState& result, runtime::OperationState* sending);
 
 // Reads what Chares::expect_gather() hands over: `start(count)` once, then `value(i, p)` for each element that
 // returned. Returns the first error, null for none.

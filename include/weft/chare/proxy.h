@@ -160,7 +160,7 @@ class ElementProxy {
     runtime::Future<Value> result(collection_->chares().runtime());
     runtime::OperationState* sending =
         send_call<Method>(reply_to(*result.state()), std::forward<Args>(arguments)...);
-    if constexpr (EntryMethod<T, Method>::kHasPayload) give_when_sent(*result.state(), sending);
+    if constexpr (EntryMethod<T, Method>::kHasPayload) delay_until_sent(*result.state(), sending);
     return result;
   }
 
@@ -385,7 +385,7 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
     }
   });
   runtime::OperationState* sending = broadcast<Method>(reply, std::forward<Args>(arguments)...);
-  if constexpr (EntryMethod<T, Method>::kHasPayload) give_when_sent(*result.state(), sending);
+  if constexpr (EntryMethod<T, Method>::kHasPayload) delay_until_sent(*result.state(), sending);
   return result;
 }
 

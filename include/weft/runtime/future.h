@@ -292,7 +292,7 @@ void send_future_message(Messenger& messenger, std::uint32_t pe, MessagePtr mess
 // Null if the future was set and has no holder on this PE any more.
 FutureState* find_exported_future(Messenger& messenger, std::uint64_t id);
 // The error held by a copy of a future that returns after the value was set and released.
-std::exception_ptr set_and_gone();
+std::exception_ptr released_future_error();
 std::uint32_t future_home_pe(Messenger& messenger);
 inline constexpr HandlerId kFutureSetHandler = 0;
 
@@ -324,7 +324,7 @@ Future<T> Future<T>::at(Messenger& messenger, FutureAddress address) {
     future.state_ = state;
   } else {
     future = Future(messenger);
-    future.state_->set_error(set_and_gone());
+    future.state_->set_error(released_future_error());
   }
   return future;
 }

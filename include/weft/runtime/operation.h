@@ -42,7 +42,7 @@ class OperationState final : private base::Completion {
   // Undoes set_waiter() for work that has not been posted yet.
   void forget_waiter() { waiter_ = nullptr; }
   // Done, and a coroutine that awaits it need not suspend: see Scheduler::spend_ready_await().
-  bool may_go_on() const { return may_go_on_; }
+  bool can_resume_at_once() const { return can_resume_at_once_; }
   // Called once with the outcome, before the waiter is posted; may change it.
   using Finisher = void (*)(OperationState* self, void* context);
   void set_finisher(Finisher finisher, void* context) {
@@ -64,7 +64,7 @@ class OperationState final : private base::Completion {
   void finish(base::Status status, std::size_t size_bytes);
   void release();
   // Ends the job, because the operation has failed and its outcome was never read.
-  [[gnu::cold, gnu::noinline]] void report_unseen();
+  [[gnu::cold, gnu::noinline]] void report_unobserved();
 
   Messenger& messenger_;
   std::size_t extra_bytes_;
@@ -74,7 +74,7 @@ class OperationState final : private base::Completion {
   Finisher finisher_ = nullptr;
   void* finisher_context_ = nullptr;
   bool done_ = false;
-  bool may_go_on_ = false;
+  bool can_resume_at_once_ = false;
   bool handle_dropped_ = false;
   bool observed_ = false;
 };
@@ -103,7 +103,7 @@ class [[nodiscard]] Operation {
   auto operator co_await() {
     struct Awaiter : ResumeWork {
       explicit Awaiter(OperationState* state_in) : state(state_in) {}
-      bool await_ready() const { return state->may_go_on(); }
+      bool await_ready() const { return state->can_resume_at_once(); }
       void await_suspend(std::coroutine_handle<> waiting) {
         handle = waiting;
         state->set_waiter(this);

@@ -186,7 +186,7 @@ Ref future_at(runtime::FutureAddress at) {
   auto* state = dynamic_cast<PyFutureState*>(runtime::find_exported_future(engine.runtime(), at.id));
   if (state == nullptr) {
     state = new PyFutureState(engine);
-    state->set_error(runtime::set_and_gone());
+    state->set_error(runtime::released_future_error());
   }
   return make_future_object(state);
 }

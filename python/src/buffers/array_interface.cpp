@@ -92,7 +92,7 @@ void* address_of(const Interface& interface, const BufferRequest& request) {
   return address;
 }
 
-bool leaves_it_to_dlpack(const BufferRequest& request, const Interface& interface) {
+bool prefers_dlpack(const BufferRequest& request, const Interface& interface) {
   PyObject* version = interface.item("version");
   long number = version == nullptr ? 0 : PyLong_AsLong(version);
   PyErr_Clear();
@@ -105,7 +105,7 @@ bool find_cuda_array_memory(const BufferRequest& request, ObjectBuffer& found) {
   Ref dict = optional_attribute(request, kName);
   if (!dict) return false;
   Interface interface(request, dict.get());
-  if (leaves_it_to_dlpack(request, interface)) return false;
+  if (prefers_dlpack(request, interface)) return false;
   if (interface.item("mask") != nullptr) {
     unusable(request, "with a mask; send the data and the mask as arrays of their own");
   }

@@ -38,7 +38,7 @@ PyObject* make(PyTypeObject*, PyObject* positional, PyObject* keywords) {
 }
 
 void deallocate(PyObject* self) {
-  Engine::let_go(std::move(as_device_array(self)->owner));
+  Engine::drop_on_pe_thread(std::move(as_device_array(self)->owner));
   as_device_array(self)->~DeviceArrayObject();
   free_object(self);
 }

@@ -175,7 +175,7 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
 }
 
 void deallocate(PyObject* self) {
-  Engine::let_go(std::move(as_object(self)->own));
+  Engine::drop_on_pe_thread(std::move(as_object(self)->own));
   as_object(self)->~StreamObject();
   free_object(self);
 }

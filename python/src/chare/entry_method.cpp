@@ -108,7 +108,8 @@ PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size
   });
 }
 
-PyObject* send_and_tell(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keyword_names) {
+PyObject* send_with_operation(PyObject* self, PyObject* const* values, Py_ssize_t count,
+                              PyObject* keyword_names) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
@@ -161,7 +162,7 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
     Ref future = make_future_object(state);
     state->end_job_if_unobserved("a call whose result was not awaited");
     runtime::OperationState* sending = send(entry, encoder, expect_reply(entry, state, future));
-    chare::give_when_sent(*state, sending);
+    chare::delay_until_sent(*state, sending);
     return future.release();
   });
 }
@@ -179,7 +180,7 @@ void deallocate(PyObject* self) {
 }
 
 PyMethodDef methods[] = {
-    {"send", as_method(&send_and_tell), METH_FASTCALL | METH_KEYWORDS,
+    {"send", as_method(&send_with_operation), METH_FASTCALL | METH_KEYWORDS,
      "send($self, /, *args, **kwargs)\n--\n\n"
      "Calls the entry method and reports when its arguments may be changed again. Does not block.\n\n"
      "Device memory and ``weft.nocopy(array)`` are sent in place and kept alive until the operation is\n"

@@ -16,7 +16,7 @@ PyTypeObject* type = nullptr;
 LandedBytesObject* as_landed(PyObject* object) { return reinterpret_cast<LandedBytesObject*>(object); }
 
 void deallocate(PyObject* self) {
-  Engine::let_go(std::move(as_landed(self)->landed));
+  Engine::drop_on_pe_thread(std::move(as_landed(self)->landed));
   as_landed(self)->~LandedBytesObject();
   free_object(self);
 }

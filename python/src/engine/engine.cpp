@@ -59,7 +59,7 @@ void Engine::throw_other_thread() {
                     "weft.post_from_any_thread(function)");
 }
 
-void Engine::let_go(std::shared_ptr<void> owned) {
+void Engine::drop_on_pe_thread(std::shared_ptr<void> owned) {
   if (in_forked_child_) {
     static_cast<void>(new std::shared_ptr<void>(std::move(owned)));
     return;

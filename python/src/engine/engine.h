@@ -59,7 +59,7 @@ class Engine {
   // Drops `owned`, a part of the machine or the memory layer, on the PE's thread. Python objects are deallocated
   // on any thread that holds the GIL. On the PE's thread, and when no job runs, it is dropped at once. A forked
   // child never drops it: the memory is its parent's.
-  static void let_go(std::shared_ptr<void> owned);
+  static void drop_on_pe_thread(std::shared_ptr<void> owned);
 
   // Streams of the PE's memory layer; create throws base::Error. A destroyed stream still does what is
   // queued.

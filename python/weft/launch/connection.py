@@ -64,8 +64,8 @@ class Connection:
                 yield from self._decoder.feed(data)
                 continue
             self.at_end = True
-            has_to_go_on = self.pe is not None and self.pe.finished_code is None
-            if self.broken_off is not None and not has_to_go_on:
+            is_unfinished_pe = self.pe is not None and self.pe.finished_code is None
+            if self.broken_off is not None and not is_unfinished_pe:
                 raise ProtocolError(self.broken_off)
 
     def send(self, frame: bytes) -> None:

@@ -197,9 +197,9 @@ class Job:
             elif any(other.running and other.finished_code is None for other in self._pes):
                 self._end(f"{pe.name} exited with code 0 before the job was finished", 1)
         else:
-            self._check_nobody_missed()
+            self._check_all_joined()
 
-    def _check_nobody_missed(self) -> None:
+    def _check_all_joined(self) -> None:
         """Ends the job if a PE has joined it and another one has exited without joining."""
         joined = [n for n in self._service.connections if self._pes[n].finished_code is None]
         gone = [pe for pe in self._pes if not pe.running and pe.number not in self._service.connections]
@@ -240,7 +240,7 @@ class Job:
     def joined(self, pe: Pe) -> None:
         """A PE has connected. The job ends if another one has exited already."""
         self._pids.add(pe.connected_pid or pe.pid)
-        self._check_nobody_missed()
+        self._check_all_joined()
 
     def finished(self, pe: Pe) -> None:
         """A PE is done. Its exit code counts from now on, even if its exit fails later."""

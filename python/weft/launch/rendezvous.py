@@ -40,7 +40,7 @@ class Rendezvous:
             raise ProtocolError(f"malformed frame: a barrier of {len(frame.payload)} bytes")
         self._type = frame.type
         self._entered[pe] = frame.payload
-        self._check_nobody_missing()
+        self._check_none_finished()
         if len(self._entered) < self._num_pes:
             return None
         answer = self._answer()
@@ -55,9 +55,9 @@ class Rendezvous:
             ProtocolError: others wait for it in one.
         """
         self._finished.add(pe)
-        self._check_nobody_missing()
+        self._check_none_finished()
 
-    def _check_nobody_missing(self) -> None:
+    def _check_none_finished(self) -> None:
         if self._type is None or not self._finished:
             return
         raise ProtocolError(

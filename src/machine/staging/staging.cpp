@@ -181,7 +181,7 @@ Staging::Flow Staging::run_tag_send(Transfer& transfer, int pe, Tag tag, ConstBu
   auto& queue = held_sends_[order];
   std::erase(queue, &transfer);
   if (queue.empty()) held_sends_.erase(order);
-  let_others_go();
+  end_turn();
   if (!status.failed()) status = (co_await in_machine(transfer, std::move(sent), local.size_bytes)).status;
   const std::size_t sent_bytes = status.ok() ? local.size_bytes : 0;
   finish(transfer, std::move(status), sent_bytes);
@@ -212,7 +212,7 @@ Staging::Flow Staging::run_tag_receive(Transfer& transfer, Buffer local) {
                         ? Status()
                         : machine_.transport_tag_receive(transfer.tag, transfer.mask, into, &transfer);
   std::erase(held_receives_, &transfer);
-  let_others_go();
+  end_turn();
   std::size_t size_bytes = 0;
   if (!status.failed()) {
     auto outcome = co_await in_machine(transfer, std::move(received), local.size_bytes);
@@ -234,12 +234,12 @@ bool Staging::is_behind(Tag tag, Tag mask, const Transfer* until) const {
   return false;
 }
 
-void Staging::let_others_go() {
+void Staging::end_turn() {
   turns_changed_ = true;
   machine_.attention().wanted = true;
 }
 
-bool Staging::give_turns() {
+bool Staging::resume_waiting() {
   bool any = false;
   // A resumed flow may end others, so each round searches again.
   while (std::exchange(turns_changed_, false)) {
@@ -319,7 +319,7 @@ bool Staging::progress() {
     deliver(finished);
     any = true;
   }
-  return give_turns() || any;
+  return resume_waiting() || any;
 }
 
 void Staging::cancel(Completion* completion) {

@@ -182,10 +182,10 @@ class Staging {
 
   // Whether a receive held before `until` (null: any) could match the same message.
   bool is_behind(Tag tag, Tag mask, const Transfer* until) const;
-  void let_others_go();
+  void end_turn();
   // Waits until the device is done with every buffer, or until the time limit for a hung device is over.
   void settle();
-  bool give_turns();
+  bool resume_waiting();
 
   // Messages between stagings.
   static void on_message(void* self, AmArrival& arrival);

@@ -195,7 +195,7 @@ Status CopyEngine::issue_chunk(Transfer& transfer, std::byte* chunk) {
 void CopyEngine::piece_done(const Piece& piece, Status status) {
   Transfer& transfer = *piece.transfer;
   if (status.ok() && piece.into_chunk && transfer.failure.ok()) {
-    status = leave_chunk(piece);
+    status = copy_from_chunk(piece);
     if (status.is_pending()) return;
   } else if (piece.chunk != nullptr) {
     transfer.staging->give_back(piece.chunk);
@@ -211,7 +211,7 @@ void CopyEngine::piece_done(const Piece& piece, Status status) {
 }
 
 // Copies the bytes of the chunk to the destination. pending: that copy is in flight.
-Status CopyEngine::leave_chunk(Piece piece) {
+Status CopyEngine::copy_from_chunk(Piece piece) {
   Transfer& transfer = *piece.transfer;
   if (transfer.destination.place.is_host()) {
     std::memcpy(at(transfer.destination, piece.offset_bytes), piece.chunk, piece.size_bytes);

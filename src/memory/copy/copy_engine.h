@@ -101,7 +101,7 @@ class CopyEngine {
   // Queues up to max_chunks chunks of staged copies, while there are free ones.
   void issue_chunks(int max_chunks);
   base::Status issue_chunk(Transfer& transfer, std::byte* chunk);
-  base::Status leave_chunk(Piece piece);
+  base::Status copy_from_chunk(Piece piece);
 
   bool poll_watches();
   bool copy_host_slices();

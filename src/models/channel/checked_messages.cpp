@@ -26,7 +26,7 @@ struct CheckedMessages::Receive : base::Completion {
           Description expected_in, runtime::OperationState* operation_in)
       : base::Completion([](base::Completion* self, Status status, std::size_t size_bytes) {
           auto& receive = *static_cast<Receive*>(self);
-          receive.checks.data_came(receive, std::move(status), size_bytes);
+          receive.checks.data_arrived(receive, std::move(status), size_bytes);
         }),
         checks(checks_in),
         end(end_in),
@@ -73,7 +73,7 @@ void CheckedMessages::on_message(runtime::MessagePtr message) {
     return;
   }
   const Key key{name.to_end, name.counter};
-  told_[key] = std::move(description);
+  descriptions_[key] = std::move(description);
   if (auto found = waiting_.extract(key); !found.empty()) finish(*found.mapped(), {});
 }
 
@@ -83,23 +83,23 @@ base::Completion* CheckedMessages::expect(const ChannelEnd& end, std::uint32_t c
 }
 
 void CheckedMessages::started(base::Completion* data, Status status, std::size_t size_bytes) {
-  if (!status.is_pending()) data_came(*static_cast<Receive*>(data), std::move(status), size_bytes);
+  if (!status.is_pending()) data_arrived(*static_cast<Receive*>(data), std::move(status), size_bytes);
 }
 
-void CheckedMessages::data_came(Receive& receive, Status status, std::size_t size_bytes) {
+void CheckedMessages::data_arrived(Receive& receive, Status status, std::size_t size_bytes) {
   receive.size_bytes = size_bytes;
-  if (status.failed() || told_.contains(receive.key())) return finish(receive, std::move(status));
+  if (status.failed() || descriptions_.contains(receive.key())) return finish(receive, std::move(status));
   waiting_.emplace(receive.key(), &receive);
 }
 
 void CheckedMessages::finish(Receive& receive, Status status) {
   const std::unique_ptr<Receive> over(&receive);
-  const auto told = told_.extract(receive.key());
-  if (status.ok() && !told.empty() && !told.mapped().agrees_with(receive.expected)) {
+  const auto sent = descriptions_.extract(receive.key());
+  if (status.ok() && !sent.empty() && !sent.mapped().agrees_with(receive.expected)) {
     status =
         Status(StatusCode::kInvalidArgument,
                base::format("it asks for {}, and the message is {}; both ends must name the same elements",
-                            receive.expected.text(), told.mapped().text()));
+                            receive.expected.text(), sent.mapped().text()));
   }
   receive.operation->complete(std::move(status), receive.size_bytes);
 }

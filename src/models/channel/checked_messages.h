@@ -48,14 +48,14 @@ class CheckedMessages {
   using Key = std::pair<std::uint32_t, std::uint32_t>;  // end and counter
 
   void on_message(runtime::MessagePtr message);
-  void data_came(Receive& receive, base::Status status, std::size_t size_bytes);
+  void data_arrived(Receive& receive, base::Status status, std::size_t size_bytes);
   void finish(Receive& receive, base::Status status);
 
   runtime::Runtime& runtime_;
   const EndTable& ends_;
   runtime::HandlerId handler_;
-  std::map<Key, Description> told_;  // for receives that are not over
-  std::map<Key, Receive*> waiting_;  // receives whose data has come
+  std::map<Key, Description> descriptions_;  // for receives that are not over
+  std::map<Key, Receive*> waiting_;          // receives whose data has come
 };
 
 }  // namespace weft::channel

@@ -86,7 +86,7 @@ runtime::OperationState* report_sending_in_place(runtime::Message& message) {
   return only_copies ? nullptr : runtime::report_sending(message.runtime(), message);
 }
 
-void give_when_sent(runtime::FutureState& result, runtime::OperationState* sending) {
+void delay_until_sent(runtime::FutureState& result, runtime::OperationState* sending) {
   if (sending == nullptr) return;
   // Releases the result also when the runtime closes first.
   struct Held {

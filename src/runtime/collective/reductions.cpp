@@ -192,11 +192,11 @@ void Reductions::advance(ScopeId id, std::uint64_t sequence) {
 
 void Reductions::advance_silence(ScopeId id, Scope& scope) {
   SpanningTree tree = tree_of(messenger_, id);
-  if (!scope.is_open || scope.told_silent || scope.local_contributors > 0 || tree.is_root() ||
+  if (!scope.is_open || scope.silence_reported || scope.local_contributors > 0 || tree.is_root() ||
       scope.silent_children < tree.num_children()) {
     return;
   }
-  scope.told_silent = true;
+  scope.silence_reported = true;
   // The root waits for contributions, not for children, and may have forgotten the scope by now.
   if (tree.parent() == static_cast<int>(id.root_pe)) {
     if (scope.single) scopes_.erase(id);

@@ -81,7 +81,7 @@ class Reductions {
   struct Scope {
     bool is_open = false;
     bool single = false;
-    bool told_silent = false;
+    bool silence_reported = false;
     std::uint64_t total = 0;
     std::uint64_t local_contributors = 0;
     int silent_children = 0;

@@ -15,7 +15,7 @@ namespace {
 struct GiveWhenSent : ::testing::Test {
   GiveWhenSent() {
     sending->started(base::Status::pending(), 0);
-    give_when_sent(*result.state(), sending);
+    delay_until_sent(*result.state(), sending);
   }
   // Gives what is queued its turn.
   void turn() {
