@@ -18,7 +18,7 @@ void FutureState::mark_ready() {
   if (held_) [[unlikely]]
     return;
   ready_ = true;
-  // Frames and callbacks that wait are being destroyed, in any order: none may be posted.
+  // The waiting frames and callbacks are being destroyed, in any order, so none of them may be posted.
   if (messenger_.closed()) waiters_ = nullptr;
   while (waiters_ != nullptr) {
     Work* work = waiters_;

@@ -27,8 +27,8 @@ void Runtime::close() {
   for (const InstalledModel& installed : models_) installed.model->close();
   drop_queue();
   abandon_tasks();
-  while (!models_.empty()) models_.pop_back();  // the last may use those before it
-  drop_queue();                                 // what their destructors posted
+  while (!models_.empty()) models_.pop_back();  // a model may use those installed before it
+  drop_queue();                                 // work that their destructors posted
   futures_->clear();
   reductions_.reset();
   quiescence_.reset();

@@ -18,19 +18,19 @@ namespace weft::runtime {
 
 namespace {
 
-// Work done between two looks at the network.
+// The most pieces of work that run between two looks at the network.
 constexpr int kBatch = 64;
-// Looks at the network by an idle PE before it looks at everything else again.
+// An idle PE looks at the network this often before it looks at everything else again.
 constexpr int kPollsPerTurn = 16;
 // An idle PE yields its processor for this long before it goes to sleep: waking costs about 20 us, a yield
 // about 1.
 constexpr std::chrono::microseconds kYieldTime{100};
-// A device may take seconds, and the hook's threads are not to wait as long. Longer than the 5 ms after which
-// Python hands the interpreter over: in quicker succession rests only wake those threads, time and again.
+// How often a PE that polls a device runs the idle hook. It must exceed Python's 5 ms switch interval:
+// shorter rests only wake the other threads.
 constexpr std::chrono::microseconds kRestInterval{10'000};
 
-// Rounds of the scheduler that find nothing before an idle PE starts to yield its processor: long enough for
-// a reply of a few microseconds, short where PEs share processors (see ARCHITECTURE.md, "Waiting").
+// Rounds without work before an idle PE starts to yield its processor: enough to await a reply of a few
+// microseconds, and fewer if PEs share processors (see ARCHITECTURE.md, "Waiting").
 constexpr int kSpinRounds = 2000;
 constexpr int kSpinRoundsOversubscribed = 100;
 
@@ -40,7 +40,7 @@ int num_processors() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-// Says in the observer's words what the machine says in its own.
+// Translates the machine's transfer events to the observer's.
 class TransferReports final : public machine::TransferObserver {
  public:
   explicit TransferReports(Observer& observer) : observer_(observer) {}
@@ -85,7 +85,7 @@ bool Scheduler::run_queue() {
       // While the job ends, user work is dropped; the runtime's own messages still go through.
       work->function(work, runtime_, exiting_ ? WorkAction::kDrop : WorkAction::kRun);
     } while (--batch_left_ > 0 && (work = queue_.pop()) != nullptr);
-  } catch (...) {  // what entry methods throw was caught before
+  } catch (...) {  // exceptions of entry methods were caught before
     fail_unawaited(std::current_exception(), base::format("a callback on PE {}", pe_));
   }
   batch_left_ = 0;
@@ -150,8 +150,8 @@ void Scheduler::rest(auto sleep) {
 }
 
 void Scheduler::idle() {
-  // Looking at the machine alone finds a message some 10 ns sooner than whole turns do, and the end of device
-  // work later.
+  // Polling the machine alone finds a message about 10 ns sooner than whole turns do. It does not see the end
+  // of device work, so a PE with pending copies makes whole turns.
   const bool network_alone = !memory_.has_pending();
   const int polls = std::min(network_alone ? kPollsPerTurn : 1, spin_rounds_ - idle_rounds_);
   for (int i = 0; i < polls; ++i) {
@@ -215,7 +215,7 @@ bool Scheduler::read_mail() {
 }
 
 void Scheduler::post_after(double seconds, Work* work) {
-  constexpr double kLongestSeconds = 1e9;  // what a clock can add; no job lives longer
+  constexpr double kLongestSeconds = 1e9;  // about 32 years; the clock can add it without overflow
   double bounded = seconds > 0 ? std::min(seconds, kLongestSeconds) : 0;
   auto delay = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(bounded));
   timers_.push({Clock::now() + delay, next_timer_++, work});
@@ -239,7 +239,7 @@ void Scheduler::drop_queue() {
     timers_.pop();
     work->function(work, runtime_, WorkAction::kDrop);
   }
-  std::vector<std::function<void()>> mail;  // goes without the lock: what it holds may post again
+  std::vector<std::function<void()>> mail;  // destroyed without the lock, because it may post again
   std::lock_guard lock(mailbox_mutex_);
   mail.swap(mailbox_);
 }
@@ -281,7 +281,7 @@ void Scheduler::close_layers() {
 void Scheduler::abandon_tasks() {
   while (detached_ != nullptr) {
     detached_->abandon();
-    // A destructor in that frame may have posted others, which go next: not after they are gone.
+    // A destructor in that frame may have posted work for other tasks. Drop it before those are abandoned.
     drop_queue();
   }
 }

@@ -1,9 +1,11 @@
-// How a job ends in good order.
+// The orderly end of a job:
 //
-// Exit goes down the spanning tree of PE 0; each PE then drops user work, goes on progressing until its own
-// messages are out and its children are done, and reports to its parent; close goes down the same tree, and a
-// PE stops once its last messages are flushed. So no PE closes its machine while another still needs it to
-// make progress.
+//   1. `exit` goes down the spanning tree of PE 0.
+//   2. Each PE drops user work and makes progress until its own messages are sent and its children have
+//      reported. It then reports to its parent.
+//   3. `close` goes down the same tree. A PE stops when its last messages are flushed.
+//
+// No PE therefore closes its machine while another PE still needs its progress.
 #pragma once
 
 #include "weft/base/completion.h"

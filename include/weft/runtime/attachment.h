@@ -1,6 +1,6 @@
-// A buffer that travels with a message but not inside it: it is sent in place, from where it lies, and lands
-// in memory of its own before the message is handled. Memory of any kind; work queued on the buffer's stream
-// comes first, when it is sent and when something lands in it.
+// A buffer that travels beside a message. It is sent in place, without a copy, and lands in memory of its own
+// before the message is handled. Memory of any kind. Sending and landing wait for the work queued on the
+// buffer's stream.
 //
 // Threads: one PE's.
 #pragma once
@@ -19,8 +19,8 @@ class Message;
 struct MessageRelease;
 using MessagePtr = std::unique_ptr<Message, MessageRelease>;
 
-// Move-only. Destroying the last share releases the buffer: at the sender the program may use it again, at the
-// receiver the landed memory is reused.
+// Move-only. Destroying the last share releases the buffer: at the sender the program may use it again, at
+// the receiver the landed memory is reused.
 class Attachment {
  public:
   using Release = void (*)(void* owner, const memory::Buffer& buffer);
@@ -43,24 +43,24 @@ class Attachment {
   }
 
   const memory::Buffer& buffer() const { return buffer_; }
-  // False once it has been moved elsewhere.
+  // False for an empty attachment, and after a move.
   explicit operator bool() const { return release_ != nullptr; }
 
-  // Work queued on `stream` uses the memory: sending it on, or giving it back, comes after that work.
+  // Work queued on `stream` uses the memory, which is sent or reused only after that work.
   void use_on(memory::StreamHandle stream) { buffer_.stream = stream; }
-  // Where the memory is, once that is known.
+  // Sets the place of the memory.
   void relocate(memory::Place place) { buffer_.place = place; }
-  // The sender does not need the memory any more: it is a copy for this message, or was handed over. A message to
-  // the own PE hands it on in place of copying it, until it is shared.
+  // The sender no longer uses the memory: it is a copy for this message, or was handed over. A message to the
+  // own PE passes it on without a copy, unless it is shared.
   void give_away() { given_away_ = true; }
   bool is_given_away() const { return given_away_; }
-  // Only the leading part counts from now on. REQUIRES: no more than there is.
+  // Keeps only the leading `size_bytes`. REQUIRES: not more than the buffer has.
   void shorten(std::size_t size_bytes) { buffer_.size_bytes = size_bytes; }
 
-  // Another holder of the same memory, which is given back once, when the last of them lets go. They only
-  // read it, and at most one of them names another stream, until one is left.
+  // Returns another holder of the same memory. The memory is released once, with the last holder. While there
+  // are several holders, they only read the memory, and at most one of them may name another stream.
   Attachment share();
-  // Whether there are other holders now.
+  // Whether the memory has other holders now.
   bool is_shared() const;
 
  private:
@@ -77,30 +77,29 @@ class Attachment {
   bool given_away_ = false;
 };
 
-// One buffer of a message that has arrived and whose buffers have not, for a poster to say where it lands.
+// One announced buffer of a message, whose bytes have not landed yet. A poster chooses where it lands.
 struct Landing {
-  // What the sender sends, and the kind of memory it comes from; the device is one of this PE's.
+  // The size of the sender's buffer, and its memory kind on this PE's own device.
   std::size_t size_bytes = 0;
   memory::Place place;
-  // Left empty, the runtime allocates, where `place` says or in host memory when this PE lacks that kind. A
-  // buffer that is larger than what comes is filled at its beginning; a smaller one takes the leading part.
-  // Work queued on its stream comes first.
+  // Where the bytes land. If it is empty, the runtime allocates memory at `place`, or host memory if this PE
+  // lacks that kind. A larger buffer is filled at its beginning. A smaller one gets the leading part. Landing
+  // waits for the work queued on its stream.
   Attachment into;
 };
 
-// What a poster makes of a message.
+// What a poster decides about a message.
 enum class Posting : std::uint8_t {
   kHandle,  // the buffers land, then the message is handled
   kDrop,    // the buffers land in the runtime's memory, then the message is released
-  kDefer,   // the poster has taken the message: its buffers stay where they are, see Messenger::place()
+  kDefer,   // the poster has taken the message; its buffers stay where they are, see Messenger::place()
 };
 
-// Called from the scheduler for a message with attachments, before they land, once on the PE that handles it
-// (also for a message that waited or came on from another PE with what had landed there), and once more after
-// Messenger::post_again(). It reads the message and starts nothing that blocks. It may take the message away
-// only to defer it.
+// Called from the scheduler for a message with attachments, before they land. It is called once on the PE
+// that handles the message, also if the attachments have landed on another PE before, and once after each
+// Messenger::post_again(). It must not block. It may take the message away only to defer it.
 using MessagePoster = Posting (*)(void* context, MessagePtr& message, std::span<Landing> landings);
-// Called for a message that its poster wanted and that will not be handled, because a buffer did not come.
+// Called for a message that its poster accepted and that is dropped, because a buffer did not arrive.
 using MessageDropped = void (*)(void* context, Message& message);
 
 }  // namespace weft::runtime

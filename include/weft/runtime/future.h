@@ -1,8 +1,8 @@
-// weft::Future<T>: a value that will be set once, by anybody who holds a copy, on any PE.
+// weft::Future<T>: a value that will be set once, through any copy of the future, on any PE.
 //
-// A future belongs to the PE that made it. Its copies are cheap and share one state; a copy that travels in a
-// message can be set on the PE where it arrives, and the value travels back. It is awaited, or given a
-// callback, on its own PE.
+// A future belongs to the PE that made it. Its copies are cheap and share one state. A copy that travels in a
+// message can be set on the PE where it arrives; the value travels back. Only the future's own PE can await
+// it or give it a callback.
 //
 // Threads: one PE's thread.
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace weft::runtime {
 
-// Where a future can be set from afar.
+// Names a future of any PE, for setting it from another one.
 struct FutureAddress {
   std::uint32_t pe = 0;
   std::uint64_t id = 0;  // 0: nowhere
@@ -56,31 +56,32 @@ class FutureState {
   // Sets the value from its packed bytes.
   virtual void set_packed(Pup& p) = 0;
   void set_error(std::exception_ptr error);
-  // A held future that is set is not ready before its hold has ended: for a result that is here and must not be
-  // given yet. REQUIRES: the future belongs to this PE, is not set, and is held once at most.
+  // A held future that is set becomes ready only when end_hold() is called. REQUIRES: the future belongs to
+  // this PE, is not set, and is not held.
   void hold() { held_ = true; }
   void end_hold();
-  // Makes `error` the result in the place of what it was set to, if anything. REQUIRES: held.
+  // Makes `error` the result, also if the future is set already. REQUIRES: held.
   void replace_by_error(std::exception_ptr error);
   bool is_set() const { return set_; }
 
   // Posts `work` when the future is ready, at once if it is. REQUIRES: the future belongs to this PE.
   void when_ready(Work* work);
-  // Undoes when_ready() for work that has not been posted yet. Walks the list of waiters.
+  // Undoes when_ready() for work that has not been posted. The cost grows with the number of waiters.
   void forget(Work* work);
 
-  // Non-zero id when the future belongs to another PE.
+  // The id is not 0 if the future belongs to another PE.
   FutureAddress remote() const { return remote_; }
-  // Where others can set it; enters it in the runtime's table on first use.
+  // The address by which other PEs can set it. The first call enters it in the PE's FutureTable.
   FutureAddress address();
 
  private:
-  // The future is set, and only the runtime's table holds it: the table releases its share.
+  // The future is set, and only the PE's FutureTable holds it: the table releases its share.
   void forget_export();
 
  protected:
-  // Throws when it was set before. Returns with the waiters still to be posted by mark_ready().
+  // Throws if it was set before.
   void expect_unset() const;
+  // Marks it as set. Unless it is held, it is ready, and its waiters are posted.
   void mark_ready();
 
   FutureAddress remote_;
@@ -95,7 +96,7 @@ class FutureState {
   bool set_ = false;
   bool held_ = false;
   std::exception_ptr error_;
-  // In order of arrival; the tail is valid while there are any.
+  // In order of arrival. last_waiter_ is valid only if waiters_ is not null.
   Work* waiters_ = nullptr;
   Work* last_waiter_ = nullptr;
   FutureAddress address_;
@@ -112,13 +113,13 @@ class FutureTable {
   // The table that was made for `messenger`.
   static FutureTable& of(Messenger& messenger);
 
-  // Enters `state`, of which the table then holds a share; the number that others know it by.
+  // Enters `state`, of which the table then holds a share. Returns its number, by which other PEs name it.
   std::uint64_t enter(FutureState* state);
   // Null if the future was set and has no holder on this PE any more.
   FutureState* find(std::uint64_t id) const;
-  // Gives up the table's share, if it has one.
+  // Releases the table's share, if it has one.
   void forget(std::uint64_t id);
-  // Gives up all shares.
+  // Releases all shares.
   void clear();
 
  private:
@@ -154,7 +155,7 @@ class [[nodiscard]] Future {
  public:
   using Value = T;
 
-  // No future: only assignment and pup may touch it.
+  // Holds no future. Only assignment and pup() may be used.
   Future() = default;
   explicit Future(Messenger& messenger) : state_(new State(messenger)) { state_->acquire(); }
   Future(const Future& other) : state_(other.state_) {
@@ -194,8 +195,8 @@ class [[nodiscard]] Future {
   }
   void set_error(std::exception_ptr error) const { state_->set_error(std::move(error)); }
 
-  // The value; one that can only be moved is given once, and a second get() is an Error. REQUIRES:
-  // is_ready(). Throws what it was set to throw.
+  // Returns the value. Throws the exception of set_error(), if it was called. A move-only value is moved out:
+  // a second get() throws Error. REQUIRES: is_ready().
   T get() const {
     if (state_->error()) std::rethrow_exception(state_->error());
     if constexpr (std::is_void_v<T>) {
@@ -226,8 +227,7 @@ class [[nodiscard]] Future {
   // Calls `callback(future)` from the scheduler once the future is ready.
   template <class Callback>
   void then(Callback callback) const {
-    // Listed with the runtime's coroutines: callback and future keep each other alive until one of them is
-    // called.
+    // The runtime lists it and abandons it when it closes: callback and future may hold each other.
     struct ThenWork final : Work, DetachedTask {
       ThenWork(Future future_in, Callback callback_in)
           : Work(&ThenWork::call), future(std::move(future_in)), callback(std::move(callback_in)) {}
@@ -272,7 +272,7 @@ class [[nodiscard]] Future {
     return Awaiter(*this);
   }
 
-  // The future that `address` names, from FutureState::address() on any PE; one that names none for id 0.
+  // The future of an address from FutureState::address() on any PE. For id 0 the result holds no future.
   static Future at(Messenger& messenger, FutureAddress address);
   void pup(Pup& p);
 
@@ -282,7 +282,7 @@ class [[nodiscard]] Future {
   State* state_ = nullptr;
 };
 
-// The message that sets a future of another PE; the value's bytes follow the header that `begin` writes.
+// In front of the value, or of the packed error, in the message that sets a future of another PE.
 struct FutureSetHeader {
   std::uint64_t id = 0;
   std::uint8_t failed = 0;
@@ -304,8 +304,8 @@ void Future<T>::send_value(const Stored* value) const {
                       Message::pack(state_->messenger(), kFutureSetHandler, header, *value));
 }
 
-// The messenger of the runtime that is the context of `p`. Depends on `T` so that Runtime need be complete only
-// where a future travels.
+// The messenger of the runtime that is the context of `p`. A template, so that Runtime must be complete only
+// where it is instantiated.
 template <class T>
 Messenger& messenger_of(Pup& p) {
   using Whole = std::conditional_t<std::is_same_v<T, Runtime>, T, Runtime>;

@@ -1,5 +1,5 @@
-// A message to a handler on some PE: an envelope that travels in front of a payload, in one block of memory,
-// so that sending is one active message and nothing is copied on the way to the machine.
+// A message to a handler on some PE: an envelope and, behind it, a payload, in one block of memory. Sending
+// it is one active message, and no byte is copied on the way to the machine.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,9 @@ enum EnvelopeFlag : std::uint8_t {
   kTracedFlag = 4,     // the message's number for observers follows the payload, in 8 bytes
 };
 
-// How a message with one buffer beside it travels: announced, with the buffer as a tagged message, or as one
-// active message. To compare them; by itself the runtime takes the faster for the size.
+// How a message with one buffer beside it travels. kTagged: an active message announces the buffer, which
+// follows as a tagged message. kActive: one active message. kAuto: the faster path for the size. The other
+// two values are for measuring.
 enum class MessagingPath : std::uint8_t { kAuto, kTagged, kActive };
 
 // The wire format in front of every payload.
@@ -45,19 +46,19 @@ struct MessageRelease {
 // Shared by reference count while several sends of one broadcast are in flight.
 using MessagePtr = std::unique_ptr<Message, MessageRelease>;
 
-// What a message with attachments has besides its block; the message layer's own.
+// The state of a message with attachments, besides its block. Private to the message layer.
 struct Attached;
 struct AttachedRelease {
   void operator()(Attached* attached) const;
 };
 
-// As a Work: its turn to be handled. As a Completion: its send or its receive; one at a time.
+// As a Work it is queued to be handled. As a Completion it completes its send or its receive, one at a time.
 class Message final : public Work, public base::Completion {
  public:
   static MessagePtr create(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes);
-  // For what has arrived: the envelope is still to be written, and observers do not see a creation.
+  // For an arriving message: the caller fills in the envelope, and observers see no creation.
   static MessagePtr for_arrival(Scheduler& scheduler, std::size_t payload_bytes);
-  // No message is larger: a peer that names a larger one is damaged.
+  // 1 TiB. A larger size comes from a corrupt message.
   static constexpr std::size_t kMaxPayloadBytes = std::size_t{1} << 40;
 
   // A message whose payload is `values`, packed in order.
@@ -77,16 +78,16 @@ class Message final : public Work, public base::Completion {
   Scheduler& scheduler() { return *scheduler_; }
   Runtime& runtime() { return scheduler_->runtime(); }
 
-  // What travels: the envelope and, right behind it, the payload.
+  // The bytes on the wire: the envelope and, right behind it, the payload.
   std::byte* wire() { return reinterpret_cast<std::byte*>(&envelope_); }
   std::size_t wire_bytes() const { return sizeof(Envelope) + payload_bytes_ + trailer_bytes_; }
 
   // The number for observers, see MessageEvent; 0 for none.
   std::uint64_t trace_id() const;
-  // Of an arrival whose envelope says so: takes the number off the end of the payload. Returns false if the
+  // For an arrival with kTracedFlag: takes the number off the end of the payload. Returns false if the
   // payload is too short for it.
   bool split_trace();
-  // `pe` as MessageEvent says.
+  // `pe`: see MessageEvent.
   MessageEvent event(int pe) const;
 
   MessagePtr share() {
@@ -96,37 +97,39 @@ class Message final : public Work, public base::Completion {
 
   bool is_shared() const { return references_ > 1; }
 
-  // Buffers that travel beside the payload, at most kMaxAttachments (Error). The handler may move them
-  // elsewhere; those of a broadcast it only reads: on the sender's PE they are the sender's, elsewhere memory
-  // that is being sent on.
+  // Adds a buffer that travels beside the payload. Throws Error if there are kMaxAttachments already. The
+  // handler may move the attachments away. Those of a broadcast are read-only: on the sender's PE they are
+  // the sender's memory; elsewhere they may still be in flight to other PEs.
   static constexpr std::size_t kMaxAttachments = 128;
   void attach(Attachment attachment);
   bool has_attachments() const { return attached_ != nullptr; }
   std::span<Attachment> attachments() const {
     return attached_ == nullptr ? std::span<Attachment>() : attached_list();
   }
-  // Has `sent` called once, with the number of bytes, when all attachments have been sent, or with the
-  // failure when one could not be and the message is given up. That of a broadcast is called when it has been
-  // sent to all children in the tree and this PE's handler has released its message and all that shares with
-  // it; with the first failure. It is called as a Completion is, or from the message's release. REQUIRES:
-  // called once, before send() or broadcast().
+  // Calls `sent` once when the attachments have been sent, with their number of bytes, or with the failure if
+  // one of them could not be sent. The message is then dropped. For a broadcast, `sent` is called, with the
+  // first failure if there is one, when both are true:
+  //   - the attachments have been sent to all children in the tree;
+  //   - this PE's handler has released its message and all messages that share the attachments.
+  // `sent` is called as a Completion is, or when the message is released. REQUIRES: at most one call, before
+  // send() or broadcast().
   void report_sending(base::Completion* sent);
-  // Has `other` carry the same buffers, see Attachment::share(), and report to the same completion. REQUIRES:
-  // there are attachments here and none there.
+  // `other` then carries the same buffers, see Attachment::share(), and reports to the same completion.
+  // REQUIRES: this message has attachments and `other` has none.
   void share_attachments(Message& other);
-  // Whether the attachments are memory that has landed on this PE and has no other holder. The handler may then
-  // write to it, also in a broadcast.
+  // Whether the attachments have landed on this PE and no other message holds them. The handler may then
+  // write to them, also in a broadcast.
   bool owns_attachments() const;
-  // What a poster leaves for the handler, with a message that has attachments; goes with a message that is
-  // dropped. take_kept() is for any message, and gives it once.
+  // A poster keeps an object for the handler with the message. Dropping the message releases the object.
+  // take_kept() returns it once, then null. REQUIRES for keep(): the message has attachments.
   void keep(std::shared_ptr<void> kept);
   std::shared_ptr<void> take_kept();
 
-  // Whether this PE's poster has said kHandle for the message, and so has chosen where the buffers landed.
+  // Whether this PE's poster has returned kHandle for the message.
   bool was_posted() const;
 
-  // For the message layer: what it keeps beside the block, made on first use; who has the message queued or
-  // in flight.
+  // For the message layer only: the attached state, made on first use, and the messenger that has the message
+  // queued or in flight.
   Attached& attached();
   Messenger* messenger = nullptr;
 

@@ -1,7 +1,6 @@
 // Messages between PEs: sending, broadcasting, and handing each arrival to its handler.
 //
-// What travels, how buffers beside a message land, and who may choose where: src/runtime/message/. Threads:
-// the PE's.
+// src/runtime/message/ has the wire format and the landing of buffers beside a message. Threads: the PE's.
 #pragma once
 
 #include <array>
@@ -26,38 +25,38 @@ class Messenger : public Scheduler {
  public:
   // REQUIRES: the same handlers are set on every PE before run().
   void set_handler(HandlerId id, MessageHandler handler, void* context);
-  // Has `poster` choose where the attachments of such messages land; it gets the handler's context. Without
-  // one the runtime allocates memory of the sender's kind.
+  // `poster` chooses where the attachments of messages to handler `id` land; it gets the handler's context.
+  // Without a poster the runtime allocates memory of the sender's kind. `dropped`: see MessageDropped.
   void set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped = nullptr);
-  // What set_handler() was given; null for a handler that is not set.
+  // The context of set_handler(); null for a handler that is not set.
   void* handler_context(HandlerId id) const { return handlers_.at(id).context; }
 
-  // Never blocks; to this PE too it goes through the queue. What is attached is sent in place: it must not
-  // change before it is given back, or before the message's report_sending() ends. Throws Error for a PE that
-  // does not exist.
+  // Never blocks. A message to this PE goes through the queue too. Attached buffers are sent in place: they
+  // must not change until they are released, or until the completion of report_sending() is called. Throws
+  // Error if the PE does not exist.
   void send(int pe, MessagePtr message);
-  // To every PE, this one included, down a spanning tree rooted here. What is attached lands on each other PE
-  // in the runtime's memory and is sent on from there, see Message::attach(); Error where the handler has a
-  // poster.
+  // To every PE, this one included, down a spanning tree rooted here. Attached buffers land in the runtime's
+  // memory on each other PE and are forwarded from there, see Message::attach(). Throws Error if there are
+  // attachments and the handler has a poster.
   void broadcast(MessagePtr message);
   // --- Deferred messages
-  // A message that its poster deferred belongs to the poster. Its buffers are fetched once, by place() or after
-  // post_again(). Until then the sender's operation does not complete, except for a buffer so small that it came
-  // with the message: that waits in this PE's memory. Releasing the message refuses it: the sender's memory
-  // becomes free, and the message is not handled. The end of the job refuses all deferred messages.
+  // A message that its poster deferred belongs to the poster. Its buffers are fetched once, by place() or
+  // after post_again(). Until then the sender's operation does not complete. Exception: a buffer so small
+  // that it came with the message waits in this PE's memory. Releasing the message refuses it: the sender's
+  // memory becomes free, and the message is not handled. The end of the job refuses all deferred messages.
   //
   // One landing for each buffer of the message, for place().
   std::vector<Landing> landings_of(Message& message) const;
-  // Fetches the buffers into the places in `landings`; then the message is handled. REQUIRES: the poster deferred
-  // the message and has returned, and the message has no other holder.
+  // Fetches the buffers into the places in `landings`; then the message is handled. REQUIRES: the poster
+  // deferred the message and has returned, and the message has no other holder.
   void place(MessagePtr message, std::span<Landing> landings);
   // Calls the poster again, in a later turn. REQUIRES: as place().
   void post_again(MessagePtr message);
 
-  // Scheduler::end_with(), and refuses all deferred messages.
+  // Calls Scheduler::end_with() and refuses all deferred messages.
   void end_job(int code, Ending* ending);
 
-  // Sends `result` to `target`. Throws Error for one that makes no sense: a peer may have named it.
+  // Sends `result` to `target`. Throws Error if `target` is invalid, because it may come from a peer.
   void deliver(const Target& target, std::span<const std::byte> result);
 
  protected:

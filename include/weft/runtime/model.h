@@ -1,4 +1,4 @@
-// What a programming model is to the runtime: its state on one PE, and what it brings to the job.
+// Model, the interface of a programming model to the runtime. An object is the model's state on one PE.
 //
 // A model is a class M derived from Model, with
 //
@@ -25,16 +25,16 @@
 namespace weft::runtime {
 
 struct ModelNeeds {
-  std::string_view name;  // of the model, one word; no other model of the job has it
+  std::string_view name;  // one word, unique among the models of the job
   HandlerId num_handlers = 0;
   bool uses_tags = false;
 };
 
-// What a model may use, the same on every PE.
+// The handlers and tags that a model may use, the same on every PE.
 struct ModelRange {
   HandlerId first_handler = 0;
   HandlerId num_handlers = 0;
-  // For machine::make_tag(); the model lays out the other 60 bits. 0: the model asked for none.
+  // For machine::make_tag(); the model lays out the other 60 bits. 0: the model does not use tags.
   std::uint8_t tag_type = 0;
 };
 
@@ -50,11 +50,11 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // Ends what the model itself keeps waiting. The machine has ended what was in flight; coroutines that wait
-  // for it are still there. Destroyed with the runtime, in the reverse order of installation.
+  // Ends operations that wait in the model. The machine has ended those in flight already. Coroutines that
+  // await them still exist. The model is destroyed with the runtime, in the reverse order of installation.
   virtual void close() {}
 
-  // What must be the same on all PEs: names, in words for people, with values of any text. Called once, after
+  // Names and values that must be equal on all PEs. The names appear in error messages. Called once, after
   // all models are installed.
   virtual std::vector<std::pair<std::string, std::string>> fingerprint() const { return {}; }
   // Called once, before the fingerprint is taken.

@@ -1,8 +1,8 @@
-// One send or receive under way, as a program sees it: await it, give it a callback, turn it into a future,
-// or drop it, in which case it goes on by itself and a failure ends the job.
+// A send or receive in flight. A program awaits it, gives it a callback, turns it into a future, or drops it.
+// A dropped operation continues, and its failure ends the job.
 //
-// The state comes from the runtime's pool and is shared by the handle here and by the machine that completes
-// it, so that dropping the handle is safe. Threads: one PE's thread.
+// The handle and the machine share the state, which comes from the runtime's pool. Dropping the handle is
+// therefore safe. Threads: one PE's thread.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ namespace weft::runtime {
 
 class OperationState final : private base::Completion {
  public:
-  // With room for `extra_bytes` of the caller's, for instance a copy of the data: see extra().
+  // extra() has room for `extra_bytes` of the caller, for instance a copy of the data.
   static OperationState* create(Messenger& messenger, std::size_t extra_bytes = 0);
   std::byte* extra() { return reinterpret_cast<std::byte*>(this + 1); }
 
-  // Give it to the start function of the machine and what that returned to started().
+  // Pass completion() to a start function of the machine, and the status that it returns to started().
   base::Completion* completion() { return this; }
   void started(base::Status status, std::size_t size_bytes) {
     if (!status.is_pending()) finish(std::move(status), size_bytes);
   }
-  // Ends it without a machine; REQUIRES: started() was called with pending.
+  // Completes it without a machine. REQUIRES: started() was called with pending.
   void complete(base::Status status, std::size_t size_bytes);
 
   bool is_done() const { return done_; }
@@ -37,13 +37,14 @@ class OperationState final : private base::Completion {
   Messenger& messenger() const { return messenger_; }
   Runtime& runtime() const { return messenger_.runtime(); }
 
-  // Posted once when it is done; for the next turn if it is done already. REQUIRES: no other waiter.
+  // Posts `work` once, when the operation is done. If it is done already, `work` runs in the next turn.
+  // REQUIRES: no other waiter.
   void set_waiter(Work* work);
-  // Undoes set_waiter() for work that has not been posted yet.
+  // Undoes set_waiter() for work that has not been posted.
   void forget_waiter() { waiter_ = nullptr; }
-  // Done, and a coroutine that awaits it need not suspend: see Scheduler::spend_ready_await().
+  // Whether it is done and a coroutine that awaits it need not suspend, see Scheduler::spend_ready_await().
   bool can_resume_at_once() const { return can_resume_at_once_; }
-  // Called once with the outcome, before the waiter is posted; may change it.
+  // Called once when the operation is done, before the waiter is posted. It may change the outcome.
   using Finisher = void (*)(OperationState* self, void* context);
   void set_finisher(Finisher finisher, void* context) {
     finisher_ = finisher;
@@ -93,13 +94,13 @@ class [[nodiscard]] Operation {
   }
 
   bool is_done() const { return state_->is_done(); }
-  // The handle's share of the state, for other languages' handles.
+  // Gives the handle's share of the state to the caller, for the handles of other languages.
   OperationState* release() && { return std::exchange(state_, nullptr); }
 
-  // Goes on by itself; the buffer must stay until the job or the peer is done with it.
+  // Drops the handle. The operation continues, so the buffer must stay valid until it has completed.
   void detach() && { *this = Operation(nullptr); }
 
-  // The number of bytes that moved; throws Error on failure.
+  // Returns the number of bytes moved; throws Error on failure.
   auto operator co_await() {
     struct Awaiter : ResumeWork {
       explicit Awaiter(OperationState* state_in) : state(state_in) {}
@@ -125,7 +126,7 @@ class [[nodiscard]] Operation {
   // A future of the number of bytes.
   Future<std::size_t> as_future() &&;
 
-  // Calls `callback(Status, size_bytes)` from the scheduler when it is over.
+  // Calls `callback(Status, size_bytes)` from the scheduler when the operation is done.
   template <class Callback>
   void then(Callback callback) && {
     struct ThenWork : Work {
@@ -133,7 +134,7 @@ class [[nodiscard]] Operation {
           : Work(&ThenWork::call), state(state_in), callback(std::move(callback_in)) {}
       static void call(Work* self, Runtime&, WorkAction action) {
         std::unique_ptr<ThenWork> work(static_cast<ThenWork*>(self));
-        Operation handle(work->state);  // given back also when the callback throws
+        Operation handle(work->state);  // released also if the callback throws
         work->state->observe();
         if (action == WorkAction::kRun) work->callback(work->state->status(), work->state->size_bytes());
       }
@@ -150,8 +151,8 @@ class [[nodiscard]] Operation {
   OperationState* state_;
 };
 
-// An operation for the sending of what is attached to `message`, see Message::report_sending(). The caller gets
-// the handle's share.
+// An operation that completes when the attachments of `message` have been sent, see
+// Message::report_sending(). The caller gets the handle's share.
 OperationState* report_sending(Messenger& messenger, Message& message);
 
 }  // namespace weft::runtime

@@ -1,7 +1,7 @@
-// What can be reduced.
+// Reducers and combiners.
 //
-// A Combiner merges packed contributions; one is registered by the compiler for each type that a program
-// reduces, so that partial results can be merged on every PE of the spanning tree.
+// A Combiner merges packed contributions. A template registers one for each type that a program reduces, so
+// that every PE of the spanning tree can merge partial results.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ constexpr bool is_logical(Reducer reducer) {
   return reducer == Reducer::kLogicalAnd || reducer == Reducer::kLogicalOr || reducer == Reducer::kLogicalXor;
 }
 
-// `accumulated` and `more` are packed values; leaves the merged one in `accumulated`.
+// `accumulated` and `more` are packed values. The function stores the merged value in `accumulated`.
 struct Combiner {
   using Function = void (*)(Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
                             std::span<const std::byte> more);
@@ -48,7 +48,7 @@ struct Combiner {
 
 namespace reduction_detail {
 
-// NaN wins, whichever side has it: the result does not depend on the order of the contributions.
+// If one of the two is NaN, the result is NaN. It therefore does not depend on the order of contributions.
 template <class T>
 T smaller(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -134,7 +134,7 @@ struct IsNumeric<std::vector<T>> : std::is_arithmetic<T> {};
 
 }  // namespace reduction_detail
 
-// The combiner for contributions of type T, null for kGather and kConcat, which need none.
+// The combiner for contributions of type T; null for kGather and kConcat, which need none.
 template <class T>
 const Combiner* value_combiner(Reducer reducer) {
   if (reducer == Reducer::kGather || reducer == Reducer::kConcat) return nullptr;
@@ -149,8 +149,8 @@ const Combiner* value_combiner(Reducer reducer) {
   }
 }
 
-// A contribution as value_combiner() takes it. What logical reducers take for true is made so here, as the
-// only contribution to a reduction is merged with none.
+// Packs a contribution for value_combiner(). For logical reducers it converts each number to 0 or 1 here,
+// because a reduction with one contribution merges nothing.
 template <class T>
 std::vector<std::byte> pack_contribution(const T& value, Reducer reducer, Runtime& runtime) {
   if constexpr (reduction_detail::IsNumeric<T>::value) {

@@ -1,10 +1,9 @@
 // The scheduler of one PE: a queue of work, timers, coroutines, and progress of the machine and the memory
 // layer.
 //
-// It is the lowest part of a Runtime, which derives from it through Messenger; everything else of the runtime
-// is built on these two. Threads: everything is called by the PE's thread, except post_from_any_thread(),
-// fail() and fail_unawaited(). The PE's thread is the one that calls run(), before that the one that made the
-// scheduler.
+// Runtime derives from Messenger, which derives from Scheduler. Threads: the PE's thread calls everything.
+// Any thread may call post_from_any_thread(), fail() and fail_unawaited(). The PE's thread is the one that
+// calls run(); before run(), it is the one that made the scheduler.
 #pragma once
 
 #include <pthread.h>
@@ -40,8 +39,8 @@ class Memory;
 
 namespace weft::runtime {
 
-// Called around every sleep of an idle PE, and now and then while it polls for a device, for instance to let
-// other Python threads run.
+// Called around every sleep of an idle PE, and every 10 ms while an idle PE polls a device. Python uses it to
+// let its other threads run.
 struct IdleHook {
   virtual ~IdleHook() = default;
   virtual void before_sleep() = 0;
@@ -49,7 +48,7 @@ struct IdleHook {
   virtual bool after_sleep() = 0;
 };
 
-// What a PE has to do before it may stop, see Scheduler::end_with().
+// Decides when a PE may stop, see Scheduler::end_with().
 struct Ending {
   virtual ~Ending() = default;
   // Called in every turn. Returns whether the PE may stop.
@@ -66,12 +65,12 @@ class Scheduler {
   machine::Machine& machine() { return machine_; }
   memory::Memory& memory() { return memory_; }
   BlockPool& pool() { return pool_; }
-  // The whole that this scheduler is a part of: what each Work, and the context of each Pup, is given.
+  // The runtime that derives from this scheduler. Each Work and the context of each Pup get it.
   Runtime& runtime() { return runtime_; }
-  // Where this PE has memory of that kind: its own device, where what comes from device memory lands.
+  // This PE's place for memory of `kind`: its own device, if the kind has devices.
   memory::Place own_place(memory::Kind kind) const;
 
-  // Null for none. `observer` must outlive its use: set another, or null, before it goes.
+  // Null for none. `observer` must live until another one, or null, is set.
   void set_observer(Observer* observer);
   Observer* observer() const { return observer_; }
   // The observer if it observes communication.
@@ -84,10 +83,10 @@ class Scheduler {
   // --- Work
   void post(Work* work) { queue_.push(work); }
   void post(Work* work, std::int32_t priority) { queue_.push(work, priority); }
-  // Any thread: `function` runs on the PE's thread, a sleeping PE wakes up.
+  // Any thread. `function` runs on the PE's thread; a sleeping PE wakes up.
   void post_from_any_thread(std::function<void()> function);
-  // Posts `work` behind everything that is queued, and lets the network have its turn before it runs: what
-  // arrives meanwhile is queued before the next batch of work begins.
+  // Posts `work` behind all queued work and ends the current batch. The PE therefore looks at the network,
+  // and queues the messages that have arrived, before `work` runs.
   void post_for_next_turn(Work* work) {
     queue_.push(work);
     batch_left_ = std::min(batch_left_, 1);
@@ -95,9 +94,8 @@ class Scheduler {
   // Posts `work` after `seconds`.
   void post_after(double seconds, Work* work);
   bool queue_empty() const { return queue_.empty(); }
-  // Counts an await that found its result ready. Returns whether the coroutine must suspend for a turn all
-  // the same: every kReadyAwaitsPerTurn-th must, so that a loop of such awaits does not keep the PE from
-  // everything else.
+  // Counts an await whose result is ready. Returns true for every kReadyAwaitsPerTurn-th one: that coroutine
+  // must suspend for a turn, so that a loop of such awaits does not keep the PE from its other work.
   bool spend_ready_await() {
     if (--ready_awaits_left_ > 0) [[likely]]
       return false;
@@ -106,14 +104,14 @@ class Scheduler {
   }
   static constexpr int kReadyAwaitsPerTurn = 256;
 
-  // Runs until exit or fail() took effect on this PE; the job's exit code.
+  // Runs until exit or fail() has taken effect on this PE. Returns the job's exit code.
   int run();
   // One turn: progress, some queued work, timers. Returns whether anything was done. For tests and embedders.
   bool step();
   // For a long computation in an entry method, a coroutine or a callback: moves communication forward.
-  // Transfers in flight continue, and what arrives is queued. No handler, entry method, callback or coroutine
-  // runs before the caller returns or suspends, and timers wait. Returns whether work is queued: a coroutine
-  // may then `co_await yield_now(runtime)`. Does nothing when the scheduler is not running the caller.
+  // Transfers in flight continue, and arriving messages are queued. No handler, entry method, callback or
+  // coroutine runs before the caller returns or suspends, and timers wait. Returns whether work is queued: a
+  // coroutine may then `co_await yield_now(runtime)`. Does nothing if the scheduler does not run the caller.
   bool progress();
   bool stopped() const { return stopped_; }
   void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
@@ -121,40 +119,40 @@ class Scheduler {
   // --- Coroutines
   // Starts `task`; an exception that leaves it ends the job, naming `where`.
   void spawn(Task<> task, std::string where);
-  // For models that end a coroutine their own way: links and starts it.
+  // For models with a DetachedTask of their own: links `task` and starts `coroutine`.
   void start_detached(DetachedTask* task, std::coroutine_handle<> coroutine);
-  // Has `task` abandoned when the runtime closes, unless it has ended by then.
+  // Abandons `task` when the runtime closes, unless it has ended by then.
   void list_pending(DetachedTask* task) { task->link(detached_); }
 
   // --- Ending
-  // This PE cannot continue: run() returns 1 and failure() says why; Job then ends the other PEs. Any thread:
-  // on another than the PE's it takes effect in the PE's next turn, and a sleeping PE wakes up.
+  // This PE cannot continue: run() returns 1, failure() says why, and Job ends the other PEs. Any thread: a
+  // call on another thread than the PE's takes effect in the PE's next turn; a sleeping PE wakes up.
   void fail(std::string message);
-  // The same for an exception without an awaiting caller, on any thread. `where` names chare and entry method.
+  // The same for an exception without an awaiting caller. Any thread. `where` names chare and entry method.
   void fail_unawaited(const std::exception_ptr& error, const std::string& where);
   const std::string& failure() const { return failure_; }
   bool exiting() const { return exiting_; }
   bool closed() const { return closed_; }
-  // Whether the job ends, or has failed: no user work is started any more.
+  // Whether the job is ending or has failed: no user work is started any more.
   bool ending() const { return ending_ != nullptr || exiting_; }
-  // The job ends with `code`: from the end of this turn on queued work is dropped, and the PE stops when
-  // `ending` says so.
+  // The job ends with `code`. From the end of this turn on, queued work is dropped, and the PE stops when
+  // `ending` allows it.
   void end_with(int code, Ending* ending) {
     exit_code_ = code;
     ending_ = ending;
   }
 
   // --- Counters
-  // Of quiescence detection: every counted thing that is sent must be processed once, on any PE.
+  // For quiescence detection. Each thing counted as sent must be counted as processed once, on any PE.
   void count_sent() { ++sent_; }
   void count_processed() { ++processed_; }
   std::uint64_t sent() const { return sent_; }
   std::uint64_t processed() const { return processed_; }
-  // Sends that the machine has not completed; a PE does not report itself drained before they are.
+  // Sends that the machine has not completed. A PE reports itself drained only when there are none.
   void send_started() { ++outstanding_sends_; }
   void send_ended() { --outstanding_sends_; }
   bool has_outstanding_sends() const { return outstanding_sends_ > 0; }
-  // Fails when a message could not be sent, unless the job ends anyway. `pe` < 0: to a PE that is not known.
+  // Calls fail() if `status`, of a message to `pe`, is a failure, unless the job ends. `pe` < 0: unknown.
   void check_sent(int pe, const base::Status& status);
 
  protected:
@@ -162,11 +160,11 @@ class Scheduler {
   Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes);
   ~Scheduler() = default;
 
-  // The steps of closing, in this order. Ends what the machine and the memory layer have in flight.
+  // The steps of closing, in this order. Ends all operations of the machine and the memory layer.
   void close_layers();
-  // Gives up queued work, timers and mail.
+  // Drops queued work, timers and mail.
   void drop_queue();
-  // Gives up suspended coroutines.
+  // Abandons suspended coroutines.
   void abandon_tasks();
 
  private:
@@ -207,7 +205,7 @@ class Scheduler {
   bool is_idle_observed_ = false;
   std::uint64_t last_trace_ = 0;
   int idle_rounds_ = 0;
-  // Queued work that may still run before the next look at the network; 0 when no queued work is running.
+  // How much queued work may still run before the next look at the network; 0 if no queued work is running.
   int batch_left_ = 0;
   int ready_awaits_left_ = kReadyAwaitsPerTurn;
   int spin_rounds_ = 0;
@@ -221,14 +219,13 @@ class Scheduler {
   Clock::time_point idle_since_;
   pthread_t thread_ = pthread_self();  // the PE's
 
-  // Filled by any thread; the flag keeps the mutex off the scheduler's path.
+  // Any thread fills it. The scheduler reads the flag first, so that it rarely takes the mutex.
   std::mutex mailbox_mutex_;
   std::vector<std::function<void()>> mailbox_;
   std::atomic<bool> mail_arrived_{false};
 };
 
-// Awaitable: lets everything else that is queued on this PE run, and what arrives on the network, before the
-// coroutine goes on.
+// Awaitable: runs all other queued work of this PE, and looks at the network, before the coroutine continues.
 inline auto yield_now(Scheduler& scheduler) {
   struct Awaiter : ResumeWork {
     explicit Awaiter(Scheduler& scheduler_in) : scheduler(scheduler_in) {}

@@ -1,4 +1,4 @@
-// Where a result goes: any handler on any PE.
+// The destination of a result: any handler on any PE.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace weft::runtime {
 
-// Where a result is delivered: `prefix` and then the packed result are the payload of a message to `handler`.
+// A result is delivered as a message to `handler`. Its payload is `prefix`, followed by the packed result.
 struct Target {
   HandlerId handler = 0;
   std::uint8_t flags = 0;  // of the envelope: kBroadcastFlag for every PE, kControlFlag for the runtime's own

@@ -29,7 +29,7 @@ class PromiseBase {
   FinalAwaiter final_suspend() noexcept { return {}; }
   void unhandled_exception() noexcept { error = std::current_exception(); }
 
-  // Who goes on when this one ends: the awaiting coroutine, or the runtime that started it.
+  // When this coroutine ends, the awaiting coroutine continues. Without one, `detached` is notified.
   std::coroutine_handle<> continuation;
   DetachedTask* detached = nullptr;
   std::exception_ptr error;
@@ -38,8 +38,8 @@ class PromiseBase {
   std::coroutine_handle<> finish() noexcept;
 };
 
-// A coroutine without an awaiting caller, and the function to call at its end. The runtime keeps a list of them and
-// destroys those that are still suspended when it closes.
+// A coroutine without an awaiting caller, and the function to call at its end. The runtime keeps a list of
+// them and destroys those that are still suspended when it closes.
 class DetachedTask {
  public:
   DetachedTask() = default;
@@ -52,7 +52,7 @@ class DetachedTask {
 
   // Called once, after the coroutine has ended; destroys the coroutine and itself.
   virtual void finished() noexcept = 0;
-  // The same without any effect on others: the runtime closes.
+  // Called instead if the runtime closes first; destroys the coroutine and itself, without other effects.
   virtual void abandon() noexcept = 0;
 
   void link(DetachedTask*& head) {
@@ -130,7 +130,7 @@ class [[nodiscard]] Task {
   }
   auto operator co_await() & noexcept { return std::move(*this).operator co_await(); }
 
-  // For the runtime, which then owns the frame.
+  // Gives the frame to the caller, the runtime.
   Handle release() { return std::exchange(handle_, nullptr); }
 
  private:

@@ -1,8 +1,7 @@
-// What a scheduler runs: messages that arrived, local calls, coroutines to resume, timers.
+// Work, the unit that a scheduler runs: an arrived message, a local call, a coroutine to resume, a timer.
 //
-// A Work is posted to the queue of one PE and is called exactly once: kRun when its turn comes, or kDrop when
-// the runtime ends first, in which case it only gives back what it owns. It may be freed or posted again in
-// the call.
+// A Work is posted to the queue of one PE and is called exactly once: with kRun in its turn, or with kDrop if
+// the runtime ends first. With kDrop it only releases what it owns. The call may free it or post it again.
 #pragma once
 
 #include <coroutine>
@@ -27,8 +26,8 @@ struct Work {
   Work* next = nullptr;
 };
 
-// Resumes a suspended coroutine. If it is dropped, it does nothing: the frame belongs to the caller that started
-// the coroutine.
+// Resumes a suspended coroutine. If it is dropped, it does nothing: the frame belongs to the caller that
+// started the coroutine.
 struct ResumeWork : Work {
   ResumeWork() : Work(&ResumeWork::call) {}
   std::coroutine_handle<> handle;
@@ -39,8 +38,8 @@ struct ResumeWork : Work {
   }
 };
 
-// First in, first out; work with a priority other than 0 goes before (negative) or after (positive) it, the
-// smallest number first and in order of arrival among equals.
+// Work of priority 0 runs first in, first out. Work of negative priority runs before it, work of positive
+// priority after it: the smallest number first, and equal ones in order of arrival.
 class WorkQueue {
  public:
   bool empty() const { return head_ == nullptr && prioritised_.empty(); }

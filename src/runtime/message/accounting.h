@@ -1,4 +1,4 @@
-// What quiescence detection counts of messages. Private to the message layer.
+// Counting of messages for quiescence detection. Private to the message layer.
 #pragma once
 
 #include "weft/runtime/message.h"
@@ -10,8 +10,8 @@ namespace weft::runtime {
 
 inline bool is_counted(const Envelope& envelope) { return (envelope.flags & kControlFlag) == 0; }
 
-// The message will not be handled on `pe`, nor, if it is a broadcast that is still to be forwarded, on the
-// PEs below it.
+// Counts a lost message as processed: `pe` will not handle it. A lost broadcast that `pe` should have
+// forwarded counts for the PEs below `pe` too.
 inline void count_lost(Scheduler& scheduler, const Envelope& envelope, int pe) {
   if (!is_counted(envelope)) return;
   int count = 1;

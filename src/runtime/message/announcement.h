@@ -1,5 +1,5 @@
-// What the header of an active message says of the buffers that come beside it. A peer wrote it: every number
-// is bounded here, before anything uses it.
+// The header of an active message that announces the buffers beside it. It comes from a peer, so every number
+// is checked here before it is used.
 //
 // Private to the message layer.
 #pragma once
@@ -17,9 +17,9 @@
 
 namespace weft::runtime {
 
-// One buffer, as it stands on the wire.
+// The wire format of one announced buffer.
 struct Announcement {
-  std::uint32_t source_pe = 0;  // of its tag; of the PE that sent it on, if one did
+  std::uint32_t source_pe = 0;  // the PE that sent or forwarded the buffer; part of its tag
   std::uint32_t counter = 0;
   std::uint64_t size_bytes = 0;
   memory::Kind kind = memory::Kind::kHost;
@@ -28,15 +28,15 @@ struct Announcement {
 static_assert(std::is_trivially_copyable_v<Announcement> && sizeof(Announcement) == 24);
 static_assert(Message::kMaxAttachments * sizeof(Announcement) <= machine::kMaxAmHeaderBytes);
 
-// No buffer of a message is larger.
+// 4 EiB. A larger size comes from a corrupt message.
 inline constexpr std::size_t kMaxBufferBytes = std::size_t{1} << 62;
 
 // kCorrupt for bytes that no PE of `num_pes` would send.
 base::Status check(const Announcement& announced, int num_pes);
 
-// Enters the announced buffers, which come with tags, in `message`.
+// Adds the buffers that `header` announces to `message`. They arrive as tagged messages.
 base::Status expect_tagged(Message& message, std::span<const std::byte> header);
-// Enters the only buffer, which is the payload of the active message itself.
+// Adds the only buffer to `message`. It is the payload of the active message itself.
 base::Status expect_payload(Message& message, const Announcement& announced, std::size_t payload_bytes);
 
 }  // namespace weft::runtime

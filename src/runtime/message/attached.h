@@ -1,4 +1,4 @@
-// What a message with attachments has besides its block. Private to the message layer.
+// The state of a message with attachments, besides its block. Private to the message layer.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace weft::runtime {
 struct Attached {
   enum class State : std::uint8_t {
     kGiven,    // the sender's buffers
-    kAwaited,  // announced: the buffers say sizes and kinds, and have no memory
+    kAwaited,  // announced: the buffers have sizes and kinds, and no memory yet
     kLanded,   // memory that the receiver owns
   };
 
@@ -29,7 +29,8 @@ struct Attached {
   Attached(const Attached&) = delete;
   Attached& operator=(const Attached&) = delete;
   ~Attached() {
-    // A message of several that report jointly may be handled with the sender's buffers, and is then over.
+    // Of several messages that report jointly, this PE's own is handled with the sender's buffers and sends
+    // nothing. It therefore ends as closed only if the job has ended.
     if (sending != nullptr || (joint != nullptr && joint->scheduler().exiting())) {
       end_sending({base::StatusCode::kClosed, "the job ended before a message's buffers were sent"});
     }
@@ -46,9 +47,9 @@ struct Attached {
     return sum;
   }
 
-  // Whether the sender asked to be told how the sending ends.
+  // Whether a completion waits for the end of the sending.
   bool is_reported() const { return sending != nullptr || joint != nullptr; }
-  // From now on messages that share the buffers report jointly.
+  // Messages that share the buffers from now on report jointly.
   void report_jointly(Scheduler& scheduler) {
     if (sending == nullptr) return;
     joint = std::make_shared<JointSending>(scheduler, std::exchange(sending, nullptr), size_bytes());
@@ -62,22 +63,22 @@ struct Attached {
 
   std::vector<Attachment> buffers;
   State state = State::kGiven;
-  // Whether this PE's poster has chosen for the message.
+  // Whether this PE's poster has chosen where the buffers land.
   bool posted = false;
-  // Of a deferred message: called with the message, in place of freeing it, when its last holder releases it.
+  // For a deferred message: called with the message when its last holder releases it, instead of freeing it.
   void (*on_release)(MessagePtr message) = nullptr;
   std::list<Message*>::iterator deferred_at;  // in the messenger's list
-  // Of kAwaited: the buffers' tags, or the active message's payload that is the only buffer.
+  // In state kAwaited: the buffers' tags, or the active message's payload, which is then the only buffer.
   std::vector<machine::Tag> tags;
   machine::AmPayload payload;
-  // Of kLanded: the kind that the sender sent from, where the bytes came eagerly and wait in host memory.
+  // In state kLanded: the kind of the sender's memory, if the bytes came eagerly and wait in host memory.
   std::optional<memory::Kind> sender_kind;
-  // Of a broadcast that has landed: the kinds of memory that it was sent from first, for PEs that have what
-  // this one may lack.
+  // For a broadcast that has landed: the memory kinds at its first sender. This PE may lack them, and PEs
+  // that it forwards the broadcast to may have them.
   std::vector<memory::Kind> first_kinds;
-  // Of a send.
+  // For a send.
   base::Completion* sending = nullptr;
-  std::shared_ptr<JointSending> joint;  // in its place
+  std::shared_ptr<JointSending> joint;  // replaces `sending`
   std::size_t sending_bytes = 0;
   std::size_t unsent = 0;
   base::Status failure;

@@ -11,7 +11,7 @@ struct Shared {
 
 void release_share(void* owner, const memory::Buffer& buffer) {
   auto* shared = static_cast<Shared*>(owner);
-  // What a holder has queued comes before the memory is given back.
+  // The memory is released only after the work that a holder has queued.
   if (buffer.stream != nullptr) shared->held.use_on(buffer.stream);
   if (--shared->holders == 0) delete shared;
 }

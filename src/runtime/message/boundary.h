@@ -1,4 +1,4 @@
-// What the machine calls: no exception may leave it, since the frames above may be C's.
+// For functions that the machine calls. No exception may leave them, because the frames above may be C.
 //
 // Private to the message layer.
 #pragma once
@@ -20,7 +20,7 @@ void at_boundary(Scheduler& scheduler, const char* where, Function function) noe
       scheduler.fail_unawaited(std::current_exception(), where);
     }
   } catch (...) {
-    scheduler.fail("out of memory");  // short enough that no memory is needed
+    scheduler.fail("out of memory");  // short enough to need no allocation
   }
 }
 

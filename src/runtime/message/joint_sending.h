@@ -1,5 +1,5 @@
-// One completion for several messages that carry the same buffers: it is called when the last of them has
-// released this, with the first failure.
+// One completion for several messages that carry the same buffers. It is called when the last of them has
+// released its JointSending, with the first failure if there is one.
 //
 // Private to the message layer. Threads: one PE's.
 #pragma once
@@ -15,7 +15,7 @@ namespace weft::runtime {
 
 class JointSending {
  public:
-  // Calls `sent` with `size_bytes` if all goes well.
+  // Calls `sent` with `size_bytes` if nothing fails.
   JointSending(Scheduler& scheduler, base::Completion* sent, std::size_t size_bytes)
       : scheduler_(scheduler), sent_(sent), size_bytes_(size_bytes) {}
   ~JointSending() {
@@ -26,7 +26,7 @@ class JointSending {
   JointSending& operator=(const JointSending&) = delete;
 
   Scheduler& scheduler() const { return scheduler_; }
-  // How one message's sending has ended.
+  // The sending of one message has ended with `status`.
   void end_part(const base::Status& status) {
     if (failure_.ok() && status.failed()) failure_ = status;
   }

@@ -13,7 +13,7 @@ namespace weft::runtime {
 
 namespace {
 
-// With envelope, header of an entry method and a few arguments.
+// Room for the envelope, the header of an entry method and a few arguments.
 constexpr std::size_t kSmallMessageBytes = 256;
 
 }  // namespace

@@ -25,7 +25,7 @@
 
 namespace weft::runtime {
 
-// What messages with buffers need.
+// The state that messages with buffers need.
 class Messenger::Buffers final : public Arrival::Owner {
  public:
   Buffers(Messenger& messenger, MessagingPath path)
@@ -34,7 +34,7 @@ class Messenger::Buffers final : public Arrival::Owner {
 
   LandingPool landing_pool;
   Outgoing outgoing;
-  // Held by those who deferred them.
+  // Their posters hold them.
   std::list<Message*> deferred;
 
  private:
@@ -118,17 +118,17 @@ void Messenger::broadcast(MessagePtr message) {
   enqueue(message.release());
 }
 
-// Sends it to this PE's children in its tree; from then on it is a message to this PE only.
+// Sends the broadcast to this PE's children in its tree. Afterwards `message` is for this PE only.
 void Messenger::forward(Message& message) {
-  // While the job ends, no PE handles anything but the end itself, and the PEs below may have stopped already:
-  // what they are sent would never arrive.
+  // While the job ends, PEs handle the messages of the end only. The PEs below may have stopped already, so
+  // other messages to them would never arrive.
   const HandlerId handler = message.envelope().handler;
   if (exiting() && handler != kExitHandler && handler != kCloseHandler) return;
   SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes());
   for (int i = 0; i < tree.num_children(); ++i) {
-    // One completion per send: each child gets its own handle on the wire bytes.
+    // Each child gets a copy, because a message has one completion.
     MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
-    const std::uint8_t traced = copy->envelope().flags & kTracedFlag;  // a number of its own, or none
+    const std::uint8_t traced = copy->envelope().flags & kTracedFlag;  // the copy has its own number, or none
     copy->envelope() = message.envelope();
     copy->envelope().flags = static_cast<std::uint8_t>((copy->envelope().flags & ~kTracedFlag) | traced);
     if (message_observer() != nullptr) [[unlikely]]
@@ -178,7 +178,7 @@ void Messenger::deliver(const Target& target, std::span<const std::byte> result)
 
 void Messenger::receive_arrival(machine::AmArrival& arrival) {
   std::size_t size_bytes = arrival.payload_size_bytes;
-  if (size_bytes - sizeof(Envelope) > Message::kMaxPayloadBytes) {  // also when it is less than an envelope
+  if (size_bytes - sizeof(Envelope) > Message::kMaxPayloadBytes) {  // wraps if it is less than an envelope
     fail(
         base::format("a message of {} bytes arrived; a message has {} to {} bytes; do all PEs run the same "
                      "program?",
@@ -231,7 +231,7 @@ void Messenger::receive_with_buffer(machine::AmArrival& arrival) {
   if (announced.size_bytes > 0 && arrival.data == nullptr) {
     attached.payload = arrival.take();
   } else if (announced.size_bytes > 0) {
-    // An eager payload is on loan for this call only.
+    // An eager payload is valid during this call only.
     base::Result<Attachment> room = buffers_->landing_pool.allocate(announced.size_bytes, {});
     if (!room.ok()) return fail(room.status().to_string());
     std::memcpy(room->buffer().data, arrival.data, announced.size_bytes);
@@ -304,7 +304,7 @@ void Messenger::dispatch(MessagePtr message) {
     message_observer()->message_delivered(message->event(static_cast<int>(source_pe)));
   try {
     handler.function(handler.context, std::move(message));
-  } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
+  } catch (...) {  // the bytes do not unpack; the models catch the exceptions of user code
     fail_unawaited(std::current_exception(), base::format("the handling of a message from PE {}", source_pe));
   }
 }
@@ -321,10 +321,10 @@ void Messenger::enqueue_to_post(Message* message) {
   post(message, message->envelope().priority);
 }
 
-// Has the poster choose, and lands the buffers there. Returns the message when it is to be handled at once.
+// Asks the poster and lands the buffers. Returns the message if it can be handled at once, else null.
 MessagePtr Messenger::land(MessagePtr message, bool dropped) {
   Attached& attached = message->attached();
-  // What is not wanted is landed all the same when its sender waits for that.
+  // Buffers of a dropped message land too if they are still at their sender, which waits for that.
   if (dropped && attached.state != Attached::State::kAwaited) return nullptr;
   std::vector<Landing> landings = landings_of(*message);
   Posting posting = dropped ? Posting::kDrop : Posting::kHandle;
@@ -335,14 +335,14 @@ MessagePtr Messenger::land(MessagePtr message, bool dropped) {
   return land_at(std::move(message), landings, posting == Posting::kHandle);
 }
 
-// Asks the poster. The message is gone when it was deferred.
+// Asks the poster. `message` is null afterwards if the poster deferred it.
 Posting Messenger::choose(MessagePtr& message, std::span<Landing> landings) {
   const Handler& handler = handlers_[message->envelope().handler];
   MessagePtr asked = message->share();
   Posting posting = Posting::kDrop;
   try {
     posting = handler.choose(handler.context, message, landings);
-  } catch (...) {  // bytes that do not unpack; what user code throws was caught by its model
+  } catch (...) {  // the bytes do not unpack; the models catch the exceptions of user code
     fail_unawaited(std::current_exception(),
                    base::format("the posting of a message from PE {}", asked->envelope().source_pe));
   }
@@ -356,10 +356,10 @@ Posting Messenger::choose(MessagePtr& message, std::span<Landing> landings) {
   return posting;
 }
 
-// Returns the message when it is to be handled at once.
+// Returns the message if it can be handled at once, else null.
 MessagePtr Messenger::land_at(MessagePtr message, std::span<Landing> landings, bool wanted) {
-  // A poster that refused the message, or failed, may have chosen memory before: that is still its owner's, and other
-  // data may land there.
+  // A poster that refused the message, or failed, may have chosen memory before. That memory is not used: its
+  // owner may let other data land there.
   if (!wanted) {
     for (Landing& landing : landings) landing.into = Attachment();
   }
@@ -378,7 +378,7 @@ void Messenger::landed(MessagePtr message, bool complete) {
 
 void Messenger::drop(Message& message) {
   const Handler& handler = handlers_[message.envelope().handler];
-  // At the job's end the poster's owner may have gone.
+  // When the runtime closes, the poster's owner may be destroyed already.
   if (message.attached().posted && handler.dropped != nullptr && !closed()) {
     handler.dropped(handler.context, message);
   }
@@ -434,7 +434,7 @@ void Messenger::undefer(Message& message) {
   buffers_->deferred.erase(attached.deferred_at);
 }
 
-// Lands what comes, so that its sender's memory comes free, and handles nothing.
+// Lands the buffers, so that the sender's memory becomes free, and does not handle the message.
 void Messenger::refuse(MessagePtr message) {
   if (closed()) return;
   std::vector<Landing> landings = landings_of(*message);
@@ -443,7 +443,7 @@ void Messenger::refuse(MessagePtr message) {
 
 void Messenger::end_job(int code, Ending* ending) {
   Scheduler::end_with(code, ending);
-  // Their holders will not place them any more, and their senders wait.
+  // Their holders will not place them any more, and their senders wait for that.
   std::list<Message*> deferred = std::exchange(buffers_->deferred, {});
   for (Message* message : deferred) {
     message->attached().on_release = nullptr;

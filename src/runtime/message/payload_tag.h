@@ -1,6 +1,6 @@
-// The tags of buffers that travel beside a message:    type 4 | source PE 32 | counter 28
+// The tags of buffers that travel beside a message. In bits:    type 4 | source PE 32 | counter 28
 //
-// The source PE keeps the counter, which wraps.
+// The source PE increments the counter, which wraps around.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace weft::runtime {
 
 inline constexpr std::uint8_t kPayloadTagType = 1;
-// Types from here on are the models'.
+// The models get the types from here on.
 inline constexpr std::uint8_t kFirstModelTagType = 2;
 
 inline constexpr int kPayloadCounterBits = 28;
