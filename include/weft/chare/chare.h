@@ -6,8 +6,8 @@
 //     weft::Task<double> work();  // an entry method that may wait
 //   };
 //
-// A chare lives on one PE at a time and its entry methods run one after the other there, each to its end or
-// to its next co_await. In its constructor index(), proxy() and runtime() work already.
+// A chare lives on one PE at a time. Its entry methods run there one after the other, each to its end or to
+// its next co_await. index(), proxy() and runtime() work in its constructor too.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +34,14 @@ class ChareBase {
   int pe() const { return runtime().pe(); }
   int num_pes() const { return runtime().num_pes(); }
   Index index() const { return collection_->shape().index(linear_index_); }
-  // Position in the row-major order of the collection.
+  // The position in the row-major order of the collection.
   std::uint64_t linear_index() const { return linear_index_; }
   // "Ring[3] on PE 1".
   std::string where() const;
   // "Ring[3].work on PE 1".
   std::string where(const EntryInfo& entry) const;
 
-  // Entry methods of this chare that wait; it does not migrate while there are any.
+  // The number of suspended entry methods of this chare. It does not migrate unless this is 0.
   std::uint32_t num_suspended() const { return num_suspended_; }
   void coroutine_started() { ++num_suspended_; }
   void coroutine_ended() { --num_suspended_; }
@@ -77,7 +77,7 @@ class Chare : public ChareBase {
                         base::pack(value, &runtime()), target);
   }
 
-  // The same with the result for every element: co_await allreduce(x, Reducer::kSum).
+  // The same, and every element gets the result: co_await allreduce(x, Reducer::kSum).
   template <class Value>
   runtime::Future<Value> allreduce(const Value& value, runtime::Reducer reducer) {
     if (reducer == runtime::Reducer::kGather) {
@@ -96,7 +96,7 @@ class Chare : public ChareBase {
                                base::pack(value, &runtime()), result.state());
     return result;
   }
-  // Every element's value, in index order.
+  // Every element gets the values of all elements, in index order.
   template <class Value>
   runtime::Future<std::vector<Value>> allgather(const Value& value) {
     runtime::Future<std::vector<Value>> result(runtime());

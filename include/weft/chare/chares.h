@@ -1,9 +1,8 @@
-// The chare model on one PE: collections of objects, and what reaches them. Types know nothing here: C++
-// proxies (proxy.h) and the Python package both stand on this interface.
+// The chare model on one PE: collections of chares, and the messages to them. This interface has no user
+// types: C++ proxies (proxy.h) and the Python package both use it.
 //
-// A collection is made by a broadcast that carries shape, map and constructor arguments; each PE makes the
-// elements whose home it is. What arrives for a collection or an element before it is there waits. Threads:
-// one PE's thread.
+// A broadcast with shape, map and constructor arguments makes a collection; each PE makes the elements whose
+// home it is. A message that arrives before its collection has been made waits. Threads: one PE's thread.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ class Chares;
 struct Placement;
 class VectorPool;
 
-// Where the outcome of a call goes: to a future, or into the gather of a call to a whole collection.
+// The destination of the outcome of a call: a future, or the gather of a call to a whole collection.
 struct ReplyTo {
   enum class Kind : std::uint32_t { kNone, kFuture, kGather };
   Kind kind = Kind::kNone;
@@ -34,7 +33,7 @@ struct ReplyTo {
   std::uint64_t id = 0;
 };
 
-// What travels in front of the packed arguments of an entry method.
+// Travels in front of the packed arguments of an entry method.
 struct EntryHeader {
   std::uint64_t collection = 0;
   std::uint64_t index = 0;
@@ -52,26 +51,29 @@ struct ChareType {
 struct ConstructorInfo {
   std::string_view name;
   const ChareType* type = nullptr;
-  // Null when the constructor has ended the job.
+  // Returns null if the constructor has ended the job.
   std::unique_ptr<ChareBase> (*construct)(Pup& arguments) = nullptr;
   std::uint32_t id = 0;
 };
 struct EntryInfo {
   std::string_view name;
   const ChareType* type = nullptr;
-  // Runs the method; an exception, now or in its coroutine, goes where `reply` says or ends the job.
+  // Runs the method. An exception, now or later in its coroutine, goes to `reply`, or ends the job if there
+  // is none.
   void (*invoke)(ChareBase& chare, Pup& arguments, const ReplyTo& reply) = nullptr;
   std::uint32_t id = 0;
-  // For calls with buffers beside the message, null for a method that has none. Before they land: unpacks the
-  // arguments, chooses where the buffers land (the runtime allocates otherwise), and leaves in `kept` what
-  // invoke_placed() needs. Returns whether the method is to run when they have landed: not after an exception,
-  // which went where `reply` says.
+  // For calls with buffers beside the message; null for a method whose calls have none. Called before they
+  // land:
+  //   - it unpacks the arguments;
+  //   - it chooses where the buffers land, or leaves that to the runtime;
+  //   - it stores the state for invoke_placed() in `kept`.
+  // Returns false after an exception, which went to `reply`: the method must then not run.
   bool (*place)(ChareBase& chare, Pup& arguments, const ReplyTo& reply, std::span<runtime::Landing> landings,
                 std::shared_ptr<void>& kept) = nullptr;
-  // After that, in the place of invoke().
+  // Called after the buffers have landed, instead of invoke().
   void (*invoke_placed)(ChareBase& chare, runtime::Message& message, const ReplyTo& reply,
                         void* kept) = nullptr;
-  // Whether a post entry method may choose memory of the program's, in which another call lands perhaps.
+  // Whether the method has a post entry method, which may choose memory in which another call lands too.
   bool chooses_memory = false;
 };
 
@@ -94,12 +96,12 @@ class Collection {
 
   ChareBase* find(std::uint64_t index) const;
   std::size_t num_local() const;
-  // This PE while the collection's map has not arrived: what is sent waits here until it has.
+  // The home PE of the element. Until the collection's map has arrived, it is this PE, where messages wait.
   int home(std::uint64_t index) const;
-  // What messages to people call it, in place of its C++ type's name.
+  // The name in error messages, instead of the name of its C++ type.
   void set_display_name(std::string name) { display_name_ = std::move(name); }
   bool has_display_name() const { return !display_name_.empty(); }
-  // "Ring[3]" for messages to people.
+  // "Ring[3]", for error messages.
   std::string element_name(std::uint64_t index) const;
 
  private:
@@ -122,51 +124,52 @@ class Chares final : public runtime::Model {
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
-  // Gives up what waits for collections, before the coroutines that may await its sending go.
+  // Drops messages that wait for collections, while the coroutines that may await their sending still exist.
   void close() override;
-  // What the compiler registered: the same program on every PE.
+  // The registered names, which must be equal on all PEs.
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
-  // A suspended coroutine of the element.
+  // Names the element if it has suspended coroutines.
   std::string obstacle_to_moving(runtime::ElementId element) const override;
 
   runtime::Runtime& runtime() { return runtime_; }
   // Storage of large arguments.
   VectorPool& vectors();
-  // Of messages to an element, and to all elements of a collection: for targets of reductions.
+  // The handlers of messages to one element and to all elements of a collection, for targets of reductions.
   runtime::HandlerId entry_handler() const { return first_handler_ + 1; }
   runtime::HandlerId broadcast_handler() const { return first_handler_ + 2; }
 
-  // Starts making a collection on all PEs; returns at once, usable at once. `arguments` are packed for
-  // `constructor`.
+  // Starts making a collection on all PEs. Does not block; the collection can be used at once. `arguments`
+  // are packed for `constructor`.
   Collection& create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
                      std::span<const std::byte> arguments);
-  // The collection with that id, not created here yet if its creation has not arrived.
+  // The collection with that id. It is not created on this PE until its creation has arrived.
   Collection& collection(std::uint64_t id);
-  // For proxies that arrive before the creation does.
+  // For proxies that arrive before the creation: sets kind and shape if they are not known yet.
   void know_shape(Collection& collection, CollectionKind kind, const Shape& shape);
 
   // A message to an element: the caller packs the arguments behind the header.
   runtime::MessagePtr make_entry_message(const EntryHeader& header, std::size_t argument_bytes);
-  // Sends it to where the element is, or is thought to be.
+  // Sends it to the last known PE of the element.
   void send_entry(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
-  // For handlers of other models whose payload begins with an EntryHeader (entry unused): the element if it
-  // is here, else null and the message has been kept or forwarded.
+  // For handlers of other models whose payload begins with an EntryHeader (entry unused). Returns the element
+  // if it is on this PE. Otherwise it keeps or forwards the message and returns null.
   ChareBase* find_or_forward(runtime::MessagePtr& message);
-  // Runs the entry method on every element of the collection. `header.reply` of kind kGather collects the
-  // outcomes. Buffers that are attached land for each element as those of a call to it alone do.
+  // A message that runs the entry method on every element of the collection. `header.reply` of kind kGather
+  // gathers the outcomes. Attached buffers land once for each element, as in a call to one element.
   runtime::MessagePtr make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes);
   void broadcast_entry(runtime::MessagePtr message);
 
-  // Where a call's outcomes are gathered: `done` gets, once, a Pup over an element count and each element's
-  // outcome in index order: a byte that says whether it failed, then the value or the error.
+  // Makes a gather for the outcomes of a call. `done` is called once, with a Pup over an element count and
+  // each element's outcome in index order: one byte, which is 1 if the element failed, then the value or the
+  // error.
   ReplyTo expect_gather(std::function<void(Pup&)> done);
   // The outcome of one element of a gathering call.
   void contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome);
 
-  // Part of a reduction of the chare's collection; see Reductions. The result goes to `target`.
+  // The chare's part of the next reduction of its collection, see Reductions. The result goes to `target`.
   void contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                   std::span<const std::byte> value, const runtime::Target& target);
-  // The same; the result goes to `state`, which each contributor has one of.
+  // The same; the result goes to the `state` of every contributor.
   void contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                          std::span<const std::byte> value, runtime::FutureState* state);
 
@@ -176,17 +179,17 @@ class Chares final : public runtime::Model {
 
   void on_create(runtime::MessagePtr message);
   void on_entry(runtime::MessagePtr message);
-  // Of a message with buffers beside it: has its chare, if it is here, choose where they land.
+  // The poster of messages with buffers: the chare, if it is on this PE, chooses where they land.
   runtime::Posting place(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
   void place_dropped(runtime::Message& message);
   void invoke_placed(Placement& placement, runtime::Message& message);
   void on_broadcast(runtime::MessagePtr message);
-  // Gives each of these elements a call of its own with the buffers of the broadcast.
+  // Makes one call for each of these elements, with the buffers of the broadcast.
   void share_broadcast(runtime::MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares);
   void on_location(runtime::MessagePtr message);
   void on_gathered(runtime::MessagePtr message);
   void on_all_reduced(runtime::MessagePtr message);
-  // False when a constructor has ended the job.
+  // Returns false if a constructor has ended the job.
   bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
                           std::span<const std::byte> arguments);
   void forward(Collection& collection, const EntryHeader& header, runtime::MessagePtr message);
@@ -203,7 +206,7 @@ class Chares final : public runtime::Model {
 // A copy of host memory, in a block of the PE's pool, for a message that carries it as an attachment.
 runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std::size_t size_bytes);
 
-// A collection by name: what a proxy is in a message. Throws Error for bytes that are none.
+// Packs a collection as its id, kind and shape, the wire format of a proxy. Throws Error for damaged bytes.
 void pup_collection(Pup& p, Collection*& collection);
 
 // A future as the target of a reduction.

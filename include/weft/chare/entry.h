@@ -1,6 +1,6 @@
-// Entry methods and constructors, found by the compiler: an instance of EntryMethod<T, &T::method> registers
-// how to unpack the arguments, run the method and send its outcome. Used by proxy.h; programs do not name
-// these.
+// Entry methods and constructors. An instance of EntryMethod<T, &T::method> registers the functions that
+// unpack the arguments, run the method and send its outcome. For proxy.h; programs do not name these
+// templates.
 #pragma once
 
 #include <array>
@@ -74,7 +74,7 @@ class EntryMethod {
   using Arguments = typename Traits::Arguments;
   using Value = typename entry_detail::TaskValue<Result>::Value;
   static constexpr bool kHasPayload = payload_detail::kHasPayload<Arguments>;
-  // A post entry method reads the arguments before anything beside the message has landed.
+  // A post entry method reads the arguments before any buffer has landed, so vectors stay in the message.
   static constexpr bool kHasPost = !std::is_void_v<typename payload_detail::PostOf<T, Method>::Found>;
   static constexpr bool kBlocksTravelBeside = !kHasPost && argument_detail::kHasBlock<Arguments>;
   // Whether its calls carry buffers that land before the method is called.
@@ -96,7 +96,7 @@ class EntryMethod {
     return info_;
   }
 
-  // Runs the method on arguments that are here already.
+  // Runs the method on unpacked arguments.
   static void run(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
     if constexpr (entry_detail::TaskValue<Result>::kIsTask) {
       start_coroutine(runtime, base, std::move(arguments), reply);
@@ -218,7 +218,7 @@ class EntryMethod {
     run(*static_cast<runtime::Runtime*>(p.context()), base, std::move(arguments), reply);
   }
 
-  // --- Calls with buffers beside the message: unpacked before these land, run afterwards
+  // --- Calls with buffers beside the message: unpacked before the buffers land, run afterwards
 
   static constexpr std::size_t kNumArguments = std::tuple_size_v<Arguments>;
   struct Placed {
@@ -302,7 +302,7 @@ class EntryMethod {
       } else if constexpr (argument_detail::kIsView<Parameter>) {
         return std::decay_t<Parameter>(std::get<Which>(placed.arguments));
       } else {
-        return std::as_const(std::get<Which>(placed.arguments));  // the entry method gets them afterwards
+        return std::as_const(std::get<Which>(placed.arguments));  // the entry method gets it afterwards
       }
     };
     (static_cast<T&>(base).*PostMethod)(argument.template operator()<I, Parameters>()...);

@@ -41,7 +41,7 @@ class Index {
 
 class Shape;
 
-// The home of an element: a function of its index alone, the same on every PE.
+// Computes the home of an element from its index alone, the same on every PE.
 struct MapInfo {
   std::string_view name;
   int (*home)(const Index& index, const Shape& shape, int num_pes) = nullptr;
@@ -49,7 +49,7 @@ struct MapInfo {
 };
 
 enum class Map : std::uint8_t {
-  kBlock,       // contiguous runs of the row-major order, equal to one element
+  kBlock,       // contiguous runs of the row-major order, whose sizes differ by at most one
   kRoundRobin,  // element i on PE i modulo the number of PEs
   kOnePe,       // all on one PE
   kUser,        // a function that every PE has
@@ -70,11 +70,11 @@ class Shape {
   // pes[i] is the home of the i-th element in row-major order. The table travels with the creation of the
   // collection, not with its proxies.
   Shape with_table(std::vector<std::uint32_t> pes) const;
-  // Whether home() can be asked: false for a shape with a table that has not arrived here.
+  // Whether home() can be called: false for a shape whose table has not arrived on this PE.
   bool knows_homes() const { return map_ != Map::kTable || table_ != nullptr; }
   Shape without_table() const;
-  // Home is any function `int home(const Index&, const Shape&, int num_pes)`, given at compile time so that
-  // every PE has it: Shape{8, 8}.with_map<&my_home>().
+  // Home is a function `int home(const Index&, const Shape&, int num_pes)`. It is a template argument, so
+  // that every PE has it: Shape{8, 8}.with_map<&my_home>().
   template <auto Home>
   Shape with_map() const;
 

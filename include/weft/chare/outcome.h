@@ -1,8 +1,9 @@
-// The outcome of a call: how its result or error travels to the awaiting caller, and when it is given. Entry
-// methods of C++ and of Python use the same functions; only the packing of values differs.
+// The outcome of a call: its result or error travels to the awaiting caller. Entry methods of C++ and of
+// Python use the same functions; only the packing of values differs.
 //
-// A result is given once: to the caller's future, or into the gather of a call to a whole collection. A call whose
-// payloads are sent in place is over when its result is here and their memory is free. Threads: one PE's.
+// A result is delivered once: to the caller's future, or to the gather of a call to a whole collection. A
+// call that sends payloads in place is over when its result has arrived and their memory is free. Threads:
+// one PE's.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +20,14 @@ namespace weft::chare {
 
 // --- The callee's side
 
-// A result on its way: the caller of these functions packs `value_bytes` bytes to value(), then send() takes them.
+// The message of a result. Its user packs `value_bytes` bytes to value(), then calls send().
 class ResultMessage {
  public:
-  // REQUIRES: the reply goes somewhere (kind is not kNone).
+  // REQUIRES: reply.kind is not kNone.
   ResultMessage(ChareBase& chare, const ReplyTo& reply, std::size_t value_bytes);
 
   std::byte* value() { return message_->payload() + header_bytes_; }
-  // What buffers beside the result are attached to; null for a result that is gathered, which has none.
+  // The message to attach buffers to; null for a gathered result, which cannot have any.
   runtime::Message* carrier() { return reply_.kind == ReplyTo::Kind::kGather ? nullptr : message_.get(); }
   void send() &&;
 
@@ -39,23 +40,23 @@ class ResultMessage {
 
 // `pack_value` is called twice: with a Pup that sizes and one that packs.
 void send_value(ChareBase& chare, const ReplyTo& reply, const std::function<void(Pup&)>& pack_value);
-// An error that goes nowhere ends the job, naming chare and method.
+// Sends `error` to the caller. If reply.kind is kNone, it ends the job, naming chare and method.
 void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
                 const std::exception_ptr& error);
 
 // --- The caller's side
 
-// Where the result of a call to one element goes.
+// Makes `result` the destination of the result of a call to one element.
 ReplyTo reply_to(runtime::FutureState& result);
-// The operation state of the buffers that `message` sends in place. The caller owns its handle. Null if the message
-// carries copies only, because no operation waits for these. REQUIRES: the message is not sent yet.
+// The operation state of the buffers that `message` sends in place. The caller gets the handle's share. Null
+// if the message carries copies only: no operation waits for these. REQUIRES: the message is not sent yet.
 runtime::OperationState* report_sending_in_place(runtime::Message& message);
-// Has `result` be ready only when `sending`, too, has ended; its failure becomes the result's. Takes the handle's
-// share of `sending`; null: nothing is waited for.
+// `result` becomes ready only when `sending` has ended too. A failure of `sending` becomes the result. Takes
+// the handle's share of `sending`. Does nothing if `sending` is null.
 void delay_until_sent(runtime::FutureState& result, runtime::OperationState* sending);
 
-// Reads what Chares::expect_gather() hands over: `start(count)` once, then `value(i, p)` for each element that
-// returned. Returns the first error, null for none.
+// Reads the Pup that Chares::expect_gather() passes on. Calls `start(count)` once, then `value(i, p)` for
+// each element that returned a value. Returns the first error, null for none.
 template <class Start, class Value>
 std::exception_ptr read_gathered(Pup& p, Start start, Value value) {
   const std::uint64_t count = p.count(0, 1);

@@ -1,5 +1,5 @@
-// weft::Payload<T>: an argument of an entry method whose elements travel beside the message, in place, from
-// memory of any kind: nothing is copied at the sender, and each lands once.
+// weft::Payload<T>: an argument of an entry method whose elements travel beside the message, from memory of
+// any kind. They are sent in place, without a copy at the sender, and land once.
 //
 //   struct Block : weft::Chare<Block> {
 //     void halo(int side, weft::Payload<double> values);             // runs when they are here
@@ -11,9 +11,9 @@
 //   co_await blocks[3].send<&Block::halo>(side, weft::nocopy(face, stream));  // face may change again
 //
 // A method takes any number of payloads among its other arguments. Without a post entry method the runtime
-// allocates: memory of the sender's kind when this PE has it, else host memory. In a call to a whole
-// collection each element gets its own. A method called at one chare may return one. Not in constructors,
-// gathered results, or inside other arguments.
+// allocates memory of the sender's kind if this PE has it, else host memory. In a call to a whole collection
+// each element gets its own payload. A method that is called on one chare may return a payload. Constructors,
+// gathered results and other arguments cannot contain payloads.
 #pragma once
 
 #include <cstddef>
@@ -43,9 +43,9 @@ struct NoCopy {
   memory::StreamHandle stream = nullptr;
 };
 
-// Passes `values`, contiguous in memory of any kind (the address tells which), for a Payload. They are read
-// after the work queued on `stream` now, and must stay and not change until the send's Operation, or the
-// call's result, is there. Host memory has no stream.
+// Passes `values`, contiguous in memory of any kind, for a Payload. The kind is found from the address. The
+// values are read after the work queued on `stream` now. They must stay valid and unchanged until the send's
+// Operation is done or the call's result is ready. Host memory has no stream.
 template <std::ranges::contiguous_range Range>
   requires std::ranges::borrowed_range<Range>
 auto nocopy(Range&& values, memory::StreamHandle stream = nullptr) {
@@ -61,13 +61,15 @@ runtime::Landing& find(std::span<runtime::Landing> landings, std::uint32_t which
 
 }  // namespace payload_detail
 
-// What the entry method gets: the elements, in memory that is the method's to read, change and keep (move the
-// Payload away), or in the memory that the post entry method chose, which this only views. Memory that the
-// runtime allocated is given back with the Payload. Move-only; one that was received can be sent on.
+// The elements that an entry method gets. There are two cases:
+//   - The runtime allocated the memory. The Payload owns it: the method may read and change the elements, and
+//     move the Payload away to keep them. Destroying the Payload releases the memory.
+//   - The post entry method chose the memory. The Payload is a view of it.
+// Move-only. A received Payload can be sent again.
 //
-// A method may return a Payload that nocopy() made or that it received. Its caller awaits the elements in memory of
-// the runtime. They are sent in place after the method has returned, and the method is not notified when they have
-// left. It must therefore return a copy of elements that it changes later.
+// A method may return a Payload that nocopy() made or that it received. The elements are sent in place after
+// the method has returned, and land at the caller in memory of the runtime. The method is not notified when
+// they have been sent, so it must return a copy of elements that it changes later.
 template <class T>
 class Payload {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
@@ -82,17 +84,17 @@ class Payload {
             const_cast<T*>(given.values.data()), given.values.size_bytes(), {}, given.stream}) {}
 
   std::span<T> span() const { return {data(), size()}; }
-  // Of the memory kind that place() names: only kernels and copies reach device memory.
+  // An address in memory of place(). Only kernels and copies can access device memory.
   T* data() const { return static_cast<T*>(attachment_.buffer().data); }
   std::size_t size() const { return attachment_.buffer().size_bytes / sizeof(T); }
   memory::Place place() const { return attachment_.buffer().place; }
 
-  // Work queued on `stream` uses the elements: their memory is not used for anything else, nor sent on,
-  // before that work is done, also when this Payload has gone.
+  // Work queued on `stream` uses the elements. Their memory is reused or sent only after that work, also if
+  // this Payload is destroyed before.
   void use_on(memory::StreamHandle stream) { attachment_.use_on(stream); }
 
   void pup(Pup& p) { payload_detail::pup(p, attachment_, sizeof(T)); }
-  // The runtime's own: what has landed. REQUIRES: it is a whole number of elements.
+  // For the runtime: takes landed memory. REQUIRES: a whole number of elements.
   explicit Payload(runtime::Attachment landed) : attachment_(std::move(landed)) {}
 
  private:
@@ -107,15 +109,15 @@ class Landing {
   Landing(const Landing&) = delete;
   Landing& operator=(const Landing&) = delete;
 
-  // How many elements come.
+  // The number of elements.
   std::size_t size() const { return landing_->size_bytes / sizeof(T); }
-  // The kind of memory they come from, on this PE's own device.
+  // The memory kind at the sender, on this PE's own device.
   memory::Place place() const { return landing_->place; }
 
-  // Has them land in `room`, contiguous memory of any kind, after the work queued on `stream` now. Larger
-  // room is filled at its beginning; smaller takes the leading elements. It must stay, and belongs to the
-  // runtime until the entry method runs. Where another call lands in that memory already, this one waits at its
-  // sender until the other's entry method has returned, or has suspended for the first time.
+  // The elements land in `room`, contiguous memory of any kind, after the work queued on `stream` now. Larger
+  // room is filled at its beginning. Smaller room gets the leading elements. The room must stay valid, and
+  // the runtime owns it until the entry method runs. If another call lands in the same memory, this call
+  // waits at its sender until the other entry method has returned, or has suspended for the first time.
   template <std::ranges::contiguous_range Range>
     requires std::ranges::borrowed_range<Range> && std::is_same_v<std::ranges::range_value_t<Range>, T>
   void into(Range&& room, memory::StreamHandle stream = nullptr) {
@@ -123,7 +125,7 @@ class Landing {
     payload_detail::choose(*runtime_, *landing_, {values.data(), values.size_bytes(), {}, stream});
   }
 
-  // The runtime's own.
+  // For the runtime.
   void bind(runtime::Runtime& runtime, runtime::Landing& landing) {
     runtime_ = &runtime;
     landing_ = &landing;
@@ -134,12 +136,12 @@ class Landing {
   runtime::Landing* landing_ = nullptr;
 };
 
-// Names the post entry method of an entry method: the same arguments, with a Landing<T>& in the place of each
-// Payload<T>. It runs to its end, before the payloads land; what it throws goes where the entry method's
-// exceptions go, and that is then not run.
+// Names the post entry method of an entry method. It takes the same arguments, with a Landing<T>& in the
+// place of each Payload<T>, and runs before the payloads land. It cannot suspend. Its exceptions go to the
+// same caller as those of the entry method, which then does not run.
 template <auto EntryMethod, auto PostEntryMethod>
 struct Post {};
-// A chare's list of them, as its member type of this name.
+// The list of them, a member type of the chare with this name.
 template <class... Posts>
 struct PostEntryMethods {};
 

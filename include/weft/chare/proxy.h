@@ -4,7 +4,7 @@
 //   ring[0].send<&Ring::token>(1);                              // asynchronous, nothing comes back
 //   std::vector<double> all = co_await ring.call<&Ring::work>();  // every element's result, in index order
 //
-// Arguments are taken by value: the callee gets its own, also on the same PE. No call here blocks.
+// Arguments are passed by value: the callee gets its own copies, also on the same PE. No call here blocks.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace weft::chare {
 
 namespace proxy_detail {
 
-// What a constructor's argument travels as: a string literal as a std::string.
+// The type in which a constructor's argument travels: std::string for a string literal.
 template <class T>
 using Travelling =
     std::conditional_t<std::is_same_v<std::decay_t<T>, const char*> || std::is_same_v<std::decay_t<T>, char*>,
@@ -85,7 +85,7 @@ runtime::MessagePtr pack_call(runtime::Runtime& runtime, Make make_message, Args
   }(std::index_sequence_for<Args...>());
 }
 
-// The state of the sends of its payloads, null when the method takes none.
+// Returns the state of the sends of its payloads, null if the method takes none.
 template <class T, auto Method, class... Args>
 runtime::OperationState* send_packed(Collection& collection, std::uint64_t index, const ReplyTo& reply,
                                      std::int32_t priority, Args&&... arguments) {
@@ -109,7 +109,7 @@ void LocalCall<T, Method>::turn(runtime::Work* self, runtime::Runtime& runtime, 
     runtime.count_processed();
     if (ChareBase* chare = call->collection.find(call->index)) {
       Entry::run(runtime, *chare, std::move(call->arguments), call->reply);
-    } else {  // it has moved since
+    } else {  // the element has moved
       std::apply(
           [call](auto&&... argument) {
             send_packed<T, Method>(call->collection, call->index, call->reply, call->priority,
@@ -138,22 +138,23 @@ class ElementProxy {
   std::uint64_t linear_index() const { return index_; }
   Index index() const { return collection_->shape().index(index_); }
 
-  // The same element, its messages taken before (negative) or after (positive) those of priority 0.
+  // The same element. Its messages run before (negative) or after (positive) those of priority 0.
   ElementProxy with_priority(std::int32_t priority) const {
     ElementProxy proxy = *this;
     proxy.priority_ = priority;
     return proxy;
   }
 
-  // For a method with payloads an Operation that ends when their memory may change again, else nothing.
+  // Calls the method. For a method with payloads it returns an Operation that completes when their memory may
+  // change again, else nothing.
   template <auto Method, class... Args>
   auto send(Args&&... arguments) const {
     runtime::OperationState* sending = send_call<Method>(ReplyTo{}, std::forward<Args>(arguments)...);
     if constexpr (EntryMethod<T, Method>::kHasPayload) return runtime::Operation(sending);
   }
 
-  // What the method returns, or throws; what became of its payloads, if they could not be sent. When the
-  // result is there their memory may change again.
+  // Returns a future of the method's result or exception. If a payload cannot be sent, that failure is the
+  // result. When the future is ready, the payloads' memory may change again.
   template <auto Method, class... Args>
   auto call(Args&&... arguments) const {
     using Value = typename EntryMethod<T, Method>::Value;
@@ -188,7 +189,7 @@ class ElementProxy {
     using Arguments = typename Entry::Arguments;
     static_assert(std::tuple_size_v<Arguments> == sizeof...(Args),
                   "the method takes another number of arguments");
-    // Payloads travel with messages, also to this PE.
+    // Calls with payloads are messages, also to this PE.
     if (Entry::kHasPayload || collection_->find(index_) == nullptr) {
       return proxy_detail::send_packed<T, Method>(*collection_, index_, reply, priority_,
                                                   std::forward<Args>(arguments)...);
@@ -229,16 +230,16 @@ class CollectionProxy {
     return (*this)[Index{static_cast<int>(coordinates)...}];
   }
 
-  // Runs the method on every element. For a method with payloads an Operation that ends when their memory may
-  // change again, else nothing.
+  // Runs the method on every element. For a method with payloads it returns an Operation that completes when
+  // their memory may change again, else nothing.
   template <auto Method, class... Args>
   auto send(Args&&... arguments) const {
     runtime::OperationState* sending = broadcast<Method>(ReplyTo{}, std::forward<Args>(arguments)...);
     if constexpr (EntryMethod<T, Method>::kHasPayload) return runtime::Operation(sending);
   }
 
-  // Runs the method on every element; their results in index order. The first element's exception is thrown,
-  // or what became of the payloads, if they could not be sent to all.
+  // Runs the method on every element. Returns a future of their results in index order, or of the first
+  // exception in this order, or of the failure if payloads could not be sent to all.
   template <auto Method, class... Args>
   auto call(Args&&... arguments) const;
 
@@ -246,8 +247,8 @@ class CollectionProxy {
   template <auto Method>
   runtime::Target target() const;
 
-  // The element itself where it is on this PE, else null: for calls by reference between chares of a PE,
-  // which run at once and inside the caller.
+  // The element itself if it is on this PE, else null. For direct calls between chares of one PE, which run
+  // at once, inside the caller.
   T* local(const Index& index) const {
     return static_cast<T*>(collection_->find(collection_->shape().linear(index)));
   }
@@ -301,7 +302,7 @@ class Array : public CollectionProxy<T> {
   }
 };
 
-// One chare per PE, its index the PE.
+// One chare per PE. Its index is the PE.
 template <class T>
 class Group : public CollectionProxy<T> {
  public:
@@ -312,7 +313,7 @@ class Group : public CollectionProxy<T> {
                                        Shape(runtime.num_pes()).with_map(Map::kRoundRobin),
                                        std::forward<Args>(arguments)...);
   }
-  // The one of this PE.
+  // This PE's chare.
   T* on_this_pe() const { return this->local(this->collection().chares().runtime().pe()); }
 };
 
@@ -336,7 +337,7 @@ void ElementProxy<T>::pup(Pup& p) {
   pup_collection(p, collection_);
   p | index_ | priority_;
   if (p.is_unpacking() && collection_ != nullptr && index_ >= collection_->shape().size()) {
-    p.skip(p.remaining_bytes() + 1);  // no proxy was sent
+    p.skip(p.remaining_bytes() + 1);  // throws: these bytes are not a proxy
   }
 }
 
@@ -367,7 +368,7 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
   runtime::Future<Values> result(collection_->chares().runtime());
   using One = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
   ReplyTo reply = collection_->chares().expect_gather([result](Pup& p) {
-    if (result.state()->is_set()) return;  // the arguments did not reach a PE that has no elements
+    if (result.state()->is_set()) return;  // failed: the payloads did not reach a PE without elements
     std::vector<One> values;
     const std::exception_ptr error = read_gathered(
         p, [&values](std::uint64_t count) { values.resize(count); },

@@ -1,6 +1,6 @@
 // Storage of large vectors that entry methods no longer use, kept for the vectors that arrive next. The pool
-// exists because a fresh allocation of several MiB costs a page fault per 4 KiB, which takes longer than moving
-// the bytes.
+// exists because a fresh allocation of several MiB costs a page fault per 4 KiB, which takes longer than
+// moving the bytes.
 //
 // runtime::BlockPool does not serve: a std::vector owns its storage and frees it itself.
 //
@@ -28,13 +28,13 @@ class VectorPool {
   std::vector<T> take(std::size_t size) {
     std::vector<T> values;
     auto& kept = shelf<T>().kept;
-    // Up to twice as large: sizes that differ a little share their storage.
+    // Takes storage of up to twice the size, so that sizes that differ a little share it.
     if (auto found = kept.lower_bound(size); found != kept.end() && found->first / 2 <= size) {
       values = std::move(found->second);
       kept_bytes_ -= found->first * sizeof(T);
       kept.erase(found);
     }
-    values.resize(size);  // storage that was kept has its former size: only what is beyond that is written
+    values.resize(size);  // kept storage has its former size: only further elements are written
     return values;
   }
 

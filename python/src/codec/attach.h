@@ -1,4 +1,4 @@
-// Buffers that travel beside a message, kept by Python objects.
+// Attachments whose memory a Python object owns.
 #pragma once
 
 #include "weft/memory/buffer.h"
@@ -10,10 +10,10 @@
 
 namespace weft::python {
 
-// `keeper` owns the memory; it is dropped when the buffer is free again.
+// `keeper` owns the memory. Its reference is dropped when the attachment is released.
 runtime::Attachment attach(Ref keeper, const memory::Buffer& memory);
 
-// Attaches the buffers in encoder.attached() to the message, or copies of them, as each one says.
+// Attaches each buffer of encoder.attached() to the message: a copy, or the buffer itself, see Attach.
 void attach_all(Encoder& encoder, runtime::Message& message);
 
 }  // namespace weft::python

@@ -24,7 +24,7 @@ Ref decode_attached_bytes(Decoder& decoder) {
                                            static_cast<Py_ssize_t>(size_bytes)));
 }
 
-// The letter of an element's type in this machine's layout, which memoryview.cast takes; empty for any other format.
+// The letter of a native element type, for memoryview.cast; empty for any other format.
 std::string_view native_letter(const char* format) {
   std::string_view letter = format == nullptr ? "B" : format;
   if (letter.starts_with('@')) letter.remove_prefix(1);
@@ -33,8 +33,8 @@ std::string_view native_letter(const char* format) {
 }
 
 bool encode_memoryview(Encoder& encoder, PyObject* object) {
-  // A view of our own: it raises ValueError if `object` was released, and holds the memory if user code, which
-  // pickling of other arguments calls, releases `object` later.
+  // A view of our own. Making it raises ValueError if `object` was released. It holds the memory if user
+  // code, called by the pickling of other arguments, releases `object` later.
   Ref own_view = checked(PyMemoryView_FromObject(object));
   const Py_buffer* view = PyMemoryView_GET_BUFFER(own_view.get());
   if (PyBuffer_IsContiguous(view, 'C') == 0) {
@@ -72,7 +72,7 @@ Ref decode_memoryview(Decoder& decoder) {
   Ref memory = checked(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(data),
                                                      static_cast<Py_ssize_t>(size_bytes)));
   Ref view = checked(PyMemoryView_FromObject(memory.get()));
-  // memoryview.cast cannot give a view without bytes a shape; it stays a view of bytes.
+  // memoryview.cast cannot give an empty view a shape, so it stays a view of bytes.
   if (size_bytes == 0 || (letter == "B" && num_dimensions == 1)) return view;
   Ref format = make_text(letter);
   Ref cast = Ref::steal(num_dimensions == 1

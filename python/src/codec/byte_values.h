@@ -1,7 +1,7 @@
 // Large `bytes`, and memoryviews, on the wire.
 //
-// `bytes` of kBesideBytes and more are sent in place where a message can carry attachments: they cannot change. A
-// memoryview is a value like an array: it is copied, and arrives as a writable memoryview, of the same format and
+// `bytes` of kBesideBytes or more are sent in place if the message can carry attachments, because they cannot
+// change. A memoryview is copied, like an array. It arrives as a writable memoryview of the same format and
 // shape, over memory of its own.
 #pragma once
 

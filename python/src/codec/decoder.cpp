@@ -93,7 +93,7 @@ Ref Decoder::nested(int depth) {
 Ref Decoder::container(ValueTag tag, int depth) {
   if (depth >= kMaxNesting) corrupt("too deeply nested");
   auto count = number<std::uint32_t>();
-  // Every value takes a byte at least, so a count cannot make us allocate more than arrived justifies.
+  // Every value takes at least one byte, so a larger count is corrupt. It must not cause a large allocation.
   if (count > remaining_bytes()) overrun(count);
   if (tag == ValueTag::kTuple) {
     Ref tuple = checked(PyTuple_New(count));
@@ -135,7 +135,7 @@ Ref Decoder::pickle() {
       continue;
     }
     const std::byte* buffer = raw(buffer_bytes);
-    // A bytearray: the arrays that stand on it can be written to and own it.
+    // A bytearray, because arrays over it are writable and own it.
     Ref owned = checked(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(buffer),
                                                       static_cast<Py_ssize_t>(buffer_bytes)));
     checked(PyList_Append(buffers.get(), owned.get()));

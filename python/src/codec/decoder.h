@@ -1,4 +1,4 @@
-// Bytes to Python values; see encoding.h. The bytes may be anything: what does not decode is
+// Decodes bytes to Python values, see encoding.h. The bytes come from a peer: damaged ones throw
 // base::Error(kCorrupt).
 #pragma once
 
@@ -19,11 +19,11 @@ namespace weft::python {
 
 struct ArrayForm;
 
-// Puts another object in the place of an array beside the message. The arguments of a post entry method are
-// decoded with one that gives Landings, those of the entry method with one that gives what was chosen.
+// Replaces arrays beside the message by other objects. For a post entry method they are Landings; for the
+// entry method they are the objects that the post entry method chose.
 class ArraySubstitute {
  public:
-  // Null if the array itself comes there. `which` is the number of the attachment, not yet checked.
+  // Null if the array is not replaced. `which` is the number of the attachment, not yet checked.
   virtual Ref in_place_of(std::size_t which, const ArrayForm& form) = 0;
 
  protected:
@@ -34,12 +34,12 @@ class Decoder {
  public:
   explicit Decoder(std::span<const std::byte> bytes)
       : cursor_(bytes.data()), end_(bytes.data() + bytes.size()) {}
-  // What is left in `p`; see finish().
+  // Decodes the rest of `p`; see finish().
   explicit Decoder(const base::Pup& p)
       : cursor_(p.cursor()),
         end_(p.cursor() + p.remaining_bytes()),
         message_(static_cast<runtime::Message*>(p.carrier())) {}
-  // Moves `p` behind what was decoded. REQUIRES: made from `p`.
+  // Moves `p` behind the decoded bytes. REQUIRES: made from `p`.
   void finish(base::Pup& p) const { p.skip(static_cast<std::size_t>(cursor_ - p.cursor())); }
 
   Ref value() { return nested(0); }
@@ -57,12 +57,13 @@ class Decoder {
     return at;
   }
   std::string_view name();
-  // The number of an attachment, which comes next, and the attachment. Both `attachment` functions throw if
-  // there is none of that size; the second also if its memory is not the host's.
+  // Reads the number of an attachment. attachment() and host_attachment() return the attachment with that
+  // number, and throw if it does not exist or has another size. host_attachment() also throws if it is not in
+  // host memory.
   std::size_t attachment_number() { return number<std::uint32_t>(); }
   runtime::Attachment attachment(std::size_t which, std::uint64_t size_bytes);
   runtime::Attachment host_attachment(std::size_t which, std::uint64_t size_bytes);
-  // `substitute` must live as long as this decoder is used.
+  // `substitute` must exist as long as this decoder is used.
   void set_substitute(ArraySubstitute& substitute) { substitute_ = &substitute; }
   Ref in_place_of(std::size_t which, const ArrayForm& form) const {
     return substitute_ == nullptr ? Ref() : substitute_->in_place_of(which, form);

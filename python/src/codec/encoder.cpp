@@ -13,12 +13,12 @@ namespace weft::python {
 namespace {
 
 constexpr std::size_t kFirstCapacityBytes = 1024;
-// A larger block is copied once, straight into the message.
+// A larger block is copied only once, directly into the message.
 constexpr std::size_t kInlineBlockBytes = 2048;
 constexpr std::size_t kKeptScratchBytes = std::size_t{1} << 20;
 
-// Memory of an encoder that is done, for the next one; encoders nest only when pickling calls user code that
-// sends.
+// The memory of a destroyed encoder, for the next one. One is enough: encoders nest only if pickling calls
+// user code that sends.
 struct Scratch {
   std::byte* data = nullptr;
   std::size_t capacity = 0;
@@ -193,7 +193,7 @@ bool Encoder::container(PyObject* object, int depth) {
     Py_ssize_t size = PyList_GET_SIZE(object);
     count(ValueTag::kList, size);
     for (Py_ssize_t i = 0; i < size; ++i) {
-      if (i >= PyList_GET_SIZE(object)) {  // user code that pickling called has changed it
+      if (i >= PyList_GET_SIZE(object)) {  // changed by user code that pickling called
         PyErr_SetString(PyExc_RuntimeError, "a list changed its size while it was being sent");
         throw PythonError();
       }

@@ -1,4 +1,4 @@
-// Python values to bytes; see encoding.h.
+// Encodes Python values to bytes, see encoding.h.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +18,22 @@
 
 namespace weft::python {
 
-// From this size on a host buffer travels beside the message. Below it, one more copy is cheaper than a message of
-// its own. The same size as for vectors in C++.
+// A host buffer of this size or more travels beside the message. A smaller one is copied, which is cheaper
+// than a message of its own. The same size as for vectors in C++.
 inline constexpr std::size_t kBesideBytes = chare::argument_detail::kBesideBytes;
 
-// Which buffers travel beside the message, see Encoder::attached(). Device memory and what weft.nocopy names always
-// do, in place; other host buffers as copies of their own.
+// Which buffers travel beside the message, see Encoder::attached(). Device memory and weft.nocopy arrays
+// always do, in place. Other host buffers travel as copies.
 enum class Beside : std::uint8_t {
-  kNothing,  // nothing can travel beside the value: device memory is refused, all else is in the message
+  kNothing,  // none: device memory is refused, everything else is in the message
   kLarge,    // large host buffers
-  kArrays,   // every array, and nothing else: for a post entry method, which chooses where they land
+  kArrays,   // every array, and nothing else: a post entry method chooses where they land
 };
 
-// What is attached for a buffer.
+// How a buffer is attached.
 enum class Attach : std::uint8_t {
   kCopy,     // a copy: the program may change the buffer at once
-  kOwn,      // the buffer itself, which has no user but its keeper
+  kOwn,      // the buffer itself, which only its keeper uses
   kInPlace,  // the program's own buffer, which must not change before it has been sent
 };
 
@@ -44,7 +44,7 @@ class Encoder {
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
-  // Throws PythonError or base::Error when the value cannot travel.
+  // Encodes `object`. Throws PythonError or base::Error if it cannot travel.
   void value(PyObject* object) { nested(object, 0); }
 
   template <class T>
@@ -52,21 +52,21 @@ class Encoder {
     std::memcpy(room(sizeof number), &number, sizeof number);
   }
   void raw(const void* data, std::size_t size_bytes) { std::memcpy(room(size_bytes), data, size_bytes); }
-  // With its length in 2 bytes.
+  // Writes the length in 2 bytes, then the text.
   void name(std::string_view text);
-  // `keeper` owns `data`, which must not change before copy_to(): larger blocks are not copied here.
+  // `keeper` owns `data`, which must not change before copy_to(), because a large block is copied only there.
   void block(Ref keeper, const void* data, std::size_t size_bytes);
-  // Whether a host buffer of that size is to be attached. `is_array`: it is an array, for which a post entry method
-  // can choose a place, and not bytes or a part of a pickle.
+  // Whether a host buffer of that size is attached. `is_array`: it is an array, for which a post entry method
+  // can choose a place, not bytes or part of a pickle.
   bool attaches(std::size_t size_bytes, bool is_array) const;
-  // The value is `object` alone, which has no other holder: its memory need not be copied.
+  // States that the value is `object` and that it has no other holder, so that its memory need not be copied.
   void own(PyObject* object) { owned_ = object; }
   bool owns(PyObject* object) const { return object == owned_; }
-  // Lists a buffer for attached() and writes its number. `keeper` owns it, and a copy is made when it is attached.
-  // Throws base::Error where nothing can travel beside the value.
+  // Adds a buffer to attached() and writes its number. `keeper` owns it. attach_all() makes the copy, if
+  // `how` is kCopy. Throws base::Error if nothing can travel beside the value.
   void write_attached(Ref keeper, const memory::Buffer& memory, Attach how);
   void tag(ValueTag tag) { *room(1) = static_cast<std::byte>(tag); }
-  // What a pup function packs.
+  // Writes the bytes that a pup function packs.
   template <class Function>
   void packed(base::Pup sizer, Function pack) {
     pack(sizer);

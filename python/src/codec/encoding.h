@@ -1,9 +1,9 @@
-// How Python values travel. Self-delimiting: a tag byte, then what the tag says. The bytes are this
-// machine's.
+// The wire format of Python values. A value is a tag byte and the bytes that the tag defines, in this
+// machine's byte order.
 //
-// None, bool, int, float, str, bytes, tuple, list, dict, NumPy arrays and scalars of number types, futures
-// and proxies have forms of their own; everything else is pickled with protocol 5, its buffers out of band. A
-// value that occurs twice arrives as two.
+// None, bool, int, float, str, bytes, memoryview, tuple, list, dict, NumPy arrays and scalars of number
+// types, DeviceArrays, futures and proxies have forms of their own. All other values are pickled with
+// protocol 5, with their buffers out of band. An object that occurs twice arrives as two objects.
 #pragma once
 
 #include <cstddef>
@@ -26,25 +26,25 @@ enum class ValueTag : std::uint8_t {
   kList,           // 4 bytes count, values
   kDict,           // 4 bytes count, keys and values in turn
   kArray,          // ArrayHeader, extents of 8 bytes, the elements
-  kAttachedArray,  // the same without the elements; 4 bytes say which attachment of the message has them
-  // ArrayHeader, extents of 8 bytes, 1 byte memory kind; where there are elements 4 bytes say which
-  // attachment of the message has them; then the element type as a value if the header does not say it.
+  kAttachedArray,  // the same without the elements; 4 bytes number of the attachment that has them
+  // ArrayHeader, extents of 8 bytes, 1 byte memory kind; if there are elements, 4 bytes number of the
+  // attachment that has them; then the element type as a value, if it is not in the header.
   kDeviceArray,
   kNumber,         // a NumPy scalar: 1 byte type number, its bytes
   kFuture,         // FutureAddress
   kElement,        // a collection as pup_collection packs it, its class, 8 bytes index, 4 bytes priority
   kCollection,     // a collection as pup_collection packs it, its class
-  kAttachedBytes,  // 8 bytes length; 4 bytes say which attachment of the message has them
-  // A name: the format of an element; 1 byte count of dimensions, extents of 8 bytes, 8 bytes length, the bytes in C
-  // order.
+  kAttachedBytes,  // 8 bytes length; 4 bytes number of the attachment that has them
+  // A name: the format of an element; 1 byte count of dimensions, extents of 8 bytes, 8 bytes length, the
+  // bytes in C order.
   kMemoryView,
   kPickle,  // 4 bytes count of buffers, 8 bytes size, pickle; then for each buffer 8 bytes size and its bytes
 };
 
-// In the size of a pickle's buffer: the bytes are in an attachment of the message, 4 bytes say which.
+// A flag in the size of a pickle's buffer: the bytes are in an attachment, whose number follows in 4 bytes.
 inline constexpr std::uint64_t kAttachedBuffer = std::uint64_t{1} << 63;
 
-// Deeper nesting is left to pickle, which also knows lists that contain themselves.
+// Values nested deeper are pickled. Pickle also handles lists that contain themselves.
 inline constexpr int kMaxNesting = 32;
 
 struct ArrayHeader {

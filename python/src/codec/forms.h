@@ -1,7 +1,7 @@
-// The table of the forms in which values travel beyond those of Python's own types (encoding.h).
+// The table of the wire forms of types that are not Python's own (encoding.h).
 //
-// Each topic adds its types when the extension is initialised; afterwards the table does not change. The codec
-// therefore knows none of these topics.
+// Each topic adds its types when the extension is initialised; afterwards the table does not change. The
+// codec therefore knows none of these topics.
 #pragma once
 
 #include "codec/encoding.h"
@@ -12,15 +12,15 @@ namespace weft::python {
 class Decoder;
 class Encoder;
 
-// Writes a tag and what follows it. Returns false, with nothing written, if the object has no form of its own;
-// it is pickled then. Throws PythonError or base::Error if the object cannot travel.
+// Writes a tag and the bytes that it defines. Returns false and writes nothing if the object has no form of
+// its own; it is then pickled. Throws PythonError or base::Error if the object cannot travel.
 using EncodeFunction = bool (*)(Encoder& encoder, PyObject* object);
-// Reads what follows the tag. Throws PythonError or base::Error if that is damaged.
+// Reads the bytes behind the tag. Throws PythonError or base::Error if they are damaged.
 using DecodeFunction = Ref (*)(Decoder& decoder);
 
-// For objects of exactly this type, which lives as long as the process.
+// For objects of exactly this type, which must exist as long as the process.
 void add_encoding(PyTypeObject* type, EncodeFunction encode);
-// For objects of types that are not in the table: recognised by what they can do.
+// For objects of types that are not in the table; the function recognises them by their protocols.
 void add_protocol_encoding(EncodeFunction encode);
 void add_decoding(ValueTag tag, DecodeFunction decode);
 

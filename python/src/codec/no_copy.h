@@ -1,4 +1,4 @@
-// What weft.nocopy returns: a mark around an array that is sent in place.
+// The result of weft.nocopy: a wrapper around an array that is sent in place.
 #pragma once
 
 #include "support/support.h"

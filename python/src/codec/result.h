@@ -12,7 +12,7 @@ namespace weft::python {
 enum class ResultForm : std::uint8_t {
   kValue,    // one encoded value
   kGather,   // a packed count, then as many encoded values: a list
-  kConcat,   // the same, each value a list or array: one list or array of their elements
+  kConcat,   // the same; each value is a list or array, and the result is one list or array of all elements
   kReduced,  // the name of a custom reducer's function, empty for the others; then one encoded value
 };
 

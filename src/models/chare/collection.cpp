@@ -33,7 +33,7 @@ std::string Collection::element_name(std::uint64_t index) const {
 
 namespace {
 
-// What the constructor of ChareBase needs and a program's constructor does not pass on.
+// Read by the constructor of ChareBase, because constructors of programs do not pass it on.
 thread_local const NewChare* being_constructed = nullptr;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The private half of a collection: its elements, and what waits for it.
+// The private half of a collection: its elements, and the messages that wait for it.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct Collection::Elements {
   explicit Elements(int pe) : directory(pe) {}
 
   runtime::Directory<ChareBase> directory;
-  // Entry and broadcast messages that came before the collection was made here.
+  // Entry and broadcast messages that arrived before the collection was made on this PE.
   std::vector<runtime::MessagePtr> waiting;
 };
 
-// While it lives, chares constructed on this thread belong to that place.
+// While it exists, a chare that this thread constructs gets this collection and index.
 struct NewChare {
   NewChare(Collection& collection_in, std::uint64_t index_in);
   ~NewChare();

@@ -1,4 +1,4 @@
-// How collections are made on each PE.
+// Collections are made on each PE.
 #include <algorithm>
 
 #include "weft/chare/chare.h"
@@ -27,7 +27,7 @@ struct CreateHeader {
 
 Collection& Chares::create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
                            std::span<const std::byte> arguments) {
-  shape.check_homes(runtime_.num_pes());  // a bad map is the caller's error, here and now
+  shape.check_homes(runtime_.num_pes());  // a wrong map is an error of the caller
   std::uint64_t id = std::uint64_t{static_cast<std::uint32_t>(runtime_.pe())} << 32 | next_collection_++;
   Collection& made = collection(id);
   know_shape(made, kind, shape);
@@ -92,7 +92,7 @@ void Chares::on_create(MessagePtr message) {
   made.kind_ = header.kind;
   made.shape_ = header.shape;
   made.type_ = constructor->type;
-  // Without its elements it is never made; what is for them waits for the job's end.
+  // After a failure the collection is never made. Its messages wait until the job ends.
   if (!construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) return;
   made.created_ = true;
   runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false);

@@ -1,4 +1,4 @@
-// What elements contribute: to reductions of their collection, and to the gathered results of a call to it.
+// Contributions of elements: to reductions of their collection, and to the gathered results of a call to it.
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/runtime/future.h"
@@ -76,7 +76,7 @@ void Chares::on_all_reduced(MessagePtr message) {
   Pup p = message->unpacker();
   p | key;
   auto found = parts_->all_reduces.find(key);
-  if (found == parts_->all_reduces.end()) return;  // no element here takes part
+  if (found == parts_->all_reduces.end()) return;  // no element of this PE takes part
   std::vector<runtime::FutureState*> states = std::move(found->second);
   parts_->all_reduces.erase(found);
   for (runtime::FutureState* state : states) {

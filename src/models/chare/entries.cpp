@@ -1,4 +1,4 @@
-// From a message to the entry method that it is for: where the element is, where buffers land, and the call.
+// From a message to its entry method: finding the element, landing the buffers, and the call.
 #include <cstring>
 #include <memory>
 
@@ -17,7 +17,7 @@ using runtime::Registry;
 
 namespace {
 
-// Where an element was found, for those who sent to where it no longer is.
+// The PE of an element, sent to a PE that addressed it elsewhere.
 struct LocationNews {
   std::uint64_t collection = 0;
   std::uint64_t index = 0;
@@ -76,7 +76,7 @@ void Chares::on_entry(MessagePtr message) {
   const EntryInfo* entry = checked_entry(chare->collection(), header);
   if (entry == nullptr) return;
   if (!message->attachments().empty() && entry->place != nullptr) {
-    // It came before the chare did: what has landed goes where the chare wants it.
+    // The message arrived before the chare and has landed. Sent again, it lands where the chare chooses.
     return runtime_.send(runtime_.pe(), std::move(message));
   }
   invoke(*chare, *entry, arguments_of(*message), header.reply);
@@ -87,8 +87,7 @@ runtime::Posting Chares::place(MessagePtr& message, std::span<runtime::Landing> 
   const EntryHeader header = read_header(*message);
   Collection& target = collection(header.collection);
   ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr;
-  if (chare == nullptr)
-    return Posting::kHandle;  // on_entry keeps or forwards it, and its chare places it later
+  if (chare == nullptr) return Posting::kHandle;  // on_entry keeps or forwards it; its chare places it later
   const EntryInfo* const entry = checked_entry(target, header);
   if (entry == nullptr) return Posting::kDrop;
   if (entry->place == nullptr) return Posting::kHandle;
@@ -111,7 +110,7 @@ runtime::Posting Chares::place(MessagePtr& message, std::span<runtime::Landing> 
                                 chare->where(*entry)))));
     return Posting::kDrop;
   }
-  chare->coroutine_started();  // it stays where it has its buffers
+  chare->coroutine_started();  // the chare must stay with its buffers
   message->keep(std::move(placement));
   if (ranges.empty() || parts_->placements.occupy(ranges)) return Posting::kHandle;
   parts_->placements.wait(std::move(message), ranges, landings);
@@ -130,7 +129,7 @@ void Chares::invoke_placed(Placement& placement, Message& message) {
   placement.chare.coroutine_ended();
   try {
     placement.entry.invoke_placed(placement.chare, message, placement.reply, placement.kept.get());
-  } catch (...) {  // what has landed does not unpack
+  } catch (...) {  // the landed bytes do not unpack
     runtime_.fail_unawaited(std::current_exception(), placement.chare.where(placement.entry));
   }
   parts_->placements.release(placement.ranges);
@@ -180,7 +179,7 @@ void Chares::on_location(MessagePtr message) {
 void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup arguments, const ReplyTo& reply) {
   try {
     entry.invoke(chare, arguments, reply);
-  } catch (...) {  // unpacking failed: what the method itself throws went where its caller waits
+  } catch (...) {  // unpacking failed; exceptions of the method itself went to its caller
     runtime_.fail_unawaited(std::current_exception(), chare.where(entry));
   }
 }
@@ -198,7 +197,7 @@ void Chares::on_broadcast(MessagePtr message) {
     runtime_.reductions().open({header.reply.pe, kGatherScopes | header.reply.id}, target.shape().size(),
                                target.num_local(), true);
   }
-  // The directory may change while methods run, so the elements are noted first.
+  // The directory may change while methods run, so the elements are listed first.
   std::vector<ChareBase*> chares;
   chares.reserve(target.num_local());
   target.elements_->directory.for_each(

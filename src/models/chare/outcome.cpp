@@ -9,7 +9,7 @@ namespace weft::chare {
 
 namespace {
 
-// In front of the value: a future's header, or the byte that says whether an element's outcome is an error.
+// The header in front of the value: a future's, or one byte that says whether the outcome is an error.
 std::size_t header_bytes_of(const ReplyTo& reply) {
   return reply.kind == ReplyTo::Kind::kGather ? 1 : base::packed_size(runtime::FutureSetHeader());
 }
@@ -45,7 +45,7 @@ ResultMessage::ResultMessage(ChareBase& chare, const ReplyTo& reply, std::size_t
       message_(make_outcome(chare, reply, value_bytes, false)) {}
 
 void ResultMessage::send() && {
-  // No operation here waits for the buffers that the result sends in place: a failure ends the job.
+  // No caller awaits the sending of the result's buffers, so a failure ends the job.
   if (runtime::OperationState* const sending = report_sending_in_place(*message_)) sending->drop_handle();
   send_outcome(chare_, reply_, std::move(message_));
 }
@@ -88,7 +88,7 @@ runtime::OperationState* report_sending_in_place(runtime::Message& message) {
 
 void delay_until_sent(runtime::FutureState& result, runtime::OperationState* sending) {
   if (sending == nullptr) return;
-  // Releases the result also when the runtime closes first.
+  // Releases the result, also if the runtime closes first.
   struct Held {
     explicit Held(runtime::FutureState& state_in) : state(state_in) {
       state.acquire();

@@ -1,4 +1,4 @@
-// What the files of the chare model share: its handlers, the state of Chares, and how headers are read.
+// Shared by the files of the chare model: its handlers, the state of Chares, and reading of headers.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ enum ChareHandler : runtime::HandlerId {
   kAllReduced,
 };
 
-// Scopes of gathers: apart from those of collections, whose numbers stay below.
+// Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
 inline constexpr std::uint64_t kGatherScopes = std::uint64_t{1} << 62;
 
-// A call whose buffers land, or have landed, where its chare has chosen. The chare stays on this PE meanwhile.
+// A call from the choice of its memory until its entry method has run. The chare does not migrate meanwhile.
 struct Placement {
   ChareBase& chare;
   const EntryInfo& entry;
@@ -44,10 +44,10 @@ struct Chares::Parts {
   explicit Parts(runtime::Runtime& runtime) : placements(runtime) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
-  Collection* latest = nullptr;  // messages come in runs to one collection
+  Collection* latest = nullptr;  // successive messages are often for one collection
   std::unordered_map<std::uint64_t, std::function<void(Pup&)>> gathers;
   std::uint64_t next_gather = 1;
-  // Futures of this PE's elements that wait for a reduction's result: by collection and sequence number.
+  // Futures of this PE's elements that wait for a reduction's result, by collection and sequence number.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<runtime::FutureState*>> all_reduces;
   Placements placements;
   VectorPool vectors;

@@ -11,7 +11,7 @@ namespace weft::chare::payload_detail {
 
 namespace {
 
-// Where the memory of `buffer` is. Throws when a stream makes no sense for it.
+// `buffer` with its place. Throws if it is host memory with a stream.
 memory::Buffer located(runtime::Runtime& runtime, memory::Buffer buffer) {
   if (buffer.size_bytes > 0) buffer.place = runtime.memory().place_of(buffer.data);
   if (buffer.place.is_host() && buffer.stream != nullptr && buffer.size_bytes > 0) {

@@ -1,5 +1,6 @@
-// Buffers beside a call to a whole collection: the broadcast has landed once on this PE, or is the sender's own.
-// Each element gets a message of its own, so that its post entry method chooses where its copy lands.
+// Buffers beside a call to a whole collection. The broadcast has landed once on this PE, or its buffers are
+// those of the sender, which is this PE. Each element gets a message of its own, so that its post entry
+// method chooses where its copy lands.
 #include <algorithm>
 #include <cstring>
 

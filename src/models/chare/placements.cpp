@@ -40,7 +40,7 @@ bool Placements::overlap_one_another(const Ranges& ranges) {
 }
 
 bool Placements::is_occupied(const Range& range) const {
-  const auto after = occupied_.lower_bound(range.end);  // the first that begins behind it
+  const auto after = occupied_.lower_bound(range.end);  // the first range behind it
   return after != occupied_.begin() && std::prev(after)->second > range.begin;
 }
 
@@ -70,7 +70,7 @@ void Placements::wait(runtime::MessagePtr message, const Ranges& ranges,
 void Placements::release(const Ranges& ranges) {
   if (ranges.empty()) return;
   for (const Range& range : ranges) occupied_.erase(range.begin);
-  // Placing may end at once, and release memory again: first all are taken that can go.
+  // place() may complete at once and call release() again, so take all memory before placing any call.
   std::vector<Waiting> free;
   for (auto call = waiting_.begin(); call != waiting_.end();) {
     const bool is_wanted = std::any_of(waiting_.begin(), call, [&call](const Waiting& earlier) {

@@ -1,8 +1,9 @@
-// The memory that post entry methods have chosen, from their choice until the entry method has run. A call that wants
-// memory in which another call lands waits for that: its buffers stay at their sender.
+// The memory that post entry methods have chosen, from their choice until the entry method has run. If a call
+// chooses memory in which another call lands, it waits for that call, and its buffers stay at their sender.
 //
-// A call gets all its memory at once or waits without any, in order of arrival among those that want the same. A call
-// that has its memory waits for its own buffers only, so no two calls wait for each other. Threads: one PE's.
+// A call gets all its memory at once, or waits without any. Calls that choose the same memory get it in order
+// of arrival. A call that has its memory waits for its own buffers only, so there is no deadlock. Threads:
+// one PE's.
 #pragma once
 
 #include <cstdint>
@@ -31,18 +32,18 @@ class Placements {
 
   explicit Placements(runtime::Runtime& runtime) : runtime_(runtime) {}
 
-  // What of the memory that `landings` choose will be written.
+  // The parts of the memory chosen in `landings` that will be written.
   static Ranges ranges_of(std::span<const runtime::Landing> landings);
   static bool overlap_one_another(const Ranges& ranges);
 
-  // Returns true if the memory is free, and from now on the call's. Else the caller defers the message, and gives it
-  // to wait().
+  // If the memory is free, the call occupies it. Returns whether it does. If not, the caller defers the
+  // message and passes it to wait().
   bool occupy(const Ranges& ranges);
-  // Has the buffers land as `landings` say when their memory is free.
+  // Lands the buffers in `landings` when their memory is free.
   void wait(runtime::MessagePtr message, const Ranges& ranges, std::span<runtime::Landing> landings);
-  // The entry method has run, or will not: places the calls that waited for this memory.
+  // The call no longer needs the memory. Places the calls that waited for it.
   void release(const Ranges& ranges);
-  // Gives up the calls that wait.
+  // Drops the calls that wait.
   void close() { waiting_.clear(); }
 
  private:

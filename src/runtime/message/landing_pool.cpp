@@ -104,7 +104,7 @@ void LandingPool::keep(Block* block) {
 }
 
 void LandingPool::destroy(Block* block) {
-  // The result is ignored: deallocate fails only after a failure of the device, which later operations report.
+  // The result is ignored: deallocate fails only if the device has failed, which later operations report.
   static_cast<void>(scheduler_.memory().deallocate(block->buffer));
   delete block;
 }
