@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,19 +23,21 @@ template <class Info>
 class Registry {
  public:
   static bool add(Info* info) {
+    num_numbered_ = 0;
     list().push_back(info);
-    numbered() = false;
     return true;
   }
 
   // Null when no such number was given: bytes from a peer may hold anything.
   static const Info* find(std::uint32_t id) {
+    if (id < num_numbered_) [[likely]]
+      return numbered_[id];
     const auto& infos = all();
     return id < infos.size() ? infos[id] : nullptr;
   }
 
   static const std::vector<Info*>& all() {
-    if (!numbered()) number();
+    if (num_numbered_ != list().size()) number();
     return list();
   }
 
@@ -43,15 +46,17 @@ class Registry {
     static std::vector<Info*> infos;
     return infos;
   }
-  static bool& numbered() {
-    static bool flag = false;
-    return flag;
-  }
   static void number() {
     std::stable_sort(list().begin(), list().end(), [](Info* a, Info* b) { return a->name < b->name; });
     for (std::uint32_t i = 0; i < list().size(); ++i) list()[i]->id = i;
-    numbered() = true;
+    numbered_ = list().data();
+    num_numbered_ = list().size();
   }
+
+  // The contents of list() if they are numbered; empty after add(). find() runs for each message. It reads these,
+  // because each call of list() tests whether the vector has been constructed.
+  static inline Info* const* numbered_ = nullptr;
+  static inline std::size_t num_numbered_ = 0;
 };
 
 // FNV-1a, for comparing programs.
