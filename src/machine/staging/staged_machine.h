@@ -38,11 +38,10 @@ class StagedMachine : public TransportMachine {
       return bad_header(header.size());
     if (id > kMaxAmId) [[unlikely]]
       return bad_am_id(id);
-    const bool is_as_is = staging_.takes_as_is(payload.place, payload.stream);
-    return counted(TransferType::kAmSend, pe, payload.place, payload.size_bytes, is_as_is, completion, [&] {
-      return is_as_is ? self().transport_am_send(pe, id, header, payload, completion)
-                      : staging_.am_send(pe, id, header, payload, completion);
-    });
+    if (!staging_.takes_as_is(payload.place, payload.stream) || counts_.is_observed()) [[unlikely]]
+      return special_am_send(pe, id, header, payload, completion);
+    counts_.add(TransferType::kAmSend, direct_path(pe), payload.place.kind, payload.size_bytes);
+    return self().transport_am_send(pe, id, header, payload, completion);
   }
 
   base::Status am_receive(AmPayload payload, const memory::Buffer& into, base::Completion* completion) final {
@@ -62,11 +61,10 @@ class StagedMachine : public TransportMachine {
                         base::Completion* completion) final {
     if (!can_reach(pe)) [[unlikely]]
       return bad_peer(pe, num_pes(), is_closed());
-    const bool is_as_is = staging_.takes_as_is(buffer.place, buffer.stream) && !staging_.holds_sends();
-    return counted(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes, is_as_is, completion, [&] {
-      return is_as_is ? self().transport_tag_send(pe, tag, buffer, completion)
-                      : staging_.tag_send(pe, tag, buffer, completion);
-    });
+    if (!takes_tagged_as_is(buffer) || counts_.is_observed()) [[unlikely]]
+      return special_tag_send(pe, tag, buffer, completion);
+    counts_.add(TransferType::kTagSend, direct_path(pe), buffer.place.kind, buffer.size_bytes);
+    return self().transport_tag_send(pe, tag, buffer, completion);
   }
 
   base::Status tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
@@ -211,15 +209,40 @@ class StagedMachine : public TransportMachine {
   static memory::Place device_side(memory::Place local, memory::Place remote) {
     return local.is_host() ? remote : local;
   }
+  bool takes_tagged_as_is(const memory::ConstBuffer& buffer) const {
+    return staging_.takes_as_is(buffer.place, buffer.stream) && !staging_.holds_sends();
+  }
+
+  // Sends that are observed or whose buffer is not passed as it is. They are out of line, so that other sends keep no
+  // values across the transport's start function.
+  [[gnu::noinline]] base::Status special_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                                 const memory::ConstBuffer& payload,
+                                                 base::Completion* completion) {
+    const bool is_as_is = staging_.takes_as_is(payload.place, payload.stream);
+    return counted(TransferType::kAmSend, pe, payload.place, payload.size_bytes, is_as_is, completion, [&] {
+      return is_as_is ? self().transport_am_send(pe, id, header, payload, completion)
+                      : staging_.am_send(pe, id, header, payload, completion);
+    });
+  }
+  [[gnu::noinline]] base::Status special_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
+                                                  base::Completion* completion) {
+    const bool is_as_is = takes_tagged_as_is(buffer);
+    return counted(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes, is_as_is, completion, [&] {
+      return is_as_is ? self().transport_tag_send(pe, tag, buffer, completion)
+                      : staging_.tag_send(pe, tag, buffer, completion);
+    });
+  }
+
+  TransferPath direct_path(int to) const {
+    return to == pe() ? TransferPath::kOwnPe : TransferPath::kThroughUcx;
+  }
   // Starts a transfer, counts it, and tells the observer of it if there is one. Memory that is not passed as it is
   // goes through host memory only if the transport does not address its kind.
   template <class Start>
   base::Status counted(TransferType type, int to, memory::Place place, std::size_t size_bytes, bool is_as_is,
                        base::Completion* completion, Start start) {
     const bool is_staged = !is_as_is && size_bytes > 0 && !staging_.addresses(place);
-    const TransferPath path = is_staged    ? TransferPath::kStaged
-                              : to == pe() ? TransferPath::kOwnPe
-                                           : TransferPath::kThroughUcx;
+    const TransferPath path = is_staged ? TransferPath::kStaged : direct_path(to);
     counts_.add(type, path, place.kind, size_bytes);
     base::Status status = start();
     if (counts_.is_observed()) [[unlikely]]

@@ -46,7 +46,8 @@ class MemoryRegions {
     ucp_mem_h handle;
   };
 
-  ucp_mem_h search(const void* data, std::size_t size_bytes) const;
+  // Out of line: most jobs register no memory, and each operation calls find().
+  [[gnu::noinline]] ucp_mem_h search(const void* data, std::size_t size_bytes) const;
 
   std::multimap<std::uint64_t, Region> regions_;  // by address
   std::size_t largest_bytes_ = 0;                 // the largest region that was ever registered
