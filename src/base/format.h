@@ -13,7 +13,8 @@
 
 namespace weft::base {
 
-[[nodiscard]] std::string format_values(fmt::string_view text, fmt::format_args values);
+// Cold: text is for people. The compiler therefore treats each branch that formats text as unlikely.
+[[nodiscard, gnu::cold]] std::string format_values(fmt::string_view text, fmt::format_args values);
 
 template <class... Values>
 [[nodiscard]] std::string format(fmt::format_string<Values...> text, Values&&... values) {

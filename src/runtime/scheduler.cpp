@@ -86,10 +86,14 @@ bool Scheduler::run_queue() {
       work->function(work, runtime_, exiting_ ? WorkAction::kDrop : WorkAction::kRun);
     } while (--batch_left_ > 0 && (work = queue_.pop()) != nullptr);
   } catch (...) {  // exceptions of entry methods were caught before
-    fail_unawaited(std::current_exception(), base::format("a callback on PE {}", pe_));
+    fail_callback();
   }
   batch_left_ = 0;
   return true;
+}
+
+void Scheduler::fail_callback() {
+  fail_unawaited(std::current_exception(), base::format("a callback on PE {}", pe_));
 }
 
 void Scheduler::set_observer(Observer* observer) {
@@ -118,9 +122,11 @@ bool Scheduler::step() {
   bool busy = machine_.progress();
   if (memory_.has_pending()) busy |= memory_.progress();
   busy |= run_queue();
-  if (mail_arrived_.load(std::memory_order_acquire)) busy |= read_mail();
-  if (!timers_.empty()) busy |= expire_timers();
-  if (ending_ != nullptr) {
+  if (mail_arrived_.load(std::memory_order_acquire)) [[unlikely]]
+    busy |= read_mail();
+  if (!timers_.empty()) [[unlikely]]
+    busy |= expire_timers();
+  if (ending_ != nullptr) [[unlikely]] {
     exiting_ = true;
     stopped_ |= ending_->may_stop();
   }
@@ -265,8 +271,8 @@ void Scheduler::fail_unawaited(const std::exception_ptr& error, const std::strin
   }
 }
 
-void Scheduler::check_sent(int pe, const base::Status& status) {
-  if (!status.failed() || exiting_) return;
+void Scheduler::fail_sent(int pe, const base::Status& status) {
+  if (exiting_) return;
   fail(pe < 0 ? base::format("a message could not be sent: {}", status.to_string())
               : base::format("a message could not be sent to PE {}: {}", pe, status.to_string()));
 }

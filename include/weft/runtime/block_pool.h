@@ -58,7 +58,7 @@ class BlockPool {
   void deallocate(void* block, std::size_t size_bytes) {
     std::size_t which = size_class(size_bytes);
     SizeClass& kept = classes_[which];
-    if ((kept.num_blocks + 1) << (kSmallestLog2 + which) > kKeptBytesPerClass) [[unlikely]] {
+    if (kept.num_blocks >= kKeptBytesPerClass >> (kSmallestLog2 + which)) [[unlikely]] {
       std::free(block);
       return;
     }

@@ -139,6 +139,9 @@ class Message final : public Work, public base::Completion {
   Message(Scheduler& scheduler, std::size_t payload_bytes)
       : scheduler_(&scheduler), payload_bytes_(payload_bytes) {}
   std::span<Attachment> attached_list() const;
+  // Releases a message with attachments for its last holder. Out of line, so that the release of other messages saves
+  // no registers for it.
+  [[gnu::noinline]] void release_attached();
   static constexpr std::uint32_t kTraceBytes = sizeof(std::uint64_t);
   static MessagePtr create_traced(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes);
 

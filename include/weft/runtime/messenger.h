@@ -80,8 +80,13 @@ class Messenger : public Scheduler {
   void fetched(MessagePtr message, const base::Status& status);
   void receive(MessagePtr message);
   void enqueue(Message* message);
-  void dispatch(MessagePtr message);
+  void dispatch(MessagePtr&& message);
+  // Fetches a message whose bytes are still at the sender.
+  [[gnu::noinline]] void fetch(MessagePtr message, machine::AmArrival& arrival);
+  // Receives a message that has attachments, is a broadcast, or has a number for observers.
+  [[gnu::noinline]] void receive_special(MessagePtr message);
   // Of messages with attachments.
+  [[gnu::noinline]] void send_attached(int pe, MessagePtr message);
   void enqueue_to_post(Message* message);
   MessagePtr land(MessagePtr message, bool dropped);
   Posting choose(MessagePtr& message, std::span<Landing> landings);

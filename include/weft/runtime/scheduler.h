@@ -153,7 +153,10 @@ class Scheduler {
   void send_ended() { --outstanding_sends_; }
   bool has_outstanding_sends() const { return outstanding_sends_ > 0; }
   // Calls fail() if `status`, of a message to `pe`, is a failure, unless the job ends. `pe` < 0: unknown.
-  void check_sent(int pe, const base::Status& status);
+  void check_sent(int pe, const base::Status& status) {
+    if (status.failed()) [[unlikely]]
+      fail_sent(pe, status);
+  }
 
  protected:
   // `runtime` is kept and not used. `local_pes` share this host's processors.
@@ -179,9 +182,12 @@ class Scheduler {
   };
 
   bool run_queue();
-  void end_observed_idle();
-  bool read_mail();
-  bool expire_timers();
+  [[gnu::cold, gnu::noinline]] void fail_sent(int pe, const base::Status& status);
+  // Rare parts of a turn. They are out of line, so that a usual turn saves no registers for them.
+  [[gnu::cold, gnu::noinline]] void end_observed_idle();
+  [[gnu::cold, gnu::noinline]] void fail_callback();
+  [[gnu::noinline]] bool read_mail();
+  [[gnu::noinline]] bool expire_timers();
   void idle();
   void rest(auto sleep);
 

@@ -55,19 +55,20 @@ class WorkQueue {
   }
 
   void push(Work* work, std::int32_t priority) {
-    if (priority == 0) {
+    if (priority == 0) [[likely]] {
       push(work);
     } else {
-      prioritised_.push({priority, next_sequence_++, work});
+      push_prioritised(work, priority);
     }
   }
 
   // Null when empty.
   Work* pop() {
-    if (!prioritised_.empty() && (head_ == nullptr || prioritised_.top().priority < 0))
+    if (!prioritised_.empty() && (head_ == nullptr || prioritised_.top().priority < 0)) [[unlikely]]
       return pop_prioritised();
     Work* work = head_;
-    if (work != nullptr) head_ = work->next;
+    if (work != nullptr) [[likely]]
+      head_ = work->next;
     return work;
   }
 
@@ -81,7 +82,11 @@ class WorkQueue {
     }
   };
 
-  Work* pop_prioritised() {
+  [[gnu::noinline]] void push_prioritised(Work* work, std::int32_t priority) {
+    prioritised_.push({priority, next_sequence_++, work});
+  }
+
+  [[gnu::noinline]] Work* pop_prioritised() {
     Work* work = prioritised_.top().work;
     prioritised_.pop();
     return work;

@@ -46,6 +46,7 @@ class Directory {
   // Where to send a message for an object that is not here. REQUIRES: find(index) == nullptr. The answer is
   // this PE when it is the home and has not heard of the object: it is on its way, or does not exist.
   int route(std::uint64_t index, int home_pe) const {
+    if (elsewhere_.empty()) return home_pe;
     auto known = elsewhere_.find(index);
     return known == elsewhere_.end() ? home_pe : known->second.pe;
   }

@@ -21,11 +21,10 @@ constexpr std::size_t kSmallMessageBytes = 256;
 MessagePtr Message::create(Scheduler& scheduler, HandlerId handler, std::size_t payload_bytes) {
   if (scheduler.message_observer() != nullptr) [[unlikely]]
     return create_traced(scheduler, handler, payload_bytes);
-  void* block = scheduler.pool().allocate_mostly<kSmallMessageBytes>(sizeof(Message) + payload_bytes);
-  auto* message = new (block) Message(scheduler, payload_bytes);
+  MessagePtr message = for_arrival(scheduler, payload_bytes);
   message->envelope_.handler = handler;
   message->envelope_.source_pe = static_cast<std::uint32_t>(scheduler.pe());
-  return MessagePtr(message);
+  return message;
 }
 
 MessagePtr Message::for_arrival(Scheduler& scheduler, std::size_t payload_bytes) {
@@ -70,14 +69,19 @@ MessageEvent Message::event(int pe) const {
 
 void MessageRelease::operator()(Message* message) const {
   if (--message->references_ > 0) return;
-  if (message->attached_ != nullptr && message->attached_->on_release != nullptr) [[unlikely]] {
-    message->references_ = 1;
-    return std::exchange(message->attached_->on_release, nullptr)(MessagePtr(message));
-  }
+  if (message->attached_ != nullptr) [[unlikely]]
+    return message->release_attached();
   BlockPool& pool = message->scheduler_->pool();
   std::size_t size_bytes = sizeof(Message) + message->payload_bytes_ + message->trailer_bytes_;
   message->~Message();
   pool.deallocate_mostly<kSmallMessageBytes>(message, size_bytes);
+}
+
+void Message::release_attached() {
+  references_ = 1;
+  MessagePtr last(this);
+  if (attached_->on_release != nullptr) return std::exchange(attached_->on_release, nullptr)(std::move(last));
+  attached_.reset();  // `last` frees the block
 }
 
 void AttachedRelease::operator()(Attached* attached) const { delete attached; }

@@ -25,6 +25,46 @@
 
 namespace weft::runtime {
 
+namespace {
+
+// Rare cases. They are out of line, so that the functions on the path of each message save no registers for them.
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_pe(int pe, int num_pes) {
+  throw base::Error(base::StatusCode::kOutOfRange,
+                    base::format("PE {} does not exist; this job has PEs 0 to {}", pe, num_pes - 1));
+}
+
+[[gnu::cold, gnu::noinline]] void observe_sent(Scheduler& scheduler, const Message& message, int pe) {
+  scheduler.message_observer()->message_sent(message.event(pe));
+}
+
+[[gnu::cold, gnu::noinline]] void observe_delivered(Scheduler& scheduler, const Message& message) {
+  const auto source_pe = static_cast<int>(message.envelope().source_pe);
+  scheduler.message_observer()->message_delivered(message.event(source_pe));
+}
+
+[[gnu::cold, gnu::noinline]] void fail_unknown(Scheduler& scheduler, const Envelope& envelope) {
+  scheduler.fail(base::format(
+      "a message from PE {} names handler {}, which this PE does not have; do all PEs run the same "
+      "program?",
+      envelope.source_pe, envelope.handler));
+}
+
+// REQUIRES: called in a catch block.
+[[gnu::cold, gnu::noinline]] void fail_handling(Scheduler& scheduler, std::uint32_t source_pe) {
+  scheduler.fail_unawaited(std::current_exception(),
+                           base::format("the handling of a message from PE {}", source_pe));
+}
+
+[[gnu::cold, gnu::noinline]] void fail_size(Scheduler& scheduler, std::size_t size_bytes) {
+  scheduler.fail(
+      base::format("a message of {} bytes arrived; a message has {} to {} bytes; do all PEs run the same "
+                   "program?",
+                   size_bytes, sizeof(Envelope), sizeof(Envelope) + Message::kMaxPayloadBytes));
+}
+
+}  // namespace
+
 // The state that messages with buffers need.
 class Messenger::Buffers final : public Arrival::Owner {
  public:
@@ -76,23 +116,22 @@ void Messenger::set_poster(HandlerId id, MessagePoster poster, MessageDropped dr
 
 void Messenger::send(int pe, MessagePtr message) {
   if (closed()) return;
-  if (pe < 0 || pe >= num_pes()) {
-    throw base::Error(base::StatusCode::kOutOfRange,
-                      base::format("PE {} does not exist; this job has PEs 0 to {}", pe, num_pes() - 1));
-  }
+  if (pe < 0 || pe >= num_pes()) [[unlikely]]
+    refuse_pe(pe, num_pes());
   if (is_counted(message->envelope())) count_sent();
   if (message_observer() != nullptr) [[unlikely]]
-    message_observer()->message_sent(message->event(pe));
-  if (message->has_attachments()) [[unlikely]] {
-    if (pe != this->pe()) return buffers_->outgoing.send(pe, std::move(message));
-    Attached& attached = message->attached();
-    if (attached.sending != nullptr) attached.sending_bytes = attached.size_bytes();
-    enqueue_to_post(message.release());
-  } else if (pe == this->pe()) {
-    enqueue(message.release());
-  } else {
-    send_active_message(*this, pe, {}, message.release());
-  }
+    observe_sent(*this, *message, pe);
+  if (message->has_attachments()) [[unlikely]]
+    return send_attached(pe, std::move(message));
+  if (pe == this->pe()) return enqueue(message.release());
+  send_active_message(*this, pe, {}, message.release());
+}
+
+void Messenger::send_attached(int pe, MessagePtr message) {
+  if (pe != this->pe()) return buffers_->outgoing.send(pe, std::move(message));
+  Attached& attached = message->attached();
+  if (attached.sending != nullptr) attached.sending_bytes = attached.size_bytes();
+  enqueue_to_post(message.release());
 }
 
 void Messenger::broadcast(MessagePtr message) {
@@ -114,7 +153,7 @@ void Messenger::broadcast(MessagePtr message) {
   }
   forward(*message);
   if (message_observer() != nullptr) [[unlikely]]
-    message_observer()->message_sent(message->event(pe()));
+    observe_sent(*this, *message, pe());
   enqueue(message.release());
 }
 
@@ -132,7 +171,7 @@ void Messenger::forward(Message& message) {
     copy->envelope() = message.envelope();
     copy->envelope().flags = static_cast<std::uint8_t>((copy->envelope().flags & ~kTracedFlag) | traced);
     if (message_observer() != nullptr) [[unlikely]]
-      message_observer()->message_sent(copy->event(tree.child(i)));
+      observe_sent(*this, *copy, tree.child(i));
     std::copy_n(message.payload(), message.payload_bytes(), copy->payload());
     if (message.has_attachments()) [[unlikely]] {
       message.share_attachments(*copy);
@@ -178,13 +217,9 @@ void Messenger::deliver(const Target& target, std::span<const std::byte> result)
 
 void Messenger::receive_arrival(machine::AmArrival& arrival) {
   std::size_t size_bytes = arrival.payload_size_bytes;
-  if (size_bytes - sizeof(Envelope) > Message::kMaxPayloadBytes) {  // wraps if it is less than an envelope
-    fail(
-        base::format("a message of {} bytes arrived; a message has {} to {} bytes; do all PEs run the same "
-                     "program?",
-                     size_bytes, sizeof(Envelope), sizeof(Envelope) + Message::kMaxPayloadBytes));
-    return;
-  }
+  // The difference wraps if the size is less than an envelope.
+  if (size_bytes - sizeof(Envelope) > Message::kMaxPayloadBytes) [[unlikely]]
+    return fail_size(*this, size_bytes);
   MessagePtr message;
   try {
     message = Message::for_arrival(*this, size_bytes - sizeof(Envelope));
@@ -192,15 +227,17 @@ void Messenger::receive_arrival(machine::AmArrival& arrival) {
     fail(base::format("there is no memory for a message of {} bytes", size_bytes));
     return;
   }
-  if (!arrival.header.empty()) {
+  if (!arrival.header.empty()) [[unlikely]] {
     base::Status status = expect_tagged(*message, arrival.header);
     if (status.failed()) return fail(status.to_string());
   }
-  if (arrival.data != nullptr) {
-    std::copy_n(arrival.data, size_bytes, message->wire());
-    receive(std::move(message));
-    return;
-  }
+  if (arrival.data == nullptr) [[unlikely]]
+    return fetch(std::move(message), arrival);
+  std::copy_n(arrival.data, size_bytes, message->wire());
+  receive(std::move(message));
+}
+
+void Messenger::fetch(MessagePtr message, machine::AmArrival& arrival) {
   message->messenger = this;
   message->base::Completion::function = [](base::Completion* completion, base::Status status, std::size_t) {
     MessagePtr received(static_cast<Message*>(completion));
@@ -209,7 +246,7 @@ void Messenger::receive_arrival(machine::AmArrival& arrival) {
   };
   Message* raw = message.release();
   base::Status status =
-      machine().am_receive(arrival.take(), memory::Buffer{raw->wire(), size_bytes, {}, nullptr}, raw);
+      machine().am_receive(arrival.take(), memory::Buffer{raw->wire(), raw->wire_bytes(), {}, nullptr}, raw);
   if (!status.is_pending()) fetched(MessagePtr(raw), status);
 }
 
@@ -254,20 +291,22 @@ void Messenger::fetched(MessagePtr message, const base::Status& status) {
 void Messenger::receive(MessagePtr message) {
   const Envelope& envelope = message->envelope();
   if (envelope.handler >= kNumHandlers || handlers_[envelope.handler].function == nullptr ||
-      envelope.root_pe >= static_cast<std::uint32_t>(num_pes())) {
-    fail(base::format(
-        "a message from PE {} names handler {}, which this PE does not have; do all PEs run the same "
-        "program?",
-        envelope.source_pe, envelope.handler));
-    return;
-  }
-  if ((envelope.flags & kTracedFlag) != 0 && !message->split_trace()) [[unlikely]] {
+      envelope.root_pe >= static_cast<std::uint32_t>(num_pes())) [[unlikely]]
+    return fail_unknown(*this, envelope);
+  if ((envelope.flags & (kTracedFlag | kBroadcastFlag)) == 0 && !message->has_attachments()) [[likely]]
+    return enqueue(message.release());
+  receive_special(std::move(message));
+}
+
+void Messenger::receive_special(MessagePtr message) {
+  const Envelope& envelope = message->envelope();
+  if ((envelope.flags & kTracedFlag) != 0 && !message->split_trace()) {
     fail(base::format("a message from PE {} is too short for the number that its flags announce",
                       envelope.source_pe));
     return;
   }
   const bool is_broadcast = (envelope.flags & kBroadcastFlag) != 0;
-  if (!message->has_attachments()) [[likely]] {
+  if (!message->has_attachments()) {
     if (is_broadcast) forward_from_callback(*message);
     enqueue(message.release());
   } else if (handlers_[envelope.handler].choose == nullptr) {
@@ -296,16 +335,16 @@ void Messenger::enqueue(Message* message) {
   post(message, message->envelope().priority);
 }
 
-void Messenger::dispatch(MessagePtr message) {
+void Messenger::dispatch(MessagePtr&& message) {
   if (is_counted(message->envelope())) count_processed();
   const Handler& handler = handlers_[message->envelope().handler];
   std::uint32_t source_pe = message->envelope().source_pe;
   if (message_observer() != nullptr) [[unlikely]]
-    message_observer()->message_delivered(message->event(static_cast<int>(source_pe)));
+    observe_delivered(*this, *message);
   try {
     handler.function(handler.context, std::move(message));
   } catch (...) {  // the bytes do not unpack; the models catch the exceptions of user code
-    fail_unawaited(std::current_exception(), base::format("the handling of a message from PE {}", source_pe));
+    fail_handling(*this, source_pe);
   }
 }
 
