@@ -22,7 +22,6 @@ namespace weft::chare {
 
 class ChareBase;
 class Chares;
-struct Placement;
 class VectorPool;
 
 // The destination of the outcome of a call: a future, or the gather of a call to a whole collection.
@@ -177,12 +176,15 @@ class Chares final : public runtime::Model {
   friend class ChareBase;
   struct Parts;
 
+  [[gnu::noinline]] Collection& find_or_make_collection(std::uint64_t id);
   void on_create(runtime::MessagePtr message);
   void on_entry(runtime::MessagePtr message);
   // The poster of messages with buffers: the chare, if it is on this PE, chooses where they land.
   runtime::Posting place(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
   void place_dropped(runtime::Message& message);
-  void invoke_placed(Placement& placement, runtime::Message& message);
+  // For a message with buffers: runs the entry method if the chare has chosen where the buffers landed. Returns
+  // whether it has.
+  [[gnu::noinline]] bool invoke_if_placed(runtime::Message& message);
   void on_broadcast(runtime::MessagePtr message);
   // Makes one call for each of these elements, with the buffers of the broadcast.
   void share_broadcast(runtime::MessagePtr message, EntryHeader header, std::span<ChareBase* const> chares);
@@ -192,8 +194,14 @@ class Chares final : public runtime::Model {
   // Returns false if a constructor has ended the job.
   bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
                           std::span<const std::byte> arguments);
+  // Keeps the message until the collection is made, or forwards it.
+  [[gnu::noinline]] void keep_or_forward(Collection& collection, const EntryHeader& header,
+                                         runtime::MessagePtr&& message);
   void forward(Collection& collection, const EntryHeader& header, runtime::MessagePtr message);
-  void invoke(ChareBase& chare, const EntryInfo& entry, Pup arguments, const ReplyTo& reply);
+  // find_or_forward() for a message whose header has been read. This and invoke() are inline in entries.cpp.
+  inline ChareBase* find_or_forward(const EntryHeader& header, runtime::MessagePtr& message);
+  inline void invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply);
+  // Returns null, and fails the job, if the header does not fit the collection.
   const EntryInfo* checked_entry(Collection& collection, const EntryHeader& header);
   runtime::Target gather_target(const ReplyTo& reply) const;
 

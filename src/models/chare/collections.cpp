@@ -43,7 +43,12 @@ Collection& Chares::create(CollectionKind kind, const Shape& shape, const Constr
 }
 
 Collection& Chares::collection(std::uint64_t id) {
-  if (parts_->latest != nullptr && parts_->latest->id() == id) return *parts_->latest;
+  if (parts_->latest != nullptr && parts_->latest->id() == id) [[likely]]
+    return *parts_->latest;
+  return find_or_make_collection(id);
+}
+
+Collection& Chares::find_or_make_collection(std::uint64_t id) {
   auto& slot = parts_->collections[id];
   if (slot == nullptr) slot = std::make_unique<Collection>(*this, id);
   parts_->latest = slot.get();

@@ -25,6 +25,20 @@ struct LocationNews {
   std::uint32_t move = 0;
 };
 
+// Rare cases. They are out of line, so that the functions on the path of each message save no registers for them.
+
+[[gnu::cold, gnu::noinline]] void fail_unfit(runtime::Runtime& runtime, const EntryHeader& header) {
+  runtime.fail(
+      base::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
+                   "collection; do all PEs run the same program?",
+                   header.entry, header.index, header.collection));
+}
+
+// The arguments did not unpack. REQUIRES: called in a catch block.
+[[gnu::cold, gnu::noinline]] void fail_unpacking(const ChareBase& chare, const EntryInfo& entry) {
+  chare.runtime().fail_unawaited(std::current_exception(), chare.where(entry));
+}
+
 }  // namespace
 
 MessagePtr Chares::make_entry_message(const EntryHeader& header, std::size_t argument_bytes) {
@@ -55,27 +69,23 @@ const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader
   const bool reply_fits =
       reply.kind <= ReplyTo::Kind::kGather && reply.pe < static_cast<std::uint32_t>(runtime_.num_pes());
   if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size() &&
-      reply_fits)
+      reply_fits) [[likely]]
     return entry;
-  runtime_.fail(
-      base::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
-                   "collection; do all PEs run the same program?",
-                   header.entry, header.index, header.collection));
+  fail_unfit(runtime_, header);
   return nullptr;
 }
 
 void Chares::on_entry(MessagePtr message) {
-  if (!message->attachments().empty()) [[unlikely]] {
-    if (const std::shared_ptr<void> placement = message->take_kept()) {
-      return invoke_placed(*static_cast<Placement*>(placement.get()), *message);
-    }
-  }
-  ChareBase* chare = find_or_forward(message);
-  if (chare == nullptr) return;
-  EntryHeader header = read_header(*message);
+  if (message->has_attachments() && invoke_if_placed(*message)) [[unlikely]]
+    return;
+  const EntryHeader header = read_header(*message);
+  ChareBase* chare = find_or_forward(header, message);
+  if (chare == nullptr) [[unlikely]]
+    return;
   const EntryInfo* entry = checked_entry(chare->collection(), header);
-  if (entry == nullptr) return;
-  if (!message->attachments().empty() && entry->place != nullptr) {
+  if (entry == nullptr) [[unlikely]]
+    return;
+  if (message->has_attachments() && entry->place != nullptr) [[unlikely]] {
     // The message arrived before the chare and has landed. Sent again, it lands where the chare chooses.
     return runtime_.send(runtime_.pe(), std::move(message));
   }
@@ -95,8 +105,8 @@ runtime::Posting Chares::place(MessagePtr& message, std::span<runtime::Landing> 
   try {
     Pup arguments = arguments_of(*message);
     if (!entry->place(*chare, arguments, header.reply, landings, placement->kept)) return Posting::kDrop;
-  } catch (...) {  // unpacking failed
-    runtime_.fail_unawaited(std::current_exception(), chare->where(*entry));
+  } catch (...) {
+    fail_unpacking(*chare, *entry);
     return Posting::kDrop;
   }
   if (entry->chooses_memory) placement->ranges = Placements::ranges_of(landings);
@@ -125,26 +135,38 @@ void Chares::place_dropped(Message& message) {
   parts_->placements.release(placement.ranges);
 }
 
-void Chares::invoke_placed(Placement& placement, Message& message) {
+bool Chares::invoke_if_placed(Message& message) {
+  const std::shared_ptr<void> kept = message.take_kept();
+  if (kept == nullptr) return false;
+  Placement& placement = *static_cast<Placement*>(kept.get());
   placement.chare.coroutine_ended();
   try {
     placement.entry.invoke_placed(placement.chare, message, placement.reply, placement.kept.get());
   } catch (...) {  // the landed bytes do not unpack
-    runtime_.fail_unawaited(std::current_exception(), placement.chare.where(placement.entry));
+    fail_unpacking(placement.chare, placement.entry);
   }
   parts_->placements.release(placement.ranges);
+  return true;
 }
 
 ChareBase* Chares::find_or_forward(MessagePtr& message) {
-  EntryHeader header = read_header(*message);
+  return find_or_forward(read_header(*message), message);
+}
+
+ChareBase* Chares::find_or_forward(const EntryHeader& header, MessagePtr& message) {
   Collection& target = collection(header.collection);
+  ChareBase* const chare = target.created_ ? target.find(header.index) : nullptr;
+  if (chare == nullptr) [[unlikely]]
+    keep_or_forward(target, header, std::move(message));
+  return chare;
+}
+
+void Chares::keep_or_forward(Collection& target, const EntryHeader& header, MessagePtr&& message) {
   if (!target.created_) {
     target.elements_->waiting.push_back(std::move(message));
-    return nullptr;
+  } else {
+    forward(target, header, std::move(message));
   }
-  ChareBase* chare = target.find(header.index);
-  if (chare == nullptr) forward(target, header, std::move(message));
-  return chare;
 }
 
 void Chares::forward(Collection& target, const EntryHeader& header, MessagePtr message) {
@@ -176,11 +198,11 @@ void Chares::on_location(MessagePtr message) {
   collection(news.collection).elements_->directory.learn(news.index, news.pe, news.move);
 }
 
-void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup arguments, const ReplyTo& reply) {
+void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply) {
   try {
     entry.invoke(chare, arguments, reply);
   } catch (...) {  // unpacking failed; exceptions of the method itself went to its caller
-    runtime_.fail_unawaited(std::current_exception(), chare.where(entry));
+    fail_unpacking(chare, entry);
   }
 }
 

@@ -8,7 +8,7 @@ namespace weft::chare {
 
 namespace {
 
-[[noreturn]] void invalid(std::string message) {
+[[noreturn, gnu::cold]] void invalid(std::string message) {
   throw base::Error(base::StatusCode::kInvalidArgument, message);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,9 +59,12 @@ inline runtime::ScopeId scope_of(const Collection& collection) {
           runtime::kFirstModelScope + (collection.id() & 0xffffffff)};
 }
 
+// Throws Error(kCorrupt) for a message that is shorter than a header.
 inline EntryHeader read_header(runtime::Message& message) {
+  if (message.payload_bytes() < sizeof(EntryHeader)) [[unlikely]]
+    message.unpacker().expect(sizeof(EntryHeader));
   EntryHeader header;
-  message.unpacker() | header;
+  std::memcpy(&header, message.payload(), sizeof header);
   return header;
 }
 
