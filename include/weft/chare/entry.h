@@ -101,18 +101,30 @@ class EntryMethod {
     if constexpr (entry_detail::TaskValue<Result>::kIsTask) {
       start_coroutine(runtime, base, std::move(arguments), reply);
     } else {
-      const void* const key = &arguments;
       if (runtime.observer() != nullptr) [[unlikely]]
-        runtime.observer()->entry_began(event(base, key));
+        return run_observed(base, std::move(arguments), reply);
       run_to_end(base, std::move(arguments), reply);
-      if (runtime.observer() != nullptr) [[unlikely]]
-        runtime.observer()->entry_ended(event(base, key));
     }
   }
 
  private:
   static runtime::EntryEvent event(const ChareBase& base, const void* key) {
     return {{base.collection().id(), base.linear_index()}, info().name, key};
+  }
+  // REQUIRES: there is an observer. Out of line, so that calls without one save no registers for it.
+  [[gnu::cold, gnu::noinline]] static void observe_begin(const ChareBase& base, const void* key) {
+    base.runtime().observer()->entry_began(event(base, key));
+  }
+  [[gnu::cold, gnu::noinline]] static void observe_end(const ChareBase& base, const void* key) {
+    base.runtime().observer()->entry_ended(event(base, key));
+  }
+
+  // Not cold: the compiler would optimise the inlined method for size.
+  [[gnu::noinline]] static void run_observed(ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
+    const void* const key = &arguments;
+    observe_begin(base, key);
+    run_to_end(base, std::move(arguments), reply);
+    if (base.runtime().observer() != nullptr) observe_end(base, key);
   }
 
   template <class... Parameters>
@@ -162,8 +174,8 @@ class EntryMethod {
         argument_detail::recycle(base.runtime(), arguments);
       }
       base.coroutine_ended();
-      if (runtime::Observer* const observer = base.runtime().observer()) [[unlikely]]
-        observer->entry_ended(event(base, this));
+      if (base.runtime().observer() != nullptr) [[unlikely]]
+        observe_end(base, this);
       abandon();
     }
     void abandon() noexcept override {
@@ -197,13 +209,13 @@ class EntryMethod {
                               const ReplyTo& reply) {
     auto* running = new (runtime.pool().allocate(sizeof(Running))) Running(base, std::move(arguments), reply);
     if (runtime.observer() != nullptr) [[unlikely]]
-      runtime.observer()->entry_began(event(base, running));
+      observe_begin(base, running);
     try {
       running->coroutine = call(base, running->arguments).release();
     } catch (...) {
       send_error(base, reply, info(), std::current_exception());
       if (runtime.observer() != nullptr) [[unlikely]]
-        runtime.observer()->entry_ended(event(base, running));
+        observe_end(base, running);
       running->abandon();
       return;
     }

@@ -46,6 +46,8 @@ struct LocalCall final : runtime::Work {
         priority(priority_in) {}
 
   static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
+  // Sends the call as a message, because the chare has moved to another PE.
+  [[gnu::cold, gnu::noinline]] void send_on();
 
   Collection& collection;
   std::uint64_t index;
@@ -107,19 +109,23 @@ void LocalCall<T, Method>::turn(runtime::Work* self, runtime::Runtime& runtime, 
   auto* call = static_cast<LocalCall*>(self);
   if (action == runtime::WorkAction::kRun) {
     runtime.count_processed();
-    if (ChareBase* chare = call->collection.find(call->index)) {
+    if (ChareBase* chare = call->collection.find(call->index)) [[likely]] {
       Entry::run(runtime, *chare, std::move(call->arguments), call->reply);
     } else {  // the element has moved
-      std::apply(
-          [call](auto&&... argument) {
-            send_packed<T, Method>(call->collection, call->index, call->reply, call->priority,
-                                   std::move(argument)...);
-          },
-          std::move(call->arguments));
+      call->send_on();
     }
   }
   call->~LocalCall();
   runtime.pool().deallocate(call, sizeof(LocalCall));
+}
+
+template <class T, auto Method>
+void LocalCall<T, Method>::send_on() {
+  std::apply(
+      [this](auto&&... argument) {
+        send_packed<T, Method>(collection, index, reply, priority, std::move(argument)...);
+      },
+      std::move(arguments));
 }
 
 }  // namespace proxy_detail
