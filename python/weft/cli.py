@@ -147,7 +147,8 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("-n", dest="num_pes", metavar="N", help="number of PEs (WEFT_NUM_PES)")
+    # Other launchers say -np.
+    parser.add_argument("-n", "-np", dest="num_pes", metavar="N", help="number of PEs")
     for setting in _SETTINGS:
         setting.add_to(parser)
     parser.add_argument("--hosts", "--host", "--hostfile", dest="hosts", help=argparse.SUPPRESS)

@@ -158,7 +158,9 @@ def test_gpus_without_peer_access_are_named_once(
 
 def test_a_gpu_that_is_not_there_is_refused(run, device_probe: Path, stand_in_cuda: dict[str, str]) -> None:
     outcome = run("-n", 1, "--gpus", "0,5", device_probe, "channel", "cuda", env=stand_in_cuda)
-    assert outcome.stderr.startswith("weft: WEFT_GPUS names device 5: there is no cuda:5: this process has 2")
+    assert outcome.stderr.startswith(
+        "weft: --gpus (WEFT_GPUS) names device 5: there is no cuda:5: this process has 2"
+    )
     assert outcome.exit_code == 1
 
 

@@ -41,6 +41,11 @@ def test_a_python_program_runs_with_this_python_and_its_arguments(run, tmp_path:
     assert outcome.exit_code == 0
 
 
+def test_np_is_n(run) -> None:
+    outcome = run("-np", 2, "--", "echo", "-np", "hello")
+    assert (outcome.stdout, outcome.exit_code) == ("-np hello\n" * 2, 0)
+
+
 def test_a_program_on_the_path_that_knows_nothing_of_weft(run) -> None:
     outcome = run("-n", 3, "--", "echo", "hello")
     assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("hello\n" * 3, "", 0)
@@ -112,6 +117,9 @@ def test_help_names_every_variable(start_command) -> None:
     assert {"WEFT_PE", "UCX_POSIX_DIR", "PYTHONHASHSEED"} <= launched
     missing = {name for name in read | launched if not re.search(rf"\b{name}\b", outcome.stdout)}
     assert not missing, "`weft run --help` does not name them"
+    # "(VARIABLE)": the launchers' own variables do not have the effect of an option.
+    settings = set(re.findall(r"\((WEFT_\w+)\)", outcome.stdout))
+    assert settings == {setting.variable for setting in _SETTINGS}
 
 
 def test_the_page_on_running_names_every_option() -> None:

@@ -84,7 +84,8 @@ TEST_F(OptionsFromEnvironmentTest, AListOfGpusNeedsGpus) {
   options.of<CudaOptions>().devices = {0};
   const base::Status status = Memory(options).check_options();
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
-  EXPECT_TRUE(status.message().starts_with("WEFT_GPUS names device 0: this process cannot use cuda memory"))
+  EXPECT_TRUE(
+      status.message().starts_with("--gpus (WEFT_GPUS) names device 0: this process cannot use cuda memory"))
       << status.message();
 }
 

@@ -71,7 +71,7 @@ TEST_F(PeerAccessTest, AGpuThatIsNotThereIsRefused) {
   const base::Status status = Memory(options).check_options();
   EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
   EXPECT_EQ(status.message(),
-            "WEFT_GPUS names device 4: there is no cuda:4: this process has 4 cuda devices");
+            "--gpus (WEFT_GPUS) names device 4: there is no cuda:4: this process has 4 cuda devices");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ Result<std::unique_ptr<KindBackend>> make(const MemoryOptions& options) {
       return Status(StatusCode::kUnsupported, std::string(driver.status().message()));
     }
     return Status(StatusCode::kNotFound,
-                  base::format("WEFT_GPUS names device {}: this process cannot use cuda memory: {}",
+                  base::format("--gpus (WEFT_GPUS) names device {}: this process cannot use cuda memory: {}",
                                cuda.devices.front(), driver.status().message()));
   }
   const int num_devices = (*driver)->num_devices();
@@ -53,8 +53,9 @@ Result<std::unique_ptr<KindBackend>> make(const MemoryOptions& options) {
     if (device < num_devices) continue;
     return Status(
         StatusCode::kOutOfRange,
-        base::format("WEFT_GPUS names device {}: there is no cuda:{}: this process has {} cuda devices",
-                     device, device, num_devices));
+        base::format(
+            "--gpus (WEFT_GPUS) names device {}: there is no cuda:{}: this process has {} cuda devices",
+            device, device, num_devices));
   }
   return std::unique_ptr<KindBackend>(std::make_unique<CudaBackend>(std::move(*driver), cuda.devices));
 }
