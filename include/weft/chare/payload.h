@@ -114,10 +114,10 @@ class Landing {
   // The memory kind at the sender, on this PE's own device.
   memory::Place place() const { return landing_->place; }
 
-  // The elements land in `room`, contiguous memory of any kind, after the work queued on `stream` now. Larger
-  // room is filled at its beginning. Smaller room gets the leading elements. The room must stay valid, and
-  // the runtime owns it until the entry method runs. If another call lands in the same memory, this call
-  // waits at its sender until the other entry method has returned, or has suspended for the first time.
+  // The elements land at the beginning of `room`, contiguous memory of any kind, after the work queued on `stream`
+  // now, and the entry method gets that part. Throws base::Error if `room` has fewer than size() elements. The room
+  // must stay valid, and the runtime owns it until the entry method runs. If another call lands in the same memory,
+  // this call waits at its sender until the other entry method has returned, or has suspended for the first time.
   template <std::ranges::contiguous_range Range>
     requires std::ranges::borrowed_range<Range> && std::is_same_v<std::ranges::range_value_t<Range>, T>
   void into(Range&& room, memory::StreamHandle stream = nullptr) {

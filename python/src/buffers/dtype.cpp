@@ -62,4 +62,10 @@ char dtype_letter(const Ref& dtype) { return as_descriptor(dtype)->kind; }
 
 bool is_native_byte_order(const Ref& dtype) { return PyDataType_ISNOTSWAPPED(as_descriptor(dtype)); }
 
+bool is_same_type(const Ref& dtype, const Ref& other) {
+  return PyArray_EquivTypes(as_descriptor(dtype), as_descriptor(other)) != 0;
+}
+
+bool is_byte_type(const Ref& dtype) { return as_descriptor(dtype)->type_num == NPY_UBYTE; }
+
 }  // namespace weft::python

@@ -19,6 +19,10 @@ std::string dtype_name(const Ref& dtype);
 // The letter of NumPy's array interface: 'b', 'i', 'u', 'f', 'c', 'V', ...
 char dtype_letter(const Ref& dtype);
 bool is_native_byte_order(const Ref& dtype);
+// Whether two element types have the same bytes with the same meaning.
+bool is_same_type(const Ref& dtype, const Ref& other);
+// Whether the elements are plain bytes: uint8.
+bool is_byte_type(const Ref& dtype);
 
 // Whether NumPy's type number is that of a bool, integer, float or complex type. On the wire such a type is its
 // number.

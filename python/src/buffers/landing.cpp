@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "buffers/dtype.h"
 #include "buffers/object_buffer.h"
 #include "buffers/stream.h"
 #include "codec/attach.h"
@@ -38,7 +39,8 @@ PyObject* into(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObje
           base::StatusCode::kInvalidArgument,
           "Landing.into was called after the post entry method; the buffer has its place by then");
     }
-    as_landing(self)->posting->into(as_landing(self)->which, arguments[0], arguments[1]);
+    as_landing(self)->posting->into(as_landing(self)->which, as_landing(self)->form, arguments[0],
+                                    arguments[1]);
     Py_RETURN_NONE;
   });
 }
@@ -76,16 +78,19 @@ PyMethodDef methods[] = {
 
 Chooses where the buffer lands; the entry method then gets `array` itself. Does not block.
 
-A larger array is filled at its beginning; a smaller one takes the leading part. It belongs to the runtime until the
-entry method runs. If another call lands in that memory already, this one waits until the other's entry method has
-returned, or has suspended for the first time. If into is not called, the runtime allocates memory.
+A larger array is filled at its beginning, and the entry method gets all of it; pass a slice, such as
+``landing.into(room[:landing.shape[0]])``, for the method to get only what has arrived. The array belongs to the
+runtime until the entry method runs. If another call lands in that memory already, this one waits until the other's
+entry method has returned, or has suspended for the first time. If into is not called, the runtime allocates memory.
 
 Args:
-    array: writable, C-contiguous memory of any kind, as for Channel.recv.
+    array: writable, C-contiguous memory of any kind, as for Channel.recv, of at least ``nbytes`` bytes. Its elements
+        are of the type ``dtype``. Plain bytes take every type: an array of uint8, or an object that has only the
+        buffer protocol, such as a bytearray or a memoryview.
     stream: the buffer lands after the work that is queued on it, such as the last kernel that reads `array`.
 
 Raises:
-    weft.Error: not such memory, or the post entry method has returned.)"},
+    weft.Error: not such memory, too small, of another element type, or the post entry method has returned.)"},
     {},
 };
 PyType_Slot slots[] = {
@@ -102,6 +107,25 @@ Valid until the post entry method returns. See weft.post_entry.)")},
 };
 PyType_Spec spec = {"weft.Landing", sizeof(LandingObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+// Throws base::Error if what arrives does not fit into the memory `room`, or if its bytes would become elements of
+// another type there. Memory without an element type, and uint8, take any bytes.
+void expect_room_for(const ArrayForm& arriving, const ArrayForm& room) {
+  if (room.size_bytes < arriving.size_bytes) {
+    throw base::Error(
+        base::StatusCode::kTruncated,
+        base::format("Landing.into got memory of {} bytes ({}) for an array of {} bytes ({}); choose "
+                     "memory that holds all of it",
+                     room.size_bytes, form_text(room), arriving.size_bytes, form_text(arriving)));
+  }
+  if (!room.dtype || is_byte_type(room.dtype) || is_same_type(room.dtype, arriving.dtype)) return;
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format(
+          "Landing.into got elements of type {} for an array of {}, which would be reinterpreted; choose "
+          "memory of that type, or of uint8 for its bytes",
+          dtype_name(room.dtype), dtype_name(arriving.dtype)));
+}
 
 }  // namespace
 
@@ -124,8 +148,10 @@ Ref Posting::in_place_of(std::size_t which, const ArrayForm& form) {
   return object;
 }
 
-void Posting::into(std::size_t which, PyObject* array, PyObject* stream) {
-  ObjectBuffer room = buffer_of({array, Access::kWrite, "Landing.into"});
+void Posting::into(std::size_t which, const ArrayForm& arriving, PyObject* array, PyObject* stream) {
+  ArrayForm form;
+  ObjectBuffer room = buffer_of({array, Access::kWrite, "Landing.into", &form});
+  expect_room_for(arriving, form);
   NamedStream named = stream_from(stream, room.memory.place, "Landing.into");
   if (named.handle != nullptr) room.memory.stream = named.handle;
   Ref keepers = checked(PyTuple_Pack(2, room.keeper.get(), named.keeper ? named.keeper.get() : Py_None));

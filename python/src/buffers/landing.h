@@ -29,7 +29,9 @@ class Posting final : public ArraySubstitute {
 
   // A new Landing for the buffer. Throws base::Error if the message has no such buffer.
   Ref in_place_of(std::size_t which, const ArrayForm& form) override;
-  void into(std::size_t which, PyObject* array, PyObject* stream);
+  // Has the buffer, an array of the form `arriving`, land in the memory of `array`. Throws base::Error if the array
+  // is too small or has elements of another type.
+  void into(std::size_t which, const ArrayForm& arriving, PyObject* array, PyObject* stream);
   // The array that the method chose for each buffer; null if the runtime chooses the place.
   std::vector<Ref> take_chosen() { return std::move(chosen_); }
 

@@ -73,6 +73,13 @@ void pup(Pup& p, runtime::Attachment& attachment, std::size_t element_bytes) {
 }
 
 void choose(runtime::Runtime& runtime, runtime::Landing& landing, const memory::Buffer& into) {
+  if (into.size_bytes < landing.size_bytes) {
+    throw base::Error(
+        base::StatusCode::kTruncated,
+        base::format("Landing::into got memory of {} bytes on PE {} for a payload of {} bytes; choose memory "
+                     "that holds all of it",
+                     into.size_bytes, runtime.pe(), landing.size_bytes));
+  }
   landing.into = runtime::Attachment(located(runtime, into));
 }
 

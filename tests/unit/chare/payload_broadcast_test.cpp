@@ -171,20 +171,18 @@ TEST_P(PayloadBroadcastTest, LandsWhereThePostEntryMethodOfEachElementSays) {
     std::vector<int> expected(count);
     std::iota(expected.begin(), expected.end(), 5);
     for (Place where : {Place{}, Place{Kind::kEmulated, 1}}) {
-      for (std::size_t capacity : {3u, 5u, 2u}) {
+      for (std::size_t capacity : {3u, 5u}) {
         co_await all.call<&Cell::make_room>(where, capacity);
         std::vector<int> results = co_await all.call<&Cell::halo>(5, nocopy(as<double>(memory.buffer())));
         EXPECT_EQ(results, expected);
-        std::vector<double> leading{1, 2, 3};
-        if (capacity < 3) leading.resize(capacity);
         std::vector<std::vector<double>> arrived = co_await all.call<&Cell::last>();
-        EXPECT_EQ(arrived, std::vector<std::vector<double>>(count, leading));
+        EXPECT_EQ(arrived, std::vector<std::vector<double>>(count, {1, 2, 3}));
         std::vector<bool> in_room = co_await all.call<&Cell::is_in_room>();
         EXPECT_EQ(in_room, std::vector<bool>(count, true));
       }
     }
     std::vector<int> posted = co_await all.call<&Cell::times_posted>();
-    EXPECT_EQ(posted, std::vector<int>(count, 6));
+    EXPECT_EQ(posted, std::vector<int>(count, 4));
     std::vector<int> kinds = co_await all.call<&Cell::kind_of_place>();
     EXPECT_EQ(kinds, std::vector<int>(count, static_cast<int>(GetParam().kind)));
     std::vector<int> suspended = co_await all.call<&Cell::suspended_now>();

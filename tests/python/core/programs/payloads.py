@@ -104,6 +104,7 @@ class Poster(weft.Chare):
     def __init__(self):
         self.halos = [weft.DeviceArray(8, float, DEVICE) for _ in range(2)]
         self.host = np.zeros(8)
+        self.raw = np.zeros(64, np.uint8)
         self.seen = []
         self.alone = []
 
@@ -130,13 +131,19 @@ class Poster(weft.Chare):
             elif place == "part":
                 array.into(self.halos[0][2:5])
             elif place == "bytes":
-                array.into(memoryview(self.host)[6:])
+                array.into(memoryview(self.host)[5:])
+            elif place == "raw":
+                array.into(self.raw)
 
     async def places(self, arrays, into):
         refused("after the post entry method", self.late.into, self.host)
         values = []
         for array, place in zip(arrays, into, strict=True):
             assert (array is self.host) == (place == "numpy")
+            assert (array is self.raw) == (place == "raw")
+            if place == "raw":
+                values.append(array.view(float).tolist())
+                continue
             values.append(
                 np.asarray(array).tolist()
                 if place in ("numpy", "bytes")
@@ -312,13 +319,28 @@ async def check_posts(chare):
     # A NumPy array of any size is on its way there too.
     values, seen = await chare.halo.call(np.full(3, 7.0), 1)
     assert values[:4] == [7.0, 7.0, 7.0, 3.0] and seen[3] == "host"
-    values, seen = await chare.halo.call(np.arange(20_000.0), 0)  # more than there is room for
-    assert values == [float(i) for i in range(8)] and seen[2] == 160_000
+    # What does not fit is not torn, and elements do not become others; the chosen memory stays as it is.
+    before, _ = await chare.halo.call(np.arange(8.0), 0)
+    for array, words in (
+        (np.arange(9.0), ["72 bytes", "float64 of shape (9,)", "64 bytes", "float64 of shape (8,)"]),
+        (np.arange(20_000.0), ["160000 bytes", "64 bytes"]),
+        (await filled(np.arange(9.0)), ["72 bytes", "64 bytes"]),
+        (np.arange(3, dtype=np.int32), ["int32", "float64", "reinterpreted"]),
+        (np.arange(3, dtype=np.int64), ["int64", "float64", "reinterpreted"]),
+        (await filled(np.arange(3, dtype=np.float32)), ["float32", "float64", "reinterpreted"]),
+        (weft.nocopy(b"12345678"), ["uint8", "float64", "reinterpreted"]),
+    ):
+        message = await failure_of(chare.halo.call(array, 0))
+        assert all(word in message for word in ["Landing.into", "post_halo", *words]), message
+    again, _ = await chare.halo.call(np.zeros(1), 0)
+    assert again == [0.0, *before[1:]], again
 
     for first in (await filled([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0])):
         values, host = await chare.places.call([first, first, first, first], ["numpy", "part", "", "bytes"])
         assert values[0][:3] == [1.0, 2.0, 3.0] and values[1:3] == [[1.0, 2.0, 3.0]] * 2, values
-        assert host == [1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 1.0, 2.0], host
+        assert host == [1.0, 2.0, 3.0, 0.0, 0.0, 1.0, 2.0, 3.0], host
+        values, _ = await chare.places.call([first], ["raw"])  # plain bytes take every type
+        assert values == [[1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0]], values
     assert await chare.streamed.call(await filled([4.0])) == [4.0]
 
     for how, words in (
