@@ -147,8 +147,11 @@ Starts sending the bytes of `buffer` and returns a weft.Operation, which may be 
 
 Up to 4096 bytes of host memory are copied at once, so the buffer may be changed when send returns. More, and all
 device memory, is sent in place: it must not be changed before the operation is complete (``await
-channel.send(a)``) and is kept alive until then. Device memory is sent after the work that is queued on the stream
-that it names.
+channel.send(a)``) and is kept alive until then. A NumPy array stays writable meanwhile. Device memory is sent after
+the work that is queued on the stream that it names.
+
+A send in place may be complete only when the peer has posted the matching receive. If both ends await a send before
+they receive, both may wait for ever; start the send, receive, then await the send.
 
 Args:
     buffer: C-contiguous memory of any shape and dtype: a weft.DeviceArray, a NumPy array, or an object with the
