@@ -179,6 +179,16 @@ void deallocate(PyObject* self) {
   free_object(self);
 }
 
+PyObject* no_pickle(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("{} is an entry method, which does not travel; send the proxy, and name the "
+                     "method where it is called, or send a weft.Future()",
+                     readable(self)));
+  });
+}
+
 PyMethodDef methods[] = {
     {"send", as_method(&send_with_operation), METH_FASTCALL | METH_KEYWORDS,
      "send($self, /, *args, **kwargs)\n--\n\n"
@@ -209,6 +219,7 @@ PyMethodDef methods[] = {
      "    weft.RemoteError: when awaited, if the method raised an exception. Its type_name is the name of\n"
      "        the exception's type; ``except ValueError`` does not catch it. If the future is dropped and\n"
      "        was never awaited, the exception ends the job."},
+    {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
     {},
 };
 PyMemberDef members[] = {

@@ -13,6 +13,7 @@
 #include "codec/encoder.h"
 #include "codec/result.h"
 #include "engine/ending.h"
+#include "runtime/collective/reducer_failure.h"
 #include "support/errors.h"
 #include "support/importable.h"
 
@@ -75,12 +76,13 @@ Ref merge_values(Reducer reducer, std::string_view function_key, PyObject* a, Py
   return checked(PyObject_CallFunction(merge.get(), "iOO", static_cast<int>(reducer), a, b));
 }
 
-void combine(runtime::Runtime&, Reducer reducer, std::vector<std::byte>& accumulated,
+void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
              std::span<const std::byte> more) {
+  std::string function_key;
   try {
     Decoder left{std::span<const std::byte>(accumulated)};
     Decoder right{more};
-    std::string function_key(left.name());
+    function_key = left.name();
     if (right.name() != function_key) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
@@ -99,7 +101,10 @@ void combine(runtime::Runtime&, Reducer reducer, std::vector<std::byte>& accumul
     end_if_forked();
     // SystemExit in a custom reducer ends the job with its code.
     if (PyErr_Occurred() != nullptr && ended_by_exception(Engine::current())) return;
-    std::rethrow_exception(caught_as_travelling_error());
+    const std::string name = function_key.empty()
+                                 ? base::format("weft.Reducer.{}", runtime::reducer_name(reducer))
+                                 : base::format("weft.Reducer.custom({})", function_key);
+    runtime::fail_in_reducer(runtime, name, caught_as_travelling_error());
   }
 }
 

@@ -121,7 +121,10 @@ void init_errors(PyObject* module) {
       "A function of weft raises it at once if it cannot start its work. If an operation fails later,\n"
       "awaiting it raises the error.\n\n"
       "Attributes:\n"
-      "    code: the kind of failure as a word, such as 'out_of_range', 'truncated' or 'peer_failed'.",
+      "    code: the kind of failure in words: 'cancelled', 'truncated', 'invalid argument', 'out of "
+      "range',\n"
+      "        'not found', 'unreachable', 'peer failed', 'out of memory', 'unsupported', 'closed',\n"
+      "        'timed out', 'corrupt data' or 'internal error'.",
       PyExc_Exception, nullptr);
   checked(PyModule_AddObjectRef(module, "Error", error_type));
   remote_error_type = PyErr_NewExceptionWithDoc(
@@ -130,6 +133,7 @@ void init_errors(PyObject* module) {
       "``except ValueError`` does not catch it, even if the entry method raised a ValueError: test\n"
       "``type_name`` instead.\n\n"
       "Attributes:\n"
+      "    code: always 'internal error'.\n"
       "    type_name: the name of the original exception's type.\n"
       "    message: the text of the original exception.\n"
       "    traceback_text: its traceback on the PE where it was raised, followed by chare, entry method and\n"
@@ -138,14 +142,30 @@ void init_errors(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "RemoteError", remote_error_type));
 }
 
+namespace {
+
+// What to do about a value that cannot be pickled. pickle names the value's type in its message.
+std::string_view advice_for(std::string_view message) {
+  for (std::string_view awaitable : {"'coroutine' object", "'weft.Operation' object"}) {
+    if (message.find(awaitable) != std::string_view::npos) return "did you forget `await`?";
+  }
+  return "send plain data, arrays, or objects of importable classes that pickle";
+}
+
+}  // namespace
+
 void rethrow_unsendable(const std::string& what) {
   if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
   Ref error = PythonError::take();
-  throw base::Error(
-      base::StatusCode::kInvalidArgument,
-      base::format("{} cannot be sent: {}: {}; send plain data, arrays, or objects of importable classes "
-                   "that pickle",
-                   what, type_name_of(error.get()), readable(error.get())));
+  const std::string message = readable(error.get());
+  // Weft's own errors say what to do.
+  if (PyErr_GivenExceptionMatches(error.get(), error_type) != 0) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("{} cannot be sent: {}", what, message));
+  }
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    base::format("{} cannot be sent: {}: {}; {}", what, type_name_of(error.get()), message,
+                                 advice_for(message)));
 }
 
 }  // namespace weft::python

@@ -5,6 +5,7 @@
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
+#include "runtime/collective/reducer_failure.h"
 #include "runtime/collective/spanning_tree.h"
 #include "runtime/handlers.h"
 
@@ -155,7 +156,9 @@ void Reductions::merge(ScopeId id, Partial& into, Partial&& from) {
     if (combiner == nullptr) throw base::Error(base::StatusCode::kCorrupt, "unknown combiner");
     combiner->function(messenger_.runtime(), into.reducer, into.value, from.value);
   } catch (...) {
-    messenger_.fail_unawaited(std::current_exception(), base::format("a reducer on PE {}", messenger_.pe()));
+    const bool is_custom = into.reducer == Reducer::kCustom && combiner != nullptr;
+    fail_in_reducer(messenger_, is_custom ? combiner->name : reducer_name(into.reducer),
+                    std::current_exception());
   }
 }
 

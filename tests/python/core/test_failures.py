@@ -18,7 +18,12 @@ UNAWAITED = [
     ("constructor", ["Fragile[3] on PE 1", "OverflowError: no element 3"]),
     ("shared", ["the constructor of Shared[", "Shared.__new__ must return the object"]),
     ("mismatch", ["Worker[1]", "Worker[0]", "80 bytes", "40 bytes"]),
-    ("uneven", ["shapes", "(3,)", "(4,)"]),
+    ("uneven", ["weft.Reducer.sum", "ends the job", "shapes", "(3,)", "(4,)"]),
+    (
+        "reducer",
+        ["the reducer weft.Reducer.custom(__main__:raise_reducing)", "ends the job", "no such key"],
+    ),
+    ("forgotten_await", ["the result of Worker[3].forgets_await", "did you forget `await`?"]),
     ("unsendable_result", ["the result of Worker[3].unsendable", "cannot be sent"]),
     ("foreign", ["awaited a str", "asyncio_future"]),
     ("only_here", ["OnlyHere", "PE 1", "every PE runs the script"]),

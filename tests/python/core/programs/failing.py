@@ -11,6 +11,12 @@ MODE = sys.argv[1]
 
 
 class Worker(weft.Chare):
+    async def reduce_and_raise(self):
+        await self.allreduce(1, weft.Reducer.custom(raise_reducing))
+
+    async def forgets_await(self):
+        return self.later()
+
     async def reduce_and_leave(self):
         await self.allreduce(1, weft.Reducer.custom(leave_reducing))
 
@@ -71,6 +77,10 @@ class LeavesAtOnce(weft.Chare):
 
 def leave_reducing(a, b):
     sys.exit(9)
+
+
+def raise_reducing(a, b):
+    raise KeyError("no such key")
 
 
 class Shared(weft.Chare):
@@ -165,6 +175,10 @@ async def main():
         await workers.mismatch.call()
     elif MODE == "uneven":
         await workers.uneven.call()
+    elif MODE == "reducer":
+        await workers.reduce_and_raise.call()
+    elif MODE == "forgotten_await":
+        await workers[3].forgets_await.call()
     elif MODE == "unsendable_result":
         await workers[3].unsendable.call()
     elif MODE == "foreign":
