@@ -26,6 +26,14 @@ void raise_error(PyObject* type, const base::Error& error) {
   PyErr_SetObject(type, exception.get());
 }
 
+void raise_internal_error(const char* what) noexcept {
+  try {
+    raise_error(error_type, base::Error(base::StatusCode::kInternal, what));
+  } catch (const PythonError&) {
+    return;  // the failure to raise it is set instead
+  }
+}
+
 // "Traceback (most recent call last): ..." and causes; the exception's own line is left out, since message
 // and type travel beside it.
 std::string formatted_traceback(PyObject* exception) {
@@ -67,9 +75,9 @@ void set_python_error() noexcept {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
-    PyErr_SetString(error_type, error.what());
+    raise_internal_error(error.what());
   } catch (...) {
-    PyErr_SetString(error_type, "an unknown C++ exception");
+    raise_internal_error("an unknown C++ exception");
   }
 }
 
@@ -115,6 +123,10 @@ std::exception_ptr caught_as_travelling_error() {
 }
 
 void init_errors(PyObject* module) {
+  // Of errors that Python code raises: the package's own ones refuse arguments.
+  Ref attributes = checked(PyDict_New());
+  checked(PyDict_SetItemString(attributes.get(), "code",
+                               make_text(base::status_code_name(base::StatusCode::kInvalidArgument)).get()));
   error_type = PyErr_NewExceptionWithDoc(
       "weft.Error",
       "An error of Weft. Its text says what went wrong, where, and what to do about it.\n\n"
@@ -125,7 +137,7 @@ void init_errors(PyObject* module) {
       "range',\n"
       "        'not found', 'unreachable', 'peer failed', 'out of memory', 'unsupported', 'closed',\n"
       "        'timed out', 'corrupt data' or 'internal error'.",
-      PyExc_Exception, nullptr);
+      PyExc_Exception, attributes.get());
   checked(PyModule_AddObjectRef(module, "Error", error_type));
   remote_error_type = PyErr_NewExceptionWithDoc(
       "weft.RemoteError",

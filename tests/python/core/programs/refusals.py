@@ -51,6 +51,17 @@ class Anything(dict):
     __getattr__ = dict.get
 
 
+def check_codes():
+    """Errors of the Python package have a code, as those of the extension module do."""
+    for raising in (lambda: weft.asyncio_future(5), lambda: weft.run(5), lambda: weft.Future().result()):
+        try:
+            raising()
+        except weft.Error as error:
+            assert error.code == "invalid argument", error.code
+        else:
+            raise AssertionError("it was not refused")
+
+
 async def check_then_refused():
     array = np.zeros(8)
     references = sys.getrefcount(array)
@@ -110,6 +121,7 @@ async def main():
     assert await workers[0, 0].contribute_from_a_thread.call(weft.Future()) == [True]
     assert await workers[0, 0].channel_ids.call()
     await check_then_refused()
+    check_codes()
     future = weft.Future()
     array = np.arange(3)
     future.set(weft.nocopy(array))
