@@ -107,6 +107,14 @@ struct RemoteMemory {
   std::vector<std::byte> key;
 };
 
+// Host memory that a send reads, and that its owner may move while the send is in flight.
+struct MovableSource {
+  const std::byte* data = nullptr;
+  std::size_t size_bytes = 0;
+  // The machine adds what it reads, so that the owner sees sends move on. It may read bytes more than once.
+  std::uint64_t* read_bytes = nullptr;
+};
+
 enum class AtomicOperation : std::uint8_t { kAdd, kSwap, kCompareSwap, kAnd, kOr, kXor };
 
 enum class TransferType : std::uint8_t { kTagSend, kAmSend, kPut, kGet, kReceive, kPeerCopy };
@@ -168,6 +176,13 @@ class Machine {
                                 base::Completion* completion) = 0;
   virtual base::Status tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
                                    base::Completion* completion) = 0;
+  // Whether tag_send_movable() can send to that PE now.
+  virtual bool can_move_source(int pe) const = 0;
+  // tag_send() of bytes that the machine reads only inside this call and progress(), from where `source.data` is
+  // then. Between these calls the owner may copy the bytes and set `data` to the copy. `source` must stay valid until
+  // completion. REQUIRES: can_move_source(pe).
+  virtual base::Status tag_send_movable(int pe, Tag tag, MovableSource& source,
+                                        base::Completion* completion) = 0;
   // Asks an operation in flight to end early. It still completes exactly once: with kCancelled, or with its own
   // outcome if cancel() came too late.
   virtual void cancel(base::Completion* completion) = 0;

@@ -68,7 +68,8 @@ Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory
       memory_(memory),
       pe_(machine.pe()),
       num_pes_(machine.num_pes()),
-      spin_rounds_(local_pes > num_processors() ? kSpinRoundsOversubscribed : kSpinRounds) {}
+      shares_processor_(local_pes > num_processors()),
+      spin_rounds_(shares_processor_ ? kSpinRoundsOversubscribed : kSpinRounds) {}
 
 memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.default_place(kind); }
 
@@ -111,7 +112,7 @@ void Scheduler::end_observed_idle() {
 }
 
 bool Scheduler::progress() {
-  if (batch_left_ > 0) {
+  if (may_progress()) {
     machine_.progress();
     if (memory_.has_pending()) memory_.progress();
   }

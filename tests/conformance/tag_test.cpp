@@ -58,6 +58,32 @@ TEST_P(TagTest, ArrivesWhenTheMessageIsThereFirst) {
   }
 }
 
+TEST_P(TagTest, ASourceThatMovesIsReadWhereItIsThen) {
+  World world = make_world(2);
+  if (!world.machine(0).can_move_source(1)) {
+    GTEST_SKIP() << "this machine sends from the source itself, so the source cannot move";
+  }
+  for (std::size_t size : kSizes) {
+    const auto sent = pattern(size, size + 5);
+    auto first = sent;
+    Buffer to = world.buffer(1, kind(), size);
+    Operation receive;
+    Operation send;
+    std::uint64_t read_bytes = 0;
+    machine::MovableSource source{reinterpret_cast<const std::byte*>(first.data()), size, &read_bytes};
+    send.start(world.machine(0).tag_send_movable(1, 7, source, &send));
+    for (int round = 0; round < 100; ++round) world.progress();
+    const auto second = first;
+    source.data = reinterpret_cast<const std::byte*>(second.data());
+    std::ranges::fill(first, std::uint8_t{0xee});
+    receive.start(world.machine(1).tag_receive(7, kFullTagMask, to, &receive));
+    ASSERT_TRUE(world.until([&] { return send.done() && receive.done(); })) << size;
+    EXPECT_TRUE(send.status().ok() && receive.status().ok());
+    EXPECT_EQ(world.read(1, to), sent) << size;
+    EXPECT_GE(read_bytes, size);
+  }
+}
+
 TEST_P(TagTest, ReachesTheSendingPeItself) {
   World world = make_world(1);
   for (std::size_t size : {kSmall, kLarge}) {

@@ -54,6 +54,12 @@ class Attachment {
   // own PE passes it on without a copy, unless it is shared.
   void give_away() { given_away_ = true; }
   bool is_given_away() const { return given_away_; }
+  // The buffer gets a copy of the bytes at `source`: by copy_now(), or never if the machine sends them from there.
+  // The message layer calls copy_now() before the call that sends the message returns. REQUIRES: host memory.
+  void copy_later(const void* source) { source_ = source; }
+  // The source of a copy that has not been made; else null.
+  const void* uncopied() const { return source_; }
+  void copy_now();
   // Keeps only the leading `size_bytes`. REQUIRES: not more than the buffer has.
   void shorten(std::size_t size_bytes) { buffer_.size_bytes = size_bytes; }
 
@@ -69,12 +75,14 @@ class Attachment {
     std::swap(release_, other.release_);
     std::swap(owner_, other.owner_);
     std::swap(given_away_, other.given_away_);
+    std::swap(source_, other.source_);
   }
 
   memory::Buffer buffer_;
   Release release_ = nullptr;
   void* owner_ = nullptr;
   bool given_away_ = false;
+  const void* source_ = nullptr;
 };
 
 // One announced buffer of a message, whose bytes have not landed yet. A poster chooses where it lands.

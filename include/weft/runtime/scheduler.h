@@ -113,6 +113,10 @@ class Scheduler {
   // coroutine runs before the caller returns or suspends, and timers wait. Returns whether work is queued: a
   // coroutine may then `co_await yield_now(runtime)`. Does nothing if the scheduler does not run the caller.
   bool progress();
+  // Whether progress() does anything: the scheduler is running the caller.
+  bool may_progress() const { return batch_left_ > 0; }
+  // Whether this host's PEs are more than its processors, so that a PE that polls keeps another one from working.
+  bool shares_processor() const { return shares_processor_; }
   bool stopped() const { return stopped_; }
   void set_idle_hook(IdleHook* hook) { idle_hook_ = hook; }
 
@@ -214,6 +218,7 @@ class Scheduler {
   // How much queued work may still run before the next look at the network; 0 if no queued work is running.
   int batch_left_ = 0;
   int ready_awaits_left_ = kReadyAwaitsPerTurn;
+  bool shares_processor_ = false;
   int spin_rounds_ = 0;
   Ending* ending_ = nullptr;
   IdleHook* idle_hook_ = nullptr;

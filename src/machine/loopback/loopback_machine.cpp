@@ -81,7 +81,8 @@ void LoopbackMachine::complete(Completion* completion, Status status, std::size_
   done_.push_back({completion, std::move(status), size_bytes});
 }
 
-Status LoopbackMachine::send(int pe, Packet packet, const ConstBuffer& buffer, Completion* completion) {
+Status LoopbackMachine::send(int pe, Packet packet, const ConstBuffer& buffer, Completion* completion,
+                             MovableSource* movable) {
   LoopbackMachine* receiver = fabric_->machines[static_cast<std::size_t>(pe)];
   if (receiver == nullptr) {
     return {StatusCode::kPeerFailed,
@@ -93,10 +94,12 @@ Status LoopbackMachine::send(int pe, Packet packet, const ConstBuffer& buffer, C
   payload.size_bytes = buffer.size_bytes;
   payload.is_eager = buffer.size_bytes <= kEagerBytes;
   payload.source = buffer.data;
+  payload.movable = movable;
   if (payload.is_eager) {
     const auto* bytes = static_cast<const std::byte*>(buffer.data);
     payload.eager.assign(bytes, bytes + buffer.size_bytes);
     payload.source = payload.eager.data();
+    if (movable != nullptr) *movable->read_bytes += buffer.size_bytes;
   }
   const bool is_over = payload.is_eager && !options_.late_sends;
   if (!is_over) {
@@ -112,7 +115,10 @@ Status LoopbackMachine::consume(Payload& payload, void* into) {
   if (!payload.is_eager && payload.completion == nullptr) {
     return {StatusCode::kPeerFailed, "the sending PE closed before its message was received"};
   }
-  if (payload.size_bytes > 0) std::memcpy(into, payload.source, payload.size_bytes);
+  const bool is_movable = payload.movable != nullptr && !payload.is_eager;
+  if (is_movable) *payload.movable->read_bytes += payload.size_bytes;
+  const void* const source = is_movable ? payload.movable->data : payload.source;
+  if (payload.size_bytes > 0) std::memcpy(into, source, payload.size_bytes);
   drop(payload, {});
   return {};
 }
@@ -156,6 +162,11 @@ void LoopbackMachine::release_payload(void* descriptor) {
 
 Status LoopbackMachine::transport_tag_send(int pe, Tag tag, const ConstBuffer& buffer,
                                            Completion* completion) {
+  return send_tagged(pe, tag, buffer, completion, nullptr);
+}
+
+Status LoopbackMachine::send_tagged(int pe, Tag tag, const ConstBuffer& buffer, Completion* completion,
+                                    MovableSource* movable) {
   if (tag_sends_to_refuse_ > 0) {
     --tag_sends_to_refuse_;
     return {StatusCode::kOutOfMemory,
@@ -164,7 +175,12 @@ Status LoopbackMachine::transport_tag_send(int pe, Tag tag, const ConstBuffer& b
   }
   Packet packet;
   packet.tag = tag;
-  return send(pe, std::move(packet), buffer, completion);
+  return send(pe, std::move(packet), buffer, completion, movable);
+}
+
+Status LoopbackMachine::transport_tag_send_movable(int pe, Tag tag, MovableSource& source,
+                                                   Completion* completion) {
+  return send_tagged(pe, tag, ConstBuffer(source.data, source.size_bytes), completion, &source);
 }
 
 Status LoopbackMachine::transport_tag_receive(Tag tag, Tag mask, const Buffer& buffer,

@@ -67,6 +67,9 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
                                     base::Completion* completion) override;
   base::Status transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
                                   base::Completion* completion) override;
+  bool transport_can_move_source(int /*pe*/) const override { return true; }
+  base::Status transport_tag_send_movable(int pe, Tag tag, MovableSource& source,
+                                          base::Completion* completion) override;
   base::Status transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
                                      base::Completion* completion) override;
   void transport_cancel(base::Completion* completion) override;
@@ -87,6 +90,7 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
     std::size_t size_bytes = 0;
     bool is_eager = false;
     const void* source = nullptr;
+    MovableSource* movable = nullptr;  // in its place
     // Of a send that waits to be received. Null completion: over, or the sender has closed.
     LoopbackMachine* sender = nullptr;
     base::Completion* completion = nullptr;
@@ -121,7 +125,10 @@ class LoopbackMachine final : public StagedMachine<LoopbackMachine> {
 
   void release_payload(void* descriptor) override;
 
-  base::Status send(int pe, Packet packet, const memory::ConstBuffer& buffer, base::Completion* completion);
+  base::Status send(int pe, Packet packet, const memory::ConstBuffer& buffer, base::Completion* completion,
+                    MovableSource* movable = nullptr);
+  base::Status send_tagged(int pe, Tag tag, const memory::ConstBuffer& buffer, base::Completion* completion,
+                           MovableSource* movable);
   base::Status start(base::Completion* completion);
   void complete(base::Completion* completion, base::Status status, std::size_t size_bytes);
   void arrive(Packet packet);

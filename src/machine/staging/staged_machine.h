@@ -67,6 +67,15 @@ class StagedMachine : public TransportMachine {
     return self().transport_tag_send(pe, tag, buffer, completion);
   }
 
+  bool can_move_source(int pe) const final {
+    return can_reach(pe) && !staging_.holds_sends() && static_cast<const Derived&>(*this).transport_can_move_source(pe);
+  }
+
+  base::Status tag_send_movable(int pe, Tag tag, MovableSource& source, base::Completion* completion) final {
+    return counted(TransferType::kTagSend, pe, {}, source.size_bytes, true, completion,
+                   [&] { return self().transport_tag_send_movable(pe, tag, source, completion); });
+  }
+
   base::Status tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
                            base::Completion* completion) final {
     if (is_closed()) [[unlikely]]

@@ -34,6 +34,10 @@ class TransportMachine : public Machine {
                                             base::Completion* completion) = 0;
   virtual base::Status transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
                                           base::Completion* completion) = 0;
+  // Whether the transport to that PE copies what it sends, so that its source may move.
+  virtual bool transport_can_move_source(int pe) const = 0;
+  virtual base::Status transport_tag_send_movable(int pe, Tag tag, MovableSource& source,
+                                                  base::Completion* completion) = 0;
   virtual base::Status transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
                                              base::Completion* completion) = 0;
   virtual void transport_cancel(base::Completion* completion) = 0;

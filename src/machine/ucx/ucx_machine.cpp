@@ -71,6 +71,8 @@ base::Result<std::unique_ptr<UcxMachine>> UcxMachine::create(const UcxMachineOpt
                                                    .request_size = sizeof(Request),
                                                    .request_init = &Request::initialize});
   if (!context.ok()) return context.status();
+  base::Result<MovableDatatype> movable = MovableDatatype::create();
+  if (!movable.ok()) return movable.status();
   base::Result<Worker> worker = Worker::create(context->get());
   if (!worker.ok()) return worker.status();
   if (worker->max_am_header_bytes() < JobSecret::kBytes) {
@@ -81,14 +83,15 @@ base::Result<std::unique_ptr<UcxMachine>> UcxMachine::create(const UcxMachineOpt
                      "unset these variables",
                      worker->max_am_header_bytes(), JobSecret::kBytes));
   }
-  return std::unique_ptr<UcxMachine>(
-      new UcxMachine(options, memory, std::move(context).value(), std::move(worker).value()));
+  return std::unique_ptr<UcxMachine>(new UcxMachine(options, memory, std::move(context).value(),
+                                                    std::move(movable).value(), std::move(worker).value()));
 }
 
 UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context,
-                       Worker worker)
+                       MovableDatatype movable, Worker worker)
     : StagedMachine(options.pe, options.num_pes, options.pes_on_host, memory, options.staging),
       context_(std::move(context)),
+      movable_(std::move(movable)),
       worker_(std::move(worker)),
       tracker_(*this, attention()),
       active_messages_(*this, tracker_, secret_),
@@ -255,6 +258,26 @@ base::Status UcxMachine::transport_tag_send(int pe, Tag tag, const memory::Const
   return tracker_.start({Operation::kTagSend, pe, buffer.size_bytes}, completion, [&] {
     return ucp_tag_send_nbx(endpoint, buffer.data, buffer.size_bytes, tag, &params);
   });
+}
+
+// Between hosts UCX can send large messages without a copy of its own, which this would prevent.
+bool UcxMachine::transport_can_move_source(int) const { return pes_on_host() == num_pes(); }
+
+base::Status UcxMachine::transport_tag_send_movable(int pe, Tag tag, MovableSource& source,
+                                                    base::Completion* completion) {
+  ucp_ep_h endpoint = endpoints_.find(pe);
+  if (endpoint == nullptr) [[unlikely]] {
+    base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
+    if (!made.ok()) return made.status();
+    endpoint = *made;
+  }
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE;
+  params.cb.send = &on_sent;
+  params.user_data = &tracker_;
+  params.datatype = movable_.get();
+  return tracker_.start({Operation::kTagSend, pe, source.size_bytes}, completion,
+                        [&] { return ucp_tag_send_nbx(endpoint, &source, 1, tag, &params); });
 }
 
 base::Status UcxMachine::transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,

@@ -19,6 +19,7 @@
 #include "machine/ucx/introduction.h"
 #include "machine/ucx/job_secret.h"
 #include "machine/ucx/memory_region.h"
+#include "machine/ucx/movable_datatype.h"
 #include "machine/ucx/request.h"
 #include "machine/ucx/worker.h"
 
@@ -66,6 +67,9 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
                                     base::Completion* completion) override;
   base::Status transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
                                   base::Completion* completion) override;
+  bool transport_can_move_source(int pe) const override;
+  base::Status transport_tag_send_movable(int pe, Tag tag, MovableSource& source,
+                                          base::Completion* completion) override;
   base::Status transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
                                      base::Completion* completion) override;
   void transport_cancel(base::Completion* completion) override;
@@ -78,7 +82,8 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   base::Status transport_flush(base::Completion* completion) override;
 
  private:
-  UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context, Worker worker);
+  UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context,
+             MovableDatatype movable, Worker worker);
 
   void release_payload(void* descriptor) override;
   base::Status translate(const Request& request) const override;
@@ -104,6 +109,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   bool has_deferred() const;
 
   Context context_;
+  MovableDatatype movable_;
   Worker worker_;
   std::optional<JobSecret> secret_;
   RequestTracker tracker_;

@@ -11,7 +11,6 @@ namespace weft::chare {
 
 runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std::size_t size_bytes) {
   void* const block = runtime.pool().allocate(size_bytes);
-  std::memcpy(block, data, size_bytes);
   runtime::Attachment copy(
       memory::Buffer{block, size_bytes, {}, nullptr},
       [](void* owner, const memory::Buffer& buffer) {
@@ -19,6 +18,7 @@ runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std
       },
       &runtime);
   copy.give_away();
+  copy.copy_later(data);
   return copy;
 }
 

@@ -81,6 +81,9 @@ struct Attached {
   std::shared_ptr<JointSending> joint;  // replaces `sending`
   std::size_t sending_bytes = 0;
   std::size_t unsent = 0;
+  // Of buffers that are sent before they are copied; one for each buffer, or none.
+  std::vector<machine::MovableSource> sources;
+  std::size_t unsent_sources = 0;
   base::Status failure;
   std::shared_ptr<void> kept;  // by its poster
 };

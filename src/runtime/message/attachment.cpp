@@ -1,5 +1,7 @@
 #include "weft/runtime/attachment.h"
 
+#include <cstring>
+
 namespace weft::runtime {
 
 namespace {
@@ -18,8 +20,14 @@ void release_share(void* owner, const memory::Buffer& buffer) {
 
 }  // namespace
 
+void Attachment::copy_now() {
+  if (source_ == nullptr) return;
+  std::memcpy(buffer_.data, std::exchange(source_, nullptr), buffer_.size_bytes);
+}
+
 Attachment Attachment::share() {
   if (release_ == nullptr) return {};
+  copy_now();
   if (release_ != &release_share) {
     const memory::Buffer buffer = buffer_;
     auto* shared = new Shared{std::move(*this), 1};

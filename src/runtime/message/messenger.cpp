@@ -130,6 +130,7 @@ void Messenger::send(int pe, MessagePtr message) {
 void Messenger::send_attached(int pe, MessagePtr message) {
   if (pe != this->pe()) return buffers_->outgoing.send(pe, std::move(message));
   Attached& attached = message->attached();
+  for (Attachment& one : attached.buffers) one.copy_now();
   if (attached.sending != nullptr) attached.sending_bytes = attached.size_bytes();
   enqueue_to_post(message.release());
 }
@@ -144,6 +145,7 @@ void Messenger::broadcast(MessagePtr message) {
                                      "send to each PE",
                                      envelope.handler));
     }
+    for (Attachment& one : message->attached().buffers) one.copy_now();
     message->attached().report_jointly(*this);
   }
   envelope.flags |= kBroadcastFlag;

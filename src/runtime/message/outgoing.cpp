@@ -1,5 +1,6 @@
 #include "runtime/message/outgoing.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -17,6 +18,17 @@ namespace {
 // in ARCHITECTURE.md, "Payloads"): what comes eagerly is copied once more, into its place. Device memory is
 // announced and tagged, as in what was published: neither path is faster there from one run to the next.
 constexpr std::size_t kMaxActiveBytes = 1024;
+
+// From this size on, a call first tries to send from the caller's memory.
+constexpr std::size_t kLeastUncopiedBytes = std::size_t{64} << 10;
+// A call looks for the receiver to take bytes once for each kBytesPerLook of the message, which takes about as long as
+// the copy. A call to a PE that took the last message does so kFirstPatience times as long: the PE may have to allocate
+// memory for the first large message.
+constexpr std::size_t kBytesPerLook = 512;
+constexpr std::size_t kFirstPatience = 4;
+// After calls have waited in vain, up to kMostSkips calls to that PE do not wait, unless it has kManyBytes to take.
+constexpr int kMostSkips = 16;
+constexpr std::uint64_t kManyBytes = std::uint64_t{16} << 20;
 
 }  // namespace
 
@@ -65,6 +77,7 @@ struct Outgoing::Sending final : base::Completion {
   MessagePtr message;
   int pe;
   machine::Tag tag;  // 0: an active message's payload
+  bool is_uncopied = false;
 };
 
 void Outgoing::send(int pe, MessagePtr message) {
@@ -77,6 +90,7 @@ void Outgoing::send(int pe, MessagePtr message) {
     send_active(pe, std::move(message));
   } else {
     send_tagged(pe, std::move(message));
+    if (!attached.sources.empty()) end_uncopied(uptake_of(pe), attached);
   }
   if (--attached.unsent == 0) attached.end_sending(attached.failure);
 }
@@ -112,19 +126,84 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     sendings[i] = std::make_unique<Sending>(*this, message->share(), pe, tag);
   }
   Attached& attached = message->attached();
+  if (sends_uncopied(pe, attached)) attached.sources.resize(announced.size());
   // The announcement first: the receiver posts its receives while the buffers are on their way.
   send_active_message(scheduler_, pe, std::as_bytes(std::span(announced)), message.release());
   for (std::size_t i = 0; i < announced.size(); ++i) {
     if (sendings[i] == nullptr) continue;
     const machine::Tag tag = sendings[i]->tag;
     ++attached.unsent;
+    if (!attached.sources.empty() && attached.buffers[i].uncopied() != nullptr) {
+      machine::MovableSource& source = attached.sources[i];
+      source = {static_cast<const std::byte*>(attached.buffers[i].uncopied()), announced[i].size_bytes,
+                &uptake_of(pe).read_bytes};
+      sendings[i]->is_uncopied = true;
+      ++attached.unsent_sources;
+      Sending::start(std::move(sendings[i]), [&](base::Completion* done) {
+        return scheduler_.machine().tag_send_movable(pe, tag, source, done);
+      });
+      continue;
+    }
+    attached.buffers[i].copy_now();
     Sending::start(std::move(sendings[i]), [&](base::Completion* done) {
       return scheduler_.machine().tag_send(pe, tag, attached.buffers[i].buffer(), done);
     });
   }
 }
 
+bool Outgoing::sends_uncopied(int pe, const Attached& attached) {
+  std::size_t uncopied_bytes = 0;
+  for (const Attachment& one : attached.buffers) {
+    if (one.uncopied() != nullptr) uncopied_bytes += one.buffer().size_bytes;
+  }
+  return uncopied_bytes >= kLeastUncopiedBytes && scheduler_.machine().can_move_source(pe);
+}
+
+Outgoing::Uptake& Outgoing::uptake_of(int pe) {
+  if (uptakes_.empty()) uptakes_.resize(static_cast<std::size_t>(scheduler_.num_pes()));
+  return uptakes_[static_cast<std::size_t>(pe)];
+}
+
+// Has the receiver take the bytes from the caller's memory if it does so at once, and copies what is left.
+void Outgoing::end_uncopied(Uptake& uptake, Attached& attached) {
+  std::size_t size_bytes = 0;
+  for (const machine::MovableSource& source : attached.sources) size_bytes += source.size_bytes;
+  uptake.sent_bytes += size_bytes;
+  const bool are_many = uptake.sent_bytes > uptake.read_bytes + size_bytes + kManyBytes;
+  if (uptake.skips_left > 0 && !are_many) {
+    --uptake.skips_left;
+  } else if (scheduler_.may_progress() && !scheduler_.shares_processor()) {
+    await_uptake(uptake, attached, size_bytes);
+  }
+  if (attached.unsent_sources == 0) return;
+  for (std::size_t i = 0; i < attached.sources.size(); ++i) {
+    attached.buffers[i].copy_now();
+    attached.sources[i].data = static_cast<const std::byte*>(attached.buffers[i].buffer().data);
+  }
+}
+
+// Moves communication forward until the buffers are sent, or the receiver has taken nothing from this PE, not of
+// earlier messages either, for the time of a copy.
+void Outgoing::await_uptake(Uptake& uptake, const Attached& attached, std::size_t size_bytes) {
+  const std::size_t patience = (uptake.misses == 0 ? kFirstPatience : 1) * size_bytes / kBytesPerLook;
+  std::size_t looks = 0;
+  std::uint64_t read_bytes = uptake.read_bytes;
+  while (attached.unsent_sources > 0) {
+    scheduler_.progress();
+    if (uptake.read_bytes != read_bytes) {
+      read_bytes = uptake.read_bytes;
+      looks = 0;
+    } else if (++looks > patience) {
+      uptake.misses = std::min(2 * uptake.misses + 1, kMostSkips);
+      uptake.skips_left = uptake.misses;
+      return;
+    }
+  }
+  uptake.misses = 0;
+}
+
 void Outgoing::send_active(int pe, MessagePtr message) {
+  message->attachments()[0].copy_now();
   const memory::Buffer& buffer = message->attachments()[0].buffer();
   Announcement announced{0, 0, buffer.size_bytes, message->attached().first_kind(0)};
   std::byte header[machine::kMaxAmHeaderBytes];
@@ -141,6 +220,7 @@ void Outgoing::sent(Sending& sending, base::Status status) {
   scheduler_.send_ended();
   Message& message = *sending.message;
   Attached& attached = message.attached();
+  if (sending.is_uncopied) --attached.unsent_sources;
   if (status.failed()) {
     if (sending.tag != 0) {
       revoke(sending.pe, sending.tag);

@@ -4,6 +4,9 @@
 //            one tagged message with the device tag, in place.
 //   active   one active message carries the message in its header and the only buffer as its payload.
 //
+// The copy of an argument (Attachment::copy_later) is sent from the caller's memory as long as the receiver takes the
+// bytes at once, while the call lasts. Otherwise the copy is made before the call returns, and sent.
+//
 // A buffer that cannot be sent is revoked: an empty tagged message comes in its place, the receiver drops the
 // message, and the sender's completion says why (without one, the job ends). Private to the message layer.
 // Threads: one PE's.
@@ -30,6 +33,8 @@ inline constexpr machine::AmId kBufferMessageAm = 1;
 // One active message. Takes over one share of the message; a MessagePtr would cost each message more.
 void send_active_message(Scheduler& scheduler, int pe, std::span<const std::byte> header, Message* message);
 
+struct Attached;
+
 class Outgoing {
  public:
   Outgoing(Scheduler& scheduler, MessagingPath path) : scheduler_(scheduler), path_(path) {}
@@ -43,17 +48,30 @@ class Outgoing {
  private:
   struct Sending;
   struct Revocation;
+  // How a PE takes what is sent to it before it is copied.
+  struct Uptake {
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t read_bytes = 0;
+    int misses = 0;      // calls in a row that waited in vain, as 2^n - 1
+    int skips_left = 0;  // that many calls do not wait
+  };
 
   bool goes_active(Message& message) const;
   void send_tagged(int pe, MessagePtr message);
   void send_active(int pe, MessagePtr message);
   std::vector<Announcement> announce(Message& message);
+  bool sends_uncopied(int pe, const Attached& attached);
+  Uptake& uptake_of(int pe);
+  void end_uncopied(Uptake& uptake, Attached& attached);
+  void await_uptake(Uptake& uptake, const Attached& attached, std::size_t size_bytes);
   void sent(Sending& sending, base::Status status);
   void revoke(int pe, machine::Tag tag);
 
   Scheduler& scheduler_;
   MessagingPath path_;
   std::uint32_t next_counter_ = 0;
+  // By PE.
+  std::vector<Uptake> uptakes_;
 };
 
 }  // namespace weft::runtime
