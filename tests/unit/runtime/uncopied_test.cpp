@@ -11,6 +11,7 @@ namespace weft::runtime {
 namespace {
 
 constexpr std::size_t kBytes = 300'000;
+constexpr machine::AmId kTurnAm = machine::kMaxAmId;
 
 // Sends a late copy of `values` from PE 0 to PE 1, in work that PE 0's scheduler runs or outside of it, and
 // overwrites `values` after the call.
@@ -97,9 +98,8 @@ TEST(UncopiedTest, AReceiverThatTakesTheBytesInTheCallLeavesNothingToCopy) {
           receiver(receiver_in) {}
     void run() {
       receiver.step();
-      if (++count < 20) static_cast<void>(sender.machine().am_send(0, kId, {}, {}, this));
+      if (++count < 20) static_cast<void>(sender.machine().am_send(0, kTurnAm, {}, {}, this));
     }
-    static constexpr machine::AmId kId = machine::kMaxAmId;
     Runtime& sender;
     Runtime& receiver;
     int count = 0;
@@ -108,10 +108,10 @@ TEST(UncopiedTest, AReceiverThatTakesTheBytesInTheCallLeavesNothingToCopy) {
   ASSERT_TRUE(test.job.runtime(0)
                   .machine()
                   .set_am_handler(
-                      Turns::kId,
+                      kTurnAm,
                       [](void* context, machine::AmArrival&) { static_cast<Turns*>(context)->run(); }, &turns)
                   .ok());
-  ASSERT_TRUE(test.job.runtime(0).machine().am_send(0, Turns::kId, {}, {}, &turns).ok());
+  ASSERT_TRUE(test.job.runtime(0).machine().am_send(0, kTurnAm, {}, {}, &turns).ok());
   test.send_in_turn();
   EXPECT_EQ(test.block, Bytes(kBytes)) << "no copy was made";
   test.expect_arrival(1);
