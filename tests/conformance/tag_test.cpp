@@ -70,12 +70,12 @@ TEST_P(TagTest, ASourceThatMovesIsReadWhereItIsThen) {
     Operation receive;
     Operation send;
     std::uint64_t read_bytes = 0;
-    machine::MovableSource source{reinterpret_cast<const std::byte*>(first.data()), size, &read_bytes};
+    machine::MovableSource source{first.data(), size, &read_bytes};
     send.start(world.machine(0).tag_send_movable(1, 7, source, &send));
     for (int round = 0; round < 100; ++round) world.progress();
     const auto second = first;
-    source.data = reinterpret_cast<const std::byte*>(second.data());
-    std::ranges::fill(first, std::uint8_t{0xee});
+    source.data = second.data();
+    std::ranges::fill(first, std::byte{0xee});
     receive.start(world.machine(1).tag_receive(7, kFullTagMask, to, &receive));
     ASSERT_TRUE(world.until([&] { return send.done() && receive.done(); })) << size;
     EXPECT_TRUE(send.status().ok() && receive.status().ok());
