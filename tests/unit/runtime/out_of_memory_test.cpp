@@ -47,7 +47,7 @@ TEST(OutOfMemory, ABroadcastThatCannotBeSentOnEndsTheJob) {
     AddressSpaceLimit limit(rlim_t{8} << 20);
     for (int i = 0; i < 100 && inner.failure().empty(); ++i) EXPECT_NO_THROW(inner.step());
   }
-  EXPECT_NE(inner.failure().find("no memory to send on a broadcast of 34603008 bytes from PE 0"),
+  EXPECT_NE(inner.failure().find("no memory to forward a broadcast of 34603008 bytes from PE 0"),
             std::string::npos)
       << inner.failure();
 #endif
