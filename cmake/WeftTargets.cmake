@@ -97,8 +97,13 @@ function(weft_add_test)
     set(test_TIMEOUT 120)
   endif()
   weft_add_program(NAME ${test_NAME} SOURCES ${test_SOURCES} LIBS ${test_LIBS} GTest::gtest_main INTERNAL)
-  # Optimised, the tests' own code takes half as long again to compile; the layers under test stay as they are.
-  target_compile_options(${test_NAME} PRIVATE -O1)
+  # Optimised, the tests' own code takes half as long again to compile, and with sanitizers twice as long. The layers
+  # under test stay as they are.
+  if(WEFT_SANITIZE)
+    target_compile_options(${test_NAME} PRIVATE -O0)
+  else()
+    target_compile_options(${test_NAME} PRIVATE -O1)
+  endif()
   add_test(NAME ${test_NAME} COMMAND ${test_NAME} --gtest_brief=1)
   set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${test_TIMEOUT})
 endfunction()
