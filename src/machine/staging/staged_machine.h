@@ -68,7 +68,8 @@ class StagedMachine : public TransportMachine {
   }
 
   bool can_move_source(int pe) const final {
-    return can_reach(pe) && !staging_.holds_sends() && static_cast<const Derived&>(*this).transport_can_move_source(pe);
+    return can_reach(pe) && !staging_.holds_sends() &&
+           static_cast<const Derived&>(*this).transport_can_move_source(pe);
   }
 
   base::Status tag_send_movable(int pe, Tag tag, MovableSource& source, base::Completion* completion) final {
