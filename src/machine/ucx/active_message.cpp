@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "machine/ucx/boundary.h"
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
@@ -124,7 +125,7 @@ ucs_status_t ActiveMessages::on_message(void* argument, const void* header, std:
   std::span<const std::byte> bytes(static_cast<const std::byte*>(header), header_size);
   if (self.secret_ && !self.admit(bytes, size_bytes)) [[unlikely]]
     return UCS_OK;
-  return deliver(slot, bytes, data, size_bytes, params->recv_attr);
+  return at_boundary([&] { return deliver(slot, bytes, data, size_bytes, params->recv_attr); });
 }
 
 inline ucs_status_t ActiveMessages::deliver(Slot& slot, std::span<const std::byte> header, void* data,
@@ -173,8 +174,10 @@ ucs_status_t ActiveMessages::on_large_header(void* argument, const void* header,
   const std::size_t payload_at = large_header_payload_at(header_bytes);
   // No attributes: the payload is in the middle of UCX's data, so it cannot be passed to
   // ucp_am_data_release(). A handler that keeps it gets a copy.
-  return deliver(slot, {bytes + sizeof header_bytes, header_bytes}, bytes + payload_at,
-                 size_bytes - payload_at, 0);
+  return at_boundary([&] {
+    return deliver(slot, {bytes + sizeof header_bytes, header_bytes}, bytes + payload_at,
+                   size_bytes - payload_at, 0);
+  });
 }
 
 void ActiveMessages::refuse(std::size_t size_bytes) {

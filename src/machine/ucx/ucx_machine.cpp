@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "machine/ucx/boundary.h"
 #include "machine/ucx/library.h"
 #include "machine/ucx/quiet.h"
 
@@ -13,15 +14,15 @@ namespace weft::machine::ucx {
 namespace {
 
 void on_sent(void* request, ucs_status_t status, void* tracker) {
-  static_cast<RequestTracker*>(tracker)->done(request, status, 0);
+  at_boundary([&] { static_cast<RequestTracker*>(tracker)->done(request, status, 0); });
 }
 
 void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* tracker) {
-  static_cast<RequestTracker*>(tracker)->done(request, status, info->length);
+  at_boundary([&] { static_cast<RequestTracker*>(tracker)->done(request, status, info->length); });
 }
 
 void on_am_received(void* request, ucs_status_t status, std::size_t size_bytes, void* tracker) {
-  static_cast<RequestTracker*>(tracker)->done(request, status, size_bytes);
+  at_boundary([&] { static_cast<RequestTracker*>(tracker)->done(request, status, size_bytes); });
 }
 
 std::string_view operation_name(Operation operation) {
