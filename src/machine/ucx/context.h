@@ -40,7 +40,7 @@ class Context {
   }
   // Gives up the handle without destroying the context, which the exit of the process then frees. For a context
   // whose worker cannot be destroyed.
-  void leave_to_the_system() { handle_ = nullptr; }
+  void abandon() { handle_ = nullptr; }
   // The transports that UCX has opened, each "transport/device": "self/memory", "tcp/eth0". Empty if UCX
   // reports them in an unknown form.
   std::set<std::string> transports() const;

@@ -439,8 +439,8 @@ void UcxMachine::close() {
     // UCX over a network ends the process ("Fatal: unexpected error: Endpoint timeout") when it destroys a
     // worker with operations in flight, even after forced closes. The PE is about to end, so the worker is left
     // to the exit of the process.
-    worker_.leave_to_the_system();
-    context_.leave_to_the_system();
+    worker_.abandon();
+    context_.abandon();
   } else {
     QuietUcx quiet;
     worker_.destroy();

@@ -30,7 +30,7 @@ class Worker {
   // Ends all communication; get() is null afterwards.
   void destroy();
   // Gives up UCX's worker without destroying it; the exit of the process frees it. get() is null afterwards.
-  void leave_to_the_system() { handle_ = nullptr; }
+  void abandon() { handle_ = nullptr; }
   base::Result<std::vector<std::byte>> address() const;
   // The largest header that all transports of this worker accept. UCX does not check the size: it writes a
   // larger header past the end of a segment.
