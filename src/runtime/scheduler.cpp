@@ -113,6 +113,11 @@ void Scheduler::end_observed_idle() {
 
 bool Scheduler::progress() {
   if (may_progress()) {
+    struct Nesting {
+      explicit Nesting(bool& flag_in) : flag(flag_in) { flag = true; }
+      ~Nesting() { flag = false; }
+      bool& flag;
+    } const nesting(is_in_progress_);
     machine_.progress();
     if (memory_.has_pending()) memory_.progress();
   }

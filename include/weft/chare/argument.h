@@ -4,8 +4,8 @@
 // An argument is a value: the method gets a copy that belongs to the call. A parameter of type
 // std::span<const T> or std::string_view views that copy, which lasts as long as the call, a coroutine's included.
 //
-// A large std::vector of plain elements travels beside the message. The sender copies it once, into a block of the
-// PE's pool, or hands over its storage when it was moved into the call; it lands in the storage of the vector that
+// A large std::vector of plain elements travels beside the message. The sender copies it at most once, into a block of
+// the PE's pool, or hands over its storage when it was moved into the call; it lands in the storage of the vector that
 // the method gets.
 #pragma once
 

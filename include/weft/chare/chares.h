@@ -211,7 +211,8 @@ class Chares final : public runtime::Model {
   std::uint64_t next_collection_ = 1;
 };
 
-// A copy of host memory, in a block of the PE's pool, for a message that carries it as an attachment.
+// A copy of host memory, in a block of the PE's pool, for a message that carries it as an attachment. The copy is made
+// late, see Attachment::copy_later(). REQUIRES: the message is sent or dropped before the bytes at `data` change.
 runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std::size_t size_bytes);
 
 // Packs a collection as its id, kind and shape, the wire format of a proxy. Throws Error for damaged bytes.

@@ -55,7 +55,8 @@ class Attachment {
   void give_away() { given_away_ = true; }
   bool is_given_away() const { return given_away_; }
   // The buffer gets a copy of the bytes at `source`: by copy_now(), or never if the machine sends them from there.
-  // The message layer calls copy_now() before the call that sends the message returns. REQUIRES: host memory.
+  // Unless the bytes have been sent, the message layer calls copy_now() before the call that sends the message
+  // returns. REQUIRES: host memory; the bytes stay as they are until then.
   void copy_later(const void* source) { source_ = source; }
   // The source of a copy that has not been made; else null.
   const void* uncopied() const { return source_; }

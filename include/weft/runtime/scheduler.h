@@ -113,8 +113,9 @@ class Scheduler {
   // coroutine runs before the caller returns or suspends, and timers wait. Returns whether work is queued: a
   // coroutine may then `co_await yield_now(runtime)`. Does nothing if the scheduler does not run the caller.
   bool progress();
-  // Whether progress() does anything: the scheduler is running the caller.
-  bool may_progress() const { return batch_left_ > 0; }
+  // Whether progress() does anything: the scheduler is running the caller, and the machine is not. The machine calls a
+  // program's code, for example, when the last reference to a Python array that it has sent goes.
+  bool may_progress() const { return batch_left_ > 0 && !is_in_progress_; }
   // Whether this host's PEs are more than its processors, so that a PE that polls keeps another one from working.
   bool shares_processor() const { return shares_processor_; }
   bool stopped() const { return stopped_; }
@@ -219,6 +220,7 @@ class Scheduler {
   int batch_left_ = 0;
   int ready_awaits_left_ = kReadyAwaitsPerTurn;
   bool shares_processor_ = false;
+  bool is_in_progress_ = false;
   int spin_rounds_ = 0;
   Ending* ending_ = nullptr;
   IdleHook* idle_hook_ = nullptr;

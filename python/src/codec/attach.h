@@ -13,7 +13,8 @@ namespace weft::python {
 // `keeper` owns the memory. Its reference is dropped when the attachment is released.
 runtime::Attachment attach(Ref keeper, const memory::Buffer& memory);
 
-// Attaches each buffer of encoder.attached() to the message: a copy, or the buffer itself, see Attach.
+// Attaches each buffer of encoder.attached() to the message: a copy, or the buffer itself, see Attach. Copies are made
+// late, so `encoder`, which keeps their sources, must outlive the call that sends the message.
 void attach_all(Encoder& encoder, runtime::Message& message);
 
 }  // namespace weft::python

@@ -62,7 +62,7 @@ class Encoder {
   // States that the value is `object` and that it has no other holder, so that its memory need not be copied.
   void own(PyObject* object) { owned_ = object; }
   bool owns(PyObject* object) const { return object == owned_; }
-  // Adds a buffer to attached() and writes its number. `keeper` owns it. attach_all() makes the copy, if
+  // Adds a buffer to attached() and writes its number. `keeper` owns it. attach_all() has the copy made, if
   // `how` is kCopy. Throws base::Error if nothing can travel beside the value.
   void write_attached(Ref keeper, const memory::Buffer& memory, Attach how);
   void tag(ValueTag tag) { *room(1) = static_cast<std::byte>(tag); }

@@ -31,6 +31,8 @@ void raise_internal_error(const char* what) noexcept {
     raise_error(error_type, base::Error(base::StatusCode::kInternal, what));
   } catch (const PythonError&) {
     return;  // the failure to raise it is set instead
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
   }
 }
 
@@ -139,6 +141,9 @@ void init_errors(PyObject* module) {
       "        'timed out', 'corrupt data' or 'internal error'.",
       PyExc_Exception, attributes.get());
   checked(PyModule_AddObjectRef(module, "Error", error_type));
+  Ref remote_attributes = checked(PyDict_New());
+  checked(PyDict_SetItemString(remote_attributes.get(), "code",
+                               make_text(base::status_code_name(base::StatusCode::kInternal)).get()));
   remote_error_type = PyErr_NewExceptionWithDoc(
       "weft.RemoteError",
       "An exception that an entry method raised. Awaiting the result of ``call`` raises it.\n\n"
@@ -150,7 +155,7 @@ void init_errors(PyObject* module) {
       "    message: the text of the original exception.\n"
       "    traceback_text: its traceback on the PE where it was raised, followed by chare, entry method and\n"
       "        PE of each call that it crossed.",
-      error_type, nullptr);
+      error_type, remote_attributes.get());
   checked(PyModule_AddObjectRef(module, "RemoteError", remote_error_type));
 }
 

@@ -152,12 +152,17 @@ void Reductions::merge(ScopeId id, Partial& into, Partial&& from) {
   std::move(from.items.begin(), from.items.end(), std::back_inserter(into.items));
   if (!from.has_value) return;
   const Combiner* combiner = Registry<Combiner>::find(into.combiner_id);
+  if (combiner == nullptr) {
+    messenger_.fail(base::format(
+        "a contribution names reducer {}, which PE {} does not have; do all PEs run the same program?",
+        into.combiner_id, messenger_.pe()));
+    return;
+  }
   try {
-    if (combiner == nullptr) throw base::Error(base::StatusCode::kCorrupt, "unknown combiner");
     combiner->function(messenger_.runtime(), into.reducer, into.value, from.value);
   } catch (...) {
-    const bool is_custom = into.reducer == Reducer::kCustom && combiner != nullptr;
-    fail_in_reducer(messenger_, is_custom ? combiner->name : reducer_name(into.reducer),
+    fail_in_reducer(messenger_,
+                    into.reducer == Reducer::kCustom ? combiner->name : reducer_name(into.reducer),
                     std::current_exception());
   }
 }

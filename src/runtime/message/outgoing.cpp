@@ -15,20 +15,37 @@ namespace weft::runtime {
 namespace {
 
 // Up to here one active message is the faster path for host memory (benchmarks/payload_pingpong.cpp; figures
-// in ARCHITECTURE.md, "Payloads"): what comes eagerly is copied once more, into its place. Device memory is
+// in benchmarks/FIGURES.md): what comes eagerly is copied once more, into its place. Device memory is
 // announced and tagged, as in what was published: neither path is faster there from one run to the next.
 constexpr std::size_t kMaxActiveBytes = 1024;
 
-// From this size on, a call first tries to send from the caller's memory.
-constexpr std::size_t kLeastUncopiedBytes = std::size_t{64} << 10;
+// From this size on, a call first tries to send from the caller's memory. It is above UCX's limit for eager messages
+// between PEs of one host (580 KB with UCX 1.22), whose bytes would wait in the receiver's memory. Smaller arguments
+// move at 0.6 of a channel's bandwidth or more with the copy.
+constexpr std::size_t kLeastUncopiedBytes = 600'000;
 // A call looks for the receiver to take bytes once for each kBytesPerLook of the message, which takes about as long as
-// the copy. A call to a PE that took the last message does so kFirstPatience times as long: the PE may have to allocate
-// memory for the first large message.
+// the copy. What the receiver takes earns kEarned times as many looks. A call to a PE that took the last message begins
+// with kFirstPatience times as many: the PE may have to allocate memory for the first large message.
 constexpr std::size_t kBytesPerLook = 512;
-constexpr std::size_t kFirstPatience = 4;
+constexpr std::size_t kMostPatienceBytes = std::size_t{16} << 20;
+constexpr std::int64_t kFirstPatience = 4;
+constexpr std::int64_t kEarned = 2;
 // After calls have waited in vain, up to kMostSkips calls to that PE do not wait, unless it has kManyBytes to take.
-constexpr int kMostSkips = 16;
+constexpr int kMostSkips = 15;
 constexpr std::uint64_t kManyBytes = std::uint64_t{16} << 20;
+
+std::int64_t looks_for(std::size_t size_bytes) {
+  return static_cast<std::int64_t>(size_bytes / kBytesPerLook);
+}
+
+// Makes the copies that a send still reads from the caller's memory.
+void copy_unsent(Attached& attached) noexcept {
+  if (attached.unsent_sources == 0) return;
+  for (std::size_t i = 0; i < attached.sources.size(); ++i) {
+    attached.buffers[i].copy_now();
+    attached.sources[i].data = static_cast<const std::byte*>(attached.buffers[i].buffer().data);
+  }
+}
 
 }  // namespace
 
@@ -76,8 +93,8 @@ struct Outgoing::Sending final : base::Completion {
   Outgoing& owner;
   MessagePtr message;
   int pe;
-  machine::Tag tag;  // 0: an active message's payload
-  bool is_uncopied = false;
+  machine::Tag tag;                // 0: an active message's payload
+  std::size_t uncopied_bytes = 0;  // of a send from memory that is not copied yet
 };
 
 void Outgoing::send(int pe, MessagePtr message) {
@@ -86,11 +103,16 @@ void Outgoing::send(int pe, MessagePtr message) {
   attached.unsent = 1;  // and the loop that starts them
   attached.sending_bytes = attached.size_bytes();
   MessagePtr share = message->share();
+  // Whatever ends this call: afterwards the caller's memory is not read.
+  struct CopyAtEnd {
+    ~CopyAtEnd() { copy_unsent(attached); }
+    Attached& attached;
+  } copy_at_end{attached};
   if (goes_active(*message)) {
     send_active(pe, std::move(message));
   } else {
     send_tagged(pe, std::move(message));
-    if (!attached.sources.empty()) end_uncopied(uptake_of(pe), attached);
+    if (attached.unsent_sources > 0) offer(uptake_of(pe), attached);
   }
   if (--attached.unsent == 0) attached.end_sending(attached.failure);
 }
@@ -126,18 +148,22 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     sendings[i] = std::make_unique<Sending>(*this, message->share(), pe, tag);
   }
   Attached& attached = message->attached();
-  if (sends_uncopied(pe, attached)) attached.sources.resize(announced.size());
+  Uptake* uptake = nullptr;
+  if (sends_uncopied(pe, attached)) {
+    uptake = &uptake_of(pe);
+    attached.sources.resize(announced.size());
+  }
   // The announcement first: the receiver posts its receives while the buffers are on their way.
   send_active_message(scheduler_, pe, std::as_bytes(std::span(announced)), message.release());
   for (std::size_t i = 0; i < announced.size(); ++i) {
     if (sendings[i] == nullptr) continue;
     const machine::Tag tag = sendings[i]->tag;
     ++attached.unsent;
-    if (!attached.sources.empty() && attached.buffers[i].uncopied() != nullptr) {
+    if (uptake != nullptr && attached.buffers[i].uncopied() != nullptr) {
       machine::MovableSource& source = attached.sources[i];
       source = {static_cast<const std::byte*>(attached.buffers[i].uncopied()), announced[i].size_bytes,
-                &uptake_of(pe).read_bytes};
-      sendings[i]->is_uncopied = true;
+                &uptake->read_bytes};
+      sendings[i]->uncopied_bytes = announced[i].size_bytes;
       ++attached.unsent_sources;
       Sending::start(std::move(sendings[i]), [&](base::Completion* done) {
         return scheduler_.machine().tag_send_movable(pe, tag, source, done);
@@ -156,7 +182,8 @@ bool Outgoing::sends_uncopied(int pe, const Attached& attached) {
   for (const Attachment& one : attached.buffers) {
     if (one.uncopied() != nullptr) uncopied_bytes += one.buffer().size_bytes;
   }
-  return uncopied_bytes >= kLeastUncopiedBytes && scheduler_.machine().can_move_source(pe);
+  return uncopied_bytes >= kLeastUncopiedBytes && scheduler_.may_progress() &&
+         !scheduler_.shares_processor() && scheduler_.machine().can_move_source(pe);
 }
 
 Outgoing::Uptake& Outgoing::uptake_of(int pe) {
@@ -164,40 +191,34 @@ Outgoing::Uptake& Outgoing::uptake_of(int pe) {
   return uptakes_[static_cast<std::size_t>(pe)];
 }
 
-// Has the receiver take the bytes from the caller's memory if it does so at once, and copies what is left.
-void Outgoing::end_uncopied(Uptake& uptake, Attached& attached) {
+// Has the receiver take the bytes from the caller's memory, if it does so at once.
+void Outgoing::offer(Uptake& uptake, const Attached& attached) {
   std::size_t size_bytes = 0;
   for (const machine::MovableSource& source : attached.sources) size_bytes += source.size_bytes;
   uptake.sent_bytes += size_bytes;
   const bool are_many = uptake.sent_bytes > uptake.read_bytes + size_bytes + kManyBytes;
   if (uptake.skips_left > 0 && !are_many) {
     --uptake.skips_left;
-  } else if (scheduler_.may_progress() && !scheduler_.shares_processor()) {
+  } else {
     await_uptake(uptake, attached, size_bytes);
-  }
-  if (attached.unsent_sources == 0) return;
-  for (std::size_t i = 0; i < attached.sources.size(); ++i) {
-    attached.buffers[i].copy_now();
-    attached.sources[i].data = static_cast<const std::byte*>(attached.buffers[i].buffer().data);
   }
 }
 
-// Moves communication forward until the buffers are sent, or the receiver has taken nothing from this PE, not of
-// earlier messages either, for the time of a copy.
+// Moves communication forward until the buffers are sent. Gives up when the receiver takes too few bytes, of this
+// message and earlier ones, for the looks at it.
 void Outgoing::await_uptake(Uptake& uptake, const Attached& attached, std::size_t size_bytes) {
-  const std::size_t patience = (uptake.misses == 0 ? kFirstPatience : 1) * size_bytes / kBytesPerLook;
-  std::size_t looks = 0;
+  std::int64_t looks_left = looks_for(std::min(size_bytes, kMostPatienceBytes));
+  if (uptake.misses == 0) looks_left *= kFirstPatience;
   std::uint64_t read_bytes = uptake.read_bytes;
   while (attached.unsent_sources > 0) {
-    scheduler_.progress();
-    if (uptake.read_bytes != read_bytes) {
-      read_bytes = uptake.read_bytes;
-      looks = 0;
-    } else if (++looks > patience) {
+    if (--looks_left < 0 || scheduler_.stopped()) {
       uptake.misses = std::min(2 * uptake.misses + 1, kMostSkips);
       uptake.skips_left = uptake.misses;
       return;
     }
+    scheduler_.progress();
+    looks_left += kEarned * looks_for(uptake.read_bytes - read_bytes);
+    read_bytes = uptake.read_bytes;
   }
   uptake.misses = 0;
 }
@@ -220,8 +241,10 @@ void Outgoing::sent(Sending& sending, base::Status status) {
   scheduler_.send_ended();
   Message& message = *sending.message;
   Attached& attached = message.attached();
-  if (sending.is_uncopied) --attached.unsent_sources;
+  if (sending.uncopied_bytes > 0) --attached.unsent_sources;
   if (status.failed()) {
+    if (sending.uncopied_bytes > 0)
+      uptake_of(sending.pe).read_bytes += sending.uncopied_bytes;  // no longer awaited
     if (sending.tag != 0) {
       revoke(sending.pe, sending.tag);
     } else {

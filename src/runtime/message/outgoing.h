@@ -4,8 +4,8 @@
 //            one tagged message with the device tag, in place.
 //   active   one active message carries the message in its header and the only buffer as its payload.
 //
-// The copy of an argument (Attachment::copy_later) is sent from the caller's memory as long as the receiver takes the
-// bytes at once, while the call lasts. Otherwise the copy is made before the call returns, and sent.
+// A large argument that is to be copied (Attachment::copy_later) is sent from the caller's memory as long as the
+// receiver takes the bytes at once, while the call lasts. Otherwise the copy is made before the call returns, and sent.
 //
 // A buffer that cannot be sent is revoked: an empty tagged message comes in its place, the receiver drops the
 // message, and the sender's completion says why (without one, the job ends). Private to the message layer.
@@ -52,7 +52,7 @@ class Outgoing {
   struct Uptake {
     std::uint64_t sent_bytes = 0;
     std::uint64_t read_bytes = 0;
-    int misses = 0;      // calls in a row that waited in vain, as 2^n - 1
+    int misses = 0;      // 2^n - 1 after n calls in a row that waited in vain
     int skips_left = 0;  // that many calls do not wait
   };
 
@@ -62,7 +62,7 @@ class Outgoing {
   std::vector<Announcement> announce(Message& message);
   bool sends_uncopied(int pe, const Attached& attached);
   Uptake& uptake_of(int pe);
-  void end_uncopied(Uptake& uptake, Attached& attached);
+  void offer(Uptake& uptake, const Attached& attached);
   void await_uptake(Uptake& uptake, const Attached& attached, std::size_t size_bytes);
   void sent(Sending& sending, base::Status status);
   void revoke(int pe, machine::Tag tag);
