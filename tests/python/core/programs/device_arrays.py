@@ -86,7 +86,7 @@ async def check_host():
     assert array.__dlpack_device__() == (1, 0)
     refused("no stream", array.__dlpack__, stream=1, error=ValueError)
     refused("does not move", array.__dlpack__, dl_device=(2, 0), error=BufferError)
-    refused("not copied", array.__dlpack__, copy=True, error=BufferError)
+    refused("does not copy", array.__dlpack__, copy=True, error=BufferError)
     del array
     gc.collect()
     assert numpy_array.sum() == 15  # it keeps the memory

@@ -43,7 +43,8 @@ TEST_P(DamagedMailbox, NothingOutsideOfTheAllocationIsWritten) {
   for (const std::uint64_t offset : {std::uint64_t{1}, std::uint64_t{100}, ~std::uint64_t{0} - 50}) {
     send_into([&](Slot& slot) { slot.buffer.offset_bytes = offset; });
     EXPECT_EQ(sent->status.code(), StatusCode::kCorrupt);
-    EXPECT_NE(sent->status.message().find("PE 0 to PE 1: a peer posted 100 bytes at offset"), std::string_view::npos)
+    EXPECT_NE(sent->status.message().find("PE 0 to PE 1: a peer posted 100 bytes at offset"),
+              std::string_view::npos)
         << sent->status.to_string();
     EXPECT_EQ(contents, unchanged);
   }
