@@ -19,7 +19,7 @@ std::size_t packed_size(void* state) { return static_cast<const MovableSource*>(
 std::size_t pack(void* state, std::size_t offset, void* into, std::size_t room) {
   auto& source = *static_cast<MovableSource*>(state);
   const std::size_t size_bytes = std::min(room, source.size_bytes - offset);
-  std::memcpy(into, source.data + offset, size_bytes);
+  if (size_bytes > 0) std::memcpy(into, source.data + offset, size_bytes);  // an empty source has no address
   *source.read_bytes += size_bytes;
   return size_bytes;
 }
