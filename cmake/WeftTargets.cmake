@@ -89,9 +89,9 @@ endfunction()
 # A GoogleTest executable and one ctest entry that runs all of it: starting a process per test case costs
 # more than the cases do. Each run may take TIMEOUT seconds (120), so that a hang is a failure.
 function(weft_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 test "" "NAME;TIMEOUT" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 test "LONG" "NAME;TIMEOUT" "SOURCES;LIBS")
   if(test_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "weft_add_test(NAME name SOURCES file... [LIBS target...] [TIMEOUT seconds]): got '${ARGV}'")
+    message(FATAL_ERROR "weft_add_test(NAME name SOURCES file... [LIBS target...] [LONG] [TIMEOUT seconds]): got '${ARGV}'")
   endif()
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 120)
@@ -99,7 +99,7 @@ function(weft_add_test)
   weft_add_program(NAME ${test_NAME} SOURCES ${test_SOURCES} LIBS ${test_LIBS} GTest::gtest_main INTERNAL)
   # Optimised, the tests' own code takes half as long again to compile, and with sanitizers twice as long. The layers
   # under test stay as they are.
-  if(WEFT_SANITIZE)
+  if(WEFT_SANITIZE AND NOT test_LONG)
     target_compile_options(${test_NAME} PRIVATE -O0)
   else()
     target_compile_options(${test_NAME} PRIVATE -O1)
