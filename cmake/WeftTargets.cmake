@@ -84,10 +84,11 @@ function(weft_add_program)
   weft_set_warnings(${program_NAME})
 endfunction()
 
-# weft_add_test(NAME name SOURCES file... [LIBS target...] [TIMEOUT seconds])
+# weft_add_test(NAME name SOURCES file... [LIBS target...] [LONG] [TIMEOUT seconds])
 #
 # A GoogleTest executable and one ctest entry that runs all of it: starting a process per test case costs
-# more than the cases do. Each run may take TIMEOUT seconds (120), so that a hang is a failure.
+# more than the cases do. Each run may take TIMEOUT seconds (120), so that a hang is a failure. LONG: so much work that
+# the tests are optimised with sanitizers too.
 function(weft_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 test "LONG" "NAME;TIMEOUT" "SOURCES;LIBS")
   if(test_UNPARSED_ARGUMENTS)
