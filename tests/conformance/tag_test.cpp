@@ -60,9 +60,9 @@ TEST_P(TagTest, ArrivesWhenTheMessageIsThereFirst) {
 
 TEST_P(TagTest, ASourceThatMovesIsReadWhereItIsThen) {
   World world = make_world(2);
-  if (!world.machine(0).can_move_source(1)) {
-    GTEST_SKIP() << "this machine sends from the source itself, so the source cannot move";
-  }
+  const bool is_apart = std::get<0>(GetParam()) == kApart;
+  ASSERT_EQ(world.machine(0).can_move_source(1), !is_apart);
+  if (is_apart) return;  // between hosts UCX sends from the source itself
   for (std::size_t size : kSizes) {
     const auto sent = pattern(size, size + 5);
     auto first = sent;

@@ -153,18 +153,25 @@ base::Status UcxMachine::transport_set_am_handler(AmId id, AmHandler handler, vo
   return active_messages_.set_handler(worker_.get(), id, handler, context);
 }
 
-base::Status UcxMachine::transport_am_send(int pe, AmId id, std::span<const std::byte> header,
-                                           const memory::ConstBuffer& payload, base::Completion* completion) {
+template <class Call>
+base::Status UcxMachine::with_endpoint(int pe, Call call) {
   ucp_ep_h endpoint = endpoints_.find(pe);
   if (endpoint == nullptr) [[unlikely]] {
     base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
     if (!made.ok()) return made.status();
     endpoint = *made;
   }
-  if (static_cast<std::ptrdiff_t>(header.size()) > max_plain_header_bytes_) [[unlikely]] {
-    return send_special(endpoint, pe, id, header, payload, completion);
-  }
-  return send_am(endpoint, pe, id, header, payload, completion);
+  return call(endpoint);
+}
+
+base::Status UcxMachine::transport_am_send(int pe, AmId id, std::span<const std::byte> header,
+                                           const memory::ConstBuffer& payload, base::Completion* completion) {
+  return with_endpoint(pe, [&](ucp_ep_h endpoint) {
+    if (static_cast<std::ptrdiff_t>(header.size()) > max_plain_header_bytes_) [[unlikely]] {
+      return send_special(endpoint, pe, id, header, payload, completion);
+    }
+    return send_am(endpoint, pe, id, header, payload, completion);
+  });
 }
 
 inline base::Status UcxMachine::send_am(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
@@ -248,16 +255,12 @@ void UcxMachine::release_payload(void* descriptor) {
 
 base::Status UcxMachine::transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
                                             base::Completion* completion) {
-  ucp_ep_h endpoint = endpoints_.find(pe);
-  if (endpoint == nullptr) [[unlikely]] {
-    base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
-    if (!made.ok()) return made.status();
-    endpoint = *made;
-  }
-  const ucp_request_param_t params =
-      parameters(buffer.place, buffer.data, buffer.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
-  return tracker_.start({Operation::kTagSend, pe, buffer.size_bytes}, completion, [&] {
-    return ucp_tag_send_nbx(endpoint, buffer.data, buffer.size_bytes, tag, &params);
+  return with_endpoint(pe, [&](ucp_ep_h endpoint) {
+    const ucp_request_param_t params =
+        parameters(buffer.place, buffer.data, buffer.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+    return tracker_.start({Operation::kTagSend, pe, buffer.size_bytes}, completion, [&] {
+      return ucp_tag_send_nbx(endpoint, buffer.data, buffer.size_bytes, tag, &params);
+    });
   });
 }
 
@@ -266,19 +269,15 @@ bool UcxMachine::transport_can_move_source(int) const { return pes_on_host() == 
 
 base::Status UcxMachine::transport_tag_send_movable(int pe, Tag tag, MovableSource& source,
                                                     base::Completion* completion) {
-  ucp_ep_h endpoint = endpoints_.find(pe);
-  if (endpoint == nullptr) [[unlikely]] {
-    base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), pe);
-    if (!made.ok()) return made.status();
-    endpoint = *made;
-  }
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE;
   params.cb.send = &on_sent;
   params.user_data = &tracker_;
   params.datatype = movable_.get();
-  return tracker_.start({Operation::kTagSend, pe, source.size_bytes}, completion,
-                        [&] { return ucp_tag_send_nbx(endpoint, &source, 1, tag, &params); });
+  return with_endpoint(pe, [&](ucp_ep_h endpoint) {
+    return tracker_.start({Operation::kTagSend, pe, source.size_bytes}, completion,
+                          [&] { return ucp_tag_send_nbx(endpoint, &source, 1, tag, &params); });
+  });
 }
 
 base::Status UcxMachine::transport_tag_receive(Tag tag, Tag mask, const memory::Buffer& buffer,
@@ -308,17 +307,13 @@ base::Status UcxMachine::transport_deregister_memory(const RemoteMemory& memory)
 template <class Call>
 base::Status UcxMachine::one_sided(const Started& what, const memory::ConstBuffer& local,
                                    const RemoteMemory& remote, base::Completion* completion, Call call) {
-  ucp_ep_h endpoint = endpoints_.find(what.peer);
-  if (endpoint == nullptr) [[unlikely]] {
-    base::Result<ucp_ep_h> made = endpoints_.connect(worker_.get(), what.peer);
-    if (!made.ok()) return made.status();
-    endpoint = *made;
-  }
-  base::Result<ucp_rkey_h> key = regions_.remote_key(what.peer, endpoint, remote);
-  if (!key.ok()) return key.status();
-  const ucp_request_param_t params =
-      parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
-  return tracker_.start(what, completion, [&] { return call(endpoint, *key, params); });
+  return with_endpoint(what.peer, [&](ucp_ep_h endpoint) -> base::Status {
+    base::Result<ucp_rkey_h> key = regions_.remote_key(what.peer, endpoint, remote);
+    if (!key.ok()) return key.status();
+    const ucp_request_param_t params =
+        parameters(local.place, local.data, local.size_bytes, [](auto& p) { p.cb.send = &on_sent; });
+    return tracker_.start(what, completion, [&] { return call(endpoint, *key, params); });
+  });
 }
 
 base::Status UcxMachine::transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,

@@ -94,6 +94,9 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   template <class Callback>
   ucp_request_param_t parameters(memory::Place place, const void* data, std::size_t size_bytes,
                                  Callback set) const;
+  // Returns call(endpoint), with the endpoint to that PE, which is made on first use.
+  template <class Call>
+  base::Status with_endpoint(int pe, Call call);
   // Starts a put or a get, by call(endpoint, key, parameters).
   template <class Call>
   base::Status one_sided(const Started& what, const memory::ConstBuffer& local, const RemoteMemory& remote,

@@ -10,7 +10,7 @@ namespace weft::runtime {
 
 class Scheduler;
 
-// "sum", "logical_and", ...: the name in both languages' messages. REQUIRES: not kCustom.
+// "sum", "logical_and", ...: the name in both languages' messages.
 std::string_view reducer_name(Reducer reducer);
 
 // Ends the job. A reducer merges the contributions of many chares, so its exception has no single caller to go to.

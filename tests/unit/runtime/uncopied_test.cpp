@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -27,15 +28,17 @@ struct LateCopy : AttachmentsJob {
     original = values;
   }
 
-  Attachment late_copy() {
-    Attachment copy(Buffer{block.data(), block.size(), {}, nullptr});
+  Attachment late_copy() { return late_copy(block); }
+  Attachment late_copy(Bytes& into) {
+    Attachment copy(Buffer{into.data(), into.size(), {}, nullptr});
     copy.give_away();
     copy.copy_later(values.data());
     return copy;
   }
-  void send_now(int pe = 1) {
+  void send_now(int pe = 1) { send_now(pe, block); }
+  void send_now(int pe, Bytes& into) {
     MessagePtr made = message();
-    made->attach(late_copy());
+    made->attach(late_copy(into));
     is_sending = true;
     job.runtime(0).send(pe, std::move(made));
     is_sending = false;
@@ -63,8 +66,9 @@ struct LateCopy : AttachmentsJob {
     job.runtime(0).step();
     if (turn.thrown) std::rethrow_exception(turn.thrown);
   }
-  void send_in_turn() {
-    in_turn([this] { send_now(); });
+  void send_in_turn() { send_in_turn(block); }
+  void send_in_turn(Bytes& into) {
+    in_turn([&] { send_now(1, into); });
   }
 
   Bytes values = Bytes(kBytes);
@@ -185,20 +189,29 @@ TEST(UncopiedTest, ASendThatTheMachineRefusesIsRevoked) {
   EXPECT_TRUE(test.inbox(1).messages.empty());
 }
 
-// Each call that waits in vain has the next ones copy at once, until the receiver has too much to take.
+// Each call that waits in vain has more of the next ones copy at once, until the receiver has too much to take.
 TEST(UncopiedTest, CallsToAPeThatTakesNothingStopWaiting) {
   LateCopy test;
-  std::vector<Bytes> blocks(40, Bytes(kBytes));
+  int looks = 0;
+  InProgress counter(test.job.runtime(0), [&] { looks += test.is_sending ? 1 : 0; });
+  counter.left = std::numeric_limits<int>::max();
+  std::vector<Bytes> blocks(24, Bytes(kBytes));
+  std::vector<int> looks_of_call;
   for (Bytes& block : blocks) {
     test.values = test.original;
-    MessagePtr made = test.message();
-    Attachment copy(Buffer{block.data(), block.size(), {}, nullptr});
-    copy.give_away();
-    copy.copy_later(test.values.data());
-    made->attach(std::move(copy));
-    test.in_turn([&] { test.job.runtime(0).send(1, std::move(made)); });
-    test.values.assign(kBytes, 0xee);
+    looks = 0;
+    test.send_in_turn(block);
+    looks_of_call.push_back(looks);
   }
+  std::vector<bool> waited;
+  for (const int one : looks_of_call) waited.push_back(one > 0);
+  std::vector<bool> expected(24, false);
+  for (const int call : {0, 2, 6, 14})
+    expected[static_cast<std::size_t>(call)] = true;                     // after 1, 3 and 7 that do not
+  for (std::size_t call = 17; call < 24; ++call) expected[call] = true;  // 16 MiB are to be taken
+  EXPECT_EQ(waited, expected);
+  EXPECT_GT(looks_of_call[0], looks_of_call[2]) << "only the first call follows a success";
+  counter.left = 1;
   test.expect_arrival(1, blocks.size());
   for (std::size_t i = 0; i < blocks.size(); ++i)
     EXPECT_TRUE(test.inbox(1).bytes(i, 0) == test.original) << i;
