@@ -17,8 +17,8 @@ class TransportUse(NamedTuple):
     transfer: str
     #: The kind of the device side if there is one: "host", "cuda", "emulated".
     memory: str
-    #: "through UCX" (as it is), "staged" (through host memory), "own PE", or "peer-mapped" (copied by the
-    #: sender's device into the receiver's memory)
+    #: "through UCX" (as it is), "staged" (through host memory), "own PE", "peer-mapped" (copied by the
+    #: sender's device into the receiver's memory), or "shared" (host memory that both PEs copied)
     path: str
     messages: int
     size_bytes: int

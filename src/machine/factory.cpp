@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "machine/loopback/loopback_machine.h"
 #include "machine/peer_memory/peer_memory.h"
+#include "machine/peer_memory/process_copy.h"
 #include "machine/ucx/report.h"
 #include "machine/ucx/ucx_machine.h"
 
@@ -177,6 +178,13 @@ base::Result<std::vector<std::unique_ptr<Machine>>> make_in_process(
   return unknown_machine(machine_name);
 }
 
-std::vector<std::string> machine_report() { return ucx::report(); }
+std::vector<std::string> machine_report() {
+  std::vector<std::string> lines = ucx::report();
+  const base::Status copies = allow_process_copies();
+  lines.push_back(
+      "large messages in host memory, between PEs of one host: " +
+      (copies.ok() ? "copied by both PEs" : base::format("through UCX, because {}", copies.message())));
+  return lines;
+}
 
 }  // namespace weft::machine

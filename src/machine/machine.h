@@ -125,8 +125,9 @@ inline constexpr int kNumTransferTypes = 6;
 //   staged        through host memory, because the transport does not address its kind, or by request
 //   own PE        to the PE that it comes from
 //   peer-mapped   the sender's device copies into the receiver's memory, which it has mapped
-enum class TransferPath : std::uint8_t { kThroughUcx, kStaged, kOwnPe, kPeerMapped };
-inline constexpr int kNumTransferPaths = 4;
+//   shared        both processes copy the message from host memory to host memory
+enum class TransferPath : std::uint8_t { kThroughUcx, kStaged, kOwnPe, kPeerMapped, kShared };
+inline constexpr int kNumTransferPaths = 5;
 
 std::string_view transfer_type_name(TransferType type);
 std::string_view transfer_path_name(TransferPath path);

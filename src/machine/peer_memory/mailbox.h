@@ -8,6 +8,8 @@
 //     sender     word: posted n -> taken n, by compare-and-swap. It copies the message, and when the bytes are
 //                there, outcome := done n. If it cannot copy, it resets word := posted n and sends the message
 //                with its tag.
+//                Or, for host memory: it fills `shared`, and outcome := shared by n. Both sides copy until
+//                `shared` counts all bytes.
 //     receiver   word: posted n -> free, by compare-and-swap, withdraws a posting that is not taken.
 //                word := free when message n has come, on any path. Only then may it post n + kSlots.
 //
@@ -27,6 +29,7 @@
 
 #include "base/shared_file.h"
 #include "machine/peer_memory/peer_buffer.h"
+#include "machine/peer_memory/shared_copy.h"
 
 namespace weft::machine {
 
@@ -38,11 +41,14 @@ struct Slot {
   static constexpr std::uint64_t posted(std::uint32_t counter) { return std::uint64_t{counter} << 2 | 1; }
   static constexpr std::uint64_t taken(std::uint32_t counter) { return std::uint64_t{counter} << 2 | 2; }
   static constexpr std::uint64_t done(std::uint32_t counter) { return std::uint64_t{counter} << 2 | 3; }
+  // In `outcome`: both sides copy the message, see `shared`.
+  static constexpr std::uint64_t shared_by(std::uint32_t counter) { return taken(counter); }
 
   alignas(64) std::atomic<std::uint64_t> word;
   PeerBuffer buffer;
   alignas(64) std::array<std::byte, kMaxExportedBytes> exported;
   alignas(64) std::atomic<std::uint64_t> outcome;
+  alignas(64) SharedCopy shared;
 };
 static_assert(sizeof(std::atomic<std::uint64_t>) + sizeof(PeerBuffer) <= 64, "a sender reads one cache line");
 

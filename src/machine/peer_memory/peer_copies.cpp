@@ -124,6 +124,10 @@ Status PeerCopies::start_copy(const OutgoingStream& stream, StreamMessage messag
   const PeerBuffer buffer = slot.buffer;
   // If the sizes disagree, the receiver finds out by the tagged message.
   if (buffer.size_bytes != source.size_bytes || buffer.exported_bytes > kMaxExportedBytes) return {};
+  if (buffer.place.is_host() != source.place.is_host()) return {};
+  if (source.place.is_host()) {
+    return shared_.start(stream, message, slot, files_.at(stream.peer)->name().file.pid, source, user);
+  }
   const std::span exported(slot.exported.data(), buffer.exported_bytes);
   Imports::Import* const import = imports_.find(stream.peer, buffer, exported, source.place);
   if (import == nullptr) return {};
@@ -187,6 +191,7 @@ void PeerCopies::begin_close() {
 }
 
 void PeerCopies::end_close() {
+  shared_.close();
   for (Copy* copy : std::exchange(copies_, {})) {
     --context_.memory_waits;
     copy->copies = nullptr;

@@ -21,12 +21,13 @@
 #include "machine/peer_memory/mailbox.h"
 #include "machine/peer_memory/peer_operation.h"
 #include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/shared_sends.h"
 
 namespace weft::machine {
 
 class PeerCopies {
  public:
-  explicit PeerCopies(PeerContext& context) : context_(context), imports_(context.memory) {}
+  explicit PeerCopies(PeerContext& context) : context_(context), imports_(context.memory), shared_(context) {}
   PeerCopies(const PeerCopies&) = delete;
   PeerCopies& operator=(const PeerCopies&) = delete;
 
@@ -39,6 +40,8 @@ class PeerCopies {
   void forget(int pe, std::uint64_t export_number) { imports_.forget(pe, export_number); }
 
   bool has_copies() const { return !copies_.empty(); }
+  SharedSends& shared() { return shared_; }
+  const SharedSends& shared() const { return shared_; }
   // Ends the sends that wait for a stream.
   void begin_close();
   // Ends the copies that devices do not finish, and unmaps what no copy uses.
@@ -64,6 +67,7 @@ class PeerCopies {
 
   PeerContext& context_;
   Imports imports_;
+  SharedSends shared_;
   std::map<std::pair<int, Tag>, Outbox> outboxes_;
   std::map<int, std::optional<MailboxFile>> files_;  // by PE; nothing: it could not be opened
   std::map<int, std::size_t> num_mailboxes_;         // announced, by PE

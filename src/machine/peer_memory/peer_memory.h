@@ -2,6 +2,8 @@
 // the sender's device copies into the receiver's buffer, which it has mapped; within a PE the device copies
 // from buffer to buffer. docs/decisions/peer-memory.md has the protocol and its reasons.
 //
+// Large host memory between two processes of a host is copied by both (shared_copy.h).
+//
 // Every model can use it for ordered streams of messages (peer_stream.h). A copy is an offer beside the
 // tagged message, never a condition: a receive is posted with its tag, and in shared memory as well. The
 // sender looks once per message; it copies what it finds posted, and sends the rest with its tag. A missing
@@ -25,6 +27,7 @@
 #include "machine/peer_memory/peer_operation.h"
 #include "machine/peer_memory/peer_stream.h"
 #include "machine/peer_memory/posted_receives.h"
+#include "machine/peer_memory/process_copy.h"
 #include "machine/transfer_counts.h"
 #include "memory/memory.h"
 
@@ -32,25 +35,30 @@ namespace weft::machine {
 
 class PeerMemory {
  public:
-  // Which messages may be copied.
+  // Which messages of device memory may be copied.
   enum class Reach : std::uint8_t { kNone, kOwnPe, kHost };
 
-  // All must outlive it.
-  PeerMemory(TransportMachine& machine, memory::Memory& memory, TransferCounts& counts, Reach reach);
+  // All must outlive it. `has_peers_on_host`: whether messages of host memory may be shared with other PEs.
+  PeerMemory(TransportMachine& machine, memory::Memory& memory, TransferCounts& counts, Reach reach,
+             bool has_peers_on_host);
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
 
   // Once the machine works.
-  base::Status open() { return control_.open(); }
+  base::Status open();
   // No message is copied from now on, for comparison with the other paths.
-  void turn_off() { reach_ = Reach::kNone; }
+  void turn_off() {
+    reach_ = Reach::kNone;
+    shares_host_memory_ = false;
+  }
 
-  // Starts a send of device memory: the contract of Machine::tag_send. A send that fails does not end its
+  // Starts a send of device memory, or of host memory from SharedCopy::kLeastBytes on: the contract of
+  // Machine::tag_send. A send that fails does not end its
   // receive: the model must, for example by an empty message with the tag. Failures with kPeerFailed need no
   // such message, because the receiver has failed.
   base::Status send(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& source,
                     base::Completion* completion);
-  // Starts a receive: the contract of Machine::tag_receive with a full mask. Host memory needs this call only
+  // Starts a receive: the contract of Machine::tag_receive with a full mask. Smaller host memory needs this call only
   // while stream.held_sends is not 0.
   base::Status receive(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
                        base::Completion* completion);
@@ -63,7 +71,9 @@ class PeerMemory {
   // Whether progress() has something to do.
   bool needs_progress() const { return needs_polling() || !receives_.is_empty(); }
   // The same without receives, which before_sleep() has senders announce.
-  bool needs_polling() const { return context_.memory_waits != 0 || !context_.finished.empty(); }
+  bool needs_polling() const {
+    return context_.memory_waits != 0 || !context_.finished.empty() || !copies_.shared().is_empty();
+  }
   bool progress();
   // The machine is about to sleep until a message comes. False if there is something to do already.
   bool before_sleep() { return !needs_polling() && receives_.before_sleep(); }
@@ -73,10 +83,18 @@ class PeerMemory {
 
  private:
   void on_message(const ControlMessage& message);
+  // Whether a message to or from another PE, of `size_bytes` at `place`, may be copied.
+  bool reaches_peers(memory::Place place, std::size_t size_bytes) const {
+    return place.is_host() ? shares_host_memory_ && size_bytes >= SharedCopy::kLeastBytes
+                           : reach_ == Reach::kHost;
+  }
 
   TransportMachine& machine_;
   memory::Memory& memory_;
   Reach reach_;
+  bool has_peers_on_host_;
+  bool shares_host_memory_ = false;
+  base::Status process_copies_;  // why host memory is not shared; ok if it is
   ControlMessages control_;
   PeerContext context_;
   PostedReceives receives_;

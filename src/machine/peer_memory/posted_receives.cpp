@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "machine/peer_memory/process_copy.h"
+
 namespace weft::machine {
 
 using base::Completion;
@@ -40,7 +42,32 @@ struct PostedReceives::Receive final : PeerOperation {
 
   bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
   bool is_copied() const {
-    return slot != nullptr && slot->outcome.load(std::memory_order_acquire) == Slot::done(message.number);
+    if (slot == nullptr) return false;
+    const std::uint64_t outcome = slot->outcome.load(std::memory_order_acquire);
+    return outcome == Slot::done(message.number) ||
+           (outcome == Slot::shared_by(message.number) && slot->shared.is_done(buffer.size_bytes));
+  }
+  bool is_shared() const {
+    return slot != nullptr &&
+           slot->outcome.load(std::memory_order_acquire) == Slot::shared_by(message.number);
+  }
+  // Copies a chunk of a message that both sides copy. A chunk that this process cannot read is left to the sender.
+  bool copy_chunk() {
+    if (cannot_read) return false;
+    SharedCopy& shared = slot->shared;
+    const std::uint64_t number = shared.next_chunk.fetch_add(1, std::memory_order_relaxed);
+    const SharedCopy::Chunk chunk = SharedCopy::chunk(number, buffer.size_bytes);
+    if (chunk.size_bytes == 0) return false;
+    const Status status =
+        read_from_process(shared.source_pid, shared.source + chunk.offset_bytes,
+                          static_cast<std::byte*>(buffer.data) + chunk.offset_bytes, chunk.size_bytes);
+    if (status.ok()) {
+      shared.add(chunk.size_bytes);
+    } else {
+      cannot_read = true;
+      shared.returned_chunk.store(number + 1, std::memory_order_release);
+    }
+    return true;
   }
   void end_with(Status status, std::size_t size_bytes) {
     if (slot != nullptr) std::exchange(slot, nullptr)->word.store(Slot::kFree, std::memory_order_release);
@@ -76,6 +103,7 @@ struct PostedReceives::Receive final : PeerOperation {
   memory::Buffer buffer;
   Slot* slot = nullptr;                       // null when not posted
   std::shared_ptr<Exports::Export> exported;  // what is posted
+  bool cannot_read = false;                   // of a message that both sides copy
   Status close_status{StatusCode::kClosed, "the machine was closed before the message arrived"};
   Half tagged{[](Completion* self, Status status, std::size_t size_bytes) {
                 auto& half = *static_cast<Half*>(self);
@@ -137,8 +165,11 @@ void PostedReceives::abandon_mailbox(int pe, std::uint64_t number) {
 std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessage message,
                                             const memory::Buffer& buffer, Completion* user) {
   if (!can_post(stream)) return {};
-  std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
-  if (exported == nullptr) return {};
+  std::shared_ptr<Exports::Export> exported;
+  if (!buffer.place.is_host()) {
+    exported = exports_.find(buffer);
+    if (exported == nullptr) return {};
+  }
   receives_.push_back(std::make_unique<Receive>(*this, stream, message, buffer, user));
   Receive& receive = *receives_.back();
   Status status = context_.machine.tag_receive(message.tag, kFullTagMask, buffer, &receive.tagged);
@@ -167,11 +198,19 @@ void PostedReceives::stream_is_done(Receive& receive) {
 void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exported) {
   Slot& slot = receive.stream.mailbox->slot(receive.message.number);
   if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return;  // of message number - kSlots
-  const memory::Allocation& allocation = exported->allocation;
   // Clear a stale outcome: numbers wrap, so it may be that of an earlier message with this number.
-  if (slot.outcome.load(std::memory_order_relaxed) == Slot::done(receive.message.number)) {
+  const std::uint64_t outcome = slot.outcome.load(std::memory_order_relaxed);
+  if (outcome == Slot::done(receive.message.number) || outcome == Slot::shared_by(receive.message.number)) {
     slot.outcome.store(0);
   }
+  if (exported == nullptr) {
+    slot.buffer = {0,  0, reinterpret_cast<std::uintptr_t>(receive.buffer.data), receive.buffer.size_bytes,
+                   {}, 0};
+    slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
+    receive.slot = &slot;
+    return;
+  }
+  const memory::Allocation& allocation = exported->allocation;
   exported->tell(receive.stream.peer);
   slot.buffer = {exported->number,
                  allocation.base,
@@ -192,6 +231,7 @@ bool PostedReceives::look(Receive& receive) {
     if (receive.tagged.is_pending) context_.machine.cancel(&receive.tagged);
     return false;
   }
+  if (receive.is_shared() && receive.copy_chunk() && !receive.is_copied()) return true;
   if (!receive.is_copied()) return false;
   receive.end_with({}, receive.buffer.size_bytes);
   return true;
@@ -214,8 +254,9 @@ bool PostedReceives::before_sleep() {
   // Orders the flag before these looks. A sender looks at the flag after its outcome, so one side sees the
   // other's store.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return std::ranges::none_of(receives_,
-                              [](const auto& receive) { return receive->is_over() || receive->is_copied(); });
+  return std::ranges::none_of(receives_, [](const auto& receive) {
+    return receive->is_over() || receive->is_copied() || (receive->is_shared() && !receive->cannot_read);
+  });
 }
 
 void PostedReceives::close() {
@@ -223,7 +264,7 @@ void PostedReceives::close() {
   const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
   for (const auto& receive : receives_) {
     while (!receive->is_over() && !receive->is_copied() && std::chrono::steady_clock::now() < limit) {
-      std::this_thread::yield();
+      if (!receive->is_shared() || !receive->copy_chunk()) std::this_thread::yield();
     }
     if (receive->is_over()) continue;
     const bool is_copied = receive->is_copied();

@@ -38,6 +38,8 @@ std::string_view transfer_path_name(TransferPath path) {
       return "own PE";
     case TransferPath::kPeerMapped:
       return "peer-mapped";
+    case TransferPath::kShared:
+      return "shared";
   }
   return "unknown";
 }

@@ -175,7 +175,7 @@ class StagedMachine : public TransportMachine {
   StagedMachine(int pe, int num_pes, int pes_on_host, memory::Memory& memory, StagingMode mode)
       : TransportMachine(pe, num_pes),
         staging_(*this, memory, mode, counts_),
-        peer_memory_(*this, memory, counts_, reach(mode, pes_on_host)),
+        peer_memory_(*this, memory, counts_, reach(mode, pes_on_host), pes_on_host > 1),
         reachable_pes_(static_cast<unsigned>(num_pes)),
         pes_on_host_(pes_on_host) {}
 

@@ -40,7 +40,7 @@ struct Asked {
 [[gnu::always_inline]] inline void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                               runtime::OperationState* operation) {
   const std::uint32_t counter = end.out.next++;
-  if (!buffer.place.is_host()) [[unlikely]]
+  if (!buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastBytes) [[unlikely]]
     return start_device_send(end, counter, buffer, operation);
   base::Status status = end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), end.send_tags[counter],
                                                         buffer, operation->completion());
@@ -278,7 +278,8 @@ runtime::Operation Channel::recv(const memory::Buffer& buffer, const Contents* c
   const machine::Tag tag = end_->receive_tags[counter];
   if (end_->checks != nullptr) [[unlikely]] {
     start_checked_receive(*end_, {counter, tag}, buffer, operation, contents);
-  } else if (!buffer.place.is_host() || end_->in.held_sends > 0) [[unlikely]] {
+  } else if (!buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastBytes ||
+             end_->in.held_sends > 0) [[unlikely]] {
     start_device_receive(*end_, {counter, tag}, buffer, operation);
   } else {
     // A receive that is over at once found its message waiting; the machine has checked that it fits.

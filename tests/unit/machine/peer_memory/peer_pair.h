@@ -1,7 +1,7 @@
 // Two ends of a stream in each direction, on one PE or on two of one process, for tests of peer memory. PEs
 // of one process map one another's emulated memory as processes do; tests/multiproc has real processes.
 //
-// The pair does what a model does: host memory goes with its tag, and a send that fails ends its receive with
+// The pair does what a model does: small host memory goes with its tag, and a send that fails ends its receive with
 // an empty message.
 #pragma once
 
@@ -96,8 +96,9 @@ class PeerPair {
       if (must_tell && !is_closed_) end_receive(receiver, message.tag);
     };
     Machine& from = machine(pe_of(node));
-    outcome->started(buffer.place.is_host() ? from.tag_send(stream.peer, message.tag, buffer, outcome.get())
-                                            : from.peer_memory().send(stream, message, buffer, outcome.get()),
+    outcome->started(goes_with_tag(buffer.place, buffer.size_bytes)
+                         ? from.tag_send(stream.peer, message.tag, buffer, outcome.get())
+                         : from.peer_memory().send(stream, message, buffer, outcome.get()),
                      buffer.size_bytes);
     return outcome;
   }
@@ -108,7 +109,7 @@ class PeerPair {
     const StreamMessage message{stream.next, stream.name | stream.next};
     ++stream.next;
     Machine& at = machine(pe_of(node));
-    outcome->started(buffer.place.is_host() && stream.held_sends == 0
+    outcome->started(goes_with_tag(buffer.place, buffer.size_bytes) && stream.held_sends == 0
                          ? at.tag_receive(message.tag, kFullTagMask, buffer, outcome.get())
                          : at.peer_memory().receive(stream, message, buffer, outcome.get()),
                      buffer.size_bytes);
@@ -174,6 +175,9 @@ class PeerPair {
   std::array<OutgoingStream, 2> outgoing;
 
  private:
+  static bool goes_with_tag(memory::Place place, std::size_t size_bytes) {
+    return place.is_host() && size_bytes < SharedCopy::kLeastBytes;
+  }
   void end_receive(int pe, Tag tag) {
     auto outcome = std::make_shared<Outcome>();
     all_.push_back(outcome);

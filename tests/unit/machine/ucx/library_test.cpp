@@ -24,9 +24,10 @@ TEST(Library, AnOldOneIsRefusedInASentence) {
 
 TEST(Report, NamesVersionFileAndTransports) {
   const auto lines = machine_report();
-  ASSERT_EQ(lines.size(), 3u);
+  ASSERT_EQ(lines.size(), 4u);
   EXPECT_NE(lines[0].find(library_version()), std::string::npos);
   EXPECT_NE(lines[1].find("memory"), std::string::npos) << lines[1];
+  EXPECT_NE(lines[3].find("copied by both PEs"), std::string::npos) << lines[3];
 }
 
 }  // namespace

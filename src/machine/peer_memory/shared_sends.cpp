@@ -1,0 +1,148 @@
+#include "machine/peer_memory/shared_sends.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "base/format.h"
+#include "machine/peer_memory/process_copy.h"
+
+namespace weft::machine {
+
+using base::Completion;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+// A receiver that sleeps is woken to help with messages from this size on; waking takes about 20 us.
+constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
+
+}  // namespace
+
+// Deletes itself.
+struct SharedSends::Send final : PeerOperation {
+  Send(const OutgoingStream& stream, StreamMessage message_in, Slot& slot_in, std::int32_t pid_in,
+       const memory::ConstBuffer& source_in, Completion* user)
+      : PeerOperation(user),
+        peer(stream.peer),
+        owner(*stream.outbox->owner),
+        message(message_in),
+        slot(slot_in),
+        pid(pid_in),
+        destination(slot_in.buffer.allocation_base + slot_in.buffer.offset_bytes),
+        source(source_in) {}
+  void cancel() override {}  // the receiver may be reading the source
+
+  Status copy(SharedCopy::Chunk chunk) {
+    Status status =
+        write_to_process(pid, destination + chunk.offset_bytes,
+                         static_cast<const std::byte*>(source.data) + chunk.offset_bytes, chunk.size_bytes);
+    if (status.ok()) slot.shared.add(chunk.size_bytes);
+    return status;
+  }
+
+  int peer;
+  const MailboxOwner& owner;
+  StreamMessage message;
+  Slot& slot;
+  std::int32_t pid;
+  std::uint64_t destination;
+  memory::ConstBuffer source;
+};
+
+Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
+                          const memory::ConstBuffer& source, Completion* user) {
+  finish_former(slot);
+  if (first_failure_.code() == StatusCode::kUnsupported) return {};
+  auto send = std::make_unique<Send>(stream, message, slot, pid, source, user);
+  SharedCopy& shared = slot.shared;
+  shared.source = reinterpret_cast<std::uintptr_t>(source.data);
+  shared.source_pid = static_cast<std::int32_t>(::getpid());
+  shared.copied_bytes.store(0, std::memory_order_relaxed);
+  shared.returned_chunk.store(0, std::memory_order_relaxed);
+  // The first chunk shows that this process may write there, before the receiver relies on it.
+  shared.next_chunk.store(1, std::memory_order_relaxed);
+  if (Status status = send->copy(SharedCopy::chunk(0, source.size_bytes)); status.failed()) {
+    static_cast<void>(send->take_user());
+    if (first_failure_.ok()) first_failure_ = std::move(status);
+    return {};
+  }
+  slot.outcome.store(Slot::shared_by(message.number), std::memory_order_release);
+  if (source.size_bytes >= kWakeBytes) wake(*send);
+  sends_.push_back(send.release());
+  context_.count(TransferType::kPeerCopy, TransferPath::kShared, source, user);
+  context_.machine.attention().wanted = true;
+  return Status::pending();
+}
+
+// The receiver has posted again in the slot, so the former message in it has been copied.
+void SharedSends::finish_former(Slot& slot) {
+  for (auto former = sends_.begin(); former != sends_.end(); ++former) {
+    if (&(*former)->slot != &slot) continue;
+    const std::unique_ptr<Send> send(*former);
+    sends_.erase(former);
+    context_.finish_later(send->take_user(), {}, send->source.size_bytes);
+    return;
+  }
+}
+
+bool SharedSends::poll() {
+  // A completion may start other sends, which grows the list.
+  for (std::size_t i = 0; i < sends_.size(); ++i) {
+    Send& send = *sends_[i];
+    if (!advance(send)) continue;
+    if (send.is_over()) {
+      sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(i));
+      delete &send;
+    }
+    return true;
+  }
+  return false;
+}
+
+// Copies a chunk, or ends the send.
+bool SharedSends::advance(Send& send) {
+  SharedCopy& shared = send.slot.shared;
+  const std::size_t size_bytes = send.source.size_bytes;
+  if (shared.is_done(size_bytes)) {
+    wake(send);
+    send.complete({}, size_bytes);
+    return true;
+  }
+  SharedCopy::Chunk chunk = shared.take(size_bytes);
+  if (chunk.size_bytes == 0) {
+    const std::uint64_t returned = shared.returned_chunk.exchange(0, std::memory_order_acq_rel);
+    if (returned == 0) return false;
+    chunk = SharedCopy::chunk(returned - 1, size_bytes);
+  }
+  if (Status status = send.copy(chunk); status.failed()) {
+    send.complete({status.code(),
+                   base::format("message {} to PE {}: {}", send.message.number, send.peer, status.message())},
+                  0);
+  }
+  return true;
+}
+
+void SharedSends::wake(const Send& send) {
+  // Orders the outcome and the count before this look; PostedReceives::before_sleep() does it the other way round.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (send.owner.is_asleep.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  context_.control.send(send.peer, {.type = ControlMessage::Type::kWake, .file = {}});
+}
+
+void SharedSends::close() {
+  for (Send* send : std::exchange(sends_, {})) {
+    const std::unique_ptr<Send> over(send);
+    const bool is_done = send->slot.shared.is_done(send->source.size_bytes);
+    send->complete(is_done
+                       ? Status()
+                       : Status(StatusCode::kClosed, "the machine was closed before the message was sent"),
+                   is_done ? send->source.size_bytes : 0);
+  }
+}
+
+}  // namespace weft::machine

@@ -1,0 +1,49 @@
+// The sends of host memory of this PE that it copies together with their receivers (shared_copy.h).
+//
+// Threads: the PE's. Invariant: a send completes exactly once, and not while its receiver may still read the source.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+
+#include "machine/peer_memory/mailbox.h"
+#include "machine/peer_memory/peer_operation.h"
+#include "machine/peer_memory/peer_stream.h"
+
+namespace weft::machine {
+
+class SharedSends {
+ public:
+  explicit SharedSends(PeerContext& context) : context_(context) {}
+  SharedSends(const SharedSends&) = delete;
+  SharedSends& operator=(const SharedSends&) = delete;
+
+  // Begins to copy the message into the posted buffer of `slot`, which the caller has taken. Pending if the copy has
+  // begun. Ok if the message must go with its tag, because this process cannot write to process `pid`.
+  base::Status start(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
+                     const memory::ConstBuffer& source, base::Completion* user);
+
+  bool is_empty() const { return sends_.empty(); }
+  // Copies one chunk, of the first message that has one left, or completes a send. Returns whether anything happened.
+  bool poll();
+  void close();
+
+  // The first reason for which a message was not copied; ok if there is none.
+  const base::Status& first_failure() const { return first_failure_; }
+
+ private:
+  struct Send;
+
+  void finish_former(Slot& slot);
+  bool advance(Send& send);
+  void wake(const Send& send);
+
+  PeerContext& context_;
+  std::vector<Send*> sends_;
+  base::Status first_failure_;
+};
+
+}  // namespace weft::machine

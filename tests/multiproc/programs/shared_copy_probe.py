@@ -1,0 +1,109 @@
+"""Two PEs exchange large arrays through a channel, and print how many messages both of them copied.
+
+shared_copy_probe.py exchange     windows in both directions; each array is compared
+shared_copy_probe.py computing    the receiver posts a receive and computes until the bytes are there
+... forbidden                     after the system has been asked to refuse copies between processes
+"""
+
+import ctypes
+import platform
+import struct
+import sys
+import time
+
+import numpy as np
+
+import weft
+
+SIZES = (4097, 32 * 1024, 40_001, 65_536, 600_000, 1 << 20, 5_000_001)
+WINDOW = 5
+COMPUTE_LIMIT_S = 30.0
+#: The numbers of process_vm_readv and process_vm_writev.
+CALLS = {"x86_64": (310, 311), "aarch64": (270, 271)}
+
+
+def forbid_process_copies():
+    """Installs a seccomp filter: both system calls fail with EPERM, everything else is allowed."""
+    load, equal, give = 0x20, 0x15, 0x06
+    allow, refuse = 0x7FFF0000, 0x00050001
+    first, second = CALLS[platform.machine()]
+    program = b"".join(
+        struct.pack("HBBI", *instruction)
+        for instruction in (
+            (load, 0, 0, 0),
+            (equal, 2, 0, first),
+            (equal, 1, 0, second),
+            (give, 0, 0, allow),
+            (give, 0, 0, refuse),
+        )
+    )
+    buffer = ctypes.create_string_buffer(program, len(program))
+    prepared = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None, use_errno=True)
+    set_no_new_privileges, set_seccomp, mode_filter = 38, 22, 2
+    if libc.prctl(set_no_new_privileges, 1, 0, 0, 0) or libc.prctl(set_seccomp, mode_filter, prepared):
+        sys.exit(f"the system refuses a seccomp filter: error {ctypes.get_errno()}")
+
+
+def contents(size_bytes, seed):
+    return np.random.default_rng(seed).integers(0, 256, size_bytes, np.uint8)
+
+
+def num_shared():
+    return sum(use.messages for use in weft.transport_use() if use.path == "shared")
+
+
+class Peer(weft.Chare):
+    def __init__(self):
+        self.channel = weft.Channel(self, self.proxy[1 - self.index])
+
+    async def exchange(self):
+        for size in SIZES:
+            sent = [contents(size, 10 * i + self.index) for i in range(WINDOW)]
+            into = [np.empty(size, np.uint8) for _ in range(WINDOW)]
+            receives = [self.channel.recv(into=array) for array in into]
+            # Both ends have posted their receives before either sends.
+            await self.allreduce(0, weft.Reducer.sum)
+            for operation in [self.channel.send(array) for array in sent]:
+                await operation
+            for i, (receive, array) in enumerate(zip(receives, into, strict=True)):
+                await receive
+                assert np.array_equal(array, contents(size, 10 * i + 1 - self.index)), (size, i)
+        return num_shared()
+
+    async def warm_up(self):
+        """The first large receive makes the mailbox of its direction."""
+        array = np.zeros(1 << 20, np.uint8)
+        if self.index == 0:
+            await self.channel.send(array)
+        else:
+            await self.channel.recv(into=array)
+        await self.allreduce(0, weft.Reducer.sum)  # the mailbox is known
+
+    async def receive_while_computing(self, size_bytes):
+        into = np.zeros(size_bytes, np.uint8)
+        receive = self.channel.recv(into=into)
+        self.proxy[0].send(size_bytes)
+        limit = time.monotonic() + COMPUTE_LIMIT_S  # nothing from here on runs the scheduler
+        while not into.all() and time.monotonic() < limit:
+            pass
+        came_while_computing = bool(into.all())
+        await receive
+        return came_while_computing
+
+    async def send(self, size_bytes):
+        await self.channel.send(np.full(size_bytes, 7, np.uint8))
+
+
+async def main():
+    peers = weft.Group(Peer)
+    if "exchange" in sys.argv:
+        print("shared", *await peers.exchange.call())
+    else:
+        await peers.warm_up.call()
+        print("came while computing:", await peers[1].receive_while_computing.call(16 << 20))
+
+
+if "forbidden" in sys.argv:
+    forbid_process_copies()
+weft.run(main)

@@ -1,0 +1,37 @@
+"""Large arrays between processes of a host: both copy them, or UCX does where the system refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROGRAM = Path(__file__).parent / "programs" / "shared_copy_probe.py"
+# Of 7 sizes, 6 are large enough, 5 messages each. The first large size finds no mailbox.
+NUM_LARGE = 6 * 5
+NUM_BEFORE_MAILBOX = 5
+REFUSED = "peer memory was not used: copying from process"
+
+
+def shared_of(outcome) -> list[int]:
+    assert outcome.exit_code == 0, outcome.stderr
+    name, *numbers = outcome.stdout.split()
+    assert name == "shared"
+    return [int(number) for number in numbers]
+
+
+def test_large_arrays_are_copied_by_both_pes(run) -> None:
+    outcome = run("-n", 2, "--stats", PROGRAM, "exchange")
+    assert all(NUM_LARGE - NUM_BEFORE_MAILBOX <= number <= NUM_LARGE for number in shared_of(outcome))
+    assert "shared" in outcome.stderr
+    assert REFUSED not in outcome.stderr
+
+
+def test_a_system_that_refuses_is_named_and_arrays_arrive_all_the_same(run) -> None:
+    outcome = run("-n", 2, "--stats", PROGRAM, "exchange", "forbidden")
+    assert shared_of(outcome) == [0, 0]
+    assert outcome.stderr.count(REFUSED) == 2, outcome.stderr
+
+
+def test_a_message_arrives_while_its_receiver_computes(run) -> None:
+    outcome = run("-n", 2, PROGRAM, "computing")
+    assert outcome.exit_code == 0, outcome.stderr
+    assert outcome.stdout == "came while computing: True\n"
