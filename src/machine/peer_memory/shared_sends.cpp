@@ -22,7 +22,7 @@ constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
 
 }  // namespace
 
-// Deletes itself.
+// Deleted by poll(), finish_former() or close().
 struct SharedSends::Send final : PeerOperation {
   Send(const OutgoingStream& stream, StreamMessage message_in, Slot& slot_in, std::int32_t pid_in,
        const memory::ConstBuffer& source_in, Completion* user)
