@@ -17,37 +17,37 @@ class Peer : public weft::Chare<Peer> {
   weft::Task<> play(int bench, weft::Kind memory, std::vector<Step> steps) {
     weft::Channel channel(*this, proxy()[1 - index()]);
     for (const Step& step : steps) {
-      auto outgoing = make_buffer(runtime(), memory, step.size_bytes);
-      auto incoming = make_buffer(runtime(), memory, step.size_bytes);
+      Buffers outgoing(runtime(), memory, step.size_bytes, step.buffers);
+      Buffers incoming(runtime(), memory, step.size_bytes, step.buffers);
       auto exchange = static_cast<Bench>(bench) == Bench::kLatency ? &Peer::ping_pong : &Peer::windows;
-      co_await (this->*exchange)(channel, outgoing.buffer(), incoming.buffer(), step.warmup);
+      co_await (this->*exchange)(channel, outgoing, incoming, step.warmup);
       Stopwatch stopwatch;
-      co_await (this->*exchange)(channel, outgoing.buffer(), incoming.buffer(), step.iterations);
+      co_await (this->*exchange)(channel, outgoing, incoming, step.iterations);
       if (linear_index() == 0) report(static_cast<Bench>(bench), step, stopwatch.elapsed_s());
     }
   }
 
  private:
-  weft::Task<> ping_pong(weft::Channel channel, weft::Buffer outgoing, weft::Buffer incoming,
+  weft::Task<> ping_pong(weft::Channel channel, Buffers& outgoing, Buffers& incoming,
                          std::int64_t round_trips) {
     // An answer says that the message before it has arrived, so its buffer is free again. The last message
     // is awaited.
     std::optional<weft::Operation> sending;
     for (std::int64_t i = 0; i < round_trips; ++i) {
-      if (linear_index() == 0) sending = channel.send(outgoing);
-      co_await channel.recv(incoming);
-      if (linear_index() == 1) sending = channel.send(outgoing);
+      if (linear_index() == 0) sending = channel.send(outgoing.next().buffer());
+      co_await channel.recv(incoming.next().buffer());
+      if (linear_index() == 1) sending = channel.send(outgoing.next().buffer());
     }
     if (sending) co_await *sending;
   }
 
-  weft::Task<> windows(weft::Channel channel, weft::Buffer outgoing, weft::Buffer incoming,
-                       std::int64_t count) {
+  weft::Task<> windows(weft::Channel channel, Buffers& outgoing, Buffers& incoming, std::int64_t count) {
     std::vector<weft::Operation> operations;
     operations.reserve(kWindow);
     for (std::int64_t i = 0; i < count; ++i) {
       for (int slot = 0; slot < kWindow; ++slot) {
-        operations.push_back(linear_index() == 0 ? channel.send(outgoing) : channel.recv(incoming));
+        operations.push_back(linear_index() == 0 ? channel.send(outgoing.next().buffer())
+                                                 : channel.recv(incoming.next().buffer()));
       }
       for (weft::Operation& operation : operations) co_await operation;
       operations.clear();

@@ -24,7 +24,8 @@ class EntryPeer : public weft::Chare<EntryPeer> {
   void begin(int bench, Step step, int partner, weft::Future<double> done) {
     bench_ = static_cast<Bench>(bench);
     partner_ = partner;
-    data_.assign(step.size_bytes, std::byte{1});
+    data_.assign(static_cast<std::size_t>(step.buffers),
+                 std::vector<std::byte>(step.size_bytes, std::byte{1}));
     left_ = step.warmup;
     timed_left_ = step.iterations;
     done_ = done;
@@ -62,10 +63,11 @@ class EntryPeer : public weft::Chare<EntryPeer> {
   void send() {
     auto partner = proxy()[partner_];
     int self = index();
-    if (data_.size() == sizeof(std::uint64_t)) {
+    if (data_.front().size() == sizeof(std::uint64_t)) {
       partner.template send<Number>(self, std::uint64_t{1});
     } else {
-      partner.template send<Bytes>(self, data_);
+      if (++last_sent_ >= data_.size()) last_sent_ = 0;
+      partner.template send<Bytes>(self, data_[last_sent_]);
     }
   }
 
@@ -77,7 +79,8 @@ class EntryPeer : public weft::Chare<EntryPeer> {
 
   Bench bench_ = Bench::kLatency;
   int partner_ = 0;
-  std::vector<std::byte> data_;
+  std::vector<std::vector<std::byte>> data_;
+  std::size_t last_sent_ = 0;
   std::int64_t left_ = 0;
   std::int64_t timed_left_ = 0;
   std::int64_t arrived_ = 0;

@@ -34,13 +34,13 @@ struct Counted : base::Completion {
 // One PE's end: sends and receives by number, so that the loops read alike for both ways.
 class Peer {
  public:
-  Peer(machine::Machine& machine, memory::Memory& memory, const Arguments& arguments, std::size_t size_bytes)
+  Peer(machine::Machine& machine, memory::Memory& memory, const Arguments& arguments, const Step& step)
       : machine_(machine),
         memory_(memory),
         active_messages_(arguments.way == "am"),
         peer_(1 - machine.pe()),
-        outgoing_(allocate(arguments.memory, size_bytes)),
-        incoming_(allocate(arguments.memory, size_bytes)) {
+        outgoing_(allocate(arguments.memory, step)),
+        incoming_(allocate(arguments.memory, step)) {
     for (int i = 0; i < kWindow; ++i) {
       sends_.emplace_back(sent_);
       receives_.emplace_back(received_);
@@ -49,8 +49,8 @@ class Peer {
     check(machine.set_am_handler(kAcknowledgeAm, &Peer::on_acknowledge, this));
   }
   ~Peer() {
-    check(memory_.deallocate(outgoing_));
-    check(memory_.deallocate(incoming_));
+    for (const memory::Buffer& buffer : outgoing_) check(memory_.deallocate(buffer));
+    for (const memory::Buffer& buffer : incoming_) check(memory_.deallocate(buffer));
   }
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -89,18 +89,25 @@ class Peer {
     return !status.is_pending();
   }
 
-  memory::Buffer allocate(memory::Kind kind, std::size_t size_bytes) {
-    auto buffer = memory_.allocate(size_bytes, memory_.default_place(kind));
-    if (!buffer.ok()) die(buffer.status().to_string());
-    // Pages never written are all one page of zeros.
-    if (kind == memory::Kind::kHost) std::memset(buffer->data, 1, size_bytes);
-    return *buffer;
+  std::vector<memory::Buffer> allocate(memory::Kind kind, const Step& step) {
+    std::vector<memory::Buffer> buffers;
+    for (std::int64_t i = 0; i < step.buffers; ++i) {
+      auto buffer = memory_.allocate(step.size_bytes, memory_.default_place(kind));
+      if (!buffer.ok()) die(buffer.status().to_string());
+      // Pages never written are all one page of zeros.
+      if (kind == memory::Kind::kHost) std::memset(buffer->data, 1, step.size_bytes);
+      buffers.push_back(*buffer);
+    }
+    return buffers;
   }
+
+  const memory::Buffer& next_outgoing() { return outgoing_[next_sent_++ % outgoing_.size()]; }
+  const memory::Buffer& next_incoming() { return incoming_[next_received_++ % incoming_.size()]; }
 
   void send(int slot) {
     Counted* completion = &sends_[static_cast<std::size_t>(slot)];
-    if (over(active_messages_ ? machine_.am_send(peer_, kDataAm, {}, outgoing_, completion)
-                              : machine_.tag_send(peer_, kDataTag, outgoing_, completion))) {
+    if (over(active_messages_ ? machine_.am_send(peer_, kDataAm, {}, next_outgoing(), completion)
+                              : machine_.tag_send(peer_, kDataTag, next_outgoing(), completion))) {
       ++sent_;
     }
   }
@@ -109,7 +116,9 @@ class Peer {
   void receive(int slot) {
     if (active_messages_) return;
     Counted* completion = &receives_[static_cast<std::size_t>(slot)];
-    if (over(machine_.tag_receive(kDataTag, machine::kFullTagMask, incoming_, completion))) ++received_;
+    if (over(machine_.tag_receive(kDataTag, machine::kFullTagMask, next_incoming(), completion))) {
+      ++received_;
+    }
   }
 
   void send_acknowledgement() {
@@ -142,7 +151,7 @@ class Peer {
       return;
     }
     Counted* completion = &self.receives_[static_cast<std::size_t>(self.next_slot_++ % kWindow)];
-    if (over(self.machine_.am_receive(arrival.take(), self.incoming_, completion))) ++self.received_;
+    if (over(self.machine_.am_receive(arrival.take(), self.next_incoming(), completion))) ++self.received_;
   }
 
   static void on_acknowledge(void* context, machine::AmArrival&) {
@@ -153,8 +162,10 @@ class Peer {
   memory::Memory& memory_;
   bool active_messages_;
   int peer_;
-  memory::Buffer outgoing_;
-  memory::Buffer incoming_;
+  std::vector<memory::Buffer> outgoing_;
+  std::vector<memory::Buffer> incoming_;
+  std::size_t next_sent_ = 0;
+  std::size_t next_received_ = 0;
   std::vector<Counted> sends_;
   std::vector<Counted> receives_;
   std::int64_t sent_ = 0;
@@ -167,7 +178,7 @@ void measure(machine::Bootstrap& bootstrap, machine::Machine& machine, memory::M
              const Arguments& arguments) {
   auto exchange = arguments.bench == Bench::kLatency ? &Peer::ping_pong : &Peer::windows;
   for (const Step& step : arguments.steps) {
-    Peer peer(machine, memory, arguments, step.size_bytes);
+    Peer peer(machine, memory, arguments, step);
     if (base::Status status = bootstrap.barrier(); status.failed()) die(status.to_string());
     (peer.*exchange)(step.warmup);
     Stopwatch stopwatch;

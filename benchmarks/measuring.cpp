@@ -11,30 +11,39 @@
 namespace weft::benchmarks {
 namespace {
 
+[[noreturn]] void die_of_step(std::string_view argument) {
+  die(fmt::format("'{}' is not SIZE:ITERATIONS:WARMUP or SIZE:ITERATIONS:WARMUP:BUFFERS", argument));
+}
+
 template <class Number>
 Number parse_number(std::string_view text, std::string_view argument) {
   Number number{};
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) {
-    die(fmt::format("'{}' is not SIZE:ITERATIONS:WARMUP", argument));
+    die_of_step(argument);
   }
   return number;
 }
 
 Step parse_step(std::string_view argument) {
-  std::size_t first = argument.find(':');
-  std::size_t second = first == argument.npos ? argument.npos : argument.find(':', first + 1);
-  if (second == argument.npos) die(fmt::format("'{}' is not SIZE:ITERATIONS:WARMUP", argument));
-  return {parse_number<std::size_t>(argument.substr(0, first), argument),
-          parse_number<std::int64_t>(argument.substr(first + 1, second - first - 1), argument),
-          parse_number<std::int64_t>(argument.substr(second + 1), argument)};
+  std::vector<std::int64_t> numbers;
+  for (std::size_t begin = 0; begin <= argument.size();) {
+    const std::size_t end = std::min(argument.find(':', begin), argument.size());
+    numbers.push_back(parse_number<std::int64_t>(argument.substr(begin, end - begin), argument));
+    begin = end + 1;
+  }
+  if (numbers.size() == 3) numbers.push_back(1);
+  if (numbers.size() != 4 || numbers[0] < 0 || numbers[3] < 1) die_of_step(argument);
+  return {static_cast<std::size_t>(numbers[0]), numbers[1], numbers[2], numbers[3]};
 }
 
 Bench parse_bench(std::string_view name) {
   if (name == "latency") return Bench::kLatency;
   if (name == "bandwidth") return Bench::kBandwidth;
   if (name == "rate") return Bench::kRate;
-  die(fmt::format("'{}' is not a bench: latency, bandwidth or rate", name));
+  if (name == "allreduce") return Bench::kAllreduce;
+  if (name == "busy") return Bench::kBusy;
+  die(fmt::format("'{}' is not a bench: latency, bandwidth, rate, allreduce or busy", name));
 }
 
 memory::Kind parse_memory(std::string_view name) {
@@ -61,7 +70,9 @@ std::array<int, 2> parse_devices(std::string_view text) {
 }  // namespace
 
 Arguments parse_arguments(int argc, char** argv) {
-  if (argc < 3) die("usage: BENCH SIZE:ITERATIONS:WARMUP... [--memory KIND] [--way tag|am] [--devices 0,1]");
+  if (argc < 3) {
+    die("usage: BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... [--memory KIND] [--way tag|am] [--devices 0,1]");
+  }
   Arguments arguments;
   arguments.bench = parse_bench(argv[1]);
   for (int i = 2; i < argc; ++i) {
@@ -104,6 +115,9 @@ void report(Bench bench, const Step& step, double elapsed_s) {
                     messages * static_cast<double>(step.size_bytes) / elapsed_s / 1e9);
     case Bench::kRate:
       return report("rate_Mps", step.size_bytes, messages / elapsed_s / 1e6);
+    case Bench::kAllreduce:
+    case Bench::kBusy:
+      return report("latency_us", step.size_bytes, elapsed_s / static_cast<double>(step.iterations) * 1e6);
   }
 }
 

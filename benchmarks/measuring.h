@@ -1,12 +1,14 @@
 // Shared by the measuring programs: the command line, the clock, the printed line.
 //
-//   program BENCH SIZE:ITERATIONS:WARMUP... [--memory host|emulated|cuda] [--way tag|am] [--devices 0,1]
+//   program BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... [--memory host|emulated|cuda] [--way tag|am] [--devices 0,1]
 //
-// BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks. latency: a ping-pong; one way is
+// BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks, or allreduce or busy, which one program
+// each explains. latency: a ping-pong; one way is
 // half of a round trip, averaged over ITERATIONS round trips. bandwidth and rate: ITERATIONS windows of
 // kWindow sends in flight together, the receives posted as one window, one acknowledgement without data per
 // window. WARMUP round trips or windows come first, untimed. The clock of PE 0 runs from its first send after
-// the warm-up to the last reply.
+// the warm-up to the last reply. The messages of windows take BUFFERS buffers in turn at either end, by default
+// one, as in osu_bw.
 #pragma once
 
 #include <array>
@@ -23,14 +25,15 @@ namespace weft::benchmarks {
 
 inline constexpr int kWindow = 64;
 
-enum class Bench { kLatency, kBandwidth, kRate };
+enum class Bench { kLatency, kBandwidth, kRate, kAllreduce, kBusy };
 
 struct Step {
   std::size_t size_bytes = 0;
   std::int64_t iterations = 0;
   std::int64_t warmup = 0;
+  std::int64_t buffers = 1;
 
-  void pup(auto& p) { p | size_bytes | iterations | warmup; }
+  void pup(auto& p) { p | size_bytes | iterations | warmup | buffers; }
 };
 
 struct Arguments {

@@ -1,5 +1,5 @@
 // Payloads between two chares, each on a PE of its own: an entry method with one payload, sent in place with
-// nocopy, that its post entry method lands in memory of the same kind, allocated once.
+// nocopy, that its post entry method lands in memory of the same kind, allocated beforehand.
 //
 // WEFT_MESSAGING_PATH=tagged|active forces one of the two wire paths (ARCHITECTURE.md, "Attachments"). By
 // default the runtime takes the path that is faster for the size.
@@ -18,9 +18,9 @@ class Peer : public weft::Chare<Peer> {
   Peer() { pin(pe()); }
 
   // Both chares have their memory before the first message arrives.
-  void prepare(weft::Kind memory, std::size_t size_bytes) {
-    outgoing_ = make_buffer(runtime(), memory, size_bytes);
-    incoming_ = make_buffer(runtime(), memory, size_bytes);
+  void prepare(weft::Kind memory, Step step) {
+    outgoing_ = Buffers(runtime(), memory, step.size_bytes, step.buffers);
+    incoming_ = Buffers(runtime(), memory, step.size_bytes, step.buffers);
   }
 
   // Plays `step` with the other; `done` gets the seconds of the timed part.
@@ -39,7 +39,7 @@ class Peer : public weft::Chare<Peer> {
     arrived_ = 0;
     partner().send<&Peer::next>();
   }
-  void post(weft::Landing<std::byte>& data) { data.into(incoming_.span()); }
+  void post(weft::Landing<std::byte>& data) { data.into(incoming_.next().span()); }
 
   void next() {
     if (left_ == 0) {
@@ -63,12 +63,12 @@ class Peer : public weft::Chare<Peer> {
   // An answer says that the message before it has arrived, so its buffer is free again.
   template <auto Method>
   void send() {
-    partner().send<Method>(weft::nocopy(outgoing_.span())).detach();
+    partner().send<Method>(weft::nocopy(outgoing_.next().span())).detach();
   }
 
   Bench bench_ = Bench::kLatency;
-  weft::DeviceArray<std::byte> outgoing_;
-  weft::DeviceArray<std::byte> incoming_;
+  Buffers outgoing_;
+  Buffers incoming_;
   std::int64_t left_ = 0;
   std::int64_t timed_left_ = 0;
   std::int64_t arrived_ = 0;
@@ -80,7 +80,7 @@ weft::Task<> measure(weft::Runtime& runtime, const Arguments& arguments) {
   if (runtime.num_pes() != 2) die("this needs 2 PEs: weft run -n 2 payload_pingpong ...");
   auto peers = weft::Group<Peer>::create(runtime);
   for (const Step& step : arguments.steps) {
-    co_await peers.call<&Peer::prepare>(arguments.memory, step.size_bytes);
+    co_await peers.call<&Peer::prepare>(arguments.memory, step);
     weft::Future<double> done(runtime);
     peers[0].send<&Peer::begin>(static_cast<int>(arguments.bench), step, done);
     report(arguments.bench, step, co_await done);

@@ -3,20 +3,22 @@
 The arrays are NumPy's, or weft.DeviceArray on the PE's device.
 """
 
+import itertools
 import time
 
 import numpy as np
-from measuring import WINDOW, argument_parser, make_array, pin, report
+from measuring import WINDOW, argument_parser, make_arrays, pin, report
 
 import weft
 
 arguments = argument_parser(__doc__, memories=("host", "emulated", "cuda")).parse_args()
 
 
-async def ping_pong(first, channel, sent, received, round_trips):
+async def ping_pong(first, channel, outgoing, incoming, round_trips):
     # An answer says that the message before it has arrived, so its buffer is free again. The last message is
     # awaited, because the code that makes the next buffers does not do it.
     sending = None
+    sent, received = next(outgoing), next(incoming)
     for _ in range(round_trips):
         if first:
             sending = channel.send(sent)
@@ -27,16 +29,15 @@ async def ping_pong(first, channel, sent, received, round_trips):
         await sending
 
 
-async def windows(first, channel, sent, received, count):
-    """All sends of a window share one buffer, and so do its receives, as in osu_bw."""
+async def windows(first, channel, outgoing, incoming, count):
     acknowledgement = np.ones(0, np.uint8)
     for _ in range(count):
         if first:
-            for operation in [channel.send(sent) for _ in range(WINDOW)]:
+            for operation in [channel.send(next(outgoing)) for _ in range(WINDOW)]:
                 await operation
             await channel.recv(into=acknowledgement)
         else:
-            for operation in [channel.recv(into=received) for _ in range(WINDOW)]:
+            for operation in [channel.recv(into=next(incoming)) for _ in range(WINDOW)]:
                 await operation
             channel.send(acknowledgement)
 
@@ -48,11 +49,11 @@ class Peer(weft.Chare):
         channel = weft.Channel(self, self.proxy[1 - self.index])
         exchange = ping_pong if arguments.bench == "latency" else windows
         for step in arguments.steps:
-            sent = await make_array(step.size_bytes, 1, arguments.memory)
-            received = await make_array(step.size_bytes, 2, arguments.memory)
-            await exchange(first, channel, sent, received, step.warmup)
+            outgoing = itertools.cycle(await make_arrays(step, 1, arguments.memory))
+            incoming = itertools.cycle(await make_arrays(step, 2, arguments.memory))
+            await exchange(first, channel, outgoing, incoming, step.warmup)
             start = time.perf_counter()
-            await exchange(first, channel, sent, received, step.iterations)
+            await exchange(first, channel, outgoing, incoming, step.iterations)
             if first:
                 report(arguments.bench, step, time.perf_counter() - start)
 

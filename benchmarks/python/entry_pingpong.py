@@ -1,5 +1,6 @@
 """Entry methods of two Python chares, each on a PE of its own, that call each other with an array."""
 
+import itertools
 import time
 
 import numpy as np
@@ -18,7 +19,8 @@ class Peer(weft.Chare):
 
     def begin(self, step, done):
         """On element 0: the warm-up and then the timed part; `done` gets the seconds of the latter."""
-        self.sent = np.full(step.size_bytes, 1, np.uint8)
+        arrays = [np.full(step.size_bytes, 1, np.uint8) for _ in range(step.buffers)]
+        self.outgoing = itertools.cycle(arrays)
         self.done = done
         self.left, self.timed_left = step.warmup, step.iterations
         self.started = 0.0
@@ -33,10 +35,10 @@ class Peer(weft.Chare):
             self.started = time.perf_counter()
         self.left -= 1
         if arguments.bench == "latency":
-            self.partner.ping(self.sent)
+            self.partner.ping(next(self.outgoing))
         else:
             for _ in range(WINDOW):
-                self.partner.take(self.sent)
+                self.partner.take(next(self.outgoing))
 
     def ping(self, data):
         self.partner.pong(data)

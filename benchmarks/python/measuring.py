@@ -1,6 +1,6 @@
 """Shared by the measuring programs in Python: the command line, the clock, the printed line.
 
-    program.py BENCH SIZE:ITERATIONS:WARMUP... [options of the program]
+    program.py BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... [options of the program]
 
 BENCH is latency, bandwidth or rate. Every program measures in the manner of the OSU benchmarks:
 
@@ -8,7 +8,8 @@ BENCH is latency, bandwidth or rate. Every program measures in the manner of the
 - bandwidth, rate: ITERATIONS windows of WINDOW sends in flight together, the receives posted as one window,
   one acknowledgement without data per window.
 
-WARMUP round trips or windows come first, untimed. The clock of PE 0 runs from its first send after the
+The messages of windows take BUFFERS buffers in turn at either end, by default one, as in osu_bw. WARMUP round
+trips or windows come first, untimed. The clock of PE 0 runs from its first send after the
 warm-up to the last reply. Each process stays on the core with its PE's number, modulo the cores that it may
 use. Buffers are written before use: pages never written are all one page of zeros, which reads faster than
 any message travels.
@@ -34,6 +35,7 @@ class Step:
     size_bytes: int
     iterations: int
     warmup: int
+    buffers: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Step:
@@ -44,7 +46,7 @@ def argument_parser(description: str | None, memories: Sequence[str] = ("host",)
     """With the arguments that all measuring programs take; `memories` are the kinds that this one knows."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("bench", choices=sorted(METRICS))
-    parser.add_argument("steps", nargs="+", type=Step.parse, metavar="SIZE:ITERATIONS:WARMUP")
+    parser.add_argument("steps", nargs="+", type=Step.parse, metavar="SIZE:ITERATIONS:WARMUP[:BUFFERS]")
     parser.add_argument("--memory", choices=memories, default=memories[0], help="kind of the buffers")
     return parser
 
@@ -55,16 +57,16 @@ def pin(pe: int) -> None:
     os.sched_setaffinity(0, {cores[pe % len(cores)]})
 
 
-async def make_array(size_bytes: int, value: int, memory: str) -> Any:
-    """Bytes of that value in memory of that kind, on this PE's device; only for programs of Weft."""
+async def make_arrays(step: Step, value: int, memory: str) -> list[Any]:
+    """The buffers of `step` on this PE's device, full of `value`; only for programs of Weft."""
     import numpy as np
 
     import weft
 
-    values = np.full(size_bytes, value, np.uint8)
+    arrays = [np.full(step.size_bytes, value, np.uint8) for _ in range(step.buffers)]
     if memory == "host":
-        return values
-    return await weft.DeviceArray(size_bytes, np.uint8, memory).copy_from(values)
+        return arrays
+    return [await weft.DeviceArray(step.size_bytes, np.uint8, memory).copy_from(array) for array in arrays]
 
 
 def report(bench: str, step: Step, elapsed_s: float) -> None:

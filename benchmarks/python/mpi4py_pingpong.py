@@ -4,6 +4,7 @@ The arrays are NumPy's, or CuPy's with --memory cuda, where the MPI must know GP
 after each size. Rank 1 takes the second GPU that it sees, if there are two.
 """
 
+import itertools
 import time
 
 import numpy as np
@@ -11,7 +12,8 @@ from measuring import WINDOW, argument_parser, pin, report
 from mpi4py import MPI
 
 
-def ping_pong(comm, sent, received, round_trips):
+def ping_pong(comm, outgoing, incoming, round_trips):
+    sent, received = next(outgoing), next(incoming)
     if comm.Get_rank() == 0:
         for _ in range(round_trips):
             comm.Send(sent, 1)
@@ -22,15 +24,14 @@ def ping_pong(comm, sent, received, round_trips):
             comm.Send(sent, 0)
 
 
-def windows(comm, sent, received, count):
-    """All sends of a window share one buffer, and so do its receives, as in osu_bw."""
+def windows(comm, outgoing, incoming, count):
     acknowledgement = np.ones(0, np.uint8)
     for _ in range(count):
         if comm.Get_rank() == 0:
-            MPI.Request.Waitall([comm.Isend(sent, 1) for _ in range(WINDOW)])
+            MPI.Request.Waitall([comm.Isend(next(outgoing), 1) for _ in range(WINDOW)])
             comm.Recv(acknowledgement, 1)
         else:
-            MPI.Request.Waitall([comm.Irecv(received, 0) for _ in range(WINDOW)])
+            MPI.Request.Waitall([comm.Irecv(next(incoming), 0) for _ in range(WINDOW)])
             comm.Send(acknowledgement, 0)
 
 
@@ -49,16 +50,17 @@ def main():
     arrays = np if arguments.memory == "host" else cupy_on_gpu(comm.Get_rank())
     exchange = ping_pong if arguments.bench == "latency" else windows
     for step in arguments.steps:
-        sent = arrays.full(step.size_bytes, 1, np.uint8)
-        received = arrays.full(step.size_bytes, 2, np.uint8)
+        sent = [arrays.full(step.size_bytes, 1, np.uint8) for _ in range(step.buffers)]
+        received = [arrays.full(step.size_bytes, 2, np.uint8) for _ in range(step.buffers)]
+        outgoing, incoming = itertools.cycle(sent), itertools.cycle(received)
         if arrays is not np:  # MPI knows nothing of streams
             arrays.cuda.get_current_stream().synchronize()
         comm.Barrier()
-        exchange(comm, sent, received, step.warmup)
+        exchange(comm, outgoing, incoming, step.warmup)
         start = time.perf_counter()
-        exchange(comm, sent, received, step.iterations)
+        exchange(comm, outgoing, incoming, step.iterations)
         elapsed_s = time.perf_counter() - start
-        if (arguments.bench == "latency" or comm.Get_rank() == 1) and int(received[-1]) != 1:
+        if (arguments.bench == "latency" or comm.Get_rank() == 1) and int(received[0][-1]) != 1:
             print(f"rank {comm.Get_rank()} has not received what was sent: {step}", flush=True)
             comm.Abort(1)
         if comm.Get_rank() == 0:

@@ -4,9 +4,10 @@ The arrays are NumPy's, or weft.DeviceArray on the PE's device. WEFT_MESSAGING_P
 one of the two wire paths.
 """
 
+import itertools
 import time
 
-from measuring import WINDOW, argument_parser, make_array, pin, report
+from measuring import WINDOW, argument_parser, make_arrays, pin, report
 
 import weft
 
@@ -19,10 +20,10 @@ class Peer(weft.Chare):
         self.partner = self.proxy[1 - self.index]
         self.arrived = 0
 
-    async def prepare(self, size_bytes):
+    async def prepare(self, step):
         """Both chares have their memory before the first message arrives."""
-        self.sent = await make_array(size_bytes, 1, arguments.memory)
-        self.received = await make_array(size_bytes, 2, arguments.memory)
+        self.outgoing = itertools.cycle(await make_arrays(step, 1, arguments.memory))
+        self.incoming = itertools.cycle(await make_arrays(step, 2, arguments.memory))
 
     def begin(self, step, done):
         """On element 0: the warm-up and then the timed part; `done` gets the seconds of the latter."""
@@ -41,28 +42,28 @@ class Peer(weft.Chare):
         self.left -= 1
         # An answer says that the array before it has arrived, so that array may change again.
         if arguments.bench == "latency":
-            self.partner.ping(self.sent)
+            self.partner.ping(next(self.outgoing))
         else:
             for _ in range(WINDOW):
-                self.partner.take(self.sent)
+                self.partner.take(next(self.outgoing))
 
     @weft.post_entry("ping")
     def post_ping(self, data):
-        data.into(self.received)
+        data.into(next(self.incoming))
 
     def ping(self, data):
-        self.partner.pong(self.sent)
+        self.partner.pong(next(self.outgoing))
 
     @weft.post_entry("pong")
     def post_pong(self, data):
-        data.into(self.received)
+        data.into(next(self.incoming))
 
     def pong(self, data):
         self.advance()
 
     @weft.post_entry("take")
     def post_take(self, data):
-        data.into(self.received)
+        data.into(next(self.incoming))
 
     def take(self, data):
         self.arrived += 1
@@ -77,7 +78,7 @@ class Peer(weft.Chare):
 async def main():
     peers = weft.Array(Peer, 2)
     for step in arguments.steps:
-        await peers.prepare.call(step.size_bytes)
+        await peers.prepare.call(step)
         done = weft.Future()
         peers[0].begin(step, done)
         report(arguments.bench, step, await done)

@@ -31,8 +31,12 @@ After each turn the records so far are written to the file of --json. Ctrl-C, SI
 --minutes end a bench with the runs made so far. The report says which systems have fewer runs or none.
 Without a terminal, each launch and its seconds are a line on standard error.
 
-raw UCX is ucx_perftest, once as UCX is by default and once with the settings that Weft's machine uses; the
-better of the two is the reference for a size.
+raw UCX is ucx_perftest. In host memory it runs with every setting that matters between processes of a
+host: UCX's defaults; the settings of Weft's machine (endpoint error handling, which excludes cma); shared
+memory alone (UCX_TLS=self,posix); and cma from 8 KiB up, read by the receiver (UCX_RNDV_SCHEME=get_zcopy) or
+written by the sender (put_zcopy). The best of them is the reference for a size, and the report names it. The
+report also says where Weft's own settings are the slower ones. On GPUs raw UCX runs with the defaults and
+with Weft's settings. openmpi and mpich are programs in C.
 
 Device memory (--memory cuda, or emulated, which tries all of this out without a GPU and measures nothing).
 PE p has its buffers on GPU p (a pair) or both PEs on GPU 0 (the same). The way that messages take is the
@@ -55,8 +59,14 @@ warm-up to the arrival of the last answer. (OSU osu_latency.)
 A window of 64 sends is started back to back, the 64 receives are posted as one window, and when all have
 arrived one empty acknowledgement goes back; the next window starts when it is there. Bandwidth is the bytes
 of all windows over the time from the first send after the warm-up to the last acknowledgement, 1 GB = 10^9
-bytes. All sends of a window use one buffer, and so do its receives. (OSU osu_bw; ucx_perftest's tag_bw
-keeps 64 in flight without acknowledgements.)
+bytes. (OSU osu_bw; ucx_perftest's tag_bw keeps 64 in flight without acknowledgements.)
+
+Host memory is measured twice, in a table and a picture each. The path of a record ends with the buffers.
+"one buffer": all sends of a window use one buffer, and so do its receives, as in OSU; data up to its size
+stays in cache. "distinct buffers", from 64 KiB up: at either end every message of a window has a buffer of
+its own. All buffers of a process are at least twice the last-level cache, so that data comes from memory and
+goes there, and at most 1 GiB if that is more: a window of 64 MiB messages uses 16. Raw UCX is raw_ucx.cpp
+there, because ucx_perftest has one buffer only. GPU memory is measured with one buffer.
 """,
     "rate": """
 As bandwidth, for small messages: windows of 64 sends with one acknowledgement, given in million messages per

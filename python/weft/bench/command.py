@@ -13,7 +13,7 @@ from weft.bench.gpus import expect_memory, placements
 from weft.bench.plot import write_plot
 from weft.bench.programs import Programs
 from weft.bench.provenance import provenance
-from weft.bench.question import MIN_RUNS, Question, default_sizes, parse_sizes
+from weft.bench.question import MIN_RUNS, Question, default_sizes, distinct_sizes, parse_sizes
 from weft.bench.report import make_console, show
 from weft.bench.running import ask_question, expect_runs, launches_of
 from weft.bench.schedule import Outcome
@@ -34,11 +34,13 @@ def run_bench(arguments: argparse.Namespace) -> int:
         references = reference_systems(arguments.against, programs, arguments.charm4py_source, memory)
         systems: list[System] = [*weft_systems(programs, memory), *references]
         places = placements(memory, arguments.placement)
+        questions = [Question(arguments.bench, sizes, memory, devices=devices) for devices in places]
+        if questions[0].buffers and distinct_sizes(sizes):
+            questions.append(Question(arguments.bench, distinct_sizes(sizes), memory, distinct=True))
         outcome = Outcome()
         with launches_of(arguments, console) as launches:
-            for number, devices in enumerate(places):
-                question = Question(arguments.bench, sizes, memory, devices=devices)
-                launches.begin_part(len(places) - number)
+            for number, question in enumerate(questions):
+                launches.begin_part(len(questions) - number)
                 outcome.add(ask_question(question, systems, arguments.runs, programs, launches))
         show(outcome, console)
         if arguments.runs < MIN_RUNS:

@@ -1,13 +1,17 @@
-"""A log-log picture of records: a line per series through the medians, a band from minimum to maximum."""
+"""A log-log picture of records: a line per series through the medians, a band from minimum to maximum.
+
+Records of one buffer and of distinct buffers have a picture each, side by side.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from weft.bench.errors import BenchError
 from weft.bench.record import Record
-from weft.bench.report import TITLES, series_of, size_label
+from weft.bench.report import TITLES, by_buffers, series_of, size_label
 
 _SIZE_INCHES = (9.0, 5.5)
 _DOTS_PER_INCH = 140
@@ -26,9 +30,17 @@ def write_plot(path: Path, records: Sequence[Record]) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise BenchError("--plot needs matplotlib: pip install matplotlib") from error
-    figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
+    parts = by_buffers(records)
+    width, height = _SIZE_INCHES
+    figure = Figure(figsize=(width * len(parts), height), dpi=_DOTS_PER_INCH, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    for number, (buffers, part) in enumerate(parts.items()):
+        _draw(figure.add_subplot(1, len(parts), number + 1), part, buffers)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png")
+
+
+def _draw(axes: Any, records: Sequence[Record], buffers: str) -> None:
     for number, series in enumerate(dict.fromkeys(series_of(record) for record in records)):
         points = sorted((r for r in records if series_of(r) == series), key=lambda r: r.size_bytes)
         # A logarithmic axis has no place for zero bytes.
@@ -54,8 +66,5 @@ def write_plot(path: Path, records: Sequence[Record]) -> None:
     axes.grid(True, which="major", alpha=0.4)
     axes.legend(fontsize=8)
     first = records[0]
-    axes.set_title(
-        f"{first.bench}, {first.memory} memory, {first.pes} PEs\n{first.host}; {first.date}", fontsize=9
-    )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png")
+    what = ", ".join(part for part in (first.bench, f"{first.memory} memory", buffers) if part)
+    axes.set_title(f"{what}, {first.pes} PEs\n{first.host}; {first.date}", fontsize=9)

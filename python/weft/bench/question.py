@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
+from pathlib import Path
 
 from weft.bench.errors import BenchError
 
@@ -18,6 +20,9 @@ MIN_RUNS = 5
 _SIZE_BUDGET_US = {"host": 150_000.0, "emulated": 60_000.0, "cuda": 60_000.0}
 #: Round trips or windows timed at least, and how many untimed ones come before them at least.
 _LEAST = {"host": (5, 2), "emulated": (1, 1), "cuda": (1, 1)}
+#: Windows of at least this size, in bytes, take a large part of a second: few are enough.
+_LARGE_WINDOW = 1 << 30
+_LEAST_LARGE = (2, 1)
 #: What is set up for a new buffer is over after so many.
 _SETTLED = 4
 _MAX_ROUND_TRIPS = 200_000
@@ -33,7 +38,7 @@ STAGED_RATE = 5_000.0
 
 DEFAULT_SIZES: dict[str, tuple[int, ...]] = {
     "latency": (1, 8, 64, 512, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20),
-    "bandwidth": (64, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20),
+    "bandwidth": (64, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 64 << 20),
     "rate": (1, 8, 64, 512),
 }
 
@@ -46,25 +51,41 @@ METRIC_OF_BENCH = {
     "startup": "time_s",
     "memory": "memory_bytes",
     "jacobi3d": "time_s",
+    "allreduce": "latency_us",
+    "busy": "latency_us",
 }
+
+#: How records name the buffers that the messages of a window use.
+ONE_BUFFER, DISTINCT_BUFFERS = "one buffer", "distinct buffers"
+#: Distinct buffers are measured from this size on. All systems copy smaller messages through shared memory.
+DISTINCT_LEAST_BYTES = 64 << 10
+#: All distinct buffers of a process together are at most this large, but at least twice the last-level cache.
+_DISTINCT_MOST_BYTES = 1 << 30
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One size of a question: `iterations` timed round trips or windows after `warmup` untimed ones."""
+    """One size of a question: `iterations` timed round trips or windows after `warmup` untimed ones.
+
+    The messages use `buffers` buffers in turn, at either end.
+    """
 
     size_bytes: int
     iterations: int
     warmup: int
+    buffers: int = 1
 
     def argument(self) -> str:
         """As the measuring programs take it on their command line."""
-        return f"{self.size_bytes}:{self.iterations}:{self.warmup}"
+        return ":".join(map(str, dataclasses.astuple(self)[: 3 if self.buffers == 1 else 4]))
 
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """A bench, a key of METRIC_OF_BENCH, over message `sizes` in bytes, with buffers in `memory`."""
+    """A bench, a key of METRIC_OF_BENCH, over message `sizes` in bytes, with buffers in `memory`.
+
+    `distinct`: the messages of a window use a buffer each, instead of one for all (bandwidth of host memory).
+    """
 
     bench: str
     sizes: tuple[int, ...]
@@ -72,6 +93,18 @@ class Question:
     pes: int = 2
     #: The GPU of each PE; empty where the memory is on none.
     devices: tuple[int, ...] = ()
+    distinct: bool = False
+
+    @property
+    def buffers(self) -> str:
+        """As records name them, at the end of their path."""
+        if (self.bench, self.memory) != ("bandwidth", "host"):
+            return ""
+        return DISTINCT_BUFFERS if self.distinct else ONE_BUFFER
+
+    def path(self, way: str) -> str:
+        """The path of a record: the `way` through the system, the placement, the buffers."""
+        return ", ".join(part for part in (way, self.placement, self.buffers) if part)
 
     @property
     def placement(self) -> str:
@@ -123,13 +156,47 @@ def _parse_size(text: str) -> int:
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2].upper()]
 
 
+def without_buffers(path: str) -> str:
+    """A record's `path` without its last part, if that names the buffers."""
+    way, _, last = path.rpartition(", ")
+    return way if last in (ONE_BUFFER, DISTINCT_BUFFERS) else path
+
+
+def distinct_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of `sizes` that are measured with distinct buffers too."""
+    return tuple(size for size in sizes if size >= DISTINCT_LEAST_BYTES)
+
+
+def distinct_buffers(size_bytes: int) -> int:
+    """How many buffers keep messages of this size out of the cache.
+
+    At least one for each message of a window. If a window is more than 1 GiB: 1 GiB of buffers.
+    """
+    window = min(WINDOW, max(1, _DISTINCT_MOST_BYTES // size_bytes))
+    return max(window, -(-2 * _last_level_cache_bytes() // size_bytes))
+
+
+@functools.cache
+def _last_level_cache_bytes() -> int:
+    """Of the first core; 64 MiB if the kernel does not tell."""
+    found = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    try:
+        return max(_parse_size(file.read_text(encoding="ascii").strip()) for file in found)
+    except (OSError, ValueError, BenchError):
+        return 64 << 20
+
+
 def _step(question: Question, size_bytes: int, one_way_us: float) -> Step:
+    if question.bench == "busy":
+        return Step(size_bytes, iterations=1, warmup=1)
     if question.bench in ("startup", "memory"):
         return Step(size_bytes, iterations=1, warmup=0)
-    messages, most = (2, _MAX_ROUND_TRIPS) if question.bench == "latency" else (WINDOW, _MAX_WINDOWS)
-    least, least_warmup = _LEAST[question.memory]
+    in_windows = question.bench in ("bandwidth", "rate")
+    messages, most = (WINDOW, _MAX_WINDOWS) if in_windows else (2, _MAX_ROUND_TRIPS)
+    is_large = in_windows and messages * size_bytes >= _LARGE_WINDOW and question.memory == "host"
+    least, least_warmup = _LEAST_LARGE if is_large else _LEAST[question.memory]
     iterations = int(_SIZE_BUDGET_US[question.memory] / (messages * one_way_us))
     iterations = max(least, min(most, iterations))
     # A new buffer is posted for its second window, too late for the sender, and mapped in its third.
     warmup = max(least_warmup, min(_SETTLED, iterations), iterations // 10)
-    return Step(size_bytes, iterations, warmup)
+    return Step(size_bytes, iterations, warmup, distinct_buffers(size_bytes) if question.distinct else 1)

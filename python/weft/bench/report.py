@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from weft.bench.question import DISTINCT_BUFFERS, ONE_BUFFER, without_buffers
 from weft.bench.record import METRICS, Record
 from weft.bench.schedule import Outcome
 from weft.bench.system import Series
+from weft.bench.system_ucx import WEFT_SETTINGS
 
 TITLES = {
     "latency_us": "One-way latency, us",
@@ -29,8 +31,22 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(width=_PLAIN_WIDTH)
 
 
+#: Raw UCX is told to be faster with other settings than Weft's when it is by this factor.
+_FASTER = 1.05
+
+
 def series_of(record: Record) -> Series:
-    return Series(record.system, record.model, record.language, record.path)
+    """Without the buffers: records of one table or one picture agree on them."""
+    return Series(record.system, record.model, record.language, without_buffers(record.path))
+
+
+def by_buffers(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Records that are comparable, by the buffers that they used ("" for all other benches)."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        last = record.path.rpartition(", ")[2]
+        found.setdefault(last if last in (ONE_BUFFER, DISTINCT_BUFFERS) else "", []).append(record)
+    return found
 
 
 def size_label(size_bytes: int) -> str:
@@ -64,7 +80,30 @@ def best_of(records: Iterable[Record], system: str) -> dict[int, Record]:
     return best
 
 
-def table(records: Sequence[Record]) -> Table:
+def raw_ucx_lines(records: Sequence[Record]) -> tuple[str, str]:
+    """The best setting of raw UCX by size; and where Weft's settings are the slower ones, "" if nowhere."""
+    tagged = [r for r in records if r.system == "ucx" and r.memory == "host" and _setting(r)[0] == "tag"]
+    own = {r.size_bytes: r for r in tagged if _setting(r)[1] == WEFT_SETTINGS.name}
+    best_parts, slower_parts = [], []
+    for size, best in sorted(best_of(tagged, "ucx").items()):
+        name = _setting(best)[1]
+        best_parts.append(f"{size_label(size)} {value_label(best.median)} {best.unit} ({name})")
+        if size in own and best.median > 0 and own[size].median > 0:
+            factor = max(best.median / own[size].median, own[size].median / best.median)
+            if factor >= _FASTER:
+                slower_parts.append(f"{size_label(size)} {factor:.2f} x ({name})")
+    best_line = f"raw UCX at its best: {', '.join(best_parts)}" if best_parts else ""
+    slower = "Weft's settings of UCX are the slower ones on this machine; raw UCX gains with others: "
+    return best_line, slower + ", ".join(slower_parts) if slower_parts else ""
+
+
+def _setting(record: Record) -> tuple[str, str]:
+    """Way and setting of a record of raw UCX."""
+    way, _, setting = without_buffers(record.path).partition(", ")
+    return way, setting
+
+
+def table(records: Sequence[Record], buffers: str = "") -> Table:
     """Medians of records of one metric: a row per series, a column per size, the best in each column bold."""
     rows = list(dict.fromkeys(series_of(record) for record in records))
     cells = {(series_of(record), record.size_bytes): record for record in records}
@@ -72,9 +111,8 @@ def table(records: Sequence[Record]) -> Table:
     metric = records[0].metric
     best_value = min if METRICS[metric][1] else max
     best = {size: best_value(r.median for r in records if r.size_bytes == size) for size in sizes}
-    result = Table(
-        title=f"{TITLES[metric]}: median of {runs_label(records)} runs, {records[0].memory} memory"
-    )
+    title = f"{TITLES[metric]}: median of {runs_label(records)} runs, {records[0].memory} memory"
+    result = Table(title=f"{title}, {buffers}" if buffers else title)
     result.add_column("bytes")
     for size in sizes:
         result.add_column(size_label(size), justify="right", no_wrap=True)
@@ -85,9 +123,13 @@ def table(records: Sequence[Record]) -> Table:
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """Print the table, then what is absent and what failed, each with what to do."""
+    """Print the tables, then what is absent and what failed, each with what to do."""
     if outcome.records:
-        console.print(table(outcome.records))
+        for buffers, records in by_buffers(outcome.records).items():
+            console.print(table(records, buffers))
+            for line, style in zip(raw_ucx_lines(records), ("", "yellow"), strict=True):
+                if line:
+                    console.print(escape(line), style=style, highlight=False)
         first = outcome.records[0]
         console.print(f"{escape(first.host)}; {first.date}; {first.git}", style="dim", highlight=False)
     show_problems(outcome, console)

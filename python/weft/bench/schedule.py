@@ -182,7 +182,7 @@ def records_of(
                 model=system.series.model,
                 language=system.series.language,
                 memory=question.memory,
-                path=", ".join(part for part in (system.series.path, question.placement) if part),
+                path=question.path(system.series.path),
                 pes=question.pes,
                 size_bytes=same_size[0].size_bytes,
                 metric=question.metric,

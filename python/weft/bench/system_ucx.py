@@ -3,7 +3,8 @@
 They find each other over TCP on the loopback interface; that connection carries no measured message.
 Latency is tag_lat (or ucp_am_lat), the average over a run; bandwidth and rate are tag_bw (ucp_am_bw), which
 keeps up to WINDOW sends in flight without the acknowledgement between windows that the other systems pay
-for.
+for. `ucx_perftest` has one buffer for all messages: distinct buffers are measured by `raw_ucx.cpp`, in
+windows as in the programs of Weft.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weft.bench.errors import BenchError
-from weft.bench.process import finish, free_port, launched, tail, wait_listening
+from weft.bench.process import capture, finish, free_port, launched, read_measurements, tail, wait_listening
+from weft.bench.programs import Programs
 from weft.bench.question import GPU_RATE, WINDOW, Question, Step
 from weft.bench.system import Reading, Series
 
 INSTALL = "pip install libucx-cu13, or put a ucx_perftest of UCX >= 1.16 on PATH"
+_PROGRAM = "raw_ucx"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +44,14 @@ WEFT_SETTINGS = UcxSettings(
     "Weft's settings", (("UCX_MM_ERROR_HANDLING", "y"), ("UCX_TLS", "^tcp")), error_handling=True
 )
 
+#: Between processes of a host: copies through shared memory alone, or one copy by either process.
+SHARED_MEMORY = UcxSettings("shared memory", (("UCX_TLS", "self,posix"),))
+_CMA = (("UCX_TLS", "self,posix,cma"), ("UCX_RNDV_THRESH", "8K"))
+CMA_READ = UcxSettings("cma read", (*_CMA, ("UCX_RNDV_SCHEME", "get_zcopy")))
+CMA_WRITE = UcxSettings("cma write", (*_CMA, ("UCX_RNDV_SCHEME", "put_zcopy")))
+#: All that are tried for host memory. Which is best depends on the machine, the day and the size.
+HOST_SETTINGS = (DEFAULT_SETTINGS, WEFT_SETTINGS, SHARED_MEMORY, CMA_READ, CMA_WRITE)
+
 _TESTS = {
     ("tag", "latency"): "tag_lat",
     ("tag", "bandwidth"): "tag_bw",
@@ -57,6 +68,7 @@ class UcxPerftest:
 
     way: str
     settings: UcxSettings
+    programs: Programs = dataclasses.field(default_factory=Programs)
 
     @property
     def series(self) -> Series:
@@ -67,10 +79,17 @@ class UcxPerftest:
             return INSTALL
         if question.memory == "emulated":
             return "UCX knows nothing of emulated memory: compare --memory host or cuda"
+        if question.distinct and self.way != "tag":
+            return "its measuring program has tagged messages only"
+        if question.distinct and self.programs.find(_PROGRAM) is None:
+            return self.programs.advice(_PROGRAM)
         return None
 
     def run(self, question: Question) -> list[Reading]:
         steps = question.steps(0.1) if question.memory == "host" else question.steps(10.0, GPU_RATE)
+        if question.distinct:
+            output = self._run_program(question, steps)
+            return read_measurements(output, question, steps, self.series.label)
         with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
             batch = Path(folder) / "batch"
             batch.write_text(
@@ -78,6 +97,13 @@ class UcxPerftest:
             )
             output = self._run_pair(batch, question)
         return parse_output(output, question, steps)
+
+    def _run_program(self, question: Question, steps: Sequence[Step]) -> str:
+        tool = perftest()
+        environment = {**(tool.environment if tool else {}), **dict(self.settings.environment)}
+        command = [str(self.programs.need(_PROGRAM)), question.bench, *(step.argument() for step in steps)]
+        command += ["--way", "tag-with-error-handling"] if self.settings.error_handling else []
+        return capture(command, self.series.label, environment, question.timeout_s)
 
     def _run_pair(self, batch: Path, question: Question) -> str:
         """What the client of a server and client pair prints."""

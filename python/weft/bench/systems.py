@@ -8,13 +8,14 @@ from weft.bench.errors import BenchError
 from weft.bench.programs import Programs
 from weft.bench.system import System
 from weft.bench.system_gpu import Nccl, PeerCopy
+from weft.bench.system_mpi import Mpi
 from weft.bench.system_python import Charm4py, Mpi4pyOpenMpi
-from weft.bench.system_ucx import DEFAULT_SETTINGS, WEFT_SETTINGS, UcxPerftest
+from weft.bench.system_ucx import DEFAULT_SETTINGS, HOST_SETTINGS, WEFT_SETTINGS, UcxPerftest
 
-REFERENCES = ("ucx", "peer-copy", "nccl", "mpi4py-openmpi", "charm4py")
+REFERENCES = ("ucx", "peer-copy", "nccl", "openmpi", "mpich", "mpi4py-openmpi", "charm4py")
 #: Of which "all" means those that move memory of that kind at all.
 _WITH_MEMORY = {
-    "host": ("ucx", "mpi4py-openmpi", "charm4py"),
+    "host": ("ucx", "openmpi", "mpich", "mpi4py-openmpi", "charm4py"),
     "emulated": ("peer-copy",),
     "cuda": ("ucx", "peer-copy", "nccl", "mpi4py-openmpi"),
 }
@@ -34,14 +35,16 @@ def reference_systems(
             raise BenchError(
                 f"no reference system {name!r}: choose all, none or some of {', '.join(REFERENCES)}"
             )
+    settings_of_ucx = HOST_SETTINGS if memory == "host" else (DEFAULT_SETTINGS, WEFT_SETTINGS)
     every: dict[str, list[System]] = {
         "ucx": [
-            UcxPerftest("tag", DEFAULT_SETTINGS),
-            UcxPerftest("tag", WEFT_SETTINGS),
-            UcxPerftest("am", WEFT_SETTINGS),
+            *(UcxPerftest("tag", settings, programs) for settings in settings_of_ucx),
+            UcxPerftest("am", WEFT_SETTINGS, programs),
         ],
         "peer-copy": [PeerCopy(programs)],
         "nccl": [Nccl(programs)],
+        "openmpi": [Mpi("openmpi", programs)],
+        "mpich": [Mpi("mpich", programs)],
         "mpi4py-openmpi": [Mpi4pyOpenMpi(programs, memory)],
         "charm4py": [
             Charm4py(model, programs, source)

@@ -24,7 +24,7 @@ def run(*arguments):
     ("bench", "words"),
     [
         ("latency", ["half of the round trip", "clock", "warm-up", "barrier", "one way", "median"]),
-        ("bandwidth", ["window of 64", "acknowledgement", "10^9", "barrier", "median"]),
+        ("bandwidth", ["window of 64", "acknowledgement", "10^9", "barrier", "median", "distinct buffers"]),
         ("rate", ["windows of 64", "million messages per second", "barrier", "median"]),
     ],
 )
@@ -56,6 +56,23 @@ def test_json_and_plot_are_written(one_system, tmp_path, capsys):
     assert "1.50" in capsys.readouterr().out
 
 
+def test_bandwidth_of_host_memory_is_measured_with_one_buffer_and_with_distinct_ones(
+    one_system, tmp_path, capsys
+):
+    file = tmp_path / "f.jsonl"
+    assert run("bandwidth", "--sizes", "64,64K", "--json", file) == 0
+    assert [(record.size_bytes, record.path) for record in read_records(file)] == [
+        (64, "tag, default settings, one buffer"),
+        (65536, "tag, default settings, one buffer"),
+        (65536, "tag, default settings, distinct buffers"),
+    ]
+    text = capsys.readouterr().out
+    assert "host memory, one buffer" in text
+    assert "host memory, distinct buffers" in text
+    assert run("bandwidth", "--sizes", "64", "--memory", "emulated", "--json", file) == 0
+    assert [record.path for record in read_records(file)] == ["tag, default settings"]
+
+
 def test_when_nothing_is_there_all_is_listed_and_the_status_says_so(monkeypatch, fixed_system, capsys):
     monkeypatch.setattr(command, "weft_systems", lambda *_: [])
     monkeypatch.setattr(command, "reference_systems", lambda *_: [fixed_system("pip install it")])
@@ -81,7 +98,7 @@ def test_mistakes_are_told_in_a_sentence(arguments, message, capsys):
     [
         ("none", set()),
         ("ucx,charm4py", {"ucx", "charm4py"}),
-        ("all", {"ucx", "mpi4py-openmpi", "charm4py"}),
+        ("all", {"ucx", "openmpi", "mpich", "mpi4py-openmpi", "charm4py"}),
     ],
 )
 def test_against_chooses_the_references(against, names):

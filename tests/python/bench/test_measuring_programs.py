@@ -6,6 +6,10 @@ import sys
 
 import pytest
 
+from weft.bench.programs import Programs
+from weft.bench.question import Question, Step
+from weft.bench.system_mpi import Mpi
+
 _PING_PONG = [("latency", "latency_us"), ("bandwidth", "bandwidth_GBps"), ("rate", "rate_Mps")]
 _SINGLE = [
     ("local_entry_rate", "rate", "rate_Mps", 1),
@@ -32,6 +36,59 @@ def test_ping_pong_in_cpp(build_folder, program, bench, metric):
     found = figures(build_folder / "benchmarks" / program, 2, bench, *steps)
     assert set(found) == {(metric, 0), (metric, 8), (metric, 100000)}
     assert all(value > 0 for (_, size), value in found.items() if size > 0)
+
+
+@pytest.mark.parametrize(
+    "program", ["machine_pingpong", "channel_pingpong", "entry_pingpong", "payload_pingpong"]
+)
+def test_windows_of_distinct_buffers_in_cpp(build_folder, program):
+    # Fewer buffers than messages of a window, and more.
+    found = figures(build_folder / "benchmarks" / program, 2, "bandwidth", "1000:3:1:3", "100000:3:1:100")
+    assert set(found) == {("bandwidth_GBps", 1000), ("bandwidth_GBps", 100000)}
+
+
+@pytest.mark.parametrize("program", ["channel_pingpong.py", "entry_pingpong.py", "payload_pingpong.py"])
+def test_windows_of_distinct_buffers_in_python(python_programs, program):
+    found = figures(python_programs / program, 2, "bandwidth", "1000:3:1:3", "100000:3:1:100")
+    assert set(found) == {("bandwidth_GBps", 1000), ("bandwidth_GBps", 100000)}
+
+
+@pytest.mark.parametrize("way", ["tag", "tag-with-error-handling"])
+def test_windows_through_ucx_alone(build_folder, way):
+    command = [build_folder / "benchmarks" / "raw_ucx", "bandwidth", "0:3:1", "100000:3:1:100", "--way", way]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["size_bytes"] for line in done.stdout.splitlines()] == [0, 100000]
+
+
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+@pytest.mark.parametrize(
+    ("question", "metric"),
+    [
+        (Question("latency", (8, 100000)), "latency_us"),
+        (Question("bandwidth", (100000,), distinct=True), "bandwidth_GBps"),
+        (Question("allreduce", (8,), pes=3), "latency_us"),
+    ],
+)
+def test_mpi_answers(build_folder, monkeypatch, library, question, metric):
+    system = Mpi(library, Programs(build_folder / "benchmarks"))
+    if (reason := system.absent(question)) is not None:
+        pytest.skip(f"NOT TESTED: {library}: {reason}")
+    monkeypatch.setattr(Question, "steps", lambda self, _: [Step(size, 20, 2, 3) for size in self.sizes])
+    readings = system.run(question)
+    assert [reading.size_bytes for reading in readings] == list(question.sizes)
+    assert all(reading.value > 0 for reading in readings)
+
+
+@pytest.mark.parametrize("pes", [1, 2, 5])
+def test_allreduce(build_folder, pes):
+    found = figures(build_folder / "benchmarks" / "allreduce", pes, "allreduce", "8:50:2")
+    assert list(found) == [("latency_us", 8)]
+
+
+def test_a_message_to_a_busy_pe(build_folder):
+    found = figures(build_folder / "benchmarks" / "busy_receiver", 2, "busy", "1000000:1:0")
+    assert found["latency_us", 1000000] > 0
 
 
 @pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
@@ -111,6 +168,10 @@ def test_chare_creation(python_programs):
     [
         ["speed", "8:1:1"],
         ["latency", "8:1"],
+        ["latency", "8:1:1:0"],
+        ["latency", "8:1:1:1:1"],
+        ["latency", "-8:1:1"],
+        ["latency", "8:1:"],
         ["latency"],
         ["latency", "8:1:1", "--memory", "core"],
         ["latency", "8:1:1", "--devices", "0"],

@@ -1,0 +1,44 @@
+// An allreduce of one double over a group with a chare on each PE, one after the other.
+#include "weft/weft.h"
+
+#include "benchmarks/measuring.h"
+
+namespace weft::benchmarks {
+namespace {
+
+class Member : public weft::Chare<Member> {
+ public:
+  Member() { pin(pe()); }
+
+  weft::Task<> play(std::vector<Step> steps) {
+    for (const Step& step : steps) {
+      co_await reduce(step.warmup);
+      Stopwatch stopwatch;
+      co_await reduce(step.iterations);
+      if (pe() == 0) report(Bench::kAllreduce, step, stopwatch.elapsed_s());
+    }
+  }
+
+ private:
+  weft::Task<> reduce(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double sum = co_await allreduce(1.0, weft::Reducer::kSum);
+      if (sum != runtime().num_pes()) die("the reduction missed PEs");
+    }
+  }
+};
+
+weft::Task<> measure(weft::Runtime& runtime, const Arguments& arguments) {
+  auto members = weft::Group<Member>::create(runtime);
+  co_await members.call<&Member::play>(arguments.steps);
+}
+
+}  // namespace
+}  // namespace weft::benchmarks
+
+int main(int argc, char** argv) {
+  auto arguments = weft::benchmarks::parse_arguments(argc, argv);
+  return weft::run(argc, argv, [&arguments](weft::Runtime& runtime) {
+    return weft::benchmarks::measure(runtime, arguments);
+  });
+}

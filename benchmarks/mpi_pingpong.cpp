@@ -1,0 +1,102 @@
+// What the programs of Weft measure, asked of an MPI library in C: latency, windows, and an allreduce of one
+// double. Built once for each MPI that is installed.
+#include <mpi.h>
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/measuring.h"
+
+namespace weft::benchmarks {
+namespace {
+
+using Memories = std::vector<std::vector<char>>;
+
+// One end of the exchange: rank 0 or 1.
+class Peer {
+ public:
+  Peer(int rank, const Step& step)
+      : rank_(rank),
+        size_(static_cast<int>(step.size_bytes)),
+        outgoing_(memories(step)),
+        incoming_(memories(step)) {}
+
+  void ping_pong(std::int64_t round_trips) {
+    for (std::int64_t i = 0; i < round_trips; ++i) {
+      if (rank_ == 0) MPI_Send(outgoing_[0].data(), size_, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+      MPI_Recv(incoming_[0].data(), size_, MPI_CHAR, 1 - rank_, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (rank_ == 1) MPI_Send(outgoing_[0].data(), size_, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+    }
+  }
+
+  void windows(std::int64_t count) {
+    std::array<MPI_Request, kWindow> requests{};
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (MPI_Request& request : requests) {
+        const std::size_t slot = next_++ % outgoing_.size();
+        if (rank_ == 0) {
+          MPI_Isend(outgoing_[slot].data(), size_, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
+        } else {
+          MPI_Irecv(incoming_[slot].data(), size_, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
+        }
+      }
+      MPI_Waitall(kWindow, requests.data(), MPI_STATUSES_IGNORE);
+      if (rank_ == 0) {
+        MPI_Recv(nullptr, 0, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Send(nullptr, 0, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+      }
+    }
+  }
+
+ private:
+  static Memories memories(const Step& step) {
+    return Memories(static_cast<std::size_t>(step.buffers), std::vector<char>(step.size_bytes, 1));
+  }
+
+  int rank_;
+  int size_;
+  Memories outgoing_;
+  Memories incoming_;
+  std::size_t next_ = 0;
+};
+
+void allreduce(std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    double sum = 0;
+    const double one = 1;
+    MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  }
+}
+
+// `exchange` is called with the number of round trips, windows or reductions.
+void measure(Bench bench, const Step& step, int rank, const auto& exchange) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  exchange(step.warmup);
+  Stopwatch stopwatch;
+  exchange(step.iterations);
+  if (rank == 0) report(bench, step, stopwatch.elapsed_s());
+}
+
+}  // namespace
+}  // namespace weft::benchmarks
+
+int main(int argc, char** argv) {
+  using namespace weft::benchmarks;
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const Arguments arguments = parse_arguments(argc, argv);
+  pin(rank);
+  for (const Step& step : arguments.steps) {
+    if (arguments.bench == Bench::kAllreduce) {
+      measure(arguments.bench, step, rank, allreduce);
+      continue;
+    }
+    Peer peer(rank, step);
+    auto exchange = arguments.bench == Bench::kLatency ? &Peer::ping_pong : &Peer::windows;
+    measure(arguments.bench, step, rank, [&](std::int64_t count) { (peer.*exchange)(count); });
+  }
+  MPI_Finalize();
+  return 0;
+}
