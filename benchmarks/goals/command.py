@@ -24,13 +24,20 @@ from weft.bench.running import ask_question, expect_runs, launches_of
 _FIGURES_METHOD = """
 Every figure that Weft is held to, beside its limit.
 
-Latency at 8 bytes and bandwidth at 4 MiB of every system, as below, then the figures without a rival. Local
-entry method: messages per second that one chare sends to another on the same PE, in windows of 64. Array:
-seconds from the call that creates 100,000 elements on 2 PEs, over a broadcast to them, to the result of a
-reduction over them, on PE 0. Memory: growth of the process's heap divided by the chares created, less the
-size of the chare's class. Python chares: seconds from the call that creates 10,000 chares on one PE until
-every constructor has run. 4 PEs on 2 cores: one way of a ping-pong of entry methods between two PEs while
-the others idle, not pinned; the slowest pair's median.
+Latency at 8 bytes and at 4 MiB, and bandwidth from 64 KiB to 64 MiB with one buffer and with distinct
+buffers, of every system, as below. The reference for bandwidth is the best of raw UCX with any setting, Open
+MPI and MPICH. Some limits are others where the cores are far: where a cache line takes 100 ns or more.
+Allreduce: the mean time of an allreduce of one double over all PEs, each kept on a core, one after the
+other. A PE that computes: its receive of 16 MiB is posted; it computes for a second without entering the
+runtime. The time runs from the send to the completion at the sender, or until the receiver sees all bytes in
+place, whichever is earlier.
+
+Then the figures without a rival. Local entry method: messages per second that one chare sends to another on
+the same PE, in windows of 64. Array: seconds from the call that creates 100,000 elements on 2 PEs, over a
+broadcast to them, to the result of a reduction over them, on PE 0. Memory: growth of the process's heap
+divided by the chares created, less the size of the chare's class. Python chares: seconds from the call that
+creates 10,000 chares on one PE until every constructor has run. 4 PEs on 2 cores: one way of a ping-pong of
+entry methods between two PEs while the others idle, not pinned; the slowest pair's median.
 
 With --memory cuda: latency at 8 bytes and bandwidth at 64 MiB between two GPUs, of Weft and raw UCX. How
 much staging costs, and how Jacobi3D scales, is judged from files alone: --from with what weft bench latency,

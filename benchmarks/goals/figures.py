@@ -7,20 +7,28 @@ measured in several ways (raw UCX with different settings), the best one counts.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from weft.bench.programs import Programs
-from weft.bench.question import Question
+from weft.bench.question import DISTINCT_BUFFERS, Question, without_buffers
 from weft.bench.record import METRICS, Record
 from weft.bench.system import System
 from weft.bench.system_weft import Weft, weft_systems
 from weft.bench.systems import reference_systems
 
+_KIB = 1 << 10
 _MIB = 1 << 20
 
 LATENCY = Question("latency", (8,))
+LARGE_LATENCY = Question("latency", (4 * _MIB,))
+LARGE_SIZES = (64 * _KIB, _MIB, 4 * _MIB, 64 * _MIB)
 BANDWIDTH = Question("bandwidth", (4 * _MIB,))
+LARGE_BANDWIDTH = Question("bandwidth", LARGE_SIZES)
+DISTINCT_BANDWIDTH = Question("bandwidth", LARGE_SIZES, distinct=True)
+ALLREDUCE = tuple(Question("allreduce", (8,), pes=pes) for pes in (2, 4, 8, 16, 32, 64))
+BUSY = Question("busy", (16 * _MIB,))
 LOCAL_RATE = Question("rate", (8,), pes=1)
 CROWDED_LATENCY = Question("latency", (8,), pes=4)
 STARTUP = Question("startup", (0,))
@@ -30,21 +38,33 @@ MEMORY = Question("memory", (0,), pes=1)
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """Another system's figure in the same run: the best of those whose path begins with `path`."""
+    """Another figure of the same run: the best of those whose path begins with `path`, or of `others`.
+
+    An empty `language` is any.
+    """
 
     system: str
     model: str
     path: str = ""
+    language: str = ""
+    others: tuple[Reference, ...] = ()
 
 
 #: Tagged messages, with whichever settings are faster.
 RAW_UCX = Reference("ucx", "machine", "tag")
 MPI4PY = Reference("mpi4py-openmpi", "mpi")
+OPEN_MPI = Reference("openmpi", "mpi")
+BEST = dataclasses.replace(RAW_UCX, others=(OPEN_MPI, Reference("mpich", "mpi"), MPI4PY))
+#: Cores are near one another if a cache line takes less time between them.
+_NEAR_NS = 100.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What Weft should measure for `question` by one of `paths`: `limit`, times the reference if any."""
+    """What Weft should measure for `question` by one of `paths`: `limit`, times the reference if any.
+
+    `question` has one size. `far_limit` is the limit where the cores are far from one another, if another.
+    """
 
     text: str
     question: Question
@@ -53,6 +73,34 @@ class Goal:
     limit: float
     reference: Reference | None = None
     paths: tuple[str, ...] = ("",)
+    far_limit: float | None = None
+
+
+def _of_size(question: Question, size_bytes: int) -> Question:
+    return dataclasses.replace(question, sizes=(size_bytes,))
+
+
+def _large_goals() -> tuple[Goal, ...]:
+    """Large messages in host memory: beside the best reference, and values beside channels."""
+    sizes = dict(zip(LARGE_SIZES, ("64 KiB", "1 MiB", "4 MiB", "64 MiB"), strict=True))
+    near_limits = dict(zip(LARGE_SIZES, (1.0, 1.4, 1.3, 1.0), strict=True))
+    goals = []
+    for language, name in (("cpp", "C++"), ("python", "Python")):
+        for size, text in sizes.items():
+            one, distinct = _of_size(LARGE_BANDWIDTH, size), _of_size(DISTINCT_BANDWIDTH, size)
+            far = 1.8 if size == _MIB else None
+            near = near_limits[size]
+            goals += [
+                Goal(f"{name} channel, {text}", one, "channel", language, near, BEST, far_limit=far),
+                Goal(f"{name} channel, {text}, {DISTINCT_BUFFERS}", distinct, "channel", language, 1.3, BEST),
+            ]
+            if size <= 4 * _MIB:
+                channel = Reference("weft", "channel", language=language)
+                goals.append(Goal(f"{name} by value, {text}", one, "messaging", language, 0.5, channel))
+        goals.append(
+            Goal(f"{name} channel, 4 MiB one way", LARGE_LATENCY, "channel", language, 0.75, OPEN_MPI)
+        )
+    return tuple(goals)
 
 
 GOALS: tuple[Goal, ...] = (
@@ -92,6 +140,12 @@ GOALS: tuple[Goal, ...] = (
         20.0,
         paths=("4 PEs, worst pair",),
     ),
+    *_large_goals(),
+    *(
+        Goal(f"C++ allreduce of a double, {question.pes} PEs", question, "messaging", "cpp", 1.0, OPEN_MPI)
+        for question in ALLREDUCE
+    ),
+    Goal("16 MiB to a PE that computes, until it is there", BUSY, "channel", "cpp", 10_000.0),
 )
 
 
@@ -99,10 +153,19 @@ def questions(programs: Programs, charm4py_source: Path | None = None) -> list[t
     """What has to be asked of whom to judge every goal."""
     own = weft_systems(programs)
     rivals = reference_systems("all", programs, charm4py_source)
-    fast_rivals = reference_systems("ucx,mpi4py-openmpi", programs)
+    fast_rivals = reference_systems("ucx,openmpi,mpich,mpi4py-openmpi", programs)
+    large = _by_language([*own, *fast_rivals])
+    allreduce = [
+        Weft("messaging", "cpp", "allreduce", programs),
+        *reference_systems("openmpi,mpich", programs),
+    ]
     return [
         (LATENCY, _by_language([*own, *rivals])),
-        (BANDWIDTH, _by_language([*own, *fast_rivals])),
+        (LARGE_LATENCY, large),
+        (LARGE_BANDWIDTH, large),
+        (DISTINCT_BANDWIDTH, large),
+        *((question, allreduce) for question in ALLREDUCE),
+        (BUSY, [Weft("channel", "cpp", "busy_receiver", programs)]),
         (LOCAL_RATE, [Weft("messaging", "cpp", "local_entry_rate", programs, "same PE")]),
         (STARTUP, [Weft("messaging", "cpp", "array_startup", programs, "100,000 elements")]),
         (MEMORY, [Weft("messaging", "cpp", "chare_memory", programs, "per chare")]),
@@ -128,11 +191,20 @@ class Verdict:
     reference: Record | None
 
     @property
+    def factor(self) -> float:
+        """The goal's limit at the distance at which the cores were."""
+        if self.goal.far_limit is None or self.measured is None:
+            return self.goal.limit
+        distance = re.search(r"cores (\d+) ns apart", self.measured.host)
+        is_far = distance is not None and float(distance[1]) >= _NEAR_NS
+        return self.goal.far_limit if is_far else self.goal.limit
+
+    @property
     def limit(self) -> float | None:
         """In the unit of the measured value."""
         if self.goal.reference is None:
-            return self.goal.limit
-        return None if self.reference is None else self.goal.limit * self.reference.median
+            return self.factor
+        return None if self.reference is None else self.factor * self.reference.median
 
     @property
     def ratio(self) -> float | None:
@@ -176,14 +248,22 @@ def judge_files(
 
 
 def _judge(goal: Goal, records: Sequence[Record]) -> Verdict:
+    question = goal.question
     asked = [
         record
         for record in records
         if (record.bench, record.pes, record.size_bytes, record.memory)
-        == (goal.question.bench, goal.question.pes, goal.question.sizes[0], goal.question.memory)
+        == (question.bench, question.pes, question.sizes[0], question.memory)
+        # Records of 21 November 2026 and before do not name the buffer: it was one.
+        and record.path.endswith(DISTINCT_BUFFERS) == question.distinct
     ]
     wanted = ("weft", goal.model, goal.language)
-    measured = [r for r in asked if (r.system, r.model, r.language) == wanted and r.path in goal.paths]
+    measured = [
+        record
+        for record in asked
+        if (record.system, record.model, record.language) == wanted
+        and without_buffers(record.path) in goal.paths
+    ]
     rivals = [r for r in asked if goal.reference is not None and _is_reference(r, goal.reference)]
     best = min if METRICS[goal.question.metric][1] else max
     return Verdict(
@@ -195,4 +275,6 @@ def _judge(goal: Goal, records: Sequence[Record]) -> Verdict:
 
 def _is_reference(record: Record, reference: Reference) -> bool:
     same_system = (record.system, record.model) == (reference.system, reference.model)
-    return same_system and record.path.startswith(reference.path)
+    same_language = reference.language in ("", record.language)
+    is_this = same_system and same_language and record.path.startswith(reference.path)
+    return is_this or any(_is_reference(record, other) for other in reference.others)

@@ -47,7 +47,10 @@ def gpu_goals(memory: str = "cuda") -> tuple[Goal, ...]:
 def gpu_questions(programs: Programs, memory: str = "cuda") -> list[tuple[Question, list[System]]]:
     """What has to be asked of whom to judge every goal of gpu_goals(), and no more."""
     goals = gpu_goals(memory)
-    systems: list[System] = [*weft_systems(programs, memory), *reference_systems("ucx", programs)]
+    systems: list[System] = [
+        *weft_systems(programs, memory),
+        *reference_systems("ucx", programs, memory=memory),
+    ]
 
     def is_needed(system: System, question: Question) -> bool:
         series = system.series

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from goals.figures import Verdict
 from goals.published import FIGURES, ours
+from weft.bench.question import without_buffers
 from weft.bench.record import METRICS, Record
 from weft.bench.report import size_label, value_label
 from weft.bench.system import Series
@@ -26,12 +27,12 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
         metric = goal.question.metric
         unit, at_most = METRICS[metric]
         sign = "<=" if at_most else ">="
-        limit = f"{sign} {value_label(goal.limit)} {'x' if goal.reference else unit}"
+        limit = f"{sign} {value_label(verdict.factor)} {'x' if goal.reference else unit}"
         text = {True: "[green]met[/green]", False: "[red]missed[/red]", None: "[yellow]not measured[/yellow]"}
         result.add_row(
             escape(goal.text),
             _measured_label(verdict),
-            f"{value_label(reference.median)} {unit}, {escape(reference.system)}" if reference else "-",
+            escape(_reference_label(reference)) if reference else "-",
             _ratio(verdict.ratio),
             _ratio(verdict.ratio_of_best),
             limit,
@@ -67,6 +68,12 @@ def _measured_label(verdict: Verdict) -> str:
     question, record = verdict.goal.question, verdict.measured
     at = f" at {size_label(record.size_bytes)}" if len(question.sizes) > 1 else ""
     return f"{value_label(record.median)} {record.unit}{at}"
+
+
+def _reference_label(record: Record) -> str:
+    """With the setting of raw UCX, of which there are several."""
+    way = f", {without_buffers(record.path)}" if record.system == "ucx" else ""
+    return f"{value_label(record.median)} {record.unit}, {record.system}{way}"
 
 
 def _ratio(value: float | None) -> str:

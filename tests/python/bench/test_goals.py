@@ -1,8 +1,21 @@
 """Goals are judged by the right records, in the right direction."""
 
+import dataclasses
+
 import pytest
 
-from goals.figures import BANDWIDTH, GOALS, LATENCY, Goal, judge, judge_files, questions
+from goals.figures import (
+    BANDWIDTH,
+    BEST,
+    BUSY,
+    DISTINCT_BANDWIDTH,
+    GOALS,
+    LATENCY,
+    Goal,
+    judge,
+    judge_files,
+    questions,
+)
 from goals.gpu_figures import comparisons, gpu_goals, gpu_questions, judge_gpu
 from goals.report import verdict_table
 from weft.bench.programs import Programs
@@ -69,6 +82,82 @@ def test_without_a_reference_or_a_measurement_nothing_is_claimed(figure):
     assert all(verdict.met is None for verdict in judge([]))
 
 
+def large(figure, **median_of_system):
+    """Records of 1 MiB, in one buffer."""
+    question = dataclasses.replace(BANDWIDTH, sizes=(1 << 20,))
+    series = {
+        "channel": {"host": "a machine, cores 180 ns apart"},
+        "near": {"host": "a machine, cores 99 ns apart"},
+        "entry": {"model": "messaging"},
+        "ucx": {"system": "ucx", "model": "machine", "path": "tag, cma read, one buffer"},
+        "openmpi": {"system": "openmpi", "model": "mpi"},
+        "mpich": {"system": "mpich", "model": "mpi"},
+    }
+    return [
+        figure(question, median, **{"path": "one buffer", **series[name]})
+        for name, median in median_of_system.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("medians", "reference", "factor", "met"),
+    [
+        ({"channel": 17.9, "ucx": 10.0, "openmpi": 9.0, "mpich": 8.0}, "ucx", 1.8, False),
+        ({"channel": 18.1, "ucx": 9.0, "openmpi": 8.0, "mpich": 10.0}, "mpich", 1.8, True),
+        ({"near": 14.1, "openmpi": 10.0}, "openmpi", 1.4, True),
+        ({"near": 13.9, "openmpi": 10.0}, "openmpi", 1.4, False),
+    ],
+)
+def test_a_large_message_is_to_beat_the_best_reference_by_more_where_cores_are_far(
+    figure, medians, reference, factor, met
+):
+    verdict = verdict_of("C++ channel, 1 MiB", large(figure, **medians))
+    assert verdict.reference.system == reference
+    assert verdict.factor == factor
+    assert verdict.met is met
+    assert verdict_of("C++ channel, 1 MiB, distinct buffers", large(figure, **medians)).met is None
+
+
+def test_distinct_buffers_are_judged_by_themselves(figure):
+    question = dataclasses.replace(DISTINCT_BANDWIDTH, sizes=(4 << 20,))
+    records = [
+        figure(BANDWIDTH, 1.0, path="one buffer"),
+        figure(BANDWIDTH, 9.0, system="openmpi", model="mpi", path="one buffer"),
+        figure(question, 13.5, path="distinct buffers"),
+        figure(question, 10.0, system="openmpi", model="mpi", path="distinct buffers"),
+    ]
+    assert verdict_of("C++ channel, 4 MiB", records).met is False
+    assert verdict_of("C++ channel, 4 MiB, distinct buffers", records).met is True
+
+
+@pytest.mark.parametrize(("median", "met"), [(4.9, False), (5.1, True)])
+def test_values_are_judged_beside_channels_of_their_language(figure, median, met):
+    records = [
+        *large(figure, channel=10.0, entry=median),
+        figure(dataclasses.replace(BANDWIDTH, sizes=(1 << 20,)), 90.0, language="python", path="one buffer"),
+    ]
+    assert verdict_of("C++ by value, 1 MiB", records).met is met
+
+
+@pytest.mark.parametrize(("median_us", "met"), [(9_999.0, True), (10_001.0, False)])
+def test_a_message_to_a_busy_pe_is_to_be_there_in_time(figure, median_us, met):
+    text = "16 MiB to a PE that computes, until it is there"
+    assert verdict_of(text, [figure(BUSY, median_us)]).met is met
+
+
+def test_the_best_reference_is_of_raw_ucx_and_of_every_mpi():
+    assert {BEST.system, *(other.system for other in BEST.others)} == {
+        "ucx",
+        "openmpi",
+        "mpich",
+        "mpi4py-openmpi",
+    }
+
+
+def single_sizes(question):
+    return [dataclasses.replace(question, sizes=(size,)) for size in question.sizes]
+
+
 GPU_GOALS = gpu_goals()
 GPU_LATENCY = GPU_GOALS[0].question
 ALL = [(questions, GOALS), (gpu_questions, GPU_GOALS)]
@@ -78,12 +167,13 @@ ALL = [(questions, GOALS), (gpu_questions, GPU_GOALS)]
 def test_every_goal_is_asked_for(make_questions, goals):
     asked = {
         (
-            question,
+            single,
             system.series.model,
             system.series.language,
             ", ".join(filter(None, (system.series.path, question.placement))),
         )
         for question, systems in make_questions(Programs())
+        for single in single_sizes(question)
         for system in systems
         if system.series.system == "weft"
     }
@@ -109,13 +199,15 @@ def test_the_path_counts_that_a_program_takes_by_default(figure):
 @pytest.mark.parametrize(("make_questions", "goals"), ALL, ids=["host", "cuda"])
 def test_every_reference_is_asked_for(make_questions, goals):
     asked = {
-        (question, system.series.system, system.series.model)
+        (single, system.series.system, system.series.model)
         for question, systems in make_questions(Programs())
+        for single in single_sizes(question)
         for system in systems
     }
     for goal in goals:
         if goal.reference is not None:
-            assert (goal.question, goal.reference.system, goal.reference.model) in asked
+            for reference in (goal.reference, *goal.reference.others):
+                assert (goal.question, reference.system, reference.model) in asked
 
 
 def test_only_who_is_in_a_goal_is_asked_on_gpus():
