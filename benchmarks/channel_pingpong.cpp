@@ -17,8 +17,10 @@ class Peer : public weft::Chare<Peer> {
   weft::Task<> play(int bench, weft::Kind memory, std::vector<Step> steps) {
     weft::Channel channel(*this, proxy()[1 - index()]);
     for (const Step& step : steps) {
-      Buffers outgoing(runtime(), memory, step.size_bytes, step.buffers);
-      Buffers incoming(runtime(), memory, step.size_bytes, step.buffers);
+      // Windows go one way.
+      const bool is_first = linear_index() == 0;
+      Buffers outgoing(runtime(), memory, step.size_bytes, is_first ? step.buffers : 1);
+      Buffers incoming(runtime(), memory, step.size_bytes, is_first ? 1 : step.buffers);
       auto exchange = static_cast<Bench>(bench) == Bench::kLatency ? &Peer::ping_pong : &Peer::windows;
       co_await (this->*exchange)(channel, outgoing, incoming, step.warmup);
       Stopwatch stopwatch;

@@ -39,8 +39,9 @@ class Peer {
         memory_(memory),
         active_messages_(arguments.way == "am"),
         peer_(1 - machine.pe()),
-        outgoing_(allocate(arguments.memory, step)),
-        incoming_(allocate(arguments.memory, step)) {
+        // Windows go one way.
+        outgoing_(allocate(arguments.memory, step.size_bytes, machine.pe() == 0 ? step.buffers : 1)),
+        incoming_(allocate(arguments.memory, step.size_bytes, machine.pe() == 0 ? 1 : step.buffers)) {
     for (int i = 0; i < kWindow; ++i) {
       sends_.emplace_back(sent_);
       receives_.emplace_back(received_);
@@ -89,13 +90,13 @@ class Peer {
     return !status.is_pending();
   }
 
-  std::vector<memory::Buffer> allocate(memory::Kind kind, const Step& step) {
+  std::vector<memory::Buffer> allocate(memory::Kind kind, std::size_t size_bytes, std::int64_t count) {
     std::vector<memory::Buffer> buffers;
-    for (std::int64_t i = 0; i < step.buffers; ++i) {
-      auto buffer = memory_.allocate(step.size_bytes, memory_.default_place(kind));
+    for (std::int64_t i = 0; i < count; ++i) {
+      auto buffer = memory_.allocate(size_bytes, memory_.default_place(kind));
       if (!buffer.ok()) die(buffer.status().to_string());
       // Pages never written are all one page of zeros.
-      if (kind == memory::Kind::kHost) std::memset(buffer->data, 1, step.size_bytes);
+      if (kind == memory::Kind::kHost) std::memset(buffer->data, 1, size_bytes);
       buffers.push_back(*buffer);
     }
     return buffers;

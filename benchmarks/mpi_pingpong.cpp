@@ -18,8 +18,9 @@ class Peer {
   Peer(int rank, const Step& step)
       : rank_(rank),
         size_(static_cast<int>(step.size_bytes)),
-        outgoing_(memories(step)),
-        incoming_(memories(step)) {}
+        // Windows go one way.
+        outgoing_(memories(step.size_bytes, rank == 0 ? step.buffers : 1)),
+        incoming_(memories(step.size_bytes, rank == 0 ? 1 : step.buffers)) {}
 
   void ping_pong(std::int64_t round_trips) {
     for (std::int64_t i = 0; i < round_trips; ++i) {
@@ -33,11 +34,13 @@ class Peer {
     std::array<MPI_Request, kWindow> requests{};
     for (std::int64_t i = 0; i < count; ++i) {
       for (MPI_Request& request : requests) {
-        const std::size_t slot = next_++ % outgoing_.size();
+        const std::size_t number = next_++;
         if (rank_ == 0) {
-          MPI_Isend(outgoing_[slot].data(), size_, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
+          char* data = outgoing_[number % outgoing_.size()].data();
+          MPI_Isend(data, size_, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
         } else {
-          MPI_Irecv(incoming_[slot].data(), size_, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
+          char* data = incoming_[number % incoming_.size()].data();
+          MPI_Irecv(data, size_, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
         }
       }
       MPI_Waitall(kWindow, requests.data(), MPI_STATUSES_IGNORE);
@@ -50,8 +53,8 @@ class Peer {
   }
 
  private:
-  static Memories memories(const Step& step) {
-    return Memories(static_cast<std::size_t>(step.buffers), std::vector<char>(step.size_bytes, 1));
+  static Memories memories(std::size_t size_bytes, std::int64_t count) {
+    return Memories(static_cast<std::size_t>(count), std::vector<char>(size_bytes, 1));
   }
 
   int rank_;

@@ -19,8 +19,9 @@ class Peer : public weft::Chare<Peer> {
 
   // Both chares have their memory before the first message arrives.
   void prepare(weft::Kind memory, Step step) {
-    outgoing_ = Buffers(runtime(), memory, step.size_bytes, step.buffers);
-    incoming_ = Buffers(runtime(), memory, step.size_bytes, step.buffers);
+    // Windows go one way.
+    outgoing_ = Buffers(runtime(), memory, step.size_bytes, pe() == 0 ? step.buffers : 1);
+    incoming_ = Buffers(runtime(), memory, step.size_bytes, pe() == 0 ? 1 : step.buffers);
   }
 
   // Plays `step` with the other; `done` gets the seconds of the timed part.

@@ -7,7 +7,7 @@ import itertools
 import time
 
 import numpy as np
-from measuring import WINDOW, argument_parser, make_arrays, pin, report
+from measuring import WINDOW, argument_parser, make_arrays, numbers_of_buffers, pin, report
 
 import weft
 
@@ -49,8 +49,9 @@ class Peer(weft.Chare):
         channel = weft.Channel(self, self.proxy[1 - self.index])
         exchange = ping_pong if arguments.bench == "latency" else windows
         for step in arguments.steps:
-            outgoing = itertools.cycle(await make_arrays(step, 1, arguments.memory))
-            incoming = itertools.cycle(await make_arrays(step, 2, arguments.memory))
+            num_out, num_in = numbers_of_buffers(step, first)
+            outgoing = itertools.cycle(await make_arrays(step.size_bytes, num_out, 1, arguments.memory))
+            incoming = itertools.cycle(await make_arrays(step.size_bytes, num_in, 2, arguments.memory))
             await exchange(first, channel, outgoing, incoming, step.warmup)
             start = time.perf_counter()
             await exchange(first, channel, outgoing, incoming, step.iterations)

@@ -51,22 +51,27 @@ def argument_parser(description: str | None, memories: Sequence[str] = ("host",)
     return parser
 
 
+def numbers_of_buffers(step: Step, sends: bool) -> tuple[int, int]:
+    """Outgoing and incoming ones: windows go one way."""
+    return (step.buffers, 1) if sends else (1, step.buffers)
+
+
 def pin(pe: int) -> None:
     """Keep this process on one core, so that the scheduler's choices are not part of the figure."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[pe % len(cores)]})
 
 
-async def make_arrays(step: Step, value: int, memory: str) -> list[Any]:
-    """The buffers of `step` on this PE's device, full of `value`; only for programs of Weft."""
+async def make_arrays(size_bytes: int, count: int, value: int, memory: str) -> list[Any]:
+    """Bytes of `value` in memory of that kind, on this PE's device; only for programs of Weft."""
     import numpy as np
 
     import weft
 
-    arrays = [np.full(step.size_bytes, value, np.uint8) for _ in range(step.buffers)]
+    arrays = [np.full(size_bytes, value, np.uint8) for _ in range(count)]
     if memory == "host":
         return arrays
-    return [await weft.DeviceArray(step.size_bytes, np.uint8, memory).copy_from(array) for array in arrays]
+    return [await weft.DeviceArray(size_bytes, np.uint8, memory).copy_from(array) for array in arrays]
 
 
 def report(bench: str, step: Step, elapsed_s: float) -> None:

@@ -8,7 +8,7 @@ import itertools
 import time
 
 import numpy as np
-from measuring import WINDOW, argument_parser, pin, report
+from measuring import WINDOW, argument_parser, numbers_of_buffers, pin, report
 from mpi4py import MPI
 
 
@@ -50,8 +50,9 @@ def main():
     arrays = np if arguments.memory == "host" else cupy_on_gpu(comm.Get_rank())
     exchange = ping_pong if arguments.bench == "latency" else windows
     for step in arguments.steps:
-        sent = [arrays.full(step.size_bytes, 1, np.uint8) for _ in range(step.buffers)]
-        received = [arrays.full(step.size_bytes, 2, np.uint8) for _ in range(step.buffers)]
+        num_out, num_in = numbers_of_buffers(step, comm.Get_rank() == 0)
+        sent = [arrays.full(step.size_bytes, 1, np.uint8) for _ in range(num_out)]
+        received = [arrays.full(step.size_bytes, 2, np.uint8) for _ in range(num_in)]
         outgoing, incoming = itertools.cycle(sent), itertools.cycle(received)
         if arrays is not np:  # MPI knows nothing of streams
             arrays.cuda.get_current_stream().synchronize()

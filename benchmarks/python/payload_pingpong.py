@@ -7,7 +7,7 @@ one of the two wire paths.
 import itertools
 import time
 
-from measuring import WINDOW, argument_parser, make_arrays, pin, report
+from measuring import WINDOW, argument_parser, make_arrays, numbers_of_buffers, pin, report
 
 import weft
 
@@ -22,8 +22,9 @@ class Peer(weft.Chare):
 
     async def prepare(self, step):
         """Both chares have their memory before the first message arrives."""
-        self.outgoing = itertools.cycle(await make_arrays(step, 1, arguments.memory))
-        self.incoming = itertools.cycle(await make_arrays(step, 2, arguments.memory))
+        num_out, num_in = numbers_of_buffers(step, self.index == 0)
+        self.outgoing = itertools.cycle(await make_arrays(step.size_bytes, num_out, 1, arguments.memory))
+        self.incoming = itertools.cycle(await make_arrays(step.size_bytes, num_in, 2, arguments.memory))
 
     def begin(self, step, done):
         """On element 0: the warm-up and then the timed part; `done` gets the seconds of the latter."""

@@ -65,7 +65,7 @@ Host memory is measured twice, in a table and a picture each. The path of a reco
 "one buffer": all sends of a window use one buffer, and so do its receives, as in OSU; data up to its size
 stays in cache. "distinct buffers", from 64 KiB up: at either end every message of a window has a buffer of
 its own. All buffers of a process are at least twice the last-level cache, so that data comes from memory and
-goes there, and at most 1 GiB if that is more: a window of 64 MiB messages uses 16. Raw UCX is raw_ucx.cpp
+goes there, and at most 512 MiB if that is more: a window of 64 MiB messages uses 8. Raw UCX is raw_ucx.cpp
 there, because ucx_perftest has one buffer only. GPU memory is measured with one buffer.
 """,
     "rate": """

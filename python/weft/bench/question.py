@@ -20,9 +20,11 @@ MIN_RUNS = 5
 _SIZE_BUDGET_US = {"host": 150_000.0, "emulated": 60_000.0, "cuda": 60_000.0}
 #: Round trips or windows timed at least, and how many untimed ones come before them at least.
 _LEAST = {"host": (5, 2), "emulated": (1, 1), "cuda": (1, 1)}
-#: Windows of at least this size, in bytes, take a large part of a second: few are enough.
+#: Windows of at least this size, in bytes, take seconds: one is enough.
 _LARGE_WINDOW = 1 << 30
-_LEAST_LARGE = (2, 1)
+_LEAST_LARGE = (1, 1)
+#: More PEs than cores take turns, so that the time of an allreduce grows faster than their number.
+_LEAST_ALLREDUCES = 200
 #: What is set up for a new buffer is over after so many.
 _SETTLED = 4
 _MAX_ROUND_TRIPS = 200_000
@@ -59,8 +61,8 @@ METRIC_OF_BENCH = {
 ONE_BUFFER, DISTINCT_BUFFERS = "one buffer", "distinct buffers"
 #: Distinct buffers are measured from this size on. All systems copy smaller messages through shared memory.
 DISTINCT_LEAST_BYTES = 64 << 10
-#: All distinct buffers of a process together are at most this large, but at least twice the last-level cache.
-_DISTINCT_MOST_BYTES = 1 << 30
+#: All distinct buffers of a process are at most this large, but at least twice the last-level cache.
+_DISTINCT_MOST_BYTES = 512 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +172,7 @@ def distinct_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
 def distinct_buffers(size_bytes: int) -> int:
     """How many buffers keep messages of this size out of the cache.
 
-    At least one for each message of a window. If a window is more than 1 GiB: 1 GiB of buffers.
+    At least one for each message of a window. If a window is more than 512 MiB: 512 MiB of buffers.
     """
     window = min(WINDOW, max(1, _DISTINCT_MOST_BYTES // size_bytes))
     return max(window, -(-2 * _last_level_cache_bytes() // size_bytes))
@@ -191,6 +193,9 @@ def _step(question: Question, size_bytes: int, one_way_us: float) -> Step:
         return Step(size_bytes, iterations=1, warmup=1)
     if question.bench in ("startup", "memory"):
         return Step(size_bytes, iterations=1, warmup=0)
+    if question.bench == "allreduce":
+        iterations = max(_LEAST_ALLREDUCES, int(_SIZE_BUDGET_US["host"] / (one_way_us * question.pes**2)))
+        return Step(size_bytes, iterations, warmup=iterations // 10)
     in_windows = question.bench in ("bandwidth", "rate")
     messages, most = (WINDOW, _MAX_WINDOWS) if in_windows else (2, _MAX_ROUND_TRIPS)
     is_large = in_windows and messages * size_bytes >= _LARGE_WINDOW and question.memory == "host"

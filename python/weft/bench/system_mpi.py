@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -35,6 +36,8 @@ class Mpi:
             return f"its measuring program has no {question.memory} buffers"
         if self._launcher(question.pes) is None or self.programs.find(self._program) is None:
             return _INSTALL[self.library]
+        if self.library == "mpich" and question.pes > len(os.sched_getaffinity(0)):
+            return "its processes poll without yielding: no more of them than cores"
         return None
 
     def run(self, question: Question) -> list[Reading]:

@@ -44,7 +44,7 @@ def test_loops_take_about_the_same_time_whatever_a_message_costs(
     estimate_us = step.iterations * messages * (message_us + size / bytes_per_us)
     budget_us, least, least_warmup = (150_000, 5, 2) if memory == "host" else (60_000, 1, 1)
     if bench != "latency" and memory == "host" and WINDOW * size >= 1 << 30:
-        least, least_warmup = 2, 1
+        least, least_warmup = 1, 1
     assert step.iterations >= least
     assert least_warmup <= step.warmup
     assert min(4, step.iterations) <= step.warmup <= max(least_warmup, 4, step.iterations // 10)
@@ -90,7 +90,7 @@ def test_distinct_buffers_are_out_of_cache_and_one_for_each_message_of_a_window(
     question = Question("bandwidth", sizes, distinct=True)
     for step in question.steps(1.0):
         assert step.size_bytes * step.buffers >= 2 * _last_level_cache_bytes()
-        assert step.buffers >= WINDOW or step.size_bytes * step.buffers >= 1 << 30
+        assert step.buffers >= WINDOW or step.size_bytes * step.buffers >= 512 << 20
         assert step.argument().endswith(f":{step.buffers}")
     assert [step.buffers for step in Question("bandwidth", sizes).steps(1.0)] == [1] * 4
 
