@@ -19,7 +19,7 @@ the machine affects all systems alike. The figure is the median; the JSON has th
 each launch both processes stay on a core of their own (PE number modulo cores), and every size is preceded
 by a tenth of its iterations, or four of at least as many, as warm-up, untimed. The number of iterations is
 chosen so that a size takes about 0.15 s, on devices 0.06 s. There is a barrier before the warm-up of each
-size in mpi4py and ucx_perftest; in the others the first message has that role; none lies between warm-up and
+size in MPI and raw UCX; in the others the first message has that role; none lies between warm-up and
 timing, or inside the timed part. Buffers are reused and were written beforehand.
 
 The distance between two cores of a virtual machine may change, which changes the time of small messages by a

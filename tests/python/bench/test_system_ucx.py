@@ -4,8 +4,17 @@ import pytest
 
 from weft.bench import system_ucx
 from weft.bench.errors import BenchError
+from weft.bench.programs import Programs
 from weft.bench.question import Question, Step
-from weft.bench.system_ucx import DEFAULT_SETTINGS, WEFT_SETTINGS, UcxPerftest, batch_line, parse_output
+from weft.bench.system_ucx import (
+    DEFAULT_SETTINGS,
+    HOST_SETTINGS,
+    WEFT_SETTINGS,
+    Tool,
+    UcxPerftest,
+    batch_line,
+    parse_output,
+)
 
 NAMES = "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr"
 OUTPUT = f"""\
@@ -52,6 +61,46 @@ def test_absence_says_how_to_install(monkeypatch):
 
 def test_both_settings_are_series_of_their_own():
     assert UcxPerftest("tag", DEFAULT_SETTINGS).series != UcxPerftest("tag", WEFT_SETTINGS).series
+
+
+def test_the_settings_that_are_tried_are_series_of_their_own():
+    assert len({UcxPerftest("tag", settings).series for settings in HOST_SETTINGS}) == len(HOST_SETTINGS)
+    assert {DEFAULT_SETTINGS, WEFT_SETTINGS} < set(HOST_SETTINGS)
+    # Endpoint error handling excludes cma.
+    assert not [s for s in HOST_SETTINGS if s.error_handling and "cma" in s.name]
+
+
+DISTINCT = Question("bandwidth", (65536,), distinct=True)
+
+
+def test_distinct_buffers_need_a_program_of_their_own(monkeypatch, tmp_path):
+    monkeypatch.setattr(system_ucx, "perftest", lambda: Tool(tmp_path / "ucx_perftest", {}))
+    programs = Programs(tmp_path)
+    assert str(tmp_path) in UcxPerftest("tag", WEFT_SETTINGS, programs).absent(DISTINCT)
+    (tmp_path / "raw_ucx").touch()
+    assert UcxPerftest("tag", WEFT_SETTINGS, programs).absent(DISTINCT) is None
+    assert "tagged messages only" in UcxPerftest("am", WEFT_SETTINGS, programs).absent(DISTINCT)
+
+
+@pytest.mark.parametrize("settings", HOST_SETTINGS, ids=lambda settings: settings.name)
+def test_that_program_is_told_the_settings(monkeypatch, tmp_path, settings):
+    (tmp_path / "raw_ucx").touch()
+    tool = Tool(tmp_path / "ucx_perftest", {"LD_LIBRARY_PATH": "ucx"})
+    monkeypatch.setattr(system_ucx, "perftest", lambda: tool)
+    calls = []
+
+    def run(command, _, environment, *__):
+        calls.append((command, environment))
+        return '{"size_bytes": 65536, "metric": "bandwidth_GBps", "value": 3.0}\n'
+
+    monkeypatch.setattr(system_ucx, "capture", run)
+    (reading,) = UcxPerftest("tag", settings, Programs(tmp_path)).run(DISTINCT)
+    ((command, environment),) = calls
+    assert reading.value == 3.0
+    assert command[0] == str(tmp_path / "raw_ucx")
+    assert command[2].startswith("65536:") and command[2].count(":") == 3
+    assert ("tag-with-error-handling" in command) == settings.error_handling
+    assert environment == {"LD_LIBRARY_PATH": "ucx", **dict(settings.environment)}
 
 
 @pytest.mark.skipif(system_ucx.perftest() is None, reason="no ucx_perftest here: pip install libucx-cu13")
