@@ -1,12 +1,13 @@
 // Shared by the measuring programs: the command line, the clock, the printed line.
 //
-//   program BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... [--memory host|emulated|cuda] [--way tag|am] [--devices 0,1]
+//   program BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]...
+//           [--memory host|emulated|cuda] [--way tag|am] [--devices 0,1]
 //
-// BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks, or allreduce or busy, which one program
-// each explains. latency: a ping-pong; one way is
-// half of a round trip, averaged over ITERATIONS round trips. bandwidth and rate: ITERATIONS windows of
-// kWindow sends in flight together, the receives posted as one window, one acknowledgement without data per
-// window. WARMUP round trips or windows come first, untimed. The clock of PE 0 runs from its first send after
+// BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks. allreduce and busy_receiver have a bench
+// of their own, which they explain. latency: a ping-pong; one way is half of a round trip, averaged over ITERATIONS
+// round trips. bandwidth and rate: ITERATIONS windows of kWindow sends in flight together, the receives posted as one
+// window, one acknowledgement without data per window.
+// WARMUP round trips or windows come first, untimed. The clock of PE 0 runs from its first send after
 // the warm-up to the last reply. The messages of windows take BUFFERS buffers in turn at either end, by default
 // one, as in osu_bw.
 #pragma once

@@ -26,7 +26,7 @@ Every figure that Weft is held to, beside its limit.
 
 Latency at 8 bytes and at 4 MiB, and bandwidth from 64 KiB to 64 MiB with one buffer and with distinct
 buffers, of every system, as below. The reference for bandwidth is the best of raw UCX with any setting, Open
-MPI and MPICH. Some limits are others where the cores are far: where a cache line takes 100 ns or more.
+MPI and MPICH. Some limits are others where the cores are far: where a cache line takes 140 ns or more.
 Allreduce: the mean time of an allreduce of one double over all PEs, each kept on a core, one after the
 other. A PE that computes: its receive of 16 MiB is posted; it computes for a second without entering the
 runtime. The time runs from the send to the completion at the sender, or until the receiver sees all bytes in
