@@ -56,7 +56,7 @@ def test_a_segment_in_the_making_is_removed(
     library = build_folder / "tests" / "multiproc" / "libdie_in_shared_memory.so"
     assert library.exists(), f"{library} is not built"
     wrapper, note = noting
-    preload = ("env", f"LD_PRELOAD={library}", f"WEFT_TEST_DIE_IN={kind}")
+    preload = ("env", f"LD_PRELOAD={library}", f"WEFT_TEST_DIE_IN={kind}", "UCX_TLS=^tcp")
     outcome = start("-n", 1, *wrapper, *preload, fault_probe, "idle").wait()
     assert outcome.exit_code == 128 + signal.SIGKILL, outcome.stderr
     killed = re.search(r"PE 0 \(pid (\d+)\) was killed", outcome.stderr)
