@@ -1,0 +1,146 @@
+// Collective operations, one per run:
+//
+//   allreduce ITERATIONS          every PE calls allreduce(double, sum) in a loop; the mean time of one call,
+//                                             from the slowest PE, without the first tenth of the iterations
+//   reduction ELEMENTS ROUNDS     broadcast to an existing array and reduction over its elements: the median
+//                                             time of a round, on the PE that asked
+//   all_to_all                    the first message of every PE to every other one: the time from the start on
+//                                             PE 0 until all have arrived, and then the memory of a PE (PSS)
+//
+// Connections to the PE's neighbours in the spanning trees exist before the clock starts.
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/weft.h"
+
+#include "benchmarks/measuring.h"
+
+namespace weft::benchmarks {
+namespace {
+
+class Member : public weft::Chare<Member> {
+ public:
+  weft::Task<double> allreduce_many(std::int64_t iterations) {
+    const std::int64_t warmup = iterations / 10 + 1;
+    for (std::int64_t i = 0; i < warmup; ++i) co_await allreduce(1.0, weft::Reducer::kSum);
+    Stopwatch stopwatch;
+    for (std::int64_t i = 0; i < iterations; ++i) {
+      if (co_await allreduce(1.0, weft::Reducer::kSum) != num_pes()) die("an allreduce gave a wrong sum");
+    }
+    co_return stopwatch.elapsed_s() / static_cast<double>(iterations);
+  }
+
+  void greet_all() {
+    for (int pe = 0; pe < num_pes(); ++pe) proxy()[pe].send<&Member::greet>(1);
+  }
+  void greet(int count) {
+    num_greetings_ += count;
+    if (num_greetings_ == num_pes()) {
+      contribute(1, weft::Reducer::kSum, proxy()[0].target<&Member::all_greeted>());
+    }
+  }
+  void all_greeted(int) { all_greeted_.set(); }
+  weft::Task<> wait_for_greetings() {
+    all_greeted_ = weft::Future<>(runtime());
+    co_await all_greeted_;
+  }
+
+  // The memory of this process in KiB, shared pages in equal parts. It is in two lines: /proc/self/smaps_rollup.
+  double memory_kib() const {
+    std::ifstream rollup("/proc/self/smaps_rollup");
+    for (std::string word; rollup >> word;) {
+      if (word != "Pss:") continue;
+      double kib = 0;
+      rollup >> kib;
+      return kib;
+    }
+    die("the kernel does not report the memory of a process in /proc/self/smaps_rollup");
+  }
+
+ private:
+  int num_greetings_ = 0;
+  weft::Future<> all_greeted_;
+};
+
+weft::Task<> measure_allreduce(weft::Runtime& runtime, std::int64_t iterations) {
+  auto members = weft::Group<Member>::create(runtime);
+  std::vector<double> times = co_await members.call<&Member::allreduce_many>(iterations);
+  report("allreduce_us", sizeof(double), *std::max_element(times.begin(), times.end()) * 1e6);
+}
+
+weft::Task<> measure_all_to_all(weft::Runtime& runtime) {
+  auto members = weft::Group<Member>::create(runtime);
+  co_await members.call<&Member::memory_kib>();  // every PE has started
+  auto done = members[0].call<&Member::wait_for_greetings>();
+  Stopwatch stopwatch;
+  members.send<&Member::greet_all>();
+  co_await done;
+  report("first_all_to_all_ms", sizeof(int), stopwatch.elapsed_s() * 1e3);
+  std::vector<double> kib = co_await members.call<&Member::memory_kib>();
+  double total_kib = 0;
+  for (double one : kib) total_kib += one;
+  report("pss_per_pe_MiB", 0, total_kib / static_cast<double>(kib.size()) / 1024);
+}
+
+class Element : public weft::Chare<Element> {
+ public:
+  void add(std::int64_t value) {
+    contribute(value, weft::Reducer::kSum, proxy()[0].target<&Element::set_total>());
+  }
+  void set_total(std::int64_t total) { total_.set(total); }
+  weft::Task<double> median_round_s(int rounds) {
+    std::vector<double> times;
+    for (int i = 0; i < rounds; ++i) {
+      total_ = weft::Future<std::int64_t>(runtime());
+      Stopwatch stopwatch;
+      proxy().send<&Element::add>(std::int64_t{1});
+      if (static_cast<std::uint64_t>(co_await total_) != collection().shape().size()) {
+        die("the reduction missed elements");
+      }
+      times.push_back(stopwatch.elapsed_s());
+    }
+    std::sort(times.begin(), times.end());
+    co_return times[times.size() / 2];
+  }
+
+ private:
+  weft::Future<std::int64_t> total_;
+};
+
+weft::Task<> measure_reduction(weft::Runtime& runtime, int elements, int rounds) {
+  auto array = weft::Array<Element>::create(runtime, {elements});
+  report("broadcast_and_reduction_ms", 0, co_await array[0].call<&Element::median_round_s>(rounds) * 1e3);
+}
+
+std::int64_t number(int argc, char** argv, int which) {
+  std::int64_t value = 0;
+  if (which < argc) {
+    const std::string_view text = argv[which];
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size() && value > 0) return value;
+  }
+  die("usage: allreduce ITERATIONS | reduction ELEMENTS ROUNDS | all_to_all");
+}
+
+weft::Task<> measure(weft::Runtime& runtime, int argc, char** argv) {
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == "all_to_all") return measure_all_to_all(runtime);
+  if (what == "reduction") {
+    return measure_reduction(runtime, static_cast<int>(number(argc, argv, 2)),
+                             static_cast<int>(number(argc, argv, 3)));
+  }
+  return measure_allreduce(runtime, number(argc, argv, what == "allreduce" ? 2 : argc));
+}
+
+}  // namespace
+}  // namespace weft::benchmarks
+
+int main(int argc, char** argv) {
+  return weft::run(argc, argv,
+                   [&](weft::Runtime& runtime) { return weft::benchmarks::measure(runtime, argc, argv); });
+}
