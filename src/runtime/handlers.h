@@ -16,6 +16,7 @@ enum RuntimeHandler : HandlerId {
   kQuiescenceStartHandler,
   kQuiescenceProbeHandler,
   kQuiescenceResultHandler,
+  kReductionExchangeHandler,
 };
 
 }  // namespace weft::runtime

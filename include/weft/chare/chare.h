@@ -61,9 +61,9 @@ class Chare : public ChareBase {
   // This chare's collection: proxy()[i] is an element, proxy().send<&T::m>() reaches all.
   CollectionProxy<T> proxy() const { return CollectionProxy<T>(collection()); }
 
-  // Takes part in the collection's next reduction; every element must, in the same order. The result goes to
-  // `target`: target_of(future), proxy[i].target<&T::method>(), or proxy.target<&T::method>() for all
-  // elements.
+  // Takes part in the collection's next reduction; every element must, in the same order and with the same reducer and
+  // target. The result goes to `target`: target_of(future), proxy[i].target<&T::method>(), or
+  // proxy.target<&T::method>() for all elements.
   template <class Value>
   void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target) {
     chares().contribute(*this, reducer, runtime::value_combiner<Value>(reducer),
@@ -74,7 +74,7 @@ class Chare : public ChareBase {
   template <auto Merge, class Value>
   void contribute(const Value& value, const runtime::Target& target) {
     chares().contribute(*this, runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
-                        base::pack(value, &runtime()), target);
+                        base::pack_small(value, &runtime()), target);
   }
 
   // The same, and every element gets the result: co_await allreduce(x, Reducer::kSum).
@@ -93,14 +93,14 @@ class Chare : public ChareBase {
   runtime::Future<Value> allreduce(const Value& value) {
     runtime::Future<Value> result(runtime());
     chares().contribute_to_all(*this, runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
-                               base::pack(value, &runtime()), result.state());
+                               base::pack_small(value, &runtime()), result.state());
     return result;
   }
   // Every element gets the values of all elements, in index order.
   template <class Value>
   runtime::Future<std::vector<Value>> allgather(const Value& value) {
     runtime::Future<std::vector<Value>> result(runtime());
-    chares().contribute_to_all(*this, runtime::Reducer::kGather, nullptr, base::pack(value, &runtime()),
+    chares().contribute_to_all(*this, runtime::Reducer::kGather, nullptr, base::pack_small(value, &runtime()),
                                result.state());
     return result;
   }

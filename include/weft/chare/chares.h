@@ -225,7 +225,7 @@ runtime::Target target_of(const runtime::Future<T>& future) {
   runtime::Target target;
   target.handler = runtime::kFutureSetHandler;
   target.pe = at.pe;
-  target.prefix = base::pack(runtime::FutureSetHeader{at.id, 0});
+  target.prefix = base::pack_small(runtime::FutureSetHeader{at.id, 0});
   return target;
 }
 

@@ -181,7 +181,7 @@ class ElementProxy {
     target.handler = collection_->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(collection_->home(index_));
     target.prefix =
-        base::pack(EntryHeader{collection_->id(), index_, EntryMethod<T, Method>::info().id, 0, {}});
+        base::pack_small(EntryHeader{collection_->id(), index_, EntryMethod<T, Method>::info().id, 0, {}});
     return target;
   }
 
@@ -361,7 +361,8 @@ runtime::Target CollectionProxy<T>::target() const {
   runtime::Target target;
   target.handler = collection_->chares().broadcast_handler();
   target.flags = runtime::kBroadcastFlag;
-  target.prefix = base::pack(EntryHeader{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}});
+  target.prefix =
+      base::pack_small(EntryHeader{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}});
   return target;
 }
 

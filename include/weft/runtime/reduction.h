@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -15,6 +16,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/pup.h"
+#include "weft/base/small_bytes.h"
 #include "weft/runtime/registry.h"
 #include "weft/runtime/target.h"
 
@@ -100,19 +102,56 @@ void merge_into(Reducer reducer, std::vector<T>& a, const std::vector<T>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = merge(reducer, a[i], b[i]);
 }
 
+// Packs into the storage that `bytes` has.
+template <class T>
+void pack_into(std::vector<std::byte>& bytes, const T& value, Runtime& runtime) {
+  bytes.resize(base::packed_size(value, &runtime));
+  Pup p = Pup::packer(bytes.data(), bytes.size(), &runtime);
+  p | value;
+}
+
+// Merges packed vectors in place: a number of elements, then the elements.
+template <class Number>
+void combine_vectors(Reducer reducer, std::vector<std::byte>& accumulated, std::span<const std::byte> more) {
+  Pup into = Pup::unpacker(accumulated.data(), accumulated.size());
+  Pup from = Pup::unpacker(more.data(), more.size());
+  const std::size_t count = into.count(0, sizeof(Number));
+  const std::size_t count_more = from.count(0, sizeof(Number));
+  if (count != count_more) throw_length_mismatch(count, count_more);
+  std::byte* a = accumulated.data() + into.offset_bytes();
+  const std::byte* b = from.cursor();
+  for (std::size_t i = 0; i < count; ++i, a += sizeof(Number), b += sizeof(Number)) {
+    Number merged{};
+    Number one_more{};
+    std::memcpy(&merged, a, sizeof merged);
+    std::memcpy(&one_more, b, sizeof one_more);
+    merged = merge(reducer, merged, one_more);
+    std::memcpy(a, &merged, sizeof merged);
+  }
+}
+
+template <class T>
+struct IsPlainVector : std::false_type {};
+template <class T>
+struct IsPlainVector<std::vector<T>> : std::bool_constant<!std::is_same_v<T, bool>> {};
+
 template <class T>
 void combine_values(Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
                     std::span<const std::byte> more) {
-  T merged = base::unpack<T>(accumulated, &runtime);
-  merge_into(reducer, merged, base::unpack<T>(more, &runtime));
-  accumulated = base::pack(merged, &runtime);
+  if constexpr (IsPlainVector<T>::value) {
+    combine_vectors<typename T::value_type>(reducer, accumulated, more);
+  } else {
+    T merged = base::unpack<T>(accumulated, &runtime);
+    merge_into(reducer, merged, base::unpack<T>(more, &runtime));
+    pack_into(accumulated, merged, runtime);
+  }
 }
 
 template <class T, auto Merge>
 void combine_custom(Runtime& runtime, Reducer, std::vector<std::byte>& accumulated,
                     std::span<const std::byte> more) {
   T merged = Merge(base::unpack<T>(accumulated, &runtime), base::unpack<T>(more, &runtime));
-  accumulated = base::pack(merged, &runtime);
+  pack_into(accumulated, merged, runtime);
 }
 
 template <class T>
@@ -152,15 +191,15 @@ const Combiner* value_combiner(Reducer reducer) {
 // Packs a contribution for value_combiner(). For logical reducers it converts each number to 0 or 1 here,
 // because a reduction with one contribution merges nothing.
 template <class T>
-std::vector<std::byte> pack_contribution(const T& value, Reducer reducer, Runtime& runtime) {
+base::SmallBytes pack_contribution(const T& value, Reducer reducer, Runtime& runtime) {
   if constexpr (reduction_detail::IsNumeric<T>::value) {
     if (is_logical(reducer)) {
       T truth = value;
       reduction_detail::merge_into(Reducer::kLogicalOr, truth, value);
-      return base::pack(truth, &runtime);
+      return base::pack_small(truth, &runtime);
     }
   }
-  return base::pack(value, &runtime);
+  return base::pack_small(value, &runtime);
 }
 
 template <class T, auto Merge>

@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "weft/base/pup.h"
+#include "weft/base/small_bytes.h"
 #include "weft/runtime/message.h"
 
 namespace weft::runtime {
@@ -15,7 +15,7 @@ struct Target {
   HandlerId handler = 0;
   std::uint8_t flags = 0;  // of the envelope: kBroadcastFlag for every PE, kControlFlag for the runtime's own
   std::uint32_t pe = 0;
-  std::vector<std::byte> prefix;
+  base::SmallBytes prefix;
 
   void pup(Pup& p) { p | handler | flags | pe | prefix; }
 };

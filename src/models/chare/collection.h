@@ -14,6 +14,8 @@ struct Collection::Elements {
   explicit Elements(int pe) : directory(pe) {}
 
   runtime::Directory<ChareBase> directory;
+  // Whether each PE is the home of an element; the same on all PEs.
+  bool on_every_pe = false;
   // Entry and broadcast messages that arrived before the collection was made on this PE.
   std::vector<runtime::MessagePtr> waiting;
 };

@@ -100,7 +100,8 @@ void Chares::on_create(MessagePtr message) {
   // After a failure the collection is never made. Its messages wait until the job ends.
   if (!construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) return;
   made.created_ = true;
-  runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false);
+  runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false,
+                             made.elements_->on_every_pe);
   std::vector<MessagePtr> waiting;
   waiting.swap(made.elements_->waiting);
   for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));
@@ -112,9 +113,16 @@ bool Chares::construct_elements(Collection& made, const ConstructorInfo& constru
   std::uint64_t size = made.shape().size();
   made.elements_->directory.reserve(size / static_cast<std::uint64_t>(runtime_.num_pes()) + 1);
   std::uint64_t index = 0;
+  std::vector<bool> is_home(static_cast<std::size_t>(runtime_.num_pes()));
+  int num_homes = 0;
   try {
     for (; index < size; ++index) {
-      if (made.home(index) != pe) continue;
+      const int home = made.home(index);
+      if (!is_home.at(static_cast<std::size_t>(home))) {
+        is_home[static_cast<std::size_t>(home)] = true;
+        ++num_homes;
+      }
+      if (home != pe) continue;
       NewChare place(made, index);
       Pup p = Pup::unpacker(arguments.data(), arguments.size(), &runtime_);
       std::unique_ptr<ChareBase> element = constructor.construct(p);
@@ -126,6 +134,7 @@ bool Chares::construct_elements(Collection& made, const ConstructorInfo& constru
                             base::format("the constructor of {} on PE {}", made.element_name(index), pe));
     return false;
   }
+  made.elements_->on_every_pe = num_homes == runtime_.num_pes();
   return true;
 }
 

@@ -23,7 +23,7 @@ Target Chares::gather_target(const ReplyTo& reply) const {
   Target target;
   target.handler = first_handler_ + kGathered;
   target.pe = reply.pe;
-  target.prefix = base::pack(reply.id);
+  target.prefix = base::pack_small(reply.id);
   return target;
 }
 
@@ -63,11 +63,11 @@ void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const
                                std::span<const std::byte> value, runtime::FutureState* state) {
   std::pair<std::uint64_t, std::uint64_t> key{chare.collection().id(), chare.next_reduction_};
   state->acquire();
-  parts_->all_reduces[key].push_back(state);
+  parts_->all_reduces.at(key).push_back(state);
   Target target;
   target.handler = first_handler_ + kAllReduced;
   target.flags = runtime::kBroadcastFlag;
-  target.prefix = base::pack(key);
+  target.prefix = base::pack_small(key);
   contribute(chare, reducer, combiner, value, target);
 }
 
@@ -75,15 +75,14 @@ void Chares::on_all_reduced(MessagePtr message) {
   std::pair<std::uint64_t, std::uint64_t> key;
   Pup p = message->unpacker();
   p | key;
-  auto found = parts_->all_reduces.find(key);
-  if (found == parts_->all_reduces.end()) return;  // no element of this PE takes part
-  std::vector<runtime::FutureState*> states = std::move(found->second);
-  parts_->all_reduces.erase(found);
-  for (runtime::FutureState* state : states) {
+  AllReduces::Node node = parts_->all_reduces.extract(key);
+  if (node.empty()) return;  // no element of this PE takes part
+  for (runtime::FutureState* state : node.mapped()) {
     Pup copy = p;
     state->set_packed(copy);
     state->release();
   }
+  parts_->all_reduces.keep(std::move(node));
 }
 
 }  // namespace weft::chare

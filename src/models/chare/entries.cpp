@@ -25,6 +25,8 @@ struct LocationNews {
   std::uint32_t move = 0;
 };
 
+constexpr std::size_t kPrefetchDistance = 8;
+
 // Rare cases. They are out of line, so that the functions on the path of each message save no registers for them.
 
 [[gnu::cold, gnu::noinline]] void fail_unfit(runtime::Runtime& runtime, const EntryHeader& header) {
@@ -225,7 +227,10 @@ void Chares::on_broadcast(MessagePtr message) {
   target.elements_->directory.for_each(
       [&chares](std::uint64_t, ChareBase& chare) { chares.push_back(&chare); });
   if (!message->attachments().empty()) return share_broadcast(std::move(message), header, chares);
-  for (ChareBase* chare : chares) {
+  for (std::size_t i = 0; i < chares.size(); ++i) {
+    ChareBase* const chare = chares[i];
+    // The elements of a large collection do not fit in the cache, and the processor cannot foresee their order.
+    if (i + kPrefetchDistance < chares.size()) __builtin_prefetch(chares[i + kPrefetchDistance], 1);
     if (runtime_.stopped()) return;
     invoke(*chare, *entry, arguments_of(*message), header.reply);
   }

@@ -41,7 +41,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
 }
 
 Chares::~Chares() {
-  for (auto& [key, states] : parts_->all_reduces) {
+  for (auto& [key, states] : parts_->all_reduces.map()) {
     for (runtime::FutureState* state : states) state->release();
   }
 }

@@ -41,6 +41,33 @@ struct Placement {
   std::shared_ptr<void> kept;  // by EntryInfo::place
 };
 
+// Futures of this PE's elements that wait for the result of a reduction, by collection and sequence number.
+class AllReduces {
+ public:
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
+  using Map = std::map<Key, std::vector<runtime::FutureState*>>;
+  using Node = Map::node_type;
+
+  std::vector<runtime::FutureState*>& at(Key key) {
+    if (!spare_.empty() && !map_.contains(key)) {
+      spare_.key() = key;
+      return map_.insert(std::move(spare_)).position->second;
+    }
+    return map_[key];
+  }
+  Node extract(Key key) { return map_.extract(key); }
+  // Its storage serves the next reduction.
+  void keep(Node node) {
+    node.mapped().clear();
+    spare_ = std::move(node);
+  }
+  const Map& map() const { return map_; }
+
+ private:
+  Map map_;
+  Node spare_;
+};
+
 struct Chares::Parts {
   explicit Parts(runtime::Runtime& runtime) : placements(runtime) {}
 
@@ -48,8 +75,7 @@ struct Chares::Parts {
   Collection* latest = nullptr;  // successive messages are often for one collection
   std::unordered_map<std::uint64_t, std::function<void(Pup&)>> gathers;
   std::uint64_t next_gather = 1;
-  // Futures of this PE's elements that wait for a reduction's result, by collection and sequence number.
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<runtime::FutureState*>> all_reduces;
+  AllReduces all_reduces;
   Placements placements;
   VectorPool vectors;
 };

@@ -1,19 +1,16 @@
 #include "runtime/collective/reductions.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
-#include "runtime/collective/reducer_failure.h"
 #include "runtime/collective/spanning_tree.h"
 #include "runtime/handlers.h"
 
 namespace weft::runtime {
 
 namespace {
-
-constexpr std::uint32_t kNoCombiner = ~std::uint32_t{0};
 
 struct PartialHeader {
   ScopeId scope;
@@ -26,7 +23,8 @@ SpanningTree tree_of(const Messenger& messenger, ScopeId scope) {
   return SpanningTree(static_cast<int>(scope.root_pe), messenger.pe(), messenger.num_pes());
 }
 
-// A peer has named it.
+}  // namespace
+
 void check_scope(ScopeId scope, const Messenger& messenger) {
   if (scope.root_pe < static_cast<std::uint32_t>(messenger.num_pes())) return;
   throw base::Error(
@@ -35,8 +33,6 @@ void check_scope(ScopeId scope, const Messenger& messenger) {
                    "the same program?",
                    scope.root_pe, messenger.num_pes()));
 }
-
-}  // namespace
 
 namespace reduction_detail {
 
@@ -63,39 +59,102 @@ Reductions::Reductions(Messenger& messenger) : messenger_(messenger) {
         static_cast<Reductions*>(context)->on_silent(std::move(message));
       },
       this);
+  messenger_.set_handler(
+      kReductionExchangeHandler,
+      [](void* context, MessagePtr message) {
+        static_cast<Reductions*>(context)->on_exchange(std::move(message));
+      },
+      this);
 }
 
-void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contributors, bool single) {
-  Scope& scope = scopes_[id];
+// --- What is kept
+
+void Reductions::Progress::clear() {
+  merged.clear();
+  local_contributions = 0;
+  children_done = 0;
+  exchanges = false;
+  sent = false;
+  step = -1;
+  arrived.clear();
+  late.clear();
+}
+
+Reductions::Progress& Reductions::Scope::find_or_make(std::uint64_t sequence) {
+  auto found = progress.find(sequence);
+  for (ProgressMap::node_type& node : spare) {
+    if (found != progress.end() || node.empty()) continue;
+    node.key() = sequence;
+    found = progress.insert(std::move(node)).position;
+  }
+  if (found == progress.end()) found = progress.try_emplace(sequence).first;
+  latest_sequence = sequence;
+  latest = &found->second;
+  return *latest;
+}
+
+void Reductions::Scope::forget(ProgressMap::iterator found) {
+  latest = nullptr;
+  ProgressMap::node_type node = progress.extract(found);
+  node.mapped().clear();
+  for (ProgressMap::node_type& place : spare) {
+    if (!place.empty()) continue;
+    place = std::move(node);
+    return;
+  }
+}
+
+Reductions::Scope& Reductions::find_or_make_scope(ScopeId id) {
+  latest_id_ = id;
+  latest_ = &scopes_[id];
+  return *latest_;
+}
+
+Reductions::Scope* Reductions::find_scope(ScopeId id) {
+  if (latest_ != nullptr && latest_id_ == id) return latest_;
+  auto found = scopes_.find(id);
+  return found == scopes_.end() ? nullptr : &found->second;
+}
+
+void Reductions::forget_scope(ScopeId id) {
+  latest_ = nullptr;
+  scopes_.erase(id);
+}
+
+// --- Contributions
+
+void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contributors, bool single,
+                      bool on_every_pe) {
+  Scope& scope = scope_at(id);
   scope.is_open = true;
   scope.single = single;
   scope.total = total;
   scope.local_contributors = local_contributors;
+  scope.can_exchange = on_every_pe && !single && messenger_.num_pes() > 1;
   advance_all(id);
 }
 
 void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                             const Combiner* combiner, std::span<const std::byte> value,
                             const Target& target) {
-  Partial mine;
-  mine.count = 1;
-  mine.reducer = reducer;
-  mine.combiner_id = combiner == nullptr ? kNoCombiner : combiner->id;
-  mine.target = target;
-  if (combiner == nullptr) {
-    mine.items.push_back({index, {value.begin(), value.end()}});
-  } else {
-    mine.has_value = true;
-    mine.value.assign(value.begin(), value.end());
-  }
-  Scope& scope = scopes_[id];
-  if (sequence < scope.first_unflushed) {
+  Scope& scope = scope_at(id);
+  if (sequence < scope.first_unflushed) [[unlikely]] {
+    Partial mine;
+    mine.add_contribution(messenger_, index, reducer, combiner, value, target);
     send_up(id, sequence, false, mine);
     return;
   }
-  Progress& progress = scope.progress[sequence];
+  Progress& progress = scope.at(sequence);
   ++progress.local_contributions;
-  merge(id, progress.merged, std::move(mine));
+  const bool exchanges = scope.can_exchange && (target.flags & kBroadcastFlag) != 0;
+  if (exchanges != progress.exchanges) {
+    if (!exchanges) return fail_different_targets(messenger_);
+    progress.exchanges = true;
+  }
+  Partial& into = progress.step < 0 ? progress.merged : progress.late;
+  into.add_contribution(messenger_, index, reducer, combiner, value, target);
+  // The rest is for the last contribution of this PE, and for later ones.
+  if (progress.local_contributions < scope.local_contributors && into.count < scope.total) return;
   advance(id, sequence);
 }
 
@@ -105,14 +164,15 @@ void Reductions::on_partial(MessagePtr message) {
   Partial partial;
   p | header | partial;
   check_scope(header.scope, messenger_);
-  Scope& scope = scopes_[header.scope];
+  Scope& scope = scope_at(header.scope);
   if (header.sequence < scope.first_unflushed) {
     send_up(header.scope, header.sequence, false, partial);
     return;
   }
-  Progress& progress = scope.progress[header.sequence];
+  Progress& progress = scope.at(header.sequence);
   if (header.done) ++progress.children_done;
-  merge(header.scope, progress.merged, std::move(partial));
+  Partial& into = progress.step < 0 ? progress.merged : progress.late;
+  into.add(messenger_, partial.view());
   advance(header.scope, header.sequence);
 }
 
@@ -121,81 +181,51 @@ void Reductions::on_silent(MessagePtr message) {
   Pup p = message->unpacker();
   p | id.root_pe | id.id;
   check_scope(id, messenger_);
-  Scope& scope = scopes_[id];
+  Scope& scope = scope_at(id);
   ++scope.silent_children;
   advance_all(id);
 }
 
 // Any step may forget the scope.
 void Reductions::advance_all(ScopeId id) {
-  Scope& scope = scopes_[id];
+  Scope& scope = scope_at(id);
   std::vector<std::uint64_t> sequences;
   for (auto& [sequence, progress] : scope.progress) sequences.push_back(sequence);
   advance_silence(id, scope);
   for (std::uint64_t sequence : sequences) advance(id, sequence);
 }
 
-void Reductions::merge(ScopeId id, Partial& into, Partial&& from) {
-  if (from.count == 0) return;
-  if (into.count == 0) {
-    into = std::move(from);
-    return;
-  }
-  if (into.reducer != from.reducer || into.combiner_id != from.combiner_id) {
-    messenger_.fail(base::format(
-        "contributors to one reduction (scope {} of PE {}) name different reducers or types; each "
-        "element must call contribute in the same order with the same reducer",
-        id.id, id.root_pe));
-    return;
-  }
-  into.count += from.count;
-  std::move(from.items.begin(), from.items.end(), std::back_inserter(into.items));
-  if (!from.has_value) return;
-  const Combiner* combiner = Registry<Combiner>::find(into.combiner_id);
-  if (combiner == nullptr) {
-    messenger_.fail(base::format(
-        "a contribution names reducer {}, which PE {} does not have; do all PEs run the same program?",
-        into.combiner_id, messenger_.pe()));
-    return;
-  }
-  try {
-    combiner->function(messenger_.runtime(), into.reducer, into.value, from.value);
-  } catch (...) {
-    fail_in_reducer(messenger_,
-                    into.reducer == Reducer::kCustom ? combiner->name : reducer_name(into.reducer),
-                    std::current_exception());
-  }
+void Reductions::advance(ScopeId id, std::uint64_t sequence) {
+  while (advance_one(id, sequence)) ++sequence;
 }
 
-void Reductions::advance(ScopeId id, std::uint64_t sequence) {
-  auto known = scopes_.find(id);
-  if (known == scopes_.end()) return;
-  Scope& scope = known->second;
+bool Reductions::advance_one(ScopeId id, std::uint64_t sequence) {
+  Scope* const known = find_scope(id);
+  if (known == nullptr) return false;
+  Scope& scope = *known;
   auto found = scope.progress.find(sequence);
-  if (found == scope.progress.end() || !scope.is_open) return;
+  if (found == scope.progress.end() || !scope.is_open) return false;
   Progress& progress = found->second;
+  if (progress.exchanges) return advance_exchange(id, scope, found);
   SpanningTree tree = tree_of(messenger_, id);
   if (tree.is_root()) {
-    if (progress.merged.count < scope.total) return;
-    Partial complete = std::move(progress.merged);
-    scope.progress.erase(found);
-    if (scope.single) scopes_.erase(id);
-    deliver(std::move(complete));
-    return;
+    if (progress.merged.count < scope.total) return false;
+    deliver(progress.merged, false);
+    scope.forget(found);
+    if (scope.single) forget_scope(id);
+    return false;
   }
   // In order only: a partial may overtake an earlier, larger one on its way here.
   if (sequence != scope.first_unflushed || progress.local_contributions < scope.local_contributors ||
       progress.children_done + scope.silent_children < tree.num_children()) {
-    return;
+    return false;
   }
   send_up(id, sequence, true, progress.merged);
-  scope.progress.erase(found);
+  scope.forget(found);
   scope.first_unflushed = sequence + 1;
-  if (scope.single) {
-    scopes_.erase(id);
-  } else {
-    advance(id, sequence + 1);
-  }
+  if (!scope.single) return true;
+  forget_scope(id);
+  return false;
 }
 
 void Reductions::advance_silence(ScopeId id, Scope& scope) {
@@ -207,13 +237,13 @@ void Reductions::advance_silence(ScopeId id, Scope& scope) {
   scope.silence_reported = true;
   // The root waits for contributions, not for children, and may have forgotten the scope by now.
   if (tree.parent() == static_cast<int>(id.root_pe)) {
-    if (scope.single) scopes_.erase(id);
+    if (scope.single) forget_scope(id);
     return;
   }
   MessagePtr message = Message::pack(messenger_, kReductionSilentHandler, id.root_pe, id.id);
   message->envelope().flags |= kControlFlag;
   messenger_.send(tree.parent(), std::move(message));
-  if (scope.single) scopes_.erase(id);
+  if (scope.single) forget_scope(id);
 }
 
 void Reductions::send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial) {
@@ -223,30 +253,12 @@ void Reductions::send_up(ScopeId id, std::uint64_t sequence, bool done, const Pa
   messenger_.send(tree_of(messenger_, id).parent(), std::move(message));
 }
 
-void Reductions::deliver(Partial&& partial) {
-  if (partial.reducer != Reducer::kGather && partial.reducer != Reducer::kConcat) {
-    messenger_.deliver(partial.target, partial.value);
-    return;
+void Reductions::deliver(Partial& partial, bool to_this_pe) {
+  if (to_this_pe) {
+    partial.target.flags &= static_cast<std::uint8_t>(~kBroadcastFlag);
+    partial.target.pe = static_cast<std::uint32_t>(messenger_.pe());
   }
-  std::sort(partial.items.begin(), partial.items.end(),
-            [](const Item& a, const Item& b) { return a.index < b.index; });
-  // Both come out as a packed std::vector: an element count, then the elements. A concat's contributions are
-  // packed vectors themselves, whose counts are added up and left out.
-  std::size_t skip = partial.reducer == Reducer::kConcat ? sizeof(std::uint64_t) : 0;
-  std::uint64_t count = 0;
-  std::vector<std::byte> result(sizeof count);
-  for (const Item& item : partial.items) {
-    if (item.value.size() < skip) {
-      throw base::Error(base::StatusCode::kCorrupt,
-                        base::format("a contribution of {} bytes to a concatenation holds no element count; "
-                                     "contribute vectors",
-                                     item.value.size()));
-    }
-    count += skip == 0 ? 1 : base::unpack<std::uint64_t>({item.value.data(), skip});
-    result.insert(result.end(), item.value.begin() + static_cast<std::ptrdiff_t>(skip), item.value.end());
-  }
-  std::copy_n(reinterpret_cast<const std::byte*>(&count), sizeof count, result.begin());
-  messenger_.deliver(partial.target, result);
+  messenger_.deliver(partial.target, partial.result());
 }
 
 }  // namespace weft::runtime

@@ -1,25 +1,35 @@
-// Reductions up the spanning tree, for any model.
+// Reductions, for any model.
 //
 // A scope is a set of contributors (a collection, or one awaited broadcast), known by its root PE and an id.
 // In a scope reductions are numbered; every contributor takes part in each, in order. A PE merges what its
-// contributors and its children give and passes one partial result to its parent when all of them have; what
-// comes later is passed on alone. Only the root decides that a reduction is complete: when as many
-// contributions as the scope has contributors have been merged. So the tree is an optimisation and never a
-// condition, also when contributors move.
+// contributors give. What happens then depends on the reduction:
+//
+// - Up the spanning tree, if the result has one target. A PE merges what its children give as well, and passes one
+//   partial result to its parent when all of them have; what comes later is passed on alone.
+// - By recursive doubling (exchange_plan.h), if all PEs get the result and all have contributors. Every PE ends with
+//   the same partial result: two parts are merged in the order of their PEs. If it has all contributions, each PE
+//   delivers it to itself. Otherwise the root merges those that come later, as in the tree, and broadcasts.
+//
+// Only the number of contributions decides that a reduction is complete: as many as the scope has contributors have
+// been merged. So the way is an optimisation and never a condition, also when contributors move.
 //
 // A PE whose subtree has no contributor says so once, so that its parent does not wait for it.
+//
+// Nothing is allocated for a contribution, nor for a reduction whose value is as large as an earlier one's.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "weft/runtime/message.h"
 #include "weft/runtime/reduction.h"
+
+#include "runtime/collective/partial.h"
 
 namespace weft::runtime {
 
@@ -44,62 +54,91 @@ class Reductions {
   explicit Reductions(Messenger& messenger);
 
   // Says how many contributors the scope has in all and on this PE. A `single` scope serves one reduction,
-  // number 0, and is forgotten after it.
-  void open(ScopeId scope, std::uint64_t total, std::uint64_t local_contributors, bool single);
+  // number 0, and is forgotten after it. `on_every_pe`: no PE is without contributors; the same on all PEs.
+  void open(ScopeId scope, std::uint64_t total, std::uint64_t local_contributors, bool single,
+            bool on_every_pe = false);
 
   // One contribution. `index` orders kGather and kConcat. All contributors of a reduction must name the same
-  // reducer; the target of any of them is used. REQUIRES: open() was called; `combiner` is null for kGather
-  // and kConcat only.
+  // reducer and target. REQUIRES: open() was called; `combiner` is null for kGather and kConcat only.
   void contribute(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                   const Combiner* combiner, std::span<const std::byte> value, const Target& target);
 
  private:
-  struct Item {
-    std::uint64_t index = 0;
-    std::vector<std::byte> value;
-    void pup(Pup& p) { p | index | value; }
-  };
-
-  // What one message to the parent carries, and what a PE has merged so far.
-  struct Partial {
-    std::uint64_t count = 0;
-    Reducer reducer = Reducer::kSum;
-    std::uint32_t combiner_id = 0;
-    bool has_value = false;
-    std::vector<std::byte> value;
-    std::vector<Item> items;
-    Target target;
-    void pup(Pup& p) { p | count | reducer | combiner_id | has_value | value | items | target; }
-  };
-
+  // One reduction on this PE.
   struct Progress {
     Partial merged;
     std::uint64_t local_contributions = 0;
     int children_done = 0;
+
+    // By recursive doubling: the step, -1 before the PE has all contributions of its own; what has arrived, by step.
+    bool exchanges = false;
+    bool sent = false;
+    int step = -1;
+    std::vector<MessagePtr> arrived;
+    Partial other;  // storage for merging
+    Partial late;   // on the root: what came when the exchange had begun
+
+    void clear();
   };
+  using ProgressMap = std::map<std::uint64_t, Progress>;
 
   struct Scope {
     bool is_open = false;
     bool single = false;
     bool silence_reported = false;
+    bool can_exchange = false;
     std::uint64_t total = 0;
     std::uint64_t local_contributors = 0;
     int silent_children = 0;
     std::uint64_t first_unflushed = 0;
-    std::map<std::uint64_t, Progress> progress;
+    ProgressMap progress;
+    // Successive contributions are often to one reduction.
+    std::uint64_t latest_sequence = 0;
+    Progress* latest = nullptr;
+    // Kept for the next reductions: two, because peers may be one ahead.
+    std::array<ProgressMap::node_type, 2> spare;
+
+    Progress& at(std::uint64_t sequence) {
+      return latest != nullptr && latest_sequence == sequence ? *latest : find_or_make(sequence);
+    }
+    Progress& find_or_make(std::uint64_t sequence);
+    void forget(ProgressMap::iterator progress);
   };
+
+  Scope& scope_at(ScopeId id) {
+    return latest_ != nullptr && latest_id_ == id ? *latest_ : find_or_make_scope(id);
+  }
+  Scope& find_or_make_scope(ScopeId id);
+  Scope* find_scope(ScopeId id);
+  void forget_scope(ScopeId id);
 
   void on_partial(MessagePtr message);
   void on_silent(MessagePtr message);
-  void merge(ScopeId id, Partial& into, Partial&& from);
   void advance(ScopeId id, std::uint64_t sequence);
+  // Returns whether the next reduction may advance now.
+  bool advance_one(ScopeId id, std::uint64_t sequence);
   void advance_all(ScopeId id);
   void advance_silence(ScopeId id, Scope& scope);
   void send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial);
-  void deliver(Partial&& partial);
+  void deliver(Partial& partial, bool to_this_pe);
+
+  // --- Recursive doubling, in exchange.cpp
+
+  void on_exchange(MessagePtr message);
+  // As advance_one().
+  bool advance_exchange(ScopeId id, Scope& scope, ProgressMap::iterator found);
+  bool run_steps(ScopeId id, std::uint64_t sequence, Progress& progress);
+  void send_step(ScopeId id, std::uint64_t sequence, const Progress& progress, int peer);
+  void merge_step(Progress& progress, int peer, bool is_last);
+  void finish_exchange(ScopeId id, Scope& scope, ProgressMap::iterator found);
 
   Messenger& messenger_;
   std::unordered_map<ScopeId, Scope, ScopeIdHash> scopes_;
+  ScopeId latest_id_;
+  Scope* latest_ = nullptr;
 };
+
+// Throws Error(kCorrupt) if the root PE of the scope, which a peer has named, does not exist.
+void check_scope(ScopeId scope, const Messenger& messenger);
 
 }  // namespace weft::runtime

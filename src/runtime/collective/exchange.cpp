@@ -1,0 +1,176 @@
+// Reductions whose result all PEs get, by recursive doubling.
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/runtime/messenger.h"
+
+#include "base/format.h"
+#include "runtime/collective/exchange_plan.h"
+#include "runtime/collective/reductions.h"
+#include "runtime/handlers.h"
+
+namespace weft::runtime {
+
+namespace {
+
+// In front of the value and the items.
+struct ExchangeHeader {
+  std::uint64_t scope_id = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t count = 0;
+  std::uint64_t value_bytes = 0;
+  std::uint32_t root_pe = 0;
+  std::uint32_t combiner_id = 0;
+  std::uint16_t step = 0;
+  Reducer reducer = Reducer::kSum;
+  std::uint8_t has_value = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(ExchangeHeader) == 48);
+
+ExchangeHeader read_exchange(Message& message) {
+  ExchangeHeader header;
+  message.unpacker().expect(sizeof header);
+  std::memcpy(&header, message.payload(), sizeof header);
+  return header;
+}
+
+// REQUIRES: the message has been checked.
+PartialView view_of(Message& message) {
+  const ExchangeHeader header = read_exchange(message);
+  const std::span<const std::byte> data = message.payload_span().subspan(sizeof header);
+  return {header.count,
+          header.reducer,
+          header.combiner_id,
+          header.has_value != 0,
+          data.first(header.value_bytes),
+          data.subspan(header.value_bytes),
+          nullptr};
+}
+
+[[noreturn, gnu::cold]] void refuse(const Message& message, int pe, const char* what) {
+  throw base::Error(
+      base::StatusCode::kCorrupt,
+      base::format("a part of a reduction came from PE {} to PE {} {}; do all PEs run the same program?",
+                   message.envelope().source_pe, pe, what));
+}
+
+}  // namespace
+
+void Reductions::on_exchange(MessagePtr message) {
+  const ExchangeHeader header = read_exchange(*message);
+  const ScopeId id{header.root_pe, header.scope_id};
+  check_scope(id, messenger_);
+  const int pe = messenger_.pe();
+  const ExchangePlan plan(pe, messenger_.num_pes());
+  const int step = header.step;
+  if (step >= plan.num_steps() || plan.peer(step) != static_cast<int>(message->envelope().source_pe) ||
+      !plan.receives(step) || header.value_bytes > message->payload_bytes() - sizeof header) {
+    refuse(*message, pe, "that does not fit the exchange");
+  }
+  Scope& scope = scope_at(id);
+  if (header.sequence < scope.first_unflushed && !scope.progress.contains(header.sequence)) {
+    // This PE has sent its part up the tree, or has ended the exchange.
+    return fail_different_targets(messenger_);
+  }
+  Progress& progress = scope.at(header.sequence);
+  if (!progress.exchanges && progress.local_contributions > 0) return fail_different_targets(messenger_);
+  progress.exchanges = true;
+  if (progress.arrived.empty()) progress.arrived.resize(static_cast<std::size_t>(plan.num_steps()));
+  MessagePtr& slot = progress.arrived[static_cast<std::size_t>(step)];
+  if (slot != nullptr || step < progress.step) refuse(*message, pe, "a second time");
+  slot = std::move(message);
+  advance(id, header.sequence);
+}
+
+bool Reductions::advance_exchange(ScopeId id, Scope& scope, ProgressMap::iterator found) {
+  const std::uint64_t sequence = found->first;
+  Progress& progress = found->second;
+  bool next_may_advance = false;
+  if (progress.step < 0) {
+    if (progress.local_contributions < scope.local_contributors) return false;
+    if (static_cast<int>(id.root_pe) != messenger_.pe()) {
+      if (sequence != scope.first_unflushed) return false;
+      // Further contributions on this PE are late: they go to the root.
+      scope.first_unflushed = sequence + 1;
+      next_may_advance = true;
+    }
+    progress.step = 0;
+  }
+  if (run_steps(id, sequence, progress)) finish_exchange(id, scope, found);
+  return next_may_advance;
+}
+
+// Returns whether all steps are done.
+bool Reductions::run_steps(ScopeId id, std::uint64_t sequence, Progress& progress) {
+  const ExchangePlan plan(messenger_.pe(), messenger_.num_pes());
+  for (; progress.step < plan.num_steps(); ++progress.step) {
+    const int step = progress.step;
+    const int peer = plan.peer(step);
+    if (peer < 0) continue;
+    if (plan.sends(step) && !std::exchange(progress.sent, true)) send_step(id, sequence, progress, peer);
+    if (plan.receives(step)) {
+      const auto slot = static_cast<std::size_t>(step);
+      if (slot >= progress.arrived.size() || progress.arrived[slot] == nullptr) return false;
+      merge_step(progress, peer, plan.is_last(step));
+    }
+    progress.sent = false;
+  }
+  return true;
+}
+
+void Reductions::send_step(ScopeId id, std::uint64_t sequence, const Progress& progress, int peer) {
+  const Partial& part = progress.merged;
+  ExchangeHeader header{.scope_id = id.id,
+                        .sequence = sequence,
+                        .count = part.count,
+                        .value_bytes = part.value.size(),
+                        .root_pe = id.root_pe,
+                        .combiner_id = part.combiner_id,
+                        .step = static_cast<std::uint16_t>(progress.step),
+                        .reducer = part.reducer,
+                        .has_value = static_cast<std::uint8_t>(part.has_value ? 1 : 0)};
+  MessagePtr message = Message::create(messenger_, kReductionExchangeHandler,
+                                       sizeof header + part.value.size() + part.items.size());
+  std::byte* to = message->payload();
+  std::memcpy(to, &header, sizeof header);
+  std::copy(part.items.begin(), part.items.end(),
+            std::copy(part.value.begin(), part.value.end(), to + sizeof header));
+  messenger_.send(peer, std::move(message));
+}
+
+void Reductions::merge_step(Progress& progress, int peer, bool is_last) {
+  const MessagePtr arrived = std::move(progress.arrived[static_cast<std::size_t>(progress.step)]);
+  const PartialView theirs = view_of(*arrived);
+  Partial& mine = progress.merged;
+  if (is_last) {
+    mine.assign(theirs);  // the result, which has this PE's part
+  } else if (peer > messenger_.pe()) {
+    mine.add(messenger_, theirs);
+  } else {
+    // The part of the lower PE comes first on both, so that all PEs get the same result to the last bit.
+    Partial& first = progress.other;
+    first.clear();
+    first.add(messenger_, theirs);
+    first.add(messenger_, mine.view());
+    std::swap(first, mine);
+  }
+}
+
+void Reductions::finish_exchange(ScopeId id, Scope& scope, ProgressMap::iterator found) {
+  Progress& progress = found->second;
+  Partial& merged = progress.merged;
+  const bool all_here = merged.count >= scope.total;
+  if (all_here) {
+    if (merged.has_target) deliver(merged, true);  // without a contributor here nothing waits for the result
+  } else if (static_cast<int>(id.root_pe) == messenger_.pe()) {
+    if (merged.count + progress.late.count < scope.total) return;
+    merged.add(messenger_, progress.late.view());
+    deliver(merged, false);
+  }
+  scope.forget(found);
+}
+
+}  // namespace weft::runtime

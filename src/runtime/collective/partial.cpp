@@ -1,0 +1,172 @@
+#include "runtime/collective/partial.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/runtime/message.h"
+#include "weft/runtime/messenger.h"
+
+#include "base/format.h"
+#include "runtime/collective/reducer_failure.h"
+
+namespace weft::runtime {
+
+namespace {
+
+bool is_for_all(const Target& target) { return (target.flags & kBroadcastFlag) != 0; }
+
+struct Item {
+  std::uint64_t index = 0;
+  std::span<const std::byte> value;
+};
+
+std::vector<Item> list_items(std::span<const std::byte> bytes, std::size_t expected) {
+  std::vector<Item> items;
+  items.reserve(std::min(expected, bytes.size() / (2 * sizeof(std::uint64_t)) + 1));
+  Pup p = Pup::unpacker(bytes.data(), bytes.size());
+  while (p.remaining_bytes() > 0) {
+    Item item;
+    std::uint64_t size_bytes = 0;
+    p | item.index | size_bytes;
+    p.expect(size_bytes);
+    item.value = {p.cursor(), size_bytes};
+    p.skip(size_bytes);
+    items.push_back(item);
+  }
+  return items;
+}
+
+[[noreturn, gnu::cold]] void refuse_item(std::size_t size_bytes) {
+  throw base::Error(base::StatusCode::kCorrupt,
+                    base::format("a contribution of {} bytes to a concatenation holds no element count; "
+                                 "contribute vectors",
+                                 size_bytes));
+}
+
+[[gnu::cold]] void fail_different_reducers(Messenger& messenger) {
+  messenger.fail(
+      "contributors to one reduction name different reducers or types; each element must call contribute in "
+      "the same order with the same reducer");
+}
+
+}  // namespace
+
+void fail_different_targets(Messenger& messenger) {
+  messenger.fail(base::format(
+      "contributors to one reduction name different targets, on PE {}: the result of some is for all "
+      "PEs (allreduce, or a target of a whole collection), that of others for one; each element must "
+      "make the same calls in the same order",
+      messenger.pe()));
+}
+
+void Partial::clear() {
+  count = 0;
+  has_value = false;
+  has_target = false;
+  value.clear();
+  items.clear();
+}
+
+void Partial::assign(const PartialView& from) {
+  count = from.count;
+  reducer = from.reducer;
+  combiner_id = from.combiner_id;
+  has_value = from.has_value;
+  value.assign(from.value.begin(), from.value.end());
+  items.assign(from.items.begin(), from.items.end());
+  if (from.target == nullptr) return;
+  has_target = true;
+  target = *from.target;
+}
+
+void Partial::add_contribution(Messenger& messenger, std::uint64_t index, Reducer of,
+                               const Combiner* combiner, std::span<const std::byte> contribution,
+                               const Target& to) {
+  if (count == 0) {
+    assign({1,
+            of,
+            combiner == nullptr ? kNoCombiner : combiner->id,
+            combiner != nullptr,
+            combiner == nullptr ? std::span<const std::byte>() : contribution,
+            {},
+            &to});
+  } else {
+    if (!expect_like(messenger, of, combiner == nullptr ? kNoCombiner : combiner->id, &to)) return;
+    ++count;
+    if (combiner != nullptr) return merge(messenger, *combiner, contribution);
+  }
+  if (combiner != nullptr) return;
+  const std::uint64_t header[] = {index, contribution.size()};
+  const auto* bytes = reinterpret_cast<const std::byte*>(header);
+  items.insert(items.end(), bytes, bytes + sizeof header);
+  items.insert(items.end(), contribution.begin(), contribution.end());
+}
+
+void Partial::add(Messenger& messenger, const PartialView& from) {
+  if (from.count == 0) return;
+  if (count == 0) return assign(from);
+  if (!expect_like(messenger, from.reducer, from.combiner_id, from.target)) return;
+  count += from.count;
+  if (!has_target && from.target != nullptr) {
+    has_target = true;
+    target = *from.target;
+  }
+  items.insert(items.end(), from.items.begin(), from.items.end());
+  if (!from.has_value) return;
+  const Combiner* combiner = Registry<Combiner>::find(combiner_id);
+  if (combiner == nullptr) {
+    messenger.fail(base::format(
+        "a contribution names reducer {}, which PE {} does not have; do all PEs run the same program?",
+        combiner_id, messenger.pe()));
+    return;
+  }
+  merge(messenger, *combiner, from.value);
+}
+
+bool Partial::expect_like(Messenger& messenger, Reducer of, std::uint32_t combiner, const Target* to) const {
+  if (reducer != of || combiner_id != combiner) [[unlikely]] {
+    fail_different_reducers(messenger);
+    return false;
+  }
+  if (has_target && to != nullptr && is_for_all(target) != is_for_all(*to)) [[unlikely]] {
+    fail_different_targets(messenger);
+    return false;
+  }
+  return true;
+}
+
+void Partial::merge(Messenger& messenger, const Combiner& combiner, std::span<const std::byte> more) {
+  try {
+    combiner.function(messenger.runtime(), reducer, value, more);
+  } catch (...) {
+    fail_in_reducer(messenger, reducer == Reducer::kCustom ? combiner.name : reducer_name(reducer),
+                    std::current_exception());
+  }
+}
+
+std::span<const std::byte> Partial::result() {
+  if (reducer == Reducer::kGather || reducer == Reducer::kConcat) value = join_items();
+  return value;
+}
+
+// Both come out as a packed std::vector: an element count, then the elements. A concat's contributions are packed
+// vectors themselves, whose counts are added up and left out.
+std::vector<std::byte> Partial::join_items() const {
+  std::vector<Item> list = list_items(items, count);
+  std::stable_sort(list.begin(), list.end(), [](const Item& a, const Item& b) { return a.index < b.index; });
+  const std::size_t skip = reducer == Reducer::kConcat ? sizeof(std::uint64_t) : 0;
+  std::uint64_t total = 0;
+  std::vector<std::byte> result(sizeof total);
+  result.reserve(sizeof total + items.size() - list.size() * 2 * sizeof(std::uint64_t));
+  for (const Item& item : list) {
+    if (item.value.size() < skip) refuse_item(item.value.size());
+    total += skip == 0 ? 1 : base::unpack<std::uint64_t>(item.value.first(skip));
+    result.insert(result.end(), item.value.begin() + static_cast<std::ptrdiff_t>(skip), item.value.end());
+  }
+  std::copy_n(reinterpret_cast<const std::byte*>(&total), sizeof total, result.begin());
+  return result;
+}
+
+}  // namespace weft::runtime

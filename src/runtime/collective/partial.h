@@ -1,0 +1,68 @@
+// What has been merged of one reduction: by a PE so far, or in one message.
+//
+// Contributions to kGather and kConcat are not merged but listed as items: index, size, bytes, one behind the other in
+// one block, so that a contribution needs no allocation of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/runtime/reduction.h"
+
+namespace weft::runtime {
+
+class Messenger;
+
+// A contribution, or several merged ones, in memory that belongs to another object.
+struct PartialView {
+  std::uint64_t count = 0;
+  Reducer reducer = Reducer::kSum;
+  std::uint32_t combiner_id = 0;
+  bool has_value = false;
+  std::span<const std::byte> value;
+  std::span<const std::byte> items;
+  const Target* target = nullptr;  // null if the message that it came in names none
+};
+
+inline constexpr std::uint32_t kNoCombiner = ~std::uint32_t{0};
+
+struct Partial {
+  std::uint64_t count = 0;
+  Reducer reducer = Reducer::kSum;
+  std::uint32_t combiner_id = 0;
+  bool has_value = false;
+  bool has_target = false;
+  std::vector<std::byte> value;
+  std::vector<std::byte> items;
+  Target target;
+
+  // What a message to the parent carries.
+  void pup(Pup& p) { p | count | reducer | combiner_id | has_value | has_target | value | items | target; }
+  PartialView view() const {
+    return {count, reducer, combiner_id, has_value, value, items, has_target ? &target : nullptr};
+  }
+  // Makes it empty. The storage stays for the next reduction.
+  void clear();
+  // Takes what `from` has, but keeps its own target if `from` names none.
+  void assign(const PartialView& from);
+  // Adds the only value or the only item of one contributor. `combiner` is null for kGather and kConcat.
+  void add_contribution(Messenger& messenger, std::uint64_t index, Reducer reducer, const Combiner* combiner,
+                        std::span<const std::byte> contribution, const Target& target);
+  // Merges `from` behind what it has. Fails the job if the two do not belong to the same reduction.
+  void add(Messenger& messenger, const PartialView& from);
+  // The packed result, in memory of this object. Throws Error for items that are damaged. REQUIRES: complete.
+  std::span<const std::byte> result();
+
+ private:
+  // Whether one may be merged with this. If not, the job fails.
+  bool expect_like(Messenger& messenger, Reducer reducer, std::uint32_t combiner, const Target* target) const;
+  void merge(Messenger& messenger, const Combiner& combiner, std::span<const std::byte> more);
+  std::vector<std::byte> join_items() const;
+};
+
+// The job ends: contributors to one reduction do not name the same targets.
+void fail_different_targets(Messenger& messenger);
+
+}  // namespace weft::runtime

@@ -1,0 +1,156 @@
+// Reductions whose result all PEs get, by recursive doubling.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "runtime/collective/reductions.h"
+#include "runtime/handlers.h"
+#include "tests/support/in_process_job.h"
+
+namespace weft::runtime {
+namespace {
+
+constexpr ScopeId kScope{0, kFirstModelScope};
+constexpr HandlerId kResultHandler = kNumHandlers - 1;
+
+// A job whose PEs note the results of reductions.
+struct ReducingJob {
+  explicit ReducingJob(int num_pes, std::uint64_t more = 0, const char* machine = "loopback")
+      : job(num_pes, machine), results(static_cast<std::size_t>(num_pes)) {
+    for (int pe = 0; pe < num_pes; ++pe) {
+      job.runtime(pe).set_handler(
+          kResultHandler,
+          [](void* context, MessagePtr message) {
+            std::int64_t sum = 0;
+            message->unpacker() | sum;
+            static_cast<std::vector<std::int64_t>*>(context)->push_back(sum);
+          },
+          &results[static_cast<std::size_t>(pe)]);
+      job.runtime(pe).reductions().open(kScope, static_cast<std::uint64_t>(num_pes) + more, 1, false, true);
+    }
+  }
+  void contribute(int pe, std::uint64_t sequence, std::int64_t value, std::uint8_t flags = kBroadcastFlag) {
+    Target target;
+    target.handler = kResultHandler;
+    target.flags = flags;
+    job.runtime(pe).reductions().contribute(kScope, sequence, static_cast<std::uint64_t>(pe), Reducer::kSum,
+                                            value_combiner<std::int64_t>(Reducer::kSum), base::pack(value),
+                                            target);
+  }
+  std::size_t least_results() const {
+    std::size_t least = results[0].size();
+    for (const auto& one : results) least = std::min(least, one.size());
+    return least;
+  }
+
+  testing::InProcessJob job;
+  std::vector<std::vector<std::int64_t>> results;
+};
+
+TEST(Exchange, EachPeGetsEachResultOnce) {
+  for (const char* machine : {"loopback", "ucx"}) {
+    for (int num_pes : {2, 3, 4, 5, 7, 8}) {
+      ReducingJob reducing(num_pes, 0, machine);
+      constexpr std::uint64_t kReductions = 20;
+      for (std::uint64_t i = 0; i < kReductions; ++i) {
+        for (int pe = 0; pe < num_pes; ++pe) reducing.contribute(pe, i, std::int64_t{1} << pe);
+      }
+      EXPECT_EQ(reducing.job.run_until([&] { return reducing.least_results() == kReductions; }), "");
+      for (const auto& one : reducing.results) {
+        EXPECT_EQ(one, std::vector<std::int64_t>(kReductions, (std::int64_t{1} << num_pes) - 1));
+      }
+    }
+  }
+}
+
+// As of an element that has moved: its contribution comes on a PE that has given its part away.
+TEST(Exchange, AContributionThatComesLateReachesAllPes) {
+  for (int late_pe : {0, 1, 2}) {
+    ReducingJob reducing(3, 1);
+    for (int pe = 0; pe < 3; ++pe) reducing.contribute(pe, 0, 1);
+    for (int pe = 0; pe < 3; ++pe) reducing.contribute(pe, 1, 10);
+    int turns = 0;
+    EXPECT_EQ(reducing.job.run_until([&] { return ++turns > 100; }), "");
+    EXPECT_EQ(reducing.least_results(), 0U);
+    reducing.contribute(late_pe, 0, 100);
+    reducing.contribute(late_pe, 1, 1000);
+    EXPECT_EQ(reducing.job.run_until([&] { return reducing.least_results() == 2; }), "");
+    for (const auto& one : reducing.results) EXPECT_EQ(one, (std::vector<std::int64_t>{103, 1030}));
+  }
+}
+
+// Early contributions of the next reduction do not count for this one.
+TEST(Exchange, APeMayBeReductionsAhead) {
+  ReducingJob reducing(4);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    for (int pe = 1; pe < 4; ++pe) reducing.contribute(pe, i, static_cast<std::int64_t>(i));
+  }
+  int turns = 0;
+  EXPECT_EQ(reducing.job.run_until([&] { return ++turns > 100; }), "");
+  EXPECT_EQ(reducing.least_results(), 0U);
+  for (std::uint64_t i = 0; i < 5; ++i) reducing.contribute(0, i, static_cast<std::int64_t>(i));
+  EXPECT_EQ(reducing.job.run_until([&] { return reducing.least_results() == 5; }), "");
+  for (const auto& one : reducing.results) EXPECT_EQ(one, (std::vector<std::int64_t>{0, 4, 8, 12, 16}));
+}
+
+TEST(Exchange, DifferentTargetsEndTheJob) {
+  for (int single : {0, 1}) {
+    ReducingJob reducing(2);
+    reducing.contribute(single, 0, 1, 0);
+    reducing.contribute(1 - single, 0, 1);
+    const std::string failure = reducing.job.run_until([] { return false; });
+    EXPECT_NE(failure.find("name different targets"), std::string::npos) << failure;
+  }
+}
+
+std::string exchange_with(std::size_t size_bytes, std::size_t step_at, std::uint16_t step) {
+  ReducingJob reducing(2);
+  MessagePtr message = Message::create(reducing.job.runtime(1), kReductionExchangeHandler, size_bytes);
+  std::memset(message->payload(), 0, size_bytes);
+  std::memcpy(message->payload(), &kScope.id, std::min(size_bytes, sizeof kScope.id));
+  if (step_at + sizeof step <= size_bytes) std::memcpy(message->payload() + step_at, &step, sizeof step);
+  reducing.job.runtime(1).send(0, std::move(message));
+  return reducing.job.run_until([] { return false; });
+}
+
+TEST(Exchange, DamagedPartsAreRefused) {
+  EXPECT_NE(exchange_with(12, 40, 1).find("the handling of a message from PE 1"), std::string::npos);
+  for (std::uint16_t step : {0, 2, 3, 65'535}) {
+    const std::string failure = exchange_with(48, 40, step);
+    EXPECT_NE(failure.find("does not fit the exchange"), std::string::npos) << failure;
+  }
+}
+
+struct Adder : Chare<Adder> {
+  Task<std::vector<std::uint64_t>> sums() {
+    std::vector<std::uint64_t> bits;
+    for (int i = 0; i < 20; ++i) {
+      const double mine = 1.0 / (1 + i + 7 * static_cast<int>(index()) * static_cast<int>(index()));
+      bits.push_back(std::bit_cast<std::uint64_t>(co_await allreduce(mine, Reducer::kSum)));
+    }
+    co_return bits;
+  }
+};
+
+TEST(Exchange, AllMembersGetTheSameSumToTheLastBit) {
+  for (int num_pes : {2, 3, 5, 6, 8}) {
+    std::vector<std::vector<std::uint64_t>> first;
+    for (int run = 0; run < 3; ++run) {
+      testing::InProcessJob job(num_pes);
+      std::vector<std::vector<std::uint64_t>> bits;
+      EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+        auto adders = Group<Adder>::create(runtime);
+        bits = co_await adders.call<&Adder::sums>();
+      }),
+                "");
+      if (run == 0) first = bits;
+      EXPECT_EQ(bits, first);
+      for (const auto& one : bits) EXPECT_EQ(one, bits[0]) << num_pes;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::runtime
