@@ -88,6 +88,19 @@ std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap)
   return memory;
 }
 
+// Libraries that allocate on the current device, such as CuPy, then allocate on this PE's own. The job goes on
+// without it: the program may not need the device.
+void make_devices_current(const machine::Bootstrap& bootstrap, memory::Memory& memory) {
+  const base::Status status = memory.make_expected_devices_current();
+  if (!status.failed()) return;
+  std::fputs(
+      base::format("weft: PE {}: its own device is not the current one, so other libraries may allocate "
+                   "on another: {}\n",
+                   bootstrap.pe(), status.message())
+          .c_str(),
+      stderr);
+}
+
 bool statistics_wanted() {
   const char* value = std::getenv("WEFT_STATS");
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
@@ -101,6 +114,7 @@ void print_statistics(runtime::Runtime& runtime, Activity& activity) {
     text += base::format("weft: PE {}: peer memory was not used: {}\n", machine.pe(), why);
   }
   std::vector<std::string> lines = activity.end();
+  for (std::string& line : runtime.memory().uses_of_other_devices()) lines.push_back(std::move(line));
   for (const auto& installed : runtime.models()) {
     for (std::string& line : installed.model->report()) lines.push_back(std::move(line));
   }
@@ -145,6 +159,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   keep_large_blocks();
   parts_->bootstrap = value_or_throw(machine::make_bootstrap());
   parts_->memory = make_memory(*parts_->bootstrap);
+  make_devices_current(*parts_->bootstrap, *parts_->memory);
   // Before the machine, whose messages another version may not understand.
   const bool has_peers = parts_->bootstrap->num_pes() > 1;
   if (has_peers) expect_equal(*parts_->bootstrap, Identity::of_weft());

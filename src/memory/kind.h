@@ -94,6 +94,12 @@ class KindBackend {
   // Calls `body` with `device` as the calling thread's current device, for libraries that use the current
   // device.
   virtual base::Status with_current(int device, const std::function<void()>& body);
+  // Makes `device` the calling thread's current device, unless the thread has one already: then the program
+  // has chosen it. Does nothing for kinds without a current device. May take 100 ms and device memory.
+  virtual base::Status make_current(int /*device*/) { return {}; }
+  // Whether it is known when the job starts that the program uses devices of this kind: a setting names them,
+  // or the program contains the kind's own runtime library.
+  virtual bool use_is_expected() const { return false; }
 
   virtual base::Result<StreamHandle> create_stream(int device) = 0;
   // Work that is already queued on the stream is still done.

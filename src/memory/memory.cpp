@@ -1,5 +1,6 @@
 #include "memory/memory.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -33,9 +34,18 @@ struct Memory::State {
   explicit State(const MemoryOptions& options)
       : backends(make_backends(options)), copies(pointers(backends), options.device_patience) {
     for (const auto& backend : backends) {
-      if (backend != nullptr && backend->kind() != Kind::kHost) cache.add(backend.get());
+      if (backend == nullptr) continue;
+      own_devices[static_cast<std::size_t>(backend->kind())] =
+          static_cast<std::int16_t>(backend->device_of(options.local_rank));
+      if (backend->kind() != Kind::kHost) cache.add(backend.get());
     }
   }
+
+  // A device other than the PE's own one that a buffer is on.
+  struct OtherDevice {
+    Place place;
+    std::size_t first_size_bytes;
+  };
 
   Backends make_backends(const MemoryOptions& options);
   KindBackend* find(Kind kind) const { return backends[static_cast<std::size_t>(kind)].get(); }
@@ -48,6 +58,8 @@ struct Memory::State {
   KindCache cache;                               // outlives the kinds, which report to it what they free
   Backends backends;
   CopyEngine copies;
+  std::array<std::int16_t, kNumKinds> own_devices{};  // by kind
+  std::vector<OtherDevice> other_devices;
 };
 
 Backends Memory::State::make_backends(const MemoryOptions& options) {
@@ -131,6 +143,7 @@ Result<Buffer> Memory::allocate(std::size_t size_bytes, Place place) {
   Result<void*> data = backend(place.kind)->allocate(size_bytes, place.device);
   if (!data.ok()) return data.status();
   buffer.data = *data;
+  note_use(place, size_bytes);
   return buffer;
 }
 
@@ -141,9 +154,51 @@ Status Memory::deallocate(const Buffer& buffer) {
   return backend(buffer.place.kind)->deallocate(buffer.data);
 }
 
-Place Memory::place_of(const void* address) { return state_->cache.place_of(address); }
+Place Memory::place_of(const void* address) {
+  const Place place = state_->cache.place_of(address);
+  if (is_new_elsewhere(place)) note_use(place, state_->cache.find(address).size_bytes);
+  return place;
+}
 
 Allocation Memory::allocation_of(const void* address) { return state_->cache.find(address); }
+
+bool Memory::is_new_elsewhere(Place place) const {
+  if (place.device == state_->own_devices[static_cast<std::size_t>(place.kind)]) return false;
+  return std::ranges::find(state_->other_devices, place, &State::OtherDevice::place) ==
+         state_->other_devices.end();
+}
+
+void Memory::note_use(Place place, std::size_t size_bytes) {
+  if (is_new_elsewhere(place)) state_->other_devices.push_back({place, size_bytes});
+}
+
+std::vector<std::string> Memory::uses_of_other_devices() const {
+  std::vector<std::string> sentences;
+  for (const auto& [place, first_size_bytes] : state_->other_devices) {
+    sentences.push_back(base::format(
+        "memory on {} was used, first an allocation of {} bytes, and this PE's own device is {}: "
+        "allocate there, or name another device for this PE with --gpus",
+        place_name(place), first_size_bytes, place_name(default_place(place.kind))));
+  }
+  return sentences;
+}
+
+Status Memory::make_own_devices_current() {
+  return make_current([](const KindBackend&) { return true; });
+}
+
+Status Memory::make_expected_devices_current() {
+  return make_current([](const KindBackend& backend) { return backend.use_is_expected(); });
+}
+
+Status Memory::make_current(bool (*wants)(const KindBackend&)) {
+  for (const auto& backend : state_->backends) {
+    if (backend == nullptr || !wants(*backend)) continue;
+    Status status = backend->make_current(backend->device_of(local_rank_));
+    if (status.failed()) return status;
+  }
+  return {};
+}
 
 void Memory::set_release_listener(KindBackend::ReleaseListener listener) {
   state_->cache.set_release_listener(std::move(listener));

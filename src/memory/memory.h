@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
@@ -37,6 +39,16 @@ class Memory {
   Place default_place(Kind kind) const { return default_place(kind, local_rank_); }
   // The same for the PE with that rank on this host.
   Place default_place(Kind kind, int local_rank) const;
+
+  // For libraries that allocate on the calling thread's current device: makes this PE's own device of each
+  // kind current, unless the thread has a current one already. Fails with the first kind that cannot.
+  base::Status make_own_devices_current();
+  // The same for the kinds whose use is expected when the job starts, see KindBackend::use_is_expected(). The
+  // other kinds cost such a program nothing.
+  base::Status make_expected_devices_current();
+  // One sentence for each device, other than this PE's own one, in whose memory a buffer was found or
+  // allocated.
+  std::vector<std::string> uses_of_other_devices() const;
 
   // Zero bytes are a null address.
   base::Result<Buffer> allocate(std::size_t size_bytes, Place place);
@@ -81,6 +93,11 @@ class Memory {
 
  private:
   struct State;
+  // Whether the place is a device that is not this PE's own and that note_use() has not remembered.
+  bool is_new_elsewhere(Place place) const;
+  void note_use(Place place, std::size_t size_bytes);
+  base::Status make_current(bool (*wants)(const KindBackend&));
+
   int local_rank_;
   std::unique_ptr<State> state_;
 };

@@ -135,6 +135,40 @@ TEST_F(CudaBackendTest, DevicesReachEachOthersMemoryBeforeTheFirstCopyBetweenThe
   EXPECT_TRUE(backend->deallocate(second).ok());
 }
 
+TEST_F(CudaBackendTest, APEsOwnDeviceIsMadeTheCurrentOne) {
+  EXPECT_TRUE(backend->make_current(1).ok());
+  ASSERT_NE(current(), nullptr);
+  EXPECT_EQ(reinterpret_cast<::CudaContextTag*>(current())->device, 1);
+  // The backend uses another device first, and the thread has lost its context: it gets one again.
+  ASSERT_EQ(driver_->CtxSetCurrent(nullptr), cuda::kSuccess);
+  EXPECT_TRUE(backend->make_current(1).ok());
+  ASSERT_NE(current(), nullptr);
+  EXPECT_EQ(fake_cuda()->calls["cuDevicePrimaryCtxRetain"], 1);
+}
+
+TEST_F(CudaBackendTest, ADeviceThatTheProgramChoseStaysTheCurrentOne) {
+  CudaContext mine = nullptr;
+  ASSERT_EQ(driver_->DevicePrimaryCtxRetain(&mine, 0), cuda::kSuccess);
+  ASSERT_EQ(driver_->CtxSetCurrent(mine), cuda::kSuccess);
+  EXPECT_TRUE(backend->make_current(1).ok());
+  EXPECT_EQ(current(), mine);
+  EXPECT_EQ(fake_cuda()->calls["cuDevicePrimaryCtxRetain"], 1) << "a context was made for nothing";
+  ASSERT_EQ(driver_->CtxSetCurrent(nullptr), cuda::kSuccess);
+  ASSERT_EQ(driver_->DevicePrimaryCtxRelease(0), cuda::kSuccess);
+}
+
+TEST_F(CudaBackendTest, ADeviceThatCannotBeMadeCurrentIsNamed) {
+  EXPECT_EQ(backend->make_current(2).code(), StatusCode::kOutOfRange);
+  fake_cuda()->fail_next["cuDevicePrimaryCtxRetain"] = 2;
+  const Status status = backend->make_current(1);
+  EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+  EXPECT_NE(status.message().find("cuda:1"), std::string::npos) << status.message();
+  EXPECT_EQ(current(), nullptr);
+  fake_cuda()->fail_next["cuCtxSetCurrent"] = 1;
+  EXPECT_TRUE(backend->make_current(1).ok()) << "use() failed to set it, make_current() sets it";
+  EXPECT_NE(current(), nullptr);
+}
+
 // UCX takes memory for unreachable that it looks at without a current context.
 TEST_F(CudaBackendTest, AThreadWithoutAContextGetsTheFirstOneUsed) {
   EXPECT_EQ(current(), nullptr);

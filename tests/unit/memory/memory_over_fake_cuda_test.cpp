@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -15,6 +16,8 @@
 #include "tests/unit/memory/fake_cuda.h"
 #include "tests/unit/memory/outcome.h"
 
+extern "C" int cuCtxGetCurrent(CudaContextTag** context);  // the stand-in driver's
+
 namespace weft::memory {
 namespace {
 
@@ -24,6 +27,67 @@ constexpr Place kHostPlace{};
 constexpr Place kGpu0{Kind::kCuda, 0};
 constexpr Place kGpu1{Kind::kCuda, 1};
 constexpr Place kEmulated{Kind::kEmulated, 1};
+
+int current_device() {
+  CudaContextTag* context = nullptr;
+  EXPECT_EQ(cuCtxGetCurrent(&context), 0);
+  return context == nullptr ? -1 : context->device;
+}
+
+MemoryOptions options_of_pe(int local_rank, std::vector<int> devices = {}) {
+  MemoryOptions options;
+  options.local_rank = local_rank;
+  options.of<CudaOptions>().driver = FAKE_CUDA;
+  options.of<CudaOptions>().devices = std::move(devices);
+  return options;
+}
+
+TEST(MemoryOfAPE, MakesItsOwnDeviceCurrent) {
+  fake_cuda_reset();
+  for (const int pe : {0, 1, 2, 3}) {  // more PEs than devices
+    Memory memory(options_of_pe(pe));
+    EXPECT_EQ(current_device(), -1) << "no context without need";
+    EXPECT_TRUE(memory.make_own_devices_current().ok());
+    EXPECT_EQ(current_device(), pe % 2);
+  }
+  EXPECT_EQ(current_device(), -1) << "the context of a job that is over";
+}
+
+TEST(MemoryOfAPE, ExpectsTheUseOfDevicesThatTheUserNames) {
+  fake_cuda_reset();
+  Memory memory(options_of_pe(0, {1, 0}));
+  EXPECT_TRUE(memory.make_expected_devices_current().ok());
+  EXPECT_EQ(current_device(), 1);
+}
+
+TEST(MemoryOfAPE, SaysWhyItsDeviceIsNotCurrent) {
+  fake_cuda_reset();
+  Memory memory(options_of_pe(1));
+  fake_cuda()->fail_next["cuDevicePrimaryCtxRetain"] = 2;
+  EXPECT_EQ(memory.make_own_devices_current().code(), StatusCode::kOutOfMemory);
+  EXPECT_EQ(current_device(), -1);
+}
+
+TEST(MemoryOfAPE, NamesOtherDevicesThatItsBuffersAreOnOnce) {
+  fake_cuda_reset();
+  Memory memory(options_of_pe(1));
+  EXPECT_TRUE(memory.uses_of_other_devices().empty());
+  const auto own = fake_cuda()->add_block(64, 1);
+  const auto elsewhere = fake_cuda()->add_block(96, 0);
+  const auto again = fake_cuda()->add_block(128, 0);
+  for (const auto block : {own, elsewhere, again, elsewhere}) {
+    static_cast<void>(memory.place_of(reinterpret_cast<void*>(block)));
+  }
+  auto allocated = memory.allocate(32, kEmulated);
+  ASSERT_TRUE(allocated.ok());
+  EXPECT_TRUE(memory.deallocate(*allocated).ok());
+  const auto sentences = memory.uses_of_other_devices();
+  ASSERT_EQ(sentences.size(), 1u);
+  EXPECT_NE(sentences[0].find("cuda:0 was used, first an allocation of 96 bytes"), std::string::npos)
+      << sentences[0];
+  EXPECT_NE(sentences[0].find("own device is cuda:1"), std::string::npos) << sentences[0];
+  for (const auto block : {own, elsewhere, again}) fake_cuda()->remove_block(block);
+}
 
 class MemoryOverFakeCudaTest : public testing::Test {
  protected:

@@ -10,11 +10,14 @@
 #include "gtest/gtest.h"
 
 #include "memory/kinds/cuda/cuda_options.h"
+#include "memory/kinds/cuda/cuda_runtime.h"
 #include "memory/kinds/emulated/emulated_options.h"
 #include "tests/unit/memory/memory_fixture.h"
 
 namespace weft::memory {
 namespace {
+
+TEST(ProgramWithoutCudaRuntime, IsKnownAsOne) { EXPECT_FALSE(contains_cuda_runtime()); }
 
 TEST_F(MemoryTest, WrongUseIsRefusedAtTheCall) {
   std::vector<unsigned char> bytes(64);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "memory/kinds/cuda/cuda_runtime.h"
 
 namespace weft::memory {
 
@@ -101,14 +102,32 @@ Result<CudaBackend::Device*> CudaBackend::use(int ordinal) {
       device.context = nullptr;
       return call_failed(result, "cuDevicePrimaryCtxRetain", ordinal);
     }
-    CudaContext current = nullptr;
-    if (driver_->CtxGetCurrent(&current) == cuda::kSuccess && current == nullptr &&
-        driver_->CtxSetCurrent(device.context) == cuda::kSuccess) {
-      made_current_ = device.context;
-    }
+    // Without a current context only other libraries choose another device; that is no failure of this call.
+    static_cast<void>(make_current_if_none(device, ordinal));
   }
   return &device;
 }
+
+Status CudaBackend::make_current_if_none(const Device& device, int ordinal) {
+  CudaContext current = nullptr;
+  CudaResult result = driver_->CtxGetCurrent(&current);
+  if (result != cuda::kSuccess) return call_failed(result, "cuCtxGetCurrent", ordinal);
+  if (current != nullptr) return {};
+  result = driver_->CtxSetCurrent(device.context);
+  if (result != cuda::kSuccess) return call_failed(result, "cuCtxSetCurrent", ordinal);
+  made_current_ = device.context;
+  return {};
+}
+
+Status CudaBackend::make_current(int ordinal) {
+  CudaContext current = nullptr;
+  // Asked before use() makes a context, which would cost time and memory for nothing.
+  if (driver_->CtxGetCurrent(&current) == cuda::kSuccess && current != nullptr) return {};
+  Result<Device*> device = use(ordinal);
+  return device.ok() ? make_current_if_none(**device, ordinal) : device.status();
+}
+
+bool CudaBackend::use_is_expected() const { return !devices_of_pes_.empty() || contains_cuda_runtime(); }
 
 Result<void*> CudaBackend::allocate(std::size_t size_bytes, int ordinal) {
   if (size_bytes == 0) return static_cast<void*>(nullptr);

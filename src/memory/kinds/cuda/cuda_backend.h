@@ -3,10 +3,11 @@
 // Threads: the PE's thread.
 //
 // The backend uses the primary context of each device, as CuPy, PyTorch and the CUDA runtime do. It retains a
-// context at the first use of the device, so a program that does not use the GPU has none. Every call makes
-// the right context current and restores the thread's own current context. If no context is current at the
-// first use of a device, the context of that device stays current. UCX needs a current context to decide
-// whether it can map a peer's memory: without one, UCX before 1.20.1 silently stages.
+// context at the first use of the device, so a program that does not use the GPU has none: a context took
+// 0.12 s and 523 MiB of an H200's memory (driver 580). Every call makes the right context current and restores
+// the thread's own current context. If no context is current at the first use of a device, the context of that
+// device stays current. UCX needs a current context to decide whether it can map a peer's memory: without one,
+// UCX before 1.20.1 silently stages.
 //
 // Copies to and from host memory that is not page-locked block the CPU: see host_copy_is_async(). Allocating
 // and freeing memory may wait for the device, as cuMemAlloc, cuMemHostAlloc and cuMemFree do.
@@ -51,6 +52,8 @@ class CudaBackend final : public KindBackend {
   base::Status release_import(void* data) override;
 
   base::Status with_current(int device, const std::function<void()>& body) override;
+  base::Status make_current(int device) override;
+  bool use_is_expected() const override;
 
   base::Result<StreamHandle> create_stream(int device) override;
   base::Status destroy_stream(StreamHandle stream) override;
@@ -81,6 +84,8 @@ class CudaBackend final : public KindBackend {
 
   // Retains the device's context if this is its first use.
   base::Result<Device*> use(int device);
+  // Makes the device's context current if the thread has no current context.
+  base::Status make_current_if_none(const Device& device, int ordinal);
   // Lets copies on `device` address the memory of `peer`, if the hardware can.
   void enable_peer(int device, int peer);
   // The driver's stream; a null handle means a stream of the backend's own.
