@@ -20,6 +20,7 @@
 #include "codec/landed_memory.h"
 #include "codec/no_copy.h"
 #include "engine/engine.h"
+#include "job/own_device.h"
 #include "job/report.h"
 #include "job/run.h"
 #include "support/errors.h"
@@ -51,6 +52,7 @@ void init_topics(PyObject* module) {
   init_collection_proxy(module);
   init_entry_method(module);
   init_channel(module);
+  init_own_device(module);
   init_run(module);
   init_report(module);
 }

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
         stream_done,
         yield_now,
     )
+    from weft._devices import Device, device
+    from weft._packing import pack
     from weft._post_entry import post_entry
     from weft._reducers import Reducer
     from weft._registration import register
@@ -71,6 +73,7 @@ __all__ = [
     "Channel",
     "Chare",
     "CollectionProxy",
+    "Device",
     "DeviceArray",
     "ElementProxy",
     "EntryMethod",
@@ -87,11 +90,13 @@ __all__ = [
     "TransportUse",
     "as_asyncio",
     "asyncio_future",
+    "device",
     "emulated",
     "exit",
     "my_pe",
     "nocopy",
     "num_pes",
+    "pack",
     "peer_transports",
     "post_entry",
     "post_from_any_thread",
@@ -109,6 +114,9 @@ __all__ = [
 # A name is loaded when it is first used: the `weft` command starts fast, `weft info` can say what is missing,
 # and a program that uses neither asyncio nor NumPy does not wait for them.
 _HOMES = {
+    "Device": "weft._devices",
+    "device": "weft._devices",
+    "pack": "weft._packing",
     "as_asyncio": "weft._asyncio",
     "asyncio_future": "weft._asyncio",
     "Reducer": "weft._reducers",

@@ -52,6 +52,8 @@ def run(main: Callable[[], Any]) -> Any:
     try:
         code, interrupted, result = _core._run(main)
     finally:
+        if "weft._devices" in sys.modules:
+            sys.modules["weft._devices"].stop_watching()
         if "weft._asyncio" in sys.modules:
             sys.modules["weft._asyncio"].end_of_job()
         _flush(sys.stdout)

@@ -88,15 +88,13 @@ std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap)
   return memory;
 }
 
-// Libraries that allocate on the current device, such as CuPy, then allocate on this PE's own. The job goes on
-// without it: the program may not need the device.
-void make_devices_current(const machine::Bootstrap& bootstrap, memory::Memory& memory) {
-  const base::Status status = memory.make_expected_devices_current();
+// The job goes on without a current device: the program may not need it.
+void warn_of_current_device(int pe, const base::Status& status) {
   if (!status.failed()) return;
   std::fputs(
-      base::format("weft: PE {}: its own device is not the current one, so other libraries may allocate "
-                   "on another: {}\n",
-                   bootstrap.pe(), status.message())
+      base::format("weft: PE {}: its own device could not be made the current one, so other libraries may "
+                   "allocate on another device: {}\n",
+                   pe, status.message())
           .c_str(),
       stderr);
 }
@@ -159,7 +157,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   keep_large_blocks();
   parts_->bootstrap = value_or_throw(machine::make_bootstrap());
   parts_->memory = make_memory(*parts_->bootstrap);
-  make_devices_current(*parts_->bootstrap, *parts_->memory);
+  warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_expected_devices_current());
   // Before the machine, whose messages another version may not understand.
   const bool has_peers = parts_->bootstrap->num_pes() > 1;
   if (has_peers) expect_equal(*parts_->bootstrap, Identity::of_weft());
@@ -181,6 +179,10 @@ Job::~Job() = default;
 runtime::Runtime& Job::runtime() { return *parts_->runtime; }
 
 bool Job::has_launcher() const { return parts_->bootstrap->has_launcher(); }
+
+void Job::make_own_devices_current() {
+  warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_own_devices_current());
+}
 
 int Job::run() {
   std::optional<Activity> activity;

@@ -28,6 +28,10 @@ class Job {
   runtime::Runtime& runtime();
   // Whether a launcher started the PEs. A launcher reports the reason if a PE ends before the job is done.
   bool has_launcher() const;
+  // Makes this PE's own GPU the thread's current device, on which other libraries allocate, unless the thread
+  // has a current device already. Prints a warning if it cannot. The constructor has done so if --gpus names
+  // the devices or the program contains the CUDA runtime. It costs time and GPU memory: see docs/device-memory.md.
+  void make_own_devices_current();
 
   // Runs the scheduler until the job ends on all PEs. Prints errors that ended the job to stderr. Returns the
   // exit code for this process. Call once.

@@ -25,13 +25,21 @@ PyArrayObject* as_array(PyObject* object) { return reinterpret_cast<PyArrayObjec
   throw base::Error(base::StatusCode::kCorrupt, base::format("an array arrived damaged: {}", what));
 }
 
+// REQUIRES: is_plain_array(array).
+std::uint8_t type_number_of(PyArrayObject* array) {
+  const int number = PyArray_TYPE(array);
+  if (is_number_type(number)) return static_cast<std::uint8_t>(number);
+  const Ref dtype = Ref::borrow(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
+  return static_cast<std::uint8_t>(wire_type_number(dtype));
+}
+
 // Writes the form of the array, which precedes its elements. REQUIRES: contiguous, in C or Fortran order.
 void encode_form(Encoder& encoder, PyObject* array, ValueTag tag) {
   PyArrayObject* source = as_array(array);
   encoder.tag(tag);
   int num_dimensions = PyArray_NDIM(source);
-  encoder.number(ArrayHeader{static_cast<std::uint8_t>(PyArray_TYPE(source)),
-                             static_cast<std::uint8_t>(num_dimensions), !PyArray_IS_C_CONTIGUOUS(source)});
+  encoder.number(ArrayHeader{type_number_of(source), static_cast<std::uint8_t>(num_dimensions),
+                             !PyArray_IS_C_CONTIGUOUS(source)});
   for (int d = 0; d < num_dimensions; ++d) encoder.number(static_cast<std::int64_t>(PyArray_DIM(source, d)));
 }
 
@@ -66,11 +74,11 @@ struct ArrivingForm {
   explicit ArrivingForm(Decoder& decoder) {
     load_numpy();
     auto header = decoder.number<ArrayHeader>();
-    if (!is_number_type(header.type_number) || header.num_dimensions > kMaxDimensions) {
+    form.dtype = dtype_from_wire(header.type_number);
+    if (!form.dtype || header.num_dimensions > kMaxDimensions) {
       corrupt("an element type or number of dimensions that does not exist");
     }
     fortran_order = header.fortran_order != 0;
-    form.dtype = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(header.type_number)));
     form.size_bytes = item_size_bytes(form.dtype);
     form.extents.resize(header.num_dimensions);
     bool empty = false;
@@ -179,7 +187,7 @@ void encode_array_in_place(Encoder& encoder, PyObject* array) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         "weft.nocopy got an array that is not contiguous, which only a copy can travel as; pass "
-        "numpy.ascontiguousarray(array)");
+        "weft.nocopy(weft.pack(array))");
   }
   const memory::Buffer memory = memory_of(array);
   if (memory.size_bytes > 0) {

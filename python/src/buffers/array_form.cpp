@@ -1,5 +1,8 @@
 #include "buffers/array_form.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "weft/base/error.h"
 
 #include "base/format.h"
@@ -96,6 +99,13 @@ bool is_c_order(const std::vector<std::int64_t>& strides, std::int64_t item,
     if (extents[d] > 1 && strides[d] != wanted[d]) return false;
   }
   return true;
+}
+
+bool is_fortran_order(std::vector<std::int64_t> strides, std::int64_t item,
+                      std::vector<std::int64_t> extents) {
+  std::ranges::reverse(strides);
+  std::ranges::reverse(extents);
+  return is_c_order(strides, item, extents);
 }
 
 Ref number_tuple(const std::vector<std::int64_t>& numbers) {

@@ -29,6 +29,9 @@ std::vector<std::int64_t> strides_in(std::int64_t item, const std::vector<std::i
 // Whether `strides` are those of C order. An extent of 1 may have any stride.
 bool is_c_order(const std::vector<std::int64_t>& strides, std::int64_t item,
                 const std::vector<std::int64_t>& extents);
+// The same for Fortran order.
+bool is_fortran_order(std::vector<std::int64_t> strides, std::int64_t item,
+                      std::vector<std::int64_t> extents);
 
 Ref number_tuple(const std::vector<std::int64_t>& numbers);
 // The form for messages, such as "float64 of shape (3, 4)".

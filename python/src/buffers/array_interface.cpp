@@ -1,5 +1,8 @@
 #include "buffers/array_interface.h"
 
+#include <string>
+#include <utility>
+
 #include "weft/base/error.h"
 
 #include "base/format.h"
@@ -51,26 +54,43 @@ class Interface {
   PyObject* dict_;
 };
 
+// A type that another package registered with NumPy, such as CuPy's bfloat16, has a typestr that says only its size,
+// or that NumPy refuses. The array's attribute `dtype` then says more. Null if it does not.
+Ref dtype_attribute(const BufferRequest& request) {
+  Ref dtype = optional_attribute(request, "dtype");
+  return dtype ? dtype_or_nothing(std::move(dtype)) : Ref();
+}
+
+Ref dtype_of_interface(const Interface& interface, const BufferRequest& request) {
+  PyObject* type = interface.required("typestr");
+  Ref dtype;
+  std::string refusal;
+  try {
+    dtype = make_dtype(type);
+  } catch (const PythonError&) {
+    refusal = readable(PythonError::take().get());
+  }
+  if (dtype && dtype_letter(dtype) != 'V') return dtype;
+  Ref attribute = dtype_attribute(request);
+  if (attribute && (!dtype || item_size_bytes(attribute) == item_size_bytes(dtype))) return attribute;
+  if (!dtype) interface.bad(base::format("typestr {} ({})", readable(type), refusal));
+  return dtype;
+}
+
 ArrayForm form_of(const Interface& interface, const BufferRequest& request) {
   ArrayForm form;
   form.extents = interface.numbers("shape");
   for (std::int64_t extent : form.extents) {
     if (extent < 0) interface.bad("a negative extent");
   }
-  PyObject* type = interface.required("typestr");
-  try {
-    form.dtype = make_dtype(type);
-  } catch (const PythonError&) {
-    interface.bad(base::format("typestr {} ({})", readable(type), readable(PythonError::take().get())));
-  }
+  form.dtype = dtype_of_interface(interface, request);
   std::size_t item_bytes = item_size_bytes(form.dtype);
   if (!total_bytes(form.extents, item_bytes, form.size_bytes)) interface.bad("a shape of too many bytes");
-  if (interface.item("strides") != nullptr &&
-      !is_c_order(interface.numbers("strides"), static_cast<std::int64_t>(item_bytes), form.extents)) {
-    unusable(request, request.access == Access::kWrite
-                          ? "that is not C-contiguous; receive into a contiguous array and copy that"
-                          : "that is not C-contiguous; pass a contiguous copy, such as "
-                            "cupy.ascontiguousarray(array)");
+  if (interface.item("strides") == nullptr) return form;
+  const std::vector<std::int64_t> strides = interface.numbers("strides");
+  const auto stride = static_cast<std::int64_t>(item_bytes);
+  if (!is_c_order(strides, stride, form.extents)) {
+    not_contiguous(request, is_fortran_order(strides, stride, form.extents));
   }
   return form;
 }

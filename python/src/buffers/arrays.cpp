@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "buffers/dtype.h"
+#include "buffers/element_types.h"
 #include "buffers/numpy_api.h"
 #include "buffers/numpy_loading.h"
 
@@ -26,8 +27,10 @@ Ref new_array(const ArrayForm& form, void* data, bool fortran_order) {
 }  // namespace
 
 bool is_plain_array(PyObject* object) {
-  return numpy_is_loaded() && PyArray_CheckExact(object) && is_number_type(PyArray_TYPE(as_array(object))) &&
-         PyArray_ISNOTSWAPPED(as_array(object));
+  if (!numpy_is_loaded() || !PyArray_CheckExact(object)) return false;
+  PyArrayObject* const array = as_array(object);
+  if (is_number_type(PyArray_TYPE(array))) return PyArray_ISNOTSWAPPED(array);
+  return element_type_of(reinterpret_cast<PyObject*>(PyArray_DESCR(array))) != nullptr;
 }
 
 bool is_sole_owner(PyObject* object) {
@@ -58,12 +61,7 @@ bool find_array_memory(const BufferRequest& request, ObjectBuffer& found) {
   if (!has_numpy() || !PyArray_Check(request.object)) return false;
   PyArrayObject* array = as_array(request.object);
   bool is_written = request.access == Access::kWrite;
-  if (!PyArray_IS_C_CONTIGUOUS(array)) {
-    unusable(request,
-             is_written
-                 ? "that is not C-contiguous; receive into a contiguous array and assign that to the slice"
-                 : "that is not C-contiguous; pass numpy.ascontiguousarray(array)");
-  }
+  if (!PyArray_IS_C_CONTIGUOUS(array)) not_contiguous(request, PyArray_IS_F_CONTIGUOUS(array));
   if (is_written && !PyArray_ISWRITEABLE(array))
     unusable(request, "that is read-only; pass a writable array");
   if (PyDataType_REFCHK(PyArray_DESCR(array))) {

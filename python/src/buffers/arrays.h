@@ -9,7 +9,8 @@
 
 namespace weft::python {
 
-// Whether the object is an ndarray (no subclass) of a number type in native byte order. Other arrays are pickled.
+// Whether the object is an ndarray (no subclass) of a number type in native byte order, or of a type of
+// element_types.h. Other arrays are pickled.
 // False before NumPy is loaded.
 bool is_plain_array(PyObject* object);
 // Whether the object is a plain array that owns its memory, and the caller's reference is the only one to it.

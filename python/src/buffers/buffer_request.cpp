@@ -14,6 +14,17 @@ void unusable(const BufferRequest& request, std::string_view why) {
                     base::format("{} got a {} {}", request.use, type_name_of(request.object), why));
 }
 
+void not_contiguous(const BufferRequest& request, bool is_fortran_order) {
+  if (request.access == Access::kWrite) {
+    unusable(request,
+             "that is not C-contiguous; receive into a contiguous array and copy that into this one");
+  }
+  unusable(request, is_fortran_order
+                        ? "in Fortran order; pass its transpose, array.T, which is C-contiguous, or "
+                          "weft.pack(array), a copy in C order"
+                        : "that is not C-contiguous; pass weft.pack(array), a contiguous copy");
+}
+
 Ref optional_attribute(const BufferRequest& request, const char* name) {
   Ref found = Ref::steal(PyObject_GetAttrString(request.object, name));
   if (found) return found;

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "buffers/arrays.h"
 #include "buffers/device_array.h"
+#include "buffers/dtype.h"
 #include "buffers/object_buffer.h"
 #include "buffers/stream.h"
 #include "engine/engine.h"
@@ -24,9 +25,7 @@ namespace {
 void expect_same_form(const ArrayForm& to, const ArrayForm& from, PyObject* source) {
   bool same = to.size_bytes == from.size_bytes;
   if (same && from.dtype) {
-    int equal = PyObject_RichCompareBool(to.dtype.get(), from.dtype.get(), Py_EQ);
-    checked(equal);
-    same = equal != 0 && to.extents == from.extents;
+    same = is_same_type(to.dtype, from.dtype) && to.extents == from.extents;
   }
   if (same) return;
   invalid(base::format("DeviceArray.copy_from copies {} and got a {} of {}; both must have the same form",

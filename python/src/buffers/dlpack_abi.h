@@ -1,5 +1,5 @@
-// The structures of DLPack 1.0 and of DLPack before 1.0, which has no version number, with the memory layout of
-// its specification.
+// The structures of DLPack 1.1 and of DLPack before 1.0, which has no version number, with the memory layout of
+// its specification: include/dlpack/dlpack.h of github.com/dmlc/dlpack. Minor versions add codes only.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,24 @@
 namespace weft::python::dlpack {
 
 enum DeviceType : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };
-enum TypeCode : std::uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
+enum TypeCode : std::uint8_t {
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBfloat = 4,
+  kComplex = 5,
+  kBool = 6,
+  // From version 1.1 on.
+  kFloat8E3m4 = 7,
+  kFloat8E4m3 = 8,
+  kFloat8E4m3b11fnuz = 9,
+  kFloat8E4m3fn = 10,
+  kFloat8E4m3fnuz = 11,
+  kFloat8E5m2 = 12,
+  kFloat8E5m2fnuz = 13,
+  kFloat8E8m0fnu = 14,
+  kFloat4E2m1fn = 17,
+};
 
 struct Device {
   std::int32_t type;
@@ -55,7 +72,7 @@ struct ManagedVersioned {
   Tensor tensor;
 };
 
-inline constexpr Version kVersion{1, 0};
+inline constexpr Version kVersion{1, 1};
 
 inline constexpr const char* kName = "dltensor";
 inline constexpr const char* kUsedName = "used_dltensor";

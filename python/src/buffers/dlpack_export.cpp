@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "buffers/dlpack_abi.h"
 #include "buffers/dtype.h"
+#include "buffers/element_types.h"
 #include "engine/engine.h"
 #include "memory/memory.h"
 #include "memory/native_api.h"
@@ -39,6 +40,8 @@ dlpack::Device device_of(const memory::Buffer& memory) {
 }
 
 dlpack::DataType type_of(const ArrayForm& form) {
+  // First, because NumPy counts some of these types as its floats.
+  if (const ElementType* type = element_type_of(form.dtype.get())) return type->dlpack;
   auto bits = static_cast<std::uint8_t>(item_size_bytes(form.dtype) * 8);
   if (is_native_byte_order(form.dtype) && item_size_bytes(form.dtype) <= 16) {
     switch (dtype_letter(form.dtype)) {

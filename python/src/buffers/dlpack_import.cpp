@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "buffers/dlpack_abi.h"
 #include "buffers/dtype.h"
+#include "buffers/element_types.h"
 #include "engine/engine.h"
 #include "memory/memory.h"
 
@@ -118,8 +119,9 @@ Ref capsule_of(const BufferRequest& request, PyObject* method, memory::StreamHan
                                  readable(error.get())));
 }
 
-// The numpy.dtype; null for element types that NumPy does not have.
-Ref dtype_of(const dlpack::DataType& type) {
+// The numpy.dtype; null for element types that neither NumPy nor Weft has.
+Ref dtype_from(const dlpack::DataType& type) {
+  if (const ElementType* named = element_type_from_dlpack(type)) return dtype_of(*named);
   char letter = 0;
   switch (type.code) {
     case dlpack::kInt:
@@ -150,10 +152,11 @@ Ref dtype_of(const dlpack::DataType& type) {
 }
 
 ArrayForm form_of(const BufferRequest& request, const dlpack::Tensor& tensor) {
-  if (tensor.type.bits % 8 != 0) {
-    unusable(request, base::format("whose elements have {} bits; Weft moves whole bytes", tensor.type.bits));
+  const std::size_t item_bits = std::size_t{tensor.type.bits} * tensor.type.lanes;
+  if (item_bits % 8 != 0) {
+    unusable(request, base::format("whose elements have {} bits; Weft moves whole bytes", item_bits));
   }
-  std::size_t item_bytes = std::size_t{tensor.type.bits} / 8 * tensor.type.lanes;
+  const std::size_t item_bytes = item_bits / 8;
   ArrayForm form;
   form.extents.assign(tensor.shape, tensor.shape + tensor.num_dimensions);
   for (std::int64_t extent : form.extents) {
@@ -162,13 +165,13 @@ ArrayForm form_of(const BufferRequest& request, const dlpack::Tensor& tensor) {
   if (!total_bytes(form.extents, item_bytes, form.size_bytes)) {
     unusable(request, "whose DLPack tensor has a shape of too many bytes");
   }
-  if (tensor.strides != nullptr &&
-      !is_c_order({tensor.strides, tensor.strides + tensor.num_dimensions}, 1, form.extents)) {
-    unusable(request, request.access == Access::kWrite
-                          ? "that is not C-contiguous; receive into a contiguous array and copy that"
-                          : "that is not C-contiguous; pass tensor.contiguous() or a contiguous copy");
+  if (tensor.strides != nullptr) {
+    const std::vector<std::int64_t> strides(tensor.strides, tensor.strides + tensor.num_dimensions);
+    if (!is_c_order(strides, 1, form.extents)) {
+      not_contiguous(request, is_fortran_order(strides, 1, form.extents));
+    }
   }
-  form.dtype = dtype_of(tensor.type);
+  form.dtype = dtype_from(tensor.type);
   return form;
 }
 

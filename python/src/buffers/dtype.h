@@ -10,8 +10,8 @@
 
 namespace weft::python {
 
-// numpy.dtype(description). Throws PythonError if NumPy refuses it, base::Error if its elements are Python
-// objects.
+// numpy.dtype(description); also takes the names of element_types.h. Throws PythonError if NumPy refuses it,
+// base::Error if its elements are Python objects.
 Ref make_dtype(PyObject* description);
 std::size_t item_size_bytes(const Ref& dtype);
 // The name for messages: "float64", or the fields of a record.
@@ -24,13 +24,12 @@ bool is_same_type(const Ref& dtype, const Ref& other);
 // Whether the elements are plain bytes: uint8.
 bool is_byte_type(const Ref& dtype);
 
-// Whether NumPy's type number is that of a bool, integer, float or complex type. On the wire such a type is its
-// number.
+// Whether NumPy's type number is that of a bool, integer, float or complex type.
 bool is_number_type(int type_number);
-// The type number of such a type in native byte order; -1 for other types.
-int plain_type_number(const Ref& dtype);
+// The number on the wire of such a type in native byte order, and of a type of element_types.h; -1 for other types.
+int wire_type_number(const Ref& dtype);
 // The type with this number; null if there is none.
-Ref plain_dtype(int type_number);
+Ref dtype_from_wire(int number);
 // Returns the object if it is a numpy.dtype without Python objects; else null.
 Ref dtype_or_nothing(Ref object);
 

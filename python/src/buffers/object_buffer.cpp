@@ -42,13 +42,27 @@ bool find_protocol_memory(const BufferRequest& request, ObjectBuffer& found) {
   return true;
 }
 
+// PyTorch gives no memory of a tensor that requires grad, only of the same tensor detached from its graph. The
+// detached tensor; null for other objects.
+Ref detached(const BufferRequest& request) {
+  const Ref requires_grad = optional_attribute(request, "requires_grad");
+  if (requires_grad.get() != Py_True) return {};
+  return checked(PyObject_CallMethod(request.object, "detach", nullptr));
+}
+
+bool find_foreign_memory(const BufferRequest& request, ObjectBuffer& found) {
+  const Ref tensor = detached(request);
+  BufferRequest plain = request;
+  if (tensor) plain.object = tensor.get();
+  return find_cuda_array_memory(plain, found) || find_dlpack_memory(plain, found);
+}
+
 }  // namespace
 
 ObjectBuffer buffer_of(const BufferRequest& request) {
   ObjectBuffer found;
   if (find_array_memory(request, found) || find_device_array_memory(request, found) ||
-      find_protocol_memory(request, found) || find_cuda_array_memory(request, found) ||
-      find_dlpack_memory(request, found)) {
+      find_protocol_memory(request, found) || find_foreign_memory(request, found)) {
     return found;
   }
   unusable(request,

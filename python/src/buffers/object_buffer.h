@@ -1,8 +1,9 @@
 // Finds the memory of any object: weft.DeviceArray, NumPy arrays, the buffer protocol, the CUDA array interface
-// (version 3) and DLPack (1.0 and before).
+// (version 3) and DLPack (1.1 and before).
 //
 // Finding memory copies nothing and does not wait. The stream that a producer names becomes the buffer's stream, so
-// operations on the buffer start after the work that is queued on it. Only C-contiguous memory is accepted.
+// operations on the buffer start after the work that is queued on it. Only C-contiguous memory is accepted. A
+// tensor that requires grad is detached: its memory travels, and what is received is not seen by autograd.
 //
 // Threads: the PE's thread.
 #pragma once

@@ -50,7 +50,7 @@ PyMethodDef functions[] = {
     {},
 };
 
-// The type number of an element type that is not a number type. The dtype follows as a value.
+// The type number of an element type that has no number on the wire. The dtype follows as a value.
 constexpr std::uint8_t kOtherType = 255;
 
 bool encode_device_array(Encoder& encoder, PyObject* object) {
@@ -62,11 +62,11 @@ bool encode_device_array(Encoder& encoder, PyObject* object) {
   }
   if (!form.dtype) {
     unusable(request,
-             "whose element type NumPy does not have; pass a view of it as integers, such as "
+             "whose element type neither NumPy nor Weft has; pass a view of it as integers, such as "
              "tensor.view(torch.int16)");
   }
   memory::Place place = is_device_array(object) ? as_device_array(object)->memory.place : found.memory.place;
-  int type_number = plain_type_number(form.dtype);
+  int type_number = wire_type_number(form.dtype);
   encoder.tag(ValueTag::kDeviceArray);
   encoder.number(ArrayHeader{type_number < 0 ? kOtherType : static_cast<std::uint8_t>(type_number),
                              static_cast<std::uint8_t>(form.extents.size()), 0});
@@ -113,8 +113,8 @@ Ref decode_device_array(Decoder& decoder) {
   std::size_t which = empty ? 0 : decoder.attachment_number();
   ArrayForm form;
   form.extents = std::move(extents);
-  form.dtype =
-      header.type_number == kOtherType ? dtype_or_nothing(decoder.value()) : plain_dtype(header.type_number);
+  form.dtype = header.type_number == kOtherType ? dtype_or_nothing(decoder.value())
+                                                : dtype_from_wire(header.type_number);
   if (!form.dtype || !total_bytes(form.extents, item_size_bytes(form.dtype), form.size_bytes)) {
     decoder.corrupt("an array of no such type or size");
   }

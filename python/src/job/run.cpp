@@ -12,6 +12,7 @@
 #include "codec/encoder.h"
 #include "engine/ending.h"
 #include "engine/engine.h"
+#include "job/own_device.h"
 #include "machine/machine.h"
 #include "memory/memory.h"
 #include "support/errors.h"
@@ -142,6 +143,7 @@ PyObject* run(PyObject*, PyObject* main) {
       Engine& engine = running.engine();
       SleepingGil gil(engine);
       WakingInterrupt interrupt(engine.runtime().machine());
+      watch_device_libraries(engine);
       StartMain start(engine, main, result);
       if (engine.runtime().pe() == 0) engine.runtime().post(&start);
       code = engine.job().run();

@@ -32,9 +32,16 @@ CudaStreamTag* resolve(CudaStreamTag* stream) {
   return &own->second;
 }
 
+// FAKE_CUDA_FAIL, for whole jobs: the function of this name always fails, as if out of memory.
+bool always_fails(const char* name) {
+  const char* const failing = std::getenv("FAKE_CUDA_FAIL");
+  return failing != nullptr && std::strcmp(failing, name) == 0;
+}
+
 int enter(const char* name) {
   FakeCuda& fake = *fake_cuda();
   ++fake.calls[name];
+  if (always_fails(name)) return kOutOfMemory;
   const auto found = fake.fail_next.find(name);
   if (found == fake.fail_next.end()) return 0;
   const int result = found->second;

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusing import refused
 from standins import (
-    BFLOAT,
     CPU,
     CUDA,
     CUDA_HOST,
@@ -95,7 +94,7 @@ def check_cuda_arrays(memory):
         array = CudaArray(**interface)
         size_bytes = item * int(np.prod(shape, dtype=int))
         if not is_c_order(shape, strides):
-            refused("ascontiguousarray", _core._buffer_of, array, READ)
+            refused("weft.pack(array)", _core._buffer_of, array, READ)
             refused("contiguous array and copy", _core._buffer_of, array, WRITE)
             return
         if read_only:
@@ -175,9 +174,9 @@ def check_dlpack_on_the_host():
             assert array.deleted == 0
             del found
         else:
-            refused("contiguous()", _core._buffer_of, array, READ)
+            refused("weft.pack(array)", _core._buffer_of, array, READ)
         assert array.deleted == 1
-        with_version = {"max_version": (1, 0)}
+        with_version = {"max_version": (1, 1)}
         assert array.asked == ([with_version, {}] if version is None else [with_version])
 
     any_form()
@@ -185,19 +184,20 @@ def check_dlpack_on_the_host():
     @given(st.integers(0, 255), st.integers(0, 255), st.integers(0, 3))
     def any_type(code, bits, lanes):
         array = DlpackArray(address, (3,), dtype=(code, bits, lanes))
-        if bits % 8 != 0:
+        if bits * lanes % 8 != 0:
             refused("bits", _core._buffer_of, array, READ)
         else:
             found = _core._buffer_of(array, READ)
-            assert found[1] == 3 * bits // 8 * lanes
-            assert found[4] is None or found[4].itemsize == bits // 8
+            assert found[1] == 3 * bits * lanes // 8
+            assert found[4] is None or found[4].itemsize == bits * lanes // 8
             if (code, bits, lanes) in ((FLOAT, 32, 1), (INT, 16, 1)):
                 assert found[4] == {FLOAT: np.float32, INT: np.int16}[code]
             del found
         assert array.deleted == 1
 
     any_type()
-    assert _core._buffer_of(DlpackArray(address, (2,), dtype=(BFLOAT, 16, 1)), READ)[4] is None
+    opaque = 3
+    assert _core._buffer_of(DlpackArray(address, (2,), dtype=(opaque, 16, 1)), READ)[4] is None
 
     for keywords, access, needle in (
         ({"version": (2, 0)}, READ, "DLPack 2.0"),
@@ -277,6 +277,67 @@ def check_that_its_device_is_current(address):
     assert array.context == context_of("cuDevicePrimaryCtxRetain", 1)
     assert context_of("cuCtxGetCurrent") == before
     assert ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxRelease_v2(1) == 0
+
+
+# --- Tensors that require grad
+
+
+class GradTensor(DlpackArray):
+    """As PyTorch's: its memory is given only after detach(), and its device and flag always."""
+
+    requires_grad = True
+
+    def __init__(self, plain):
+        self.plain, self.detached = plain, 0
+        self.device = plain.device
+
+    @property
+    def __cuda_array_interface__(self):
+        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad.")
+
+    def __dlpack__(self, **_):
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+
+    def detach(self):
+        self.detached += 1
+        return self.plain
+
+
+async def check_tensors_that_require_grad(memory):
+    address = HOST.ctypes.data
+    for access in (READ, WRITE):
+        tensor = GradTensor(DlpackArray(address, (4,)))
+        found = _core._buffer_of(tensor, access)
+        assert found[:3] == (address, 32, "host") and tensor.detached == 1
+        del found
+        assert tensor.plain.deleted == 1
+    HOST[:4] = range(4)
+    copied = weft.DeviceArray(4, float, "host")
+    await copied.copy_from(GradTensor(DlpackArray(address, (4,))))
+    assert list(np.asarray(copied)) == [0, 1, 2, 3]
+    # What only looks like one: it is not asked to detach.
+    odd = DlpackArray(address, (4,))
+    odd.requires_grad = "yes"
+    assert _core._buffer_of(odd, READ)[1] == 32
+    if HAS_CUDA:
+        tensor = GradTensor(DlpackArray(memory.ptr, (4,), device=(CUDA, 1)))
+        assert _core._buffer_of(tensor, READ)[:3] == (memory.ptr, 32, "cuda:1")
+
+
+# --- Order
+
+
+def check_that_a_refusal_names_the_transpose():
+    address = HOST.ctypes.data
+    refused("array.T", _core._buffer_of, DlpackArray(address, (3, 4), (1, 3)), READ)
+    refused("array.T", _core._buffer_of, np.zeros((3, 4), order="F"), READ)
+    refused("receive into", _core._buffer_of, np.zeros((3, 4), order="F"), WRITE)
+    column_major = {"shape": (3, 4), "typestr": "<f8", "strides": (8, 24), "data": (64, False), "version": 3}
+    refused("array.T", _core._buffer_of, CudaArray(**column_major), READ)
+    try:
+        _core._buffer_of(DlpackArray(address, (3, 4), (8, 2)), READ)
+    except weft.Error as error:
+        assert "array.T" not in str(error) and "weft.pack(array)" in str(error)
 
 
 # --- Our own arrays, as other libraries take them
@@ -419,6 +480,8 @@ async def main():
     check_cuda_arrays(memory)
     check_dlpack_on_the_host()
     check_dlpack_on_a_device(memory)
+    check_that_a_refusal_names_the_transpose()
+    await check_tensors_that_require_grad(memory)
     check_exports()
     if HAS_CUDA:
         await check_streams()

@@ -82,7 +82,7 @@ class End(weft.Chare):
         read_only = np.zeros(3)
         read_only.flags.writeable = False
         for call, needle in (
-            (lambda: channel.send(np.zeros((4, 4))[:, 1]), "ascontiguousarray"),
+            (lambda: channel.send(np.zeros((4, 4))[:, 1]), "weft.pack(array)"),
             (lambda: channel.recv(into=np.zeros((4, 4))[:, 1]), "contiguous"),
             (lambda: channel.recv(into=read_only), "read-only"),
             (lambda: channel.recv(into=b"abc"), "writable"),

@@ -63,7 +63,7 @@ def check_refusals():
     refused("same form", array.copy_from, np.zeros(4, np.float32))
     refused("same form", array.copy_from, np.zeros((2, 2)))
     refused("same form", array.copy_from, b"bytes")
-    refused("ascontiguousarray", array.copy_from, np.zeros(8)[::2])
+    refused("weft.pack(array)", array.copy_from, np.zeros(8)[::2])
     refused("own memory", array[1:].copy_from, array[:3])
     refused("no buffer", array.copy_from, 5)
     refused("0 could be either", array.on, 0)

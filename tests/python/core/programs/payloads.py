@@ -285,7 +285,7 @@ async def check_nocopy(chare):
         assert (total, shape, fortran) == (data.sum(), data.shape, data.flags.f_contiguous)
     ((name, kind, shape, dtype, got),) = await chare.describe.call(weft.nocopy(b"bytes"))
     assert (name, kind, shape, dtype, bytes(got)) == ("DeviceArray", "host", (5,), np.uint8, b"bytes")
-    refused("ascontiguousarray", chare.numpy_sum, weft.nocopy(np.ones(9)[::2]))
+    refused("weft.pack(array)", chare.numpy_sum, weft.nocopy(np.ones(9)[::2]))
     refused("no buffer", weft.nocopy, 5)
     refused("tuple, list", pickle.dumps, weft.nocopy(np.ones(3)))
     refused("tuple, list", chare.keep, Plain(weft.nocopy(np.ones(3))))
