@@ -71,3 +71,36 @@ def test_packing(expect_success: Callable[..., str], num_pes: int) -> None:
 def test_what_device_says(expect_success: Callable[..., str], stand_in_cuda: dict[str, str]) -> None:
     assert expect_success(1, "named_device.py") == "all checked\n"
     assert expect_success(1, "named_device.py", "cuda", environment=stand_in_cuda) == "all checked\n"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("imported", ["inside the job", "before it"])
+@pytest.mark.parametrize("library", ["cupy", "torch", "numba", "jax"])
+def test_libraries_on_the_own_gpu(
+    run_job: RunJob, need_gpus: Callable[[int], None], library: str, imported: str
+) -> None:
+    need_gpus(2)
+    arguments = [library] if imported == "inside the job" else [library, "before"]
+    environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "WEFT_STATS": "1"}
+    ended = run_job(2, "gpu_libraries.py", *arguments, environment=environment)
+    expect_checked(ended)
+    assert "[0, 1]" in ended.stderr
+    assert "own device" not in ended.stderr, ended.stderr
+
+
+@pytest.mark.gpu
+def test_memory_on_another_gpu_is_named_once(run_job: RunJob, need_gpus: Callable[[int], None]) -> None:
+    need_gpus(2)
+    ended = run_job(2, "other_device.py", environment={"WEFT_STATS": "1"})
+    assert ended.returncode == 0, ended.stderr
+    lines = [line for line in ended.stderr.splitlines() if "own device" in line]
+    assert len(lines) == 1 and lines[0].startswith("weft: PE 1: memory on cuda:0 was used"), ended.stderr
+
+
+@pytest.mark.gpu
+def test_a_program_without_gpu_libraries_has_no_context(
+    run_job: RunJob, need_gpus: Callable[[int], None]
+) -> None:
+    need_gpus(1)
+    ended = run_job(2, "no_context.py")
+    assert (ended.returncode, ended.stdout) == (0, "all checked\n"), ended.stdout + ended.stderr

@@ -44,6 +44,16 @@ class Block(weft.Chare):
         sending.then(lambda _: None)
         return await peer.store.call(received[1:])
 
+    def names(self) -> str:
+        device = weft.device("emulated")
+        assert_type(device, weft.Device)
+        assert_type(device.kind, str)
+        assert_type(device.index, int)
+        transposed: np.ndarray[Any, Any] = np.ones((2, 3)).T
+        assert_type(weft.pack(transposed), np.ndarray[Any, Any])
+        assert_type(weft.pack(self.stored), weft.DeviceArray)
+        return str(device)
+
     def get_size(self) -> int:
         return self.size
 
