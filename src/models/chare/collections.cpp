@@ -20,7 +20,10 @@ struct CreateHeader {
   CollectionKind kind = CollectionKind::kArray;
   std::uint32_t constructor = 0;
   Shape shape;
-  void pup(Pup& p) { p | collection | kind | constructor | shape; }
+  // Whether reductions for all may run by recursive doubling; one PE decides for all. Where PEs share processors, its
+  // messages, log2(PEs) for each PE, take longer than those of the tree.
+  bool exchanges = true;
+  void pup(Pup& p) { p | collection | kind | constructor | shape | exchanges; }
 };
 
 }  // namespace
@@ -32,7 +35,7 @@ Collection& Chares::create(CollectionKind kind, const Shape& shape, const Constr
   Collection& made = collection(id);
   know_shape(made, kind, shape);
   made.type_ = constructor.type;
-  CreateHeader header{id, kind, constructor.id, shape};
+  CreateHeader header{id, kind, constructor.id, shape, !runtime_.shares_processor()};
   std::size_t header_bytes = base::packed_size(header);
   MessagePtr message = Message::create(runtime_, first_handler_ + kCreate, header_bytes + arguments.size());
   Pup p = Pup::packer(message->payload(), header_bytes);
@@ -101,7 +104,7 @@ void Chares::on_create(MessagePtr message) {
   if (!construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) return;
   made.created_ = true;
   runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false,
-                             made.elements_->on_every_pe);
+                             header.exchanges && made.elements_->on_every_pe);
   std::vector<MessagePtr> waiting;
   waiting.swap(made.elements_->waiting);
   for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));

@@ -62,8 +62,7 @@ void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtim
 void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                                std::span<const std::byte> value, runtime::FutureState* state) {
   std::pair<std::uint64_t, std::uint64_t> key{chare.collection().id(), chare.next_reduction_};
-  state->acquire();
-  parts_->all_reduces.at(key).push_back(state);
+  parts_->all_reduces.wait(key, state);
   Target target;
   target.handler = first_handler_ + kAllReduced;
   target.flags = runtime::kBroadcastFlag;
@@ -75,14 +74,7 @@ void Chares::on_all_reduced(MessagePtr message) {
   std::pair<std::uint64_t, std::uint64_t> key;
   Pup p = message->unpacker();
   p | key;
-  AllReduces::Node node = parts_->all_reduces.extract(key);
-  if (node.empty()) return;  // no element of this PE takes part
-  for (runtime::FutureState* state : node.mapped()) {
-    Pup copy = p;
-    state->set_packed(copy);
-    state->release();
-  }
-  parts_->all_reduces.keep(std::move(node));
+  parts_->all_reduces.complete(key, p);
 }
 
 }  // namespace weft::chare

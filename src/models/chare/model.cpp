@@ -32,6 +32,14 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_location>(kLocation);
   set.operator()<&Chares::on_gathered>(kGathered);
   set.operator()<&Chares::on_all_reduced>(kAllReduced);
+  runtime_.reductions().set_result_function(
+      first_handler_ + kAllReduced,
+      [](void* context, std::span<const std::byte> prefix, std::span<const std::byte> result) {
+        auto& self = *static_cast<Chares*>(context);
+        Pup value = Pup::unpacker(result.data(), result.size(), &self.runtime_);
+        self.parts_->all_reduces.complete(base::unpack<AllReduces::Key>(prefix), value);
+      },
+      this);
   runtime_.set_poster(
       entry_handler(),
       [](void* context, MessagePtr& message, std::span<runtime::Landing> landings) {
@@ -40,11 +48,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
       [](void* context, Message& message) { static_cast<Chares*>(context)->place_dropped(message); });
 }
 
-Chares::~Chares() {
-  for (auto& [key, states] : parts_->all_reduces.map()) {
-    for (runtime::FutureState* state : states) state->release();
-  }
-}
+Chares::~Chares() = default;
 
 void Chares::close() {
   parts_->placements.close();

@@ -41,31 +41,52 @@ struct Placement {
   std::shared_ptr<void> kept;  // by EntryInfo::place
 };
 
-// Futures of this PE's elements that wait for the result of a reduction, by collection and sequence number.
+// Futures of this PE's elements that wait for the result of a reduction, by collection and sequence number. As a rule
+// there is one reduction at a time: its list is used again for the next.
 class AllReduces {
  public:
   using Key = std::pair<std::uint64_t, std::uint64_t>;
-  using Map = std::map<Key, std::vector<runtime::FutureState*>>;
-  using Node = Map::node_type;
 
-  std::vector<runtime::FutureState*>& at(Key key) {
-    if (!spare_.empty() && !map_.contains(key)) {
-      spare_.key() = key;
-      return map_.insert(std::move(spare_)).position->second;
+  AllReduces() = default;
+  AllReduces(const AllReduces&) = delete;
+  AllReduces& operator=(const AllReduces&) = delete;
+  ~AllReduces() {
+    for (runtime::FutureState* state : first_) state->release();
+    for (auto& [key, states] : others_) {
+      for (runtime::FutureState* state : states) state->release();
     }
-    return map_[key];
   }
-  Node extract(Key key) { return map_.extract(key); }
-  // Its storage serves the next reduction.
-  void keep(Node node) {
-    node.mapped().clear();
-    spare_ = std::move(node);
+
+  // Keeps a share of `state` until its reduction is complete.
+  void wait(Key key, runtime::FutureState* state) {
+    state->acquire();
+    if (first_.empty() && !others_.contains(key)) first_key_ = key;
+    (first_key_ == key ? first_ : others_[key]).push_back(state);
   }
-  const Map& map() const { return map_; }
+
+  // Sets the futures of the reduction, if any element of this PE takes part.
+  void complete(Key key, const Pup& result) {
+    std::vector<runtime::FutureState*> states;
+    if (!first_.empty() && first_key_ == key) {
+      states.swap(first_);
+    } else if (auto found = others_.find(key); found != others_.end()) {
+      states.swap(found->second);
+      others_.erase(found);
+    }
+    for (runtime::FutureState* state : states) {
+      Pup copy = result;
+      state->set_packed(copy);
+      state->release();
+    }
+    if (!first_.empty()) return;
+    states.clear();
+    first_.swap(states);
+  }
 
  private:
-  Map map_;
-  Node spare_;
+  Key first_key_;
+  std::vector<runtime::FutureState*> first_;
+  std::map<Key, std::vector<runtime::FutureState*>> others_;
 };
 
 struct Chares::Parts {

@@ -71,23 +71,22 @@ void Reductions::on_exchange(MessagePtr message) {
     refuse(*message, pe, "that does not fit the exchange");
   }
   Scope& scope = scope_at(id);
-  if (header.sequence < scope.first_unflushed && !scope.progress.contains(header.sequence)) {
+  if (header.sequence < scope.first_unflushed && scope.progress.find(header.sequence) == nullptr) {
     // This PE has sent its part up the tree, or has ended the exchange.
     return fail_different_targets(messenger_);
   }
-  Progress& progress = scope.at(header.sequence);
+  Progress& progress = scope.progress.at(header.sequence);
   if (!progress.exchanges && progress.local_contributions > 0) return fail_different_targets(messenger_);
   progress.exchanges = true;
   if (progress.arrived.empty()) progress.arrived.resize(static_cast<std::size_t>(plan.num_steps()));
   MessagePtr& slot = progress.arrived[static_cast<std::size_t>(step)];
   if (slot != nullptr || step < progress.step) refuse(*message, pe, "a second time");
   slot = std::move(message);
-  advance(id, header.sequence);
+  advance_from(id, scope, progress);
 }
 
-bool Reductions::advance_exchange(ScopeId id, Scope& scope, ProgressMap::iterator found) {
-  const std::uint64_t sequence = found->first;
-  Progress& progress = found->second;
+bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) {
+  const std::uint64_t sequence = progress.sequence;
   bool next_may_advance = false;
   if (progress.step < 0) {
     if (progress.local_contributions < scope.local_contributors) return false;
@@ -99,18 +98,18 @@ bool Reductions::advance_exchange(ScopeId id, Scope& scope, ProgressMap::iterato
     }
     progress.step = 0;
   }
-  if (run_steps(id, sequence, progress)) finish_exchange(id, scope, found);
+  if (run_steps(id, progress)) finish_exchange(id, scope, progress);
   return next_may_advance;
 }
 
 // Returns whether all steps are done.
-bool Reductions::run_steps(ScopeId id, std::uint64_t sequence, Progress& progress) {
+bool Reductions::run_steps(ScopeId id, Progress& progress) {
   const ExchangePlan plan(messenger_.pe(), messenger_.num_pes());
   for (; progress.step < plan.num_steps(); ++progress.step) {
     const int step = progress.step;
     const int peer = plan.peer(step);
     if (peer < 0) continue;
-    if (plan.sends(step) && !std::exchange(progress.sent, true)) send_step(id, sequence, progress, peer);
+    if (plan.sends(step) && !std::exchange(progress.sent, true)) send_step(id, progress, peer);
     if (plan.receives(step)) {
       const auto slot = static_cast<std::size_t>(step);
       if (slot >= progress.arrived.size() || progress.arrived[slot] == nullptr) return false;
@@ -121,10 +120,10 @@ bool Reductions::run_steps(ScopeId id, std::uint64_t sequence, Progress& progres
   return true;
 }
 
-void Reductions::send_step(ScopeId id, std::uint64_t sequence, const Progress& progress, int peer) {
+void Reductions::send_step(ScopeId id, const Progress& progress, int peer) {
   const Partial& part = progress.merged;
   ExchangeHeader header{.scope_id = id.id,
-                        .sequence = sequence,
+                        .sequence = progress.sequence,
                         .count = part.count,
                         .value_bytes = part.value.size(),
                         .root_pe = id.root_pe,
@@ -151,16 +150,11 @@ void Reductions::merge_step(Progress& progress, int peer, bool is_last) {
     mine.add(messenger_, theirs);
   } else {
     // The part of the lower PE comes first on both, so that all PEs get the same result to the last bit.
-    Partial& first = progress.other;
-    first.clear();
-    first.add(messenger_, theirs);
-    first.add(messenger_, mine.view());
-    std::swap(first, mine);
+    mine.add_in_front(messenger_, theirs, progress.scratch);
   }
 }
 
-void Reductions::finish_exchange(ScopeId id, Scope& scope, ProgressMap::iterator found) {
-  Progress& progress = found->second;
+void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
   Partial& merged = progress.merged;
   const bool all_here = merged.count >= scope.total;
   if (all_here) {
@@ -170,7 +164,7 @@ void Reductions::finish_exchange(ScopeId id, Scope& scope, ProgressMap::iterator
     merged.add(messenger_, progress.late.view());
     deliver(merged, false);
   }
-  scope.forget(found);
+  scope.progress.forget(progress);
 }
 
 }  // namespace weft::runtime

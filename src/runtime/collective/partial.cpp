@@ -105,24 +105,39 @@ void Partial::add_contribution(Messenger& messenger, std::uint64_t index, Reduce
 }
 
 void Partial::add(Messenger& messenger, const PartialView& from) {
-  if (from.count == 0) return;
-  if (count == 0) return assign(from);
-  if (!expect_like(messenger, from.reducer, from.combiner_id, from.target)) return;
+  const Combiner* const combiner = add_all_but_value(messenger, from);
+  if (combiner != nullptr) merge(messenger, *combiner, from.value);
+}
+
+void Partial::add_in_front(Messenger& messenger, const PartialView& from, std::vector<std::byte>& scratch) {
+  const Combiner* const combiner = add_all_but_value(messenger, from);
+  if (combiner == nullptr) return;
+  scratch.assign(from.value.begin(), from.value.end());
+  std::swap(scratch, value);
+  merge(messenger, *combiner, scratch);
+}
+
+const Combiner* Partial::add_all_but_value(Messenger& messenger, const PartialView& from) {
+  if (from.count == 0) return nullptr;
+  if (count == 0) {
+    assign(from);
+    return nullptr;
+  }
+  if (!expect_like(messenger, from.reducer, from.combiner_id, from.target)) return nullptr;
   count += from.count;
   if (!has_target && from.target != nullptr) {
     has_target = true;
     target = *from.target;
   }
   items.insert(items.end(), from.items.begin(), from.items.end());
-  if (!from.has_value) return;
-  const Combiner* combiner = Registry<Combiner>::find(combiner_id);
+  if (!from.has_value) return nullptr;
+  const Combiner* const combiner = Registry<Combiner>::find(combiner_id);
   if (combiner == nullptr) {
     messenger.fail(base::format(
         "a contribution names reducer {}, which PE {} does not have; do all PEs run the same program?",
         combiner_id, messenger.pe()));
-    return;
   }
-  merge(messenger, *combiner, from.value);
+  return combiner;
 }
 
 bool Partial::expect_like(Messenger& messenger, Reducer of, std::uint32_t combiner, const Target* to) const {

@@ -52,12 +52,16 @@ struct Partial {
                         std::span<const std::byte> contribution, const Target& target);
   // Merges `from` behind what it has. Fails the job if the two do not belong to the same reduction.
   void add(Messenger& messenger, const PartialView& from);
+  // The same, but the value of `from` is the first operand. `scratch` keeps its storage for the next call.
+  void add_in_front(Messenger& messenger, const PartialView& from, std::vector<std::byte>& scratch);
   // The packed result, in memory of this object. Throws Error for items that are damaged. REQUIRES: complete.
   std::span<const std::byte> result();
 
  private:
   // Whether one may be merged with this. If not, the job fails.
   bool expect_like(Messenger& messenger, Reducer reducer, std::uint32_t combiner, const Target* target) const;
+  // Adds all but the value. Returns the combiner for that, null if there is nothing to merge.
+  const Combiner* add_all_but_value(Messenger& messenger, const PartialView& from);
   void merge(Messenger& messenger, const Combiner& combiner, std::span<const std::byte> more);
   std::vector<std::byte> join_items() const;
 };

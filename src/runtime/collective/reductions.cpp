@@ -1,5 +1,6 @@
 #include "runtime/collective/reductions.h"
 
+#include <exception>
 #include <utility>
 
 #include "weft/runtime/messenger.h"
@@ -69,41 +70,6 @@ Reductions::Reductions(Messenger& messenger) : messenger_(messenger) {
 
 // --- What is kept
 
-void Reductions::Progress::clear() {
-  merged.clear();
-  local_contributions = 0;
-  children_done = 0;
-  exchanges = false;
-  sent = false;
-  step = -1;
-  arrived.clear();
-  late.clear();
-}
-
-Reductions::Progress& Reductions::Scope::find_or_make(std::uint64_t sequence) {
-  auto found = progress.find(sequence);
-  for (ProgressMap::node_type& node : spare) {
-    if (found != progress.end() || node.empty()) continue;
-    node.key() = sequence;
-    found = progress.insert(std::move(node)).position;
-  }
-  if (found == progress.end()) found = progress.try_emplace(sequence).first;
-  latest_sequence = sequence;
-  latest = &found->second;
-  return *latest;
-}
-
-void Reductions::Scope::forget(ProgressMap::iterator found) {
-  latest = nullptr;
-  ProgressMap::node_type node = progress.extract(found);
-  node.mapped().clear();
-  for (ProgressMap::node_type& place : spare) {
-    if (!place.empty()) continue;
-    place = std::move(node);
-    return;
-  }
-}
-
 Reductions::Scope& Reductions::find_or_make_scope(ScopeId id) {
   latest_id_ = id;
   latest_ = &scopes_[id];
@@ -124,13 +90,13 @@ void Reductions::forget_scope(ScopeId id) {
 // --- Contributions
 
 void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contributors, bool single,
-                      bool on_every_pe) {
+                      bool may_exchange) {
   Scope& scope = scope_at(id);
   scope.is_open = true;
   scope.single = single;
   scope.total = total;
   scope.local_contributors = local_contributors;
-  scope.can_exchange = on_every_pe && !single && messenger_.num_pes() > 1;
+  scope.can_exchange = may_exchange && !single && messenger_.num_pes() > 1;
   advance_all(id);
 }
 
@@ -144,7 +110,7 @@ void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t in
     send_up(id, sequence, false, mine);
     return;
   }
-  Progress& progress = scope.at(sequence);
+  Progress& progress = scope.progress.at(sequence);
   ++progress.local_contributions;
   const bool exchanges = scope.can_exchange && (target.flags & kBroadcastFlag) != 0;
   if (exchanges != progress.exchanges) {
@@ -155,7 +121,7 @@ void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t in
   into.add_contribution(messenger_, index, reducer, combiner, value, target);
   // The rest is for the last contribution of this PE, and for later ones.
   if (progress.local_contributions < scope.local_contributors && into.count < scope.total) return;
-  advance(id, sequence);
+  advance_from(id, scope, progress);
 }
 
 void Reductions::on_partial(MessagePtr message) {
@@ -169,11 +135,11 @@ void Reductions::on_partial(MessagePtr message) {
     send_up(header.scope, header.sequence, false, partial);
     return;
   }
-  Progress& progress = scope.at(header.sequence);
+  Progress& progress = scope.progress.at(header.sequence);
   if (header.done) ++progress.children_done;
   Partial& into = progress.step < 0 ? progress.merged : progress.late;
   into.add(messenger_, partial.view());
-  advance(header.scope, header.sequence);
+  advance_from(header.scope, scope, progress);
 }
 
 void Reductions::on_silent(MessagePtr message) {
@@ -189,39 +155,45 @@ void Reductions::on_silent(MessagePtr message) {
 // Any step may forget the scope.
 void Reductions::advance_all(ScopeId id) {
   Scope& scope = scope_at(id);
-  std::vector<std::uint64_t> sequences;
-  for (auto& [sequence, progress] : scope.progress) sequences.push_back(sequence);
+  const std::vector<std::uint64_t> sequences = scope.progress.sequences();
   advance_silence(id, scope);
   for (std::uint64_t sequence : sequences) advance(id, sequence);
 }
 
 void Reductions::advance(ScopeId id, std::uint64_t sequence) {
-  while (advance_one(id, sequence)) ++sequence;
+  Scope* const scope = find_scope(id);
+  Progress* const progress = scope == nullptr ? nullptr : scope->progress.find(sequence);
+  if (progress != nullptr) advance_from(id, *scope, *progress);
 }
 
-bool Reductions::advance_one(ScopeId id, std::uint64_t sequence) {
-  Scope* const known = find_scope(id);
-  if (known == nullptr) return false;
-  Scope& scope = *known;
-  auto found = scope.progress.find(sequence);
-  if (found == scope.progress.end() || !scope.is_open) return false;
-  Progress& progress = found->second;
-  if (progress.exchanges) return advance_exchange(id, scope, found);
+void Reductions::advance_from(ScopeId id, Scope& scope, Progress& first) {
+  Progress* progress = &first;
+  while (progress != nullptr) {
+    const std::uint64_t next = progress->sequence + 1;
+    if (!advance_one(id, scope, *progress)) return;
+    progress = scope.progress.find(next);
+  }
+}
+
+bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
+  if (!scope.is_open) return false;
+  if (progress.exchanges) return advance_exchange(id, scope, progress);
   SpanningTree tree = tree_of(messenger_, id);
   if (tree.is_root()) {
     if (progress.merged.count < scope.total) return false;
     deliver(progress.merged, false);
-    scope.forget(found);
+    scope.progress.forget(progress);
     if (scope.single) forget_scope(id);
     return false;
   }
   // In order only: a partial may overtake an earlier, larger one on its way here.
+  const std::uint64_t sequence = progress.sequence;
   if (sequence != scope.first_unflushed || progress.local_contributions < scope.local_contributors ||
       progress.children_done + scope.silent_children < tree.num_children()) {
     return false;
   }
   send_up(id, sequence, true, progress.merged);
-  scope.forget(found);
+  scope.progress.forget(progress);
   scope.first_unflushed = sequence + 1;
   if (!scope.single) return true;
   forget_scope(id);
@@ -253,12 +225,25 @@ void Reductions::send_up(ScopeId id, std::uint64_t sequence, bool done, const Pa
   messenger_.send(tree_of(messenger_, id).parent(), std::move(message));
 }
 
+void Reductions::set_result_function(HandlerId handler, ResultFunction function, void* context) {
+  result_handler_ = handler;
+  result_function_ = function;
+  result_context_ = context;
+}
+
 void Reductions::deliver(Partial& partial, bool to_this_pe) {
-  if (to_this_pe) {
-    partial.target.flags &= static_cast<std::uint8_t>(~kBroadcastFlag);
-    partial.target.pe = static_cast<std::uint32_t>(messenger_.pe());
+  Target& target = partial.target;
+  if (!to_this_pe) return messenger_.deliver(target, partial.result());
+  if (target.handler != result_handler_) {
+    target.flags &= static_cast<std::uint8_t>(~kBroadcastFlag);
+    target.pe = static_cast<std::uint32_t>(messenger_.pe());
+    return messenger_.deliver(target, partial.result());
   }
-  messenger_.deliver(partial.target, partial.result());
+  try {
+    result_function_(result_context_, target.prefix, partial.result());
+  } catch (...) {
+    messenger_.fail_unawaited(std::current_exception(), "the result of a reduction");
+  }
 }
 
 }  // namespace weft::runtime

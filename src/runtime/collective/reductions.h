@@ -6,7 +6,7 @@
 //
 // - Up the spanning tree, if the result has one target. A PE merges what its children give as well, and passes one
 //   partial result to its parent when all of them have; what comes later is passed on alone.
-// - By recursive doubling (exchange_plan.h), if all PEs get the result and all have contributors. Every PE ends with
+// - By recursive doubling (exchange_plan.h), if all PEs get the result and open() allows it. Every PE ends with
 //   the same partial result: two parts are merged in the order of their PEs. If it has all contributions, each PE
 //   delivers it to itself. Otherwise the root merges those that come later, as in the tree, and broadcasts.
 //
@@ -18,10 +18,8 @@
 // Nothing is allocated for a contribution, nor for a reduction whose value is as large as an earlier one's.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -29,7 +27,7 @@
 #include "weft/runtime/message.h"
 #include "weft/runtime/reduction.h"
 
-#include "runtime/collective/partial.h"
+#include "runtime/collective/progress.h"
 
 namespace weft::runtime {
 
@@ -54,34 +52,23 @@ class Reductions {
   explicit Reductions(Messenger& messenger);
 
   // Says how many contributors the scope has in all and on this PE. A `single` scope serves one reduction,
-  // number 0, and is forgotten after it. `on_every_pe`: no PE is without contributors; the same on all PEs.
+  // number 0, and is forgotten after it. `may_exchange`: results for all PEs may come by recursive doubling, because no
+  // PE is without contributors; the same on all PEs.
   void open(ScopeId scope, std::uint64_t total, std::uint64_t local_contributors, bool single,
-            bool on_every_pe = false);
+            bool may_exchange = false);
 
   // One contribution. `index` orders kGather and kConcat. All contributors of a reduction must name the same
   // reducer and target. REQUIRES: open() was called; `combiner` is null for kGather and kConcat only.
   void contribute(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                   const Combiner* combiner, std::span<const std::byte> value, const Target& target);
 
+  // A result for this PE whose target is `handler` goes to `function` at once, without a message: the target's prefix
+  // and the packed result. An exception of it ends the job.
+  using ResultFunction = void (*)(void* context, std::span<const std::byte> prefix,
+                                  std::span<const std::byte> result);
+  void set_result_function(HandlerId handler, ResultFunction function, void* context);
+
  private:
-  // One reduction on this PE.
-  struct Progress {
-    Partial merged;
-    std::uint64_t local_contributions = 0;
-    int children_done = 0;
-
-    // By recursive doubling: the step, -1 before the PE has all contributions of its own; what has arrived, by step.
-    bool exchanges = false;
-    bool sent = false;
-    int step = -1;
-    std::vector<MessagePtr> arrived;
-    Partial other;  // storage for merging
-    Partial late;   // on the root: what came when the exchange had begun
-
-    void clear();
-  };
-  using ProgressMap = std::map<std::uint64_t, Progress>;
-
   struct Scope {
     bool is_open = false;
     bool single = false;
@@ -91,18 +78,7 @@ class Reductions {
     std::uint64_t local_contributors = 0;
     int silent_children = 0;
     std::uint64_t first_unflushed = 0;
-    ProgressMap progress;
-    // Successive contributions are often to one reduction.
-    std::uint64_t latest_sequence = 0;
-    Progress* latest = nullptr;
-    // Kept for the next reductions: two, because peers may be one ahead.
-    std::array<ProgressMap::node_type, 2> spare;
-
-    Progress& at(std::uint64_t sequence) {
-      return latest != nullptr && latest_sequence == sequence ? *latest : find_or_make(sequence);
-    }
-    Progress& find_or_make(std::uint64_t sequence);
-    void forget(ProgressMap::iterator progress);
+    ProgressTable progress;
   };
 
   Scope& scope_at(ScopeId id) {
@@ -115,8 +91,10 @@ class Reductions {
   void on_partial(MessagePtr message);
   void on_silent(MessagePtr message);
   void advance(ScopeId id, std::uint64_t sequence);
-  // Returns whether the next reduction may advance now.
-  bool advance_one(ScopeId id, std::uint64_t sequence);
+  void advance_from(ScopeId id, Scope& scope, Progress& progress);
+  // Returns whether the next reduction may advance now. The reduction may have been forgotten, and the scope too if it
+  // returns false.
+  bool advance_one(ScopeId id, Scope& scope, Progress& progress);
   void advance_all(ScopeId id);
   void advance_silence(ScopeId id, Scope& scope);
   void send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial);
@@ -126,16 +104,20 @@ class Reductions {
 
   void on_exchange(MessagePtr message);
   // As advance_one().
-  bool advance_exchange(ScopeId id, Scope& scope, ProgressMap::iterator found);
-  bool run_steps(ScopeId id, std::uint64_t sequence, Progress& progress);
-  void send_step(ScopeId id, std::uint64_t sequence, const Progress& progress, int peer);
+  bool advance_exchange(ScopeId id, Scope& scope, Progress& progress);
+  bool run_steps(ScopeId id, Progress& progress);
+  void send_step(ScopeId id, const Progress& progress, int peer);
   void merge_step(Progress& progress, int peer, bool is_last);
-  void finish_exchange(ScopeId id, Scope& scope, ProgressMap::iterator found);
+  void finish_exchange(ScopeId id, Scope& scope, Progress& progress);
 
   Messenger& messenger_;
   std::unordered_map<ScopeId, Scope, ScopeIdHash> scopes_;
+  // Successive contributions are often to one scope.
   ScopeId latest_id_;
   Scope* latest_ = nullptr;
+  HandlerId result_handler_ = kNumHandlers;
+  ResultFunction result_function_ = nullptr;
+  void* result_context_ = nullptr;
 };
 
 // Throws Error(kCorrupt) if the root PE of the scope, which a peer has named, does not exist.

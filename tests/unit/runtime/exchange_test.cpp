@@ -152,5 +152,20 @@ TEST(Exchange, AllMembersGetTheSameSumToTheLastBit) {
   }
 }
 
+// Then the tree serves.
+TEST(Exchange, PesThatShareProcessorsReduceAsWell) {
+  RuntimeOptions options;
+  options.local_pes = 1'000'000;
+  testing::InProcessJob job(5, "loopback", options);
+  std::vector<std::vector<std::uint64_t>> bits;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto adders = Group<Adder>::create(runtime);
+    bits = co_await adders.call<&Adder::sums>();
+  }),
+            "");
+  ASSERT_EQ(bits.size(), 5U);
+  for (const auto& one : bits) EXPECT_EQ(one, bits[0]);
+}
+
 }  // namespace
 }  // namespace weft::runtime
