@@ -1,11 +1,9 @@
 // Collective operations, one per run:
 //
-//   allreduce ITERATIONS          every PE calls allreduce(double, sum) in a loop; the mean time of one call,
-//                                             from the slowest PE, without the first tenth of the iterations
-//   reduction ELEMENTS ROUNDS     broadcast to an existing array and reduction over its elements: the median
-//                                             time of a round, on the PE that asked
-//   all_to_all                    the first message of every PE to every other one: the time from the start on
-//                                             PE 0 until all have arrived, and then the memory of a PE (PSS)
+//   reduction ELEMENTS ROUNDS   broadcast to an existing array and reduction over its elements: the median time of a
+//                               round, on the PE that asked
+//   all_to_all                  the first message of every PE to every other one: the time from the start on PE 0 until
+//                               all have arrived, and then the memory of a PE (PSS)
 //
 // Connections to the PE's neighbours in the spanning trees exist before the clock starts.
 #include <algorithm>
@@ -25,16 +23,6 @@ namespace {
 
 class Member : public weft::Chare<Member> {
  public:
-  weft::Task<double> allreduce_many(std::int64_t iterations) {
-    const std::int64_t warmup = iterations / 10 + 1;
-    for (std::int64_t i = 0; i < warmup; ++i) co_await allreduce(1.0, weft::Reducer::kSum);
-    Stopwatch stopwatch;
-    for (std::int64_t i = 0; i < iterations; ++i) {
-      if (co_await allreduce(1.0, weft::Reducer::kSum) != num_pes()) die("an allreduce gave a wrong sum");
-    }
-    co_return stopwatch.elapsed_s() / static_cast<double>(iterations);
-  }
-
   void greet_all() {
     for (int pe = 0; pe < num_pes(); ++pe) proxy()[pe].send<&Member::greet>(1);
   }
@@ -66,12 +54,6 @@ class Member : public weft::Chare<Member> {
   int num_greetings_ = 0;
   weft::Future<> all_greeted_;
 };
-
-weft::Task<> measure_allreduce(weft::Runtime& runtime, std::int64_t iterations) {
-  auto members = weft::Group<Member>::create(runtime);
-  std::vector<double> times = co_await members.call<&Member::allreduce_many>(iterations);
-  report("allreduce_us", sizeof(double), *std::max_element(times.begin(), times.end()) * 1e6);
-}
 
 weft::Task<> measure_all_to_all(weft::Runtime& runtime) {
   auto members = weft::Group<Member>::create(runtime);
@@ -124,17 +106,14 @@ std::int64_t number(int argc, char** argv, int which) {
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc() && end == text.data() + text.size() && value > 0) return value;
   }
-  die("usage: allreduce ITERATIONS | reduction ELEMENTS ROUNDS | all_to_all");
+  die("usage: reduction ELEMENTS ROUNDS | all_to_all");
 }
 
 weft::Task<> measure(weft::Runtime& runtime, int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == "all_to_all") return measure_all_to_all(runtime);
-  if (what == "reduction") {
-    return measure_reduction(runtime, static_cast<int>(number(argc, argv, 2)),
-                             static_cast<int>(number(argc, argv, 3)));
-  }
-  return measure_allreduce(runtime, number(argc, argv, what == "allreduce" ? 2 : argc));
+  return measure_reduction(runtime, static_cast<int>(number(argc, argv, what == "reduction" ? 2 : argc)),
+                           static_cast<int>(number(argc, argv, 3)));
 }
 
 }  // namespace
