@@ -74,7 +74,9 @@ struct ArrivingForm {
   explicit ArrivingForm(Decoder& decoder) {
     load_numpy();
     auto header = decoder.number<ArrayHeader>();
-    form.dtype = dtype_from_wire(header.type_number);
+    form.dtype = is_number_type(header.type_number)
+                     ? checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(header.type_number)))
+                     : dtype_from_wire(header.type_number);
     if (!form.dtype || header.num_dimensions > kMaxDimensions) {
       corrupt("an element type or number of dimensions that does not exist");
     }
