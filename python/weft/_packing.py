@@ -75,6 +75,7 @@ _PACKERS: dict[str, Callable[[Any], Any]] = {
     "jax": _contiguous,
     "jaxlib": _contiguous,
     "numba": _numba,
+    "numba_cuda": _numba,
     "numpy": _numpy,
     "torch": lambda tensor: tensor.contiguous(),
 }

@@ -39,7 +39,8 @@ class Cupy:
         for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
             try:
                 array = self.module.asarray(counts.view(getattr(ml_dtypes, name)))
-            except (TypeError, ValueError):  # CuPy has bfloat16 from version 14 on, and not the others
+            except (KeyError, NotImplementedError, TypeError, ValueError):
+                # CuPy has bfloat16 from version 14 on, and not the others.
                 continue
             yield name, array, lambda array: self.module.asnumpy(array).view(np.uint8)
 
@@ -151,7 +152,7 @@ class User(weft.Chare):
 
     @weft.post_entry("land")
     def post_land(self, name, array):
-        refused("reinterpreted", array.into, weft.DeviceArray(array.shape, np.int16, "cuda"))
+        refused("reinterpreted", array.into, weft.DeviceArray(array.nbytes, np.int16, "cuda"))
         self.room = weft.DeviceArray(array.shape, name, "cuda")
         array.into(self.room)
 
