@@ -1,17 +1,30 @@
 """A channel between two Python chares, a PE each: arrays are sent in place and received into an array.
 
-The arrays are NumPy's, or weft.DeviceArray on the PE's device.
+The arrays are NumPy's, or weft.DeviceArray on the PE's device, or GPU memory of another allocator.
 """
 
+import functools
 import itertools
 import time
 
 import numpy as np
-from measuring import WINDOW, argument_parser, make_arrays, numbers_of_buffers, pin, report
+from measuring import (
+    ALLOCATORS,
+    WINDOW,
+    argument_parser,
+    make_arrays,
+    numbers_of_buffers,
+    pin,
+    report,
+)
 
 import weft
 
-arguments = argument_parser(__doc__, memories=("host", "emulated", "cuda")).parse_args()
+parser = argument_parser(__doc__, memories=("host", "emulated", "cuda"))
+parser.add_argument("--allocator", choices=ALLOCATORS, default=ALLOCATORS[0], help="of cuda memory")
+parser.add_argument("--receiver-allocator", choices=ALLOCATORS, help="of the arrays that are received into")
+arguments = parser.parse_args()
+into_allocator = arguments.receiver_allocator or arguments.allocator
 
 
 async def ping_pong(first, channel, outgoing, incoming, round_trips):
@@ -50,8 +63,9 @@ class Peer(weft.Chare):
         exchange = ping_pong if arguments.bench == "latency" else windows
         for step in arguments.steps:
             num_out, num_in = numbers_of_buffers(step, first)
-            outgoing = itertools.cycle(await make_arrays(step.size_bytes, num_out, 1, arguments.memory))
-            incoming = itertools.cycle(await make_arrays(step.size_bytes, num_in, 2, arguments.memory))
+            make = functools.partial(make_arrays, step.size_bytes, memory=arguments.memory)
+            outgoing = itertools.cycle(await make(num_out, 1, allocator=arguments.allocator))
+            incoming = itertools.cycle(await make(num_in, 2, allocator=into_allocator))
             await exchange(first, channel, outgoing, incoming, step.warmup)
             start = time.perf_counter()
             await exchange(first, channel, outgoing, incoming, step.iterations)

@@ -62,12 +62,42 @@ def pin(pe: int) -> None:
     os.sched_setaffinity(0, {cores[pe % len(cores)]})
 
 
-async def make_arrays(size_bytes: int, count: int, value: int, memory: str) -> list[Any]:
+#: Where GPU memory may come from: Weft (cudaMalloc), a stream-ordered pool (CuPy's MemoryAsyncPool),
+#: virtual-memory mappings (PyTorch's expandable segments), or managed memory (CuPy).
+ALLOCATORS = ("default", "async-pool", "vmm", "managed")
+
+
+def make_library_array(size_bytes: int, value: int, allocator: str, device: int) -> Any:
+    """Bytes of that value in memory of that allocator, on that GPU, when the GPU is done with them."""
+    if allocator == "vmm":
+        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+        import torch
+
+        array = torch.full((size_bytes,), value, dtype=torch.uint8, device=f"cuda:{device}")
+        torch.cuda.synchronize(device)
+        return array
+    import cupy
+
+    with cupy.cuda.Device(device) as here:
+        pool = cupy.cuda.MemoryAsyncPool() if allocator == "async-pool" else None
+        make = cupy.cuda.malloc_managed if pool is None else pool.malloc
+        with cupy.cuda.using_allocator(make):
+            array = cupy.full(size_bytes, value, cupy.uint8)
+        here.synchronize()
+    return array
+
+
+async def make_arrays(
+    size_bytes: int, count: int, value: int, memory: str, allocator: str = "default"
+) -> list[Any]:
     """Bytes of `value` in memory of that kind, on this PE's device; only for programs of Weft."""
     import numpy as np
 
     import weft
 
+    if allocator != "default":
+        device = weft.DeviceArray(1, np.uint8, memory).device
+        return [make_library_array(size_bytes, value, allocator, device) for _ in range(count)]
     arrays = [np.full(size_bytes, value, np.uint8) for _ in range(count)]
     if memory == "host":
         return arrays

@@ -18,7 +18,9 @@ class TransportUse(NamedTuple):
     #: The kind of the device side if there is one: "host", "cuda", "emulated".
     memory: str
     #: "through UCX" (as it is), "staged" (through host memory), "own PE", "peer-mapped" (copied by the
-    #: sender's device into the receiver's memory), or "shared" (host memory that both PEs copied)
+    #: sender's device into the receiver's memory), "bounced" (by the sender's device into memory of Weft's on
+    #: the receiver's device, and on from there), "pulled" (copied by the receiver's device out of the
+    #: sender's memory), or "shared" (host memory that both PEs copied)
     path: str
     messages: int
     size_bytes: int

@@ -44,6 +44,7 @@ def set_faults(
     fail_copy: int = 0,
     fail_allocation: int = 0,
     device_bytes: int | None = None,
+    refuse_exports: bool = False,
 ) -> None:
     """Makes the emulated devices of this PE slow or faulty, for tests; counting starts anew.
 
@@ -53,8 +54,12 @@ def set_faults(
         fail_copy: the n-th copy from now on fails; 0 for none.
         fail_allocation: the n-th allocation from now on fails; 0 for none.
         device_bytes: the memory of each device; None for as much as there is.
+        refuse_exports: memory that is allocated from now on cannot be mapped by other PEs, like that of a
+            stream-ordered pool.
     """
     text = f"polls={polls_per_copy},fail_copy={fail_copy},fail_allocation={fail_allocation}"
     if device_bytes is not None:
         text += f",device_bytes={device_bytes}"
+    if refuse_exports:
+        text += ",refuse_exports=1"
     _core._emulated_set_faults(text)

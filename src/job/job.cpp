@@ -109,7 +109,7 @@ void print_statistics(runtime::Runtime& runtime, Activity& activity) {
   std::string text =
       machine::transfer_report(machine.pe(), machine.transport_use(), machine.peer_transports());
   for (const std::string& why : machine.peer_memory().obstacles()) {
-    text += base::format("weft: PE {}: peer memory was not used: {}\n", machine.pe(), why);
+    text += base::format("weft: PE {}: {}\n", machine.pe(), why);
   }
   std::vector<std::string> lines = activity.end();
   for (std::string& line : runtime.memory().uses_of_other_devices()) lines.push_back(std::move(line));

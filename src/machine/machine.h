@@ -125,9 +125,20 @@ inline constexpr int kNumTransferTypes = 6;
 //   staged        through host memory, because the transport does not address its kind, or by request
 //   own PE        to the PE that it comes from
 //   peer-mapped   the sender's device copies into the receiver's memory, which it has mapped
+//   bounced       the sender's device copies into memory of Weft's on the receiver's device, which copies it on,
+//                 because the receiver's own memory cannot be mapped
+//   pulled        the same, but the receiver's device copies out of the sender's memory, which it has mapped
 //   shared        both processes copy the message from host memory to host memory
-enum class TransferPath : std::uint8_t { kThroughUcx, kStaged, kOwnPe, kPeerMapped, kShared };
-inline constexpr int kNumTransferPaths = 5;
+enum class TransferPath : std::uint8_t {
+  kThroughUcx,
+  kStaged,
+  kOwnPe,
+  kPeerMapped,
+  kBounced,
+  kPulled,
+  kShared
+};
+inline constexpr int kNumTransferPaths = 7;
 
 std::string_view transfer_type_name(TransferType type);
 std::string_view transfer_path_name(TransferPath path);

@@ -18,6 +18,9 @@ struct ControlMessage {
   enum class Type : std::uint8_t {
     kMailbox,    // the receiver of `stream` posts in mailbox `number` of `file`
     kNoMailbox,  // the sender cannot open the file of mailbox `number`
+    kWaiting,    // the send of message `number` of `stream` waits until its receive is posted
+    kPosted,     // the receive of message `number` of `stream`, whose send waits, is posted
+    kByTag,      // the same is not posted: the message must go with its tag
     kForget,     // the allocation with export number `number` is gone
     kWake,       // its arrival is its purpose
   };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "machine/peer_memory/peer_buffer.h"
+#include "base/format.h"
 
 namespace weft::machine {
 
@@ -20,7 +20,36 @@ Exports::Exports(memory::Memory& memory, Forget forget, std::size_t max_exports)
 
 Exports::~Exports() { memory_.set_release_listener({}); }
 
-std::shared_ptr<Exports::Export> Exports::find(const memory::Buffer& buffer) {
+std::shared_ptr<Exports::Export> Exports::find(const memory::ConstBuffer& buffer) {
+  bool is_new = false;
+  std::shared_ptr<Export> one = entry(buffer, is_new);
+  return one == nullptr || is_new || one->bytes.empty() ? nullptr : one;
+}
+
+std::shared_ptr<Exports::Export> Exports::make(const memory::ConstBuffer& buffer) {
+  bool is_new = false;
+  std::shared_ptr<Export> one = entry(buffer, is_new);
+  return one == nullptr || one->bytes.empty() ? nullptr : one;
+}
+
+bool Exports::cannot_export(const memory::ConstBuffer& buffer) {
+  if (buffer.size_bytes == 0 || buffer.place.is_host()) return false;
+  const memory::Allocation allocation = memory_.allocation_of(buffer.data);
+  const auto found = exports_.find(allocation.base);
+  if (found != exports_.end() && found->second->allocation.generation == allocation.generation) {
+    const std::size_t offset = reinterpret_cast<std::uintptr_t>(buffer.data) - allocation.base;
+    if (buffer.size_bytes <= allocation.size_bytes - offset) return found->second->bytes.empty();
+  }
+  if (first_failure_.ok()) {
+    first_failure_ = {
+        base::StatusCode::kUnsupported,
+        base::format("{} bytes of {} at {} are not in one allocation that other processes can map",
+                     buffer.size_bytes, memory::place_name(buffer.place), buffer.data)};
+  }
+  return true;
+}
+
+std::shared_ptr<Exports::Export> Exports::entry(const memory::ConstBuffer& buffer, bool& is_new) {
   const memory::Allocation allocation = memory_.allocation_of(buffer.data);
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(buffer.data) - allocation.base;
   if (allocation.generation == 0 || buffer.size_bytes > allocation.size_bytes - offset) return nullptr;
@@ -29,19 +58,18 @@ std::shared_ptr<Exports::Export> Exports::find(const memory::Buffer& buffer) {
     release(found);
     found = exports_.end();
   }
-  const bool is_new = found == exports_.end();
+  is_new = found == exports_.end();
   if (is_new) {
     make_room();
     found = exports_.emplace(allocation.base, std::make_shared<Export>()).first;
     found->second->allocation = allocation;
+    export_now(*found->second, buffer);
   }
-  const std::shared_ptr<Export>& one = found->second;
-  one->last_use = ++uses_;
-  if (!is_new && one->number == 0) make(*one, buffer);
-  return one->bytes.empty() ? nullptr : one;
+  found->second->last_use = ++uses_;
+  return found->second;
 }
 
-void Exports::make(Export& one, const memory::Buffer& buffer) {
+void Exports::export_now(Export& one, const memory::ConstBuffer& buffer) {
   one.number = next_number_++;
   auto bytes = memory_.backend(one.allocation.place.kind)->export_allocation(buffer.data);
   if (bytes.ok() && bytes->size() <= kMaxExportedBytes) {
@@ -49,6 +77,15 @@ void Exports::make(Export& one, const memory::Buffer& buffer) {
   } else if (first_failure_.ok()) {
     first_failure_ = bytes.status();
   }
+}
+
+PeerBuffer Exports::name(const Export& one, const memory::ConstBuffer& buffer) {
+  return {one.number,
+          one.allocation.base,
+          reinterpret_cast<std::uintptr_t>(buffer.data) - one.allocation.base,
+          buffer.size_bytes,
+          one.allocation.place,
+          static_cast<std::uint32_t>(one.bytes.size())};
 }
 
 void Exports::make_room() {

@@ -1,8 +1,9 @@
 // The allocations of this PE that other PEs of the host may map. Each has a number that is never given to
 // another allocation.
 //
-// An allocation is exported when it is used for the second time: mapping it may take a millisecond, which
-// does not pay for a buffer that is made for one message. An entry is used only while the generation of its
+// An allocation is given to other PEs when it is used for the second time: mapping it may take a millisecond,
+// which does not pay for a buffer that is made for one message. Whether it can be exported is known from the
+// first use on. An entry is used only while the generation of its
 // allocation is the one that it was made with.
 //
 // Threads: the PE's.
@@ -15,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "machine/peer_memory/peer_buffer.h"
 #include "memory/memory.h"
 
 namespace weft::machine {
@@ -22,9 +24,9 @@ namespace weft::machine {
 class Exports {
  public:
   struct Export {
-    std::uint64_t number = 0;  // 0: used once so far, not exported
+    std::uint64_t number = 0;
     memory::Allocation allocation;
-    std::vector<std::byte> bytes;  // empty although numbered: cannot be exported, and is not tried again
+    std::vector<std::byte> bytes;  // empty: cannot be exported, and is not tried again
     std::vector<int> told;         // PEs that may have mapped it
     std::uint64_t last_use = 0;
 
@@ -47,13 +49,23 @@ class Exports {
 
   // The export of the allocation that contains all of `buffer`. Null at the first use, and when other PEs
   // cannot map it. Hold the pointer while a peer may read the number: `forget` is called after that.
-  std::shared_ptr<Export> find(const memory::Buffer& buffer);
+  std::shared_ptr<Export> find(const memory::ConstBuffer& buffer);
+  // Whether find() can never return an export for `buffer`: its allocation cannot be exported, or it lies in
+  // several allocations. REQUIRES: find() was called for it and returned null.
+  bool cannot_export(const memory::ConstBuffer& buffer);
+  // An export that is given to other PEs at once, of memory that Weft has allocated for that. Null if it
+  // cannot be exported.
+  std::shared_ptr<Export> make(const memory::ConstBuffer& buffer);
+  // The name of `buffer`, which lies in the exported allocation.
+  static PeerBuffer name(const Export& one, const memory::ConstBuffer& buffer);
   // The first reason for which an allocation could not be exported; ok if there is none.
   const base::Status& first_failure() const { return first_failure_; }
 
  private:
   using Table = std::map<std::uintptr_t, std::shared_ptr<Export>>;
-  void make(Export& one, const memory::Buffer& buffer);
+  // Null if the buffer is not inside of one allocation that can be told from others.
+  std::shared_ptr<Export> entry(const memory::ConstBuffer& buffer, bool& is_new);
+  void export_now(Export& one, const memory::ConstBuffer& buffer);
   void make_room();
   void release(Table::iterator one);
 

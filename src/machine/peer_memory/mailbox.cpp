@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::size_t kOwnerBytes = 4096;
 // Pages that are not used take no memory.
-constexpr std::size_t kFileBytes = kOwnerBytes + kMailboxes * sizeof(Mailbox);
+constexpr std::size_t kRingsOffset = kOwnerBytes + kMailboxes * sizeof(Mailbox);
+constexpr std::size_t kFileBytes = kRingsOffset + kBounceRings * sizeof(BounceRing);
+static_assert(kRingsOffset % alignof(BounceRing) == 0);
 static_assert(sizeof(MailboxOwner) <= kOwnerBytes && kOwnerBytes % alignof(Mailbox) == 0);
 // A new file is all zeros, which is a free slot. Both processes run the same build.
 static_assert(Slot::kFree == 0 && std::atomic<std::uint64_t>::is_always_lock_free);
@@ -69,6 +71,11 @@ Status MailboxFile::map(const SharedFile& file) {
 Mailbox& MailboxFile::mailbox(std::size_t number) const {
   auto* const first = static_cast<std::byte*>(mapping_) + kOwnerBytes;
   return *reinterpret_cast<Mailbox*>(first + number * sizeof(Mailbox));
+}
+
+BounceRing& MailboxFile::bounce_ring(std::size_t number) const {
+  auto* const first = static_cast<std::byte*>(mapping_) + kRingsOffset;
+  return *reinterpret_cast<BounceRing*>(first + number * sizeof(BounceRing));
 }
 
 MailboxFile::~MailboxFile() {

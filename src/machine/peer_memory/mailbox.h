@@ -2,7 +2,8 @@
 // copied to.
 //
 // A PE that receives has one file, which the other PEs of its host and user map: a page for the PE, then the
-// mailboxes. A mailbox serves one stream of messages. Message n of the stream has slot n modulo kSlots:
+// mailboxes, then the rings of bounce buffers (bounce_ring.h). A posting whose buffer has no exported bytes names a
+// ring in offset_bytes. A mailbox serves one stream of messages. Message n of the stream has slot n modulo kSlots:
 //
 //     receiver   fills buffer and exported, then word := posted n
 //     sender     word: posted n -> taken n, by compare-and-swap. It copies the message, and when the bytes are
@@ -28,6 +29,7 @@
 #include "weft/base/status.h"
 
 #include "base/shared_file.h"
+#include "machine/peer_memory/bounce_ring.h"
 #include "machine/peer_memory/peer_buffer.h"
 #include "machine/peer_memory/shared_copy.h"
 
@@ -35,6 +37,7 @@ namespace weft::machine {
 
 inline constexpr std::size_t kSlots = 64;
 inline constexpr std::size_t kMailboxes = 4096;
+inline constexpr std::size_t kBounceRings = 256;
 
 struct Slot {
   static constexpr std::uint64_t kFree = 0;
@@ -88,6 +91,8 @@ class MailboxFile {
   MailboxOwner& owner() const { return *static_cast<MailboxOwner*>(mapping_); }
   // REQUIRES: number < kMailboxes.
   Mailbox& mailbox(std::size_t number) const;
+  // REQUIRES: number < kBounceRings.
+  BounceRing& bounce_ring(std::size_t number) const;
 
  private:
   MailboxFile() = default;

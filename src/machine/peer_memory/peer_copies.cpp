@@ -93,7 +93,8 @@ Status PeerCopies::start(OutgoingStream& stream, StreamMessage message, const me
                          Completion* user) {
   if (stream.outbox == nullptr) stream.outbox = &outbox(stream.peer, stream.name);
   if (stream.outbox->mailbox != nullptr) {
-    Status status = copy(stream, message, source, user);
+    Found found = Found::kNothing;
+    Status status = copy(found, stream, message, source, user);
     if (!status.ok()) return status;
     if (source.stream != nullptr) {
       auto late = std::make_unique<LateSend>(*this, stream, message, source, user);
@@ -103,16 +104,40 @@ Status PeerCopies::start(OutgoingStream& stream, StreamMessage message, const me
       }
       static_cast<void>(late->take_user());
     }
+    if (found == Found::kNothing && is_slow(stream, source)) {
+      waiting_.add({stream, message, source, user});
+      return Status::pending();
+    }
+  } else if (slow_failure_.ok() && is_slow(stream, source)) {
+    record_slow({stream, message, source, user}, "it was sent before the first receive of its stream");
   }
   return context_.machine.tag_send(stream.peer, message.tag, source, user);
 }
 
+bool PeerCopies::knows_mailbox(OutgoingStream& stream) {
+  if (stream.outbox == nullptr) stream.outbox = &outbox(stream.peer, stream.name);
+  return stream.outbox->mailbox != nullptr;
+}
+
+Status PeerCopies::start_announced(const OutgoingStream& stream, StreamMessage message,
+                                   const memory::ConstBuffer& source, Completion* user) {
+  waiting_.add({stream, message, source, user}, /*is_announced=*/true);
+  return Status::pending();
+}
+
+// Memory that the sender cannot export, and, as the last message shows, memory of the receiver.
+bool PeerCopies::is_slow(const OutgoingStream& stream, const memory::ConstBuffer& source) {
+  if (source.place.is_host() || source.size_bytes < WaitingSends::kLeastBytes) return false;
+  return stream.outbox->is_bounced || (exports_.find(source) == nullptr && exports_.cannot_export(source));
+}
+
 // The compare-and-swap comes first: it brings the cache line here once, in the state in which it stays.
-Status PeerCopies::copy(const OutgoingStream& stream, StreamMessage message,
+Status PeerCopies::copy(Found& found, const OutgoingStream& stream, StreamMessage message,
                         const memory::ConstBuffer& source, Completion* user) {
   Slot& slot = stream.outbox->mailbox->slot(message.number);
   std::uint64_t posted = Slot::posted(message.number);
   if (!slot.word.compare_exchange_strong(posted, Slot::taken(message.number))) return {};
+  found = Found::kPosted;
   Status status = start_copy(stream, message, slot, source, user);
   // If nothing was copied, the receiver must not wait for a copy.
   if (!status.is_pending()) slot.word.store(posted, std::memory_order_release);
@@ -127,6 +152,10 @@ Status PeerCopies::start_copy(const OutgoingStream& stream, StreamMessage messag
   if (buffer.place.is_host() != source.place.is_host()) return {};
   if (source.place.is_host()) {
     return shared_.start(stream, message, slot, files_.at(stream.peer)->name().file.pid, source, user);
+  }
+  stream.outbox->is_bounced = buffer.exported_bytes == 0;
+  if (buffer.exported_bytes == 0) {
+    return bounces_.start(stream, message, *files_.at(stream.peer), buffer.offset_bytes, source, user);
   }
   const std::span exported(slot.exported.data(), buffer.exported_bytes);
   Imports::Import* const import = imports_.find(stream.peer, buffer, exported, source.place);
@@ -154,10 +183,43 @@ void PeerCopies::stream_is_done(LateSend& late, Status status) {
   Completion* const user = late.take_user();
   memory::ConstBuffer source = late.source;
   source.stream = nullptr;
-  status = copy(late.stream, late.message, source, user);
+  const WaitingSends::Send send{late.stream, late.message, source, user};
+  Found found = Found::kNothing;
+  status = copy(found, send.stream, send.message, source, user);
   if (status.is_pending()) return;
-  if (status.ok()) return context_.send_tagged(late.stream.peer, late.message.tag, source, user);
+  if (status.ok()) return send_otherwise(send, found);
   user->function(user, std::move(status), 0);
+}
+
+void PeerCopies::send_otherwise(const WaitingSends::Send& send, Found found) {
+  if (found == Found::kNothing && is_slow(send.stream, send.source)) return waiting_.add(send);
+  context_.send_tagged(send.stream.peer, send.message.tag, send.source, send.user);
+}
+
+void PeerCopies::record_slow(const WaitingSends::Send& send, const char* why) {
+  const bool is_mapped = exports_.find(send.source) != nullptr || !exports_.cannot_export(send.source);
+  if (is_mapped || slow_failure_.failed()) return;
+  slow_failure_ = {
+      StatusCode::kUnsupported,
+      base::format("a message of {} bytes of {} to PE {}, which other processes cannot map, went by the "
+                   "transport's slow path: {}",
+                   send.source.size_bytes, memory::place_name(send.source.place), send.stream.peer, why)};
+}
+
+void PeerCopies::answered(int pe, Tag stream, std::uint32_t message, bool is_posted) {
+  const std::optional<WaitingSends::Send> send = waiting_.take(pe, stream, message);
+  if (!send) return;
+  Status status;
+  Found found = Found::kNothing;
+  if (is_posted && send->stream.outbox->mailbox != nullptr)
+    status = copy(found, send->stream, send->message, send->source, send->user);
+  if (status.is_pending()) return;
+  // A receive that is posted no more was cancelled; its message goes with its tag, as on every path.
+  if (status.ok()) {
+    record_slow(*send, "its receive is not of device memory that can be posted");
+    return context_.send_tagged(pe, send->message.tag, send->source, send->user);
+  }
+  context_.finish_later(send->user, std::move(status), 0);
 }
 
 void PeerCopies::copied(Copy& copy, Status status) {
@@ -183,6 +245,8 @@ void PeerCopies::wake(int pe, const MailboxOwner& owner) {
 // --- The end
 
 void PeerCopies::begin_close() {
+  bounces_.begin_close();
+  waiting_.close();
   for (LateSend* late : std::exchange(late_sends_, {})) {
     --context_.memory_waits;
     late->copies = nullptr;
@@ -197,7 +261,7 @@ void PeerCopies::end_close() {
     copy->copies = nullptr;
     copy->complete(closed(), 0);
   }
-  imports_.close();
+  bounces_.end_close();
 }
 
 }  // namespace weft::machine

@@ -17,17 +17,27 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
+#include "machine/peer_memory/bounce_sends.h"
+#include "machine/peer_memory/exports.h"
 #include "machine/peer_memory/imports.h"
 #include "machine/peer_memory/mailbox.h"
 #include "machine/peer_memory/peer_operation.h"
 #include "machine/peer_memory/peer_stream.h"
 #include "machine/peer_memory/shared_sends.h"
+#include "machine/peer_memory/waiting_sends.h"
 
 namespace weft::machine {
 
 class PeerCopies {
  public:
-  explicit PeerCopies(PeerContext& context) : context_(context), imports_(context.memory), shared_(context) {}
+  // All must outlive it.
+  PeerCopies(PeerContext& context, Exports& exports, Imports& imports)
+      : context_(context),
+        imports_(imports),
+        exports_(exports),
+        bounces_(context, exports, imports),
+        waiting_(context),
+        shared_(context) {}
   PeerCopies(const PeerCopies&) = delete;
   PeerCopies& operator=(const PeerCopies&) = delete;
 
@@ -35,42 +45,63 @@ class PeerCopies {
   base::Status start(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& source,
                      base::Completion* user);
 
+  // Whether the receiver of the stream has a mailbox for it.
+  bool knows_mailbox(OutgoingStream& stream);
+  // Keeps a send until its receiver has answered; the model has announced it. REQUIRES: knows_mailbox(stream).
+  base::Status start_announced(const OutgoingStream& stream, StreamMessage message,
+                               const memory::ConstBuffer& source, base::Completion* user);
+
   // The receiver of a stream posts in a mailbox of `file`. False when the file cannot be opened.
   bool open_mailbox(int pe, Tag stream, std::uint64_t number, const MailboxFileName& file);
-  void forget(int pe, std::uint64_t export_number) { imports_.forget(pe, export_number); }
 
-  bool has_copies() const { return !copies_.empty(); }
+  // The receiver has answered a send that waits: its receive is posted, or will not be.
+  void answered(int pe, Tag stream, std::uint32_t message, bool is_posted);
+
+  BounceSends& bounces() { return bounces_; }
+  const BounceSends& bounces() const { return bounces_; }
   SharedSends& shared() { return shared_; }
   const SharedSends& shared() const { return shared_; }
+  bool has_copies() const { return !copies_.empty() || bounces_.has_copies(); }
   // Ends the sends that wait for a stream.
   void begin_close();
-  // Ends the copies that devices do not finish, and unmaps what no copy uses.
+  // Ends the copies that devices do not finish.
   void end_close();
 
   // The first reasons for which messages were not copied; ok if there are none.
   const base::Status& open_failure() const { return open_failure_; }
-  const base::Status& import_failure() const { return imports_.first_failure(); }
+  const base::Status& slow_failure() const { return slow_failure_; }
 
  private:
   struct Copy;
   struct LateSend;
 
-  const Outbox& outbox(int pe, Tag stream) { return outboxes_[{pe, stream}]; }
-  // Pending when the copy has begun, ok when the message must go with its tag.
-  base::Status copy(const OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& source,
-                    base::Completion* user);
+  Outbox& outbox(int pe, Tag stream) { return outboxes_[{pe, stream}]; }
+  enum class Found : std::uint8_t { kPosted, kNothing };
+  // Pending when the copy has begun, ok when the message must go another way. `found` says whether the receive is
+  // posted.
+  base::Status copy(Found& found, const OutgoingStream& stream, StreamMessage message,
+                    const memory::ConstBuffer& source, base::Completion* user);
   base::Status start_copy(const OutgoingStream& stream, StreamMessage message, Slot& slot,
                           const memory::ConstBuffer& source, base::Completion* user);
   void copied(Copy& copy, base::Status status);
   void stream_is_done(LateSend& late, base::Status status);
+  // Whether the transport is slow for the message.
+  bool is_slow(const OutgoingStream& stream, const memory::ConstBuffer& source);
+  void record_slow(const WaitingSends::Send& send, const char* why);
+  // Takes a message that is not copied: with its tag, now or when the receiver has answered.
+  void send_otherwise(const WaitingSends::Send& send, Found found);
   void wake(int pe, const MailboxOwner& owner);
 
   PeerContext& context_;
-  Imports imports_;
+  Imports& imports_;
+  Exports& exports_;
+  BounceSends bounces_;
+  WaitingSends waiting_;
   SharedSends shared_;
   std::map<std::pair<int, Tag>, Outbox> outboxes_;
   std::map<int, std::optional<MailboxFile>> files_;  // by PE; nothing: it could not be opened
   std::map<int, std::size_t> num_mailboxes_;         // announced, by PE
+  base::Status slow_failure_;                        // the first message of slow memory that was not copied
   base::Status open_failure_;                        // the first
   std::vector<Copy*> copies_;
   std::vector<LateSend*> late_sends_;

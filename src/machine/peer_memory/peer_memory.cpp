@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
+
 namespace weft::machine {
 
 using base::Completion;
@@ -16,8 +18,13 @@ PeerMemory::PeerMemory(TransportMachine& machine, memory::Memory& memory, Transf
       has_peers_on_host_(has_peers_on_host),
       control_(machine, [this](const ControlMessage& message) { on_message(message); }),
       context_{machine, memory, counts, control_, 0, {}},
-      receives_(context_),
-      copies_(context_),
+      exports_(memory,
+               [this](int pe, std::uint64_t number) {
+                 control_.send(pe, {.type = ControlMessage::Type::kForget, .number = number, .file = {}});
+               }),
+      imports_(memory),
+      receives_(context_, exports_, imports_),
+      copies_(context_, exports_, imports_),
       own_pe_(context_) {}
 
 Status PeerMemory::open() {
@@ -42,20 +49,66 @@ Status PeerMemory::receive(IncomingStream& stream, StreamMessage message, const 
                            Completion* completion) {
   std::optional<Status> started;
   const bool is_own_pe = stream.peer == machine_.pe();
-  if (stream.held_sends > 0 || (is_own_pe && reach_ != Reach::kNone && !buffer.place.is_host())) {
+  const bool is_other_pe = stream.peer >= 0 && !is_own_pe;
+  const bool send_waits =
+      is_other_pe && stream.held_sends > 0 && receives_.take_waiting(stream, message.number);
+  if ((stream.held_sends > 0 && !is_other_pe) ||
+      (is_own_pe && reach_ != Reach::kNone && !buffer.place.is_host())) {
     started = own_pe_.receive(stream, message, buffer, completion);
   } else if (!is_own_pe && reaches_peers(buffer.place, buffer.size_bytes)) {
     started = receives_.start(stream, message, buffer, completion);
   }
+  if (send_waits) receives_.answer(stream, message.number);
   return started ? *std::move(started) : machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);
+}
+
+bool PeerMemory::announced_send_waits(int pe, Tag stream, const memory::ConstBuffer& source) {
+  if (reach_ != Reach::kHost || source.place.is_host() || source.size_bytes == 0 || pe == machine_.pe())
+    return false;
+  OutgoingStream& out = announced_out_[pe];
+  out.name = stream;
+  out.peer = pe;
+  return copies_.knows_mailbox(out);
+}
+
+Status PeerMemory::send_announced(int pe, Tag stream, StreamMessage message,
+                                  const memory::ConstBuffer& source, Completion* completion) {
+  if (!announced_send_waits(pe, stream, source))
+    return machine_.tag_send(pe, message.tag, source, completion);
+  return copies_.start_announced(announced_out_[pe], message, source, completion);
+}
+
+Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,
+                                     const memory::Buffer& buffer, Completion* completion) {
+  if (reach_ != Reach::kHost || pe == machine_.pe() || (buffer.place.is_host() && !send_waits)) {
+    return machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);
+  }
+  IncomingStream& in = announced_in_[pe];
+  in.name = stream;
+  in.peer = pe;
+  std::optional<Status> started;
+  if (send_waits && !buffer.place.is_host()) {
+    started = receives_.start_awaited(in, message, buffer, completion);
+  } else if (!buffer.place.is_host()) {
+    receives_.announce_mailbox(in);
+  }
+  Status status =
+      started ? *std::move(started) : machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);
+  if (send_waits) receives_.answer(in, message.number);
+  return status;
 }
 
 std::vector<std::string> PeerMemory::obstacles() const {
   std::vector<std::string> found;
-  for (const Status* status :
-       {&receives_.mailbox_failure(), &copies_.open_failure(), &receives_.export_failure(),
-        &copies_.import_failure(), &process_copies_, &copies_.shared().first_failure()}) {
-    if (status->failed()) found.emplace_back(status->message());
+  for (const Status* status : {&receives_.mailbox_failure(), &copies_.open_failure(), &copies_.slow_failure(),
+                               &receives_.bounce_failure(), &imports_.first_failure(), &process_copies_,
+                               &copies_.shared().first_failure()}) {
+    if (status->failed()) found.push_back(base::format("peer memory was not used: {}", status->message()));
+  }
+  if (const Status& why = exports_.first_failure(); why.failed()) {
+    found.push_back(base::format(
+        "some memory of this PE cannot be mapped by others, so its messages are bounced or pulled: {}",
+        why.message()));
   }
   return found;
 }
@@ -69,8 +122,15 @@ void PeerMemory::on_message(const ControlMessage& message) {
       return;
     case ControlMessage::Type::kNoMailbox:
       return receives_.abandon_mailbox(message.source_pe, message.number);
+    case ControlMessage::Type::kWaiting:
+      return receives_.send_waits(message.source_pe, message.stream,
+                                  static_cast<std::uint32_t>(message.number));
+    case ControlMessage::Type::kPosted:
+    case ControlMessage::Type::kByTag:
+      return copies_.answered(message.source_pe, message.stream, static_cast<std::uint32_t>(message.number),
+                              message.type == ControlMessage::Type::kPosted);
     case ControlMessage::Type::kForget:
-      return copies_.forget(message.source_pe, message.number);
+      return imports_.forget(message.source_pe, message.number);
     case ControlMessage::Type::kWake:
       return;
   }
@@ -79,6 +139,7 @@ void PeerMemory::on_message(const ControlMessage& message) {
 bool PeerMemory::progress() {
   bool any = context_.memory_waits != 0 && memory_.progress();
   any |= context_.finish_all();
+  if (copies_.bounces().is_waiting()) any |= copies_.bounces().poll();
   if (!copies_.shared().is_empty()) any |= copies_.shared().poll();
   if (!receives_.is_empty()) any |= receives_.poll();
   return any;
@@ -90,6 +151,7 @@ void PeerMemory::begin_close() {
 }
 
 void PeerMemory::end_close() {
+  copies_.bounces().end_waits();
   control_.close();
   memory_.wait_for_devices([this] {
     memory_.progress();
@@ -97,6 +159,7 @@ void PeerMemory::end_close() {
   });
   copies_.end_close();
   receives_.close();
+  imports_.close();
   own_pe_.end_close();
   context_.finish_all();
 }

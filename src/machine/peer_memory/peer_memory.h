@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,22 @@ class PeerMemory {
   base::Status receive(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
                        base::Completion* completion);
 
+  // Messages that a model announces in messages of its own before their receives are started, such as the payloads of
+  // entry methods. All that one PE announces to another are one stream, which the model names; their receives may be
+  // started in any order.
+  //
+  // Whether a send waits for its receive. Then the announcement must say so.
+  bool announced_send_waits(int pe, Tag stream, const memory::ConstBuffer& source);
+  // Starts such a send: the contract of Machine::tag_send.
+  base::Status send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& source,
+                              base::Completion* completion);
+  // Starts the receive of a message that a peer has announced; `send_waits` is what its announcement said.
+  base::Status receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,
+                                 const memory::Buffer& buffer, base::Completion* completion);
+
+  // For tests, before the first receive: the size of the bounce buffers of this PE.
+  void set_bounce_bytes(std::size_t size_bytes) { receives_.arrivals().set_buffer_bytes(size_bytes); }
+
   // What kept messages from being copied, for people: the first reason of each sort.
   std::vector<std::string> obstacles() const;
 
@@ -72,7 +89,8 @@ class PeerMemory {
   bool needs_progress() const { return needs_polling() || !receives_.is_empty(); }
   // The same without receives, which before_sleep() has senders announce.
   bool needs_polling() const {
-    return context_.memory_waits != 0 || !context_.finished.empty() || !copies_.shared().is_empty();
+    return context_.memory_waits != 0 || !context_.finished.empty() || copies_.bounces().is_waiting() ||
+           !copies_.shared().is_empty();
   }
   bool progress();
   // The machine is about to sleep until a message comes. False if there is something to do already.
@@ -97,9 +115,14 @@ class PeerMemory {
   base::Status process_copies_;  // why host memory is not shared; ok if it is
   ControlMessages control_;
   PeerContext context_;
+  Exports exports_;
+  Imports imports_;
   PostedReceives receives_;
   PeerCopies copies_;
   OwnPeCopies own_pe_;
+  // Of announced messages, by PE.
+  std::map<int, IncomingStream> announced_in_;
+  std::map<int, OutgoingStream> announced_out_;
 };
 
 }  // namespace weft::machine

@@ -2,6 +2,7 @@
 // they wait for.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -31,6 +32,7 @@ class PeerOperation {
   virtual void cancel() = 0;
 
   bool is_over() const { return user_ == nullptr; }
+  base::Completion* user() const { return user_; }
   // Completes the caller's operation. REQUIRES: not over.
   void complete(base::Status status, std::size_t size_bytes) {
     base::Completion* const user = take_user();
@@ -94,6 +96,14 @@ struct PeerContext {
   void send_tagged(int pe, Tag tag, const memory::ConstBuffer& source, base::Completion* user) {
     base::Status status = machine.tag_send(pe, tag, source, user);
     if (!status.is_pending()) finish_later(user, std::move(status), source.size_bytes);
+  }
+  // Wakes a receiver that sleeps, after a store to memory that it polls when it is awake.
+  void wake(int pe, const MailboxOwner& owner) {
+    // Orders the store before this look; PostedReceives::before_sleep() does it the other way round.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (owner.is_asleep.load(std::memory_order_relaxed) == 0) [[likely]]
+      return;
+    control.send(pe, {.type = ControlMessage::Type::kWake, .file = {}});
   }
   // Completes it from the next progress().
   void finish_later(base::Completion* user, base::Status status, std::size_t size_bytes) {

@@ -32,13 +32,15 @@ struct IncomingStream {
   Mailbox* mailbox = nullptr;
   bool has_asked_for_mailbox = false;
   std::uint32_t receives = 0;    // in flight, that peer memory has started
-  std::uint32_t held_sends = 0;  // on the same PE: sends that wait here for their receives
+  std::uint32_t held_sends = 0;  // sends that wait for their receives to be started
 };
 
 // Where the receiver of a stream on another PE posts; kept by peer memory.
 struct Outbox {
   Mailbox* mailbox = nullptr;
   const MailboxOwner* owner = nullptr;
+  // Whether the last receive that the sender found was posted with a bounce buffer.
+  bool is_bounced = false;
 };
 
 // The sender's end.
@@ -50,7 +52,7 @@ struct OutgoingStream {
   IncomingStream* on_this_pe = nullptr;
 
   // Used by peer memory only.
-  const Outbox* outbox = nullptr;
+  Outbox* outbox = nullptr;
 };
 
 }  // namespace weft::machine

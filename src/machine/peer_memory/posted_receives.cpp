@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "machine/peer_memory/process_copy.h"
+#include "machine/peer_memory/waiting_sends.h"
 
 namespace weft::machine {
 
@@ -16,6 +17,8 @@ using base::StatusCode;
 
 namespace {
 
+// How many sends of a stream may wait for receives that were not started.
+constexpr std::size_t kMaxWaitingSends = 4096;
 // How long close() waits for copies that senders have begun.
 constexpr auto kCloseLimit = std::chrono::milliseconds(200);
 
@@ -42,6 +45,7 @@ struct PostedReceives::Receive final : PeerOperation {
 
   bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
   bool is_copied() const {
+    if (landing) return landing->is_over();
     if (slot == nullptr) return false;
     const std::uint64_t outcome = slot->outcome.load(std::memory_order_acquire);
     return outcome == Slot::done(message.number) ||
@@ -74,8 +78,15 @@ struct PostedReceives::Receive final : PeerOperation {
     exported.reset();
     complete(std::move(status), size_bytes);
   }
+  // The bytes are there, or cannot come.
+  void end_copied() {
+    Status status = landing ? landing->failure : Status();
+    const std::size_t size_bytes = status.ok() ? buffer.size_bytes : 0;
+    end_with(std::move(status), size_bytes);
+  }
   // Whether no sender has taken the posting, nor will.
   bool withdraw() {
+    if (landing && landing->copies_under_way > 0) return false;
     std::uint64_t posted = Slot::posted(message.number);
     if (slot != nullptr && !slot->word.compare_exchange_strong(posted, Slot::kFree)) return false;
     slot = nullptr;
@@ -90,7 +101,10 @@ struct PostedReceives::Receive final : PeerOperation {
     if (is_over()) return;
     // A message comes with its tag only if its sender does not copy it.
     const bool has_come = status.ok() || status.code() == StatusCode::kTruncated;
-    if (has_come || withdraw()) {
+    if (has_come && landing && landing->copies_under_way > 0) {
+      // An empty message: the send has failed.
+      tagged_outcome.emplace(std::move(status), size_bytes);
+    } else if (has_come || withdraw()) {
       end_with(std::move(status), size_bytes);
     } else {
       close_status = std::move(status);
@@ -101,7 +115,12 @@ struct PostedReceives::Receive final : PeerOperation {
   IncomingStream& stream;
   StreamMessage message;
   memory::Buffer buffer;
-  Slot* slot = nullptr;                       // null when not posted
+  Slot* slot = nullptr;            // null when not posted
+  bool is_to_be_posted = false;    // also if its send does not wait for that
+  bool send_waits = false;         // and is answered when the stream is done
+  std::optional<Landing> landing;  // posted with a bounce buffer
+  // The message came with its tag while copies are under way.
+  std::optional<std::pair<Status, std::size_t>> tagged_outcome;
   std::shared_ptr<Exports::Export> exported;  // what is posted
   bool cannot_read = false;                   // of a message that both sides copy
   Status close_status{StatusCode::kClosed, "the machine was closed before the message arrived"};
@@ -121,14 +140,15 @@ struct PostedReceives::Receive final : PeerOperation {
                      }
                      --receive.receives->context_.memory_waits;
                      if (status.ok()) receive.receives->stream_is_done(receive);
+                     if (receive.send_waits) {
+                       receive.receives->answer(receive.stream, receive.message.number);
+                     }
                    },
                    this};
 };
 
-PostedReceives::PostedReceives(PeerContext& context)
-    : context_(context), exports_(context.memory, [this](int pe, std::uint64_t number) {
-        context_.control.send(pe, {.type = ControlMessage::Type::kForget, .number = number, .file = {}});
-      }) {}
+PostedReceives::PostedReceives(PeerContext& context, Exports& exports, Imports& imports)
+    : context_(context), exports_(exports), arrivals_(context, exports, imports) {}
 
 PostedReceives::~PostedReceives() = default;
 
@@ -166,10 +186,25 @@ std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessag
                                             const memory::Buffer& buffer, Completion* user) {
   if (!can_post(stream)) return {};
   std::shared_ptr<Exports::Export> exported;
+  bool is_to_be_posted = true;
   if (!buffer.place.is_host()) {
     exported = exports_.find(buffer);
-    if (exported == nullptr) return {};
+    is_to_be_posted = exported != nullptr || can_bounce(stream, buffer);
   }
+  // The rest is posted only if its send waits for that, which small messages do not.
+  if (!is_to_be_posted && buffer.size_bytes < WaitingSends::kLeastBytes) return {};
+  return start(stream, message, buffer, std::move(exported), is_to_be_posted, user);
+}
+
+std::optional<Status> PostedReceives::start_awaited(IncomingStream& stream, StreamMessage message,
+                                                    const memory::Buffer& buffer, Completion* user) {
+  if (!can_post(stream)) return {};
+  return start(stream, message, buffer, nullptr, false, user);
+}
+
+Status PostedReceives::start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
+                             std::shared_ptr<Exports::Export> exported, bool is_to_be_posted,
+                             Completion* user) {
   receives_.push_back(std::make_unique<Receive>(*this, stream, message, buffer, user));
   Receive& receive = *receives_.back();
   Status status = context_.machine.tag_receive(message.tag, kFullTagMask, buffer, &receive.tagged);
@@ -179,8 +214,9 @@ std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessag
     return status;
   }
   receive.tagged.is_pending = true;
+  receive.is_to_be_posted = is_to_be_posted;
   if (buffer.stream == nullptr) {
-    post(receive, std::move(exported));
+    if (is_to_be_posted) post(receive, std::move(exported));
   } else {
     // If the stream cannot be waited for, the message comes with its tag.
     receive.stream_done.is_pending =
@@ -191,8 +227,13 @@ std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessag
 }
 
 void PostedReceives::stream_is_done(Receive& receive) {
-  if (receive.is_over() || receive.stream.mailbox == nullptr) return;
-  if (auto exported = exports_.find(receive.buffer)) post(receive, std::move(exported));
+  if (receive.is_over() || !receive.is_to_be_posted || receive.stream.mailbox == nullptr) return;
+  auto exported = exports_.find(receive.buffer);
+  if (exported != nullptr || can_bounce(receive.stream, receive.buffer)) post(receive, std::move(exported));
+}
+
+bool PostedReceives::can_bounce(const IncomingStream& stream, const memory::Buffer& buffer) {
+  return exports_.cannot_export(buffer) && arrivals_.ring_for(stream.peer, buffer.place, *mailboxes_);
 }
 
 void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exported) {
@@ -203,13 +244,14 @@ void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exp
   if (outcome == Slot::done(receive.message.number) || outcome == Slot::shared_by(receive.message.number)) {
     slot.outcome.store(0);
   }
-  if (exported == nullptr) {
+  if (receive.buffer.place.is_host()) {
     slot.buffer = {0,  0, reinterpret_cast<std::uintptr_t>(receive.buffer.data), receive.buffer.size_bytes,
                    {}, 0};
     slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
     receive.slot = &slot;
     return;
   }
+  if (exported == nullptr) return post_bounce(receive, slot);
   const memory::Allocation& allocation = exported->allocation;
   exported->tell(receive.stream.peer);
   slot.buffer = {exported->number,
@@ -224,6 +266,78 @@ void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exp
   receive.exported = std::move(exported);
 }
 
+void PostedReceives::post_bounce(Receive& receive, Slot& slot) {
+  const auto ring = arrivals_.ring_for(receive.stream.peer, receive.buffer.place, *mailboxes_);
+  slot.buffer = {0, 0, *ring, receive.buffer.size_bytes, receive.buffer.place, 0};
+  memory::Buffer into = receive.buffer;
+  into.stream = nullptr;  // its work is done
+  receive.landing.emplace(Landing{into, 0, 0, {}});
+  slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
+  receive.slot = &slot;
+}
+
+PostedReceives::Receive* PostedReceives::find(int pe, Tag stream, std::uint32_t message) {
+  for (const auto& receive : receives_) {
+    const bool is_it = receive->message.number == message && receive->stream.name == stream &&
+                       receive->stream.peer == pe && !receive->is_over();
+    if (is_it) return receive.get();
+  }
+  return nullptr;
+}
+
+Landing* PostedReceives::find_landing(int peer, Tag stream, std::uint32_t message) {
+  Receive* const receive = find(peer, stream, message);
+  if (receive == nullptr || receive->slot == nullptr || !receive->landing || receive->tagged_outcome) {
+    return nullptr;
+  }
+  const bool is_taken = receive->slot->word.load(std::memory_order_relaxed) == Slot::taken(message);
+  return is_taken ? &*receive->landing : nullptr;
+}
+
+// --- Sends that wait
+
+void PostedReceives::send_waits(int pe, Tag stream, std::uint32_t message) {
+  const auto known = std::ranges::find_if(
+      streams_, [&](const IncomingStream* one) { return one->name == stream && one->peer == pe; });
+  const bool is_started = known == streams_.end() || static_cast<std::int32_t>((*known)->next - message) > 0;
+  std::set<std::uint32_t>* const waiting = is_started ? nullptr : &waiting_sends_[stream];
+  // A sender that has more is not trusted with more memory.
+  if (waiting == nullptr || waiting->size() == kMaxWaitingSends) {
+    return answer(pe, stream, message, find(pe, stream, message));
+  }
+  if (waiting->insert(message).second) ++(*known)->held_sends;
+}
+
+bool PostedReceives::take_waiting(IncomingStream& stream, std::uint32_t message) {
+  const auto waiting = waiting_sends_.find(stream.name);
+  if (waiting == waiting_sends_.end() || waiting->second.erase(message) == 0) return false;
+  --stream.held_sends;
+  return true;
+}
+
+void PostedReceives::answer(const IncomingStream& stream, std::uint32_t message) {
+  answer(stream.peer, stream.name, message, find(stream.peer, stream.name, message));
+}
+
+void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, Receive* receive) {
+  if (receive != nullptr && receive->stream_done.is_pending) {
+    receive->send_waits = true;
+    return;
+  }
+  if (receive != nullptr && !receive->buffer.place.is_host() && receive->slot == nullptr &&
+      receive->stream.mailbox != nullptr) {
+    // The transport is slow for the sender's memory, so mapping the buffer pays already at its first use.
+    auto exported = exports_.make(receive->buffer);
+    if (exported != nullptr || can_bounce(receive->stream, receive->buffer))
+      post(*receive, std::move(exported));
+  }
+  const bool is_posted = receive != nullptr && receive->slot != nullptr;
+  context_.control.send(pe, {.type = is_posted ? ControlMessage::Type::kPosted : ControlMessage::Type::kByTag,
+                             .number = message,
+                             .stream = stream,
+                             .file = {}});
+}
+
 // --- Polling
 
 bool PostedReceives::look(Receive& receive) {
@@ -231,15 +345,24 @@ bool PostedReceives::look(Receive& receive) {
     if (receive.tagged.is_pending) context_.machine.cancel(&receive.tagged);
     return false;
   }
+  if (receive.tagged_outcome && receive.landing->copies_under_way == 0) {
+    receive.end_with(std::move(receive.tagged_outcome->first), receive.tagged_outcome->second);
+    return true;
+  }
   if (receive.is_shared() && receive.copy_chunk() && !receive.is_copied()) return true;
-  if (!receive.is_copied()) return false;
-  receive.end_with({}, receive.buffer.size_bytes);
+  if (receive.tagged_outcome || !receive.is_copied()) return false;
+  receive.end_copied();
   return true;
+}
+
+bool PostedReceives::poll_arrivals() {
+  return arrivals_.poll(
+      [this](int peer, Tag stream, std::uint32_t message) { return find_landing(peer, stream, message); });
 }
 
 bool PostedReceives::poll() {
   if (std::exchange(is_asleep_, false)) mailboxes_->owner().is_asleep.store(0, std::memory_order_relaxed);
-  bool any = false;
+  bool any = poll_arrivals();
   // A completion may start other receives, which grows the list.
   std::size_t next = 0;
   while (next < receives_.size()) any |= look(*receives_[next++]);
@@ -254,7 +377,7 @@ bool PostedReceives::before_sleep() {
   // Orders the flag before these looks. A sender looks at the flag after its outcome, so one side sees the
   // other's store.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return std::ranges::none_of(receives_, [](const auto& receive) {
+  return !arrivals_.has_arrivals() && std::ranges::none_of(receives_, [](const auto& receive) {
     return receive->is_over() || receive->is_copied() || (receive->is_shared() && !receive->cannot_read);
   });
 }
@@ -264,18 +387,23 @@ void PostedReceives::close() {
   const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
   for (const auto& receive : receives_) {
     while (!receive->is_over() && !receive->is_copied() && std::chrono::steady_clock::now() < limit) {
-      if (!receive->is_shared() || !receive->copy_chunk()) std::this_thread::yield();
+      const bool has_copied =
+          poll_arrivals() || context_.memory.progress() || (receive->is_shared() && receive->copy_chunk());
+      if (!has_copied) std::this_thread::yield();
     }
     if (receive->is_over()) continue;
-    const bool is_copied = receive->is_copied();
-    receive->end_with(is_copied ? Status() : receive->close_status,
-                      is_copied ? receive->buffer.size_bytes : 0);
+    if (receive->is_copied()) {
+      receive->end_copied();
+    } else {
+      receive->end_with(receive->close_status, 0);
+    }
   }
   for (auto& receive : receives_) {
     if (!receive->stream_done.is_pending) continue;
     receive->receives = nullptr;
     static_cast<void>(receive.release());  // deletes itself when the memory layer closes
   }
+  arrivals_.close();
   receives_.clear();
 }
 

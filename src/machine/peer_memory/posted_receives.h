@@ -10,14 +10,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 
+#include "machine/peer_memory/bounce_arrivals.h"
 #include "machine/peer_memory/exports.h"
+#include "machine/peer_memory/imports.h"
 #include "machine/peer_memory/mailbox.h"
 #include "machine/peer_memory/peer_operation.h"
 #include "machine/peer_memory/peer_stream.h"
@@ -26,7 +30,8 @@ namespace weft::machine {
 
 class PostedReceives {
  public:
-  explicit PostedReceives(PeerContext& context);
+  // All must outlive it.
+  PostedReceives(PeerContext& context, Exports& exports, Imports& imports);
   ~PostedReceives();
   PostedReceives(const PostedReceives&) = delete;
   PostedReceives& operator=(const PostedReceives&) = delete;
@@ -35,8 +40,22 @@ class PostedReceives {
   // Nothing is returned and nothing was done if the receive cannot be posted.
   std::optional<base::Status> start(IncomingStream& stream, StreamMessage message,
                                     const memory::Buffer& buffer, base::Completion* user);
+  // The same for a receive whose send waits: answer() must be called after it. The buffer is posted also at its first
+  // use.
+  std::optional<base::Status> start_awaited(IncomingStream& stream, StreamMessage message,
+                                            const memory::Buffer& buffer, base::Completion* user);
+  // Tells the sender of the stream where its receives will be posted.
+  void announce_mailbox(IncomingStream& stream) { static_cast<void>(can_post(stream)); }
   // PE `pe` cannot open the file of that mailbox: its stream is posted to no more.
   void abandon_mailbox(int pe, std::uint64_t number);
+
+  // For tests.
+  BounceArrivals& arrivals() { return arrivals_; }
+  // The send of that message waits until its receive is posted: it is answered, now or when the receive is started.
+  void send_waits(int pe, Tag stream, std::uint32_t message);
+  // Whether the send of a message whose receive is about to start waits. Then answer() must be called after the start.
+  bool take_waiting(IncomingStream& stream, std::uint32_t message);
+  void answer(const IncomingStream& stream, std::uint32_t message);
 
   bool is_empty() const { return receives_.empty(); }
   // Completes the receives whose bytes are there. Returns whether there was one.
@@ -48,24 +67,37 @@ class PostedReceives {
 
   // The first reasons for which receives could not be posted; ok if there are none.
   const base::Status& mailbox_failure() const { return mailbox_failure_; }
-  const base::Status& export_failure() const { return exports_.first_failure(); }
+  const base::Status& bounce_failure() const { return arrivals_.first_failure(); }
 
  private:
   struct Receive;
 
   bool can_post(IncomingStream& stream);
+  // `exported` is null for a buffer that is not posted yet, or with a bounce buffer.
+  base::Status start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
+                     std::shared_ptr<Exports::Export> exported, bool is_to_be_posted, base::Completion* user);
   void open_mailbox(IncomingStream& stream);
+  // Whether a receive into memory that cannot be exported may be posted with a bounce buffer.
+  bool can_bounce(const IncomingStream& stream, const memory::Buffer& buffer);
   void post(Receive& receive, std::shared_ptr<Exports::Export> exported);
+  void post_bounce(Receive& receive, Slot& slot);
+  bool poll_arrivals();
+  Receive* find(int pe, Tag stream, std::uint32_t message);
+  void answer(int pe, Tag stream, std::uint32_t message, Receive* receive);
+  Landing* find_landing(int peer, Tag stream, std::uint32_t message);
   void stream_is_done(Receive& receive);
   bool look(Receive& receive);
 
   PeerContext& context_;
-  Exports exports_;
+  Exports& exports_;
+  BounceArrivals arrivals_;
   std::vector<std::unique_ptr<Receive>> receives_;
   std::optional<MailboxFile> mailboxes_;
   base::Status mailbox_failure_;
   std::vector<IncomingStream*> streams_;  // by the number of their mailbox
-  bool is_asleep_ = false;                // senders may still think so
+  // Messages whose sends wait for receives that were not started.
+  std::map<Tag, std::set<std::uint32_t>> waiting_sends_;  // by stream
+  bool is_asleep_ = false;                                // senders may still think so
 };
 
 }  // namespace weft::machine

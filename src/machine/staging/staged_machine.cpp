@@ -38,6 +38,10 @@ std::string_view transfer_path_name(TransferPath path) {
       return "own PE";
     case TransferPath::kPeerMapped:
       return "peer-mapped";
+    case TransferPath::kBounced:
+      return "bounced";
+    case TransferPath::kPulled:
+      return "pulled";
     case TransferPath::kShared:
       return "shared";
   }

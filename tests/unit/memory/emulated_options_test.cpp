@@ -6,7 +6,8 @@ namespace weft::memory {
 namespace {
 
 TEST(EmulatedFaultsTest, Parses) {
-  const auto faults = parse_emulated_faults("polls=10,fail_copy=3,fail_allocation=2,device_bytes=1048576");
+  const auto faults =
+      parse_emulated_faults("polls=10,fail_copy=3,fail_allocation=2,device_bytes=1048576,refuse_exports=1");
   ASSERT_TRUE(faults.ok()) << faults.status().to_string();
   EXPECT_EQ(faults.value().polls_per_copy, 10);
   EXPECT_EQ(faults.value().fail_copy, 3u);

@@ -114,7 +114,7 @@ Result<void*> EmulatedBackend::make_block(std::size_t size_bytes, int device) {
   const Mapping mapping = map_twice(std::exchange(next_address_, nullptr), mapped_bytes, file->descriptor());
   if (mapping.address == nullptr) return mapping_failed("mmap", size_bytes);
   used_bytes_[static_cast<std::size_t>(device)] += size_bytes;
-  add_block(mapping.address, mapping.view, size_bytes, device);
+  add_block(mapping.address, mapping.view, size_bytes, device).refuses_export = faults_.refuse_exports;
   return mapping.address;
 }
 
@@ -164,6 +164,13 @@ Result<std::vector<std::byte>> EmulatedBackend::export_allocation(const void* ad
         StatusCode::kInvalidArgument,
         base::format("{} is no emulated device memory of this process: only its owner can export it",
                      address));
+  }
+  if (block->refuses_export) {
+    return Status(
+        StatusCode::kUnsupported,
+        base::format("{} on {} was allocated in a way that other processes cannot map, as the fault "
+                     "injection says",
+                     address, place_name(block->allocation.place)));
   }
   if (!block->file) {
     if (Status status = move_to_file(*block); status.failed()) return status;

@@ -67,6 +67,7 @@ class EmulatedBackend final : public SoftwareKind, public SoftwareDevice {
     std::byte* view = nullptr;
     ExportedFile file;  // if other processes may map the block, or one of them owns it
     bool is_import = false;
+    bool refuses_export = false;
 
     bool was_freed_by_owner() const { return is_import && file.was_freed(); }
   };

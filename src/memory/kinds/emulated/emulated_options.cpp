@@ -14,7 +14,7 @@ namespace {
 Status bad_fault(std::string_view part) {
   return Status(StatusCode::kInvalidArgument,
                 base::format("'{}' is no fault of the emulated kind: expected polls=N (N >= 1), fail_copy=N, "
-                             "fail_allocation=N or device_bytes=N, separated by commas",
+                             "fail_allocation=N, device_bytes=N or refuse_exports=0|1, separated by commas",
                              part));
 }
 
@@ -35,6 +35,8 @@ Status set_fault(EmulatedFaults& faults, std::string_view part) {
     faults.fail_allocation = value;
   } else if (name == "device_bytes") {
     faults.device_bytes = value;
+  } else if (name == "refuse_exports" && value <= 1) {
+    faults.refuse_exports = value == 1;
   } else {
     return bad_fault(part);
   }

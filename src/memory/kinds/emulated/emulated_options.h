@@ -17,6 +17,8 @@ struct EmulatedFaults {
   std::uint64_t fail_copy = 0;
   // The n-th allocation from now on fails; 0: none.
   std::uint64_t fail_allocation = 0;
+  // Memory that is allocated from now on cannot be exported, like that of a stream-ordered pool.
+  bool refuse_exports = false;
   // Memory per device.
   std::size_t device_bytes = std::numeric_limits<std::size_t>::max();
 };
@@ -26,7 +28,7 @@ struct EmulatedOptions {
   EmulatedFaults faults;
 };
 
-// From "polls=10,fail_copy=3,fail_allocation=2,device_bytes=1048576", each part optional.
+// From "polls=10,fail_copy=3,fail_allocation=2,device_bytes=1048576,refuse_exports=1", each part optional.
 base::Result<EmulatedFaults> parse_emulated_faults(std::string_view text);
 
 }  // namespace weft::memory

@@ -1,0 +1,53 @@
+// The sends of this PE that wait until their receives are posted, because the transport is slow for their memory: it
+// takes memory that cannot be mapped at less than 1 GB/s. Every other send that finds nothing posted goes with its tag.
+//
+// The sender announces such a send to the receiver (kWaiting). The receiver answers once: with kPosted when the receive
+// is posted, or with kByTag when it will not be, for example because it is of host memory.
+//
+// Threads: the PE's. Invariant: a send completes exactly once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "weft/memory/buffer.h"
+
+#include "machine/peer_memory/peer_operation.h"
+#include "machine/peer_memory/peer_stream.h"
+
+namespace weft::machine {
+
+class WaitingSends {
+ public:
+  // Smaller messages go with their tags: the transport is fast enough, and may complete them before their receive.
+  static constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
+
+  struct Send {
+    OutgoingStream stream;
+    StreamMessage message;
+    memory::ConstBuffer source;
+    base::Completion* user = nullptr;
+  };
+
+  explicit WaitingSends(PeerContext& context);
+  ~WaitingSends();
+  WaitingSends(const WaitingSends&) = delete;
+  WaitingSends& operator=(const WaitingSends&) = delete;
+
+  // Keeps the send, and announces it unless the model has. REQUIRES: no send of that message waits.
+  void add(const Send& send, bool is_announced = false);
+  // The receiver has answered. Nothing if no such send waits.
+  std::optional<Send> take(int pe, Tag stream, std::uint32_t message);
+  void close();
+
+ private:
+  struct Operation;
+
+  PeerContext& context_;
+  std::map<std::tuple<int, Tag, std::uint32_t>, std::unique_ptr<Operation>> sends_;
+};
+
+}  // namespace weft::machine

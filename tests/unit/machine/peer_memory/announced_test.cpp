@@ -1,0 +1,171 @@
+// Messages that a model announces in messages of its own, as it does the payloads of entry methods.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "tests/unit/machine/peer_memory/peer_pair.h"
+
+namespace weft::machine {
+namespace {
+
+using base::StatusCode;
+
+// The name of all that node 0 announces to node 1.
+constexpr Tag kStream = Tag{1} << 60;
+
+struct AnnouncedTest : PeerMemoryTest {
+  AnnouncedTest() {
+    connect();
+    for (const std::size_t node : {std::size_t{0}, std::size_t{1}}) peer_memory(node).set_bounce_bytes(16384);
+  }
+  TestMemory refusing(std::size_t node, std::size_t size_bytes, std::uint8_t first = 0) {
+    auto& kind = testing::emulated(memory(node));
+    memory::EmulatedFaults faults;
+    faults.refuse_exports = true;
+    kind.set_faults(faults);
+    TestMemory made(memory(node), kDevice, size_bytes, first);
+    kind.set_faults({});
+    return made;
+  }
+
+  struct Sent {
+    StreamMessage message;
+    bool send_waits = false;
+    OutcomePtr outcome;
+  };
+  // What travels in the announcement is in the result.
+  Sent announce(const memory::ConstBuffer& buffer) {
+    Sent sent{{next_, kStream | next_},
+              peer_memory(0).announced_send_waits(1, kStream, buffer),
+              std::make_shared<Outcome>()};
+    ++next_;
+    all_.push_back(sent.outcome);
+    sent.outcome->started(
+        sent.send_waits ? peer_memory(0).send_announced(1, kStream, sent.message, buffer, sent.outcome.get())
+                        : machine(0).tag_send(1, sent.message.tag, buffer, sent.outcome.get()),
+        buffer.size_bytes);
+    return sent;
+  }
+  OutcomePtr land(const Sent& sent, const memory::Buffer& buffer) {
+    auto outcome = std::make_shared<Outcome>();
+    all_.push_back(outcome);
+    outcome->started(
+        peer_memory(1).receive_announced(0, kStream, sent.message, sent.send_waits, buffer, outcome.get()),
+        buffer.size_bytes);
+    return outcome;
+  }
+  void expect_message(TestMemory& from, TestMemory& to) {
+    const Sent sent = announce(from.buffer());
+    finish({sent.outcome, land(sent, to.buffer())});
+    EXPECT_TRUE(sent.outcome->status.ok()) << sent.outcome->status.to_string();
+    EXPECT_EQ(to.now(), from.filled());
+  }
+  // The sender knows the receiver's mailbox.
+  void start_announced() {
+    TestMemory from(memory(0), kDevice, 100, 3);
+    TestMemory to(memory(1), kDevice, 100);
+    expect_message(from, to);
+    settle();
+    EXPECT_TRUE(peer_memory(0).announced_send_waits(1, kStream, from.buffer()));
+  }
+
+  std::uint32_t next_ = 0;
+  std::vector<OutcomePtr> all_;
+};
+
+TEST_P(AnnouncedTest, TheFirstTakesItsTagAndTheOthersAreCopied) {
+  start_announced();
+  EXPECT_EQ(copies(0), 0u);
+  for (const std::size_t size_bytes : {1, 8, 4097, 1'000'000}) {
+    TestMemory from =
+        size_bytes % 2 == 0 ? refusing(0, size_bytes, 3) : TestMemory(memory(0), kDevice, size_bytes, 3);
+    TestMemory to(memory(1), kDevice, size_bytes);
+    expect_message(from, to);
+  }
+  EXPECT_EQ(copies(0), 4u) << "memory that is used for the first time is mapped too";
+}
+
+TEST_P(AnnouncedTest, MemoryThatCannotBeMappedIsBounced) {
+  start_announced();
+  TestMemory from = refusing(0, 50'000, 3);
+  TestMemory to = refusing(1, 50'000);
+  expect_message(from, to);
+  EXPECT_EQ(count(0, TransferPath::kBounced), 1u);
+}
+
+TEST_P(AnnouncedTest, HostMemoryTakesItsTag) {
+  start_announced();
+  TestMemory from(memory(0), kDevice, 5000, 3);
+  TestMemory to(memory(1), {}, 5000);
+  expect_message(from, to);
+  TestMemory host(memory(0), {}, 5000, 3);
+  EXPECT_FALSE(peer_memory(0).announced_send_waits(1, kStream, host.buffer()));
+  TestMemory device(memory(1), kDevice, 5000);
+  expect_message(host, device);
+  EXPECT_EQ(copies(0), 0u);
+}
+
+TEST_P(AnnouncedTest, ReceivesStartInAnyOrderAndMoreThanThereAreSlots) {
+  start_announced();
+  std::mt19937 random(1);
+  std::vector<TestMemory> out;
+  std::vector<TestMemory> in;
+  std::vector<Sent> sent;
+  for (std::size_t i = 0; i < 300; ++i) {
+    const std::size_t size_bytes = 1 + random() % 9000;
+    out.push_back(i % 3 == 0 ? refusing(0, size_bytes, static_cast<std::uint8_t>(i))
+                             : TestMemory(memory(0), kDevice, size_bytes, static_cast<std::uint8_t>(i)));
+    in.push_back(i % 2 == 0 ? refusing(1, size_bytes) : TestMemory(memory(1), kDevice, size_bytes));
+    sent.push_back(announce(out.back().buffer()));
+  }
+  std::vector<std::size_t> order(sent.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::shuffle(order, random);
+  std::vector<OutcomePtr> all;
+  for (const std::size_t i : order) {
+    all.push_back(land(sent[i], in[i].buffer()));
+    all.push_back(sent[i].outcome);
+    if (random() % 3 == 0) step();
+  }
+  finish(all);
+  for (std::size_t i = 0; i < sent.size(); ++i) ASSERT_EQ(in[i].now(), out[i].filled()) << i;
+  EXPECT_GT(copies(0), 20u);
+  EXPECT_GT(count(0, TransferPath::kBounced), 20u);
+}
+
+TEST_P(AnnouncedTest, ASendThatFailsIsEndedByAnEmptyMessage) {
+  start_announced();
+  TestMemory from(memory(0), kDevice, 100, 3);
+  TestMemory to(memory(1), kDevice, 100, 50);
+  const Sent sent = announce(from.buffer());
+  sent.outcome->then = [&] {
+    auto empty = std::make_shared<Outcome>();
+    all_.push_back(empty);
+    empty->started(machine(0).tag_send(1, sent.message.tag, {}, empty.get()), 0);
+  };
+  memory::EmulatedFaults faults;
+  faults.fail_copy = 1;
+  testing::emulated(memory(0)).set_faults(faults);
+  const OutcomePtr received = land(sent, to.buffer());
+  finish({sent.outcome, received});
+  EXPECT_TRUE(sent.outcome->status.failed());
+  EXPECT_EQ(received->size_bytes, 0u);
+  EXPECT_EQ(to.now(), to.filled());
+}
+
+TEST_P(AnnouncedTest, ASendWhoseReceiveNeverComesEndsWithTheMachine) {
+  start_announced();
+  TestMemory from(memory(0), kDevice, 100, 3);
+  const Sent sent = announce(from.buffer());
+  settle();
+  EXPECT_FALSE(sent.outcome->done);
+  close();
+  EXPECT_EQ(sent.outcome->status.code(), StatusCode::kClosed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, AnnouncedTest, ::testing::Values("loopback", "ucx"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace weft::machine
