@@ -50,6 +50,7 @@ base::Status expect_tagged(Message& message, std::span<const std::byte> header) 
     if (status.failed()) return status;
     expect(message, announced);
     attached.tags.push_back(payload_tag(announced.source_pe, announced.counter));
+    attached.send_waits.push_back(announced.send_waits != 0);
   }
   return {};
 }

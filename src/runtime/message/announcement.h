@@ -23,7 +23,8 @@ struct Announcement {
   std::uint32_t counter = 0;
   std::uint64_t size_bytes = 0;
   memory::Kind kind = memory::Kind::kHost;
-  std::uint8_t reserved[7] = {};
+  std::uint8_t send_waits = 0;  // for its receive; see machine::PeerMemory
+  std::uint8_t reserved[6] = {};
 };
 static_assert(std::is_trivially_copyable_v<Announcement> && sizeof(Announcement) == 24);
 static_assert(Message::kMaxAttachments * sizeof(Announcement) <= machine::kMaxAmHeaderBytes);

@@ -6,9 +6,11 @@
 #include <new>
 
 #include "base/format.h"
+#include "machine/peer_memory/peer_memory.h"
 #include "machine/tag.h"
 #include "memory/memory.h"
 #include "runtime/message/boundary.h"
+#include "runtime/message/payload_tag.h"
 
 namespace weft::runtime {
 
@@ -20,6 +22,15 @@ constexpr std::size_t kCopyAtOnceBytes = 32 * 1024;
 // The memory layer and the machine know streams of device memory only.
 memory::Buffer leading(const memory::Buffer& buffer, std::size_t size_bytes) {
   return {buffer.data, size_bytes, buffer.place, buffer.place.is_host() ? nullptr : buffer.stream};
+}
+
+// Device memory lands by way of the machine's peer memory.
+base::Status receive_tagged(machine::Machine& machine, machine::Tag tag, bool send_waits,
+                            memory::Kind sender_kind, const memory::Buffer& buffer, base::Completion* done) {
+  if (!send_waits && sender_kind == memory::Kind::kHost) [[likely]]
+    return machine.tag_receive(tag, machine::kFullTagMask, buffer, done);
+  return machine.peer_memory().receive_announced(static_cast<int>(payload_source(tag)), payload_stream(tag),
+                                                 {payload_counter(tag), tag}, send_waits, buffer, done);
 }
 
 }  // namespace
@@ -77,10 +88,10 @@ void Arrival::receive(Piece& piece, std::size_t which) {
   const Attachment& into = piece.temporary ? piece.temporary : piece.room;
   memory::Buffer buffer = leading(into.buffer(), piece.size_bytes);
   piece.receiving = true;
-  base::Status status =
-      attached_.tags.empty()
-          ? machine.am_receive(std::move(attached_.payload), buffer, &piece)
-          : machine.tag_receive(attached_.tags[which], machine::kFullTagMask, buffer, &piece);
+  base::Status status = attached_.tags.empty()
+                            ? machine.am_receive(std::move(attached_.payload), buffer, &piece)
+                            : receive_tagged(machine, attached_.tags[which], attached_.send_waits[which],
+                                             piece.sender_kind, buffer, &piece);
   if (!status.is_pending()) received(piece, std::move(status), piece.size_bytes);
 }
 
@@ -166,6 +177,7 @@ Arrival::Landed Arrival::finish() {
   attached_.state = Attached::State::kLanded;
   attached_.sender_kind.reset();
   attached_.tags.clear();
+  attached_.send_waits.clear();
   attached_.end_sending(attached_.failure);
   return {std::move(message_), wanted_ && !failed_};
 }

@@ -70,6 +70,7 @@ struct Attached {
   std::list<Message*>::iterator deferred_at;  // in the messenger's list
   // In state kAwaited: the buffers' tags, or the active message's payload, which is then the only buffer.
   std::vector<machine::Tag> tags;
+  std::vector<bool> send_waits;  // for each tag: whether the send waits for its receive
   machine::AmPayload payload;
   // In state kLanded: the kind of the sender's memory, if the bytes came eagerly and wait in host memory.
   std::optional<memory::Kind> sender_kind;

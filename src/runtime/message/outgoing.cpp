@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "machine/peer_memory/peer_memory.h"
 #include "runtime/message/accounting.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/boundary.h"
@@ -127,19 +128,25 @@ bool Outgoing::goes_active(Message& message) const {
   return buffer.place.is_host() && buffer.size_bytes <= kMaxActiveBytes;
 }
 
-std::vector<Announcement> Outgoing::announce(Message& message) {
+std::vector<Announcement> Outgoing::announce(int pe, Message& message) {
   std::vector<Announcement> announced;
   announced.reserve(message.attachments().size());
   for (std::size_t i = 0; i < message.attachments().size(); ++i) {
-    announced.push_back({static_cast<std::uint32_t>(scheduler_.pe()), next_counter_,
-                         message.attachments()[i].buffer().size_bytes, message.attached().first_kind(i)});
+    const memory::Buffer& buffer = message.attachments()[i].buffer();
+    announced.push_back({static_cast<std::uint32_t>(scheduler_.pe()), next_counter_, buffer.size_bytes,
+                         message.attached().first_kind(i)});
+    if (!buffer.place.is_host()) [[unlikely]] {
+      const machine::Tag stream = payload_tag(announced.back().source_pe, 0);
+      announced.back().send_waits =
+          scheduler_.machine().peer_memory().announced_send_waits(pe, stream, buffer);
+    }
     next_counter_ = (next_counter_ + 1) & kPayloadCounterMask;
   }
   return announced;
 }
 
 void Outgoing::send_tagged(int pe, MessagePtr message) {
-  std::vector<Announcement> announced = announce(*message);
+  std::vector<Announcement> announced = announce(pe, *message);
   // Made before anything leaves: what has been announced is sent or revoked.
   std::vector<std::unique_ptr<Sending>> sendings(announced.size());
   for (std::size_t i = 0; i < announced.size(); ++i) {
@@ -172,7 +179,10 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     }
     attached.buffers[i].copy_now();
     Sending::start(std::move(sendings[i]), [&](base::Completion* done) {
-      return scheduler_.machine().tag_send(pe, tag, attached.buffers[i].buffer(), done);
+      const memory::Buffer& buffer = attached.buffers[i].buffer();
+      if (announced[i].send_waits == 0) return scheduler_.machine().tag_send(pe, tag, buffer, done);
+      return scheduler_.machine().peer_memory().send_announced(pe, payload_stream(tag),
+                                                               {announced[i].counter, tag}, buffer, done);
     });
   }
 }

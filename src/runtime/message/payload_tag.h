@@ -22,4 +22,14 @@ constexpr machine::Tag payload_tag(std::uint32_t source_pe, std::uint32_t counte
                            std::uint64_t{source_pe} << kPayloadCounterBits | (counter & kPayloadCounterMask));
 }
 
+// Taken apart. REQUIRES: a payload tag.
+constexpr std::uint32_t payload_source(machine::Tag tag) {
+  return static_cast<std::uint32_t>(tag >> kPayloadCounterBits);
+}
+constexpr std::uint32_t payload_counter(machine::Tag tag) {
+  return static_cast<std::uint32_t>(tag) & kPayloadCounterMask;
+}
+// The name of the stream of all buffers from its source PE.
+constexpr machine::Tag payload_stream(machine::Tag tag) { return tag & ~machine::Tag{kPayloadCounterMask}; }
+
 }  // namespace weft::runtime
