@@ -14,7 +14,7 @@ namespace weft::machine {
 
 struct SharedCopy {
   // From this size on a message is shared. Measured, see docs/decisions/host-copies.md: smaller ones are not faster.
-  static constexpr std::size_t kLeastBytes = std::size_t{32} << 10;
+  static constexpr std::size_t kLeastBytes = std::size_t{64} << 10;
 
   struct Chunk {
     std::size_t offset_bytes = 0;
@@ -23,7 +23,7 @@ struct SharedCopy {
   // Each side gets a half of a small message. Larger chunks save system calls; smaller ones end together.
   static constexpr std::size_t chunk_bytes(std::size_t message_bytes) {
     constexpr std::size_t kPage = 4096;
-    return std::clamp((message_bytes / 2 + kPage - 1) / kPage * kPage, std::size_t{16} << 10,
+    return std::clamp((message_bytes / 2 + kPage - 1) / kPage * kPage, std::size_t{32} << 10,
                       std::size_t{256} << 10);
   }
   static constexpr Chunk chunk(std::uint64_t number, std::size_t message_bytes) {
