@@ -8,6 +8,8 @@ PROGRAM = Path(__file__).parent / "programs" / "shared_copy_probe.py"
 # Of 7 sizes, 4 are large enough, 5 messages each. The first large size finds no mailbox.
 NUM_LARGE = 4 * 5
 NUM_BEFORE_MAILBOX = 5
+# Payloads are shared from 600,000 bytes on: 3 of the sizes.
+NUM_LARGE_PAYLOADS = 3 * 5
 REFUSED = "peer memory was not used: copying from process"
 
 
@@ -29,6 +31,16 @@ def test_a_system_that_refuses_is_named_and_arrays_arrive_all_the_same(run) -> N
     outcome = run("-n", 2, "--stats", PROGRAM, "exchange", "forbidden")
     assert shared_of(outcome) == [0, 0]
     assert outcome.stderr.count(REFUSED) == 2, outcome.stderr
+
+
+def test_large_payloads_are_copied_by_both_pes(run) -> None:
+    outcome = run("-n", 2, PROGRAM, "payloads")
+    assert all(
+        NUM_LARGE_PAYLOADS - NUM_BEFORE_MAILBOX <= number <= NUM_LARGE_PAYLOADS
+        for number in shared_of(outcome)
+    )
+    outcome = run("-n", 2, PROGRAM, "payloads", "forbidden")
+    assert shared_of(outcome) == [0, 0]
 
 
 def test_a_message_arrives_while_its_receiver_computes(run) -> None:

@@ -63,8 +63,7 @@ Status PeerMemory::receive(IncomingStream& stream, StreamMessage message, const 
 }
 
 bool PeerMemory::announced_send_waits(int pe, Tag stream, const memory::ConstBuffer& source) {
-  if (reach_ != Reach::kHost || source.place.is_host() || source.size_bytes == 0 || pe == machine_.pe())
-    return false;
+  if (!posts_announced(pe, source.place, source.size_bytes)) return false;
   OutgoingStream& out = announced_out_[pe];
   out.name = stream;
   out.peer = pe;
@@ -80,16 +79,17 @@ Status PeerMemory::send_announced(int pe, Tag stream, StreamMessage message,
 
 Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,
                                      const memory::Buffer& buffer, Completion* completion) {
-  if (reach_ != Reach::kHost || pe == machine_.pe() || (buffer.place.is_host() && !send_waits)) {
+  const bool posts = posts_announced(pe, buffer.place, buffer.size_bytes);
+  if (pe == machine_.pe() || (!posts && !send_waits)) {
     return machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);
   }
   IncomingStream& in = announced_in_[pe];
   in.name = stream;
   in.peer = pe;
   std::optional<Status> started;
-  if (send_waits && !buffer.place.is_host()) {
+  if (posts && send_waits) {
     started = receives_.start_awaited(in, message, buffer, completion);
-  } else if (!buffer.place.is_host()) {
+  } else if (posts) {
     receives_.announce_mailbox(in);
   }
   Status status =

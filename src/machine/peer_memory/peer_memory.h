@@ -106,6 +106,11 @@ class PeerMemory {
     return place.is_host() ? shares_host_memory_ && size_bytes >= SharedCopy::kLeastBytes
                            : reach_ == Reach::kHost;
   }
+  // Whether an announced message, to or from PE `pe`, may be copied.
+  bool posts_announced(int pe, memory::Place place, std::size_t size_bytes) const {
+    const std::size_t least_bytes = place.is_host() ? SharedCopy::kLeastAnnouncedBytes : 1;
+    return pe != machine_.pe() && size_bytes >= least_bytes && reaches_peers(place, size_bytes);
+  }
 
   TransportMachine& machine_;
   memory::Memory& memory_;

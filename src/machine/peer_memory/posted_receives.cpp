@@ -324,8 +324,11 @@ void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, Receive* 
     receive->send_waits = true;
     return;
   }
-  if (receive != nullptr && !receive->buffer.place.is_host() && receive->slot == nullptr &&
-      receive->stream.mailbox != nullptr) {
+  const bool is_unposted =
+      receive != nullptr && receive->slot == nullptr && receive->stream.mailbox != nullptr;
+  if (is_unposted && receive->buffer.place.is_host()) {
+    if (receive->buffer.size_bytes >= SharedCopy::kLeastBytes) post(*receive, nullptr);
+  } else if (is_unposted) {
     // The transport is slow for the sender's memory, so mapping the buffer pays already at its first use.
     auto exported = exports_.make(receive->buffer);
     if (exported != nullptr || can_bounce(receive->stream, receive->buffer))

@@ -15,6 +15,9 @@ namespace weft::machine {
 struct SharedCopy {
   // From this size on a message is shared. Measured, see docs/decisions/host-copies.md: smaller ones are not faster.
   static constexpr std::size_t kLeastBytes = std::size_t{64} << 10;
+  // From this size on an announced message (PeerMemory::send_announced) waits for its receive, to be shared. UCX sends
+  // smaller ones eagerly (up to 580 KB with UCX 1.22): they arrive also while their sender computes.
+  static constexpr std::size_t kLeastAnnouncedBytes = 600'000;
 
   struct Chunk {
     std::size_t offset_bytes = 0;

@@ -24,10 +24,11 @@ memory::Buffer leading(const memory::Buffer& buffer, std::size_t size_bytes) {
   return {buffer.data, size_bytes, buffer.place, buffer.place.is_host() ? nullptr : buffer.stream};
 }
 
-// Device memory lands by way of the machine's peer memory.
+// Device memory and large host memory land by way of the machine's peer memory.
 base::Status receive_tagged(machine::Machine& machine, machine::Tag tag, bool send_waits,
                             memory::Kind sender_kind, const memory::Buffer& buffer, base::Completion* done) {
-  if (!send_waits && sender_kind == memory::Kind::kHost) [[likely]]
+  const bool is_small = buffer.size_bytes < machine::SharedCopy::kLeastAnnouncedBytes;
+  if (!send_waits && sender_kind == memory::Kind::kHost && is_small) [[likely]]
     return machine.tag_receive(tag, machine::kFullTagMask, buffer, done);
   return machine.peer_memory().receive_announced(static_cast<int>(payload_source(tag)), payload_stream(tag),
                                                  {payload_counter(tag), tag}, send_waits, buffer, done);

@@ -128,17 +128,20 @@ bool Outgoing::goes_active(Message& message) const {
   return buffer.place.is_host() && buffer.size_bytes <= kMaxActiveBytes;
 }
 
-std::vector<Announcement> Outgoing::announce(int pe, Message& message) {
+std::vector<Announcement> Outgoing::announce(int pe, Message& message, bool is_uncopied) {
   std::vector<Announcement> announced;
   announced.reserve(message.attachments().size());
   for (std::size_t i = 0; i < message.attachments().size(); ++i) {
     const memory::Buffer& buffer = message.attachments()[i].buffer();
     announced.push_back({static_cast<std::uint32_t>(scheduler_.pe()), next_counter_, buffer.size_bytes,
                          message.attached().first_kind(i)});
-    if (!buffer.place.is_host()) [[unlikely]] {
+    const bool may_wait =
+        !buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastAnnouncedBytes;
+    // A buffer that is sent before it is copied has a wait of its own, see offer().
+    if (may_wait && !(is_uncopied && message.attachments()[i].uncopied() != nullptr)) [[unlikely]] {
       const machine::Tag stream = payload_tag(announced.back().source_pe, 0);
       announced.back().send_waits =
-          scheduler_.machine().peer_memory().announced_send_waits(pe, stream, buffer);
+          scheduler_.machine().peer_memory().announced_send_waits(pe, stream, buffer) ? 1 : 0;
     }
     next_counter_ = (next_counter_ + 1) & kPayloadCounterMask;
   }
@@ -146,7 +149,9 @@ std::vector<Announcement> Outgoing::announce(int pe, Message& message) {
 }
 
 void Outgoing::send_tagged(int pe, MessagePtr message) {
-  std::vector<Announcement> announced = announce(pe, *message);
+  Attached& attached = message->attached();
+  const bool is_uncopied = sends_uncopied(pe, attached);
+  std::vector<Announcement> announced = announce(pe, *message, is_uncopied);
   // Made before anything leaves: what has been announced is sent or revoked.
   std::vector<std::unique_ptr<Sending>> sendings(announced.size());
   for (std::size_t i = 0; i < announced.size(); ++i) {
@@ -154,9 +159,8 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     const machine::Tag tag = payload_tag(announced[i].source_pe, announced[i].counter);
     sendings[i] = std::make_unique<Sending>(*this, message->share(), pe, tag);
   }
-  Attached& attached = message->attached();
   Uptake* uptake = nullptr;
-  if (sends_uncopied(pe, attached)) {
+  if (is_uncopied) {
     uptake = &uptake_of(pe);
     attached.sources.resize(announced.size());
   }

@@ -59,7 +59,7 @@ class Outgoing {
   bool goes_active(Message& message) const;
   void send_tagged(int pe, MessagePtr message);
   void send_active(int pe, MessagePtr message);
-  std::vector<Announcement> announce(int pe, Message& message);
+  std::vector<Announcement> announce(int pe, Message& message, bool is_uncopied);
   bool sends_uncopied(int pe, const Attached& attached);
   Uptake& uptake_of(int pe);
   void offer(Uptake& uptake, const Attached& attached);

@@ -1,6 +1,7 @@
 """Two PEs exchange large arrays through a channel, and print how many messages both of them copied.
 
 shared_copy_probe.py exchange     windows in both directions; each array is compared
+shared_copy_probe.py payloads     the same arrays as arguments that are sent in place
 shared_copy_probe.py computing    the receiver posts a receive and computes until the bytes are there
 ... forbidden                     after the system has been asked to refuse copies between processes
 """
@@ -71,6 +72,15 @@ class Peer(weft.Chare):
                 assert np.array_equal(array, contents(size, 10 * i + 1 - self.index)), (size, i)
         return num_shared()
 
+    async def take(self, array, seed):
+        assert np.array_equal(array, contents(array.size, seed)), (array.size, seed)
+
+    async def payloads(self):
+        for size in SIZES:
+            for seed in range(WINDOW):
+                await self.proxy[1 - self.index].take.call(weft.nocopy(contents(size, seed)), seed)
+        return num_shared()
+
     async def warm_up(self):
         """The first large receive makes the mailbox of its direction."""
         array = np.zeros(1 << 20, np.uint8)
@@ -99,6 +109,8 @@ async def main():
     peers = weft.Group(Peer)
     if "exchange" in sys.argv:
         print("shared", *await peers.exchange.call())
+    elif "payloads" in sys.argv:
+        print("shared", *await peers.payloads.call())
     else:
         await peers.warm_up.call()
         print("came while computing:", await peers[1].receive_while_computing.call(16 << 20))

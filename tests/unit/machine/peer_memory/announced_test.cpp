@@ -10,6 +10,7 @@ namespace weft::machine {
 namespace {
 
 using base::StatusCode;
+using memory::Kind;
 
 // The name of all that node 0 announces to node 1.
 constexpr Tag kStream = Tag{1} << 60;
@@ -104,6 +105,42 @@ TEST_P(AnnouncedTest, HostMemoryTakesItsTag) {
   TestMemory device(memory(1), kDevice, 5000);
   expect_message(host, device);
   EXPECT_EQ(copies(0), 0u);
+}
+
+TEST_P(AnnouncedTest, LargeHostMemoryIsSharedAfterTheFirst) {
+  for (std::uint64_t messages = 0; messages < 4; ++messages) {
+    TestMemory from(memory(0), {}, SharedCopy::kLeastAnnouncedBytes + messages, 3);
+    TestMemory to(memory(1), {}, SharedCopy::kLeastAnnouncedBytes + messages);
+    expect_message(from, to);
+    settle();
+    EXPECT_EQ(count(0, TransferPath::kShared, Kind::kHost), messages);
+  }
+}
+
+TEST_P(AnnouncedTest, LargeMemoryOfTwoKindsTakesItsTag) {
+  TestMemory first(memory(0), {}, 1'000'000, 3);
+  TestMemory landed(memory(1), {}, 1'000'000);
+  expect_message(first, landed);
+  settle();
+  TestMemory device_in(memory(1), kDevice, 1'000'000);
+  expect_message(first, device_in);
+  TestMemory device_out(memory(0), kDevice, 1'000'000, 5);
+  expect_message(device_out, landed);
+  EXPECT_EQ(copies(0) + count(0, TransferPath::kShared, Kind::kHost), 0u);
+}
+
+TEST_P(AnnouncedTest, WithPeerMemoryOffAtOneEndLargeHostMemoryTakesItsTag) {
+  TestMemory from(memory(0), {}, 1'000'000, 3);
+  TestMemory to(memory(1), {}, 1'000'000);
+  expect_message(from, to);
+  settle();
+  const Sent sent = announce(from.buffer());
+  EXPECT_TRUE(sent.send_waits);
+  peer_memory(1).turn_off();
+  TestMemory again(memory(1), {}, 1'000'000);
+  finish({sent.outcome, land(sent, again.buffer())});
+  EXPECT_EQ(again.now(), from.filled());
+  EXPECT_EQ(count(0, TransferPath::kShared, Kind::kHost), 0u);
 }
 
 TEST_P(AnnouncedTest, ReceivesStartInAnyOrderAndMoreThanThereAreSlots) {
