@@ -38,11 +38,11 @@ test: test-cpp test-sanitized test-python
 
 test-cpp: $(RELEASE)/build.ninja
 	cmake --build $(RELEASE)
-	ctest --test-dir $(RELEASE) --output-on-failure --no-tests=error
+	ctest -j 2 --test-dir $(RELEASE) --output-on-failure --no-tests=error
 
 test-sanitized: $(SANITIZED)/build.ninja
 	cmake --build $(SANITIZED) --target weft_tests
-	ctest --test-dir $(SANITIZED) --output-on-failure --no-tests=error
+	ctest -j 2 --test-dir $(SANITIZED) --output-on-failure --no-tests=error
 
 test-python: build
 	cmake --build $(RELEASE)
