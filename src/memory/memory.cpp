@@ -156,19 +156,21 @@ Status Memory::deallocate(const Buffer& buffer) {
 
 Place Memory::place_of(const void* address) {
   const Place place = state_->cache.place_of(address);
-  if (is_new_elsewhere(place)) note_use(place, state_->cache.find(address).size_bytes);
+  // Each channel message asks twice: host memory must not pay for what devices need.
+  if (!place.is_host() && is_new_elsewhere(place)) [[unlikely]]
+    note_use(place, state_->cache.find(address).size_bytes);
   return place;
 }
 
 Allocation Memory::allocation_of(const void* address) { return state_->cache.find(address); }
 
-bool Memory::is_new_elsewhere(Place place) const {
+[[gnu::noinline]] bool Memory::is_new_elsewhere(Place place) const {
   if (place.device == state_->own_devices[static_cast<std::size_t>(place.kind)]) return false;
   return std::ranges::find(state_->other_devices, place, &State::OtherDevice::place) ==
          state_->other_devices.end();
 }
 
-void Memory::note_use(Place place, std::size_t size_bytes) {
+[[gnu::noinline]] void Memory::note_use(Place place, std::size_t size_bytes) {
   if (is_new_elsewhere(place)) state_->other_devices.push_back({place, size_bytes});
 }
 
