@@ -20,15 +20,6 @@ struct AnnouncedTest : PeerMemoryTest {
     connect();
     for (const std::size_t node : {std::size_t{0}, std::size_t{1}}) peer_memory(node).set_bounce_bytes(16384);
   }
-  TestMemory refusing(std::size_t node, std::size_t size_bytes, std::uint8_t first = 0) {
-    auto& kind = testing::emulated(memory(node));
-    memory::EmulatedFaults faults;
-    faults.refuse_exports = true;
-    kind.set_faults(faults);
-    TestMemory made(memory(node), kDevice, size_bytes, first);
-    kind.set_faults({});
-    return made;
-  }
 
   struct Sent {
     StreamMessage message;

@@ -139,6 +139,17 @@ class PeerPair {
     finish({received, send(1 - node, from.buffer())});
     return to;
   }
+  // Memory that no other PE can map.
+  TestMemory refusing(std::size_t node, std::size_t size_bytes, std::uint8_t first = 0,
+                      memory::Place place = kDevice) {
+    auto& kind = testing::emulated(memory(node));
+    memory::EmulatedFaults faults;
+    faults.refuse_exports = true;
+    kind.set_faults(faults);
+    TestMemory made(memory(node), place, size_bytes, first);
+    kind.set_faults({});
+    return made;
+  }
   // From `node` to the other, the receive first.
   void exchange(std::size_t node, std::size_t size_bytes) {
     TestMemory from(memory(node), kDevice, size_bytes, 3);
