@@ -34,8 +34,13 @@ class KindCache {
   // `listener` is called for each allocation whose kind reports its release; an empty one removes it.
   void set_release_listener(KindBackend::ReleaseListener listener) { listener_ = std::move(listener); }
 
-  Place place_of(const void* address) {
-    return may_be_device(reinterpret_cast<std::uintptr_t>(address)) ? find(address).place : Place();
+  // False for addresses outside every range: they are host memory, and find() need not be asked.
+  bool may_be_device(const void* address) const {
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    for (int i = 0; i < num_kinds_; ++i) {
+      if (kinds_[static_cast<std::size_t>(i)]->address_range().contains(number)) return true;
+    }
+    return false;
   }
   // The device allocation that holds `address`; generation 0 and size 0 for host memory.
   Allocation find(const void* address);
@@ -48,12 +53,6 @@ class KindCache {
     KindBackend* kind = nullptr;
   };
 
-  bool may_be_device(std::uintptr_t address) const {
-    for (int i = 0; i < num_kinds_; ++i) {
-      if (kinds_[static_cast<std::size_t>(i)]->address_range().contains(address)) return true;
-    }
-    return false;
-  }
   void remember(const Allocation& allocation, KindBackend* kind);
 
   std::array<KindBackend*, kNumKinds> kinds_{};

@@ -154,23 +154,28 @@ Status Memory::deallocate(const Buffer& buffer) {
   return backend(buffer.place.kind)->deallocate(buffer.data);
 }
 
+// Each channel message asks twice: host memory must not pay for what devices need.
 Place Memory::place_of(const void* address) {
-  const Place place = state_->cache.place_of(address);
-  // Each channel message asks twice: host memory must not pay for what devices need.
-  if (!place.is_host() && is_new_elsewhere(place)) [[unlikely]]
-    note_use(place, state_->cache.find(address).size_bytes);
-  return place;
+  if (!state_->cache.may_be_device(address)) [[likely]]
+    return {};
+  return device_place_of(address);
+}
+
+[[gnu::noinline]] Place Memory::device_place_of(const void* address) {
+  const Allocation allocation = state_->cache.find(address);
+  if (!allocation.place.is_host()) note_use(allocation.place, allocation.size_bytes);
+  return allocation.place;
 }
 
 Allocation Memory::allocation_of(const void* address) { return state_->cache.find(address); }
 
-[[gnu::noinline]] bool Memory::is_new_elsewhere(Place place) const {
+bool Memory::is_new_elsewhere(Place place) const {
   if (place.device == state_->own_devices[static_cast<std::size_t>(place.kind)]) return false;
   return std::ranges::find(state_->other_devices, place, &State::OtherDevice::place) ==
          state_->other_devices.end();
 }
 
-[[gnu::noinline]] void Memory::note_use(Place place, std::size_t size_bytes) {
+void Memory::note_use(Place place, std::size_t size_bytes) {
   if (is_new_elsewhere(place)) state_->other_devices.push_back({place, size_bytes});
 }
 

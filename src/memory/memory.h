@@ -93,6 +93,8 @@ class Memory {
 
  private:
   struct State;
+  // place_of() where a device kind may have memory.
+  Place device_place_of(const void* address);
   // Whether the place is a device that is not this PE's own and that note_use() has not remembered.
   bool is_new_elsewhere(Place place) const;
   void note_use(Place place, std::size_t size_bytes);

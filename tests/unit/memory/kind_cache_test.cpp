@@ -85,28 +85,28 @@ class KindCacheTest : public testing::Test {
 
 TEST_F(KindCacheTest, BeforeAnyDeviceMemoryEverythingIsHost) {
   int on_stack = 0;
-  EXPECT_EQ(cache.place_of(&on_stack), Place());
-  EXPECT_EQ(cache.place_of(nullptr), Place());
+  EXPECT_EQ(cache.find(&on_stack).place, Place());
+  EXPECT_EQ(cache.find(nullptr).place, Place());
   EXPECT_EQ(cache.find(&on_stack).size_bytes, 0u);
   EXPECT_EQ(cache.size(), 0u);
 }
 
 TEST_F(KindCacheTest, KnowsEveryByteOfAnAllocationAndNoOther) {
   auto* const data = static_cast<std::byte*>(allocate(1));
-  EXPECT_EQ(cache.place_of(data), kDevice1);
-  EXPECT_EQ(cache.place_of(data + kSizeBytes - 1), kDevice1);
-  EXPECT_EQ(cache.place_of(data + kSizeBytes), Place());
-  EXPECT_EQ(cache.place_of(data - 1), Place());
+  EXPECT_EQ(cache.find(data).place, kDevice1);
+  EXPECT_EQ(cache.find(data + kSizeBytes - 1).place, kDevice1);
+  EXPECT_EQ(cache.find(data + kSizeBytes).place, Place());
+  EXPECT_EQ(cache.find(data - 1).place, Place());
   EXPECT_EQ(cache.size(), 1u);
 }
 
 TEST_F(KindCacheTest, DeviceThenHostAtTheSameAddress) {
   void* const data = allocate();
-  ASSERT_EQ(cache.place_of(data), kDevice0);
+  ASSERT_EQ(cache.find(data).place, kDevice0);
   ASSERT_TRUE(emulated.deallocate(data).ok());
-  EXPECT_EQ(cache.place_of(data), Place()) << "freed";
+  EXPECT_EQ(cache.find(data).place, Place()) << "freed";
   ASSERT_EQ(map_host(data), data);
-  EXPECT_EQ(cache.place_of(data), Place()) << "now host memory";
+  EXPECT_EQ(cache.find(data).place, Place()) << "now host memory";
   unmap_host(data);
 }
 
@@ -114,19 +114,19 @@ TEST_F(KindCacheTest, HostThenDeviceAtTheSameAddress) {
   void* const data = allocate();
   ASSERT_TRUE(emulated.deallocate(data).ok());
   ASSERT_EQ(map_host(data), data);
-  ASSERT_EQ(cache.place_of(data), Place());
+  ASSERT_EQ(cache.find(data).place, Place());
   unmap_host(data);
   ASSERT_EQ(allocate_at(data, 1), data);
-  EXPECT_EQ(cache.place_of(data), kDevice1);
+  EXPECT_EQ(cache.find(data).place, kDevice1);
 }
 
 TEST_F(KindCacheTest, HostThenDeviceWhereNoDeviceMemoryEverWas) {
   void* const data = ::mmap(nullptr, kSizeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(data, MAP_FAILED);
-  ASSERT_EQ(cache.place_of(data), Place());
+  ASSERT_EQ(cache.find(data).place, Place());
   unmap_host(data);
   ASSERT_EQ(allocate_at(data), data);
-  EXPECT_EQ(cache.place_of(data), kDevice0);
+  EXPECT_EQ(cache.find(data).place, kDevice0);
 }
 
 TEST_F(KindCacheTest, DeviceThenOtherDeviceAtTheSameAddress) {
@@ -142,11 +142,11 @@ TEST_F(KindCacheTest, DeviceThenOtherDeviceAtTheSameAddress) {
 TEST_F(KindCacheTest, BackAndForthManyTimes) {
   void* const data = allocate(0);
   for (int i = 0; i < 200; ++i) {
-    ASSERT_EQ(cache.place_of(data), (Place{Kind::kEmulated, static_cast<std::int16_t>(i % 2)}));
+    ASSERT_EQ(cache.find(data).place, (Place{Kind::kEmulated, static_cast<std::int16_t>(i % 2)}));
     ASSERT_TRUE(emulated.deallocate(data).ok());
-    ASSERT_EQ(cache.place_of(data), Place());
+    ASSERT_EQ(cache.find(data).place, Place());
     ASSERT_EQ(map_host(data), data);
-    ASSERT_EQ(cache.place_of(data), Place());
+    ASSERT_EQ(cache.find(data).place, Place());
     unmap_host(data);
     ASSERT_EQ(allocate_at(data, (i + 1) % 2), data);
   }
@@ -170,62 +170,62 @@ constexpr std::uintptr_t kBase = (1 << 20) + 4096;
 
 TEST_F(ScriptedCacheTest, AsksOncePerAllocation) {
   kind.answer = made(kBase, 4096, 1, 1);
-  for (std::uintptr_t i = 0; i < 4096; i += 64) EXPECT_EQ(cache.place_of(address(kBase + i)).device, 1);
+  for (std::uintptr_t i = 0; i < 4096; i += 64) EXPECT_EQ(cache.find(address(kBase + i)).place.device, 1);
   EXPECT_EQ(kind.questions, 1);
 }
 
 TEST_F(ScriptedCacheTest, NeverAsksAboutAddressesOutOfRange) {
   int on_stack = 0;
-  EXPECT_TRUE(cache.place_of(&on_stack).is_host());
-  EXPECT_TRUE(cache.place_of(address((1 << 20) - 1)).is_host());
-  EXPECT_TRUE(cache.place_of(address(2 << 20)).is_host());
+  EXPECT_TRUE(cache.find(&on_stack).place.is_host());
+  EXPECT_TRUE(cache.find(address((1 << 20) - 1)).place.is_host());
+  EXPECT_TRUE(cache.find(address(2 << 20)).place.is_host());
   EXPECT_EQ(kind.questions, 0);
 }
 
 TEST_F(ScriptedCacheTest, HostMemoryInRangeIsAskedForEveryTime) {
-  EXPECT_TRUE(cache.place_of(address(kBase)).is_host());
-  EXPECT_TRUE(cache.place_of(address(kBase)).is_host());
+  EXPECT_TRUE(cache.find(address(kBase)).place.is_host());
+  EXPECT_TRUE(cache.find(address(kBase)).place.is_host());
   EXPECT_EQ(kind.questions, 2);
   kind.answer = made(kBase, 64, 1, 0);
-  EXPECT_EQ(cache.place_of(address(kBase)).kind, Kind::kCuda);
+  EXPECT_EQ(cache.find(address(kBase)).place.kind, Kind::kCuda);
 }
 
 TEST_F(ScriptedCacheTest, AnotherGenerationIsAskedForAgain) {
   kind.answer = made(kBase, 4096, 1, 0);
-  EXPECT_EQ(cache.place_of(address(kBase)).device, 0);
+  EXPECT_EQ(cache.find(address(kBase)).place.device, 0);
   kind.answer = made(kBase, 4096, 2, 1);
-  EXPECT_EQ(cache.place_of(address(kBase)).device, 1);
+  EXPECT_EQ(cache.find(address(kBase)).place.device, 1);
   kind.answer.reset();
-  EXPECT_TRUE(cache.place_of(address(kBase)).is_host());
+  EXPECT_TRUE(cache.find(address(kBase)).place.is_host());
   EXPECT_EQ(cache.size(), 0u);
 }
 
 TEST_F(ScriptedCacheTest, GenerationZeroIsNotRemembered) {
   kind.answer = made(kBase, 4096, 0, 0);
-  EXPECT_EQ(cache.place_of(address(kBase)).kind, Kind::kCuda);
+  EXPECT_EQ(cache.find(address(kBase)).place.kind, Kind::kCuda);
   kind.answer = made(kBase, 4096, 0, 1);
-  EXPECT_EQ(cache.place_of(address(kBase)).device, 1);
+  EXPECT_EQ(cache.find(address(kBase)).place.device, 1);
   EXPECT_EQ(cache.size(), 0u);
 }
 
 TEST_F(ScriptedCacheTest, ANewAllocationRemovesTheOnesItCovers) {
   kind.answer = made(kBase, 1024, 1, 0);
-  EXPECT_EQ(cache.place_of(address(kBase)).device, 0);
+  EXPECT_EQ(cache.find(address(kBase)).place.device, 0);
   kind.answer = made(kBase + 1024, 1024, 2, 0);
-  EXPECT_EQ(cache.place_of(address(kBase + 1024)).device, 0);
+  EXPECT_EQ(cache.find(address(kBase + 1024)).place.device, 0);
   kind.answer = made(kBase + 4096, 1024, 3, 0);
-  EXPECT_EQ(cache.place_of(address(kBase + 4096)).device, 0);
+  EXPECT_EQ(cache.find(address(kBase + 4096)).place.device, 0);
   EXPECT_EQ(cache.size(), 3u);
   // It starts inside the first and ends inside the third, and is asked for where neither was known.
   kind.answer = made(kBase + 512, 4096, 4, 1);
-  EXPECT_EQ(cache.place_of(address(kBase + 3000)).device, 1);
+  EXPECT_EQ(cache.find(address(kBase + 3000)).place.device, 1);
   EXPECT_EQ(cache.size(), 1u);
-  EXPECT_EQ(cache.place_of(address(kBase + 1024)).device, 1);
+  EXPECT_EQ(cache.find(address(kBase + 1024)).place.device, 1);
 }
 
 TEST_F(ScriptedCacheTest, ReleaseRemovesTheEntry) {
   kind.answer = made(kBase, 4096, 1, 0);
-  EXPECT_EQ(cache.place_of(address(kBase + 9)).device, 0);
+  EXPECT_EQ(cache.find(address(kBase + 9)).place.device, 0);
   ASSERT_TRUE(kind.deallocate(address(kBase)).ok());
   EXPECT_EQ(cache.size(), 0u);
 }
@@ -233,7 +233,7 @@ TEST_F(ScriptedCacheTest, ReleaseRemovesTheEntry) {
 TEST_F(ScriptedCacheTest, StaysBoundedWhenOthersFreeWithoutTelling) {
   for (std::uintptr_t i = 0; i < 10000; ++i) {
     kind.answer = made((1 << 20) + i * 64, 64, i + 1, 0);
-    EXPECT_EQ(cache.place_of(address((1 << 20) + i * 64)).kind, Kind::kCuda);
+    EXPECT_EQ(cache.find(address((1 << 20) + i * 64)).place.kind, Kind::kCuda);
   }
   EXPECT_LE(cache.size(), 4096u);
 }
