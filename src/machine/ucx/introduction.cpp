@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string_view>
 
 #include "base/format.h"
@@ -14,7 +15,8 @@ constexpr std::array<std::string_view, 15> kPrivate = {
     "self",     "sysv",      "posix",    "xpmem",    "cma",     "knem",   "cuda_copy", "cuda_ipc",
     "gdr_copy", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze_copy", "ze_ipc", "ze_gdr"};
 
-constexpr std::size_t kFixedBytes = 2 + JobSecret::kBytes;
+constexpr std::size_t kQueuesAt = 2 + JobSecret::kBytes;
+constexpr std::size_t kFixedBytes = kQueuesAt + sizeof(HostQueuesName);
 
 base::Result<Introduction> unpack(std::span<const std::byte> bytes, std::size_t pe) {
   const auto mode = bytes.empty() ? 0xff : std::to_integer<unsigned>(bytes[0]);
@@ -28,10 +30,13 @@ base::Result<Introduction> unpack(std::span<const std::byte> bytes, std::size_t 
   }
   auto proposed = JobSecret::from_bytes(bytes.subspan(2, JobSecret::kBytes));
   if (!proposed.ok()) return proposed.status();
+  HostQueuesName queues;
+  std::memcpy(&queues, bytes.subspan(kQueuesAt).data(), sizeof queues);
   const auto address = bytes.subspan(kFixedBytes);
   return Introduction{.staging = static_cast<StagingMode>(mode),
                       .is_private = is_private == 1,
                       .proposed = *proposed,
+                      .queues = queues,
                       .address = {address.begin(), address.end()}};
 }
 
@@ -46,6 +51,8 @@ bool are_private(const std::set<std::string>& transports) {
 std::vector<std::byte> Introduction::pack() const {
   std::vector<std::byte> bytes = {static_cast<std::byte>(staging), static_cast<std::byte>(is_private)};
   bytes.insert(bytes.end(), proposed.bytes().begin(), proposed.bytes().end());
+  const auto queue_bytes = std::as_bytes(std::span(&queues, 1));
+  bytes.insert(bytes.end(), queue_bytes.begin(), queue_bytes.end());
   bytes.insert(bytes.end(), address.begin(), address.end());
   return bytes;
 }
@@ -68,6 +75,7 @@ base::Result<Agreement> agree(const std::vector<std::vector<std::byte>>& introdu
                        pe, other));
     }
     if (!all[other].is_private) agreement.secret = all.front().proposed;
+    agreement.queues.push_back(all[other].queues);
     agreement.addresses.push_back(std::move(all[other].address));
   }
   return agreement;

@@ -16,6 +16,7 @@
 
 #include "weft/base/status.h"
 
+#include "machine/host_queue/host_queues.h"
 #include "machine/staging/staging.h"
 #include "machine/ucx/job_secret.h"
 
@@ -29,6 +30,7 @@ struct Introduction {
   StagingMode staging = StagingMode::kDevice;
   bool is_private = false;
   JobSecret proposed;  // the job uses the one of PE 0
+  HostQueuesName queues = {};
   std::vector<std::byte> address;
 
   std::vector<std::byte> pack() const;
@@ -36,6 +38,7 @@ struct Introduction {
 
 struct Agreement {
   std::vector<std::vector<std::byte>> addresses;  // indexed by PE
+  std::vector<HostQueuesName> queues;             // indexed by PE
   std::optional<JobSecret> secret;                // empty if the job needs none
 };
 

@@ -60,6 +60,8 @@ bool means_peer_failed(ucs_status_t status) {
   }
 }
 
+// While messages come through the queue of the host, UCX is asked in one of so many calls.
+constexpr int kMostUnasked = 8;
 // How long close() waits for the last sends to leave. If a peer is gone, close() takes this long.
 constexpr auto kCloseLimit = std::chrono::milliseconds(200);
 
@@ -105,6 +107,7 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
     memory_types_[static_cast<std::size_t>(kind)] = memory_type_of(api);
     addressed_[static_cast<std::size_t>(kind)] = context_.can_address(api);
   }
+  queues_.make(options.pes_on_host);
 }
 
 UcxMachine::~UcxMachine() { close(); }
@@ -115,6 +118,7 @@ base::Result<Introduction> UcxMachine::introduce(const JobSecret& proposed) cons
   return Introduction{.staging = staging_mode(),
                       .is_private = are_private(transports()),
                       .proposed = proposed,
+                      .queues = queues_.name(),
                       .address = std::move(address).value()};
 }
 
@@ -122,6 +126,7 @@ base::Status UcxMachine::connect(Agreement agreement) {
   endpoints_.set_addresses(std::move(agreement.addresses));
   secret_ = agreement.secret;
   if (secret_) max_plain_header_bytes_ = -1;
+  queues_.open(agreement.queues, pe());
   return open_shared_parts();
 }
 
@@ -166,6 +171,10 @@ base::Status UcxMachine::with_endpoint(int pe, Call call) {
 
 base::Status UcxMachine::transport_am_send(int pe, AmId id, std::span<const std::byte> header,
                                            const memory::ConstBuffer& payload, base::Completion* completion) {
+  if (payload.place.is_host() &&
+      queues_.send(pe, id, header, {static_cast<const std::byte*>(payload.data), payload.size_bytes})) {
+    return {};
+  }
   return with_endpoint(pe, [&](ucp_ep_h endpoint) {
     if (static_cast<std::ptrdiff_t>(header.size()) > max_plain_header_bytes_) [[unlikely]] {
       return send_special(endpoint, pe, id, header, payload, completion);
@@ -343,8 +352,19 @@ base::Status UcxMachine::transport_flush(base::Completion* completion) {
                         [&] { return ucp_worker_flush_nbx(worker_.get(), &params); });
 }
 
+inline bool UcxMachine::receive_from_host() {
+  return queues_.progress(
+             [this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
+               active_messages_.deliver_local(id, header, payload);
+             }) > 0;
+}
+
 bool UcxMachine::progress() {
-  const bool happened = ucp_worker_progress(worker_.get()) != 0;
+  bool happened = receive_from_host();
+  if (!happened || ++num_unasked_ >= kMostUnasked) {
+    num_unasked_ = 0;
+    happened |= ucp_worker_progress(worker_.get()) != 0;
+  }
   if (attention().wanted) [[unlikely]]
     return progress_rare() || happened;
   return happened;
@@ -365,7 +385,9 @@ bool UcxMachine::has_deferred() const {
 
 void UcxMachine::wait(std::int64_t timeout_us) {
   if (attention().wanted && (has_deferred() || needs_polling() || !peer_memory().before_sleep())) return;
-  worker_.wait(timeout_us);
+  if (!queues_.before_sleep()) return;
+  worker_.wait(timeout_us, queues_.descriptor());
+  queues_.after_sleep();
 }
 
 base::Status UcxMachine::translate(const Request& request) const {
@@ -407,6 +429,7 @@ base::Status UcxMachine::translate(const Started& started, ucs_status_t status) 
 void UcxMachine::close() {
   if (is_closed()) return;
   begin_close();
+  queues_.close();
   active_messages_.close(worker_.get());
   tracker_.cancel_all(worker_.get());
 

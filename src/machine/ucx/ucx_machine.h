@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "machine/host_queue/host_queues.h"
 #include "machine/staging/staged_machine.h"
 #include "machine/ucx/active_message.h"
 #include "machine/ucx/context.h"
@@ -101,6 +102,8 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   template <class Call>
   base::Status one_sided(const Started& what, const memory::ConstBuffer& local, const RemoteMemory& remote,
                          base::Completion* completion, Call call);
+  // Delivers what has come through this PE's queue.
+  bool receive_from_host();
   // The part of progress() that runs only if attention().wanted is set.
   bool progress_rare();
   struct LargeHeader;
@@ -119,6 +122,8 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ActiveMessages active_messages_;
   EndpointTable endpoints_;
   MemoryRegions regions_;
+  HostQueues queues_;
+  int num_unasked_ = 0;  // calls of progress() since UCX made progress
   // Both arrays are indexed by kind.
   std::array<ucs_memory_type_t, memory::kNumKinds> memory_types_{};
   std::array<bool, memory::kNumKinds> addressed_{};

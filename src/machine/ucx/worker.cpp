@@ -71,13 +71,13 @@ base::Result<std::vector<std::byte>> Worker::address() const {
   return copy;
 }
 
-void Worker::wait(std::int64_t timeout_us) {
+void Worker::wait(std::int64_t timeout_us, int descriptor) {
   // A status other than OK means that UCX has work or cannot sleep. In both cases the caller polls.
   if (ucp_worker_arm(handle_) != UCS_OK) return;
-  pollfd events[2] = {{ucx_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
+  pollfd events[3] = {{ucx_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}, {descriptor, POLLIN, 0}};
   timespec timeout{static_cast<std::time_t>(timeout_us / 1'000'000),
                    static_cast<long>(timeout_us % 1'000'000) * 1000};
-  if (ppoll(events, 2, timeout_us < 0 ? nullptr : &timeout, nullptr) <= 0) return;
+  if (ppoll(events, 3, timeout_us < 0 ? nullptr : &timeout, nullptr) <= 0) return;
   if ((events[1].revents & POLLIN) != 0) {
     std::uint64_t count = 0;
     (void)!::read(wake_fd_, &count, sizeof count);

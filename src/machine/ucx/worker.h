@@ -36,9 +36,9 @@ class Worker {
   // larger header past the end of a segment.
   std::size_t max_am_header_bytes() const { return max_am_header_bytes_; }
 
-  // Sleeps until UCX has an event, wake() is called or the time is over (timeout_us < 0: no limit). Returns at
+  // Sleeps until UCX has an event, wake() is called, the descriptor is readable (-1: none) or the time is over (timeout_us < 0: no limit). Returns at
   // once if UCX has work or cannot sleep.
-  void wait(std::int64_t timeout_us);
+  void wait(std::int64_t timeout_us, int descriptor);
   // Ends a wait() under way, or the next one. Any thread.
   void wake() const;
 

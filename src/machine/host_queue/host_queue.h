@@ -1,0 +1,168 @@
+// The queue in shared memory through which a PE receives small active messages from the other PEs of its host.
+//
+// A message takes one entry, and its number is the entry's turn:
+//
+//     sender     takes the number `tail` by compare-and-swap, fills the entry, then turn := number + 1.
+//     receiver   reads the entry of number n when its turn is n + 1. Its `head` follows, in steps.
+//
+// A sender reads `head` only when the queue looks full to it, so that a message moves the line of its entry and, if
+// it is larger, the next one. A full queue takes nothing: the message goes another way, and messages may overtake each
+// other.
+//
+// A receiver that sleeps says so in `state`. The sender that changes it back wakes the receiver.
+//
+// Threads: one receiver; any number of senders. All zeros is a closed queue without messages. Everything that the
+// receiver reads is a claim of a peer. A sender that is killed between its two steps stops the queue; a job ends when
+// one of its PEs dies.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "weft/base/status.h"
+
+#include "machine/machine.h"
+
+namespace weft::machine {
+
+inline constexpr std::size_t kHostQueueEntries = 256;
+
+struct HostQueueEntry {
+  static constexpr std::size_t kBytes = 120;
+
+  // Where the payload begins behind a header.
+  static constexpr std::size_t payload_at(std::size_t header_bytes) { return (header_bytes + 7) / 8 * 8; }
+  static constexpr bool holds(std::size_t header_bytes, std::size_t payload_bytes) {
+    return header_bytes <= kBytes && payload_bytes <= kBytes &&
+           payload_at(header_bytes) + payload_bytes <= kBytes;
+  }
+
+  alignas(64) std::atomic<std::uint32_t> turn;
+  std::uint8_t id;
+  std::uint8_t header_bytes;
+  std::uint8_t payload_bytes;
+  alignas(8) std::array<std::byte, kBytes> bytes;
+};
+static_assert(sizeof(HostQueueEntry) == 128);
+
+struct HostQueue {
+  enum State : std::uint32_t { kClosed, kAwake, kAsleep };
+
+  HostQueueEntry& entry(std::uint64_t number) { return entries[number % kHostQueueEntries]; }
+
+  alignas(64) std::atomic<std::uint64_t> tail;
+  alignas(64) std::atomic<std::uint64_t> head;
+  std::atomic<std::uint32_t> state;
+  // The name of the receiver's socket in the abstract namespace, as bind() chose it.
+  std::array<char, 6> socket_name;
+  std::array<HostQueueEntry, kHostQueueEntries> entries;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// Makes fence_of_sleeper() of any process order the memory accesses of this process. Fails where the system has no
+// membarrier(2).
+base::Status take_part_in_fences();
+void fence_of_sleeper();
+
+// A sender's end of the queue of a peer.
+class HostQueueSender {
+ public:
+  HostQueueSender() = default;
+  explicit HostQueueSender(HostQueue* queue) : queue_(queue) {}
+
+  enum class Sent : std::uint8_t { kNo, kYes, kToSleeper };
+  // kNo when the queue is closed or full, or the message too large. After kToSleeper the caller must wake the
+  // receiver.
+  Sent send(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload);
+
+  const HostQueue& queue() const { return *queue_; }
+  explicit operator bool() const { return queue_ != nullptr; }
+
+ private:
+  HostQueue* queue_ = nullptr;
+  std::uint64_t known_head_ = 0;
+};
+
+// The receiver's end.
+class HostQueueReceiver {
+ public:
+  HostQueueReceiver() = default;
+  explicit HostQueueReceiver(HostQueue* queue) : queue_(queue) {}
+
+  void open() { queue_->state.store(HostQueue::kAwake); }
+  void close() { queue_->state.store(HostQueue::kClosed); }
+
+  bool has_message() const { return next().turn.load(std::memory_order_acquire) == turn(); }
+  // Calls deliver(id, header, payload) for the next message, if it is there and its sizes can be. The id may be any,
+  // and the bytes are valid during the call. Returns whether a message was there.
+  template <class Deliver>
+  bool receive(Deliver deliver) {
+    HostQueueEntry& entry = next();
+    if (entry.turn.load(std::memory_order_acquire) != turn()) return false;
+    const std::size_t header_bytes = entry.header_bytes;
+    const std::size_t payload_bytes = entry.payload_bytes;
+    if (HostQueueEntry::holds(header_bytes, payload_bytes)) [[likely]] {
+      const std::span<const std::byte> bytes(entry.bytes);
+      deliver(AmId{entry.id}, bytes.first(header_bytes),
+              bytes.subspan(HostQueueEntry::payload_at(header_bytes), payload_bytes));
+    }
+    ++head_;
+    if (head_ % kReportedEntries == 0) queue_->head.store(head_, std::memory_order_release);
+    return true;
+  }
+
+  // Asks senders to wake this receiver. False if a message is there already: it must not sleep.
+  bool before_sleep() {
+    queue_->state.store(HostQueue::kAsleep);
+    fence_of_sleeper();
+    if (!has_message()) return true;
+    after_sleep();
+    return false;
+  }
+  void after_sleep() { queue_->state.store(HostQueue::kAwake); }
+
+  explicit operator bool() const { return queue_ != nullptr; }
+
+ private:
+  static constexpr std::uint64_t kReportedEntries = kHostQueueEntries / 4;
+
+  HostQueueEntry& next() const { return queue_->entry(head_); }
+  std::uint32_t turn() const { return static_cast<std::uint32_t>(head_ + 1); }
+
+  HostQueue* queue_ = nullptr;
+  std::uint64_t head_ = 0;
+};
+
+inline HostQueueSender::Sent HostQueueSender::send(AmId id, std::span<const std::byte> header,
+                                                   std::span<const std::byte> payload) {
+  if (!HostQueueEntry::holds(header.size(), payload.size()) ||
+      queue_->state.load(std::memory_order_relaxed) == HostQueue::kClosed) {
+    return Sent::kNo;
+  }
+  std::uint64_t number = queue_->tail.load(std::memory_order_relaxed);
+  do {
+    if (number - known_head_ < kHostQueueEntries) continue;
+    known_head_ = queue_->head.load(std::memory_order_acquire);
+    if (number - known_head_ >= kHostQueueEntries) return Sent::kNo;
+  } while (!queue_->tail.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
+  HostQueueEntry& entry = queue_->entry(number);
+  entry.id = static_cast<std::uint8_t>(id);
+  entry.header_bytes = static_cast<std::uint8_t>(header.size());
+  entry.payload_bytes = static_cast<std::uint8_t>(payload.size());
+  std::ranges::copy(header, entry.bytes.begin());
+  std::ranges::copy(payload, entry.bytes.begin() + HostQueueEntry::payload_at(header.size()));
+  entry.turn.store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
+  // Either this side sees the sleeper or the sleeper sees the message: the sleeper runs fence_of_sleeper(), so that this
+  // side, whose path matters, needs no fence of its own.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::uint32_t asleep = HostQueue::kAsleep;
+  const bool wakes = queue_->state.load(std::memory_order_relaxed) == HostQueue::kAsleep &&
+                     queue_->state.compare_exchange_strong(asleep, HostQueue::kAwake);
+  return wakes ? Sent::kToSleeper : Sent::kYes;
+}
+
+}  // namespace weft::machine

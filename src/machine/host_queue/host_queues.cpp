@@ -1,0 +1,174 @@
+#include "machine/host_queue/host_queues.h"
+
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "base/format.h"
+
+namespace weft::machine {
+
+using base::Result;
+using base::SharedFile;
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+// A page for the nonce, then the queues.
+struct FileHead {
+  std::atomic<std::uint64_t> nonce;
+};
+constexpr std::size_t kHeadBytes = 4096;
+constexpr std::size_t kQueueBytes = sizeof(HostQueue);
+
+std::size_t file_bytes(std::size_t pes_on_host) { return kHeadBytes + pes_on_host * kQueueBytes; }
+
+// Equal for processes that see each other in /proc: those of one boot of one kernel and of one PID namespace.
+std::uint64_t host_number() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  struct stat pids{};
+  if (!(file >> boot) || ::stat("/proc/self/ns/pid", &pids) != 0) return 0;
+  return std::hash<std::string>()(base::format("{} {} {}", boot, pids.st_dev, pids.st_ino)) | 1;
+}
+
+Status system_failed(const char* call) {
+  return {StatusCode::kInternal, base::format("queues between the PEs of this host: {} failed with '{}'",
+                                              call, std::strerror(errno))};
+}
+
+}  // namespace
+
+HostQueues::~HostQueues() {
+  close();
+  if (mapping_ != nullptr) ::munmap(mapping_, mapped_bytes_);
+  if (socket_ >= 0) ::close(socket_);
+}
+
+void HostQueues::make(int pes_on_host) {
+  if (pes_on_host < 2) return;
+  failure_ = take_part_in_fences();
+  if (failure_.ok()) failure_ = open_socket();
+  if (failure_.ok()) failure_ = make_file(static_cast<std::size_t>(pes_on_host));
+}
+
+Status HostQueues::make_file(std::size_t pes_on_host) {
+  HostQueuesName name;
+  name.host = host_number();
+  if (name.host == 0) return system_failed("reading /proc");
+  if (::getrandom(&name.nonce, sizeof name.nonce, 0) != sizeof name.nonce) return system_failed("getrandom");
+  Result<SharedFile> file = SharedFile::create("weft-queues", file_bytes(pes_on_host));
+  if (!file.ok()) return file.status();
+  Result<void*> head = file->map(0, kHeadBytes);
+  if (!head.ok()) return head.status();
+  static_cast<FileHead*>(*head)->nonce.store(name.nonce);
+  ::munmap(*head, kHeadBytes);
+  name.file = file->reference();
+  file_ = std::move(*file);
+  name_ = name;
+  return {};
+}
+
+Status HostQueues::open_socket() {
+  socket_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket_ < 0) return system_failed("socket");
+  // With the family alone the system chooses a name that is free.
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (::bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address.sun_family) != 0) {
+    return system_failed("bind");
+  }
+  return {};
+}
+
+void HostQueues::open(std::span<const HostQueuesName> names, int pe) {
+  if (name_.host == 0) return;
+  std::vector<std::size_t> here;
+  for (std::size_t other = 0; other < names.size(); ++other) {
+    if (names[other].host == name_.host) here.push_back(other);
+  }
+  if (here.size() < 2) return;
+  failure_ = open_file(names[here.front()], here.size());
+  std::vector<HostQueueSender> senders(names.size());
+  for (std::size_t rank = 0; rank < here.size() && failure_.ok(); ++rank) {
+    if (here[rank] == static_cast<std::size_t>(pe)) {
+      failure_ = receive_from(queue(rank));
+    } else {
+      senders[here[rank]] = HostQueueSender(&queue(rank));
+    }
+  }
+  if (failure_.ok()) senders_ = std::move(senders);
+}
+
+Status HostQueues::receive_from(HostQueue& queue) {
+  sockaddr_un address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      size != offsetof(sockaddr_un, sun_path) + queue.socket_name.size()) {
+    return system_failed("getsockname");
+  }
+  std::copy_n(address.sun_path, queue.socket_name.size(), queue.socket_name.begin());
+  receiver_ = HostQueueReceiver(&queue);
+  receiver_.open();
+  return {};
+}
+
+Status HostQueues::open_file(const HostQueuesName& name, std::size_t pes_on_host) {
+  const std::size_t size_bytes = file_bytes(pes_on_host);
+  if (name.file.size_bytes != size_bytes) {
+    return {StatusCode::kInvalidArgument,
+            base::format("the file of this host's queues has {} bytes, and its {} PEs need {}",
+                         name.file.size_bytes, pes_on_host, size_bytes)};
+  }
+  Result<SharedFile> file = SharedFile::open(name.file);
+  if (!file.ok()) return file.status();
+  Result<void*> mapping = file->map(0, size_bytes);
+  if (!mapping.ok()) return mapping.status();
+  mapping_ = *mapping;
+  mapped_bytes_ = size_bytes;
+  if (static_cast<FileHead*>(mapping_)->nonce.load() != name.nonce) {
+    return {StatusCode::kNotFound,
+            base::format("the file of queues that process {} names is another job's", name.file.pid)};
+  }
+  return {};
+}
+
+HostQueue& HostQueues::queue(std::size_t rank) const {
+  return *reinterpret_cast<HostQueue*>(static_cast<std::byte*>(mapping_) + kHeadBytes + rank * kQueueBytes);
+}
+
+void HostQueues::wake(const HostQueue& queue) const {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::ranges::copy(queue.socket_name, address.sun_path);
+  // A socket that takes nothing more will wake its PE. One that is gone belongs to a PE that has ended.
+  (void)!::sendto(socket_, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + queue.socket_name.size()));
+}
+
+void HostQueues::after_sleep() {
+  if (!receiver_) return;
+  receiver_.after_sleep();
+  char byte = 0;
+  while (::recv(socket_, &byte, sizeof byte, MSG_DONTWAIT) >= 0) {
+  }
+}
+
+void HostQueues::close() {
+  if (receiver_) receiver_.close();
+  receiver_ = {};
+  senders_.clear();
+}
+
+}  // namespace weft::machine
