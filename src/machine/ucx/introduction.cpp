@@ -48,6 +48,13 @@ bool are_private(const std::set<std::string>& transports) {
   });
 }
 
+bool has_shared_memory(const std::set<std::string>& transports) {
+  return std::ranges::any_of(transports, [](std::string_view name) {
+    const std::string_view transport = name.substr(0, name.find('/'));
+    return transport == "posix" || transport == "sysv" || transport == "xpmem";
+  });
+}
+
 std::vector<std::byte> Introduction::pack() const {
   std::vector<std::byte> bytes = {static_cast<std::byte>(staging), static_cast<std::byte>(is_private)};
   bytes.insert(bytes.end(), proposed.bytes().begin(), proposed.bytes().end());

@@ -26,6 +26,9 @@ namespace weft::machine::ucx {
 // written "transport/device". False for an unknown transport, and for an empty set.
 bool are_private(const std::set<std::string>& transports);
 
+// Whether shared memory is among the transports.
+bool has_shared_memory(const std::set<std::string>& transports);
+
 struct Introduction {
   StagingMode staging = StagingMode::kDevice;
   bool is_private = false;

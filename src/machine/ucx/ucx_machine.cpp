@@ -107,7 +107,8 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
     memory_types_[static_cast<std::size_t>(kind)] = memory_type_of(api);
     addressed_[static_cast<std::size_t>(kind)] = context_.can_address(api);
   }
-  queues_.make(options.pes_on_host);
+  // Where the user has chosen transports without shared memory, active messages take these too.
+  if (has_shared_memory(transports())) queues_.make(options.pes_on_host);
 }
 
 UcxMachine::~UcxMachine() { close(); }

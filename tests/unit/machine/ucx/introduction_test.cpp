@@ -49,6 +49,13 @@ TEST(IntroductionTest, OnlyKnownTransportsWithinAHostArePrivate) {
   EXPECT_FALSE(are_private({})) << "UCX that does not say what it has opened";
 }
 
+TEST(IntroductionTest, SharedMemoryIsFoundAmongTransports) {
+  EXPECT_TRUE(has_shared_memory({"self/memory", "posix/memory"}));
+  EXPECT_TRUE(has_shared_memory({"sysv/memory", "tcp/lo"}));
+  EXPECT_FALSE(has_shared_memory({"self/memory", "tcp/posix", "cma/memory"}));
+  EXPECT_FALSE(has_shared_memory({}));
+}
+
 Introduction introduction(bool is_private) {
   return {.staging = StagingMode::kDevice,
           .is_private = is_private,
@@ -123,6 +130,7 @@ TEST_P(OneHostTest, AListenerIsGuardedByASecret) {
   for (std::size_t i = 0; i < machines.size(); ++i) {
     Agreement agreement = agree(introductions, i == 0 ? 0 : 1).value();
     if (i == 2) agreement.secret.reset();
+    agreement.queues.clear();  // the messages take the listener
     ASSERT_TRUE(machines[i]->connect(std::move(agreement)).ok());
     ASSERT_TRUE(machines[i]->set_am_handler(kId, &OneHostTest::count, &arrived).ok());
   }
