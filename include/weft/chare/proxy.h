@@ -65,6 +65,8 @@ Call* make_local_call(runtime::Runtime& runtime, Collection& collection, std::ui
   using Arguments = typename Call::Arguments;
   Arguments own(argument_detail::make_own<std::tuple_element_t<I, Arguments>>(
       runtime, std::forward<Args>(arguments))...);
+  if (runtime.pool().needs_fresh_block(sizeof(Call))) [[unlikely]]
+    runtime.expect_queue_room(sizeof(Call));
   return new (runtime.pool().allocate(sizeof(Call))) Call(collection, index, std::move(own), reply, priority);
 }
 
@@ -102,8 +104,7 @@ runtime::OperationState* send_packed(Collection& collection, std::uint64_t index
   message->envelope().priority = priority;
   runtime::OperationState* sending = nullptr;
   if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
-  chares.send_entry(collection, index, std::move(message));
-  return sending;
+  return runtime::send_reported(sending, [&] { chares.send_entry(collection, index, std::move(message)); });
 }
 
 template <class T, auto Method>
@@ -291,8 +292,7 @@ class CollectionProxy {
         proxy_detail::pack_call<Entry>(chares.runtime(), make, std::forward<Args>(arguments)...);
     runtime::OperationState* sending = nullptr;
     if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
-    chares.broadcast_entry(std::move(message));
-    return sending;
+    return runtime::send_reported(sending, [&] { chares.broadcast_entry(std::move(message)); });
   }
 
   Collection* collection_ = nullptr;

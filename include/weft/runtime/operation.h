@@ -151,6 +151,22 @@ class [[nodiscard]] Operation {
   OperationState* state_;
 };
 
+// Calls `send`, which sends the message whose sending `sending` reports; null for none. Returns `sending`. If `send` throws,
+// the exception is the only report.
+template <class Send>
+OperationState* send_reported(OperationState* sending, Send send) {
+  try {
+    send();
+  } catch (...) {
+    if (sending != nullptr) {
+      sending->observe();
+      sending->drop_handle();
+    }
+    throw;
+  }
+  return sending;
+}
+
 // An operation that completes when the attachments of `message` have been sent, see
 // Message::report_sending(). The caller gets the handle's share.
 OperationState* report_sending(Messenger& messenger, Message& message);

@@ -9,6 +9,7 @@
 #include "runtime/message/accounting.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/boundary.h"
+#include "runtime/message/flow_control.h"
 #include "runtime/message/payload_tag.h"
 
 namespace weft::runtime {
@@ -96,6 +97,7 @@ struct Outgoing::Sending final : base::Completion {
   int pe;
   machine::Tag tag;                // 0: an active message's payload
   std::size_t uncopied_bytes = 0;  // of a send from memory that is not copied yet
+  std::int64_t held_bytes = 0;     // of a copy that stays at this PE until the receiver fetches it
 };
 
 void Outgoing::send(int pe, MessagePtr message) {
@@ -170,6 +172,7 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     if (sendings[i] == nullptr) continue;
     const machine::Tag tag = sendings[i]->tag;
     ++attached.unsent;
+    hold(*sendings[i], attached.buffers[i]);
     if (uptake != nullptr && attached.buffers[i].uncopied() != nullptr) {
       machine::MovableSource& source = attached.sources[i];
       source = {static_cast<const std::byte*>(attached.buffers[i].uncopied()), announced[i].size_bytes,
@@ -189,6 +192,15 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
                                                                {announced[i].counter, tag}, buffer, done);
     });
   }
+}
+
+// Counts a large copy in flow control until the receiver has fetched it.
+void Outgoing::hold(Sending& sending, const Attachment& buffer) {
+  if (flow_ == nullptr || !buffer.is_given_away() ||
+      buffer.buffer().size_bytes < FlowControl::kLeastFetchedBytes)
+    return;
+  sending.held_bytes = static_cast<std::int64_t>(buffer.buffer().size_bytes);
+  flow_->copies_made(sending.pe, sending.held_bytes);
 }
 
 bool Outgoing::sends_uncopied(int pe, const Attached& attached) {
@@ -256,12 +268,14 @@ void Outgoing::sent(Sending& sending, base::Status status) {
   Message& message = *sending.message;
   Attached& attached = message.attached();
   if (sending.uncopied_bytes > 0) --attached.unsent_sources;
+  if (sending.held_bytes > 0) flow_->copies_sent(sending.pe, sending.held_bytes);
   if (status.failed()) {
     if (sending.uncopied_bytes > 0)
       uptake_of(sending.pe).read_bytes += sending.uncopied_bytes;  // no longer awaited
     if (sending.tag != 0) {
       revoke(sending.pe, sending.tag);
     } else {
+      if (flow_ != nullptr) flow_->not_sent(sending.pe, message);
       count_lost(scheduler_, message.envelope(), sending.pe);  // nothing of it has left
     }
     if (!attached.is_reported()) scheduler_.check_sent(sending.pe, status);

@@ -34,10 +34,12 @@ inline constexpr machine::AmId kBufferMessageAm = 1;
 void send_active_message(Scheduler& scheduler, int pe, std::span<const std::byte> header, Message* message);
 
 struct Attached;
+class FlowControl;
 
 class Outgoing {
  public:
-  Outgoing(Scheduler& scheduler, MessagingPath path) : scheduler_(scheduler), path_(path) {}
+  Outgoing(Scheduler& scheduler, MessagingPath path, FlowControl* flow = nullptr)
+      : scheduler_(scheduler), path_(path), flow_(flow) {}
 
   // Sends a message that has attachments. REQUIRES: another PE.
   void send(int pe, MessagePtr message);
@@ -60,6 +62,7 @@ class Outgoing {
   void send_tagged(int pe, MessagePtr message);
   void send_active(int pe, MessagePtr message);
   std::vector<Announcement> announce(int pe, Message& message, bool is_uncopied);
+  void hold(Sending& sending, const Attachment& buffer);
   bool sends_uncopied(int pe, const Attached& attached);
   Uptake& uptake_of(int pe);
   void offer(Uptake& uptake, const Attached& attached);
@@ -69,6 +72,7 @@ class Outgoing {
 
   Scheduler& scheduler_;
   MessagingPath path_;
+  FlowControl* flow_;  // null in tests of this class alone
   std::uint32_t next_counter_ = 0;
   // By PE.
   std::vector<Uptake> uptakes_;
