@@ -120,6 +120,19 @@ def test_sends_that_are_not_awaited_are_refused_by_name(flood: Path, limit_mib: 
     assert re.search(r"sends hold 1\d\d MiB", outcome.stdout + outcome.stderr)
 
 
+def test_a_peer_that_dies_ends_the_wait(flood: Path, limit_mib: int, run) -> None:
+    outcome = run("-n", 2, flood, "dies", 100 * MESSAGES, limit_mib, env=environment())
+    assert outcome.exit_code == 128 + 9
+    assert "PE 1" in outcome.stderr and "SIGKILL" in outcome.stderr
+
+
+@pytest.mark.parametrize("way", ["exits", "exits-back"])
+def test_the_end_of_the_job_ends_the_flood(flood: Path, limit_mib: int, run, way: str) -> None:
+    outcome = run("-n", 2, flood, way, MESSAGES, limit_mib, env=environment())
+    assert outcome.stderr == ""
+    assert outcome.exit_code == 3
+
+
 PYTHON = Path(__file__).parent / "programs" / "flood.py"
 
 

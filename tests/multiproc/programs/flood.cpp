@@ -9,6 +9,7 @@
 
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,7 @@
 namespace {
 
 using Number = std::uint64_t;
+constexpr Number kLastValue = 1000;  // of calls that end the receiver, or the job
 
 std::size_t used_address_space_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -55,6 +57,12 @@ class Flooder : public weft::Chare<Flooder> {
     take(value);
     return value;
   }
+  void die(Number value) {
+    if (value == kLastValue) std::raise(SIGKILL);
+  }
+  void exit(Number value) {
+    if (value == kLastValue) runtime().exit(3);
+  }
   // Sends one call back, until none is left.
   void bounce(Number left) {
     ++taken_;
@@ -65,6 +73,12 @@ class Flooder : public weft::Chare<Flooder> {
   // --- Floods. Each returns the error that ended it.
   std::string call(Number number) {
     return flood(number, [this](Number i) { other().send<&Flooder::take>(i); });
+  }
+  std::string call_to_death(Number number) {
+    return flood(number, [this](Number i) { other().send<&Flooder::die>(i); });
+  }
+  std::string call_to_exit(Number number) {
+    return flood(number, [this](Number i) { other().send<&Flooder::exit>(i); });
   }
   std::string call_with_bytes(Number number, Number size_bytes) {
     const std::vector<std::uint8_t> bytes(size_bytes, 1);
@@ -158,6 +172,10 @@ weft::Task<> flood(weft::Runtime& runtime, std::string way, Number number, Numbe
   const std::string kind = way.substr(0, way.find('-'));
   if (kind == "calls") {
     co_await from_each<&Flooder::call>(flooders, senders, number);
+  } else if (kind == "dies") {
+    co_await from_each<&Flooder::call_to_death>(flooders, senders, number);
+  } else if (kind == "exits") {
+    co_await from_each<&Flooder::call_to_exit>(flooders, senders, number);
   } else if (kind == "bytes") {
     co_await from_each<&Flooder::call_with_bytes>(flooders, senders, number, size);
   } else if (kind == "all") {
