@@ -72,7 +72,7 @@ std::int64_t FlowControl::cost_of_buffers(const Attached& attached) {
   std::size_t sum_bytes = 0;
   for (const Attachment& one : attached.buffers) {
     const std::size_t size_bytes = one.buffer().size_bytes;
-    if (size_bytes < kLeastFetchedBytes && !one.is_shared()) sum_bytes += size_bytes;
+    if (size_bytes < kLeastFetchedBytes) sum_bytes += size_bytes;
   }
   return static_cast<std::int64_t>(sum_bytes);
 }

@@ -56,7 +56,7 @@ class FlowControl {
   static std::int64_t cost_of(const Message& message) {
     return static_cast<std::int64_t>(message.payload_bytes()) + kMessageBytes;
   }
-  // What the buffers of a message count, at both ends.
+  // What the buffers of a message count. It depends on their sizes alone, so that both ends count the same.
   static std::int64_t cost_of_buffers(const Attached& attached);
 
   // For a message of user code that has been charged and left no room. Returns whether to send it: false if the job
@@ -86,6 +86,12 @@ class FlowControl {
 
   // How long calls have waited. Empty if none has.
   std::vector<std::string> report() const;
+
+  // For tests. When all is handled and no credit is on its way, the charges of a PE for a peer are what the peer has not
+  // reported to it.
+  std::int64_t charged_bytes(int pe) { return outstanding_bytes(pe) - totals(pe).copies_bytes; }
+  std::int64_t unreported_bytes(int pe) { return peer(pe).owed_bytes + credit_bytes(pe); }
+  std::int64_t copies_bytes(int pe) { return totals(pe).copies_bytes; }
 
  private:
   struct Totals {

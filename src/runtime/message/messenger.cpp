@@ -166,6 +166,13 @@ void Messenger::send_call(int pe, MessagePtr message) { send_as<Sender::kCall>(p
 template <Messenger::Sender kSender>
 void Messenger::broadcast_as(MessagePtr message) {
   if (closed()) return;
+  const HandlerId handler = message->envelope().handler;
+  if (message->has_attachments() && handlers_[handler].choose != nullptr) [[unlikely]] {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("handler {} has a poster and cannot receive a broadcast with buffers; "
+                                   "send to each PE",
+                                   handler));
+  }
   if (is_counted(message->envelope())) {
     for (int i = 0; i < num_pes(); ++i) {
       FlowPeer& peer = flow_peers_[i];
@@ -207,12 +214,6 @@ void Messenger::send_attached(int pe, MessagePtr message) {
 void Messenger::send_down(MessagePtr message) {
   Envelope& envelope = message->envelope();
   if (message->has_attachments()) [[unlikely]] {
-    if (handlers_[envelope.handler].choose != nullptr) {
-      throw base::Error(base::StatusCode::kInvalidArgument,
-                        base::format("handler {} has a poster and cannot receive a broadcast with buffers; "
-                                     "send to each PE",
-                                     envelope.handler));
-    }
     for (Attachment& one : message->attached().buffers) one.copy_now();
     message->attached().report_jointly(*this);
   }
