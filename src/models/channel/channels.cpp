@@ -47,19 +47,22 @@ struct Asked {
                                          const memory::ConstBuffer& buffer,
                                          runtime::OperationState* operation) {
   FailedSends::watch(end, counter, operation);
+  if (end.window.count(buffer.size_bytes)) Channels::end_segment(end);
   const machine::StreamMessage message{counter, end.send_tags[counter]};
   operation->started(
       end.runtime->machine().peer_memory().send(end.out, message, buffer, operation->completion()),
       buffer.size_bytes);
 }
 
+static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
+
 [[gnu::always_inline]] inline void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                               runtime::OperationState* operation) {
   const std::uint32_t counter = end.out.next++;
-  if (end.window.count(buffer.size_bytes)) [[unlikely]]
-    Channels::end_segment(end);
   if (!buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastBytes) [[unlikely]]
     return start_device_send(end, counter, buffer, operation);
+  if (end.window.count_small(buffer.size_bytes)) [[unlikely]]
+    Channels::end_segment(end);
   base::Status status = end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), end.send_tags[counter],
                                                         buffer, operation->completion());
   // Host memory that the machine has taken fails only with the peer, and then the job ends.
@@ -76,6 +79,12 @@ struct Asked {
       buffer.size_bytes);
 }
 
+// The same out of line, for sends that are not usual.
+[[gnu::cold, gnu::noinline]] void start_late_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
+                                                  runtime::OperationState* operation) {
+  start_send(end, buffer, operation);
+}
+
 // A send before the peer is known, or in check mode.
 [[gnu::noinline]] void start_special_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                           runtime::OperationState* operation, const Contents* contents) {
@@ -89,7 +98,7 @@ struct Asked {
     return;
   }
   if (end.checks != nullptr) end.checks->tell(end, end.out.next, description);
-  start_send(end, buffer, operation);
+  start_late_send(end, buffer, operation);
 }
 
 [[gnu::noinline]] void start_checked_receive(ChannelEnd& end, machine::StreamMessage message,
@@ -124,19 +133,25 @@ struct Asked {
   operation->set_outcome(base::Status(code, std::move(why)), size_bytes);
 }
 
+// The rare end of a receive: a report to the sender is due, or the receive is empty or not as it was asked for.
+[[gnu::cold, gnu::noinline]] void end_special_receive(runtime::OperationState* operation, ChannelEnd& end,
+                                                      const Asked& asked) {
+  // If the sizes differ, the sender has counted another one.
+  if (end.received.is_due() || operation->size_bytes() != asked.size_bytes)
+    end.channels->report_received(end);
+  explain_received(operation, end, asked);
+}
+
 // A receive must have got exactly what it asked for.
 void check_received(runtime::OperationState* operation, void* context) {
   auto& end = *static_cast<ChannelEnd*>(context);
   end.runtime->count_processed();
   const auto& asked = *reinterpret_cast<const Asked*>(operation->extra());
-  if (end.received.count(asked.size_bytes)) [[unlikely]]
-    end.channels->report_received(end);
+  const bool is_due = end.received.count(asked.size_bytes);
   const std::size_t size_bytes = operation->size_bytes();
-  if (operation->status().ok() && size_bytes == asked.size_bytes && size_bytes != 0) [[likely]]
+  if (!is_due && operation->status().ok() && size_bytes == asked.size_bytes && size_bytes != 0) [[likely]]
     return;
-  // The sender counted another size.
-  if (operation->size_bytes() != asked.size_bytes) end.channels->report_received(end);
-  explain_received(operation, end, asked);
+  end_special_receive(operation, end, asked);
 }
 
 }  // namespace
@@ -285,7 +300,7 @@ void Channels::start_waiting_sends(ChannelEnd& end) {
   while (!end.waiting_sends.empty() && end.window.is_open()) {
     const WaitingSend send = end.waiting_sends.pop();
     if (end.checks != nullptr) end.checks->tell(end, end.out.next, send.description);
-    start_send(end, send.buffer, send.operation);
+    start_late_send(end, send.buffer, send.operation);
   }
   end.sends_at_once = end.checks == nullptr && end.window.is_open() && end.waiting_sends.empty();
 }
@@ -363,11 +378,13 @@ void Channels::await_room(ChannelEnd& end) {
 Channel::Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id)
     : end_(&self.runtime().model<Channels>().end(self, peer, id)) {}
 
-runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Contents* contents) {
-  runtime::Runtime& runtime = *end_->runtime;
-  if (!end_->sends_at_once) [[unlikely]]
-    end_->channels->await_room(*end_);
-  bool copies = buffer.place.is_host() && buffer.size_bytes <= kCopyLimitBytes;
+namespace {
+
+// What Channel::send() does with `start`, which gets the end, the buffer or its copy, and the operation.
+[[gnu::always_inline]] inline runtime::Operation send_with(ChannelEnd& end, const memory::ConstBuffer& buffer,
+                                                           auto start) {
+  runtime::Runtime& runtime = *end.runtime;
+  const bool copies = buffer.place.is_host() && buffer.size_bytes <= kCopyLimitBytes;
   auto* operation =
       runtime::OperationState::create(runtime, copies ? buffer.size_bytes : FailedSends::kExtraBytes);
   memory::ConstBuffer source = buffer;
@@ -376,12 +393,30 @@ runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Conten
     source.data = operation->extra();
   }
   runtime.count_sent();
-  if (end_->sends_at_once) [[likely]] {
-    start_send(*end_, source, operation);
-  } else {
-    start_special_send(*end_, source, operation, contents);
-  }
+  start(end, source, operation);
   return runtime::Operation(operation);
+}
+
+// A send that may have to wait, or in check mode.
+[[gnu::cold, gnu::noinline]] runtime::Operation send_specially(ChannelEnd& end,
+                                                               const memory::ConstBuffer& buffer,
+                                                               const Contents* contents) {
+  end.channels->await_room(end);
+  return send_with(
+      end, buffer,
+      [contents](ChannelEnd& to, const memory::ConstBuffer& source, runtime::OperationState* operation) {
+        start_special_send(to, source, operation, contents);
+      });
+}
+
+}  // namespace
+
+runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Contents* contents) {
+  if (!end_->sends_at_once) [[unlikely]]
+    return send_specially(*end_, buffer, contents);
+  return send_with(*end_, buffer,
+                   [](ChannelEnd& end, const memory::ConstBuffer& source,
+                      runtime::OperationState* operation) { start_send(end, source, operation); });
 }
 
 runtime::Operation Channel::recv(const memory::Buffer& buffer, const Contents* contents) {

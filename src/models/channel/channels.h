@@ -63,11 +63,11 @@ class Channels final : public runtime::Model {
   // --- Flow control, for Channel and the completions of its operations
   // Holds back a send whose window is closed: beyond a first amount of waiting sends it moves communication forward
   // inside the call, for a bounded time. Throws Error beyond the limit.
-  void await_room(ChannelEnd& end);
+  [[gnu::cold, gnu::noinline]] void await_room(ChannelEnd& end);
   // The last message of a segment has been sent.
-  static void end_segment(ChannelEnd& end);
+  [[gnu::cold, gnu::noinline]] static void end_segment(ChannelEnd& end);
   // Tells the peer how many messages have been received.
-  void report_received(ChannelEnd& end);
+  [[gnu::cold, gnu::noinline]] void report_received(ChannelEnd& end);
 
  private:
   void announce(const ChannelEnd& end);

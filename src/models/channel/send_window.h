@@ -32,6 +32,11 @@ class SendWindow {
     left_bytes_ -= window_cost(size_bytes);
     return left_bytes_ < 0;
   }
+  // The same for less than kLeastFetchedBytes.
+  bool count_small(std::size_t size_bytes) {
+    left_bytes_ -= kMessageBytes + static_cast<std::int64_t>(size_bytes);
+    return left_bytes_ < 0;
+  }
   // `next` is the number of the next message. REQUIRES: is_open().
   void end_segment(std::uint32_t next) {
     ends_[(first_ + num_segments_++) % kSegments] = next;
