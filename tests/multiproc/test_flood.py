@@ -162,3 +162,19 @@ def test_awaited_sends_in_python_wait_for_receives(limit_mib: int, run, size: in
     assert outcome.stderr == ""
     assert outcome.exit_code == 0
     assert outcome.stdout.count(f"took {number}, sum {number}") == 2
+
+
+def test_the_event_loop_runs_while_a_call_waits(limit_mib: int, run, tmp_path: Path) -> None:
+    number = 200_000  # more than the second mark
+    outcome = run("-n", 2, PYTHON, "loop_runs", number, limit_mib, 8, tmp_path / "gate", env=environment())
+    assert outcome.stderr == ""
+    assert outcome.exit_code == 0
+    assert f"PE 1 took {number}, sum {sum_below(number)}" in outcome.stdout
+
+
+def test_awaited_calls_inside_an_event_loop_wait_in_the_call(limit_mib: int, run) -> None:
+    number = 200_000
+    outcome = run("-n", 2, PYTHON, "in_loop", number, limit_mib, env=environment())
+    assert outcome.stderr == ""
+    assert outcome.exit_code == 0
+    assert f"PE 1 took {number}, sum {sum_below(number)}" in outcome.stdout

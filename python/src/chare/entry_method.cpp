@@ -282,7 +282,8 @@ PySendResult poll_sent(PyObject* self, PyObject** result) {
   auto* sent = reinterpret_cast<SentObject*>(self);
   if (!sent->has_room) {
     Engine* const engine = Engine::running();
-    if (engine != nullptr && !engine->runtime().has_room(sent->pe)) return PYGEN_NEXT;
+    if (engine != nullptr && !engine->runtime().has_room(sent->pe) && is_stepped_by_scheduler())
+      return PYGEN_NEXT;
     sent->has_room = true;
   }
   *result = Py_NewRef(Py_None);

@@ -1,9 +1,14 @@
-"""Floods in Python, as programs/flood.cpp: flood.py WAY NUMBER [LIMIT_MIB [SIZE_BYTES]]."""
+"""Floods in Python, as programs/flood.cpp: flood.py WAY NUMBER [LIMIT_MIB [SIZE_BYTES [GATE]]].
+
+GATE is a file that this program makes, see Flooder.loop_runs().
+"""
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +20,7 @@ WAY = sys.argv[1]
 NUMBER = int(sys.argv[2])
 LIMIT_MIB = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 SIZE = int(sys.argv[4]) if len(sys.argv) > 4 else 8
+GATE = Path(sys.argv[5]) if len(sys.argv) > 5 else None
 
 
 class Flooder(weft.Chare):
@@ -42,6 +48,29 @@ class Flooder(weft.Chare):
 
     def asked(self) -> str:
         return self._flood(self.other.take.call)
+
+    async def loop_runs(self) -> str:
+        """Calls wait for a PE that waits for a coroutine of this PE's event loop."""
+        opened = weft.asyncio_future(open_gate())
+        self.other.wait_for_gate()
+        error = self._flood(self.other.take)
+        await opened
+        return error
+
+    def wait_for_gate(self) -> None:
+        assert GATE is not None
+        while not GATE.exists():
+            time.sleep(0.001)
+
+    def in_loop(self) -> str:
+        """Awaited calls inside an event loop on the PE's thread, which cannot wait for Weft."""
+
+        async def calls() -> None:
+            for i in range(NUMBER):
+                await self.other.take(i)
+
+        asyncio.run(calls())
+        return ""
 
     def _flood(self, call: Callable[[int], object]) -> str:
         try:
@@ -71,6 +100,12 @@ class Flooder(weft.Chare):
             await channel.recv(into=data)
             self.take(int(data[0]))
         return ""
+
+
+async def open_gate() -> None:
+    assert GATE is not None
+    await asyncio.sleep(0.2)
+    GATE.touch()
 
 
 async def main() -> None:
