@@ -5,8 +5,8 @@
 //   std::vector<double> all = co_await ring.call<&Ring::work>();  // every element's result, in index order
 //
 // Arguments are passed by value: the callee gets its own copies, also on the same PE. No call here blocks. A
-// call with an argument of 600 kB or more may wait, for up to six times the copy of what is in flight to that PE, while its receiver takes
-// the bytes.
+// call with an argument of 32 KiB or more may wait, for up to six times the copy of what is in flight to that PE, while
+// its receiver takes the bytes.
 #pragma once
 
 #include <cstdint>
