@@ -84,6 +84,7 @@ class View {
  private:
   // Elements whose address is not a multiple of their alignment are copied. Returns whether they are not.
   bool view(const void* data, std::size_t count) {
+    if (count == 0) return false;
     if (is_aligned(data, alignof(T))) {
       elements_ = {static_cast<const T*>(data), count};
       return true;

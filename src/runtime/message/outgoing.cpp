@@ -267,10 +267,8 @@ void Outgoing::await_uptake(Uptake& uptake, const Attached& attached, std::size_
 
 void Outgoing::finish_reads(const Attached& attached) noexcept {
   while (is_being_read(attached)) {
-    try {
-      scheduler_.progress();
-    } catch (...) {  // of a callback; the copy goes on in the next turn
-    }
+    at_boundary(scheduler_, "a callback, while a large argument was sent,",
+                [this] { scheduler_.progress(); });
   }
 }
 
