@@ -34,6 +34,9 @@ constexpr std::int64_t kPassShare = 64;
 // The queue of a PE is counted when this many calls to the PE have allocated fresh blocks.
 constexpr std::size_t kBlocksPerCount = 4096;
 
+// What a PE claims to have sent or handled is below it, so that differences do not overflow.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
+
 // The totals since the start, because messages between two PEs may arrive in any order.
 struct Credit {
   std::int64_t handled_bytes = 0;  // of what the receiver of the credit has sent
@@ -233,21 +236,27 @@ void FlowControl::on_credit(MessagePtr message) {
   const auto pe = static_cast<int>(message->envelope().source_pe);
   Credit credit;
   message->unpacker() | credit;
+  if (credit.handled_bytes < 0 || credit.sent_bytes < 0 || credit.sent_bytes > kMostBytes) {
+    return fail_claim(pe, credit.handled_bytes, credit.handled);
+  }
   if (credit.handled < totals(pe).credited) return;  // a later one has overtaken it
   totals(pe).peer_sent_bytes = credit.sent_bytes;
   set_waiting_here(pe);
   credited(pe, credit.handled_bytes, credit.handled);
 }
 
+void FlowControl::fail_claim(int pe, std::int64_t all_bytes, std::uint64_t all_messages) {
+  scheduler_.fail(
+      base::format("PE {} claims to have handled {} messages of {} bytes from PE {}, which does not fit what was "
+                   "sent; do all PEs run the same program?",
+                   pe, all_messages, all_bytes, scheduler_.pe()));
+}
+
 void FlowControl::credited(int pe, std::int64_t all_bytes, std::uint64_t all_messages) {
   Totals& with = totals(pe);
   const std::int64_t bytes = all_bytes - with.credited_bytes;
   if (bytes < 0 || bytes > outstanding_bytes(pe) - with.copies_bytes || all_messages > peer(pe).sent) {
-    scheduler_.fail(
-        base::format("PE {} claims to have handled {} messages of {} bytes from PE {}, more than "
-                     "were sent; do all PEs run the same program?",
-                     pe, all_messages, all_bytes, scheduler_.pe()));
-    return;
+    return fail_claim(pe, all_bytes, all_messages);
   }
   with.credited_bytes = all_bytes;
   with.credited = all_messages;

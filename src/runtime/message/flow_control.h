@@ -118,6 +118,7 @@ class FlowControl {
   }
   void settle(int pe);
   void credited(int pe, std::int64_t all_bytes, std::uint64_t all_messages);
+  void fail_claim(int pe, std::int64_t all_bytes, std::uint64_t all_messages);
   void set_waiting_here(int pe);
   void uncharge_except(int one, const Message& message);
   void wait(int pe, std::int64_t cost_bytes);
