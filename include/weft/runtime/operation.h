@@ -23,9 +23,10 @@ class OperationState final : private base::Completion {
   static OperationState* create(Messenger& messenger, std::size_t extra_bytes = 0);
   std::byte* extra() { return reinterpret_cast<std::byte*>(this + 1); }
 
-  // Pass completion() to a start function of the machine, and the status that it returns to started().
+  // Pass completion() to a start function of the machine, and the status that it returns to started(). Inline, because
+  // each message pays for the call.
   base::Completion* completion() { return this; }
-  void started(base::Status status, std::size_t size_bytes) {
+  [[gnu::always_inline]] void started(base::Status status, std::size_t size_bytes) {
     if (!status.is_pending()) finish(std::move(status), size_bytes);
   }
   // Completes it without a machine. REQUIRES: started() was called with pending.
