@@ -1,15 +1,16 @@
 // A chare that plays ping-pong, or sends windows, to another by entry methods.
 //
-// A message of 8 bytes is an integer argument, any other size a vector of bytes: a copy of the caller's, which the
-// method takes by reference, so that its storage is used again for the next.
+// A message of 8 bytes is an integer argument, any other size a span of bytes: a value, which the method views where it
+// arrived. The caller's buffers are those of the channel's programs.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "weft/weft.h"
 
+#include "benchmarks/buffers.h"
 #include "benchmarks/measuring.h"
 
 namespace weft::benchmarks {
@@ -24,8 +25,8 @@ class EntryPeer : public weft::Chare<EntryPeer> {
   void begin(int bench, Step step, int partner, weft::Future<double> done) {
     bench_ = static_cast<Bench>(bench);
     partner_ = partner;
-    data_.assign(static_cast<std::size_t>(step.buffers),
-                 std::vector<std::byte>(step.size_bytes, std::byte{1}));
+    size_bytes_ = step.size_bytes;
+    data_ = Buffers(runtime(), weft::Kind::kHost, step.size_bytes, step.buffers);
     left_ = step.warmup;
     timed_left_ = step.iterations;
     done_ = done;
@@ -33,14 +34,14 @@ class EntryPeer : public weft::Chare<EntryPeer> {
   }
 
   void ping(int from, std::uint64_t number) { proxy()[from].send<&EntryPeer::pong>(number); }
-  void ping_bytes(int from, const std::vector<std::byte>& data) {
+  void ping_bytes(int from, std::span<const std::byte> data) {
     proxy()[from].send<&EntryPeer::pong_bytes>(data);
   }
   void pong(std::uint64_t) { next(); }
-  void pong_bytes(const std::vector<std::byte>&) { next(); }
+  void pong_bytes(std::span<const std::byte>) { next(); }
 
   void take(int from, std::uint64_t) { count(from); }
-  void take_bytes(int from, const std::vector<std::byte>&) { count(from); }
+  void take_bytes(int from, std::span<const std::byte>) { count(from); }
   void acknowledge() { next(); }
 
  private:
@@ -63,11 +64,10 @@ class EntryPeer : public weft::Chare<EntryPeer> {
   void send() {
     auto partner = proxy()[partner_];
     int self = index();
-    if (data_.front().size() == sizeof(std::uint64_t)) {
+    if (size_bytes_ == sizeof(std::uint64_t)) {
       partner.template send<Number>(self, std::uint64_t{1});
     } else {
-      if (++last_sent_ >= data_.size()) last_sent_ = 0;
-      partner.template send<Bytes>(self, data_[last_sent_]);
+      partner.template send<Bytes>(self, data_.next().span());
     }
   }
 
@@ -79,8 +79,8 @@ class EntryPeer : public weft::Chare<EntryPeer> {
 
   Bench bench_ = Bench::kLatency;
   int partner_ = 0;
-  std::vector<std::vector<std::byte>> data_;
-  std::size_t last_sent_ = 0;
+  std::size_t size_bytes_ = 0;
+  Buffers data_;
   std::int64_t left_ = 0;
   std::int64_t timed_left_ = 0;
   std::int64_t arrived_ = 0;

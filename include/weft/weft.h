@@ -55,6 +55,7 @@ using runtime::Future;
 using runtime::Operation;
 using runtime::Reducer;
 using runtime::RegisteredMemory;
+using runtime::room;
 using runtime::Runtime;
 using runtime::Stream;
 using runtime::stream_done;

@@ -78,6 +78,13 @@ _SETTINGS = (
         ("on", "off"),
     ),
     _Setting(
+        "--call-limit",
+        "WEFT_CALL_LIMIT",
+        "how many MiB of calls may wait for one PE before a call raises an error (default: a quarter of the "
+        "PE's share of the memory, at least 256)",
+        metavar="MIB",
+    ),
+    _Setting(
         "--gpus",
         "WEFT_GPUS",
         "auto: PE n of a host uses GPU n modulo their number (default); none; or a list such as 0,2 to take "

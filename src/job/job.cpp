@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -78,6 +79,24 @@ runtime::MessagingPath messaging_path() {
                     base::format("WEFT_MESSAGING_PATH is '{}': give auto, tagged or active", name));
 }
 
+// Without the variable, a share of the host's memory is the limit.
+runtime::FlowMarks flow_marks(const machine::Bootstrap& bootstrap) {
+  auto marks = runtime::FlowMarks::for_job(bootstrap.num_pes(), bootstrap.local_size());
+  const char* const text = std::getenv("WEFT_CALL_LIMIT");
+  if (text == nullptr) return marks;
+  constexpr long kMostMiB = 1 << 30;
+  char* end = nullptr;
+  const long limit_mib = std::strtol(text, &end, 10);
+  if (end == text || *end != 0 || limit_mib < 1 || limit_mib > kMostMiB) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("WEFT_CALL_LIMIT is '{}': give a number of MiB, 1 or more", text));
+  }
+  marks.third_bytes = std::int64_t{limit_mib} << 20;
+  marks.second_bytes = std::min(marks.second_bytes, marks.third_bytes / 2);
+  marks.first_bytes = std::min(marks.first_bytes, marks.second_bytes / 2);
+  return marks;
+}
+
 std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
   auto memory = std::make_unique<memory::Memory>(
       value_or_throw(memory::MemoryOptions::from_environment(bootstrap.local_rank())));
@@ -113,6 +132,7 @@ void print_statistics(runtime::Runtime& runtime, Activity& activity) {
   }
   std::vector<std::string> lines = activity.end();
   for (std::string& line : runtime.memory().uses_of_other_devices()) lines.push_back(std::move(line));
+  for (std::string& line : runtime.flow_report()) lines.push_back(std::move(line));
   for (const auto& installed : runtime.models()) {
     for (std::string& line : installed.model->report()) lines.push_back(std::move(line));
   }
@@ -165,6 +185,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
   options.messaging_path = messaging_path();
+  options.flow_marks = flow_marks(*parts_->bootstrap);
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();

@@ -113,6 +113,9 @@ struct MovableSource {
   std::size_t size_bytes = 0;
   // The machine adds what it reads, so that the owner sees sends move on. It may read bytes more than once.
   std::uint64_t* read_bytes = nullptr;
+  // Set by the machine when the peer begins to read the bytes too: from then on they must stay where they are until
+  // the send completes.
+  bool is_fixed = false;
 };
 
 enum class AtomicOperation : std::uint8_t { kAdd, kSwap, kCompareSwap, kAnd, kOr, kXor };

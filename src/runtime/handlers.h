@@ -17,6 +17,8 @@ enum RuntimeHandler : HandlerId {
   kQuiescenceProbeHandler,
   kQuiescenceResultHandler,
   kReductionExchangeHandler,
+  kFlowCreditHandler,
+  kFlowProbeHandler,
 };
 
 }  // namespace weft::runtime

@@ -3,6 +3,7 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "machine/machine.h"
 #include "runtime/collective/quiescence.h"
 #include "runtime/collective/reductions.h"
 #include "runtime/message/payload_tag.h"
@@ -11,7 +12,10 @@
 namespace weft::runtime {
 
 Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const RuntimeOptions& options)
-    : Messenger(*this, machine, memory, options.local_pes, options.messaging_path),
+    : Messenger(*this, machine, memory, options.local_pes, options.messaging_path,
+                options.flow_marks.third_bytes > 0
+                    ? options.flow_marks
+                    : FlowMarks::for_job(machine.num_pes(), options.local_pes)),
       futures_(std::make_unique<FutureTable>(*this)),
       termination_(std::make_unique<Termination>(*this)),
       reductions_(std::make_unique<Reductions>(*this)),
@@ -24,6 +28,7 @@ Runtime::~Runtime() { close(); }
 void Runtime::close() {
   if (closed()) return;
   close_layers();
+  close_flow();
   for (const InstalledModel& installed : models_) installed.model->close();
   drop_queue();
   abandon_tasks();

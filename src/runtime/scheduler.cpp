@@ -29,6 +29,9 @@ constexpr std::chrono::microseconds kYieldTime{100};
 // shorter rests only wake the other threads.
 constexpr std::chrono::microseconds kRestInterval{10'000};
 
+// The longest sleep of a call that waits. It does not look at the mail of other threads, which may end the job.
+constexpr std::chrono::microseconds kLongestRest{100'000};
+
 // Rounds without work before an idle PE starts to yield its processor: enough to await a reply of a few
 // microseconds, and fewer if PEs share processors (see ARCHITECTURE.md, "Waiting").
 constexpr int kSpinRounds = 2000;
@@ -112,16 +115,45 @@ void Scheduler::end_observed_idle() {
 }
 
 bool Scheduler::progress() {
-  if (may_progress()) {
-    struct Nesting {
-      explicit Nesting(bool& flag_in) : flag(flag_in) { flag = true; }
-      ~Nesting() { flag = false; }
-      bool& flag;
-    } const nesting(is_in_progress_);
-    machine_.progress();
-    if (memory_.has_pending()) memory_.progress();
-  }
+  if (may_progress()) progress_once();
   return !queue_.empty();
+}
+
+bool Scheduler::progress_once() {
+  struct Nesting {
+    explicit Nesting(bool& flag_in) : flag(flag_in) { flag = true; }
+    ~Nesting() { flag = false; }
+    bool& flag;
+  } const nesting(is_in_progress_);
+  bool busy = machine_.progress();
+  if (memory_.has_pending()) busy |= memory_.progress();
+  return busy;
+}
+
+void Scheduler::progress_until(bool (*done)(void* context), void* context) {
+  int idle_rounds = 0;
+  Clock::time_point idle_since;
+  while (!done(context) && !exiting_) {
+    if (progress_once()) {
+      idle_rounds = 0;
+    } else if (++idle_rounds == spin_rounds_) {
+      idle_since = Clock::now();
+    } else if (idle_rounds > spin_rounds_) {
+      const auto idle_time = Clock::now() - idle_since;
+      if (idle_time < kYieldTime) {
+        sched_yield();
+      } else if (machine_.needs_polling() || memory_.has_pending()) {
+        if (idle_time < kRestInterval) {
+          sched_yield();
+        } else {
+          rest([] { sched_yield(); });
+          idle_since = Clock::now();
+        }
+      } else {
+        rest([&] { machine_.wait(kLongestRest.count()); });
+      }
+    }
+  }
 }
 
 bool Scheduler::step() {

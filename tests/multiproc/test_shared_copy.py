@@ -43,6 +43,16 @@ def test_large_payloads_are_copied_by_both_pes(run) -> None:
     assert shared_of(outcome) == [0, 0]
 
 
+def test_large_values_are_copied_by_both_pes_and_are_those_of_the_call(run) -> None:
+    outcome = run("-n", 2, PROGRAM, "values")
+    assert all(
+        NUM_LARGE_PAYLOADS - NUM_BEFORE_MAILBOX <= number <= NUM_LARGE_PAYLOADS
+        for number in shared_of(outcome)
+    )
+    outcome = run("-n", 2, PROGRAM, "values", "forbidden")
+    assert shared_of(outcome) == [0, 0]
+
+
 def test_a_message_arrives_while_its_receiver_computes(run) -> None:
     outcome = run("-n", 2, PROGRAM, "computing")
     assert outcome.exit_code == 0, outcome.stderr

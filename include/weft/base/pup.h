@@ -165,8 +165,15 @@ void visit_sequence(Pup& p, Container& values) {
   std::size_t size = p.count(values.size(), bulk ? sizeof(Element) : 0);
   if constexpr (bulk) {
     expect_no_pointer<Element>();
-    if (p.is_unpacking()) values.resize(size);
-    p.bytes(values.data(), size * sizeof(Element));
+    if (p.is_unpacking() && reinterpret_cast<std::uintptr_t>(p.cursor()) % alignof(Element) == 0) {
+      // Writes the elements once; resize() would write zeros first.
+      const auto* elements = reinterpret_cast<const Element*>(p.cursor());
+      p.skip(size * sizeof(Element));
+      values.assign(elements, elements + size);
+    } else {
+      if (p.is_unpacking()) values.resize(size);
+      p.bytes(values.data(), size * sizeof(Element));
+    }
   } else if (p.is_unpacking()) {
     values.clear();
     for (std::size_t i = 0; i < size; ++i) {

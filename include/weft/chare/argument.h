@@ -3,10 +3,11 @@
 //
 // An argument is a value: the method gets a copy that belongs to the call. A parameter of type
 // std::span<const T> or std::string_view views that copy, which lasts as long as the call, a coroutine's included.
+// The elements of a span stay where they arrived (view.h).
 //
-// A large std::vector of plain elements travels beside the message. The sender copies it at most once, into a block of
-// the PE's pool, or hands over its storage when it was moved into the call; it lands in the storage of the vector that
-// the method gets.
+// Many elements of a plain type, for a std::vector or a std::span, travel beside the message. The sender copies them at
+// most once, out of the caller's container into a block of the PE's pool, or hands over the storage of a vector that
+// was moved into the call. They land in the storage of the vector that the method gets, or in a block that it views.
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@
 #include "weft/base/pup.h"
 #include "weft/chare/payload.h"
 #include "weft/chare/vector_pool.h"
+#include "weft/chare/view.h"
 #include "weft/runtime/attachment.h"
 
 namespace weft::chare::argument_detail {
@@ -36,8 +38,13 @@ struct StoredAs {
 };
 template <class T>
 struct StoredAs<std::span<const T>> {
-  static_assert(!std::is_same_v<T, bool>, "take a std::span<const std::uint8_t> in place of a span of bool");
   using Type = std::vector<T>;
+};
+template <class T>
+  requires base::pup_detail::kIsBulk<T>
+struct StoredAs<std::span<const T>> {
+  static_assert(!std::is_same_v<T, bool>, "take a std::span<const std::uint8_t> in place of a span of bool");
+  using Type = View<T>;
 };
 template <>
 struct StoredAs<std::string_view> {
@@ -60,46 +67,90 @@ template <class T>
   requires base::pup_detail::kIsBulk<T>
 inline constexpr bool kHoldsPointer<T> = base::kHoldsPointer<T>;
 
+template <class T>
+inline constexpr bool kIsElementView = false;
+template <class T>
+inline constexpr bool kIsElementView<View<T>> = true;
+
+// The view that a method gets of what is stored. REQUIRES: kIsView<Parameter>.
+template <class Parameter>
+decltype(auto) view_of(const Stored<Parameter>& stored) {
+  if constexpr (kIsElementView<Stored<Parameter>> && !std::is_rvalue_reference_v<Parameter>) {
+    return (stored.span());
+  } else if constexpr (kIsElementView<Stored<Parameter>>) {
+    return std::decay_t<Parameter>(stored.span());
+  } else {
+    return std::decay_t<Parameter>(stored);
+  }
+}
+
 // What the method is called with.
 template <class Parameter>
 decltype(auto) pass(Stored<Parameter>& stored) {
   if constexpr (kIsView<Parameter>) {
-    return std::decay_t<Parameter>(stored);
+    return view_of<Parameter>(stored);
   } else {
     return std::move(stored);
   }
 }
 
-// --- Large vectors
+// --- Many elements
 
+// A std::vector or a View of elements that are copied as bytes.
 template <class T>
 inline constexpr bool kIsBlock = false;
 template <class T>
 inline constexpr bool kIsBlock<std::vector<T>> = base::pup_detail::kIsBulk<T> && !std::is_same_v<T, bool>;
+template <class T>
+inline constexpr bool kIsBlock<View<T>> = true;
+template <class T>
+struct ElementOf {
+  using Type = void;
+};
+template <class T>
+struct ElementOf<std::vector<T>> {
+  using Type = T;
+};
+template <class T>
+struct ElementOf<View<T>> {
+  using Type = T;
+};
+template <class Block>
+using Element = typename ElementOf<Block>::Type;
 
-// From this size on a vector travels beside the message: a message of its own costs less than the copy from the
-// received message into the vector. The same size as in Python.
+// From this size on elements travel beside the message: a message of its own costs less than the copy from the
+// received message into a vector. The same size as in Python.
 inline constexpr std::size_t kBesideBytes = std::size_t{32} << 10;
-// In the count in front of a vector's elements: a number of 4 bytes follows, of the buffer that has them.
-inline constexpr std::uint64_t kBesideFlag = std::uint64_t{1} << 63;
 inline constexpr std::size_t kBesideHeaderBytes = sizeof(std::uint64_t) + sizeof(std::uint32_t);
 
 template <class T>
-bool is_large(const std::vector<T>& values) {
-  return values.size() * sizeof(T) >= kBesideBytes;
+bool is_large(std::span<const T> values) {
+  return values.size_bytes() >= kBesideBytes;
 }
 
 // Writes the count and the number, and attaches a copy, or memory that `release` frees, to the message of `p`.
 void pack_copy(Pup& p, std::uint64_t count, const void* data, std::size_t size_bytes);
 void pack_given(Pup& p, std::uint64_t count, runtime::Attachment block);
-// Whether such a count is next. Reads it, and has the buffer land at `data(count)`. Throws Error for a buffer that
-// does not come or has another size.
+// Writes the count and the elements, and before them what aligns them at the receiver, of `padding_bytes`.
+void pack_padded(Pup& p, std::uint64_t count, const void* data, std::size_t size_bytes,
+                 std::size_t padding_bytes);
+
+// Whether such a count is next. read_block() reads it. Throws Error for a buffer that does not come, has another size
+// or is not in host memory.
 bool is_beside(const Pup& p);
 struct BesideBlock {
   std::uint64_t count = 0;
+  std::uint32_t which = 0;
   runtime::Landing* landing = nullptr;
 };
 BesideBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t element_bytes);
+
+// The number of the buffer of an argument that has none.
+inline constexpr std::uint32_t kNoBuffer = ~std::uint32_t{0};
+// Throws Error if two arguments name the same buffer. `which`: of the arguments that have not chosen where theirs lands.
+void expect_distinct(std::span<const std::uint32_t> which, std::span<const runtime::Landing> landings);
+// Takes a buffer that has landed. Throws Error if it is gone.
+runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which);
 
 VectorPool& vector_pool(runtime::Runtime& runtime);
 
@@ -126,57 +177,79 @@ struct GivenVector {
 
 // --- Sending
 
-// An argument on its way into a message: the caller's own where the types agree, else what it converts to.
-template <class Value, class Argument>
-using Sendable = std::conditional_t<std::is_same_v<std::remove_cvref_t<Argument>, Value>, Argument&&, Value>;
+template <class Block, class Argument>
+inline constexpr bool kIsSpanOf = std::is_constructible_v<std::span<const Element<Block>>, Argument>;
 
+// An argument on its way into a message: the caller's own where the types agree, a span of the elements of another
+// container, else what it converts to.
 template <class Value, class Argument>
-Value convert(Argument&& argument) {
-  if constexpr (std::is_constructible_v<Value, Argument&&>) {
-    return Value(std::forward<Argument>(argument));
-  } else {
-    static_assert(kIsBlock<Value>, "the argument does not convert to the method's parameter");
-    const std::span<const typename Value::value_type> values(argument);
-    return Value(values.begin(), values.end());
-  }
-}
+struct SendableAs {
+  using Type = std::conditional_t<std::is_same_v<std::remove_cvref_t<Argument>, Value>, Argument&&, Value>;
+};
+template <class Value, class Argument>
+  requires kIsBlock<Value>
+struct SendableAs<Value, Argument> {
+  using T = Element<Value>;
+  using Given = std::remove_cvref_t<Argument>;
+  static constexpr bool kIsSpan = kIsElementView<Given> || kIsSpanOf<Value, Argument>;
+  using Type = std::conditional_t<std::is_same_v<Given, std::vector<T>>, Argument&&,
+                                  std::conditional_t<kIsSpan, std::span<const T>, std::vector<T>>>;
+};
+template <class Value, class Argument>
+using Sendable = typename SendableAs<Value, Argument>::Type;
 
 template <class Value, class Argument>
 Sendable<Value, Argument> sendable(Argument&& argument) {
-  if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, Value>) {
-    static_assert(std::is_constructible_v<Value, Argument&&>,
+  using Type = Sendable<Value, Argument>;
+  if constexpr (std::is_reference_v<Type>) {
+    static_assert(std::is_constructible_v<std::remove_cvref_t<Argument>, Argument&&>,
                   "this argument cannot be copied: move it into the call");
     return std::forward<Argument>(argument);
+  } else if constexpr (kIsElementView<std::remove_cvref_t<Argument>>) {
+    return argument.span();
   } else {
-    return convert<Value>(std::forward<Argument>(argument));
+    static_assert(std::is_constructible_v<Type, Argument&&>,
+                  "the argument does not convert to the method's parameter");
+    return Type(std::forward<Argument>(argument));
   }
 }
 
-template <bool kMayTravelBeside, class Value>
-std::size_t packed_size(const Value& value, void* context) {
-  if constexpr (kMayTravelBeside && kIsBlock<Value>) {
-    if (is_large(value)) return kBesideHeaderBytes;
+// `Value` is what the receiver stores, `argument` is sendable.
+template <bool kMayTravelBeside, class Value, class Argument>
+std::size_t packed_size(const Argument& argument, void* context) {
+  if constexpr (kIsBlock<Value>) {
+    const std::span<const Element<Value>> values(argument);
+    if (kMayTravelBeside && is_large(values)) return kBesideHeaderBytes;
+    const std::size_t padding_bytes = kIsElementView<Value> ? kPaddingBytes<Element<Value>> : 0;
+    return sizeof(std::uint64_t) + padding_bytes + values.size_bytes();
+  } else {
+    return base::packed_size(argument, context);
   }
-  return base::packed_size(value, context);
 }
 
-template <bool kMayTravelBeside, class Argument>
-void pack(Pup& p, Argument&& argument) {
-  using Value = std::remove_cvref_t<Argument>;
-  if constexpr (kMayTravelBeside && kIsBlock<Value>) {
-    if (is_large(argument)) {
-      const std::uint64_t count = argument.size();
-      if constexpr (std::is_same_v<Argument, Value>) {  // moved into the call
-        auto& pool = vector_pool(*static_cast<runtime::Runtime*>(p.context()));
-        pack_given(p, count,
-                   GivenVector<typename Value::value_type>::attach(pool, std::forward<Argument>(argument)));
-      } else {
-        pack_copy(p, count, argument.data(), count * sizeof(typename Value::value_type));
-      }
-      return;
+template <bool kMayTravelBeside, class Value, class Argument>
+void pack_block(Pup& p, Argument&& argument) {
+  using T = Element<Value>;
+  base::pup_detail::expect_no_pointer<T>();
+  const std::span<const T> values(argument);
+  if (kMayTravelBeside && is_large(values)) {
+    if constexpr (std::is_same_v<Argument, std::vector<T>>) {  // moved into the call
+      auto& pool = vector_pool(*static_cast<runtime::Runtime*>(p.context()));
+      pack_given(p, values.size(), GivenVector<T>::attach(pool, std::forward<Argument>(argument)));
+    } else {
+      pack_copy(p, values.size(), values.data(), values.size_bytes());
     }
+  } else {
+    pack_padded(p, values.size(), values.data(), values.size_bytes(),
+                kIsElementView<Value> ? kPaddingBytes<T> : 0);
   }
-  if constexpr (payload_detail::kIsPayload<Value>) {
+}
+
+template <bool kMayTravelBeside, class Value, class Argument>
+void pack(Pup& p, Argument&& argument) {
+  if constexpr (kIsBlock<Value>) {
+    pack_block<kMayTravelBeside, Value>(p, std::forward<Argument>(argument));
+  } else if constexpr (payload_detail::kIsPayload<Value>) {
     p | argument;
   } else {  // payloads inside it are refused, as where no argument is a payload
     void* const carrier = p.carrier();
@@ -189,21 +262,28 @@ void pack(Pup& p, Argument&& argument) {
 // A call's own copy of an argument.
 template <class Value, class Argument>
 Value make_own(runtime::Runtime& runtime, Argument&& argument) {
-  if constexpr (kIsBlock<Value> && std::is_same_v<std::remove_cvref_t<Argument>, Value> &&
-                std::is_lvalue_reference_v<Argument>) {
-    if (is_large(argument)) {
-      Value own = vector_pool(runtime).template take<typename Value::value_type>(argument.size());
-      std::memcpy(own.data(), argument.data(), argument.size() * sizeof(typename Value::value_type));
-      return own;
+  decltype(auto) given = sendable<Value, Argument>(std::forward<Argument>(argument));
+  if constexpr (!kIsBlock<Value>) {
+    return Value(std::forward<decltype(given)>(given));
+  } else {
+    using T = Element<Value>;
+    if constexpr (std::is_same_v<decltype(given), std::vector<T>> ||
+                  std::is_same_v<decltype(given), std::vector<T>&&>) {
+      return Value(std::move(given));
+    } else {
+      const std::span<const T> values(given);
+      if (!is_large(values)) return Value(std::vector<T>(values.begin(), values.end()));
+      std::vector<T> own = vector_pool(runtime).template take<T>(values.size());
+      std::memcpy(own.data(), values.data(), values.size_bytes());
+      return Value(std::move(own));
     }
   }
-  return convert<Value>(std::forward<Argument>(argument));
 }
 
 // --- Receiving
 
 // Reads an argument before the buffers of its message have landed. A large vector is given its storage, in which
-// they will land, and of a payload the number of its buffer is read, into `which`.
+// they will land. Of a view or a payload the number of its buffer is read, into `which`.
 template <class Value>
 void unpack_before_landing(Pup& p, Value& value, std::uint32_t& which, runtime::Runtime& runtime,
                            std::span<runtime::Landing> landings) {
@@ -212,24 +292,51 @@ void unpack_before_landing(Pup& p, Value& value, std::uint32_t& which, runtime::
     static_cast<void>(payload_detail::find(landings, which, sizeof(typename Value::Element)));
   } else if constexpr (kIsBlock<Value>) {
     if (!is_beside(p)) return static_cast<void>(p | value);
-    using Element = typename Value::value_type;
-    const BesideBlock block = read_block(p, landings, sizeof(Element));
-    value = vector_pool(runtime).template take<Element>(block.count);
-    block.landing->into =
-        runtime::Attachment(memory::Buffer{value.data(), block.count * sizeof(Element), {}, nullptr});
+    using T = Element<Value>;
+    const BesideBlock block = read_block(p, landings, sizeof(T));
+    if constexpr (kIsElementView<Value>) {
+      which = block.which;
+      value.expect(block.count);
+    } else {
+      value = vector_pool(runtime).template take<T>(block.count);
+      block.landing->into =
+          runtime::Attachment(memory::Buffer{value.data(), block.count * sizeof(T), {}, nullptr});
+    }
   } else {
     p | value;
   }
 }
 
+// Gives an argument the buffer that has landed for it.
+template <class Value>
+void take_after_landing(runtime::Message& message, Value& value, std::uint32_t which) {
+  if constexpr (payload_detail::kIsPayload<Value>) {
+    value = Value(std::move(message.attachments()[which]));
+  } else if constexpr (kIsElementView<Value>) {
+    if (value.is_expected()) value.land(take_landed(message, which));
+  }
+}
+
+// Keeps the message for the views in it, of a method that suspends.
+template <class Arguments>
+void hold(Arguments& arguments, runtime::Message& message) {
+  const auto one = [&message]<class Value>(Value& value) {
+    if constexpr (kIsElementView<Value>) value.hold(message);
+  };
+  std::apply([&one](auto&... value) { (one(value), ...); }, arguments);
+}
+
 // Keeps the storage of large vectors among arguments that the method has left there.
 template <class Arguments>
 void recycle([[maybe_unused]] runtime::Runtime& runtime, Arguments& arguments) {
-  const auto one = [&runtime]<class Value>(Value& value) {
-    if constexpr (kIsBlock<Value>) {
-      if (value.capacity() * sizeof(typename Value::value_type) >= kBesideBytes) {
-        vector_pool(runtime).keep(std::move(value));
-      }
+  const auto keep = [&runtime]<class T>(std::vector<T>& values) {
+    if (values.capacity() * sizeof(T) >= kBesideBytes) vector_pool(runtime).keep(std::move(values));
+  };
+  const auto one = [&keep]<class Value>(Value& value) {
+    if constexpr (kIsElementView<Value>) {
+      keep(value.own());
+    } else if constexpr (kIsBlock<Value>) {
+      keep(value);
     }
   };
   std::apply([&one](auto&... value) { (one(value), ...); }, arguments);
@@ -239,5 +346,9 @@ template <class Arguments>
 inline constexpr bool kHasBlock = false;
 template <class... Values>
 inline constexpr bool kHasBlock<std::tuple<Values...>> = (kIsBlock<Values> || ...);
+template <class Arguments>
+inline constexpr bool kHasElementView = false;
+template <class... Values>
+inline constexpr bool kHasElementView<std::tuple<Values...>> = (kIsElementView<Values> || ...);
 
 }  // namespace weft::chare::argument_detail

@@ -148,15 +148,18 @@ class Chares final : public runtime::Model {
 
   // A message to an element: the caller packs the arguments behind the header.
   runtime::MessagePtr make_entry_message(const EntryHeader& header, std::size_t argument_bytes);
-  // Sends it to the last known PE of the element.
-  void send_entry(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
+  // Sends a call to the last known PE of the element, and returns that PE. Flow control may hold the call back, see
+  // Messenger::send_call().
+  int send_entry(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
+  // The same for a message of another model. Flow control does not hold it back.
+  void send_to_element(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
   // For handlers of other models whose payload begins with an EntryHeader (entry unused). Returns the element
   // if it is on this PE. Otherwise it keeps or forwards the message and returns null.
   ChareBase* find_or_forward(runtime::MessagePtr& message);
   // A message that runs the entry method on every element of the collection. `header.reply` of kind kGather
   // gathers the outcomes. Attached buffers land once for each element, as in a call to one element.
   runtime::MessagePtr make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes);
-  void broadcast_entry(runtime::MessagePtr message);
+  void broadcast_entry(runtime::MessagePtr message);  // a call, as send_entry()
 
   // Makes a gather for the outcomes of a call. `done` is called once, with a Pup over an element count and
   // each element's outcome in index order: one byte, which is 1 if the element failed, then the value or the
@@ -176,6 +179,7 @@ class Chares final : public runtime::Model {
   friend class ChareBase;
   struct Parts;
 
+  inline int pe_of(Collection& collection, std::uint64_t index) const;
   [[gnu::noinline]] Collection& find_or_make_collection(std::uint64_t id);
   void on_create(runtime::MessagePtr message);
   void on_entry(runtime::MessagePtr message);

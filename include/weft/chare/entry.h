@@ -224,9 +224,17 @@ class EntryMethod {
     runtime.start_detached(running, running->coroutine);
   }
 
+  // A coroutine's views need their message after the handler has released it.
+  static void hold_if_suspended(Arguments& arguments, runtime::Message* message) {
+    if constexpr (entry_detail::TaskValue<Result>::kIsTask && argument_detail::kHasElementView<Arguments>) {
+      argument_detail::hold(arguments, *message);
+    }
+  }
+
   static void invoke(ChareBase& base, Pup& p, const ReplyTo& reply) {
     Arguments arguments{};
     p | arguments;
+    hold_if_suspended(arguments, static_cast<runtime::Message*>(p.carrier()));
     run(*static_cast<runtime::Runtime*>(p.context()), base, std::move(arguments), reply);
   }
 
@@ -235,17 +243,20 @@ class EntryMethod {
   static constexpr std::size_t kNumArguments = std::tuple_size_v<Arguments>;
   struct Placed {
     Arguments arguments{};
-    std::array<std::uint32_t, kNumArguments> which{};  // the buffers of payloads
+    // The buffers of payloads and views.
+    std::array<std::uint32_t, kNumArguments> which{};
   };
 
   static bool place(ChareBase& base, Pup& p, const ReplyTo& reply, std::span<runtime::Landing> landings,
                     std::shared_ptr<void>& kept) {
     auto placed = std::make_shared<Placed>();
+    placed->which.fill(argument_detail::kNoBuffer);
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (argument_detail::unpack_before_landing(p, std::get<I>(placed->arguments), placed->which[I],
                                               base.runtime(), landings),
        ...);
     }(std::make_index_sequence<kNumArguments>());
+    argument_detail::expect_distinct(placed->which, landings);
     const bool wanted = post(base, *placed, reply, landings);
     kept = std::move(placed);
     return wanted;
@@ -253,12 +264,10 @@ class EntryMethod {
 
   static void invoke_placed(ChareBase& base, runtime::Message& message, const ReplyTo& reply, void* kept) {
     auto& placed = *static_cast<Placed*>(kept);
-    const auto take = [&]<class Value>(Value& value, std::uint32_t which) {
-      if constexpr (payload_detail::kIsPayload<Value>) value = Value(std::move(message.attachments()[which]));
-    };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (take(std::get<I>(placed.arguments), placed.which[I]), ...);
+      (argument_detail::take_after_landing(message, std::get<I>(placed.arguments), placed.which[I]), ...);
     }(std::make_index_sequence<kNumArguments>());
+    hold_if_suspended(placed.arguments, &message);
     run(message.runtime(), base, std::move(placed.arguments), reply);
   }
 
@@ -312,7 +321,7 @@ class EntryMethod {
         landing.bind(base.runtime(), landings[placed.which[Which]]);
         return (landing);
       } else if constexpr (argument_detail::kIsView<Parameter>) {
-        return std::decay_t<Parameter>(std::get<Which>(placed.arguments));
+        return argument_detail::view_of<Parameter>(std::get<Which>(placed.arguments));
       } else {
         return std::as_const(std::get<Which>(placed.arguments));  // the entry method gets it afterwards
       }

@@ -5,8 +5,8 @@
 //   std::vector<double> all = co_await ring.call<&Ring::work>();  // every element's result, in index order
 //
 // Arguments are passed by value: the callee gets its own copies, also on the same PE. No call here blocks. A
-// call with an argument of 600 kB or more may wait, for up to six times the copy of what is in flight to that PE, while its receiver takes
-// the bytes.
+// call with an argument of 32 KiB or more may wait, for up to six times the copy of what is in flight to that PE, while
+// its receiver takes the bytes.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +65,8 @@ Call* make_local_call(runtime::Runtime& runtime, Collection& collection, std::ui
   using Arguments = typename Call::Arguments;
   Arguments own(argument_detail::make_own<std::tuple_element_t<I, Arguments>>(
       runtime, std::forward<Args>(arguments))...);
+  if (runtime.pool().needs_fresh_block(sizeof(Call))) [[unlikely]]
+    runtime.expect_queue_room(sizeof(Call));
   return new (runtime.pool().allocate(sizeof(Call))) Call(collection, index, std::move(own), reply, priority);
 }
 
@@ -78,12 +80,14 @@ runtime::MessagePtr pack_call(runtime::Runtime& runtime, Make make_message, Args
     using Values = std::tuple<Sendable<std::tuple_element_t<I, Arguments>, Args>...>;
     [[maybe_unused]] Values values(argument_detail::sendable<std::tuple_element_t<I, Arguments>, Args>(
         std::forward<Args>(arguments))...);
-    const std::size_t size_bytes =
-        (std::size_t{0} + ... + argument_detail::packed_size<kBeside>(std::get<I>(values), &runtime));
+    const std::size_t size_bytes = (std::size_t{0} + ... +
+                                    argument_detail::packed_size<kBeside, std::tuple_element_t<I, Arguments>>(
+                                        std::get<I>(values), &runtime));
     runtime::MessagePtr message = make_message(size_bytes);
     Pup p = Pup::packer(message->payload() + sizeof(EntryHeader), size_bytes, &runtime);
     if constexpr (Entry::kIsPlaced) p.set_carrier(message.get());
-    (argument_detail::pack<kBeside>(p, std::forward<std::tuple_element_t<I, Values>>(std::get<I>(values))),
+    (argument_detail::pack<kBeside, std::tuple_element_t<I, Arguments>>(
+         p, std::forward<std::tuple_element_t<I, Values>>(std::get<I>(values))),
      ...);
     return message;
   }(std::index_sequence_for<Args...>());
@@ -102,8 +106,7 @@ runtime::OperationState* send_packed(Collection& collection, std::uint64_t index
   message->envelope().priority = priority;
   runtime::OperationState* sending = nullptr;
   if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
-  chares.send_entry(collection, index, std::move(message));
-  return sending;
+  return runtime::send_reported(sending, [&] { chares.send_entry(collection, index, std::move(message)); });
 }
 
 template <class T, auto Method>
@@ -291,8 +294,7 @@ class CollectionProxy {
         proxy_detail::pack_call<Entry>(chares.runtime(), make, std::forward<Args>(arguments)...);
     runtime::OperationState* sending = nullptr;
     if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
-    chares.broadcast_entry(std::move(message));
-    return sending;
+    return runtime::send_reported(sending, [&] { chares.broadcast_entry(std::move(message)); });
   }
 
   Collection* collection_ = nullptr;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <typeindex>
@@ -29,7 +30,9 @@ class VectorPool {
     std::vector<T> values;
     auto& kept = shelf<T>().kept;
     // Takes storage of up to twice the size, so that sizes that differ a little share it.
+    // Of storage of one size the last that was kept: the cache may still hold it.
     if (auto found = kept.lower_bound(size); found != kept.end() && found->first / 2 <= size) {
+      found = std::prev(kept.upper_bound(found->first));
       values = std::move(found->second);
       kept_bytes_ -= found->first * sizeof(T);
       kept.erase(found);

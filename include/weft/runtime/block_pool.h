@@ -39,6 +39,11 @@ class BlockPool {
     return std::exchange(kept.first, kept.first->next);
   }
 
+  // Whether allocate(size_bytes) would take fresh memory from the system.
+  bool needs_fresh_block(std::size_t size_bytes) const {
+    return classes_[size_class(size_bytes)].first == nullptr;
+  }
+
   // The same for blocks of which most are at most kSmallBytes large. These all have one size class, which the
   // compiler knows.
   template <std::size_t kSmallBytes>

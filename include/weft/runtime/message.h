@@ -20,6 +20,7 @@ enum EnvelopeFlag : std::uint8_t {
   kBroadcastFlag = 1,  // to be forwarded down the spanning tree of root_pe; then it is cleared
   kControlFlag = 2,    // the runtime's own; not counted by quiescence detection
   kTracedFlag = 4,     // the message's number for observers follows the payload, in 8 bytes
+  kUrgentFlag = 8,     // handled on arrival, inside progress(), see Messenger::set_urgent_handler()
 };
 
 // How a message with one buffer beside it travels. kTagged: an active message announces the buffer, which
@@ -34,6 +35,8 @@ struct Envelope {
   std::uint8_t reserved = 0;
   std::uint32_t source_pe = 0;
   std::int32_t priority = 0;
+  // The PE that gets the credit for the message, see FlowControl: of a broadcast the root of its tree, else the PE
+  // that has sent it last.
   std::uint32_t root_pe = 0;
 };
 static_assert(sizeof(Envelope) == 16);

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <array>
+#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "weft/runtime/attachment.h"
@@ -21,6 +23,10 @@ class AmArrival;
 
 namespace weft::runtime {
 
+class FlowControl;
+struct FlowMarks;
+struct FlowPeer;
+
 class Messenger : public Scheduler {
  public:
   // REQUIRES: the same handlers are set on every PE before run().
@@ -28,6 +34,9 @@ class Messenger : public Scheduler {
   // `poster` chooses where the attachments of messages to handler `id` land; it gets the handler's context.
   // Without a poster the runtime allocates memory of the sender's kind. `dropped`: see MessageDropped.
   void set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped = nullptr);
+  // As set_handler(). Messages to this handler have kUrgentFlag, and are handled inside progress(), also while a call
+  // waits. The handler runs no code of the program, and calls no progress().
+  void set_urgent_handler(HandlerId id, MessageHandler handler, void* context);
   // The context of set_handler(); null for a handler that is not set.
   void* handler_context(HandlerId id) const { return handlers_.at(id).context; }
 
@@ -39,6 +48,22 @@ class Messenger : public Scheduler {
   // memory on each other PE and are forwarded from there, see Message::attach(). Throws Error if there are
   // attachments and the handler has a poster.
   void broadcast(MessagePtr message);
+  // The same for calls of user code, which flow control holds back, see FlowMarks: if too much is on its way to the PE,
+  // or waits there, send_call() moves communication forward until there is room. Throws Error if waiting cannot help.
+  // In a completion or a handler of the machine it never waits.
+  void send_call(int pe, MessagePtr message);
+  void broadcast_call(MessagePtr message);
+  // Whether the PE is not past its first mark; for `pe` < 0, whether no PE is.
+  bool has_room(int pe) const;
+  // Posts `work` when has_room(pe).
+  void when_room(int pe, Work* work);
+  // Undoes when_room() for work that has not been posted.
+  void forget_room(Work* work);
+  // Throws Error if too much work waits in this PE's queue. Called by calls to this PE that allocate a fresh block.
+  [[gnu::cold, gnu::noinline]] void expect_queue_room(std::size_t block_bytes);
+  // For --stats: how long calls have waited. Empty if none has.
+  std::vector<std::string> flow_report() const;
+
   // --- Deferred messages
   // A message that its poster deferred belongs to the poster. Its buffers are fetched once, by place() or
   // after post_again(). Until then the sender's operation does not complete. Exception: a buffer so small
@@ -61,8 +86,10 @@ class Messenger : public Scheduler {
 
  protected:
   Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
-            MessagingPath path);
+            MessagingPath path, const FlowMarks& marks);
   ~Messenger();
+  // Ends the waits for room.
+  void close_flow();
 
  private:
   struct Handler {
@@ -70,8 +97,24 @@ class Messenger : public Scheduler {
     void* context = nullptr;
     MessagePoster choose = nullptr;
     MessageDropped dropped = nullptr;
+    bool is_urgent = false;
   };
   class Buffers;
+  // Whose message it is: the runtime's messages never wait.
+  enum class Sender : bool { kRuntime, kCall };
+
+  template <Sender kSender>
+  void send_as(int pe, MessagePtr message);
+  template <Sender kSender>
+  void broadcast_as(MessagePtr message);
+  void send_down(MessagePtr message);
+  void count_handled(const Message& message);
+  [[gnu::noinline]] void count_buffers_handled(Message& message);
+  [[gnu::noinline]] void count_dropped(Message& message);
+  [[gnu::noinline]] void charge_buffers(int pe, Message& message);
+  void enqueue_attached(Message* message);
+  void dispatch_attached(MessagePtr message);
+  [[gnu::noinline]] void receive_urgent(MessagePtr message);
 
   void forward(Message& message);
   void forward_from_callback(Message& message);
@@ -98,7 +141,32 @@ class Messenger : public Scheduler {
   void refuse(MessagePtr message);
 
   std::array<Handler, kNumHandlers> handlers_;
+  std::unique_ptr<FlowControl> flow_;
+  FlowPeer* flow_peers_;  // in *flow_
   std::unique_ptr<Buffers> buffers_;
 };
+
+// Awaitable, for a loop of calls without results: the coroutine continues when no PE is past its first mark.
+inline auto room(Messenger& messenger) {
+  struct Awaiter : ResumeWork {
+    explicit Awaiter(Messenger& messenger_in) : messenger(messenger_in) {}
+    bool await_ready() const { return messenger.has_room(-1) && !messenger.spend_ready_await(); }
+    void await_suspend(std::coroutine_handle<> waiting) {
+      handle = waiting;
+      if (messenger.has_room(-1)) {
+        messenger.post_for_next_turn(this);
+      } else {
+        messenger.when_room(-1, this);
+      }
+    }
+    void await_resume() const {}
+    // A frame that is destroyed while it waits must not be resumed.
+    ~Awaiter() {
+      if (handle) messenger.forget_room(this);
+    }
+    Messenger& messenger;
+  };
+  return Awaiter(messenger);
+}
 
 }  // namespace weft::runtime

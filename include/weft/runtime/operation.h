@@ -23,9 +23,10 @@ class OperationState final : private base::Completion {
   static OperationState* create(Messenger& messenger, std::size_t extra_bytes = 0);
   std::byte* extra() { return reinterpret_cast<std::byte*>(this + 1); }
 
-  // Pass completion() to a start function of the machine, and the status that it returns to started().
+  // Pass completion() to a start function of the machine, and the status that it returns to started(). Inline, because
+  // each message pays for the call.
   base::Completion* completion() { return this; }
-  void started(base::Status status, std::size_t size_bytes) {
+  [[gnu::always_inline]] void started(base::Status status, std::size_t size_bytes) {
     if (!status.is_pending()) finish(std::move(status), size_bytes);
   }
   // Completes it without a machine. REQUIRES: started() was called with pending.
@@ -150,6 +151,22 @@ class [[nodiscard]] Operation {
 
   OperationState* state_;
 };
+
+// Calls `send`, which sends the message whose sending `sending` reports; null for none. Returns `sending`. If `send` throws,
+// the exception is the only report.
+template <class Send>
+OperationState* send_reported(OperationState* sending, Send send) {
+  try {
+    send();
+  } catch (...) {
+    if (sending != nullptr) {
+      sending->observe();
+      sending->drop_handle();
+    }
+    throw;
+  }
+  return sending;
+}
 
 // An operation that completes when the attachments of `message` have been sent, see
 // Message::report_sending(). The caller gets the handle's share.

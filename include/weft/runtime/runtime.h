@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/runtime/flow_marks.h"
 #include "weft/runtime/future.h"
 #include "weft/runtime/messenger.h"
 #include "weft/runtime/model.h"
@@ -30,6 +31,8 @@ struct RuntimeOptions {
   // sooner.
   int local_pes = 1;
   MessagingPath messaging_path = MessagingPath::kAuto;
+  // All 0: FlowMarks::for_job().
+  FlowMarks flow_marks;
 };
 
 class Runtime final : public Messenger {

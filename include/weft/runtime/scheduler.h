@@ -94,6 +94,8 @@ class Scheduler {
   // Posts `work` after `seconds`.
   void post_after(double seconds, Work* work);
   bool queue_empty() const { return queue_.empty(); }
+  // Its cost grows with the number.
+  std::size_t num_queued() const { return queue_.size(); }
   // Counts an await whose result is ready. Returns true for every kReadyAwaitsPerTurn-th one: that coroutine
   // must suspend for a turn, so that a loop of such awaits does not keep the PE from its other work.
   bool spend_ready_await() {
@@ -113,6 +115,9 @@ class Scheduler {
   // coroutine runs before the caller returns or suspends, and timers wait. Returns whether work is queued: a
   // coroutine may then `co_await yield_now(runtime)`. Does nothing if the scheduler does not run the caller.
   bool progress();
+  // For a call that must wait for other PEs: progress() until `done` returns true or the job ends. An idle PE waits as
+  // in run(). REQUIRES: may_progress().
+  void progress_until(bool (*done)(void* context), void* context);
   // Whether progress() does anything: the scheduler is running the caller, and the machine is not. The machine calls a
   // program's code, for example, when the last reference to a Python array that it has sent goes.
   bool may_progress() const { return batch_left_ > 0 && !is_in_progress_; }
@@ -149,7 +154,7 @@ class Scheduler {
 
   // --- Counters
   // For quiescence detection. Each thing counted as sent must be counted as processed once, on any PE.
-  void count_sent() { ++sent_; }
+  void count_sent(int count = 1) { sent_ += static_cast<std::uint64_t>(count); }
   void count_processed() { ++processed_; }
   std::uint64_t sent() const { return sent_; }
   std::uint64_t processed() const { return processed_; }
@@ -187,6 +192,7 @@ class Scheduler {
   };
 
   bool run_queue();
+  bool progress_once();
   [[gnu::cold, gnu::noinline]] void fail_sent(int pe, const base::Status& status);
   // Rare parts of a turn. They are out of line, so that a usual turn saves no registers for them.
   [[gnu::cold, gnu::noinline]] void end_observed_idle();

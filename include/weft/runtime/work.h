@@ -44,6 +44,13 @@ class WorkQueue {
  public:
   bool empty() const { return head_ == nullptr && prioritised_.empty(); }
 
+  // Counts it.
+  std::size_t size() const {
+    std::size_t count = prioritised_.size();
+    for (const Work* work = head_; work != nullptr; work = work->next) ++count;
+    return count;
+  }
+
   void push(Work* work) {
     work->next = nullptr;
     if (head_ == nullptr) {

@@ -27,15 +27,22 @@ bool runs_an_asyncio_loop() {
   return loop.get() != Py_None;
 }
 
+// Null if another thread, or something else than the scheduler, steps the coroutine.
+Engine* stepping_engine() {
+  if (!SteppedByScheduler::is_stepping()) return nullptr;
+  // Another thread may have the interpreter while the PE's thread is in a step.
+  Engine* const engine = Engine::running();
+  return engine != nullptr && engine->is_on_this_thread() ? engine : nullptr;
+}
+
 }  // namespace
 
 bool must_take_turn() {
-  if (!SteppedByScheduler::is_stepping()) return false;
-  // Another thread may have the interpreter while the PE's thread is in a step.
-  Engine* const engine = Engine::running();
-  if (engine == nullptr || !engine->is_on_this_thread()) return false;
-  return engine->runtime().spend_ready_await() && !runs_an_asyncio_loop();
+  Engine* const engine = stepping_engine();
+  return engine != nullptr && engine->runtime().spend_ready_await() && !runs_an_asyncio_loop();
 }
+
+bool is_stepped_by_scheduler() { return stepping_engine() != nullptr && !runs_an_asyncio_loop(); }
 
 void add_awaitable(PyTypeObject* type, WaitFunction wait) {
   if (num_awaitables == awaitables.size()) {

@@ -35,6 +35,8 @@ class SteppedByScheduler {
 // that a coroutine of such awaits leaves turns to others. False if something else than the scheduler steps
 // the coroutine: an asyncio loop cannot wait for objects of this extension.
 bool must_take_turn();
+// Whether the scheduler of this thread steps the coroutine, which may therefore yield an object of this extension.
+bool is_stepped_by_scheduler();
 // Whether a type's awaits count so.
 enum class ReadyAwaits : bool { kFree, kCounted };
 

@@ -31,8 +31,23 @@ struct EntryMethodObject {
 };
 
 PyTypeObject* type = nullptr;
-// The awaitable of a call whose arguments are all in the message: ready at once, one for all.
-PyObject* sent = nullptr;
+// The awaitable of a call whose arguments are all in the message. It is ready when the PE that was called, or all PEs,
+// are not past the first mark of flow control.
+struct SentObject {
+  PyObject_HEAD int pe;
+  bool has_room;  // at the time of the call
+};
+PyTypeObject* sent_type = nullptr;
+// For usual calls: ready at once, one for all.
+PyObject* sent_with_room = nullptr;
+
+Ref make_sent(int pe) {
+  Ref object = checked(sent_type->tp_alloc(sent_type, 0));
+  auto* sent = reinterpret_cast<SentObject*>(object.get());
+  sent->pe = pe;
+  sent->has_room = false;
+  return object;
+}
 
 EntryMethodObject* as_method_object(PyObject* object) { return reinterpret_cast<EntryMethodObject*>(object); }
 
@@ -70,25 +85,32 @@ Beside beside_of(const EntryMethodObject& entry) {
   return has_post ? Beside::kArrays : Beside::kLarge;
 }
 
-// The state of the sending of what travels in place; null for nothing.
-runtime::OperationState* send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
+struct Sent {
+  // The state of the sending of what travels in place; null for nothing.
+  runtime::OperationState* sending = nullptr;
+  int pe = -1;  // all
+};
+
+Sent send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
   chare::Chares& chares = entry.core.engine->chares();
   const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
   runtime::MessagePtr message = entry.to_all ? chares.make_broadcast_message(header, encoder.size_bytes())
                                              : chares.make_entry_message(header, encoder.size_bytes());
   encoder.copy_to(message->payload() + sizeof header);
-  runtime::OperationState* sending = nullptr;
+  Sent sent;
   if (!encoder.attached().empty()) {
     attach_all(encoder, *message);
-    sending = chare::report_sending_in_place(*message);
+    sent.sending = chare::report_sending_in_place(*message);
   }
-  if (entry.to_all) {
-    chares.broadcast_entry(std::move(message));
-  } else {
-    message->envelope().priority = entry.priority;
-    chares.send_entry(*entry.core.collection, entry.index, std::move(message));
-  }
-  return sending;
+  runtime::send_reported(sent.sending, [&] {
+    if (entry.to_all) {
+      chares.broadcast_entry(std::move(message));
+    } else {
+      message->envelope().priority = entry.priority;
+      sent.pe = chares.send_entry(*entry.core.collection, entry.index, std::move(message));
+    }
+  });
+  return sent;
 }
 
 Ref make_sending_object(Engine& engine, runtime::OperationState* sending) {
@@ -102,9 +124,11 @@ PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size
     entry.core.engine->expect_open();
     Encoder encoder(beside_of(entry));
     encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
-    runtime::OperationState* sending = send(entry, encoder, {});
-    if (sending == nullptr) return Py_NewRef(sent);
-    return make_sending_object(*entry.core.engine, sending).release();
+    const auto [sending, pe] = send(entry, encoder, {});
+    if (sending != nullptr) return make_sending_object(*entry.core.engine, sending).release();
+    if (!entry.core.engine->runtime().has_room(pe)) [[unlikely]]
+      return make_sent(pe).release();
+    return Py_NewRef(sent_with_room);
   });
 }
 
@@ -115,7 +139,7 @@ PyObject* send_with_operation(PyObject* self, PyObject* const* values, Py_ssize_
     entry.core.engine->expect_open();
     Encoder encoder(beside_of(entry));
     encode_call(entry, encoder, values, count, keyword_names);
-    runtime::OperationState* sending = send(entry, encoder, {});
+    runtime::OperationState* sending = send(entry, encoder, {}).sending;
     if (sending == nullptr) {
       sending = runtime::OperationState::create(entry.core.engine->runtime());
       sending->started({}, 0);
@@ -161,7 +185,7 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
     state->end_job_if_unobserved("a call whose result was not awaited");
-    runtime::OperationState* sending = send(entry, encoder, expect_reply(entry, state, future));
+    runtime::OperationState* sending = send(entry, encoder, expect_reply(entry, state, future)).sending;
     chare::delay_until_sent(*state, sending);
     return future.release();
   });
@@ -254,12 +278,29 @@ PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                     slots};
 
-PySendResult sent_already(PyObject*, PyObject** result) {
+PySendResult poll_sent(PyObject* self, PyObject** result) {
+  auto* sent = reinterpret_cast<SentObject*>(self);
+  if (!sent->has_room) {
+    Engine* const engine = Engine::running();
+    if (engine != nullptr && !engine->runtime().has_room(sent->pe) && is_stepped_by_scheduler())
+      return PYGEN_NEXT;
+    sent->has_room = true;
+  }
   *result = Py_NewRef(Py_None);
   return PYGEN_RETURN;
 }
 
-using SentSlots = AwaitableSlots<&sent_already>;
+void wait_for_room(PyObject* self, runtime::Work* work) {
+  runtime::Runtime& runtime = Engine::current().runtime();
+  auto* sent = reinterpret_cast<SentObject*>(self);
+  if (sent->has_room) {
+    runtime.post_for_next_turn(work);
+  } else {
+    runtime.when_room(sent->pe, work);
+  }
+}
+
+using SentSlots = AwaitableSlots<&poll_sent>;
 PyType_Slot sent_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&free_object)},
     {Py_am_await, reinterpret_cast<void*>(&SentSlots::itself)},
@@ -268,7 +309,7 @@ PyType_Slot sent_slots[] = {
     {Py_tp_iternext, reinterpret_cast<void*>(&SentSlots::next)},
     {0, nullptr},
 };
-PyType_Spec sent_spec = {"weft._Sent", sizeof(PyObject), 0,
+PyType_Spec sent_spec = {"weft._Sent", sizeof(SentObject), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, sent_slots};
 
 }  // namespace
@@ -308,8 +349,10 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
 
 void init_entry_method(PyObject* module) {
   type = add_type(module, spec);
-  PyTypeObject* sent_type = add_type(module, sent_spec);
-  sent = checked(sent_type->tp_alloc(sent_type, 0)).release();
+  sent_type = add_type(module, sent_spec);
+  add_awaitable(sent_type, &wait_for_room);
+  sent_with_room = make_sent(-1).release();
+  reinterpret_cast<SentObject*>(sent_with_room)->has_room = true;
 }
 
 }  // namespace weft::python

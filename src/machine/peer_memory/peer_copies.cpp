@@ -120,8 +120,9 @@ bool PeerCopies::knows_mailbox(OutgoingStream& stream) {
 }
 
 Status PeerCopies::start_announced(const OutgoingStream& stream, StreamMessage message,
-                                   const memory::ConstBuffer& source, Completion* user) {
-  waiting_.add({stream, message, source, user}, /*is_announced=*/true);
+                                   const memory::ConstBuffer& source, Completion* user,
+                                   MovableSource* movable) {
+  waiting_.add({stream, message, source, user, movable}, /*is_announced=*/true);
   return Status::pending();
 }
 
@@ -207,16 +208,25 @@ void PeerCopies::record_slow(const WaitingSends::Send& send, const char* why) {
 }
 
 void PeerCopies::answered(int pe, Tag stream, std::uint32_t message, bool is_posted) {
-  const std::optional<WaitingSends::Send> send = waiting_.take(pe, stream, message);
+  std::optional<WaitingSends::Send> send = waiting_.take(pe, stream, message);
   if (!send) return;
+  if (send->movable != nullptr) send->source.data = send->movable->data;
   Status status;
   Found found = Found::kNothing;
   if (is_posted && send->stream.outbox->mailbox != nullptr)
     status = copy(found, send->stream, send->message, send->source, send->user);
-  if (status.is_pending()) return;
+  if (status.is_pending()) {
+    if (send->movable != nullptr) {
+      send->movable->is_fixed = true;
+      *send->movable->read_bytes += send->source.size_bytes;
+    }
+    return;
+  }
   // A receive that is posted no more was cancelled; its message goes with its tag, as on every path.
   if (status.ok()) {
     record_slow(*send, "its receive is not of device memory that can be posted");
+    if (send->movable != nullptr)
+      return context_.send_movable(pe, send->message.tag, *send->movable, send->user);
     return context_.send_tagged(pe, send->message.tag, send->source, send->user);
   }
   context_.finish_later(send->user, std::move(status), 0);

@@ -49,7 +49,8 @@ class PeerCopies {
   bool knows_mailbox(OutgoingStream& stream);
   // Keeps a send until its receiver has answered; the model has announced it. REQUIRES: knows_mailbox(stream).
   base::Status start_announced(const OutgoingStream& stream, StreamMessage message,
-                               const memory::ConstBuffer& source, base::Completion* user);
+                               const memory::ConstBuffer& source, base::Completion* user,
+                               MovableSource* movable = nullptr);
 
   // The receiver of a stream posts in a mailbox of `file`. False when the file cannot be opened.
   bool open_mailbox(int pe, Tag stream, std::uint64_t number, const MailboxFileName& file);

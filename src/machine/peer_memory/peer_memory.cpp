@@ -77,6 +77,14 @@ Status PeerMemory::send_announced(int pe, Tag stream, StreamMessage message,
   return copies_.start_announced(announced_out_[pe], message, source, completion);
 }
 
+Status PeerMemory::send_announced_movable(int pe, Tag stream, StreamMessage message, MovableSource& source,
+                                          Completion* completion) {
+  const memory::ConstBuffer bytes(source.data, source.size_bytes);
+  if (!announced_send_waits(pe, stream, bytes))
+    return machine_.tag_send_movable(pe, message.tag, source, completion);
+  return copies_.start_announced(announced_out_[pe], message, bytes, completion, &source);
+}
+
 Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,
                                      const memory::Buffer& buffer, Completion* completion) {
   const bool posts = posts_announced(pe, buffer.place, buffer.size_bytes);

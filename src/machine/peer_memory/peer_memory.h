@@ -73,6 +73,11 @@ class PeerMemory {
   // Starts such a send: the contract of Machine::tag_send.
   base::Status send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& source,
                               base::Completion* completion);
+  // The same for bytes that their owner may move until `source.is_fixed`: the contract of Machine::tag_send_movable.
+  // They are fixed when the receiver has answered, and then the copy ends without further waits for the receiver,
+  // except for the chunk that it copies at that time. REQUIRES: Machine::can_move_source(pe), announced_send_waits().
+  base::Status send_announced_movable(int pe, Tag stream, StreamMessage message, MovableSource& source,
+                                      base::Completion* completion);
   // Starts the receive of a message that a peer has announced; `send_waits` is what its announcement said.
   base::Status receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,
                                  const memory::Buffer& buffer, base::Completion* completion);

@@ -97,6 +97,10 @@ struct PeerContext {
     base::Status status = machine.tag_send(pe, tag, source, user);
     if (!status.is_pending()) finish_later(user, std::move(status), source.size_bytes);
   }
+  void send_movable(int pe, Tag tag, MovableSource& source, base::Completion* user) {
+    base::Status status = machine.tag_send_movable(pe, tag, source, user);
+    if (!status.is_pending()) finish_later(user, std::move(status), source.size_bytes);
+  }
   // Wakes a receiver that sleeps, after a store to memory that it polls when it is awake.
   void wake(int pe, const MailboxOwner& owner) {
     // Orders the store before this look; PostedReceives::before_sleep() does it the other way round.

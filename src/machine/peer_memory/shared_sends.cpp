@@ -63,12 +63,17 @@ Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, S
   shared.source_pid = static_cast<std::int32_t>(::getpid());
   shared.copied_bytes.store(0, std::memory_order_relaxed);
   shared.returned_chunk.store(0, std::memory_order_relaxed);
-  // The first chunk shows that this process may write there, before the receiver relies on it.
-  shared.next_chunk.store(1, std::memory_order_relaxed);
-  if (Status status = send->copy(SharedCopy::chunk(0, source.size_bytes)); status.failed()) {
-    static_cast<void>(send->take_user());
-    if (first_failure_.ok()) first_failure_ = std::move(status);
-    return {};
+  // The first chunk shows that this process may write there, before the receiver relies on it. Once it is known, the
+  // receiver begins at once with a message that is alone. In a window it has others to copy meanwhile.
+  const bool is_announced_first = sends_.empty() && writable_.contains(pid);
+  shared.next_chunk.store(is_announced_first ? 0 : 1, std::memory_order_relaxed);
+  if (!is_announced_first) {
+    if (Status status = send->copy(SharedCopy::chunk(0, source.size_bytes)); status.failed()) {
+      static_cast<void>(send->take_user());
+      if (first_failure_.ok()) first_failure_ = std::move(status);
+      return {};
+    }
+    writable_.insert(pid);
   }
   slot.outcome.store(Slot::shared_by(message.number), std::memory_order_release);
   if (source.size_bytes >= kWakeBytes) wake(*send);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "weft/base/status.h"
@@ -44,6 +45,7 @@ class SharedSends {
   PeerContext& context_;
   std::vector<Send*> sends_;
   base::Status first_failure_;
+  std::set<std::int32_t> writable_;  // processes that this one has written to
 };
 
 }  // namespace weft::machine

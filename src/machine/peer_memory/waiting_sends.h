@@ -30,6 +30,8 @@ class WaitingSends {
     StreamMessage message;
     memory::ConstBuffer source;
     base::Completion* user = nullptr;
+    // For host memory that its owner may move: where `source` is now.
+    MovableSource* movable = nullptr;
   };
 
   explicit WaitingSends(PeerContext& context);

@@ -2,19 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 
-#include "weft/memory/buffer.h"
-#include "weft/runtime/operation.h"
 #include "weft/runtime/runtime.h"
 
 #include "machine/peer_memory/peer_stream.h"
 #include "models/channel/channel_tag.h"
-#include "models/channel/description.h"
+#include "models/channel/send_window.h"
+#include "models/channel/waiting_sends.h"
 
 namespace weft::channel {
 
+class Channels;
 class CheckedMessages;
 class FailedSends;
 
@@ -37,24 +36,22 @@ struct EndAddress {
 };
 
 struct ChannelEnd {
-  struct WaitingSend {
-    memory::ConstBuffer buffer;
-    runtime::OperationState* operation;
-    Description description;  // in check mode
-  };
-
   runtime::Runtime* runtime = nullptr;
+  Channels* channels = nullptr;
   FailedSends* failed_sends = nullptr;
   CheckedMessages* checks = nullptr;  // in check mode
   ChannelKey key;
   std::uint32_t number = 0;
   EndAddress peer;
-  bool sends_at_once = false;  // the peer is known, and no message is checked
-  EndTags send_tags;           // once the peer is known
+  // The peer is known, the window is open, no send waits, and no message is checked.
+  bool sends_at_once = false;
+  EndTags send_tags;  // once the peer is known
   EndTags receive_tags;
   machine::OutgoingStream out;
   machine::IncomingStream in;
-  std::deque<WaitingSend> waiting_sends;  // until the peer is known
+  SendWindow window;
+  ReceiveCount received;
+  WaitingSends waiting_sends;
 };
 
 // "the channel Ring[3] - Ring[4], id 0, on PE 3", for messages to people.

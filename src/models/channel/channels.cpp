@@ -1,5 +1,7 @@
 #include "models/channel/channels.h"
 
+#include <charconv>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -19,6 +21,20 @@ struct Announcement {
   EndAddress from;
 };
 
+// A peer's end has received all messages before number `next`.
+struct Received {
+  std::uint32_t to_end = 0;
+  std::uint32_t from_end = 0;
+  std::uint32_t next = 0;
+};
+
+// Waiting sends may hold this much before a call waits.
+constexpr std::int64_t kFreelyHeldBytes = std::int64_t{16} << 20;
+// A call waits at most that long. The receiver may wait for this PE, which no message would tell.
+constexpr std::chrono::milliseconds kLongestWait{100};
+// After such a wait in vain, calls pass for this part of the way to the limit.
+constexpr std::int64_t kPassShare = 64;
+
 // What a receive was to be, in its operation's extra bytes.
 struct Asked {
   std::size_t size_bytes;
@@ -31,17 +47,22 @@ struct Asked {
                                          const memory::ConstBuffer& buffer,
                                          runtime::OperationState* operation) {
   FailedSends::watch(end, counter, operation);
+  if (end.window.count(buffer.size_bytes)) Channels::end_segment(end);
   const machine::StreamMessage message{counter, end.send_tags[counter]};
   operation->started(
       end.runtime->machine().peer_memory().send(end.out, message, buffer, operation->completion()),
       buffer.size_bytes);
 }
 
+static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
+
 [[gnu::always_inline]] inline void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                               runtime::OperationState* operation) {
   const std::uint32_t counter = end.out.next++;
   if (!buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastBytes) [[unlikely]]
     return start_device_send(end, counter, buffer, operation);
+  if (end.window.count_small(buffer.size_bytes)) [[unlikely]]
+    Channels::end_segment(end);
   base::Status status = end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), end.send_tags[counter],
                                                         buffer, operation->completion());
   // Host memory that the machine has taken fails only with the peer, and then the job ends.
@@ -58,17 +79,26 @@ struct Asked {
       buffer.size_bytes);
 }
 
+// The same out of line, for sends that are not usual.
+[[gnu::cold, gnu::noinline]] void start_late_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
+                                                  runtime::OperationState* operation) {
+  start_send(end, buffer, operation);
+}
+
 // A send before the peer is known, or in check mode.
 [[gnu::noinline]] void start_special_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                           runtime::OperationState* operation, const Contents* contents) {
   const Description description =
       end.checks != nullptr ? Description(contents, buffer.size_bytes) : Description();
-  if (end.peer.number == 0) {
-    end.waiting_sends.push_back({buffer, operation, description});
+  if (end.peer.number == 0 || !end.window.is_open() || !end.waiting_sends.empty()) {
+    const bool is_copied = buffer.data == operation->extra();
+    const std::size_t copied_bytes = is_copied ? buffer.size_bytes : 0;
+    end.waiting_sends.push(
+        {buffer, operation, description, static_cast<std::int64_t>(copied_bytes) + kMessageBytes});
     return;
   }
-  end.checks->tell(end, end.out.next, description);
-  start_send(end, buffer, operation);
+  if (end.checks != nullptr) end.checks->tell(end, end.out.next, description);
+  start_late_send(end, buffer, operation);
 }
 
 [[gnu::noinline]] void start_checked_receive(ChannelEnd& end, machine::StreamMessage message,
@@ -103,15 +133,25 @@ struct Asked {
   operation->set_outcome(base::Status(code, std::move(why)), size_bytes);
 }
 
+// The rare end of a receive: a report to the sender is due, or the receive is empty or not as it was asked for.
+[[gnu::cold, gnu::noinline]] void end_special_receive(runtime::OperationState* operation, ChannelEnd& end,
+                                                      const Asked& asked) {
+  // If the sizes differ, the sender has counted another one.
+  if (end.received.is_due() || operation->size_bytes() != asked.size_bytes)
+    end.channels->report_received(end);
+  explain_received(operation, end, asked);
+}
+
 // A receive must have got exactly what it asked for.
 void check_received(runtime::OperationState* operation, void* context) {
-  const auto& end = *static_cast<ChannelEnd*>(context);
+  auto& end = *static_cast<ChannelEnd*>(context);
   end.runtime->count_processed();
   const auto& asked = *reinterpret_cast<const Asked*>(operation->extra());
+  const bool is_due = end.received.count(asked.size_bytes);
   const std::size_t size_bytes = operation->size_bytes();
-  if (operation->status().ok() && size_bytes == asked.size_bytes && size_bytes != 0) [[likely]]
+  if (!is_due && operation->status().ok() && size_bytes == asked.size_bytes && size_bytes != 0) [[likely]]
     return;
-  explain_received(operation, end, asked);
+  end_special_receive(operation, end, asked);
 }
 
 }  // namespace
@@ -122,31 +162,43 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
     : runtime_(runtime),
       range_(range),
       failed_sends_(runtime, ends_, handler(kFailedSend)),
-      checked_messages_(runtime, ends_, handler(kDescription)) {
+      checked_messages_(runtime, ends_, handler(kDescription)),
+      limit_bytes_(runtime::FlowMarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes) {
   runtime_.set_handler(
       handler(kAnnouncement),
       [](void* context, runtime::MessagePtr message) {
         static_cast<Channels*>(context)->on_announcement(std::move(message));
       },
       this);
+  runtime_.set_urgent_handler(
+      handler(kReceived),
+      [](void* context, runtime::MessagePtr message) {
+        static_cast<Channels*>(context)->on_received(std::move(message));
+      },
+      this);
 }
 
 void Channels::close() {
-  // Sends whose peer has not made its end.
+  // Sends whose peer has not made its end, or has not received what was sent before.
+  const base::Status closed(base::StatusCode::kClosed,
+                            "the job ended before the peer received earlier messages");
   for (ChannelEnd* end : ends_.all()) {
-    for (ChannelEnd::WaitingSend& send : end->waiting_sends) {
-      send.operation->complete(
-          base::Status(base::StatusCode::kClosed, "the job ended before the peer created its end"), 0);
-    }
-    end->waiting_sends.clear();
+    while (!end->waiting_sends.empty()) end->waiting_sends.pop().operation->complete(closed, 0);
   }
   checked_messages_.close();
 }
 
 std::vector<runtime::ModelOption> Channels::options() {
-  return {{"WEFT_CHECK", "1 or 0", [this](std::string_view value) {
+  return {{"WEFT_CHECK", "1 or 0",
+           [this](std::string_view value) {
              is_checked_ = value == "1";
              return value.empty() || value == "0" || value == "1";
+           }},
+          {"WEFT_CALL_LIMIT", "a number of MiB, 1 or more", [this](std::string_view value) {
+             std::int64_t limit_mib = 0;
+             const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), limit_mib);
+             limit_bytes_ = limit_mib << 20;
+             return error == std::errc() && end == value.data() + value.size() && limit_mib > 0;
            }}};
 }
 
@@ -182,12 +234,14 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
   }
   ChannelEnd& end = ends_.add(key);
   end.runtime = &runtime_;
+  end.channels = this;
   end.failed_sends = &failed_sends_;
   if (is_checked_) end.checks = &checked_messages_;
   end.receive_tags = EndTags(range_.tag_type, end.number);
   end.in.name = end.receive_tags[0];
   end.out.next = first_counter_;
   end.in.next = first_counter_;
+  end.received.start_at(first_counter_);
   announce(end);
   if (auto early = early_.find(key); early != early_.end()) {
     connect(end, early->second);
@@ -201,7 +255,7 @@ void Channels::announce(const ChannelEnd& end) {
   Announcement announcement{end.key.reversed(), {static_cast<std::uint32_t>(runtime_.pe()), end.number}};
   auto message = runtime::Message::pack(runtime_, handler(kAnnouncement), header, announcement);
   auto& chares = runtime_.model<chare::Chares>();
-  chares.send_entry(chares.collection(end.key.peer_collection), end.key.peer_index, std::move(message));
+  chares.send_to_element(chares.collection(end.key.peer_collection), end.key.peer_index, std::move(message));
 }
 
 void Channels::on_announcement(runtime::MessagePtr message) {
@@ -229,7 +283,6 @@ void Channels::on_announcement(runtime::MessagePtr message) {
 void Channels::connect(ChannelEnd& end, EndAddress peer) {
   end.peer = peer;
   end.send_tags = EndTags(range_.tag_type, peer.number);
-  end.sends_at_once = end.checks == nullptr;
   const auto pe = static_cast<int>(peer.pe);
   end.in.peer = pe;
   end.out.peer = pe;
@@ -237,12 +290,87 @@ void Channels::connect(ChannelEnd& end, EndAddress peer) {
   if (pe == runtime_.pe()) {
     if (ChannelEnd* const other = ends_.find(peer.number); other != nullptr) end.out.on_this_pe = &other->in;
   }
-  while (!end.waiting_sends.empty()) {
-    const ChannelEnd::WaitingSend send = std::move(end.waiting_sends.front());
-    end.waiting_sends.pop_front();
+  start_waiting_sends(end);
+  if (end.received.is_due()) report_received(end);
+}
+
+// --- Flow control
+
+void Channels::start_waiting_sends(ChannelEnd& end) {
+  while (!end.waiting_sends.empty() && end.window.is_open()) {
+    const WaitingSend send = end.waiting_sends.pop();
     if (end.checks != nullptr) end.checks->tell(end, end.out.next, send.description);
-    start_send(end, send.buffer, send.operation);
+    start_late_send(end, send.buffer, send.operation);
   }
+  end.sends_at_once = end.checks == nullptr && end.window.is_open() && end.waiting_sends.empty();
+}
+
+void Channels::end_segment(ChannelEnd& end) {
+  end.window.end_segment(end.out.next);
+  if (!end.window.is_open()) end.sends_at_once = false;
+}
+
+void Channels::report_received(ChannelEnd& end) {
+  if (end.peer.number == 0 || runtime_.exiting()) return;
+  const std::uint32_t next = end.received.report();
+  if (end.out.peer == runtime_.pe()) {
+    ChannelEnd* const sender = ends_.find(end.peer.number);
+    if (sender == nullptr) return;
+    sender->window.received(next);
+    if (sender->peer.number != 0) start_waiting_sends(*sender);
+    return;
+  }
+  auto message =
+      runtime::Message::pack(runtime_, handler(kReceived), Received{end.peer.number, end.number, next});
+  message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
+  runtime_.send(end.out.peer, std::move(message));
+}
+
+void Channels::on_received(runtime::MessagePtr message) {
+  Received received;
+  message->unpacker() | received;
+  const std::uint32_t pe = message->envelope().source_pe;
+  ChannelEnd* const end = ends_.find(received.to_end, {pe, received.from_end});
+  if (end == nullptr || end->peer.number == 0) {
+    runtime_.fail(base::format(
+        "PE {} reports messages that its channel end {} has received from end {} of PE {}; these "
+        "ends are not connected",
+        pe, received.from_end, received.to_end, runtime_.pe()));
+    return;
+  }
+  end->window.received(received.next);
+  start_waiting_sends(*end);
+}
+
+void Channels::await_room(ChannelEnd& end) {
+  WaitingSends& waiting = end.waiting_sends;
+  if (waiting.held_bytes() <= kFreelyHeldBytes) {
+    waiting.passes_until_bytes = 0;
+    return;
+  }
+  using Clock = std::chrono::steady_clock;
+  struct Wait {
+    const WaitingSends& sends;
+    Clock::time_point until;
+  };
+  if (waiting.held_bytes() > waiting.passes_until_bytes && runtime_.may_progress() &&
+      end.out.peer != runtime_.pe()) {
+    Wait wait{waiting, Clock::now() + kLongestWait};
+    runtime_.progress_until(
+        [](void* context) {
+          const Wait& until = *static_cast<const Wait*>(context);
+          return until.sends.held_bytes() <= kFreelyHeldBytes || Clock::now() > until.until;
+        },
+        &wait);
+    waiting.passes_until_bytes = waiting.held_bytes() + limit_bytes_ / kPassShare;
+  }
+  if (waiting.held_bytes() <= limit_bytes_ || runtime_.exiting()) return;
+  throw base::Error(
+      base::StatusCode::kOutOfMemory,
+      base::format(
+          "{}: {} sends hold {} MiB and wait for the peer to receive earlier messages; the limit is {} MiB. "
+          "Await sends now and then, so that they wait for the receiver",
+          describe(end), waiting.size(), waiting.held_bytes() >> 20, limit_bytes_ >> 20));
 }
 
 // --- The channel
@@ -250,9 +378,13 @@ void Channels::connect(ChannelEnd& end, EndAddress peer) {
 Channel::Channel(chare::ChareBase& self, const Peer& peer, std::uint32_t id)
     : end_(&self.runtime().model<Channels>().end(self, peer, id)) {}
 
-runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Contents* contents) {
-  runtime::Runtime& runtime = *end_->runtime;
-  bool copies = buffer.place.is_host() && buffer.size_bytes <= kCopyLimitBytes;
+namespace {
+
+// What Channel::send() does with `start`, which gets the end, the buffer or its copy, and the operation.
+[[gnu::always_inline]] inline runtime::Operation send_with(ChannelEnd& end, const memory::ConstBuffer& buffer,
+                                                           auto start) {
+  runtime::Runtime& runtime = *end.runtime;
+  const bool copies = buffer.place.is_host() && buffer.size_bytes <= kCopyLimitBytes;
   auto* operation =
       runtime::OperationState::create(runtime, copies ? buffer.size_bytes : FailedSends::kExtraBytes);
   memory::ConstBuffer source = buffer;
@@ -261,12 +393,30 @@ runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Conten
     source.data = operation->extra();
   }
   runtime.count_sent();
-  if (end_->sends_at_once) [[likely]] {
-    start_send(*end_, source, operation);
-  } else {
-    start_special_send(*end_, source, operation, contents);
-  }
+  start(end, source, operation);
   return runtime::Operation(operation);
+}
+
+// A send that may have to wait, or in check mode.
+[[gnu::cold, gnu::noinline]] runtime::Operation send_specially(ChannelEnd& end,
+                                                               const memory::ConstBuffer& buffer,
+                                                               const Contents* contents) {
+  end.channels->await_room(end);
+  return send_with(
+      end, buffer,
+      [contents](ChannelEnd& to, const memory::ConstBuffer& source, runtime::OperationState* operation) {
+        start_special_send(to, source, operation, contents);
+      });
+}
+
+}  // namespace
+
+runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Contents* contents) {
+  if (!end_->sends_at_once) [[unlikely]]
+    return send_specially(*end_, buffer, contents);
+  return send_with(*end_, buffer,
+                   [](ChannelEnd& end, const memory::ConstBuffer& source,
+                      runtime::OperationState* operation) { start_send(end, source, operation); });
 }
 
 runtime::Operation Channel::recv(const memory::Buffer& buffer, const Contents* contents) {

@@ -26,7 +26,13 @@
 namespace weft::channel {
 
 // The model's message handlers: offsets in its range, see Channels::handler().
-enum ChannelHandler : runtime::HandlerId { kAnnouncement, kFailedSend, kDescription, kNumChannelHandlers };
+enum ChannelHandler : runtime::HandlerId {
+  kAnnouncement,
+  kFailedSend,
+  kDescription,
+  kReceived,
+  kNumChannelHandlers
+};
 
 class Channels final : public runtime::Model {
  public:
@@ -35,7 +41,7 @@ class Channels final : public runtime::Model {
 
   Channels(runtime::Runtime& runtime, const runtime::ModelRange& range);
   void close() override;
-  // WEFT_CHECK, the same on all PEs: check mode, see CheckedMessages.
+  // WEFT_CHECK, the same on all PEs: check mode, see CheckedMessages. WEFT_CALL_LIMIT: see await_room().
   std::vector<runtime::ModelOption> options() override;
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
   // An end of the element whose sends wait for its peer, or that has messages of device memory in flight.
@@ -51,11 +57,24 @@ class Channels final : public runtime::Model {
   void set_first_counter(std::uint32_t counter) { first_counter_ = counter; }
   // Check mode, see CheckedMessages. REQUIRES: no end was made; the same on every PE.
   void turn_on_checks() { is_checked_ = true; }
+  // For tests: what the sends of one end that wait may hold of this PE's memory.
+  void set_limit(std::int64_t bytes) { limit_bytes_ = bytes; }
+
+  // --- Flow control, for Channel and the completions of its operations
+  // Holds back a send whose window is closed: beyond a first amount of waiting sends it moves communication forward
+  // inside the call, for a bounded time. Throws Error beyond the limit.
+  [[gnu::cold, gnu::noinline]] void await_room(ChannelEnd& end);
+  // The last message of a segment has been sent.
+  [[gnu::cold, gnu::noinline]] static void end_segment(ChannelEnd& end);
+  // Tells the peer how many messages have been received.
+  [[gnu::cold, gnu::noinline]] void report_received(ChannelEnd& end);
 
  private:
   void announce(const ChannelEnd& end);
   void on_announcement(runtime::MessagePtr message);
   void connect(ChannelEnd& end, EndAddress peer);
+  void on_received(runtime::MessagePtr message);
+  static void start_waiting_sends(ChannelEnd& end);
 
   runtime::Runtime& runtime_;
   runtime::ModelRange range_;
@@ -66,6 +85,7 @@ class Channels final : public runtime::Model {
   FailedSends failed_sends_;
   CheckedMessages checked_messages_;
   bool is_checked_ = false;
+  std::int64_t limit_bytes_;
 };
 
 }  // namespace weft::channel

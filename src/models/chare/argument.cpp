@@ -1,5 +1,7 @@
 #include "weft/chare/argument.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/chare/chares.h"
 #include "weft/runtime/message.h"
@@ -55,15 +57,63 @@ bool is_beside(const Pup& p) {
   return (count & kBesideFlag) != 0;
 }
 
+void pack_padded(Pup& p, std::uint64_t count, const void* data, std::size_t size_bytes,
+                 std::size_t padding_bytes) {
+  static constexpr std::byte kZeros[kMostAlignment] = {};
+  const auto pad = [&p](std::size_t num_bytes) { p.bytes(const_cast<std::byte*>(kZeros), num_bytes); };
+  std::size_t before_bytes = 0;
+  if (padding_bytes > 0) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(p.cursor()) + sizeof count;
+    before_bytes = -begin % (padding_bytes + 1);
+    count |= static_cast<std::uint64_t>(before_bytes + 1) << kPaddingShift;
+  }
+  p | count;
+  pad(before_bytes);
+  p.bytes(const_cast<void*>(data), size_bytes);
+  pad(padding_bytes - before_bytes);
+}
+
+std::size_t read_padded_count(Pup& p, std::size_t element_bytes, std::size_t padding_bytes,
+                              std::size_t& after_bytes) {
+  std::uint64_t count = 0;
+  p | count;
+  const std::uint64_t padding = count >> kPaddingShift;
+  count &= kMaxCount;
+  if (padding > padding_bytes + 1 || (padding > 0 && padding_bytes == 0)) {
+    corrupt(base::format("a count of {} elements comes with the padding {}", count, padding));
+  }
+  if (padding > 0) p.skip(padding - 1);
+  after_bytes = padding == 0 ? 0 : padding_bytes - (padding - 1);
+  if (count > p.remaining_bytes() / element_bytes) p.expect(p.remaining_bytes() + 1);  // throws
+  return count;
+}
+
+void expect_distinct(std::span<const std::uint32_t> which, std::span<const runtime::Landing> landings) {
+  for (std::size_t i = 0; i < which.size(); ++i) {
+    if (which[i] == kNoBuffer) continue;
+    const bool is_taken =
+        std::ranges::find(which.first(i), which[i]) != which.begin() + static_cast<std::ptrdiff_t>(i);
+    if (is_taken || landings[which[i]].into) corrupt(base::format("two arguments have buffer {}", which[i]));
+  }
+}
+
+runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which) {
+  const std::span<runtime::Attachment> landed = message.attachments();
+  if (which >= landed.size() || !landed[which]) corrupt(base::format("buffer {} has not landed", which));
+  return std::move(landed[which]);
+}
+
 BesideBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t element_bytes) {
   BesideBlock block;
-  std::uint32_t which = 0;
-  p | block.count | which;
+  p | block.count | block.which;
   block.count &= ~kBesideFlag;
-  if (which >= landings.size() || landings[which].into) {
-    corrupt(base::format("no buffer numbered {} comes with it", which));
+  if (block.which >= landings.size() || landings[block.which].into) {
+    corrupt(base::format("no buffer numbered {} comes with it", block.which));
   }
-  block.landing = &landings[which];
+  block.landing = &landings[block.which];
+  if (!block.landing->place.is_host()) {
+    corrupt(base::format("buffer {} is of {} memory", block.which, memory::place_name(block.landing->place)));
+  }
   std::size_t size_bytes = 0;
   if (__builtin_mul_overflow(block.count, element_bytes, &size_bytes) ||
       size_bytes != block.landing->size_bytes) {

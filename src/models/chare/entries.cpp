@@ -55,15 +55,23 @@ MessagePtr Chares::make_broadcast_message(const EntryHeader& header, std::size_t
   return message;
 }
 
-void Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr message) {
-  int to = runtime_.pe();
-  if (collection.find(index) == nullptr) {
-    to = collection.elements_->directory.route(index, collection.home(index));
-  }
-  runtime_.send(to, std::move(message));
+// The last known PE of the element.
+inline int Chares::pe_of(Collection& collection, std::uint64_t index) const {
+  if (collection.find(index) != nullptr) return runtime_.pe();
+  return collection.elements_->directory.route(index, collection.home(index));
 }
 
-void Chares::broadcast_entry(MessagePtr message) { runtime_.broadcast(std::move(message)); }
+int Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr message) {
+  const int to = pe_of(collection, index);
+  runtime_.send_call(to, std::move(message));
+  return to;
+}
+
+void Chares::send_to_element(Collection& collection, std::uint64_t index, MessagePtr message) {
+  runtime_.send(pe_of(collection, index), std::move(message));
+}
+
+void Chares::broadcast_entry(MessagePtr message) { runtime_.broadcast_call(std::move(message)); }
 
 const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader& header) {
   const EntryInfo* entry = Registry<EntryInfo>::find(header.entry);

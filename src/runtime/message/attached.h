@@ -77,6 +77,8 @@ struct Attached {
   // For a broadcast that has landed: the memory kinds at its first sender. This PE may lack them, and PEs
   // that it forwards the broadcast to may have them.
   std::vector<memory::Kind> first_kinds;
+  // What the buffers count in flow control, until the message is handled.
+  std::int64_t flow_bytes = 0;
   // For a send.
   base::Completion* sending = nullptr;
   std::shared_ptr<JointSending> joint;  // replaces `sending`

@@ -20,6 +20,7 @@
 #include "runtime/message/arrival.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/boundary.h"
+#include "runtime/message/flow_control.h"
 #include "runtime/message/landing_pool.h"
 #include "runtime/message/outgoing.h"
 
@@ -69,7 +70,7 @@ namespace {
 class Messenger::Buffers final : public Arrival::Owner {
  public:
   Buffers(Messenger& messenger, MessagingPath path)
-      : landing_pool(messenger), outgoing(messenger, path), messenger_(messenger) {}
+      : landing_pool(messenger), outgoing(messenger, path, messenger.flow_.get()), messenger_(messenger) {}
   void landed(MessagePtr message, bool complete) override { messenger_.landed(std::move(message), complete); }
 
   LandingPool landing_pool;
@@ -82,8 +83,24 @@ class Messenger::Buffers final : public Arrival::Owner {
 };
 
 Messenger::Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
-                     MessagingPath path)
-    : Scheduler(runtime, machine, memory, local_pes), buffers_(std::make_unique<Buffers>(*this, path)) {
+                     MessagingPath path, const FlowMarks& marks)
+    : Scheduler(runtime, machine, memory, local_pes),
+      flow_(std::make_unique<FlowControl>(
+          *this,
+          [](Scheduler& self, int pe, MessagePtr message) {
+            static_cast<Messenger&>(self).send(pe, std::move(message));
+          },
+          marks)),
+      flow_peers_(flow_->peers()),
+      buffers_(std::make_unique<Buffers>(*this, path)) {
+  set_urgent_handler(
+      kFlowCreditHandler,
+      [](void* flow, MessagePtr message) { static_cast<FlowControl*>(flow)->on_credit(std::move(message)); },
+      flow_.get());
+  set_urgent_handler(
+      kFlowProbeHandler,
+      [](void* flow, MessagePtr message) { static_cast<FlowControl*>(flow)->on_probe(std::move(message)); },
+      flow_.get());
   base::check(machine.set_am_handler(
       kMessageAm,
       [](void* context, machine::AmArrival& arrival) {
@@ -107,6 +124,11 @@ void Messenger::set_handler(HandlerId id, MessageHandler handler, void* context)
   handlers_.at(id).context = context;
 }
 
+void Messenger::set_urgent_handler(HandlerId id, MessageHandler handler, void* context) {
+  set_handler(id, handler, context);
+  handlers_.at(id).is_urgent = true;
+}
+
 void Messenger::set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped) {
   handlers_.at(id).choose = poster;
   handlers_.at(id).dropped = dropped;
@@ -114,11 +136,21 @@ void Messenger::set_poster(HandlerId id, MessagePoster poster, MessageDropped dr
 
 // --- Sending
 
-void Messenger::send(int pe, MessagePtr message) {
+template <Messenger::Sender kSender>
+void Messenger::send_as(int pe, MessagePtr message) {
   if (closed()) return;
   if (pe < 0 || pe >= num_pes()) [[unlikely]]
     refuse_pe(pe, num_pes());
-  if (is_counted(message->envelope())) count_sent();
+  if (is_counted(message->envelope())) {
+    message->envelope().root_pe = static_cast<std::uint32_t>(this->pe());
+    FlowPeer& peer = flow_peers_[pe];
+    ++peer.sent;
+    peer.room_bytes -= FlowControl::cost_of(*message);
+    if (kSender == Sender::kCall && peer.room_bytes < 0) [[unlikely]] {
+      if (!flow_->admit(pe, *message)) return;
+    }
+    count_sent();
+  }
   if (message_observer() != nullptr) [[unlikely]]
     observe_sent(*this, *message, pe);
   if (message->has_attachments()) [[unlikely]]
@@ -127,7 +159,51 @@ void Messenger::send(int pe, MessagePtr message) {
   send_active_message(*this, pe, {}, message.release());
 }
 
+void Messenger::send(int pe, MessagePtr message) { send_as<Sender::kRuntime>(pe, std::move(message)); }
+void Messenger::send_call(int pe, MessagePtr message) { send_as<Sender::kCall>(pe, std::move(message)); }
+
+// Each PE gets the message once, down the tree, and reports to the root that it has handled it.
+template <Messenger::Sender kSender>
+void Messenger::broadcast_as(MessagePtr message) {
+  if (closed()) return;
+  const HandlerId handler = message->envelope().handler;
+  if (message->has_attachments() && handlers_[handler].choose != nullptr) [[unlikely]] {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("handler {} has a poster and cannot receive a broadcast with buffers; "
+                                   "send to each PE",
+                                   handler));
+  }
+  if (is_counted(message->envelope())) {
+    for (int i = 0; i < num_pes(); ++i) {
+      FlowPeer& peer = flow_peers_[i];
+      ++peer.sent;
+      peer.room_bytes -= FlowControl::cost_of(*message);
+    }
+    if (kSender == Sender::kCall && !flow_->admit_broadcast(*message)) return;
+    count_sent(num_pes());
+  }
+  send_down(std::move(message));
+}
+
+void Messenger::broadcast(MessagePtr message) { broadcast_as<Sender::kRuntime>(std::move(message)); }
+void Messenger::broadcast_call(MessagePtr message) { broadcast_as<Sender::kCall>(std::move(message)); }
+
+bool Messenger::has_room(int pe) const { return flow_->has_room(pe); }
+void Messenger::when_room(int pe, Work* work) { flow_->when_room(pe, work); }
+void Messenger::forget_room(Work* work) { flow_->forget_waiter(work); }
+void Messenger::expect_queue_room(std::size_t block_bytes) { flow_->expect_queue_room(block_bytes); }
+std::vector<std::string> Messenger::flow_report() const { return flow_->report(); }
+void Messenger::close_flow() { flow_->close(); }
+
+void Messenger::charge_buffers(int pe, Message& message) {
+  if (!is_counted(message.envelope())) return;
+  Attached& attached = message.attached();
+  attached.flow_bytes = FlowControl::cost_of_buffers(attached);
+  flow_peers_[pe].room_bytes -= attached.flow_bytes;
+}
+
 void Messenger::send_attached(int pe, MessagePtr message) {
+  charge_buffers(pe, *message);
   if (pe != this->pe()) return buffers_->outgoing.send(pe, std::move(message));
   Attached& attached = message->attached();
   for (Attachment& one : attached.buffers) one.copy_now();
@@ -135,28 +211,26 @@ void Messenger::send_attached(int pe, MessagePtr message) {
   enqueue_to_post(message.release());
 }
 
-void Messenger::broadcast(MessagePtr message) {
-  if (closed()) return;
+void Messenger::send_down(MessagePtr message) {
   Envelope& envelope = message->envelope();
   if (message->has_attachments()) [[unlikely]] {
-    if (handlers_[envelope.handler].choose != nullptr) {
-      throw base::Error(base::StatusCode::kInvalidArgument,
-                        base::format("handler {} has a poster and cannot receive a broadcast with buffers; "
-                                     "send to each PE",
-                                     envelope.handler));
-    }
     for (Attachment& one : message->attached().buffers) one.copy_now();
     message->attached().report_jointly(*this);
   }
   envelope.flags |= kBroadcastFlag;
   envelope.root_pe = static_cast<std::uint32_t>(pe());
-  if (is_counted(envelope)) {
-    for (int i = 0; i < num_pes(); ++i) count_sent();
+  const bool has_buffers = message->has_attachments();
+  if (has_buffers) {
+    for (int i = 0; i < num_pes(); ++i) charge_buffers(i, *message);
   }
   forward(*message);
   if (message_observer() != nullptr) [[unlikely]]
     observe_sent(*this, *message, pe());
-  enqueue(message.release());
+  if (has_buffers) {
+    enqueue_attached(message.release());
+  } else {
+    enqueue(message.release());
+  }
 }
 
 // Sends the broadcast to this PE's children in its tree. Afterwards `message` is for this PE only.
@@ -295,7 +369,8 @@ void Messenger::receive(MessagePtr message) {
   if (envelope.handler >= kNumHandlers || handlers_[envelope.handler].function == nullptr ||
       envelope.root_pe >= static_cast<std::uint32_t>(num_pes())) [[unlikely]]
     return fail_unknown(*this, envelope);
-  if ((envelope.flags & (kTracedFlag | kBroadcastFlag)) == 0 && !message->has_attachments()) [[likely]]
+  if ((envelope.flags & (kTracedFlag | kBroadcastFlag | kUrgentFlag)) == 0 && !message->has_attachments())
+      [[likely]]
     return enqueue(message.release());
   receive_special(std::move(message));
 }
@@ -307,6 +382,9 @@ void Messenger::receive_special(MessagePtr message) {
                       envelope.source_pe));
     return;
   }
+  if ((envelope.flags & kUrgentFlag) != 0) return receive_urgent(std::move(message));
+  if (message->has_attachments())
+    message->attached().flow_bytes = FlowControl::cost_of_buffers(message->attached());
   const bool is_broadcast = (envelope.flags & kBroadcastFlag) != 0;
   if (!message->has_attachments()) {
     if (is_broadcast) forward_from_callback(*message);
@@ -324,6 +402,20 @@ void Messenger::receive_special(MessagePtr message) {
   }
 }
 
+void Messenger::receive_urgent(MessagePtr message) {
+  const Envelope& envelope = message->envelope();
+  const Handler& handler = handlers_[envelope.handler];
+  if (!handler.is_urgent || envelope.source_pe >= static_cast<std::uint32_t>(num_pes()) ||
+      message->has_attachments())
+    return fail_unknown(*this, envelope);
+  const std::uint32_t source_pe = envelope.source_pe;
+  try {
+    handler.function(handler.context, std::move(message));
+  } catch (...) {  // the bytes do not unpack
+    fail_handling(*this, source_pe);
+  }
+}
+
 // --- In the queue
 
 void Messenger::enqueue(Message* message) {
@@ -331,14 +423,56 @@ void Messenger::enqueue(Message* message) {
   message->Work::function = [](Work* self, Runtime&, WorkAction action) {
     MessagePtr owned(static_cast<Message*>(self));
     Messenger& messenger = *owned->messenger;
-    if (messenger.closed() || (action == WorkAction::kDrop && is_counted(owned->envelope()))) return;
+    if (messenger.closed()) return;
+    if (action == WorkAction::kDrop && is_counted(owned->envelope())) return messenger.count_dropped(*owned);
     messenger.dispatch(std::move(owned));
   };
   post(message, message->envelope().priority);
 }
 
+void Messenger::enqueue_attached(Message* message) {
+  message->messenger = this;
+  message->Work::function = [](Work* self, Runtime&, WorkAction action) {
+    MessagePtr owned(static_cast<Message*>(self));
+    Messenger& messenger = *owned->messenger;
+    if (messenger.closed()) return;
+    if (action == WorkAction::kDrop && is_counted(owned->envelope())) return messenger.count_dropped(*owned);
+    messenger.dispatch_attached(std::move(owned));
+  };
+  post(message, message->envelope().priority);
+}
+
+void Messenger::dispatch_attached(MessagePtr message) {
+  count_buffers_handled(*message);
+  dispatch(std::move(message));
+}
+
+void Messenger::count_buffers_handled(Message& message) {
+  if (!is_counted(message.envelope()) || !message.has_attachments()) return;
+  flow_peers_[message.envelope().root_pe].owed_bytes += std::exchange(message.attached().flow_bytes, 0);
+}
+
+// In this function and not in a handler: a message counts as handled when its handling begins.
+inline void Messenger::count_handled(const Message& message) {
+  const std::uint32_t pe = message.envelope().root_pe;
+  FlowPeer& peer = flow_peers_[pe];
+  ++peer.handled;
+  peer.owed_bytes += FlowControl::cost_of(message);
+  if (peer.owed_bytes >= 0) [[unlikely]]
+    flow_->pay(static_cast<int>(pe));
+}
+
+// Of messages that are dropped while the job ends: a sender may wait for them inside a call.
+void Messenger::count_dropped(Message& message) {
+  count_buffers_handled(message);
+  count_handled(message);
+}
+
 void Messenger::dispatch(MessagePtr&& message) {
-  if (is_counted(message->envelope())) count_processed();
+  if (is_counted(message->envelope())) {
+    count_processed();
+    count_handled(*message);
+  }
   const Handler& handler = handlers_[message->envelope().handler];
   std::uint32_t source_pe = message->envelope().source_pe;
   if (message_observer() != nullptr) [[unlikely]]
@@ -357,7 +491,7 @@ void Messenger::enqueue_to_post(Message* message) {
     Messenger& messenger = *owned->messenger;
     if (messenger.closed()) return;
     owned = messenger.land(std::move(owned), action == WorkAction::kDrop);
-    if (owned != nullptr) messenger.dispatch(std::move(owned));
+    if (owned != nullptr) messenger.dispatch_attached(std::move(owned));
   };
   post(message, message->envelope().priority);
 }
@@ -366,7 +500,10 @@ void Messenger::enqueue_to_post(Message* message) {
 MessagePtr Messenger::land(MessagePtr message, bool dropped) {
   Attached& attached = message->attached();
   // Buffers of a dropped message land too if they are still at their sender, which waits for that.
-  if (dropped && attached.state != Attached::State::kAwaited) return nullptr;
+  if (dropped && attached.state != Attached::State::kAwaited) {
+    if (is_counted(message->envelope())) count_dropped(*message);
+    return nullptr;
+  }
   std::vector<Landing> landings = landings_of(*message);
   Posting posting = dropped ? Posting::kDrop : Posting::kHandle;
   attached.posted = false;
@@ -414,7 +551,7 @@ MessagePtr Messenger::land_at(MessagePtr message, std::span<Landing> landings, b
 void Messenger::landed(MessagePtr message, bool complete) {
   if (!complete) return drop(*message);
   if ((message->envelope().flags & kBroadcastFlag) != 0) forward_from_callback(*message);
-  enqueue(message.release());
+  enqueue_attached(message.release());
 }
 
 void Messenger::drop(Message& message) {
@@ -423,6 +560,7 @@ void Messenger::drop(Message& message) {
   if (message.attached().posted && handler.dropped != nullptr && !closed()) {
     handler.dropped(handler.context, message);
   }
+  if (is_counted(message.envelope())) count_dropped(message);
   count_lost(*this, message.envelope(), pe());
 }
 
@@ -449,7 +587,7 @@ void Messenger::place(MessagePtr message, std::span<Landing> landings) {
   undefer(*message);
   message->attached().posted = true;
   MessagePtr complete = land_at(std::move(message), landings, true);
-  if (complete != nullptr) enqueue(complete.release());
+  if (complete != nullptr) enqueue_attached(complete.release());
 }
 
 void Messenger::post_again(MessagePtr message) {

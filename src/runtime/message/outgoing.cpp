@@ -9,6 +9,7 @@
 #include "runtime/message/accounting.h"
 #include "runtime/message/attached.h"
 #include "runtime/message/boundary.h"
+#include "runtime/message/flow_control.h"
 #include "runtime/message/payload_tag.h"
 
 namespace weft::runtime {
@@ -20,10 +21,9 @@ namespace {
 // announced and tagged, as in what was published: neither path is faster there from one run to the next.
 constexpr std::size_t kMaxActiveBytes = 1024;
 
-// From this size on, a call first tries to send from the caller's memory. It is above UCX's limit for eager messages
-// between PEs of one host (580 KB with UCX 1.22), whose bytes would wait in the receiver's memory. Smaller arguments
-// move at 0.6 of a channel's bandwidth or more with the copy.
-constexpr std::size_t kLeastUncopiedBytes = 600'000;
+// From this size on, a call first tries to send from the caller's memory. All arguments that travel beside a message are
+// as large. Measured from 64 KiB on, see benchmarks/results/2026-11-22-values.
+constexpr std::size_t kLeastUncopiedBytes = std::size_t{32} << 10;
 // A call looks for the receiver to take bytes once for each kBytesPerLook of the message, which takes about as long as
 // the copy. What the receiver takes earns kEarned times as many looks. A call to a PE that took the last message begins
 // with kFirstPatience times as many: the PE may have to allocate memory for the first large message.
@@ -37,6 +37,12 @@ constexpr std::uint64_t kManyBytes = std::uint64_t{16} << 20;
 
 std::int64_t looks_for(std::size_t size_bytes) {
   return static_cast<std::int64_t>(size_bytes / kBytesPerLook);
+}
+
+// Whether the receiver reads the caller's memory now.
+bool is_being_read(const Attached& attached) {
+  return std::ranges::any_of(attached.sources,
+                             [](const machine::MovableSource& source) { return source.is_fixed; });
 }
 
 // Makes the copies that a send still reads from the caller's memory.
@@ -94,8 +100,9 @@ struct Outgoing::Sending final : base::Completion {
   Outgoing& owner;
   MessagePtr message;
   int pe;
-  machine::Tag tag;                // 0: an active message's payload
-  std::size_t uncopied_bytes = 0;  // of a send from memory that is not copied yet
+  machine::Tag tag;                            // 0: an active message's payload
+  machine::MovableSource* uncopied = nullptr;  // of a send from memory that is not copied yet
+  std::int64_t held_bytes = 0;  // of a copy that stays at this PE until the receiver fetches it
 };
 
 void Outgoing::send(int pe, MessagePtr message) {
@@ -106,9 +113,13 @@ void Outgoing::send(int pe, MessagePtr message) {
   MessagePtr share = message->share();
   // Whatever ends this call: afterwards the caller's memory is not read.
   struct CopyAtEnd {
-    ~CopyAtEnd() { copy_unsent(attached); }
+    ~CopyAtEnd() {
+      outgoing.finish_reads(attached);
+      copy_unsent(attached);
+    }
+    Outgoing& outgoing;
     Attached& attached;
-  } copy_at_end{attached};
+  } copy_at_end{*this, attached};
   if (goes_active(*message)) {
     send_active(pe, std::move(message));
   } else {
@@ -128,7 +139,7 @@ bool Outgoing::goes_active(Message& message) const {
   return buffer.place.is_host() && buffer.size_bytes <= kMaxActiveBytes;
 }
 
-std::vector<Announcement> Outgoing::announce(int pe, Message& message, bool is_uncopied) {
+std::vector<Announcement> Outgoing::announce(int pe, Message& message) {
   std::vector<Announcement> announced;
   announced.reserve(message.attachments().size());
   for (std::size_t i = 0; i < message.attachments().size(); ++i) {
@@ -137,8 +148,7 @@ std::vector<Announcement> Outgoing::announce(int pe, Message& message, bool is_u
                          message.attached().first_kind(i)});
     const bool may_wait =
         !buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastAnnouncedBytes;
-    // A buffer that is sent before it is copied has a wait of its own, see offer().
-    if (may_wait && !(is_uncopied && message.attachments()[i].uncopied() != nullptr)) [[unlikely]] {
+    if (may_wait) [[unlikely]] {
       const machine::Tag stream = payload_tag(announced.back().source_pe, 0);
       announced.back().send_waits =
           scheduler_.machine().peer_memory().announced_send_waits(pe, stream, buffer) ? 1 : 0;
@@ -151,7 +161,7 @@ std::vector<Announcement> Outgoing::announce(int pe, Message& message, bool is_u
 void Outgoing::send_tagged(int pe, MessagePtr message) {
   Attached& attached = message->attached();
   const bool is_uncopied = sends_uncopied(pe, attached);
-  std::vector<Announcement> announced = announce(pe, *message, is_uncopied);
+  std::vector<Announcement> announced = announce(pe, *message);
   // Made before anything leaves: what has been announced is sent or revoked.
   std::vector<std::unique_ptr<Sending>> sendings(announced.size());
   for (std::size_t i = 0; i < announced.size(); ++i) {
@@ -170,14 +180,15 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     if (sendings[i] == nullptr) continue;
     const machine::Tag tag = sendings[i]->tag;
     ++attached.unsent;
+    hold(*sendings[i], attached.buffers[i]);
     if (uptake != nullptr && attached.buffers[i].uncopied() != nullptr) {
       machine::MovableSource& source = attached.sources[i];
       source = {static_cast<const std::byte*>(attached.buffers[i].uncopied()), announced[i].size_bytes,
                 &uptake->read_bytes};
-      sendings[i]->uncopied_bytes = announced[i].size_bytes;
+      sendings[i]->uncopied = &source;
       ++attached.unsent_sources;
       Sending::start(std::move(sendings[i]), [&](base::Completion* done) {
-        return scheduler_.machine().tag_send_movable(pe, tag, source, done);
+        return start_uncopied(announced[i], *static_cast<Sending*>(done));
       });
       continue;
     }
@@ -189,6 +200,23 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
                                                                {announced[i].counter, tag}, buffer, done);
     });
   }
+}
+
+// Counts a large copy in flow control until the receiver has fetched it.
+void Outgoing::hold(Sending& sending, const Attachment& buffer) {
+  if (flow_ == nullptr || !buffer.is_given_away() ||
+      buffer.buffer().size_bytes < FlowControl::kLeastFetchedBytes)
+    return;
+  sending.held_bytes = static_cast<std::int64_t>(buffer.buffer().size_bytes);
+  flow_->copies_made(sending.pe, sending.held_bytes);
+}
+
+base::Status Outgoing::start_uncopied(const Announcement& announced, Sending& sending) {
+  machine::Machine& machine = scheduler_.machine();
+  if (announced.send_waits == 0)
+    return machine.tag_send_movable(sending.pe, sending.tag, *sending.uncopied, &sending);
+  return machine.peer_memory().send_announced_movable(
+      sending.pe, payload_stream(sending.tag), {announced.counter, sending.tag}, *sending.uncopied, &sending);
 }
 
 bool Outgoing::sends_uncopied(int pe, const Attached& attached) {
@@ -225,7 +253,7 @@ void Outgoing::await_uptake(Uptake& uptake, const Attached& attached, std::size_
   if (uptake.misses == 0) looks_left *= kFirstPatience;
   std::uint64_t read_bytes = uptake.read_bytes;
   while (attached.unsent_sources > 0) {
-    if (--looks_left < 0 || scheduler_.stopped()) {
+    if ((--looks_left < 0 || scheduler_.stopped()) && !is_being_read(attached)) {
       uptake.misses = std::min(2 * uptake.misses + 1, kMostSkips);
       uptake.skips_left = uptake.misses;
       return;
@@ -235,6 +263,13 @@ void Outgoing::await_uptake(Uptake& uptake, const Attached& attached, std::size_
     read_bytes = uptake.read_bytes;
   }
   uptake.misses = 0;
+}
+
+void Outgoing::finish_reads(const Attached& attached) noexcept {
+  while (is_being_read(attached)) {
+    at_boundary(scheduler_, "a callback, while a large argument was sent,",
+                [this] { scheduler_.progress(); });
+  }
 }
 
 void Outgoing::send_active(int pe, MessagePtr message) {
@@ -255,13 +290,18 @@ void Outgoing::sent(Sending& sending, base::Status status) {
   scheduler_.send_ended();
   Message& message = *sending.message;
   Attached& attached = message.attached();
-  if (sending.uncopied_bytes > 0) --attached.unsent_sources;
+  if (sending.uncopied != nullptr) {
+    --attached.unsent_sources;
+    sending.uncopied->is_fixed = false;
+  }
+  if (sending.held_bytes > 0) flow_->copies_sent(sending.pe, sending.held_bytes);
   if (status.failed()) {
-    if (sending.uncopied_bytes > 0)
-      uptake_of(sending.pe).read_bytes += sending.uncopied_bytes;  // no longer awaited
+    if (sending.uncopied != nullptr)
+      uptake_of(sending.pe).read_bytes += sending.uncopied->size_bytes;  // no longer awaited
     if (sending.tag != 0) {
       revoke(sending.pe, sending.tag);
     } else {
+      if (flow_ != nullptr) flow_->not_sent(sending.pe, message);
       count_lost(scheduler_, message.envelope(), sending.pe);  // nothing of it has left
     }
     if (!attached.is_reported()) scheduler_.check_sent(sending.pe, status);

@@ -6,6 +6,7 @@
 //
 // A large argument that is to be copied (Attachment::copy_later) is sent from the caller's memory as long as the
 // receiver takes the bytes at once, while the call lasts. Otherwise the copy is made before the call returns, and sent.
+// Once the receiver copies too (MovableSource::is_fixed), the call lasts until the bytes have left.
 //
 // A buffer that cannot be sent is revoked: an empty tagged message comes in its place, the receiver drops the
 // message, and the sender's completion says why (without one, the job ends). Private to the message layer.
@@ -34,10 +35,12 @@ inline constexpr machine::AmId kBufferMessageAm = 1;
 void send_active_message(Scheduler& scheduler, int pe, std::span<const std::byte> header, Message* message);
 
 struct Attached;
+class FlowControl;
 
 class Outgoing {
  public:
-  Outgoing(Scheduler& scheduler, MessagingPath path) : scheduler_(scheduler), path_(path) {}
+  Outgoing(Scheduler& scheduler, MessagingPath path, FlowControl* flow = nullptr)
+      : scheduler_(scheduler), path_(path), flow_(flow) {}
 
   // Sends a message that has attachments. REQUIRES: another PE.
   void send(int pe, MessagePtr message);
@@ -59,16 +62,21 @@ class Outgoing {
   bool goes_active(Message& message) const;
   void send_tagged(int pe, MessagePtr message);
   void send_active(int pe, MessagePtr message);
-  std::vector<Announcement> announce(int pe, Message& message, bool is_uncopied);
+  std::vector<Announcement> announce(int pe, Message& message);
+  void hold(Sending& sending, const Attachment& buffer);
+  base::Status start_uncopied(const Announcement& announced, Sending& sending);
   bool sends_uncopied(int pe, const Attached& attached);
   Uptake& uptake_of(int pe);
   void offer(Uptake& uptake, const Attached& attached);
   void await_uptake(Uptake& uptake, const Attached& attached, std::size_t size_bytes);
+  // Ends the sends from the caller's memory that its receiver reads too, after an exception of progress().
+  void finish_reads(const Attached& attached) noexcept;
   void sent(Sending& sending, base::Status status);
   void revoke(int pe, machine::Tag tag);
 
   Scheduler& scheduler_;
   MessagingPath path_;
+  FlowControl* flow_;  // null in tests of this class alone
   std::uint32_t next_counter_ = 0;
   // By PE.
   std::vector<Uptake> uptakes_;

@@ -2,6 +2,7 @@
 
 shared_copy_probe.py exchange     windows in both directions; each array is compared
 shared_copy_probe.py payloads     the same arrays as arguments that are sent in place
+shared_copy_probe.py values       the same arrays as values, which change after each call
 shared_copy_probe.py computing    the receiver posts a receive and computes until the bytes are there
 ... forbidden                     after the system has been asked to refuse copies between processes
 """
@@ -81,6 +82,15 @@ class Peer(weft.Chare):
                 await self.proxy[1 - self.index].take.call(weft.nocopy(contents(size, seed)), seed)
         return num_shared()
 
+    async def values(self):
+        for size in SIZES:
+            for seed in range(WINDOW):
+                array = contents(size, seed)
+                taken = self.proxy[1 - self.index].take.call(array, seed)
+                array[:] = 0
+                await taken
+        return num_shared()
+
     async def warm_up(self):
         """The first large receive makes the mailbox of its direction."""
         array = np.zeros(1 << 20, np.uint8)
@@ -111,6 +121,8 @@ async def main():
         print("shared", *await peers.exchange.call())
     elif "payloads" in sys.argv:
         print("shared", *await peers.payloads.call())
+    elif "values" in sys.argv:
+        print("shared", *await peers.values.call())
     else:
         await peers.warm_up.call()
         print("came while computing:", await peers[1].receive_while_computing.call(16 << 20))

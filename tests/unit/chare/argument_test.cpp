@@ -181,6 +181,16 @@ TEST(VectorPool, GivesBackStorageThatFits) {
   EXPECT_EQ(pool.kept_bytes(), 0U);
 }
 
+TEST(VectorPool, GivesBackTheLatestStorageFirst) {
+  VectorPool pool;
+  std::vector<int> first = pool.take<int>(1000);
+  std::vector<int> second = pool.take<int>(1000);
+  const int* const latest = second.data();
+  pool.keep(std::move(first));
+  pool.keep(std::move(second));
+  EXPECT_EQ(pool.take<int>(1000).data(), latest);
+}
+
 TEST(VectorPool, KeepsALimitedAmount) {
   VectorPool pool;
   for (int i = 0; i < 20; ++i) pool.keep(std::vector<char>(std::size_t{20} << 20));

@@ -1,5 +1,6 @@
 // Not part of the tests' programs: each REFUSED is compiled alone, and the compiler must refuse it with a sentence
 // that says what to do. 0 is accepted, and shows that it is not something else that the compiler refuses.
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,6 +37,9 @@ struct Target : weft::Chare<Target> {
   void views_inside(std::vector<std::string_view>) {}
   void view_in_map(std::map<int, std::string_view>) {}
   void writable_span(std::span<int>) {}
+  void span_of_pointers(std::span<const WithPointer>) {}
+  void span_of_bool(std::span<const bool>) {}
+  void span(std::span<const int>) {}
   void reference_wrapper(std::reference_wrapper<int>) {}
   void mutable_reference(int&) {}
   int& returned_reference() { return number; }
@@ -49,6 +53,10 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
 #if REFUSED == 0
   target.send<&Target::plain>(Plain(), std::vector<Plain>(), std::vector<std::optional<Plain>>(), "text",
                               std::vector<int>());
+  const int array[3] = {};
+  target.send<&Target::span>(array);
+  target.send<&Target::span>(std::array<int, 3>());
+  target.send<&Target::span>(std::span<int>());
 #elif REFUSED == 1
   target.send<&Target::pointer>(&number);
 #elif REFUSED == 2
@@ -69,6 +77,12 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   static_cast<void>(target.call<&Target::returned_reference>());
 #elif REFUSED == 10
   static_cast<void>(target.call<&Target::returned_view>());
+#elif REFUSED == 11
+  target.send<&Target::span_of_pointers>(std::vector<WithPointer>());
+#elif REFUSED == 12
+  target.send<&Target::span_of_bool>(std::array<bool, 2>());
+#elif REFUSED == 13
+  target.send<&Target::span>(std::vector<long>());
 #endif
   static_cast<void>(number);
 }

@@ -108,6 +108,74 @@ TEST_P(AnnouncedTest, LargeHostMemoryIsSharedAfterTheFirst) {
   }
 }
 
+// Host memory that its owner may move until it is fixed.
+struct MovableTest : AnnouncedTest {
+  static constexpr std::size_t kBytes = 1'000'000;
+  MovableTest() {
+    TestMemory first(memory(0), {}, kBytes, 1);
+    TestMemory landed(memory(1), {}, kBytes);
+    expect_message(first, landed);
+    settle();
+  }
+  Sent announce_movable() {
+    Sent sent{{next_, kStream | next_}, true, std::make_shared<Outcome>()};
+    ++next_;
+    all_.push_back(sent.outcome);
+    const memory::ConstBuffer buffer = from.buffer();
+    EXPECT_TRUE(peer_memory(0).announced_send_waits(1, kStream, buffer));
+    source = {static_cast<const std::byte*>(buffer.data), buffer.size_bytes, &read_bytes};
+    sent.outcome->started(
+        peer_memory(0).send_announced_movable(1, kStream, sent.message, source, sent.outcome.get()),
+        buffer.size_bytes);
+    return sent;
+  }
+  // The owner moves the bytes, and changes them where they were.
+  void move_source() {
+    std::ranges::copy_n(source.data, kBytes, moved.begin());
+    source.data = moved.data();
+    std::fill_n(static_cast<std::byte*>(from.buffer().data), kBytes, std::byte{0xee});
+  }
+
+  TestMemory from{memory(0), {}, kBytes, 3};
+  std::vector<std::uint8_t> expected = from.filled();
+  std::vector<std::byte> moved = std::vector<std::byte>(kBytes);
+  MovableSource source;
+  std::uint64_t read_bytes = 0;
+  TestMemory to{memory(1), {}, kBytes};
+};
+
+TEST_P(MovableTest, IsFixedFromTheAnswerToTheEnd) {
+  const Sent sent = announce_movable();
+  settle();
+  EXPECT_FALSE(source.is_fixed) << "the receive has not been started";
+  EXPECT_EQ(read_bytes, 0u);
+  bool was_fixed = false;
+  sent.outcome->then = [&] { was_fixed = source.is_fixed; };
+  finish({sent.outcome, land(sent, to.buffer())});
+  EXPECT_TRUE(was_fixed);
+  EXPECT_EQ(read_bytes, kBytes);
+  EXPECT_EQ(to.now(), expected);
+  EXPECT_EQ(count(0, TransferPath::kShared, Kind::kHost), 1u);
+}
+
+TEST_P(MovableTest, IsReadWhereItWasMoved) {
+  const Sent sent = announce_movable();
+  move_source();
+  finish({sent.outcome, land(sent, to.buffer())});
+  EXPECT_EQ(to.now(), expected);
+  EXPECT_EQ(count(0, TransferPath::kShared, Kind::kHost), 1u);
+}
+
+TEST_P(MovableTest, TakesItsTagWhereTheReceiverPostsNothing) {
+  const Sent sent = announce_movable();
+  move_source();
+  peer_memory(1).turn_off();
+  finish({sent.outcome, land(sent, to.buffer())});
+  EXPECT_FALSE(source.is_fixed);
+  EXPECT_EQ(to.now(), expected);
+  EXPECT_EQ(count(0, TransferPath::kShared, Kind::kHost), 0u);
+}
+
 TEST_P(AnnouncedTest, LargeMemoryOfTwoKindsTakesItsTag) {
   TestMemory first(memory(0), {}, 1'000'000, 3);
   TestMemory landed(memory(1), {}, 1'000'000);
@@ -192,6 +260,8 @@ TEST_P(AnnouncedTest, ASendWhoseReceiveNeverComesEndsWithTheMachine) {
   EXPECT_EQ(sent.outcome->status.code(), StatusCode::kClosed);
 }
 
+INSTANTIATE_TEST_SUITE_P(Machines, MovableTest, ::testing::Values("loopback", "ucx"),
+                         [](const auto& info) { return info.param; });
 INSTANTIATE_TEST_SUITE_P(Machines, AnnouncedTest, ::testing::Values("loopback", "ucx"),
                          [](const auto& info) { return info.param; });
 

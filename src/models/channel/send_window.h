@@ -1,0 +1,82 @@
+// Flow control of one direction of a channel: messages that no receive has taken yet wait in the receiver's memory, so a
+// sender may be ahead of the receives by a window only.
+//
+// The sender divides its messages into segments. The receiver reports how many messages it has received, once for each
+// half of a segment. While kSegments segments are not reported, sends wait in the sender's end. A send counts up to
+// kLeastFetchedBytes of its size, because larger messages stay in the sender's buffer until they are received.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::channel {
+
+inline constexpr std::int64_t kMessageBytes = 512;  // besides its size
+// Above UCX's limit for eager messages between PEs of one host (580 KB with UCX 1.22).
+inline constexpr std::size_t kLeastFetchedBytes = 600'000;
+inline constexpr std::int64_t kSegmentBytes = std::int64_t{4} << 20;
+inline constexpr std::uint32_t kSegments = 8;
+
+constexpr std::int64_t window_cost(std::size_t size_bytes) {
+  return kMessageBytes + (size_bytes < kLeastFetchedBytes ? static_cast<std::int64_t>(size_bytes) : 0);
+}
+
+class SendWindow {
+ public:
+  bool is_open() const { return num_segments_ < kSegments; }
+  // Counts a message that is sent. Returns whether it is the last one of its segment; then call end_segment().
+  bool count(std::size_t size_bytes) {
+    left_bytes_ -= window_cost(size_bytes);
+    return left_bytes_ < 0;
+  }
+  // The same for less than kLeastFetchedBytes.
+  bool count_small(std::size_t size_bytes) {
+    left_bytes_ -= kMessageBytes + static_cast<std::int64_t>(size_bytes);
+    return left_bytes_ < 0;
+  }
+  // `next` is the number of the next message. REQUIRES: is_open().
+  void end_segment(std::uint32_t next) {
+    ends_[(first_ + num_segments_++) % kSegments] = next;
+    left_bytes_ = kSegmentBytes;
+  }
+  // The receiver has received all messages before number `next`. Numbers wrap.
+  void received(std::uint32_t next) {
+    while (num_segments_ > 0 && static_cast<std::int32_t>(next - ends_[first_]) >= 0) {
+      first_ = (first_ + 1) % kSegments;
+      --num_segments_;
+    }
+  }
+
+ private:
+  std::int64_t left_bytes_ = kSegmentBytes;
+  std::array<std::uint32_t, kSegments> ends_{};  // a ring: the number behind the last message of each segment
+  std::uint32_t first_ = 0;
+  std::uint32_t num_segments_ = 0;
+};
+
+// The receiver's side.
+class ReceiveCount {
+ public:
+  // Counts a message that was received. Returns whether the sender should be told.
+  bool count(std::size_t size_bytes) {
+    ++next_;
+    unreported_bytes_ += window_cost(size_bytes);
+    return unreported_bytes_ >= 0;
+  }
+  void start_at(std::uint32_t number) { next_ = number; }
+  bool is_due() const { return unreported_bytes_ >= 0; }
+  // The number to report: that of the first message that is not received, if they are received in order.
+  std::uint32_t report() {
+    unreported_bytes_ = -kSegmentBytes / 2;
+    return next_;
+  }
+
+ private:
+  std::int64_t unreported_bytes_ = -kSegmentBytes / 2;
+  std::uint32_t next_ = 0;
+};
+
+}  // namespace weft::channel
