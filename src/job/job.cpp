@@ -127,7 +127,7 @@ void print_statistics(runtime::Runtime& runtime, Activity& activity) {
   machine::Machine& machine = runtime.machine();
   std::string text =
       machine::transfer_report(machine.pe(), machine.transport_use(), machine.peer_transports());
-  for (const std::string& why : machine.peer_memory().obstacles()) {
+  for (const std::string& why : machine.obstacles()) {
     text += base::format("weft: PE {}: {}\n", machine.pe(), why);
   }
   std::vector<std::string> lines = activity.end();

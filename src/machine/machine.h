@@ -132,6 +132,7 @@ inline constexpr int kNumTransferTypes = 6;
 //                 because the receiver's own memory cannot be mapped
 //   pulled        the same, but the receiver's device copies out of the sender's memory, which it has mapped
 //   shared        both processes copy the message from host memory to host memory
+//   host queue    a small active message, through a queue in memory that the PEs of a host share
 enum class TransferPath : std::uint8_t {
   kThroughUcx,
   kStaged,
@@ -139,9 +140,10 @@ enum class TransferPath : std::uint8_t {
   kPeerMapped,
   kBounced,
   kPulled,
-  kShared
+  kShared,
+  kHostQueue
 };
-inline constexpr int kNumTransferPaths = 7;
+inline constexpr int kNumTransferPaths = 8;
 
 std::string_view transfer_type_name(TransferType type);
 std::string_view transfer_path_name(TransferPath path);
@@ -245,6 +247,8 @@ class Machine {
   virtual void set_transfer_observer(TransferObserver* observer) = 0;
   // The PEs to which this one has sent so far, by transport.
   virtual std::vector<PeerTransports> peer_transports() const = 0;
+  // What kept messages from a faster path, for people: the first reason of each sort.
+  virtual std::vector<std::string> obstacles() const = 0;
 
  protected:
   Machine(int pe, int num_pes) : pe_(pe), num_pes_(num_pes) {}

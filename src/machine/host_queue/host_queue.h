@@ -80,29 +80,35 @@ class HostQueueSender {
   Sent send(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload);
 
   const HostQueue& queue() const { return *queue_; }
+  bool has_sent() const { return has_sent_; }
   explicit operator bool() const { return queue_ != nullptr; }
 
  private:
   HostQueue* queue_ = nullptr;
   std::uint64_t known_head_ = 0;
+  bool has_sent_ = false;
 };
 
 // The receiver's end.
 class HostQueueReceiver {
  public:
   HostQueueReceiver() = default;
-  explicit HostQueueReceiver(HostQueue* queue) : queue_(queue) {}
+  explicit HostQueueReceiver(HostQueue* queue) : queue_(queue), next_(&queue->entry(0)) {}
 
   void open() { queue_->state.store(HostQueue::kAwake); }
   void close() { queue_->state.store(HostQueue::kClosed); }
 
-  bool has_message() const { return next().turn.load(std::memory_order_acquire) == turn(); }
+  // Each progress() of the machine asks, whether there is a queue or not.
+  bool has_message() const { return next_->turn.load(std::memory_order_acquire) == turn_; }
   // Calls deliver(id, header, payload) for the next message, if it is there and its sizes can be. The id may be any,
   // and the bytes are valid during the call. Returns whether a message was there.
   template <class Deliver>
   bool receive(Deliver deliver) {
-    HostQueueEntry& entry = next();
-    if (entry.turn.load(std::memory_order_acquire) != turn()) return false;
+    if (!has_message()) return false;
+    const HostQueueEntry& entry = *next_;
+    ++head_;
+    ++turn_;
+    next_ = &queue_->entry(head_);
     const std::size_t header_bytes = entry.header_bytes;
     const std::size_t payload_bytes = entry.payload_bytes;
     if (HostQueueEntry::holds(header_bytes, payload_bytes)) [[likely]] {
@@ -110,8 +116,8 @@ class HostQueueReceiver {
       deliver(AmId{entry.id}, bytes.first(header_bytes),
               bytes.subspan(HostQueueEntry::payload_at(header_bytes), payload_bytes));
     }
-    ++head_;
-    if (head_ % kReportedEntries == 0) queue_->head.store(head_, std::memory_order_release);
+    // Unless the delivery has closed the machine, and with it this receiver.
+    if (queue_ != nullptr && head_ % kReportedEntries == 0) queue_->head.store(head_, std::memory_order_release);
     return true;
   }
 
@@ -130,10 +136,12 @@ class HostQueueReceiver {
  private:
   static constexpr std::uint64_t kReportedEntries = kHostQueueEntries / 4;
 
-  HostQueueEntry& next() const { return queue_->entry(head_); }
-  std::uint32_t turn() const { return static_cast<std::uint32_t>(head_ + 1); }
+  // Of no queue: its turn never comes.
+  inline static const HostQueueEntry kNoEntry{};
 
   HostQueue* queue_ = nullptr;
+  const HostQueueEntry* next_ = &kNoEntry;
+  std::uint32_t turn_ = 1;
   std::uint64_t head_ = 0;
 };
 
@@ -156,6 +164,7 @@ inline HostQueueSender::Sent HostQueueSender::send(AmId id, std::span<const std:
   std::ranges::copy(header, entry.bytes.begin());
   std::ranges::copy(payload, entry.bytes.begin() + HostQueueEntry::payload_at(header.size()));
   entry.turn.store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
+  has_sent_ = true;
   // Either this side sees the sleeper or the sleeper sees the message: the sleeper runs fence_of_sleeper(), so that this
   // side, whose path matters, needs no fence of its own.
   std::atomic_signal_fence(std::memory_order_seq_cst);

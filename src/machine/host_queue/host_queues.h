@@ -53,13 +53,15 @@ class HostQueues {
       wake(sender.queue());
     return sent != HostQueueSender::Sent::kNo;
   }
-  // Delivers what is here, at most kMostAtOnce messages. Returns how many there were.
+  bool has_sent_to(int pe) const {
+    return !senders_.empty() && senders_[static_cast<std::size_t>(pe)].has_sent();
+  }
+  bool has_message() const { return receiver_.has_message(); }
+  // Delivers what is here, at most kMostAtOnce messages. `deliver` may close the queues.
   template <class Deliver>
-  int progress(Deliver deliver) {
-    if (!receiver_) return 0;
-    int messages = 0;
-    while (messages < kMostAtOnce && receiver_.receive(deliver)) ++messages;
-    return messages;
+  void progress(Deliver deliver) {
+    for (int messages = 0; messages < kMostAtOnce && receiver_.receive(deliver); ++messages) {
+    }
   }
 
   // Before the PE sleeps. False if a message is there already. Else the descriptor becomes readable when one comes.

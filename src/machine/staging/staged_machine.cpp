@@ -44,6 +44,8 @@ std::string_view transfer_path_name(TransferPath path) {
       return "pulled";
     case TransferPath::kShared:
       return "shared";
+    case TransferPath::kHostQueue:
+      return "host queue";
   }
   return "unknown";
 }

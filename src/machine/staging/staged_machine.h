@@ -40,6 +40,10 @@ class StagedMachine : public TransportMachine {
       return bad_am_id(id);
     if (!staging_.takes_as_is(payload.place, payload.stream) || counts_.is_observed()) [[unlikely]]
       return special_am_send(pe, id, header, payload, completion);
+    if (payload.place.is_host() && self().transport_queue_am(pe, id, header, payload)) {
+      counts_.add(TransferType::kAmSend, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
+      return {};
+    }
     counts_.add(TransferType::kAmSend, direct_path(pe), payload.place.kind, payload.size_bytes);
     return self().transport_am_send(pe, id, header, payload, completion);
   }
@@ -167,6 +171,7 @@ class StagedMachine : public TransportMachine {
   bool needs_polling() const final { return staging_.needs_progress() || peer_memory_.needs_polling(); }
 
   PeerMemory& peer_memory() final { return peer_memory_; }
+  std::vector<std::string> obstacles() const override { return peer_memory_.obstacles(); }
 
   std::vector<TransportUse> transport_use() const final { return counts_.uses(); }
   void set_transfer_observer(TransferObserver* observer) final { counts_.set_observer(observer); }
@@ -229,6 +234,15 @@ class StagedMachine : public TransportMachine {
                                                  const memory::ConstBuffer& payload,
                                                  base::Completion* completion) {
     const bool is_as_is = staging_.takes_as_is(payload.place, payload.stream);
+    if (is_as_is && payload.place.is_host() && self().transport_queue_am(pe, id, header, payload)) {
+      constexpr auto kType = TransferType::kAmSend;
+      counts_.add(kType, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
+      if (counts_.is_observed()) {
+        counts_.observe(kType, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes, {},
+                        completion);
+      }
+      return {};
+    }
     return counted(TransferType::kAmSend, pe, payload.place, payload.size_bytes, is_as_is, completion, [&] {
       return is_as_is ? self().transport_am_send(pe, id, header, payload, completion)
                       : staging_.am_send(pe, id, header, payload, completion);

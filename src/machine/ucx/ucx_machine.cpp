@@ -62,6 +62,8 @@ bool means_peer_failed(ucs_status_t status) {
 
 // While messages come through the queue of the host, UCX is asked in one of so many calls.
 constexpr int kMostUnasked = 8;
+// How a queue is called among the transports of a peer.
+constexpr std::string_view kQueueName = "weft-queue/memory";
 // How long close() waits for the last sends to leave. If a peer is gone, close() takes this long.
 constexpr auto kCloseLimit = std::chrono::milliseconds(200);
 
@@ -172,10 +174,6 @@ base::Status UcxMachine::with_endpoint(int pe, Call call) {
 
 base::Status UcxMachine::transport_am_send(int pe, AmId id, std::span<const std::byte> header,
                                            const memory::ConstBuffer& payload, base::Completion* completion) {
-  if (payload.place.is_host() &&
-      queues_.send(pe, id, header, {static_cast<const std::byte*>(payload.data), payload.size_bytes})) {
-    return {};
-  }
   return with_endpoint(pe, [&](ucp_ep_h endpoint) {
     if (static_cast<std::ptrdiff_t>(header.size()) > max_plain_header_bytes_) [[unlikely]] {
       return send_special(endpoint, pe, id, header, payload, completion);
@@ -353,19 +351,19 @@ base::Status UcxMachine::transport_flush(base::Completion* completion) {
                         [&] { return ucp_worker_flush_nbx(worker_.get(), &params); });
 }
 
-inline bool UcxMachine::receive_from_host() {
-  return queues_.progress(
-             [this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
-               active_messages_.deliver_local(id, header, payload);
-             }) > 0;
+bool UcxMachine::receive_from_host() {
+  queues_.progress([this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
+    active_messages_.deliver_local(id, header, payload);
+  });
+  if (++num_unasked_ < kMostUnasked && !attention().wanted) return false;
+  num_unasked_ = 0;
+  return true;
 }
 
 bool UcxMachine::progress() {
-  bool happened = receive_from_host();
-  if (!happened || ++num_unasked_ >= kMostUnasked) {
-    num_unasked_ = 0;
-    happened |= ucp_worker_progress(worker_.get()) != 0;
-  }
+  bool happened = queues_.has_message();
+  if (happened && !receive_from_host()) return true;
+  happened |= ucp_worker_progress(worker_.get()) != 0;
   if (attention().wanted) [[unlikely]]
     return progress_rare() || happened;
   return happened;
@@ -475,12 +473,22 @@ void UcxMachine::close() {
 std::vector<PeerTransports> UcxMachine::peer_transports() const {
   std::map<std::string, std::vector<int>> pes;
   for (int pe = 0; pe < num_pes(); ++pe) {
-    if (std::string transports = endpoints_.transports(pe); !transports.empty())
-      pes[transports].push_back(pe);
+    std::string transports = endpoints_.transports(pe);
+    if (queues_.has_sent_to(pe))
+      transports += transports.empty() ? kQueueName : base::format(" {}", kQueueName);
+    if (!transports.empty()) pes[transports].push_back(pe);
   }
   std::vector<PeerTransports> result;
   for (auto& [transports, same] : pes) result.push_back({std::move(same), transports});
   return result;
+}
+
+std::vector<std::string> UcxMachine::obstacles() const {
+  std::vector<std::string> found = StagedMachine::obstacles();
+  if (const base::Status& why = queues_.failure(); why.failed()) {
+    found.push_back(base::format("small messages to PEs of this host go through UCX: {}", why.message()));
+  }
+  return found;
 }
 
 }  // namespace weft::machine::ucx

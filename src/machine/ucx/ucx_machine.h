@@ -54,6 +54,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   void wake() override { worker_.wake(); }
   void close() override;
   std::vector<PeerTransports> peer_transports() const override;
+  std::vector<std::string> obstacles() const override;
   bool has_secret() const { return secret_.has_value(); }
   // The number of active messages that were refused because they came from outside the job.
   std::uint64_t num_refused() const { return active_messages_.num_refused(); }
@@ -64,6 +65,12 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   base::Status transport_set_am_handler(AmId id, AmHandler handler, void* context) override;
   base::Status transport_am_send(int pe, AmId id, std::span<const std::byte> header,
                                  const memory::ConstBuffer& payload, base::Completion* completion) override;
+  // Sends it through the queue of the PE, if it fits and is not larger than an entry. Else it must go another way.
+  // REQUIRES: host memory.
+  bool transport_queue_am(int pe, AmId id, std::span<const std::byte> header,
+                          const memory::ConstBuffer& payload) {
+    return queues_.send(pe, id, header, {static_cast<const std::byte*>(payload.data), payload.size_bytes});
+  }
   base::Status transport_am_receive(AmPayload payload, const memory::Buffer& into,
                                     base::Completion* completion) override;
   base::Status transport_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
@@ -102,8 +109,8 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   template <class Call>
   base::Status one_sided(const Started& what, const memory::ConstBuffer& local, const RemoteMemory& remote,
                          base::Completion* completion, Call call);
-  // Delivers what has come through this PE's queue.
-  bool receive_from_host();
+  // Delivers what has come through this PE's queue. Returns whether UCX is to be asked as well.
+  [[gnu::noinline]] bool receive_from_host();
   // The part of progress() that runs only if attention().wanted is set.
   bool progress_rare();
   struct LargeHeader;
