@@ -246,10 +246,10 @@ void FlowControl::on_credit(MessagePtr message) {
 }
 
 void FlowControl::fail_claim(int pe, std::int64_t all_bytes, std::uint64_t all_messages) {
-  scheduler_.fail(
-      base::format("PE {} claims to have handled {} messages of {} bytes from PE {}, which does not fit what was "
-                   "sent; do all PEs run the same program?",
-                   pe, all_messages, all_bytes, scheduler_.pe()));
+  scheduler_.fail(base::format(
+      "PE {} claims to have handled {} messages of {} bytes from PE {}, which does not fit what was "
+      "sent; do all PEs run the same program?",
+      pe, all_messages, all_bytes, scheduler_.pe()));
 }
 
 void FlowControl::credited(int pe, std::int64_t all_bytes, std::uint64_t all_messages) {

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/handlers.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::runtime {
@@ -140,6 +143,32 @@ TEST_F(FlowControlTest, AnUrgentMessageToAnotherHandlerFails) {
   message->envelope().flags |= kUrgentFlag | kControlFlag;
   job.runtime(0).send(1, std::move(message));
   EXPECT_NE(job.run_until([&] { return handled > 0; }).find("names handler"), std::string::npos);
+}
+
+// A credit whose numbers PE 1 made up.
+std::string after_credit(std::int64_t handled_bytes, std::uint64_t handled, std::int64_t sent_bytes) {
+  testing::InProcessJob job(2, "loopback", FlowControlTest::options());
+  int arrived = 0;
+  job.runtime(0).set_handler(
+      kTestHandler, [](void* count, MessagePtr) { ++*static_cast<int*>(count); }, &arrived);
+  MessagePtr credit = Message::pack(job.runtime(1), kFlowCreditHandler, handled_bytes, handled, sent_bytes);
+  credit->envelope().flags |= kControlFlag | kUrgentFlag;
+  job.runtime(1).send(0, std::move(credit));
+  job.runtime(1).send(0, Message::pack(job.runtime(1), kTestHandler, 1));
+  return job.run_until([&] { return arrived > 0; });
+}
+
+TEST(FlowCredit, NumbersThatDoNotFitWhatWasSentEndTheJob) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(after_credit(0, 0, 0), "");
+  EXPECT_EQ(after_credit(0, 0, 1 << 30), "") << "messages of PE 1 that are still on their way";
+  EXPECT_NE(after_credit(1, 0, 0).find("claims to have handled"), std::string::npos);
+  EXPECT_NE(after_credit(0, 1, 0).find("claims to have handled"), std::string::npos);
+  EXPECT_NE(after_credit(-1, 0, 0).find("claims to have handled"), std::string::npos);
+  EXPECT_NE(after_credit(-kMost - 1, 0, 0).find("claims to have handled"), std::string::npos);
+  EXPECT_NE(after_credit(kMost, 0, 0).find("claims to have handled"), std::string::npos);
+  EXPECT_NE(after_credit(0, 0, -1).find("claims to have handled"), std::string::npos);
+  EXPECT_NE(after_credit(0, 0, kMost).find("claims to have handled"), std::string::npos);
 }
 
 TEST(FlowMarks, ShrinkWithTheNumberOfPes) {
