@@ -20,7 +20,8 @@ class TransportUse(NamedTuple):
     #: "through UCX" (as it is), "staged" (through host memory), "own PE", "peer-mapped" (copied by the
     #: sender's device into the receiver's memory), "bounced" (by the sender's device into memory of Weft's on
     #: the receiver's device, and on from there), "pulled" (copied by the receiver's device out of the
-    #: sender's memory), or "shared" (host memory that both PEs copied)
+    #: sender's memory), "shared" (host memory that both PEs copied), or "host queue" (a small message to
+    #: another PE of this host)
     path: str
     messages: int
     size_bytes: int

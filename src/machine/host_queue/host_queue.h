@@ -11,7 +11,7 @@
 //
 // A receiver that sleeps says so in `state`. The sender that changes it back wakes the receiver.
 //
-// Threads: one receiver; any number of senders. All zeros is a closed queue without messages. Everything that the
+// Threads: one receiver; any number of senders. All zeros is a queue without messages that is not open. Everything that the
 // receiver reads is a claim of a peer. A sender that is killed between its two steps stops the queue; a job ends when
 // one of its PEs dies.
 #pragma once
@@ -50,7 +50,8 @@ struct HostQueueEntry {
 static_assert(sizeof(HostQueueEntry) == 128);
 
 struct HostQueue {
-  enum State : std::uint32_t { kClosed, kAwake, kAsleep };
+  // kNotOpen: messages must go another way. kEnded: the receiver has closed, and messages to it are dropped.
+  enum State : std::uint32_t { kNotOpen, kAwake, kAsleep, kEnded };
 
   HostQueueEntry& entry(std::uint64_t number) { return entries[number % kHostQueueEntries]; }
 
@@ -75,8 +76,8 @@ class HostQueueSender {
   explicit HostQueueSender(HostQueue* queue) : queue_(queue) {}
 
   enum class Sent : std::uint8_t { kNo, kYes, kToSleeper };
-  // kNo when the queue is closed or full, or the message too large. After kToSleeper the caller must wake the
-  // receiver.
+  // kNo when the queue is not open or full, or the message too large. After kToSleeper the caller must wake the
+  // receiver. A message to a receiver that has closed is dropped, and kYes.
   Sent send(AmId id, std::span<const std::byte> header, std::span<const std::byte> payload);
 
   const HostQueue& queue() const { return *queue_; }
@@ -96,7 +97,7 @@ class HostQueueReceiver {
   explicit HostQueueReceiver(HostQueue* queue) : queue_(queue), next_(&queue->entry(0)) {}
 
   void open() { queue_->state.store(HostQueue::kAwake); }
-  void close() { queue_->state.store(HostQueue::kClosed); }
+  void close() { queue_->state.store(HostQueue::kEnded); }
 
   // Each progress() of the machine asks, whether there is a queue or not.
   bool has_message() const { return next_->turn.load(std::memory_order_acquire) == turn_; }
@@ -117,7 +118,8 @@ class HostQueueReceiver {
               bytes.subspan(HostQueueEntry::payload_at(header_bytes), payload_bytes));
     }
     // Unless the delivery has closed the machine, and with it this receiver.
-    if (queue_ != nullptr && head_ % kReportedEntries == 0) queue_->head.store(head_, std::memory_order_release);
+    if (queue_ != nullptr && head_ % kReportedEntries == 0)
+      queue_->head.store(head_, std::memory_order_release);
     return true;
   }
 
@@ -147,10 +149,10 @@ class HostQueueReceiver {
 
 inline HostQueueSender::Sent HostQueueSender::send(AmId id, std::span<const std::byte> header,
                                                    std::span<const std::byte> payload) {
-  if (!HostQueueEntry::holds(header.size(), payload.size()) ||
-      queue_->state.load(std::memory_order_relaxed) == HostQueue::kClosed) {
-    return Sent::kNo;
-  }
+  if (!HostQueueEntry::holds(header.size(), payload.size())) return Sent::kNo;
+  const std::uint32_t state = queue_->state.load(std::memory_order_relaxed);
+  if (state != HostQueue::kAwake && state != HostQueue::kAsleep) [[unlikely]]
+    return state == HostQueue::kEnded ? Sent::kYes : Sent::kNo;
   std::uint64_t number = queue_->tail.load(std::memory_order_relaxed);
   do {
     if (number - known_head_ < kHostQueueEntries) continue;

@@ -31,16 +31,25 @@ struct FileHead {
 };
 constexpr std::size_t kHeadBytes = 4096;
 constexpr std::size_t kQueueBytes = sizeof(HostQueue);
+// Datagrams that are read after a sleep.
+constexpr int kMostWakes = 16;
 
 std::size_t file_bytes(std::size_t pes_on_host) { return kHeadBytes + pes_on_host * kQueueBytes; }
 
-// Equal for processes that see each other in /proc: those of one boot of one kernel and of one PID namespace.
+// Equal for processes that see each other in /proc and reach each other's sockets: those of one boot of one kernel, of one
+// PID namespace and of one network namespace. 0 if the system does not say.
 std::uint64_t host_number() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
   struct stat pids{};
-  if (!(file >> boot) || ::stat("/proc/self/ns/pid", &pids) != 0) return 0;
-  return std::hash<std::string>()(base::format("{} {} {}", boot, pids.st_dev, pids.st_ino)) | 1;
+  struct stat network{};
+  if (!(file >> boot) || ::stat("/proc/self/ns/pid", &pids) != 0 ||
+      ::stat("/proc/self/ns/net", &network) != 0) {
+    return 0;
+  }
+  return std::hash<std::string>()(
+             base::format("{} {} {} {} {}", boot, pids.st_dev, pids.st_ino, network.st_dev, network.st_ino)) |
+         1;
 }
 
 Status system_failed(const char* call) {
@@ -52,8 +61,13 @@ Status system_failed(const char* call) {
 
 HostQueues::~HostQueues() {
   close();
-  if (mapping_ != nullptr) ::munmap(mapping_, mapped_bytes_);
-  if (socket_ >= 0) ::close(socket_);
+  release();
+}
+
+void HostQueues::release() {
+  if (mapping_ != nullptr) ::munmap(std::exchange(mapping_, nullptr), mapped_bytes_);
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+  file_ = {};
 }
 
 void HostQueues::make(int pes_on_host) {
@@ -61,12 +75,16 @@ void HostQueues::make(int pes_on_host) {
   failure_ = take_part_in_fences();
   if (failure_.ok()) failure_ = open_socket();
   if (failure_.ok()) failure_ = make_file(static_cast<std::size_t>(pes_on_host));
+  if (failure_.failed()) release();
 }
 
 Status HostQueues::make_file(std::size_t pes_on_host) {
   HostQueuesName name;
   name.host = host_number();
-  if (name.host == 0) return system_failed("reading /proc");
+  if (name.host == 0) {
+    return {StatusCode::kUnsupported,
+            "queues between the PEs of this host: /proc does not name its namespaces"};
+  }
   if (::getrandom(&name.nonce, sizeof name.nonce, 0) != sizeof name.nonce) return system_failed("getrandom");
   Result<SharedFile> file = SharedFile::create("weft-queues", file_bytes(pes_on_host));
   if (!file.ok()) return file.status();
@@ -108,7 +126,9 @@ void HostQueues::open(std::span<const HostQueuesName> names, int pe) {
       senders[here[rank]] = HostQueueSender(&queue(rank));
     }
   }
-  if (failure_.ok()) senders_ = std::move(senders);
+  if (failure_.failed()) return release();
+  senders_ = std::move(senders);
+  if (here.front() != static_cast<std::size_t>(pe)) file_ = {};
 }
 
 Status HostQueues::receive_from(HostQueue& queue) {
@@ -148,20 +168,21 @@ HostQueue& HostQueues::queue(std::size_t rank) const {
   return *reinterpret_cast<HostQueue*>(static_cast<std::byte*>(mapping_) + kHeadBytes + rank * kQueueBytes);
 }
 
-void HostQueues::wake(const HostQueue& queue) const {
+bool HostQueues::wake(const HostQueue& queue) const {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::ranges::copy(queue.socket_name, address.sun_path);
-  // A socket that takes nothing more will wake its PE. One that is gone belongs to a PE that has ended.
-  (void)!::sendto(socket_, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
-                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + queue.socket_name.size()));
+  // Fails when this socket has many datagrams under way that their receivers have not read.
+  return ::sendto(socket_, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + queue.socket_name.size())) >= 0;
 }
 
 void HostQueues::after_sleep() {
   if (!receiver_) return;
   receiver_.after_sleep();
+  // Any process may send to the socket, which has no permissions. What is left wakes this PE once more.
   char byte = 0;
-  while (::recv(socket_, &byte, sizeof byte, MSG_DONTWAIT) >= 0) {
+  for (int i = 0; i < kMostWakes && ::recv(socket_, &byte, sizeof byte, MSG_DONTWAIT) >= 0; ++i) {
   }
 }
 

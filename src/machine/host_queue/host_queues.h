@@ -24,7 +24,7 @@ namespace weft::machine {
 struct HostQueuesName {
   base::SharedFileReference file;
   std::uint64_t nonce = 0;
-  std::uint64_t host = 0;  // equal for PEs that see the same processes
+  std::uint64_t host = 0;  // equal for PEs that see the same processes and sockets
 };
 static_assert(std::has_unique_object_representations_v<HostQueuesName>, "padding would travel");
 
@@ -43,15 +43,17 @@ class HostQueues {
   // Why there are no queues; ok if there are, or if none are needed.
   const base::Status& failure() const { return failure_; }
 
-  // False when the message must go another way.
-  bool send(int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
-    if (senders_.empty()) return false;
+  using Sent = HostQueueSender::Sent;
+  // kNo when the message must go another way. kToSleeper when it is in the queue, and the receiver could not be woken:
+  // the caller must do it in another way.
+  Sent send(int pe, AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
+    if (senders_.empty()) return Sent::kNo;
     HostQueueSender& sender = senders_[static_cast<std::size_t>(pe)];
-    if (!sender) return false;
-    const auto sent = sender.send(id, header, payload);
-    if (sent == HostQueueSender::Sent::kToSleeper) [[unlikely]]
-      wake(sender.queue());
-    return sent != HostQueueSender::Sent::kNo;
+    if (!sender) return Sent::kNo;
+    const Sent sent = sender.send(id, header, payload);
+    if (sent == Sent::kToSleeper && wake(sender.queue())) [[unlikely]]
+      return Sent::kYes;
+    return sent;
   }
   bool has_sent_to(int pe) const {
     return !senders_.empty() && senders_[static_cast<std::size_t>(pe)].has_sent();
@@ -80,10 +82,11 @@ class HostQueues {
   base::Status open_file(const HostQueuesName& name, std::size_t pes_on_host);
   base::Status receive_from(HostQueue& queue);
   HostQueue& queue(std::size_t rank) const;
-  void wake(const HostQueue& queue) const;
+  bool wake(const HostQueue& queue) const;
+  void release();
 
   HostQueuesName name_;
-  base::SharedFile file_;  // open until the host's PEs have mapped it
+  base::SharedFile file_;  // of the host's first PE; the others open it
   void* mapping_ = nullptr;
   std::size_t mapped_bytes_ = 0;
   int socket_ = -1;

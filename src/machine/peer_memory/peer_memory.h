@@ -90,6 +90,9 @@ class PeerMemory {
 
   // --- For the machine
 
+  // Ends the sleep of that PE, by a message of the transport.
+  void wake(int pe) { control_.send(pe, {.type = ControlMessage::Type::kWake, .file = {}}); }
+
   // Whether progress() has something to do.
   bool needs_progress() const { return needs_polling() || !receives_.is_empty(); }
   // The same without receives, which before_sleep() has senders announce.

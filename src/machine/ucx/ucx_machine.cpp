@@ -60,8 +60,6 @@ bool means_peer_failed(ucs_status_t status) {
   }
 }
 
-// While messages come through the queue of the host, UCX is asked in one of so many calls.
-constexpr int kMostUnasked = 8;
 // How a queue is called among the transports of a peer.
 constexpr std::string_view kQueueName = "weft-queue/memory";
 // How long close() waits for the last sends to leave. If a peer is gone, close() takes this long.
@@ -351,22 +349,20 @@ base::Status UcxMachine::transport_flush(base::Completion* completion) {
                         [&] { return ucp_worker_flush_nbx(worker_.get(), &params); });
 }
 
-bool UcxMachine::receive_from_host() {
+void UcxMachine::receive_from_host() {
   queues_.progress([this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
     active_messages_.deliver_local(id, header, payload);
   });
-  if (++num_unasked_ < kMostUnasked && !attention().wanted) return false;
-  num_unasked_ = 0;
-  return true;
 }
 
 bool UcxMachine::progress() {
-  bool happened = queues_.has_message();
-  if (happened && !receive_from_host()) return true;
-  happened |= ucp_worker_progress(worker_.get()) != 0;
+  const bool has_message = queues_.has_message();
+  if (has_message) [[unlikely]]
+    receive_from_host();
+  const bool happened = ucp_worker_progress(worker_.get()) != 0;
   if (attention().wanted) [[unlikely]]
-    return progress_rare() || happened;
-  return happened;
+    return progress_rare() || happened || has_message;
+  return happened || has_message;
 }
 
 bool UcxMachine::progress_rare() {

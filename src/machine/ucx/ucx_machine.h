@@ -69,7 +69,12 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   // REQUIRES: host memory.
   bool transport_queue_am(int pe, AmId id, std::span<const std::byte> header,
                           const memory::ConstBuffer& payload) {
-    return queues_.send(pe, id, header, {static_cast<const std::byte*>(payload.data), payload.size_bytes});
+    using Sent = HostQueues::Sent;
+    const Sent sent =
+        queues_.send(pe, id, header, {static_cast<const std::byte*>(payload.data), payload.size_bytes});
+    if (sent == Sent::kToSleeper) [[unlikely]]
+      peer_memory().wake(pe);
+    return sent != Sent::kNo;
   }
   base::Status transport_am_receive(AmPayload payload, const memory::Buffer& into,
                                     base::Completion* completion) override;
@@ -109,8 +114,8 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   template <class Call>
   base::Status one_sided(const Started& what, const memory::ConstBuffer& local, const RemoteMemory& remote,
                          base::Completion* completion, Call call);
-  // Delivers what has come through this PE's queue. Returns whether UCX is to be asked as well.
-  [[gnu::noinline]] bool receive_from_host();
+  // Delivers what has come through this PE's queue.
+  [[gnu::noinline]] void receive_from_host();
   // The part of progress() that runs only if attention().wanted is set.
   bool progress_rare();
   struct LargeHeader;
@@ -130,7 +135,6 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   EndpointTable endpoints_;
   MemoryRegions regions_;
   HostQueues queues_;
-  int num_unasked_ = 0;  // calls of progress() since UCX made progress
   // Both arrays are indexed by kind.
   std::array<ucs_memory_type_t, memory::kNumKinds> memory_types_{};
   std::array<bool, memory::kNumKinds> addressed_{};

@@ -35,7 +35,7 @@ async def main():
     assert all("/" in peers.transports for peers in weft.peer_transports())
     if others:
         assert any(
-            use.transfer == "active message" and use.path == "through UCX" for use in weft.transport_use()
+            use.transfer == "active message" and use.path == "host queue" for use in weft.transport_use()
         )
     print("all checked")
 

@@ -1,9 +1,13 @@
 #include "machine/host_queue/host_queue.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <memory>
 #include <numeric>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -77,11 +81,33 @@ TEST_F(HostQueueTest, AFullQueueTakesNothingUntilItsReceiverReports) {
   }
 }
 
-TEST_F(HostQueueTest, AClosedQueueTakesNothing) {
+TEST_F(HostQueueTest, AQueueThatIsNotOpenTakesNothing) {
+  const auto not_open = std::make_unique<HostQueue>();
+  EXPECT_EQ(HostQueueSender(not_open.get()).send(1, {}, {}), Sent::kNo);
+  HostQueueReceiver(not_open.get()).open();
+  EXPECT_EQ(HostQueueSender(not_open.get()).send(1, {}, {}), Sent::kYes);
+}
+
+TEST_F(HostQueueTest, MessagesToAReceiverThatHasClosedAreDropped) {
   receiver.close();
-  EXPECT_EQ(send(message(1, 8, 8)), Sent::kNo);
-  receiver.open();
-  EXPECT_EQ(send(message(1, 8, 8)), Sent::kYes);
+  for (std::size_t i = 0; i < 2 * kHostQueueEntries; ++i) EXPECT_EQ(send(message(1, 8, 8)), Sent::kYes);
+  EXPECT_TRUE(receive().empty());
+}
+
+TEST_F(HostQueueTest, AReceiverOfNoQueueGetsNothing) {
+  HostQueueReceiver none;
+  EXPECT_FALSE(none.has_message());
+  EXPECT_FALSE(none.receive([](auto...) { ADD_FAILURE(); }));
+}
+
+TEST_F(HostQueueTest, TheReceiverMayGoWhileItDelivers) {
+  for (std::size_t i = 0; i < kHostQueueEntries; ++i) ASSERT_EQ(send(message(1, 8, 8)), Sent::kYes);
+  std::size_t delivered = 0;
+  while (receiver.receive([&](auto...) {
+    if (++delivered == kHostQueueEntries / 4) receiver = {};
+  })) {
+  }
+  EXPECT_EQ(delivered, kHostQueueEntries / 4);
 }
 
 TEST_F(HostQueueTest, OneSenderWakesASleeper) {
@@ -114,23 +140,30 @@ TEST_F(HostQueueTest, AHeadThatCannotBeTakesNothing) {
   EXPECT_EQ(send(message(1, 8, 8)), Sent::kNo);
 }
 
-// Several senders at once: each message arrives once and whole, those of one sender in order.
+// A thread that sends numbers in order until they are over or it is asked to stop.
+std::jthread sender_of(HostQueue& queue, AmId id, std::size_t count, auto woken) {
+  return std::jthread([&queue, id, count, woken](const std::stop_token& stop) {
+    HostQueueSender own(&queue);
+    for (std::size_t number = 0; number < count && !stop.stop_requested();) {
+      const Message one = message(id, 8 + number % 100, 0, static_cast<int>(number));
+      const Sent sent = own.send(one.id, one.header, one.payload);
+      if (sent == Sent::kToSleeper) woken();
+      if (sent == Sent::kNo) {
+        std::this_thread::yield();
+      } else {
+        ++number;
+      }
+    }
+  });
+}
+
+// Each message arrives once and whole, those of one sender in order.
 TEST_F(HostQueueTest, ManySendersAtOnce) {
   constexpr std::size_t kSenders = 3;
   constexpr std::size_t kMessages = 3000;
   std::vector<std::jthread> senders;
   for (std::size_t i = 0; i < kSenders; ++i) {
-    senders.emplace_back([this, i] {
-      HostQueueSender own(queue.get());
-      for (std::size_t number = 0; number < kMessages;) {
-        const Message one = message(static_cast<AmId>(i), 8 + number % 100, 0, static_cast<int>(number));
-        if (own.send(one.id, one.header, one.payload) == Sent::kNo) {
-          std::this_thread::yield();
-        } else {
-          ++number;
-        }
-      }
-    });
+    senders.push_back(sender_of(*queue, static_cast<AmId>(i), kMessages, [] {}));
   }
   std::vector<std::size_t> arrived(kSenders);
   while (std::reduce(arrived.begin(), arrived.end()) < kSenders * kMessages) {
@@ -141,6 +174,29 @@ TEST_F(HostQueueTest, ManySendersAtOnce) {
       ASSERT_EQ(one, message(one.id, 8 + number % 100, 0, static_cast<int>(number)));
     }
   }
+}
+
+// The receiver sleeps whenever nothing is there. Without the fence on its side a wake-up would be lost.
+TEST_F(HostQueueTest, ASleeperMissesNoMessage) {
+  constexpr std::size_t kMessages = 20'000;
+  constexpr int kLongestSleepMs = 20'000;
+  const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  ASSERT_GE(event, 0);
+  std::size_t arrived = 0;
+  {
+    const std::jthread sender = sender_of(*queue, 1, kMessages, [event] { ::eventfd_write(event, 1); });
+    while (arrived < kMessages) {
+      arrived += receive(100).size();
+      if (arrived == kMessages || !receiver.before_sleep()) continue;
+      pollfd one{event, POLLIN, 0};
+      ASSERT_EQ(::poll(&one, 1, kLongestSleepMs), 1) << "a wake-up was lost after " << arrived << " messages";
+      eventfd_t count = 0;
+      ::eventfd_read(event, &count);
+      receiver.after_sleep();
+    }
+  }
+  ::close(event);
+  EXPECT_EQ(arrived, kMessages);
 }
 
 }  // namespace
