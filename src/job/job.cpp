@@ -83,7 +83,7 @@ runtime::MessagingPath messaging_path() {
 runtime::FlowMarks flow_marks(const machine::Bootstrap& bootstrap) {
   auto marks = runtime::FlowMarks::for_job(bootstrap.num_pes(), bootstrap.local_size());
   const char* const text = std::getenv("WEFT_CALL_LIMIT");
-  if (text == nullptr) return marks;
+  if (text == nullptr || *text == '\0') return marks;
   constexpr long kMostMiB = 1 << 30;
   char* end = nullptr;
   const long limit_mib = std::strtol(text, &end, 10);
@@ -164,6 +164,7 @@ struct Job::Parts {
   // Runs the scheduler; a launcher that has gone, or ends the job, is a failure of this PE.
   int run_watched() {
     const auto watch = value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
+      runtime->announce_end();
       runtime->post_from_any_thread([this] {
         const base::Status status = bootstrap->watch_status();
         if (status.failed()) runtime->fail(std::string(status.message()));

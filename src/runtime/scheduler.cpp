@@ -114,26 +114,36 @@ void Scheduler::end_observed_idle() {
   observer_->idle_ended();
 }
 
+namespace {
+
+// Raises a flag for as long as it lives.
+struct Nesting {
+  explicit Nesting(bool& flag_in) : flag(flag_in) { flag = true; }
+  ~Nesting() { flag = false; }
+  bool& flag;
+};
+
+}  // namespace
+
 bool Scheduler::progress() {
-  if (may_progress()) progress_once();
+  if (may_progress()) {
+    const Nesting nesting(is_in_progress_);
+    progress_once();
+  }
   return !queue_.empty();
 }
 
 bool Scheduler::progress_once() {
-  struct Nesting {
-    explicit Nesting(bool& flag_in) : flag(flag_in) { flag = true; }
-    ~Nesting() { flag = false; }
-    bool& flag;
-  } const nesting(is_in_progress_);
   bool busy = machine_.progress();
   if (memory_.has_pending()) busy |= memory_.progress();
   return busy;
 }
 
 void Scheduler::progress_until(bool (*done)(void* context), void* context) {
+  const Nesting nesting(is_in_progress_);
   int idle_rounds = 0;
   Clock::time_point idle_since;
-  while (!done(context) && !exiting_) {
+  while (!done(context) && !must_end()) {
     if (progress_once()) {
       idle_rounds = 0;
     } else if (++idle_rounds == spin_rounds_) {
@@ -292,6 +302,7 @@ void Scheduler::drop_queue() {
 
 void Scheduler::fail(std::string message) {
   if (pthread_equal(pthread_self(), thread_) == 0) {
+    announce_end();
     post_from_any_thread([this, why = std::move(message)]() mutable { fail(std::move(why)); });
     return;
   }

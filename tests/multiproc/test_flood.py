@@ -126,9 +126,10 @@ def test_a_peer_that_dies_ends_the_wait(flood: Path, limit_mib: int, run) -> Non
     assert "PE 1" in outcome.stderr and "SIGKILL" in outcome.stderr
 
 
-@pytest.mark.parametrize("way", ["exits", "exits-back"])
-def test_the_end_of_the_job_ends_the_flood(flood: Path, limit_mib: int, run, way: str) -> None:
-    outcome = run("-n", 2, flood, way, MESSAGES, limit_mib, env=environment())
+# In a job of 6 PEs a broadcast reaches some through others.
+@pytest.mark.parametrize(("way", "num_pes"), [("exits", 2), ("exits-back", 2), ("allexit-back", 6)])
+def test_the_end_of_the_job_ends_the_flood(flood: Path, limit_mib: int, run, way: str, num_pes: int) -> None:
+    outcome = run("-n", num_pes, flood, way, MESSAGES, limit_mib, env=environment())
     assert outcome.stderr == ""
     assert outcome.exit_code == 3
 
@@ -178,3 +179,9 @@ def test_awaited_calls_inside_an_event_loop_wait_in_the_call(limit_mib: int, run
     assert outcome.stderr == ""
     assert outcome.exit_code == 0
     assert f"PE 1 took {number}, sum {sum_below(number)}" in outcome.stdout
+
+
+def test_ctrl_c_while_a_call_waits_reaches_the_caller(limit_mib: int, run, tmp_path: Path) -> None:
+    outcome = run("-n", 2, PYTHON, "interrupted", 10**9, limit_mib, 8, tmp_path / "gate", env=environment())
+    assert "the loop was interrupted" in outcome.stdout
+    assert outcome.exit_code != 0

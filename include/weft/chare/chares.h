@@ -165,6 +165,16 @@ class Chares final : public runtime::Model {
   // each element's outcome in index order: one byte, which is 1 if the element failed, then the value or the
   // error.
   ReplyTo expect_gather(std::function<void(Pup&)> done);
+  // Calls `send`, which sends a call with that reply, and returns its result. If it throws, no reply is expected.
+  template <class Send>
+  auto send_expecting(const ReplyTo& reply, Send send) {
+    try {
+      return send();
+    } catch (...) {
+      forget_reply(reply);
+      throw;
+    }
+  }
   // The outcome of one element of a gathering call.
   void contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome);
 
@@ -179,6 +189,7 @@ class Chares final : public runtime::Model {
   friend class ChareBase;
   struct Parts;
 
+  void forget_reply(const ReplyTo& reply);
   inline int pe_of(Collection& collection, std::uint64_t index) const;
   [[gnu::noinline]] Collection& find_or_make_collection(std::uint64_t id);
   void on_create(runtime::MessagePtr message);

@@ -93,8 +93,11 @@ runtime::MessagePtr pack_call(runtime::Runtime& runtime, Make make_message, Args
   }(std::index_sequence_for<Args...>());
 }
 
+// Whether flow control may hold a call back. It does not hold back one that is forwarded.
+enum class IsForwarded : bool { kNo, kYes };
+
 // Returns the state of the sends of its payloads, null if the method takes none.
-template <class T, auto Method, class... Args>
+template <class T, auto Method, IsForwarded kForwarded = IsForwarded::kNo, class... Args>
 runtime::OperationState* send_packed(Collection& collection, std::uint64_t index, const ReplyTo& reply,
                                      std::int32_t priority, Args&&... arguments) {
   using Entry = EntryMethod<T, Method>;
@@ -106,7 +109,13 @@ runtime::OperationState* send_packed(Collection& collection, std::uint64_t index
   message->envelope().priority = priority;
   runtime::OperationState* sending = nullptr;
   if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
-  return runtime::send_reported(sending, [&] { chares.send_entry(collection, index, std::move(message)); });
+  return runtime::send_reported(sending, [&] {
+    if constexpr (kForwarded == IsForwarded::kYes) {
+      chares.send_to_element(collection, index, std::move(message));
+    } else {
+      chares.send_entry(collection, index, std::move(message));
+    }
+  });
 }
 
 template <class T, auto Method>
@@ -128,7 +137,7 @@ template <class T, auto Method>
 void LocalCall<T, Method>::send_on() {
   std::apply(
       [this](auto&&... argument) {
-        send_packed<T, Method>(collection, index, reply, priority, std::move(argument)...);
+        send_packed<T, Method, IsForwarded::kYes>(collection, index, reply, priority, std::move(argument)...);
       },
       std::move(arguments));
 }
@@ -170,8 +179,9 @@ class ElementProxy {
   auto call(Args&&... arguments) const {
     using Value = typename EntryMethod<T, Method>::Value;
     runtime::Future<Value> result(collection_->chares().runtime());
-    runtime::OperationState* sending =
-        send_call<Method>(reply_to(*result.state()), std::forward<Args>(arguments)...);
+    const ReplyTo reply = reply_to(*result.state());
+    runtime::OperationState* sending = collection_->chares().send_expecting(
+        reply, [&] { return send_call<Method>(reply, std::forward<Args>(arguments)...); });
     if constexpr (EntryMethod<T, Method>::kHasPayload) delay_until_sent(*result.state(), sending);
     return result;
   }
@@ -396,7 +406,8 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
       result.set(std::move(values));
     }
   });
-  runtime::OperationState* sending = broadcast<Method>(reply, std::forward<Args>(arguments)...);
+  runtime::OperationState* sending = collection_->chares().send_expecting(
+      reply, [&] { return broadcast<Method>(reply, std::forward<Args>(arguments)...); });
   if constexpr (EntryMethod<T, Method>::kHasPayload) delay_until_sent(*result.state(), sending);
   return result;
 }

@@ -159,7 +159,7 @@ inline auto room(Messenger& messenger) {
         messenger.when_room(-1, this);
       }
     }
-    void await_resume() const {}
+    void await_resume() { handle = nullptr; }
     // A frame that is destroyed while it waits must not be resumed.
     ~Awaiter() {
       if (handle) messenger.forget_room(this);

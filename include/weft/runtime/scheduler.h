@@ -115,8 +115,8 @@ class Scheduler {
   // coroutine runs before the caller returns or suspends, and timers wait. Returns whether work is queued: a
   // coroutine may then `co_await yield_now(runtime)`. Does nothing if the scheduler does not run the caller.
   bool progress();
-  // For a call that must wait for other PEs: progress() until `done` returns true or the job ends. An idle PE waits as
-  // in run(). REQUIRES: may_progress().
+  // For a call that must wait for other PEs: progress() until `done` returns true or must_end(). An idle PE waits as in
+  // run(). Signal handlers of the program may run meanwhile; may_progress() is false in them. REQUIRES: may_progress().
   void progress_until(bool (*done)(void* context), void* context);
   // Whether progress() does anything: the scheduler is running the caller, and the machine is not. The machine calls a
   // program's code, for example, when the last reference to a Python array that it has sent goes.
@@ -145,6 +145,10 @@ class Scheduler {
   bool closed() const { return closed_; }
   // Whether the job is ending or has failed: no user work is started any more.
   bool ending() const { return ending_ != nullptr || exiting_; }
+  // Any thread: this PE will have to end, so no call waits any more. The caller posts what ends it.
+  void announce_end() { end_announced_.store(true, std::memory_order_relaxed); }
+  // Whether a call that waits for other PEs may wait for ever.
+  bool must_end() const { return ending() || end_announced_.load(std::memory_order_relaxed); }
   // The job ends with `code`. From the end of this turn on, queued work is dropped, and the PE stops when
   // `ending` allows it.
   void end_with(int code, Ending* ending) {
@@ -213,6 +217,7 @@ class Scheduler {
   std::uint64_t processed_ = 0;
   std::uint64_t outstanding_sends_ = 0;
   bool exiting_ = false;
+  std::atomic<bool> end_announced_ = false;
   bool stopped_ = false;
   bool closed_ = false;
   int exit_code_ = 0;

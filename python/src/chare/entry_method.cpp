@@ -109,6 +109,11 @@ Sent send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo
       message->envelope().priority = entry.priority;
       sent.pe = chares.send_entry(*entry.core.collection, entry.index, std::move(message));
     }
+    // Ctrl-C while the call waited: the job has ended, and the caller may be a loop.
+    if (chares.runtime().exiting() && entry.core.engine->interrupted()) [[unlikely]] {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      throw PythonError();
+    }
   });
   return sent;
 }
@@ -185,7 +190,9 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
     state->end_job_if_unobserved("a call whose result was not awaited");
-    runtime::OperationState* sending = send(entry, encoder, expect_reply(entry, state, future)).sending;
+    const chare::ReplyTo reply = expect_reply(entry, state, future);
+    runtime::OperationState* sending = entry.core.engine->chares().send_expecting(
+        reply, [&] { return send(entry, encoder, reply).sending; });
     chare::delay_until_sent(*state, sending);
     return future.release();
   });

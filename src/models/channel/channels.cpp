@@ -195,6 +195,7 @@ std::vector<runtime::ModelOption> Channels::options() {
              return value.empty() || value == "0" || value == "1";
            }},
           {"WEFT_CALL_LIMIT", "a number of MiB, 1 or more", [this](std::string_view value) {
+             if (value.empty()) return true;
              std::int64_t limit_mib = 0;
              const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), limit_mib);
              limit_bytes_ = limit_mib << 20;

@@ -19,6 +19,11 @@ ReplyTo Chares::expect_gather(std::function<void(Pup&)> done) {
   return {ReplyTo::Kind::kGather, static_cast<std::uint32_t>(runtime_.pe()), id};
 }
 
+void Chares::forget_reply(const ReplyTo& reply) {
+  if (reply.kind == ReplyTo::Kind::kFuture) runtime::FutureTable::of(runtime_).forget(reply.id);
+  if (reply.kind == ReplyTo::Kind::kGather) parts_->gathers.erase(reply.id);
+}
+
 Target Chares::gather_target(const ReplyTo& reply) const {
   Target target;
   target.handler = first_handler_ + kGathered;

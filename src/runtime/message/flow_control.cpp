@@ -71,11 +71,11 @@ FlowControl::FlowControl(Scheduler& scheduler, Send send, const FlowMarks& marks
              FlowPeer{.room_bytes = marks.first_bytes, .owed_bytes = -credit_bytes_}),
       totals_(peers_.size()) {}
 
-std::int64_t FlowControl::cost_of_buffers(const Attached& attached) {
+std::int64_t FlowControl::cost_of_buffers(const Attached& attached, Counted counted) {
   std::size_t sum_bytes = 0;
   for (const Attachment& one : attached.buffers) {
     const std::size_t size_bytes = one.buffer().size_bytes;
-    if (size_bytes < kLeastFetchedBytes) sum_bytes += size_bytes;
+    if (counted == Counted::kAll || size_bytes < kLeastFetchedBytes) sum_bytes += size_bytes;
   }
   return static_cast<std::int64_t>(sum_bytes);
 }
@@ -95,7 +95,7 @@ bool FlowControl::admit(int pe, const Message& message) {
     // What waits in this PE's own queue does so until the caller returns.
     if (outstanding_bytes(pe) - cost_bytes > marks_.second_bytes) wait(pe, cost_bytes);
   }
-  const bool may_send = !scheduler_.exiting();
+  const bool may_send = !scheduler_.must_end();
   if (may_send && before_bytes() <= marks_.third_bytes) return true;
   const std::int64_t bytes = before_bytes();
   peer(pe).room_bytes += cost_bytes;

@@ -56,8 +56,11 @@ class FlowControl {
   static std::int64_t cost_of(const Message& message) {
     return static_cast<std::int64_t>(message.payload_bytes()) + kMessageBytes;
   }
+  // Which buffers count. Large ones stay at their sender until they are fetched, where copies_made() counts them. Those of
+  // a broadcast land on arrival, and those of messages to the own PE are copied: all of them count.
+  enum class Counted : bool { kBelowFetched, kAll };
   // What the buffers of a message count. It depends on their sizes alone, so that both ends count the same.
-  static std::int64_t cost_of_buffers(const Attached& attached);
+  static std::int64_t cost_of_buffers(const Attached& attached, Counted counted);
 
   // For a message of user code that has been charged and left no room. Returns whether to send it: false if the job
   // ends. Waits, or throws Error; then the message is not charged.

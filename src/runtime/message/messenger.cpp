@@ -67,6 +67,16 @@ namespace {
 }  // namespace
 
 // The state that messages with buffers need.
+namespace {
+
+FlowControl::Counted counted_buffers(const Message& message, bool is_to_own_pe) {
+  return is_to_own_pe || (message.envelope().flags & kBroadcastFlag) != 0
+             ? FlowControl::Counted::kAll
+             : FlowControl::Counted::kBelowFetched;
+}
+
+}  // namespace
+
 class Messenger::Buffers final : public Arrival::Owner {
  public:
   Buffers(Messenger& messenger, MessagingPath path)
@@ -198,7 +208,7 @@ void Messenger::close_flow() { flow_->close(); }
 void Messenger::charge_buffers(int pe, Message& message) {
   if (!is_counted(message.envelope())) return;
   Attached& attached = message.attached();
-  attached.flow_bytes = FlowControl::cost_of_buffers(attached);
+  attached.flow_bytes = FlowControl::cost_of_buffers(attached, counted_buffers(message, pe == this->pe()));
   flow_peers_[pe].room_bytes -= attached.flow_bytes;
 }
 
@@ -384,8 +394,11 @@ void Messenger::receive_special(MessagePtr message) {
   }
   if ((envelope.flags & kUrgentFlag) != 0) return receive_urgent(std::move(message));
   if (message->has_attachments())
-    message->attached().flow_bytes = FlowControl::cost_of_buffers(message->attached());
+    message->attached().flow_bytes =
+        FlowControl::cost_of_buffers(message->attached(), counted_buffers(*message, false));
   const bool is_broadcast = (envelope.flags & kBroadcastFlag) != 0;
+  // A PE that waits inside a call handles the message later. The wait must not depend on PEs that have ended.
+  if (envelope.handler == kExitHandler) announce_end();
   if (!message->has_attachments()) {
     if (is_broadcast) forward_from_callback(*message);
     enqueue(message.release());

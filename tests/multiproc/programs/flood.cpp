@@ -9,6 +9,7 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -60,7 +61,12 @@ class Flooder : public weft::Chare<Flooder> {
   void die(Number value) {
     if (value == kLastValue) std::raise(SIGKILL);
   }
+  // Slow, so that the flood waits inside its call when the job ends.
   void exit(Number value) {
+    using Clock = std::chrono::steady_clock;
+    const auto until = Clock::now() + std::chrono::microseconds(200);
+    while (value <= kLastValue && Clock::now() < until) {
+    }
     if (value == kLastValue) runtime().exit(3);
   }
   // Sends one call back, until none is left.
@@ -79,6 +85,9 @@ class Flooder : public weft::Chare<Flooder> {
   }
   std::string call_to_exit(Number number) {
     return flood(number, [this](Number i) { other().send<&Flooder::exit>(i); });
+  }
+  std::string call_all_to_exit(Number number) {
+    return flood(number, [this](Number i) { proxy().send<&Flooder::exit>(i); });
   }
   std::string call_with_bytes(Number number, Number size_bytes) {
     const std::vector<std::uint8_t> bytes(size_bytes, 1);
@@ -176,6 +185,8 @@ weft::Task<> flood(weft::Runtime& runtime, std::string way, Number number, Numbe
     co_await from_each<&Flooder::call_to_death>(flooders, senders, number);
   } else if (kind == "exits") {
     co_await from_each<&Flooder::call_to_exit>(flooders, senders, number);
+  } else if (kind == "allexit") {
+    co_await from_each<&Flooder::call_all_to_exit>(flooders, senders, number);
   } else if (kind == "bytes") {
     co_await from_each<&Flooder::call_with_bytes>(flooders, senders, number, size);
   } else if (kind == "all") {

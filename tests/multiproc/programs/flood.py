@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -61,6 +62,21 @@ class Flooder(weft.Chare):
         assert GATE is not None
         while not GATE.exists():
             time.sleep(0.001)
+
+    def interrupted(self) -> str:
+        """Ctrl-C, here from an alarm, while a call waits for a PE that waits for a gate."""
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 1)
+        self.other.wait_for_gate()
+        try:
+            return self._flood(self.other.take)
+        except KeyboardInterrupt:
+            print("the loop was interrupted", flush=True)
+            raise
 
     def in_loop(self) -> str:
         """Awaited calls inside an event loop on the PE's thread, which cannot wait for Weft."""

@@ -100,6 +100,22 @@ TEST_F(FlowControlTest, LargeArgumentsCountWithTheirBytes) {
   EXPECT_TRUE(job.runtime(0).has_room(1));
 }
 
+// UCX would leave arguments of this size at the sender. Those of a broadcast land on arrival all the same.
+TEST_F(FlowControlTest, LargeArgumentsOfBroadcastsCountWithTheirBytes) {
+  const std::vector<std::uint8_t> bytes(700'000);
+  EXPECT_NE(flood([&] { counters.send<&Counter::add_bytes>(bytes); }), "");
+  EXPECT_LT(passed, 5);
+  settle();
+  EXPECT_TRUE(job.runtime(0).has_room(-1));
+}
+
+TEST_F(FlowControlTest, NothingAwaitsTheReplyOfARefusedCall) {
+  EXPECT_NE(flood([&] { static_cast<void>(counters[1].call<&Counter::answer>()); }), "");
+  int awaited = 0;
+  for (std::uint64_t id = 1; id < 2000; ++id) awaited += FutureTable::of(job.runtime(0)).find(id) != nullptr;
+  EXPECT_EQ(awaited, passed);
+}
+
 TEST_F(FlowControlTest, TheRuntimesMessagesPass) {
   int handled = 0;
   job.runtime(1).set_handler(

@@ -52,6 +52,34 @@ TEST(Turns, AFailureOnAnotherThreadWakesASleepingPe) {
   runtime.set_idle_hook(nullptr);
 }
 
+// As calls wait that flow control holds back. The hook is called there as well.
+TEST(Turns, AFailureOnAnotherThreadEndsAWaitInsideACall) {
+  testing::InProcessJob job(1);
+  Runtime& runtime = job.runtime(0);
+  struct Hook final : FailingThread {
+    using FailingThread::FailingThread;
+    bool after_sleep() override {
+      may_progress |= runtime.may_progress();
+      return true;
+    }
+    bool may_progress = false;
+  } hook(runtime);
+  runtime.set_idle_hook(&hook);
+  bool ended = false;
+  runtime.spawn(
+      [](Runtime& self, bool& ended_in) -> Task<> {
+        self.progress_until([](void*) { return false; }, nullptr);
+        ended_in = true;
+        co_return;
+      }(runtime, ended),
+      "a call that waits");
+  EXPECT_EQ(runtime.run(), 1);
+  EXPECT_TRUE(ended);
+  EXPECT_FALSE(hook.may_progress) << "a call of a signal handler would wait inside the wait";
+  EXPECT_EQ(runtime.failure(), "said by another thread");
+  runtime.set_idle_hook(nullptr);
+}
+
 TEST(Turns, ACoroutineWhoseFutureIsAlwaysReadyLeavesTurnsToOthers) {
   testing::InProcessJob job(2);
   int awaits = 0;
