@@ -349,20 +349,22 @@ base::Status UcxMachine::transport_flush(base::Completion* completion) {
                         [&] { return ucp_worker_flush_nbx(worker_.get(), &params); });
 }
 
-void UcxMachine::receive_from_host() {
+bool UcxMachine::progress_with_queue() {
   queues_.progress([this](AmId id, std::span<const std::byte> header, std::span<const std::byte> payload) {
     active_messages_.deliver_local(id, header, payload);
   });
+  ucp_worker_progress(worker_.get());
+  if (attention().wanted) progress_rare();
+  return true;
 }
 
 bool UcxMachine::progress() {
-  const bool has_message = queues_.has_message();
-  if (has_message) [[unlikely]]
-    receive_from_host();
+  if (queues_.has_message()) [[unlikely]]
+    return progress_with_queue();
   const bool happened = ucp_worker_progress(worker_.get()) != 0;
   if (attention().wanted) [[unlikely]]
-    return progress_rare() || happened || has_message;
-  return happened || has_message;
+    return progress_rare() || happened;
+  return happened;
 }
 
 bool UcxMachine::progress_rare() {

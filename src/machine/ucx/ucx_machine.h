@@ -114,8 +114,8 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   template <class Call>
   base::Status one_sided(const Started& what, const memory::ConstBuffer& local, const RemoteMemory& remote,
                          base::Completion* completion, Call call);
-  // Delivers what has come through this PE's queue.
-  [[gnu::noinline]] void receive_from_host();
+  // progress() when messages have come through this PE's queue.
+  [[gnu::noinline]] bool progress_with_queue();
   // The part of progress() that runs only if attention().wanted is set.
   bool progress_rare();
   struct LargeHeader;
