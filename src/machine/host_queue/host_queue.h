@@ -32,7 +32,7 @@ namespace weft::machine {
 inline constexpr std::size_t kHostQueueEntries = 256;
 
 struct HostQueueEntry {
-  static constexpr std::size_t kBytes = 120;
+  static constexpr std::size_t kBytes = 248;
 
   // Where the payload begins behind a header.
   static constexpr std::size_t payload_at(std::size_t header_bytes) { return (header_bytes + 7) / 8 * 8; }
@@ -47,7 +47,7 @@ struct HostQueueEntry {
   std::uint8_t payload_bytes;
   alignas(8) std::array<std::byte, kBytes> bytes;
 };
-static_assert(sizeof(HostQueueEntry) == 128);
+static_assert(sizeof(HostQueueEntry) == 256);
 
 struct HostQueue {
   // kNotOpen: messages must go another way. kEnded: the receiver has closed, and messages to it are dropped.

@@ -5,8 +5,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <stop_token>
 #include <thread>
 #include <vector>
@@ -129,8 +131,8 @@ TEST_F(HostQueueTest, WhatAPeerWritesIsChecked) {
     ASSERT_EQ(send(message(2, 8, 8)), Sent::kYes);
     EXPECT_EQ(receive(), std::vector{message(2, 8, 8)}) << "the next one arrives";
   };
-  damage([](HostQueueEntry& entry) { entry.header_bytes = 121; });
-  damage([](HostQueueEntry& entry) { entry.payload_bytes = 113; });
+  damage([](HostQueueEntry& entry) { entry.header_bytes = HostQueueEntry::kBytes + 1; });
+  damage([](HostQueueEntry& entry) { entry.payload_bytes = HostQueueEntry::kBytes - 7; });
   damage([](HostQueueEntry& entry) { entry.payload_bytes = entry.header_bytes = 255; });
 }
 
@@ -141,14 +143,12 @@ TEST_F(HostQueueTest, AHeadThatCannotBeTakesNothing) {
 }
 
 // A thread that sends numbers in order until they are over or it is asked to stop.
-std::jthread sender_of(HostQueue& queue, AmId id, std::size_t count, auto woken) {
-  return std::jthread([&queue, id, count, woken](const std::stop_token& stop) {
+std::jthread sender_of(HostQueue& queue, AmId id, std::size_t count) {
+  return std::jthread([&queue, id, count](const std::stop_token& stop) {
     HostQueueSender own(&queue);
     for (std::size_t number = 0; number < count && !stop.stop_requested();) {
       const Message one = message(id, 8 + number % 100, 0, static_cast<int>(number));
-      const Sent sent = own.send(one.id, one.header, one.payload);
-      if (sent == Sent::kToSleeper) woken();
-      if (sent == Sent::kNo) {
+      if (own.send(one.id, one.header, one.payload) == Sent::kNo) {
         std::this_thread::yield();
       } else {
         ++number;
@@ -163,7 +163,7 @@ TEST_F(HostQueueTest, ManySendersAtOnce) {
   constexpr std::size_t kMessages = 3000;
   std::vector<std::jthread> senders;
   for (std::size_t i = 0; i < kSenders; ++i) {
-    senders.push_back(sender_of(*queue, static_cast<AmId>(i), kMessages, [] {}));
+    senders.push_back(sender_of(*queue, static_cast<AmId>(i), kMessages));
   }
   std::vector<std::size_t> arrived(kSenders);
   while (std::reduce(arrived.begin(), arrived.end()) < kSenders * kMessages) {
@@ -176,20 +176,35 @@ TEST_F(HostQueueTest, ManySendersAtOnce) {
   }
 }
 
-// The receiver sleeps whenever nothing is there. Without the fence on its side a wake-up would be lost.
+// Each message comes at about the time at which the receiver goes to sleep. Without the fence on its side a wake-up
+// would be lost.
 TEST_F(HostQueueTest, ASleeperMissesNoMessage) {
   constexpr std::size_t kMessages = 20'000;
   constexpr int kLongestSleepMs = 20'000;
   const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   ASSERT_GE(event, 0);
-  std::size_t arrived = 0;
+  std::atomic<std::size_t> arrived = 0;
   {
-    const std::jthread sender = sender_of(*queue, 1, kMessages, [event] { ::eventfd_write(event, 1); });
-    while (arrived < kMessages) {
+    const std::jthread other([&](const std::stop_token& stop) {
+      std::mt19937 random(1);
+      for (std::size_t number = 0; number < kMessages; ++number) {
+        while (arrived.load() != number) {
+          if (stop.stop_requested()) return;
+        }
+        for (std::uint32_t spins = random() % 1000; spins > 0; --spins) {
+          std::atomic_signal_fence(std::memory_order_seq_cst);
+        }
+        if (send(message(1, 8, 0)) == Sent::kToSleeper) ::eventfd_write(event, 1);
+      }
+    });
+    while (arrived.load() < kMessages) {
       arrived += receive(100).size();
-      if (arrived == kMessages || !receiver.before_sleep()) continue;
+      if (!receiver.before_sleep()) continue;
       pollfd one{event, POLLIN, 0};
-      ASSERT_EQ(::poll(&one, 1, kLongestSleepMs), 1) << "a wake-up was lost after " << arrived << " messages";
+      if (arrived.load() < kMessages) {
+        ASSERT_EQ(::poll(&one, 1, kLongestSleepMs), 1)
+            << "a wake-up was lost after " << arrived << " messages";
+      }
       eventfd_t count = 0;
       ::eventfd_read(event, &count);
       receiver.after_sleep();
