@@ -8,7 +8,6 @@
 #include <atomic>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <stop_token>
 #include <thread>
 #include <vector>
@@ -186,12 +185,11 @@ TEST_F(HostQueueTest, ASleeperMissesNoMessage) {
   std::atomic<std::size_t> arrived = 0;
   {
     const std::jthread other([&](const std::stop_token& stop) {
-      std::mt19937 random(1);
       for (std::size_t number = 0; number < kMessages; ++number) {
         while (arrived.load() != number) {
           if (stop.stop_requested()) return;
         }
-        for (std::uint32_t spins = random() % 1000; spins > 0; --spins) {
+        for (std::size_t spins = number * 7919 % 1000; spins > 0; --spins) {
           std::atomic_signal_fence(std::memory_order_seq_cst);
         }
         if (send(message(1, 8, 0)) == Sent::kToSleeper) ::eventfd_write(event, 1);
