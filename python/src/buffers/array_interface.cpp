@@ -112,6 +112,16 @@ void* address_of(const Interface& interface, const BufferRequest& request) {
   return address;
 }
 
+// Null if there is none. PyTorch's property raises for element types that NumPy lacks and DLPack has.
+Ref interface_of(const BufferRequest& request) {
+  try {
+    return optional_attribute(request, kName);
+  } catch (const base::Error&) {
+    if (PyObject_HasAttrString(request.object, "__dlpack__") == 0) throw;
+    return {};
+  }
+}
+
 bool prefers_dlpack(const BufferRequest& request, const Interface& interface) {
   PyObject* version = interface.item("version");
   long number = version == nullptr ? 0 : PyLong_AsLong(version);
@@ -122,7 +132,7 @@ bool prefers_dlpack(const BufferRequest& request, const Interface& interface) {
 }  // namespace
 
 bool find_cuda_array_memory(const BufferRequest& request, ObjectBuffer& found) {
-  Ref dict = optional_attribute(request, kName);
+  Ref dict = interface_of(request);
   if (!dict) return false;
   Interface interface(request, dict.get());
   if (prefers_dlpack(request, interface)) return false;

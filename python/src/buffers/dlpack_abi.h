@@ -1,5 +1,6 @@
-// The structures of DLPack 1.1 and of DLPack before 1.0, which has no version number, with the memory layout of
-// its specification: include/dlpack/dlpack.h of github.com/dmlc/dlpack. Minor versions add codes only.
+// The structures of DLPack 1.1, of DLPack before 1.0, which has no version number, and the table of C functions of
+// DLPack 1.3, with the memory layout of its specification: include/dlpack/dlpack.h of github.com/dmlc/dlpack. Minor
+// versions add codes, and members behind those that are here.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +72,23 @@ struct ManagedVersioned {
   std::uint64_t flags;
   Tensor tensor;
 };
+
+// C functions for the arrays of a type, which has the table in its attribute of that name, as a capsule. The producer
+// keeps it for the life of the process. Each function returns 0, or -1 with a Python exception set.
+struct ExchangeApi {
+  Version version;
+  const ExchangeApi* previous;  // a table of an older major version; may be null
+  int (*allocate)(Tensor*, ManagedVersioned**, void*, void (*)(void*, const char*, const char*));
+  // The caller owns the tensor. No stream is waited for.
+  int (*managed_from_object)(void* object, ManagedVersioned** tensor);
+  int (*object_from_managed)(ManagedVersioned* tensor, void** object);
+  // May be null. The tensor is valid until the caller returns control to Python.
+  int (*tensor_from_object)(void* object, Tensor* tensor);
+  // The stream on which the producer queues its work now; null: the default stream.
+  int (*current_work_stream)(std::int32_t device_type, std::int32_t device, void** stream);
+};
+inline constexpr const char* kExchangeAttribute = "__dlpack_c_exchange_api__";
+inline constexpr const char* kExchangeName = "dlpack_exchange_api";
 
 inline constexpr Version kVersion{1, 1};
 

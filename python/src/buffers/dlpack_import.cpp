@@ -8,6 +8,7 @@
 #include "buffers/dlpack_abi.h"
 #include "buffers/dtype.h"
 #include "buffers/element_types.h"
+#include "buffers/stream.h"
 #include "engine/engine.h"
 #include "memory/memory.h"
 
@@ -46,17 +47,22 @@ struct Taken {
   std::uint64_t flags;
 };
 
+// The keeper owns the tensor.
+Taken versioned(const BufferRequest& request, const dlpack::ManagedVersioned& managed, Ref keeper) {
+  if (managed.version.major != dlpack::kVersion.major) {
+    unusable(request, base::format("that speaks DLPack {}.{}, and Weft knows version {}; use an older "
+                                   "release of its library",
+                                   managed.version.major, managed.version.minor, dlpack::kVersion.major));
+  }
+  return {std::move(keeper), &managed.tensor, managed.flags};
+}
+
 Taken take_tensor(const BufferRequest& request, PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, dlpack::kVersionedName) != 0) {
     auto* managed =
         static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule, dlpack::kVersionedName));
     Ref keeper = take<dlpack::ManagedVersioned>(capsule, dlpack::kVersionedName, dlpack::kUsedVersionedName);
-    if (managed->version.major != dlpack::kVersion.major) {
-      unusable(request, base::format("that speaks DLPack {}.{}, and Weft knows version {}; use an older "
-                                     "release of its library",
-                                     managed->version.major, managed->version.minor, dlpack::kVersion.major));
-    }
-    return {std::move(keeper), &managed->tensor, managed->flags};
+    return versioned(request, *managed, std::move(keeper));
   }
   if (PyCapsule_IsValid(capsule, dlpack::kName) == 0) {
     unusable(request, base::format("whose __dlpack__ gives {}, not a tensor", readable(capsule)));
@@ -67,6 +73,16 @@ Taken take_tensor(const BufferRequest& request, PyObject* capsule) {
 
 bool is_on_device(std::int32_t type) { return type == dlpack::kCuda || type == dlpack::kCudaManaged; }
 
+dlpack::Device expect_known(const BufferRequest& request, dlpack::Device device) {
+  if (is_on_device(device.type) || device.type == dlpack::kCpu || device.type == dlpack::kCudaHost) {
+    return device;
+  }
+  unusable(request,
+           base::format("on the DLPack device ({}, {}), which Weft does not know; move it to the host "
+                        "or to a CUDA device",
+                        device.type, device.ordinal));
+}
+
 dlpack::Device device_of(const BufferRequest& request) {
   Ref method = optional_attribute(request, "__dlpack_device__");
   Ref pair = method ? checked(PyObject_CallNoArgs(method.get())) : Ref();
@@ -76,13 +92,7 @@ dlpack::Device device_of(const BufferRequest& request) {
     device.ordinal = static_cast<std::int32_t>(PyLong_AsLong(PyTuple_GET_ITEM(pair.get(), 1)));
   }
   if (PyErr_Occurred() != nullptr) throw PythonError();
-  if (is_on_device(device.type) || device.type == dlpack::kCpu || device.type == dlpack::kCudaHost) {
-    return device;
-  }
-  unusable(request,
-           base::format("on the DLPack device {}, which Weft does not know; move it to the host or to "
-                        "a CUDA device",
-                        pair ? readable(pair.get()) : "(none)"));
+  return expect_known(request, device);
 }
 
 // Weft's own stream of the device. The producer makes its work visible on it.
@@ -106,17 +116,22 @@ Ref call_dlpack(PyObject* method, memory::StreamHandle stream, bool versioned) {
   return Ref::steal(PyObject_Call(method, nothing.get(), keywords.get()));
 }
 
+// A function of the producer has raised.
+[[noreturn]] void refused(const BufferRequest& request, const char* function) {
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
+  Ref error = PythonError::take();
+  unusable(request, base::format("whose {} refuses ({}: {})", function, type_name_of(error.get()),
+                                 readable(error.get())));
+}
+
 Ref capsule_of(const BufferRequest& request, PyObject* method, memory::StreamHandle stream) {
   Ref capsule = call_dlpack(method, stream, true);
   if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
     PyErr_Clear();  // the producer does not know max_version, which DLPack 1.0 added
     capsule = call_dlpack(method, stream, false);
   }
-  if (capsule) return capsule;
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) throw PythonError();
-  Ref error = PythonError::take();
-  unusable(request, base::format("whose __dlpack__ refuses ({}: {})", type_name_of(error.get()),
-                                 readable(error.get())));
+  if (!capsule) refused(request, "__dlpack__");
+  return capsule;
 }
 
 // The numpy.dtype; null for element types that neither NumPy nor Weft has.
@@ -183,9 +198,71 @@ void expect_access(const BufferRequest& request, std::uint64_t flags) {
   }
 }
 
+// Takes the memory of a tensor; its work is queued on the stream.
+void use(const BufferRequest& request, Taken taken, memory::StreamHandle stream, ObjectBuffer& found) {
+  expect_access(request, taken.flags);
+  const dlpack::Tensor& tensor = *taken.tensor;
+  ArrayForm form = form_of(request, tensor);
+  if (form.size_bytes > 0) {
+    void* address = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+    memory::Place place =
+        is_on_device(tensor.device.type) ? cuda_place_of(request, address) : memory::Place{};
+    found.memory = {address, form.size_bytes, place, place.is_host() ? nullptr : stream};
+  }
+  found.keeper = std::move(taken.keeper);
+  if (request.form != nullptr) *request.form = std::move(form);
+}
+
+// The table of the object's type that this version can read; null if there is none.
+const dlpack::ExchangeApi* exchange_api_of(PyObject* object) {
+  static PyObject* const name = make_text(dlpack::kExchangeAttribute).release();
+  PyObject* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  if (PyObject_HasAttr(type, name) == 0) return nullptr;  // raises nothing inside, unlike PyObject_GetAttr
+  const Ref capsule = Ref::steal(PyObject_GetAttr(type, name));
+  if (!capsule) PyErr_Clear();
+  if (!capsule || PyCapsule_IsValid(capsule.get(), dlpack::kExchangeName) == 0) return nullptr;
+  const auto* api =
+      static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(capsule.get(), dlpack::kExchangeName));
+  while (api != nullptr && api->version.major != dlpack::kVersion.major) api = api->previous;
+  return api;
+}
+
+// The stream of the producer's work, for which the copy of this tensor waits.
+memory::StreamHandle work_stream(const BufferRequest& request, const dlpack::ExchangeApi& api,
+                                 dlpack::Device device) {
+  expect_cuda(request);
+  void* stream = nullptr;
+  if (api.current_work_stream(device.type, device.ordinal, &stream) != 0) {
+    refused(request, "current_work_stream (DLPack)");
+  }
+  return stream == nullptr ? legacy_default_stream() : static_cast<memory::StreamHandle>(stream);
+}
+
 }  // namespace
 
+bool has_exchange_table(PyObject* object) { return exchange_api_of(object) != nullptr; }
+
+bool find_exchanged_memory(const BufferRequest& request, ObjectBuffer& found) {
+  const dlpack::ExchangeApi* const api = exchange_api_of(request.object);
+  if (api == nullptr) return false;
+  dlpack::ManagedVersioned* managed = nullptr;
+  if (api->managed_from_object(request.object, &managed) != 0) {
+    refused(request, "managed_tensor_from_py_object_no_sync (DLPack)");
+  }
+  Ref keeper = checked(PyCapsule_New(managed, nullptr, &destroy_taken<dlpack::ManagedVersioned>));
+  Taken taken = versioned(request, *managed, std::move(keeper));
+  const dlpack::Device device = expect_known(request, taken.tensor->device);
+  memory::StreamHandle stream = is_on_device(device.type) ? work_stream(request, *api, device) : nullptr;
+  use(request, std::move(taken), stream, found);
+  return true;
+}
+
 bool is_on_dlpack_device(PyObject* object) {
+  if (const dlpack::ExchangeApi* api = exchange_api_of(object); api != nullptr && api->tensor_from_object) {
+    dlpack::Tensor tensor{};
+    if (api->tensor_from_object(object, &tensor) == 0) return is_on_device(tensor.device.type);
+    PyErr_Clear();
+  }
   Ref pair = Ref::steal(PyObject_CallMethod(object, "__dlpack_device__", nullptr));
   if (!pair) PyErr_Clear();
   if (!pair || PyTuple_Check(pair.get()) == 0 || PyTuple_GET_SIZE(pair.get()) != 2) return false;
@@ -209,18 +286,7 @@ bool find_dlpack_memory(const BufferRequest& request, ObjectBuffer& found) {
   } else {
     ask();
   }
-  Taken taken = take_tensor(request, capsule.get());
-  expect_access(request, taken.flags);
-  const dlpack::Tensor& tensor = *taken.tensor;
-  ArrayForm form = form_of(request, tensor);
-  if (form.size_bytes > 0) {
-    void* address = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
-    memory::Place place =
-        is_on_device(tensor.device.type) ? cuda_place_of(request, address) : memory::Place{};
-    found.memory = {address, form.size_bytes, place, place.is_host() ? nullptr : stream};
-  }
-  found.keeper = std::move(taken.keeper);
-  if (request.form != nullptr) *request.form = std::move(form);
+  use(request, take_tensor(request, capsule.get()), stream, found);
   return true;
 }
 

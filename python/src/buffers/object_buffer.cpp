@@ -54,7 +54,8 @@ bool find_foreign_memory(const BufferRequest& request, ObjectBuffer& found) {
   const Ref tensor = detached(request);
   BufferRequest plain = request;
   if (tensor) plain.object = tensor.get();
-  return find_cuda_array_memory(plain, found) || find_dlpack_memory(plain, found);
+  return find_exchanged_memory(plain, found) || find_cuda_array_memory(plain, found) ||
+         find_dlpack_memory(plain, found);
 }
 
 }  // namespace
@@ -75,6 +76,7 @@ bool is_device_object(PyObject* object) {
   static PyObject* const dlpack = make_text("__dlpack__").release();
   if (is_device_array(object)) return true;
   if (PyType_Check(object)) return false;  // a class has the attributes of its objects
+  if (has_exchange_table(object)) return is_on_dlpack_device(object);
   // None counts as absent: an object may answer for every name, as mocks do.
   const Ref described = Ref::steal(PyObject_GetAttr(object, interface));
   PyErr_Clear();

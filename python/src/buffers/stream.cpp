@@ -128,6 +128,8 @@ memory::StreamHandle stream_from_handle(PyObject* number, const char* what) {
                    what, readable(number)));
 }
 
+memory::StreamHandle legacy_default_stream() { return to_handle(kLegacyDefaultStream); }
+
 NamedStream stream_from(PyObject* object, memory::Place place, const char* use) {
   if (object == nullptr || object == Py_None) return {};
   if (place.is_host()) {
@@ -150,7 +152,7 @@ NamedStream stream_from(PyObject* object, memory::Place place, const char* use) 
   if (memory::native_api_of(place.kind) != memory::NativeApi::kCuda) {
     invalid(base::format("{} got a CUDA stream for memory on {}", use, memory::place_name(place)));
   }
-  if (PyObject_IsTrue(handle.get()) == 0) return {to_handle(kLegacyDefaultStream), Ref::borrow(object)};
+  if (PyObject_IsTrue(handle.get()) == 0) return {legacy_default_stream(), Ref::borrow(object)};
   return {stream_from_handle(handle.get(), use), Ref::borrow(object)};
 }
 

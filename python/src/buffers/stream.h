@@ -29,5 +29,7 @@ struct NamedStream {
 NamedStream stream_from(PyObject* object, memory::Place place, const char* use);
 // The same for a handle from a protocol, which calls it `what`. 0 is refused, because it is ambiguous.
 memory::StreamHandle stream_from_handle(PyObject* number, const char* what);
+// CUDA's legacy default stream. A null handle names no stream.
+memory::StreamHandle legacy_default_stream();
 
 }  // namespace weft::python

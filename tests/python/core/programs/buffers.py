@@ -18,14 +18,18 @@ from standins import (
     CUDA_MANAGED,
     FLOAT,
     INT,
+    REFUSES,
     BrokenCudaArray,
     CudaArray,
     CudaArrayWithBuffer,
     DlpackArray,
+    ExchangedArray,
     Managed,
     ManagedVersioned,
     c_strides,
+    exchange_table,
     take_out_of,
+    type_with,
 )
 
 import weft
@@ -256,6 +260,67 @@ def check_dlpack_on_a_device(memory):
         refused("this process has no CUDA", _core._buffer_of, both, READ)
 
 
+# --- DLPack's table of C functions
+
+
+def check_the_exchange_table(memory):
+    address = HOST.ctypes.data
+    exchanged = type_with(exchange_table())
+
+    @given(strided(), st.integers(0, 8))
+    def any_form(form, offset):
+        shape, strides = form
+        array = exchanged(address, shape, strides, byte_offset=8 * offset)
+        if is_c_order(shape, strides):
+            size_bytes = 8 * int(np.prod(shape, dtype=int))
+            found = _core._buffer_of(array, WRITE)
+            assert found[:2] == ((address + 8 * offset, size_bytes) if size_bytes else (0, 0)), found
+            assert found[2:6] == ("host", 0, np.dtype(float), shape), found
+            assert (array.exports, array.asked, array.deleted) == (1, [], 0)
+            del found
+        else:
+            refused("weft.pack(array)", _core._buffer_of, array, READ)
+        assert array.deleted == 1
+
+    any_form()
+
+    for keywords, access, needle in (
+        ({"version": (2, 0)}, READ, "DLPack 2.0"),
+        ({"flags": 1}, WRITE, "read-only"),
+        ({"flags": 2}, WRITE, "copy"),
+        ({"device": (9, 0)}, READ, "DLPack device (9, 0)"),
+    ):
+        array = exchanged(address, (4,), **keywords)
+        refused(needle, _core._buffer_of, array, access)
+        assert array.deleted == 1, needle
+    refused(
+        "TypeError",
+        _core._buffer_of,
+        type_with(exchange_table(managed_from_object=REFUSES))(address, (4,)),
+        READ,
+    )
+
+    # An older table behind one of another major version, and none that this version can read.
+    newer = type_with(exchange_table(major=2, previous=ctypes.addressof(exchanged.table)))
+    array = newer(address, (4,))
+    assert _core._buffer_of(array, READ)[1] == 32 and (array.exports, array.asked) == (1, [])
+    for other in (type_with(exchange_table(major=2)), type_with(exchange_table(), b"other")):
+        array = other(address, (4,))
+        # As without a table. The CUDA array interface raises.
+        assert _core._buffer_of(array, READ)[1] == 32 and (array.exports, len(array.asked)) == (0, 1)
+
+    address = memory.ptr if HAS_CUDA else 4096
+    for device in (CUDA, CUDA_MANAGED):
+        for stream in (None, 1, 2, 0x5555):
+            ExchangedArray.work_stream = stream
+            array = exchanged(address, (4,), device=(device, 1))
+            if HAS_CUDA:
+                assert _core._buffer_of(array, READ)[:4] == (address, 32, "cuda:1", stream or 1)
+            else:
+                refused("this process has no CUDA", _core._buffer_of, array, READ)
+            assert array.deleted == 1 and array.asked == []
+
+
 class OfTheCurrentDevice(DlpackArray):
     """As PyTorch's tensors, which are given away only while their device is the thread's current one."""
 
@@ -480,6 +545,7 @@ async def main():
     check_cuda_arrays(memory)
     check_dlpack_on_the_host()
     check_dlpack_on_a_device(memory)
+    check_the_exchange_table(memory)
     check_that_a_refusal_names_the_transpose()
     await check_tensors_that_require_grad(memory)
     check_exports()

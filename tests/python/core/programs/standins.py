@@ -82,6 +82,7 @@ _NAMES = {
         b"used_dltensor",
         b"dltensor_versioned",
         b"used_dltensor_versioned",
+        b"dlpack_exchange_api",
         b"other",
     )
 }
@@ -138,6 +139,76 @@ class DlpackArray:
             raise TypeError("unexpected keyword argument 'max_version'")
         # A capsule without a destructor: only the consumer of the tensor calls the deleter.
         return _new_capsule(ctypes.addressof(self._managed), _NAMES[self._name], None)
+
+
+class ExchangeTable(ctypes.Structure):
+    """DLPack's table of C functions."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("previous", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("managed_from_object", ctypes.c_void_p),
+        ("object_from_managed", ctypes.c_void_p),
+        ("tensor_from_object", ctypes.c_void_p),
+        ("current_work_stream", ctypes.c_void_p),
+    )
+
+
+_Export = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
+_View = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
+_WorkStream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+#: Returns -1 with a TypeError for objects without a length.
+REFUSES = ctypes.cast(ctypes.pythonapi.PyObject_Size, ctypes.c_void_p).value
+
+
+class ExchangedArray(DlpackArray):
+    """As PyTorch's tensors from 2.10 on: the type has DLPack's table of C functions. Counts their calls."""
+
+    work_stream: int | None = None
+    exports = 0
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise KeyError("a type that NumPy lacks")
+
+
+@_Export
+def _export(array: ExchangedArray, out: Any) -> int:
+    array.exports += 1
+    out[0] = ctypes.addressof(array._managed)
+    return 0
+
+
+@_View
+def _view(array: ExchangedArray, out: Any) -> int:
+    out[0] = array._managed.tensor
+    return 0
+
+
+@_WorkStream
+def _work_stream(_type: int, _device: int, out: Any) -> int:
+    out[0] = ExchangedArray.work_stream
+    return 0
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def exchange_table(**changes: Any) -> ExchangeTable:
+    functions = {
+        "managed_from_object": _address(_export),
+        "tensor_from_object": _address(_view),
+        "current_work_stream": _address(_work_stream),
+    }
+    return ExchangeTable(**{"major": 1, "minor": 3, **functions, **changes})
+
+
+def type_with(table: ExchangeTable, name: bytes = b"dlpack_exchange_api") -> type[ExchangedArray]:
+    capsule = _new_capsule(ctypes.addressof(table), _NAMES[name], None)
+    return type("Exchanged", (ExchangedArray,), {"__dlpack_c_exchange_api__": capsule, "table": table})
 
 
 def take_out_of(capsule: Any, name: bytes) -> int:
