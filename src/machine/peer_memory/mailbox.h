@@ -57,6 +57,9 @@ static_assert(sizeof(std::atomic<std::uint64_t>) + sizeof(PeerBuffer) <= 64, "a 
 
 struct Mailbox {
   Slot& slot(std::uint32_t counter) { return slots[counter % kSlots]; }
+  // Not 0: the last receive of device memory that was started can only be posted with a ring. A sender that finds
+  // nothing posted reads it.
+  alignas(64) std::atomic<std::uint32_t> receives_by_ring;
   std::array<Slot, kSlots> slots;
 };
 

@@ -126,10 +126,13 @@ Status PeerCopies::start_announced(const OutgoingStream& stream, StreamMessage m
   return Status::pending();
 }
 
-// Memory that the sender cannot export, and, as the last message shows, memory of the receiver.
+// Memory that the sender cannot export, or, as its last receive shows, memory of the receiver.
 bool PeerCopies::is_slow(const OutgoingStream& stream, const memory::ConstBuffer& source) {
   if (source.place.is_host() || source.size_bytes < WaitingSends::kLeastBytes) return false;
-  return stream.outbox->is_bounced || (exports_.find(source) == nullptr && exports_.cannot_export(source));
+  const Mailbox* const mailbox = stream.outbox->mailbox;
+  const bool is_by_ring =
+      mailbox != nullptr && mailbox->receives_by_ring.load(std::memory_order_relaxed) != 0;
+  return is_by_ring || (exports_.find(source) == nullptr && exports_.cannot_export(source));
 }
 
 // The compare-and-swap comes first: it brings the cache line here once, in the state in which it stays.
@@ -154,7 +157,6 @@ Status PeerCopies::start_copy(const OutgoingStream& stream, StreamMessage messag
   if (source.place.is_host()) {
     return shared_.start(stream, message, slot, files_.at(stream.peer)->name().file.pid, source, user);
   }
-  stream.outbox->is_bounced = buffer.exported_bytes == 0;
   if (buffer.exported_bytes == 0) {
     return bounces_.start(stream, message, *files_.at(stream.peer), buffer.offset_bytes, source, user);
   }

@@ -39,8 +39,6 @@ struct IncomingStream {
 struct Outbox {
   Mailbox* mailbox = nullptr;
   const MailboxOwner* owner = nullptr;
-  // Whether the last receive that the sender found was posted with a bounce buffer.
-  bool is_bounced = false;
 };
 
 // The sender's end.

@@ -60,6 +60,26 @@ TEST_P(WaitingSendTest, SmallMessagesAndMappableMemoryDoNotWait) {
   EXPECT_EQ(others(0), before + 1);
 }
 
+TEST_P(WaitingSendTest, MappableMemoryWaitsForAReceiverWhoseMemoryCannotBeMapped) {
+  start();
+  // The first message to such memory went with its tag, so the sender has found none of its receives.
+  TestMemory first(memory(0), kDevice, 100, 3);
+  TestMemory first_into = refusing(1, 100);
+  const OutcomePtr sent_first = send(0, first.buffer());
+  settle();
+  finish({sent_first, receive(1, first_into.buffer())});
+  const std::uint64_t before = others(0);
+  TestMemory from(memory(0), kDevice, 20000, 5);
+  TestMemory to = refusing(1, 20000);
+  const OutcomePtr sent = send(0, from.buffer());
+  settle();
+  EXPECT_FALSE(sent->done);
+  const OutcomePtr received = receive(1, to.buffer());
+  finish({sent, received});
+  EXPECT_EQ(to.now(), from.filled());
+  EXPECT_EQ(others(0), before);
+}
+
 TEST_P(WaitingSendTest, ASlowSourceIsCopiedIntoMemoryThatIsPostedLater) {
   start();
   TestMemory from = refusing(0, 20000, 3);
