@@ -3,15 +3,20 @@
 namespace weft::base {
 
 const Status::Detail Status::kPendingDetail{StatusCode::kPending, "the operation has not completed yet"};
+const Status::Detail Status::kCancelledDetail{StatusCode::kCancelled, "the operation was cancelled"};
 
 Status::Status(StatusCode code, std::string message) {
   if (code == StatusCode::kOk) return;
   detail_ = code == StatusCode::kPending ? &kPendingDetail : new Detail{code, std::move(message)};
 }
 
-const Status::Detail* Status::clone(const Detail* detail) { return new Detail(*detail); }
+const Status::Detail* Status::clone(const Detail* detail) {
+  return detail == &kCancelledDetail ? detail : new Detail(*detail);
+}
 
-void Status::destroy(const Detail* detail) { delete detail; }
+void Status::destroy(const Detail* detail) {
+  if (detail != &kCancelledDetail) delete detail;
+}
 
 std::string_view status_code_name(StatusCode code) {
   switch (code) {

@@ -56,6 +56,13 @@ class [[nodiscard]] Status {
     return status;
   }
 
+  // kCancelled. Allocates nothing: operations that may end in two ways cancel one of them each time.
+  static Status cancelled() noexcept {
+    Status status;
+    status.detail_ = &kCancelledDetail;
+    return status;
+  }
+
   bool ok() const noexcept { return detail_ == nullptr; }
   bool is_pending() const noexcept { return detail_ == &kPendingDetail; }
   // The operation is over and did not succeed.
@@ -74,6 +81,7 @@ class [[nodiscard]] Status {
     std::string message;
   };
   static const Detail kPendingDetail;
+  static const Detail kCancelledDetail;
   static const Detail* clone(const Detail* detail);
   static void destroy(const Detail* detail);
   bool is_static() const noexcept { return detail_ == nullptr || detail_ == &kPendingDetail; }

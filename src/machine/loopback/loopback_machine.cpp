@@ -217,7 +217,7 @@ void LoopbackMachine::transport_cancel(Completion* completion) {
   for (auto posted = posted_.begin(); posted != posted_.end(); ++posted) {
     if (posted->completion != completion) continue;
     posted_.erase(posted);
-    complete(completion, {StatusCode::kCancelled, base::format("a receive on PE {} was cancelled", pe())}, 0);
+    complete(completion, Status::cancelled(), 0);
     return;
   }
 }

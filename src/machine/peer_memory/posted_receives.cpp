@@ -22,6 +22,8 @@ constexpr std::size_t kMaxWaitingSends = 4096;
 // How long close() waits for copies that senders have begun.
 constexpr auto kCloseLimit = std::chrono::milliseconds(200);
 
+Status closed() { return {StatusCode::kClosed, "the machine was closed before the message arrived"}; }
+
 }  // namespace
 
 // One receive, posted and with its tag. Deleted when it is over and none of its completions will be called.
@@ -107,7 +109,7 @@ struct PostedReceives::Receive final : PeerOperation {
     } else if (has_come || withdraw()) {
       end_with(std::move(status), size_bytes);
     } else {
-      close_status = std::move(status);
+      tagged_failure = std::move(status);
     }
   }
 
@@ -123,7 +125,7 @@ struct PostedReceives::Receive final : PeerOperation {
   std::optional<std::pair<Status, std::size_t>> tagged_outcome;
   std::shared_ptr<Exports::Export> exported;  // what is posted
   bool cannot_read = false;                   // of a message that both sides copy
-  Status close_status{StatusCode::kClosed, "the machine was closed before the message arrived"};
+  Status tagged_failure;                      // how the tagged half ended while a copy was under way
   Half tagged{[](Completion* self, Status status, std::size_t size_bytes) {
                 auto& half = *static_cast<Half*>(self);
                 half.is_pending = false;
@@ -190,6 +192,7 @@ std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessag
   if (!buffer.place.is_host()) {
     exported = exports_.find(buffer);
     is_to_be_posted = exported != nullptr || can_bounce(stream, buffer);
+    stream.mailbox->receives_by_ring.store(is_to_be_posted && exported == nullptr, std::memory_order_relaxed);
   }
   // The rest is posted only if its send waits for that, which small messages do not.
   if (!is_to_be_posted && buffer.size_bytes < WaitingSends::kLeastBytes) return {};
@@ -398,7 +401,7 @@ void PostedReceives::close() {
     if (receive->is_copied()) {
       receive->end_copied();
     } else {
-      receive->end_with(receive->close_status, 0);
+      receive->end_with(receive->tagged_failure.failed() ? receive->tagged_failure : closed(), 0);
     }
   }
   for (auto& receive : receives_) {

@@ -401,6 +401,8 @@ base::Status UcxMachine::translate(const Request& request) const {
 
 base::Status UcxMachine::translate(const Started& started, ucs_status_t status) const {
   const bool names_peer = started.peer >= 0;
+  const bool has_peer_failed = names_peer && endpoints_.has_failed(started.peer);
+  if (status == UCS_ERR_CANCELED && !is_closed() && !has_peer_failed) return base::Status::cancelled();
   const std::string what =
       names_peer ? base::format("{} of {} bytes between PE {} and PE {}", operation_name(started.operation),
                                 started.size_bytes, pe(), started.peer)
@@ -409,14 +411,12 @@ base::Status UcxMachine::translate(const Started& started, ucs_status_t status) 
   if (is_closed()) {
     return {base::StatusCode::kClosed, base::format("{} did not finish before the machine was closed", what)};
   }
-  if (means_peer_failed(status) || (names_peer && endpoints_.has_failed(started.peer))) {
+  if (means_peer_failed(status) || has_peer_failed) {
     return {base::StatusCode::kPeerFailed,
             names_peer
                 ? base::format("PE {} has failed ({}), during {}", started.peer, status_text(status), what)
                 : base::format("the other PE has failed ({}), during {}", status_text(status), what)};
   }
-  if (status == UCS_ERR_CANCELED)
-    return {base::StatusCode::kCancelled, base::format("{} was cancelled", what)};
   if (status == UCS_ERR_NO_MEMORY) {
     return {base::StatusCode::kOutOfMemory, base::format("{}: UCX has no memory left", what)};
   }

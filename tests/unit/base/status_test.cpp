@@ -34,6 +34,17 @@ TEST(Status, FailureKeepsItsMessageThroughCopiesAndMoves) {
   EXPECT_EQ(moved.message(), "8 bytes into 4");
 }
 
+TEST(Status, CancelledIsAFailureLikeOthers) {
+  Status status = Status::cancelled();
+  Status copy = status;
+  Status moved = std::move(status);
+  EXPECT_TRUE(copy.failed() && moved.failed());
+  EXPECT_EQ(moved.code(), StatusCode::kCancelled);
+  EXPECT_EQ(copy.message(), moved.message());
+  copy = Status(StatusCode::kClosed, "closed");
+  EXPECT_EQ(copy.code(), StatusCode::kClosed);
+}
+
 TEST(Status, EveryCodeHasAName) {
   for (int code = 0; code <= static_cast<int>(StatusCode::kInternal); ++code) {
     EXPECT_NE(status_code_name(static_cast<StatusCode>(code)), "unknown status") << code;
