@@ -63,14 +63,15 @@ def pin(pe: int) -> None:
 
 
 #: Where GPU memory may come from: Weft (cudaMalloc), a stream-ordered pool (CuPy's MemoryAsyncPool),
-#: virtual-memory mappings (PyTorch's expandable segments), or managed memory (CuPy).
-ALLOCATORS = ("default", "async-pool", "vmm", "managed")
+#: virtual-memory mappings (PyTorch's expandable segments), managed memory (CuPy), or PyTorch's own pool (cudaMalloc).
+ALLOCATORS = ("default", "async-pool", "vmm", "managed", "torch")
 
 
 def make_library_array(size_bytes: int, value: int, allocator: str, device: int) -> Any:
     """Bytes of that value in memory of that allocator, on that GPU, when the GPU is done with them."""
-    if allocator == "vmm":
-        os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+    if allocator in ("vmm", "torch"):
+        if allocator == "vmm":
+            os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
         import torch
 
         array = torch.full((size_bytes,), value, dtype=torch.uint8, device=f"cuda:{device}")

@@ -121,6 +121,8 @@ class KindBackend {
   // ok: the work before the event is done and visible to every stream. pending: it is not done yet. Any other
   // status: it failed.
   virtual base::Status query(EventHandle event) = 0;
+  // Whether all work of `stream` is done. False if it cannot be asked, or has failed: an event then says why.
+  virtual bool is_idle(StreamHandle /*stream*/, int /*device*/) { return false; }
   // Makes work that is queued on `stream` after this call wait for the event, without blocking the CPU. The
   // event may be released as soon as this returns.
   virtual base::Status stream_wait(StreamHandle stream, int device, EventHandle event) = 0;

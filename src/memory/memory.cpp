@@ -233,6 +233,10 @@ Status Memory::when_stream_done(Place place, StreamHandle stream, Completion* co
   return state_->copies.when_stream_done(place, stream, completion);
 }
 
+bool Memory::is_stream_idle(Place place, StreamHandle stream) {
+  return state_->check_place(place).ok() && backend(place.kind)->is_idle(stream, place.device);
+}
+
 bool Memory::progress() { return state_->copies.progress(); }
 
 bool Memory::has_pending() const { return state_->copies.has_pending(); }

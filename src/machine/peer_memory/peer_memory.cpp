@@ -33,8 +33,9 @@ Status PeerMemory::open() {
   return control_.open();
 }
 
-Status PeerMemory::send(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& source,
+Status PeerMemory::send(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& from,
                         Completion* completion) {
+  const memory::ConstBuffer source = context_.without_idle_stream(from);
   if (stream.peer != machine_.pe()) {
     if (reaches_peers(source.place, source.size_bytes)) {
       return copies_.start(stream, message, source, completion);
@@ -45,8 +46,9 @@ Status PeerMemory::send(OutgoingStream& stream, StreamMessage message, const mem
   return machine_.tag_send(stream.peer, message.tag, source, completion);
 }
 
-Status PeerMemory::receive(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
+Status PeerMemory::receive(IncomingStream& stream, StreamMessage message, const memory::Buffer& into,
                            Completion* completion) {
+  const memory::Buffer buffer = context_.without_idle_stream(into);
   std::optional<Status> started;
   const bool is_own_pe = stream.peer == machine_.pe();
   const bool is_other_pe = stream.peer >= 0 && !is_own_pe;
@@ -70,8 +72,9 @@ bool PeerMemory::announced_send_waits(int pe, Tag stream, const memory::ConstBuf
   return copies_.knows_mailbox(out);
 }
 
-Status PeerMemory::send_announced(int pe, Tag stream, StreamMessage message,
-                                  const memory::ConstBuffer& source, Completion* completion) {
+Status PeerMemory::send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& from,
+                                  Completion* completion) {
+  const memory::ConstBuffer source = context_.without_idle_stream(from);
   if (!announced_send_waits(pe, stream, source))
     return machine_.tag_send(pe, message.tag, source, completion);
   return copies_.start_announced(announced_out_[pe], message, source, completion);
@@ -86,7 +89,8 @@ Status PeerMemory::send_announced_movable(int pe, Tag stream, StreamMessage mess
 }
 
 Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,
-                                     const memory::Buffer& buffer, Completion* completion) {
+                                     const memory::Buffer& into, Completion* completion) {
+  const memory::Buffer buffer = context_.without_idle_stream(into);
   const bool posts = posts_announced(pe, buffer.place, buffer.size_bytes);
   if (pe == machine_.pe() || (!posts && !send_waits)) {
     return machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);

@@ -57,11 +57,11 @@ class PeerMemory {
   // Machine::tag_send. A send that fails does not end its
   // receive: the model must, for example by an empty message with the tag. Failures with kPeerFailed need no
   // such message, because the receiver has failed.
-  base::Status send(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& source,
+  base::Status send(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& from,
                     base::Completion* completion);
   // Starts a receive: the contract of Machine::tag_receive with a full mask. Smaller host memory needs this call only
   // while stream.held_sends is not 0.
-  base::Status receive(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
+  base::Status receive(IncomingStream& stream, StreamMessage message, const memory::Buffer& into,
                        base::Completion* completion);
 
   // Messages that a model announces in messages of its own before their receives are started, such as the payloads of
@@ -71,7 +71,7 @@ class PeerMemory {
   // Whether a send waits for its receive. Then the announcement must say so.
   bool announced_send_waits(int pe, Tag stream, const memory::ConstBuffer& source);
   // Starts such a send: the contract of Machine::tag_send.
-  base::Status send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& source,
+  base::Status send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& from,
                               base::Completion* completion);
   // The same for bytes that their owner may move until `source.is_fixed`: the contract of Machine::tag_send_movable.
   // They are fixed when the receiver has answered, and then the copy ends without further waits for the receiver,
@@ -80,7 +80,7 @@ class PeerMemory {
                                       base::Completion* completion);
   // Starts the receive of a message that a peer has announced; `send_waits` is what its announcement said.
   base::Status receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,
-                                 const memory::Buffer& buffer, base::Completion* completion);
+                                 const memory::Buffer& into, base::Completion* completion);
 
   // For tests, before the first receive: the size of the bounce buffers of this PE.
   void set_bounce_bytes(std::size_t size_bytes) { receives_.arrivals().set_buffer_bytes(size_bytes); }

@@ -77,6 +77,14 @@ struct PeerContext {
   bool wait_for_stream(memory::Place place, memory::StreamHandle stream, base::Completion* completion) {
     return began(memory.when_stream_done(place, stream, completion));
   }
+  // The same buffer, without a stream that is idle. Asking takes a CUDA device 1.3 us; what waits for a stream takes
+  // turns of progress(), and is not posted meanwhile.
+  template <typename Buffer>
+  Buffer without_idle_stream(Buffer buffer) {
+    if (buffer.stream != nullptr && memory.is_stream_idle(buffer.place, buffer.stream))
+      buffer.stream = nullptr;
+    return buffer;
+  }
   // Whether `status`, of an operation of the memory layer, says that its completion will be called.
   bool began(const base::Status& status) {
     if (!status.is_pending()) return false;

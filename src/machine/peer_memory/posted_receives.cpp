@@ -226,6 +226,8 @@ Status PostedReceives::start(IncomingStream& stream, StreamMessage message, cons
         context_.wait_for_stream(buffer.place, buffer.stream, &receive.stream_done);
   }
   context_.machine.attention().wanted = true;
+  // What has come for earlier receives is copied now: a PE that starts many receives polls for none of them meanwhile.
+  if (arrivals_.has_arrivals()) poll_arrivals();
   return Status::pending();
 }
 

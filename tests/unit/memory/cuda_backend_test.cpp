@@ -285,7 +285,9 @@ TEST_F(CudaBackendTest, NullAndDefaultStreams) {
   for (const std::uintptr_t handle : {0, 1, 2}) {
     const auto stream = reinterpret_cast<StreamHandle>(handle);
     EXPECT_TRUE(backend->copy_async(data, kGpu1, data, kGpu1, 8, stream).ok()) << handle;
+    EXPECT_FALSE(backend->is_idle(stream, 1)) << handle;
     EXPECT_TRUE(finish(stream, 1).ok()) << handle;
+    EXPECT_TRUE(backend->is_idle(stream, 1)) << handle;
   }
   EXPECT_TRUE(backend->deallocate(data).ok());
 }

@@ -102,6 +102,14 @@ TEST_F(CudaSharingTest, WhatTheDriverRefusesIsAStatus) {
   EXPECT_NE(refused.message().find("only if cuMemAlloc or cudaMalloc made it"), std::string::npos);
   ASSERT_TRUE(memory->deallocate(own).ok());
   EXPECT_TRUE(cuda().import_allocation(exported, 0).status().failed()) << "freed meanwhile";
+  // The driver is not asked for a handle, which takes long to refuse.
+  const std::uintptr_t managed = fake_cuda()->add_block(kSize, 0);
+  fake_cuda()->find(managed)->managed = true;
+  const int before = fake_cuda()->calls["cuIpcGetMemHandle"];
+  const auto impossible = cuda().export_allocation(reinterpret_cast<void*>(managed)).status();
+  EXPECT_EQ(impossible.code(), StatusCode::kUnsupported) << impossible.to_string();
+  EXPECT_EQ(fake_cuda()->calls["cuIpcGetMemHandle"], before);
+  fake_cuda()->remove_block(managed);
   int on_stack = 0;
   EXPECT_TRUE(cuda().export_allocation(&on_stack).status().failed());
 }

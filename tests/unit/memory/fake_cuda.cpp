@@ -110,6 +110,11 @@ void* map_foreign(const FakeIpcHandle& handle) {
   return mapped;
 }
 
+// Whether other processes can map it.
+bool is_shareable(const FakeCuda::Block& block) {
+  return block.memory_type == 2 && !block.managed && !block.imported;
+}
+
 }  // namespace
 
 std::uintptr_t FakeCuda::add_block(std::size_t size_bytes, int device, unsigned memory_type, bool managed) {
@@ -289,6 +294,7 @@ int cuPointerGetAttribute(void* data, int attribute, unsigned long long address)
   if (block == nullptr) return kInvalidValue;
   if (attribute == 2) *static_cast<unsigned*>(data) = block->memory_type;
   if (attribute == 7) *static_cast<std::uint64_t*>(data) = block->buffer_id;
+  if (attribute == 10) *static_cast<bool*>(data) = is_shareable(*block);
   return 0;
 }
 
@@ -315,7 +321,7 @@ int cuIpcGetMemHandle(FakeIpcHandle* handle, unsigned long long address) {
   if (result != 0) return result;
   std::uintptr_t base = 0;
   FakeCuda::Block* block = fake_cuda()->find(address, &base);
-  if (block == nullptr || block->memory_type != 2 || block->managed || block->imported) return kInvalidValue;
+  if (block == nullptr || !is_shareable(*block)) return kInvalidValue;
   struct stat own{};
   if (!move_to_file(base, *block) || ::fstat(block->file, &own) != 0) return kOutOfMemory;
   *handle = {base, block->buffer_id, block->size_bytes, own.st_ino, ::getpid(), block->file, {}};
@@ -363,6 +369,14 @@ int cuStreamDestroy_v2(CudaStreamTag* stream) {
   while (!stream->queue.empty() && stream->queue.front()()) stream->queue.pop_front();
   delete stream;
   return 0;
+}
+
+int cuStreamQuery(CudaStreamTag* stream) {
+  stream = resolve(stream);
+  const int result = enter_context("cuStreamQuery", stream->device);
+  if (result != 0) return result;
+  if (fake_cuda()->broken != 0) return fake_cuda()->broken;
+  return stream->queue.empty() ? 0 : kNotReady;
 }
 
 int cuStreamWaitEvent(CudaStreamTag* stream, CudaEventTag* event, unsigned) {

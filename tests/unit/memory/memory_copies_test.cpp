@@ -243,10 +243,14 @@ TEST_F(MemoryTest, WhenStreamDone) {
   for (int i = 0; i < 100; ++i) memory.progress();
   EXPECT_EQ(null_stream.calls, 1);
   EXPECT_EQ(before.calls, 0);
+  EXPECT_FALSE(memory.is_stream_idle(kDevice0, stream));
+  EXPECT_TRUE(memory.is_stream_idle(kDevice0, nullptr));
   go = true;
   poll_until_idle(memory);
   EXPECT_EQ(before.calls, 1);
   EXPECT_TRUE(before.status.ok());
+  EXPECT_TRUE(memory.is_stream_idle(kDevice0, stream));
+  EXPECT_FALSE(memory.is_stream_idle({Kind::kEmulated, 99}, stream));
 
   Outcome closed;
   ASSERT_TRUE(memory.when_stream_done(kDevice0, stream, &closed).is_pending());

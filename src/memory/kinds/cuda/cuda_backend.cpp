@@ -222,6 +222,17 @@ Result<std::vector<std::byte>> CudaBackend::export_allocation(const void* addres
         base::format("{} is no CUDA memory of this process: only its owner can export it", address));
   }
   const int ordinal = allocation->place.device;
+  // Asked first, because cuIpcGetMemHandle takes 12 us to refuse, and PyTorch's expandable segments have a buffer
+  // number for each of their parts.
+  unsigned is_capable = 1;
+  if (driver_->PointerGetAttribute(&is_capable, cuda::kAttributeIsIpcCapable, to_cuda(address)) ==
+          cuda::kSuccess &&
+      is_capable == 0) {
+    return Status(StatusCode::kUnsupported,
+                  base::format("{} on cuda:{} is memory that other processes cannot map: only cuMemAlloc and "
+                               "cudaMalloc make memory that they can",
+                               address, ordinal));
+  }
   Result<Device*> device = use(ordinal);
   if (!device.ok()) return device.status();
   CudaContextScope scope(*driver_, (*device)->context);
@@ -448,6 +459,15 @@ Status CudaBackend::query(EventHandle event) {
   if (result == cuda::kSuccess) return {};
   if (result == cuda::kNotReady) return Status::pending();
   return call_failed(result, "cuEventQuery", recorded.device);
+}
+
+// The legacy default stream is busy while a stream that synchronizes with it is, as an event in it would be.
+bool CudaBackend::is_idle(StreamHandle stream, int ordinal) {
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return false;
+  CudaContextScope scope(*driver_, (*device)->context);
+  Result<CudaStream> queue = stream_of(stream, **device);
+  return queue.ok() && driver_->StreamQuery(*queue) == cuda::kSuccess;
 }
 
 Status CudaBackend::stream_wait(StreamHandle stream, int ordinal, EventHandle event) {

@@ -65,6 +65,7 @@ class CudaBackend final : public KindBackend {
 
   base::Result<EventHandle> record(StreamHandle stream, int device) override;
   base::Status query(EventHandle event) override;
+  bool is_idle(StreamHandle stream, int device) override;
   base::Status stream_wait(StreamHandle stream, int device, EventHandle event) override;
   void release_event(EventHandle event) override;
   void abandon() override { is_abandoned_ = true; }

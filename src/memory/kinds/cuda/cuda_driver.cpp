@@ -83,6 +83,7 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuIpcCloseMemHandle", IpcCloseMemHandle);
   need("cuStreamCreate", StreamCreate);
   need("cuStreamDestroy_v2", StreamDestroy);
+  need("cuStreamQuery", StreamQuery);
   need("cuStreamWaitEvent", StreamWaitEvent);
   need("cuEventCreate", EventCreate);
   need("cuEventDestroy_v2", EventDestroy);

@@ -47,6 +47,7 @@ inline constexpr int kAttributeMemoryType = 2;
 inline constexpr int kAttributeBufferId = 7;
 inline constexpr int kAttributeIsManaged = 8;
 inline constexpr int kAttributeDeviceOrdinal = 9;
+inline constexpr int kAttributeIsIpcCapable = 10;
 inline constexpr int kAttributeRangeStart = 11;
 inline constexpr int kAttributeRangeSize = 12;
 }  // namespace cuda
@@ -94,6 +95,7 @@ class CudaDriver {
   CudaResult (*IpcCloseMemHandle)(CudaAddress address) = nullptr;
   CudaResult (*StreamCreate)(CudaStream* stream, unsigned flags) = nullptr;
   CudaResult (*StreamDestroy)(CudaStream stream) = nullptr;
+  CudaResult (*StreamQuery)(CudaStream stream) = nullptr;
   CudaResult (*StreamWaitEvent)(CudaStream stream, CudaEvent event, unsigned flags) = nullptr;
   CudaResult (*EventCreate)(CudaEvent* event, unsigned flags) = nullptr;
   CudaResult (*EventDestroy)(CudaEvent event) = nullptr;

@@ -20,6 +20,7 @@ class SoftwareKind : public KindBackend {
   base::Result<EventHandle> record(StreamHandle stream, int device) final {
     return streams_.record(stream, device);
   }
+  bool is_idle(StreamHandle stream, int device) final { return streams_.is_idle(stream, device); }
   base::Status query(EventHandle event) final { return streams_.query(event); }
   base::Status stream_wait(StreamHandle stream, int device, EventHandle event) final {
     return streams_.wait(stream, device, event);

@@ -45,6 +45,11 @@ Status SoftwareStreams::destroy(StreamHandle stream) {
   return {};
 }
 
+bool SoftwareStreams::is_idle(StreamHandle stream, int device) {
+  const Result<Stream*> found = find(stream, device);
+  return found.ok() && found.value()->queue.empty() && found.value()->failure.ok();
+}
+
 Result<SoftwareStreams::Stream*> SoftwareStreams::find(StreamHandle stream, int device) {
   if (device < 0 || device >= num_devices_) {
     return Status(StatusCode::kOutOfRange,

@@ -34,6 +34,8 @@ class SoftwareStreams {
   base::Result<EventHandle> record(StreamHandle stream, int device);
   base::Status wait(StreamHandle stream, int device, EventHandle event);
   base::Status query(EventHandle event);
+  // No poll.
+  bool is_idle(StreamHandle stream, int device);
   void release(EventHandle event);
 
  private:

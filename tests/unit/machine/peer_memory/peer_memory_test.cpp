@@ -185,6 +185,22 @@ TEST_P(PeerMemoryTest, AFailedCopyEndsBothOperations) {
   exchange(0, 100);
 }
 
+TEST_P(PeerMemoryTest, AnIdleStreamIsNotWaitedFor) {
+  start();
+  auto& kind = testing::emulated(memory(1));
+  TestMemory out(memory(0), kDevice, 100, 1);
+  TestMemory in = used(1, 100);
+  in.buffer().stream = kind.create_stream(0).value();
+  const std::uint64_t before = copies(0);
+  // Nothing is polled between the two calls, so the receive is posted only if its stream is seen to be idle.
+  const OutcomePtr received = receive(1, in.buffer());
+  const OutcomePtr sent = send(0, out.buffer());
+  EXPECT_EQ(copies(0), before + 1);
+  finish({received, sent});
+  EXPECT_EQ(in.now(), out.filled());
+  EXPECT_TRUE(kind.destroy_stream(in.buffer().stream).ok());
+}
+
 TEST_P(PeerMemoryTest, AStreamThatFailedEndsBothOperations) {
   start();
   auto& kind = testing::emulated(memory(0));
