@@ -1,13 +1,11 @@
 // Collective operations, one per run:
 //
-//   reduction ELEMENTS ROUNDS   broadcast to an existing array and reduction over its elements: the median time of a
-//                               round, on the PE that asked
-//   all_to_all                  the first message of every PE to every other one: the time from the start on PE 0 until
-//                               all have arrived, and then the memory of a PE (PSS)
+//   reduction ELEMENTS:ROUNDS:WARMUP   broadcast to an existing array and reduction over its elements: the mean time of
+//                                      a round, on the PE that asked, each PE on a core of its own
+//   all_to_all                         the first message of every PE to every other one: the time from the start on
+//                                      PE 0 until all have arrived, and then the memory of a PE (PSS)
 //
 // Connections to the PE's neighbours in the spanning trees exist before the clock starts.
-#include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -23,6 +21,7 @@ namespace {
 
 class Member : public weft::Chare<Member> {
  public:
+  void keep_core() { pin(pe()); }
   void greet_all() {
     for (int pe = 0; pe < num_pes(); ++pe) proxy()[pe].send<&Member::greet>(1);
   }
@@ -75,51 +74,43 @@ class Element : public weft::Chare<Element> {
     contribute(value, weft::Reducer::kSum, proxy()[0].target<&Element::set_total>());
   }
   void set_total(std::int64_t total) { total_.set(total); }
-  weft::Task<double> median_round_s(int rounds) {
-    std::vector<double> times;
-    for (int i = 0; i < rounds; ++i) {
+  weft::Task<double> rounds_s(Step step) {
+    Stopwatch stopwatch;
+    for (std::int64_t round = 0; round < step.warmup + step.iterations; ++round) {
+      if (round == step.warmup) stopwatch = Stopwatch();
       total_ = weft::Future<std::int64_t>(runtime());
-      Stopwatch stopwatch;
       proxy().send<&Element::add>(std::int64_t{1});
       if (static_cast<std::uint64_t>(co_await total_) != collection().shape().size()) {
         die("the reduction missed elements");
       }
-      times.push_back(stopwatch.elapsed_s());
     }
-    std::sort(times.begin(), times.end());
-    co_return times[times.size() / 2];
+    co_return stopwatch.elapsed_s();
   }
 
  private:
   weft::Future<std::int64_t> total_;
 };
 
-weft::Task<> measure_reduction(weft::Runtime& runtime, int elements, int rounds) {
-  auto array = weft::Array<Element>::create(runtime, {elements});
-  report("broadcast_and_reduction_ms", 0, co_await array[0].call<&Element::median_round_s>(rounds) * 1e3);
-}
-
-std::int64_t number(int argc, char** argv, int which) {
-  std::int64_t value = 0;
-  if (which < argc) {
-    const std::string_view text = argv[which];
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size() && value > 0) return value;
+weft::Task<> measure_reduction(weft::Runtime& runtime, const std::vector<Step>& steps) {
+  auto members = weft::Group<Member>::create(runtime);
+  co_await members.call<&Member::keep_core>();
+  for (const Step& step : steps) {
+    auto array = weft::Array<Element>::create(runtime, {static_cast<int>(step.size_bytes)});
+    report(Bench::kReduction, step, co_await array[0].call<&Element::rounds_s>(step));
   }
-  die("usage: reduction ELEMENTS ROUNDS | all_to_all");
-}
-
-weft::Task<> measure(weft::Runtime& runtime, int argc, char** argv) {
-  const std::string_view what = argc > 1 ? argv[1] : "";
-  if (what == "all_to_all") return measure_all_to_all(runtime);
-  return measure_reduction(runtime, static_cast<int>(number(argc, argv, what == "reduction" ? 2 : argc)),
-                           static_cast<int>(number(argc, argv, 3)));
 }
 
 }  // namespace
 }  // namespace weft::benchmarks
 
 int main(int argc, char** argv) {
-  return weft::run(argc, argv,
-                   [&](weft::Runtime& runtime) { return weft::benchmarks::measure(runtime, argc, argv); });
+  using namespace weft::benchmarks;
+  if (argc > 1 && std::string_view(argv[1]) == "all_to_all") {
+    return weft::run(argc, argv, [](weft::Runtime& runtime) { return measure_all_to_all(runtime); });
+  }
+  const Arguments arguments = parse_arguments(argc, argv);
+  if (arguments.bench != Bench::kReduction) die("usage: reduction ELEMENTS:ROUNDS:WARMUP | all_to_all");
+  return weft::run(argc, argv, [&arguments](weft::Runtime& runtime) {
+    return measure_reduction(runtime, arguments.steps);
+  });
 }

@@ -43,7 +43,8 @@ Bench parse_bench(std::string_view name) {
   if (name == "rate") return Bench::kRate;
   if (name == "allreduce") return Bench::kAllreduce;
   if (name == "busy") return Bench::kBusy;
-  die(fmt::format("'{}' is not a bench: latency, bandwidth, rate, allreduce or busy", name));
+  if (name == "reduction") return Bench::kReduction;
+  die(fmt::format("'{}' is not a bench: latency, bandwidth, rate, allreduce, busy or reduction", name));
 }
 
 memory::Kind parse_memory(std::string_view name) {
@@ -118,6 +119,8 @@ void report(Bench bench, const Step& step, double elapsed_s) {
     case Bench::kAllreduce:
     case Bench::kBusy:
       return report("latency_us", step.size_bytes, elapsed_s / static_cast<double>(step.iterations) * 1e6);
+    case Bench::kReduction:
+      return report("time_s", step.size_bytes, elapsed_s / static_cast<double>(step.iterations));
   }
 }
 

@@ -3,10 +3,10 @@
 //   program BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]...
 //           [--memory host|emulated|cuda] [--way tag|am] [--devices 0,1]
 //
-// BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks. allreduce and busy_receiver have a bench
-// of their own, which they explain. latency: a ping-pong; one way is half of a round trip, averaged over ITERATIONS
-// round trips. bandwidth and rate: ITERATIONS windows of kWindow sends in flight together, the receives posted as one
-// window, one acknowledgement without data per window.
+// BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks. allreduce, busy_receiver and collective_times
+// have a bench of their own, which they explain. latency: a ping-pong; one way is half of a round trip, averaged over
+// ITERATIONS round trips. bandwidth and rate: ITERATIONS windows of kWindow sends in flight together, the receives posted
+// as one window, one acknowledgement without data per window.
 // WARMUP round trips or windows come first, untimed. The clock of PE 0 runs from its first send after
 // the warm-up to the last reply. The messages of windows take BUFFERS buffers in turn at either end, by default
 // one, as in osu_bw.
@@ -26,7 +26,7 @@ namespace weft::benchmarks {
 
 inline constexpr int kWindow = 64;
 
-enum class Bench { kLatency, kBandwidth, kRate, kAllreduce, kBusy };
+enum class Bench { kLatency, kBandwidth, kRate, kAllreduce, kBusy, kReduction };
 
 struct Step {
   std::size_t size_bytes = 0;

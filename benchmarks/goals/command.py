@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from goals.figures import judge, judge_files, questions
+from goals.figures import GOALS, Goal, goals_beside, judge, judge_files, narrowed, questions
 from goals.gpu_figures import gpu_questions, judge_gpu
 from goals.report import published_table, verdict_table
 from weft.bench.cli import COMMON_METHOD, METHODS, add_running_options
@@ -24,13 +24,14 @@ from weft.bench.running import ask_question, expect_runs, launches_of
 _FIGURES_METHOD = """
 Every figure that Weft is held to, beside its limit.
 
-Latency at 8 bytes and at 4 MiB, and bandwidth from 64 KiB to 64 MiB with one buffer and with distinct
-buffers, of every system, as below. The reference for bandwidth is the best of raw UCX with any setting, Open
-MPI and MPICH. Some limits are others where the cores are far: where a cache line takes 140 ns or more.
-Allreduce: the mean time of an allreduce of one double over all PEs, each kept on a core, one after the
-other. A PE that computes: its receive of 16 MiB is posted; it computes for a second without entering the
-runtime. The time runs from the send to the completion at the sender, or until the receiver sees all bytes in
-place, whichever is earlier.
+Latency at 8 bytes and from 64 KiB to 4 MiB, and bandwidth from 64 KiB to 64 MiB with one buffer and with
+distinct buffers, of every system, as below. The reference for bandwidth is the best of raw UCX with any
+setting, Open MPI and MPICH. Some limits are others where the cores are far: where a cache line takes 140 ns
+or more. Allreduce: the mean time of an allreduce of one double over all PEs, each kept on a core, one after
+the other. A reduction: a broadcast to 100,000 elements that exist and a sum over them, on 2 PEs. A PE that
+computes: its receive of 16 MiB is posted; it computes for a second without entering the runtime. The time
+runs from the send to the completion at the sender, or until the receiver sees all bytes in place, whichever
+is earlier.
 
 Then the figures without a rival. Local entry method: messages per second that one chare sends to another on
 the same PE, in windows of 64. Array: seconds from the call that creates 100,000 elements on 2 PEs, over a
@@ -70,6 +71,11 @@ def figures(words: Sequence[str] | None = None) -> int:
         metavar="RECORDS.json",
         help="measure nothing: judge what --json wrote, each figure by the first file that has it",
     )
+    parser.add_argument(
+        "--beside",
+        metavar="SYSTEM",
+        help="only the figures in host memory that compare with this system, as charm++",
+    )
     add_running_options(parser)
     return run_figures(parser.parse_args(words))
 
@@ -92,13 +98,16 @@ def run_figures(arguments: argparse.Namespace) -> int:
     """
     console = make_console()
     on_device = arguments.memory != "host"
-    judge_one = functools.partial(judge_gpu, memory=arguments.memory) if on_device else judge
     status = 0
     try:
+        goals = _wanted_goals(arguments)
+        judge_one = functools.partial(judge_gpu, memory=arguments.memory)
+        if not on_device:
+            judge_one = functools.partial(judge, goals=goals)
         if arguments.files:
             files = [list(read_records(file)) for file in arguments.files]
         else:
-            records, status = _measure_figures(arguments, console)
+            records, status = _measure_figures(arguments, goals, console)
             files = [records]
         verdicts = judge_files(files, judge_one)
         console.print(verdict_table(verdicts))
@@ -108,7 +117,19 @@ def run_figures(arguments: argparse.Namespace) -> int:
     return status or (0 if all(verdict.met for verdict in verdicts) else 1)
 
 
-def _measure_figures(arguments: argparse.Namespace, console: Console) -> tuple[list[Record], int]:
+def _wanted_goals(arguments: argparse.Namespace) -> Sequence[Goal]:
+    """In host memory: those that --beside leaves."""
+    if arguments.beside is None:
+        return GOALS
+    goals = goals_beside(arguments.beside)
+    if not goals or arguments.memory != "host":
+        raise BenchError(f"--beside {arguments.beside}: no figure in {arguments.memory} memory has it")
+    return goals
+
+
+def _measure_figures(
+    arguments: argparse.Namespace, goals: Sequence[Goal], console: Console
+) -> tuple[list[Record], int]:
     """What the goals ask for, and the exit status if a system failed or a signal came, else 0."""
     expect_runs(arguments)
     expect_memory(arguments.memory)
@@ -117,6 +138,8 @@ def _measure_figures(arguments: argparse.Namespace, console: Console) -> tuple[l
     programs = Programs(arguments.programs)
     if arguments.memory == "host":
         asked = questions(programs, arguments.charm4py_source)
+        if arguments.beside is not None:
+            asked = narrowed(asked, goals)
     else:
         asked = gpu_questions(programs, arguments.memory)
     records: list[Record] = []

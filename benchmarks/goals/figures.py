@@ -14,7 +14,7 @@ from pathlib import Path
 from weft.bench.programs import Programs
 from weft.bench.question import DISTINCT_BUFFERS, Question, without_buffers
 from weft.bench.record import METRICS, Record
-from weft.bench.system import System
+from weft.bench.system import Series, System
 from weft.bench.system_weft import Weft, weft_systems
 from weft.bench.systems import reference_systems
 
@@ -22,12 +22,13 @@ _KIB = 1 << 10
 _MIB = 1 << 20
 
 LATENCY = Question("latency", (8,))
-LARGE_LATENCY = Question("latency", (4 * _MIB,))
+LARGE_LATENCY = Question("latency", (64 * _KIB, 256 * _KIB, 512 * _KIB, _MIB, 4 * _MIB))
 LARGE_SIZES = (64 * _KIB, _MIB, 4 * _MIB, 64 * _MIB)
 BANDWIDTH = Question("bandwidth", (4 * _MIB,))
 LARGE_BANDWIDTH = Question("bandwidth", LARGE_SIZES)
 DISTINCT_BANDWIDTH = Question("bandwidth", LARGE_SIZES, distinct=True)
 ALLREDUCE = tuple(Question("allreduce", (8,), pes=pes) for pes in (2, 4, 8, 16, 32, 64))
+REDUCTION = Question("reduction", (100_000,))
 BUSY = Question("busy", (16 * _MIB,))
 LOCAL_RATE = Question("rate", (8,), pes=1)
 CROWDED_LATENCY = Question("latency", (8,), pes=4)
@@ -97,10 +98,26 @@ def _large_goals() -> tuple[Goal, ...]:
             if size <= 4 * _MIB:
                 channel = Reference("weft", "channel", language=language)
                 goals.append(Goal(f"{name} by value, {text}", one, "messaging", language, 0.5, channel))
-        goals.append(
-            Goal(f"{name} channel, 4 MiB one way", LARGE_LATENCY, "channel", language, 0.75, OPEN_MPI)
-        )
+        latency = _of_size(LARGE_LATENCY, 4 * _MIB)
+        goals.append(Goal(f"{name} channel, 4 MiB one way", latency, "channel", language, 0.75, OPEN_MPI))
     return tuple(goals)
+
+
+def _argument_goals() -> tuple[Goal, ...]:
+    """Large arguments of entry methods, beside those of Charm++."""
+    goals = []
+    for size, text in zip(
+        LARGE_LATENCY.sizes, ("64 KiB", "256 KiB", "512 KiB", "1 MiB", "4 MiB"), strict=True
+    ):
+        latency = _of_size(LARGE_LATENCY, size)
+        for way, name, path in (("array", "by value", ""), ("vector",) * 3, ("nocopy",) * 3):
+            figure = f"C++ {name}, {text} one way"
+            goals.append(Goal(figure, latency, "messaging", "cpp", 1.0, _charm(way), (path,)))
+    return tuple(goals)
+
+
+def _charm(way: str) -> Reference:
+    return Reference("charm++", "messaging", way)
 
 
 GOALS: tuple[Goal, ...] = (
@@ -141,9 +158,19 @@ GOALS: tuple[Goal, ...] = (
         paths=("4 PEs, worst pair",),
     ),
     *_large_goals(),
+    *_argument_goals(),
     *(
         Goal(f"C++ allreduce of a double, {question.pes} PEs", question, "messaging", "cpp", 1.0, OPEN_MPI)
         for question in ALLREDUCE
+    ),
+    Goal(
+        "C++ broadcast to 100,000 elements and reduction",
+        REDUCTION,
+        "messaging",
+        "cpp",
+        0.7,
+        _charm("array"),
+        ("elements",),
     ),
     Goal("16 MiB to a PE that computes, until it is there", BUSY, "channel", "cpp", 10_000.0),
 )
@@ -151,20 +178,23 @@ GOALS: tuple[Goal, ...] = (
 
 def questions(programs: Programs, charm4py_source: Path | None = None) -> list[tuple[Question, list[System]]]:
     """What has to be asked of whom to judge every goal."""
-    own = weft_systems(programs)
+    every = weft_systems(programs)
+    own = [system for system in every if system.path not in ("vector", "nocopy")]
     rivals = reference_systems("all", programs, charm4py_source)
     fast_rivals = reference_systems("ucx,openmpi,mpich,mpi4py-openmpi", programs)
     large = _by_language([*own, *fast_rivals])
+    charm = reference_systems("charm++", programs)
     allreduce = [
         Weft("messaging", "cpp", "allreduce", programs),
         *reference_systems("openmpi,mpich", programs),
     ]
     return [
         (LATENCY, _by_language([*own, *rivals])),
-        (LARGE_LATENCY, large),
+        (LARGE_LATENCY, _by_language([*every, *fast_rivals, *charm])),
         (LARGE_BANDWIDTH, large),
         (DISTINCT_BANDWIDTH, large),
         *((question, allreduce) for question in ALLREDUCE),
+        (REDUCTION, [Weft("messaging", "cpp", "collective_times", programs, "elements"), *charm[:1]]),
         (BUSY, [Weft("channel", "cpp", "busy_receiver", programs)]),
         (LOCAL_RATE, [Weft("messaging", "cpp", "local_entry_rate", programs, "same PE")]),
         (STARTUP, [Weft("messaging", "cpp", "array_startup", programs, "100,000 elements")]),
@@ -175,6 +205,30 @@ def questions(programs: Programs, charm4py_source: Path | None = None) -> list[t
             [Weft("messaging", "cpp", "oversubscribed_pingpong", programs, "4 PEs, worst pair")],
         ),
     ]
+
+
+def goals_beside(system: str) -> tuple[Goal, ...]:
+    """The goals that compare Weft with `system`."""
+    return tuple(goal for goal in GOALS if any(system == reference.system for reference in _references(goal)))
+
+
+def _references(goal: Goal) -> tuple[Reference, ...]:
+    return () if goal.reference is None else (goal.reference, *goal.reference.others)
+
+
+def narrowed(
+    asked: Sequence[tuple[Question, list[System]]], goals: Sequence[Goal]
+) -> list[tuple[Question, list[System]]]:
+    """What of `asked` is needed to judge `goals` alone."""
+    result = []
+    for question, systems in asked:
+        singles = [_of_size(question, size) for size in question.sizes]
+        needed = [goal for goal in goals if goal.question in singles]
+        sizes = tuple(size for size in question.sizes if any(size in goal.question.sizes for goal in needed))
+        who = [s for s in systems if any(_is_measured(s.series, g) or _is_rival(s.series, g) for g in needed)]
+        if needed:
+            result.append((dataclasses.replace(question, sizes=sizes), who))
+    return result
 
 
 def _by_language(systems: list[System]) -> list[System]:
@@ -257,14 +311,8 @@ def _judge(goal: Goal, records: Sequence[Record]) -> Verdict:
         # Records of 21 November 2026 and before do not name the buffer: it was one.
         and record.path.endswith(DISTINCT_BUFFERS) == question.distinct
     ]
-    wanted = ("weft", goal.model, goal.language)
-    measured = [
-        record
-        for record in asked
-        if (record.system, record.model, record.language) == wanted
-        and without_buffers(record.path) in goal.paths
-    ]
-    rivals = [r for r in asked if goal.reference is not None and _is_reference(r, goal.reference)]
+    measured = [record for record in asked if _is_measured(record, goal)]
+    rivals = [record for record in asked if _is_rival(record, goal)]
     best = min if METRICS[goal.question.metric][1] else max
     return Verdict(
         goal,
@@ -273,8 +321,15 @@ def _judge(goal: Goal, records: Sequence[Record]) -> Verdict:
     )
 
 
-def _is_reference(record: Record, reference: Reference) -> bool:
-    same_system = (record.system, record.model) == (reference.system, reference.model)
-    same_language = reference.language in ("", record.language)
-    is_this = same_system and same_language and record.path.startswith(reference.path)
-    return is_this or any(_is_reference(record, other) for other in reference.others)
+def _is_measured(found: Record | Series, goal: Goal) -> bool:
+    wanted = ("weft", goal.model, goal.language)
+    return (found.system, found.model, found.language) == wanted and without_buffers(found.path) in goal.paths
+
+
+def _is_rival(found: Record | Series, goal: Goal) -> bool:
+    return any(
+        (found.system, found.model) == (reference.system, reference.model)
+        and reference.language in ("", found.language)
+        and found.path.startswith(reference.path)
+        for reference in _references(goal)
+    )

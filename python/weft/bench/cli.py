@@ -38,6 +38,11 @@ written by the sender (put_zcopy). The best of them is the reference for a size,
 report also says where Weft's own settings are the slower ones. On GPUs raw UCX runs with the defaults and
 with Weft's settings. openmpi and mpich are programs in C.
 
+charm++ is a program in C++, if the build was told of a Charm++ (benchmarks/README.md). Its entry methods
+take an array that they read in the message ("array"), a std::vector of their own ("vector"), or a buffer that
+is sent in place and lands in one of the receiver's ("nocopy"). So do Weft's. There the first is a view of a
+value, and the series has no further name.
+
 Device memory (--memory cuda, or emulated, which tries all of this out without a GPU and measures nothing).
 PE p has its buffers on GPU p (a pair) or both PEs on GPU 0 (the same). The way that messages take is the
 path of a record: through UCX; staged, through host memory (WEFT_STAGING=host); channels also peer-mapped,

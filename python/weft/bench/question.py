@@ -55,6 +55,7 @@ METRIC_OF_BENCH = {
     "jacobi3d": "time_s",
     "allreduce": "latency_us",
     "busy": "latency_us",
+    "reduction": "time_s",
 }
 
 #: How records name the buffers that the messages of a window use.
@@ -189,6 +190,8 @@ def _last_level_cache_bytes() -> int:
 
 
 def _step(question: Question, size_bytes: int, one_way_us: float) -> Step:
+    if question.bench == "reduction":
+        return Step(size_bytes, iterations=50, warmup=5)
     if question.bench == "busy":
         return Step(size_bytes, iterations=1, warmup=1)
     if question.bench in ("startup", "memory"):

@@ -31,6 +31,7 @@ SYSTEMS = (
     "mpich",
     "mpi4py-openmpi",
     "mpi4py-mpich",
+    "charm++",
     "charm4py",
     "nccl",
     "peer-copy",

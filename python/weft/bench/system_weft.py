@@ -74,6 +74,9 @@ def device_environment(devices: Sequence[int]) -> dict[str, str]:
 def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
     """Every way through Weft, from the bare machine up.
 
+    An entry method in C++ views a value of host memory where it arrived, or gets it as a "vector" of its own.
+    With "nocopy" its buffer is sent in place and lands in one of the receiver's.
+
     Device memory goes "through UCX", and "staged" through the host, in every model. Over channels it also
     goes "peer-mapped", copied into the receiver's memory; as a payload of an entry method as a "tagged"
     message beside the metadata or in one "active" message.
@@ -83,6 +86,8 @@ def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
             Weft("machine", "cpp", "machine_pingpong", programs, "tag"),
             Weft("channel", "cpp", "channel_pingpong", programs),
             Weft("messaging", "cpp", "entry_pingpong", programs),
+            Weft("messaging", "cpp", "vector_pingpong", programs, "vector"),
+            Weft("messaging", "cpp", "payload_pingpong", programs, "nocopy"),
             Weft("channel", "python", "channel_pingpong.py", programs),
             Weft("messaging", "python", "entry_pingpong.py", programs),
         ]

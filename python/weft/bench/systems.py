@@ -7,15 +7,16 @@ from pathlib import Path
 from weft.bench.errors import BenchError
 from weft.bench.programs import Programs
 from weft.bench.system import System
+from weft.bench.system_charm import Charm
 from weft.bench.system_gpu import Nccl, PeerCopy
 from weft.bench.system_mpi import Mpi
 from weft.bench.system_python import Charm4py, Mpi4pyOpenMpi
 from weft.bench.system_ucx import DEFAULT_SETTINGS, HOST_SETTINGS, WEFT_SETTINGS, UcxPerftest
 
-REFERENCES = ("ucx", "peer-copy", "nccl", "openmpi", "mpich", "mpi4py-openmpi", "charm4py")
+REFERENCES = ("ucx", "peer-copy", "nccl", "openmpi", "mpich", "mpi4py-openmpi", "charm++", "charm4py")
 #: Of which "all" means those that move memory of that kind at all.
 _WITH_MEMORY = {
-    "host": ("ucx", "openmpi", "mpich", "mpi4py-openmpi", "charm4py"),
+    "host": ("ucx", "openmpi", "mpich", "mpi4py-openmpi", "charm++", "charm4py"),
     "emulated": ("peer-copy",),
     "cuda": ("ucx", "peer-copy", "nccl", "mpi4py-openmpi"),
 }
@@ -46,6 +47,7 @@ def reference_systems(
         "openmpi": [Mpi("openmpi", programs)],
         "mpich": [Mpi("mpich", programs)],
         "mpi4py-openmpi": [Mpi4pyOpenMpi(programs, memory)],
+        "charm++": [Charm(way, programs) for way in ("array", "vector", "nocopy")],
         "charm4py": [
             Charm4py(model, programs, source)
             for source in ([None] if charm4py_source is None else [None, charm4py_source])

@@ -98,7 +98,7 @@ def test_mistakes_are_told_in_a_sentence(arguments, message, capsys):
     [
         ("none", set()),
         ("ucx,charm4py", {"ucx", "charm4py"}),
-        ("all", {"ucx", "openmpi", "mpich", "mpi4py-openmpi", "charm4py"}),
+        ("all", {"ucx", "openmpi", "mpich", "mpi4py-openmpi", "charm++", "charm4py"}),
     ],
 )
 def test_against_chooses_the_references(against, names):

@@ -10,10 +10,14 @@ from goals.figures import (
     BUSY,
     DISTINCT_BANDWIDTH,
     GOALS,
+    LARGE_LATENCY,
     LATENCY,
+    REDUCTION,
     Goal,
+    goals_beside,
     judge,
     judge_files,
+    narrowed,
     questions,
 )
 from goals.gpu_figures import comparisons, gpu_goals, gpu_questions, judge_gpu
@@ -143,6 +147,53 @@ def test_values_are_judged_beside_channels_of_their_language(figure, median, met
 def test_a_message_to_a_busy_pe_is_to_be_there_in_time(figure, median_us, met):
     text = "16 MiB to a PE that computes, until it is there"
     assert verdict_of(text, [figure(BUSY, median_us)]).met is met
+
+
+@pytest.mark.parametrize(("median", "met"), [(9.9, True), (10.1, False)])
+@pytest.mark.parametrize(
+    ("name", "path", "way"), [("by value", "", "array"), ("vector",) * 3, ("nocopy",) * 3]
+)
+def test_large_arguments_are_to_be_as_fast_as_those_of_charm(figure, median, met, name, path, way):
+    question = dataclasses.replace(LARGE_LATENCY, sizes=(1 << 20,))
+    ways = {"array": 99.0, "vector": 99.0, "nocopy": 99.0, way: 10.0}
+    records = [
+        figure(question, median, model="messaging", path=path),
+        *(
+            figure(question, us, system="charm++", model="messaging", path=other)
+            for other, us in ways.items()
+        ),
+    ]
+    verdict = verdict_of(f"C++ {name}, 1 MiB one way", records)
+    assert verdict.reference.path == way
+    assert verdict.met is met
+
+
+@pytest.mark.parametrize(("median", "met"), [(6.9, True), (7.1, False)])
+def test_a_reduction_is_to_take_seven_tenths_of_that_of_charm(figure, median, met):
+    records = [
+        figure(REDUCTION, median, model="messaging", path="elements"),
+        figure(REDUCTION, 10.0, system="charm++", model="messaging", path="array"),
+    ]
+    text = "C++ broadcast to 100,000 elements and reduction"
+    assert verdict_of(text, records).met is met
+    assert verdict_of(text, records[:1]).met is None
+
+
+def test_what_is_beside_one_system_needs_it_and_weft_alone():
+    goals = goals_beside("charm++")
+    asked = narrowed(questions(Programs()), goals)
+    assert [(question, [system.series.label for system in systems]) for question, systems in asked] == [
+        (
+            LARGE_LATENCY,
+            [
+                *("weft entry method, C++" + path for path in ("", ", vector", ", nocopy")),
+                *("charm++, " + way for way in ("array", "vector", "nocopy")),
+            ],
+        ),
+        (REDUCTION, ["weft entry method, C++, elements", "charm++, array"]),
+    ]
+    assert len(goals) == 3 * len(LARGE_LATENCY.sizes) + 1
+    assert not goals_beside("nobody")
 
 
 def test_the_best_reference_is_of_raw_ucx_and_of_every_mpi():

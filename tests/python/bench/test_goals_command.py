@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from goals import command
-from goals.figures import BANDWIDTH, LATENCY
-from weft.bench import gpus
+from goals.figures import BANDWIDTH, LATENCY, goals_beside
+from weft.bench import gpus, running
 from weft.bench.record import read_records, write_records
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
@@ -70,6 +70,22 @@ def test_figures_are_judged_from_files(make_record, monkeypatch, tmp_path, capsy
     assert "0.03 x" in row
     assert " met" in row
     assert text.count("not measured") == 11
+
+
+def test_figures_beside_one_system_say_how_to_get_it(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(running, "core_distance_ns", lambda _: None)
+    assert run("--beside", "charm++", "--programs", tmp_path) == 1
+    text = re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert "cmake -DWEFT_CHARM=ITS_FOLDER" in text
+    assert text.count("not measured") == len(goals_beside("charm++"))
+
+
+@pytest.mark.parametrize("words", [("--beside", "nobody"), ("--beside", "charm++", "--memory", "emulated")])
+def test_figures_beside_no_system_are_refused_in_a_sentence(words, capsys):
+    assert run(*words) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"figures: --beside {words[1]}: no figure in ")
+    assert error.count("\n") == 1
 
 
 def test_a_missing_file_of_figures_is_told_in_a_sentence(tmp_path, capsys):

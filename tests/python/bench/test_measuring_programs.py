@@ -8,6 +8,7 @@ import pytest
 
 from weft.bench.programs import Programs
 from weft.bench.question import Question, Step
+from weft.bench.system_charm import Charm
 from weft.bench.system_mpi import Mpi
 
 _PING_PONG = [("latency", "latency_us"), ("bandwidth", "bandwidth_GBps"), ("rate", "rate_Mps")]
@@ -29,7 +30,9 @@ def figures(program, pes, *arguments):
 
 
 @pytest.mark.parametrize(("bench", "metric"), _PING_PONG)
-@pytest.mark.parametrize("program", ["machine_pingpong", "channel_pingpong", "entry_pingpong"])
+@pytest.mark.parametrize(
+    "program", ["machine_pingpong", "channel_pingpong", "entry_pingpong", "vector_pingpong"]
+)
 def test_ping_pong_in_cpp(build_folder, program, bench, metric):
     # Above and below what is sent eagerly, and the largest with no power of two in it.
     steps = ["0:3:1", "8:3:1", "100000:3:1"]
@@ -39,7 +42,8 @@ def test_ping_pong_in_cpp(build_folder, program, bench, metric):
 
 
 @pytest.mark.parametrize(
-    "program", ["machine_pingpong", "channel_pingpong", "entry_pingpong", "payload_pingpong"]
+    "program",
+    ["machine_pingpong", "channel_pingpong", "entry_pingpong", "vector_pingpong", "payload_pingpong"],
 )
 def test_windows_of_distinct_buffers_in_cpp(build_folder, program):
     # Fewer buffers than messages of a window, and more.
@@ -84,6 +88,39 @@ def test_mpi_answers(build_folder, monkeypatch, library, question, metric):
 def test_allreduce(build_folder, pes):
     found = figures(build_folder / "benchmarks" / "allreduce", pes, "allreduce", "8:50:2")
     assert list(found) == [("latency_us", 8)]
+
+
+@pytest.mark.parametrize(
+    ("question", "way"),
+    [
+        *((Question("latency", (8, 100000)), way) for way in ("array", "vector", "nocopy")),
+        *((Question("bandwidth", (100000,), distinct=True), way) for way in ("array", "vector", "nocopy")),
+        (Question("reduction", (1000,)), "array"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.bench,
+)
+def test_charm_answers(build_folder, monkeypatch, question, way):
+    system = Charm(way, Programs(build_folder / "benchmarks"))
+    if (reason := system.absent(question)) is not None:
+        pytest.skip(f"NOT TESTED: {system.series.label}: {reason}")
+    buffers = 3 if question.distinct else 1
+    monkeypatch.setattr(
+        Question, "steps", lambda self, *_: [Step(size, 20, 2, buffers) for size in self.sizes]
+    )
+    readings = system.run(question)
+    assert [reading.size_bytes for reading in readings] == list(question.sizes)
+    assert all(reading.value > 0 for reading in readings)
+
+
+@pytest.mark.parametrize("pes", [1, 2])
+def test_a_reduction_over_an_array(build_folder, pes):
+    found = figures(build_folder / "benchmarks" / "collective_times", pes, "reduction", "1000:3:1")
+    assert found["time_s", 1000] > 0
+
+
+def test_the_first_all_to_all(build_folder):
+    found = figures(build_folder / "benchmarks" / "collective_times", 2, "all_to_all")
+    assert set(found) == {("first_all_to_all_ms", 4), ("pss_per_pe_MiB", 0)}
 
 
 def test_a_message_to_a_busy_pe(build_folder):
