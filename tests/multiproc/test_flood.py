@@ -94,6 +94,20 @@ def test_large_arguments_wait_at_the_sender(flood: Path, limit_mib: int, run) ->
     assert "PE 1 took 4000, sum 4000" in outcome.stdout
 
 
+def test_an_empty_limit_is_the_default(flood: Path, limit_mib: int, run) -> None:
+    outcome = run("-n", 2, flood, "calls", 1000, limit_mib, env=environment(WEFT_CALL_LIMIT=""))
+    assert outcome.stderr == ""
+    assert outcome.exit_code == 0
+    assert f"PE 1 took 1000, sum {sum_below(1000)}" in outcome.stdout
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "12x", " ", "9" * 30])
+def test_a_limit_that_is_none_is_refused_by_name(flood: Path, limit_mib: int, run, limit: str) -> None:
+    outcome = run("-n", 2, flood, "calls", 1000, limit_mib, env=environment(WEFT_CALL_LIMIT=limit))
+    assert f"WEFT_CALL_LIMIT is '{limit}': give a number of MiB, 1 or more" in outcome.stderr
+    assert outcome.exit_code == 1
+
+
 def test_calls_from_entry_methods_to_and_fro_end(flood: Path, limit_mib: int, run) -> None:
     outcome = run("-n", 2, flood, "bounced", MESSAGES, limit_mib, env=environment())
     assert outcome.stderr == ""

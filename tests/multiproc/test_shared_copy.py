@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 PROGRAM = Path(__file__).parent / "programs" / "shared_copy_probe.py"
@@ -57,3 +59,15 @@ def test_a_message_arrives_while_its_receiver_computes(run) -> None:
     outcome = run("-n", 2, PROGRAM, "computing")
     assert outcome.exit_code == 0, outcome.stderr
     assert outcome.stdout == "came while computing: True\n"
+
+
+def test_a_call_ends_if_its_receiver_is_killed_while_it_reads_the_argument(run, build_folder: Path) -> None:
+    library = build_folder / "tests" / "multiproc" / "libdie_reading.so"
+    assert library.exists(), f"{library} is not built"
+    dying = {**os.environ, "LD_PRELOAD": str(library), "WEFT_TEST_DIE_READING": "213571"}
+    outcome = run("-n", 2, PROGRAM, "dying", env=dying)
+    assert outcome.exit_code != 0
+    assert re.search(r"PE 1 \(pid \d+\) was killed by signal 9 \(SIGKILL\)", outcome.stderr), outcome.stderr
+    *_, call, left = outcome.stdout.splitlines()
+    assert call.startswith("call "), outcome.stdout
+    assert left == call.replace("call", "left"), "the call hangs until the launcher kills it"

@@ -41,8 +41,8 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == 16);
 
-class Messenger;
 class Message;
+class Receiving;
 struct MessageRelease {
   void operator()(Message* message) const;
 };
@@ -131,10 +131,9 @@ class Message final : public Work, public base::Completion {
   // Whether this PE's poster has returned kHandle for the message.
   bool was_posted() const;
 
-  // For the message layer only: the attached state, made on first use, and the messenger that has the message
-  // queued or in flight.
+  // For the message layer only: the attached state, made on first use, and what has the message queued or fetches it.
   Attached& attached();
-  Messenger* messenger = nullptr;
+  Receiving* receiving = nullptr;
 
  private:
   friend struct MessageRelease;

@@ -3,10 +3,8 @@
 // src/runtime/message/ has the wire format and the landing of buffers beside a message. Threads: the PE's.
 #pragma once
 
-#include <array>
 #include <coroutine>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,15 +15,13 @@
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/target.h"
 
-namespace weft::machine {
-class AmArrival;
-}
-
 namespace weft::runtime {
 
 class FlowControl;
 struct FlowMarks;
 struct FlowPeer;
+class Outgoing;
+class Receiving;
 
 class Messenger : public Scheduler {
  public:
@@ -38,7 +34,7 @@ class Messenger : public Scheduler {
   // waits. The handler runs no code of the program, and calls no progress().
   void set_urgent_handler(HandlerId id, MessageHandler handler, void* context);
   // The context of set_handler(); null for a handler that is not set.
-  void* handler_context(HandlerId id) const { return handlers_.at(id).context; }
+  void* handler_context(HandlerId id) const;
 
   // Never blocks. A message to this PE goes through the queue too. Attached buffers are sent in place: they
   // must not change until they are released, or until the completion of report_sending() is called. Throws
@@ -92,14 +88,6 @@ class Messenger : public Scheduler {
   void close_flow();
 
  private:
-  struct Handler {
-    MessageHandler function = nullptr;
-    void* context = nullptr;
-    MessagePoster choose = nullptr;
-    MessageDropped dropped = nullptr;
-    bool is_urgent = false;
-  };
-  class Buffers;
   // Whose message it is: the runtime's messages never wait.
   enum class Sender : bool { kRuntime, kCall };
 
@@ -108,42 +96,15 @@ class Messenger : public Scheduler {
   template <Sender kSender>
   void broadcast_as(MessagePtr message);
   void send_down(MessagePtr message);
-  void count_handled(const Message& message);
-  [[gnu::noinline]] void count_buffers_handled(Message& message);
-  [[gnu::noinline]] void count_dropped(Message& message);
-  [[gnu::noinline]] void charge_buffers(int pe, Message& message);
-  void enqueue_attached(Message* message);
-  void dispatch_attached(MessagePtr message);
-  [[gnu::noinline]] void receive_urgent(MessagePtr message);
-
   void forward(Message& message);
-  void forward_from_callback(Message& message);
-  void receive_arrival(machine::AmArrival& arrival);
-  void receive_with_buffer(machine::AmArrival& arrival);
-  void fetched(MessagePtr message, const base::Status& status);
-  void receive(MessagePtr message);
-  void enqueue(Message* message);
-  void dispatch(MessagePtr&& message);
-  // Fetches a message whose bytes are still at the sender.
-  [[gnu::noinline]] void fetch(MessagePtr message, machine::AmArrival& arrival);
-  // Receives a message that has attachments, is a broadcast, or has a number for observers.
-  [[gnu::noinline]] void receive_special(MessagePtr message);
   // Of messages with attachments.
   [[gnu::noinline]] void send_attached(int pe, MessagePtr message);
-  void enqueue_to_post(Message* message);
-  MessagePtr land(MessagePtr message, bool dropped);
-  Posting choose(MessagePtr& message, std::span<Landing> landings);
-  MessagePtr land_at(MessagePtr message, std::span<Landing> landings, bool wanted);
-  void landed(MessagePtr message, bool handled);
-  void drop(Message& message);
-  void defer(Message& message);
-  void undefer(Message& message);
-  void refuse(MessagePtr message);
+  [[gnu::noinline]] void charge_buffers(int pe, Message& message);
 
-  std::array<Handler, kNumHandlers> handlers_;
   std::unique_ptr<FlowControl> flow_;
   FlowPeer* flow_peers_;  // in *flow_
-  std::unique_ptr<Buffers> buffers_;
+  std::unique_ptr<Outgoing> outgoing_;
+  std::unique_ptr<Receiving> receiving_;
 };
 
 // Awaitable, for a loop of calls without results: the coroutine continues when no PE is past its first mark.

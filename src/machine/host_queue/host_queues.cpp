@@ -1,7 +1,5 @@
 #include "machine/host_queue/host_queues.h"
 
-#include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,17 +17,15 @@
 namespace weft::machine {
 
 using base::Result;
-using base::SharedFile;
+using base::SharedMapping;
 using base::Status;
 using base::StatusCode;
 
 namespace {
 
-// A page for the nonce, then the queues.
-struct FileHead {
-  std::atomic<std::uint64_t> nonce;
-};
+// A page for the file's random number, then the queues.
 constexpr std::size_t kHeadBytes = 4096;
+static_assert(kHeadBytes >= SharedMapping::kNonceBytes && kHeadBytes % alignof(HostQueue) == 0);
 constexpr std::size_t kQueueBytes = sizeof(HostQueue);
 // Datagrams that are read after a sleep.
 constexpr int kMostWakes = 16;
@@ -65,9 +61,9 @@ HostQueues::~HostQueues() {
 }
 
 void HostQueues::release() {
-  if (mapping_ != nullptr) ::munmap(std::exchange(mapping_, nullptr), mapped_bytes_);
-  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
   file_ = {};
+  made_ = {};
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
 }
 
 void HostQueues::make(int pes_on_host) {
@@ -85,15 +81,10 @@ Status HostQueues::make_file(std::size_t pes_on_host) {
     return {StatusCode::kUnsupported,
             "queues between the PEs of this host: /proc does not name its namespaces"};
   }
-  if (::getrandom(&name.nonce, sizeof name.nonce, 0) != sizeof name.nonce) return system_failed("getrandom");
-  Result<SharedFile> file = SharedFile::create("weft-queues", file_bytes(pes_on_host));
+  Result<SharedMapping> file = SharedMapping::create("weft-queues", file_bytes(pes_on_host));
   if (!file.ok()) return file.status();
-  Result<void*> head = file->map(0, kHeadBytes);
-  if (!head.ok()) return head.status();
-  static_cast<FileHead*>(*head)->nonce.store(name.nonce);
-  ::munmap(*head, kHeadBytes);
-  name.file = file->reference();
-  file_ = std::move(*file);
+  made_ = std::move(*file);
+  name.file = made_.name();
   name_ = name;
   return {};
 }
@@ -117,7 +108,7 @@ void HostQueues::open(std::span<const HostQueuesName> names, int pe) {
     if (names[other].host == name_.host) here.push_back(other);
   }
   if (here.size() < 2) return;
-  failure_ = open_file(names[here.front()], here.size());
+  failure_ = open_file(names[here.front()].file, here.size());
   std::vector<HostQueueSender> senders(names.size());
   for (std::size_t rank = 0; rank < here.size() && failure_.ok(); ++rank) {
     if (here[rank] == static_cast<std::size_t>(pe)) {
@@ -128,7 +119,7 @@ void HostQueues::open(std::span<const HostQueuesName> names, int pe) {
   }
   if (failure_.failed()) return release();
   senders_ = std::move(senders);
-  if (here.front() != static_cast<std::size_t>(pe)) file_ = {};
+  if (here.front() != static_cast<std::size_t>(pe)) made_ = {};
 }
 
 Status HostQueues::receive_from(HostQueue& queue) {
@@ -144,28 +135,19 @@ Status HostQueues::receive_from(HostQueue& queue) {
   return {};
 }
 
-Status HostQueues::open_file(const HostQueuesName& name, std::size_t pes_on_host) {
-  const std::size_t size_bytes = file_bytes(pes_on_host);
-  if (name.file.size_bytes != size_bytes) {
-    return {StatusCode::kInvalidArgument,
-            base::format("the file of this host's queues has {} bytes, and its {} PEs need {}",
-                         name.file.size_bytes, pes_on_host, size_bytes)};
+Status HostQueues::open_file(const base::SharedMappingName& name, std::size_t pes_on_host) {
+  Result<SharedMapping> file = SharedMapping::open(name, file_bytes(pes_on_host));
+  if (!file.ok()) {
+    return {file.status().code(),
+            base::format("the file of the queues of this host's {} PEs cannot be opened: {}", pes_on_host,
+                         file.status().message())};
   }
-  Result<SharedFile> file = SharedFile::open(name.file);
-  if (!file.ok()) return file.status();
-  Result<void*> mapping = file->map(0, size_bytes);
-  if (!mapping.ok()) return mapping.status();
-  mapping_ = *mapping;
-  mapped_bytes_ = size_bytes;
-  if (static_cast<FileHead*>(mapping_)->nonce.load() != name.nonce) {
-    return {StatusCode::kNotFound,
-            base::format("the file of queues that process {} names is another job's", name.file.pid)};
-  }
+  file_ = std::move(*file);
   return {};
 }
 
 HostQueue& HostQueues::queue(std::size_t rank) const {
-  return *reinterpret_cast<HostQueue*>(static_cast<std::byte*>(mapping_) + kHeadBytes + rank * kQueueBytes);
+  return *reinterpret_cast<HostQueue*>(file_.data() + kHeadBytes + rank * kQueueBytes);
 }
 
 bool HostQueues::wake(const HostQueue& queue) const {

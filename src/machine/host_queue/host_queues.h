@@ -15,15 +15,14 @@
 
 #include "weft/base/status.h"
 
-#include "base/shared_file.h"
+#include "base/shared_mapping.h"
 #include "machine/host_queue/host_queue.h"
 
 namespace weft::machine {
 
 // What a PE tells the others. It travels as it lies in memory. All zeros: this PE takes part in no queue.
 struct HostQueuesName {
-  base::SharedFileReference file;
-  std::uint64_t nonce = 0;
+  base::SharedMappingName file;
   std::uint64_t host = 0;  // equal for PEs that see the same processes and sockets
 };
 static_assert(std::has_unique_object_representations_v<HostQueuesName>, "padding would travel");
@@ -79,16 +78,15 @@ class HostQueues {
 
   base::Status open_socket();
   base::Status make_file(std::size_t pes_on_host);
-  base::Status open_file(const HostQueuesName& name, std::size_t pes_on_host);
+  base::Status open_file(const base::SharedMappingName& name, std::size_t pes_on_host);
   base::Status receive_from(HostQueue& queue);
   HostQueue& queue(std::size_t rank) const;
   bool wake(const HostQueue& queue) const;
   void release();
 
   HostQueuesName name_;
-  base::SharedFile file_;  // of the host's first PE; the others open it
-  void* mapping_ = nullptr;
-  std::size_t mapped_bytes_ = 0;
+  base::SharedMapping made_;  // the others open it if this is the host's first PE
+  base::SharedMapping file_;  // of the host's first PE
   int socket_ = -1;
   std::vector<HostQueueSender> senders_;  // by PE
   HostQueueReceiver receiver_;

@@ -17,7 +17,7 @@
 // A sender that does not find its message posted leaves the slot alone, so no side waits for a slot. The
 // sender checks every byte that it reads from here before use.
 //
-// The file is a base::SharedFile.
+// The file is a base::SharedMapping.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@
 
 #include "weft/base/status.h"
 
-#include "base/shared_file.h"
+#include "base/shared_mapping.h"
 #include "machine/peer_memory/bounce_ring.h"
 #include "machine/peer_memory/peer_buffer.h"
 #include "machine/peer_memory/shared_copy.h"
@@ -65,15 +65,11 @@ struct Mailbox {
 
 // The page of the receiving PE. Senders read it after they have written an outcome.
 struct MailboxOwner {
-  std::atomic<std::uint64_t> nonce;
+  std::array<std::byte, base::SharedMapping::kNonceBytes> nonce;
   alignas(64) std::atomic<std::uint32_t> is_asleep;
 };
 
-// What another process needs to open the file. Travels as it lies in memory.
-struct MailboxFileName {
-  base::SharedFileReference file;
-  std::uint64_t nonce = 0;
-};
+using MailboxFileName = base::SharedMappingName;
 
 class MailboxFile {
  public:
@@ -83,32 +79,17 @@ class MailboxFile {
   // in another container.
   static base::Result<MailboxFile> open(const MailboxFileName& name);
 
-  MailboxFile(MailboxFile&& other) noexcept { swap(other); }
-  MailboxFile& operator=(MailboxFile&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~MailboxFile();
-
-  const MailboxFileName& name() const { return name_; }
-  MailboxOwner& owner() const { return *static_cast<MailboxOwner*>(mapping_); }
+  const MailboxFileName& name() const { return file_.name(); }
+  MailboxOwner& owner() const { return *reinterpret_cast<MailboxOwner*>(file_.data()); }
   // REQUIRES: number < kMailboxes.
   Mailbox& mailbox(std::size_t number) const;
   // REQUIRES: number < kBounceRings.
   BounceRing& bounce_ring(std::size_t number) const;
 
  private:
-  MailboxFile() = default;
-  base::Status map(const base::SharedFile& file);
-  void swap(MailboxFile& other) noexcept {
-    std::swap(name_, other.name_);
-    std::swap(file_, other.file_);
-    std::swap(mapping_, other.mapping_);
-  }
+  explicit MailboxFile(base::SharedMapping file) : file_(std::move(file)) {}
 
-  MailboxFileName name_;
-  base::SharedFile file_;  // the owner's; open while others may map the file
-  void* mapping_ = nullptr;
+  base::SharedMapping file_;
 };
 
 }  // namespace weft::machine

@@ -17,8 +17,6 @@ using base::StatusCode;
 
 namespace {
 
-// How many sends of a stream may wait for receives that were not started.
-constexpr std::size_t kMaxWaitingSends = 4096;
 // How long close() waits for copies that senders have begun.
 constexpr auto kCloseLimit = std::chrono::milliseconds(200);
 
@@ -305,19 +303,13 @@ void PostedReceives::send_waits(int pe, Tag stream, std::uint32_t message) {
   const auto known = std::ranges::find_if(
       streams_, [&](const IncomingStream* one) { return one->name == stream && one->peer == pe; });
   const bool is_started = known == streams_.end() || static_cast<std::int32_t>((*known)->next - message) > 0;
-  std::set<std::uint32_t>* const waiting = is_started ? nullptr : &waiting_sends_[stream];
-  // A sender that has more is not trusted with more memory.
-  if (waiting == nullptr || waiting->size() == kMaxWaitingSends) {
-    return answer(pe, stream, message, find(pe, stream, message));
+  if (is_started || !held_sends_.add(**known, message)) {
+    answer(pe, stream, message, find(pe, stream, message));
   }
-  if (waiting->insert(message).second) ++(*known)->held_sends;
 }
 
 bool PostedReceives::take_waiting(IncomingStream& stream, std::uint32_t message) {
-  const auto waiting = waiting_sends_.find(stream.name);
-  if (waiting == waiting_sends_.end() || waiting->second.erase(message) == 0) return false;
-  --stream.held_sends;
-  return true;
+  return held_sends_.take(stream, message);
 }
 
 void PostedReceives::answer(const IncomingStream& stream, std::uint32_t message) {

@@ -10,10 +10,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "weft/base/status.h"
@@ -21,6 +19,7 @@
 
 #include "machine/peer_memory/bounce_arrivals.h"
 #include "machine/peer_memory/exports.h"
+#include "machine/peer_memory/held_sends.h"
 #include "machine/peer_memory/imports.h"
 #include "machine/peer_memory/mailbox.h"
 #include "machine/peer_memory/peer_operation.h"
@@ -95,9 +94,8 @@ class PostedReceives {
   std::optional<MailboxFile> mailboxes_;
   base::Status mailbox_failure_;
   std::vector<IncomingStream*> streams_;  // by the number of their mailbox
-  // Messages whose sends wait for receives that were not started.
-  std::map<Tag, std::set<std::uint32_t>> waiting_sends_;  // by stream
-  bool is_asleep_ = false;                                // senders may still think so
+  HeldSends held_sends_;
+  bool is_asleep_ = false;  // senders may still think so
 };
 
 }  // namespace weft::machine

@@ -19,6 +19,8 @@ namespace {
 
 // A receiver that sleeps is woken to help with messages from this size on; waking takes about 20 us.
 constexpr std::size_t kWakeBytes = std::size_t{1} << 20;
+// How many looks find nothing before one finds out whether the receiver lives. They take longer than a copy of a chunk.
+constexpr std::uint32_t kLooksPerProbe = 4096;
 
 }  // namespace
 
@@ -51,6 +53,7 @@ struct SharedSends::Send final : PeerOperation {
   std::int32_t pid;
   std::uint64_t destination;
   memory::ConstBuffer source;
+  std::uint32_t idle_looks = 0;
 };
 
 Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
@@ -120,15 +123,26 @@ bool SharedSends::advance(Send& send) {
   SharedCopy::Chunk chunk = shared.take(size_bytes);
   if (chunk.size_bytes == 0) {
     const std::uint64_t returned = shared.returned_chunk.exchange(0, std::memory_order_acq_rel);
-    if (returned == 0) return false;
+    if (returned == 0) return ++send.idle_looks % kLooksPerProbe == 0 && end_without_receiver(send);
     chunk = SharedCopy::chunk(returned - 1, size_bytes);
   }
-  if (Status status = send.copy(chunk); status.failed()) {
-    send.complete({status.code(),
-                   base::format("message {} to PE {}: {}", send.message.number, send.peer, status.message())},
-                  0);
-  }
+  if (Status status = send.copy(chunk); status.failed()) fail(send, status);
   return true;
+}
+
+// The receiver copies what is left. If it was killed meanwhile, it neither ends that nor gives it back.
+bool SharedSends::end_without_receiver(Send& send) {
+  const Status status = look_at_process(send.pid);
+  // It may have copied the last byte before its end.
+  if (status.ok() || send.slot.shared.is_done(send.source.size_bytes)) return false;
+  fail(send, status);
+  return true;
+}
+
+void SharedSends::fail(Send& send, const Status& status) {
+  send.complete({status.code(),
+                 base::format("message {} to PE {}: {}", send.message.number, send.peer, status.message())},
+                0);
 }
 
 void SharedSends::wake(const Send& send) {

@@ -40,6 +40,8 @@ class SharedSends {
 
   void finish_former(Slot& slot);
   bool advance(Send& send);
+  bool end_without_receiver(Send& send);
+  static void fail(Send& send, const base::Status& status);
   void wake(const Send& send);
 
   PeerContext& context_;

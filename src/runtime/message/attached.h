@@ -67,7 +67,7 @@ struct Attached {
   bool posted = false;
   // For a deferred message: called with the message when its last holder releases it, instead of freeing it.
   void (*on_release)(MessagePtr message) = nullptr;
-  std::list<Message*>::iterator deferred_at;  // in the messenger's list
+  std::list<Message*>::iterator deferred_at;  // in the list of its Receiving
   // In state kAwaited: the buffers' tags, or the active message's payload, which is then the only buffer.
   std::vector<machine::Tag> tags;
   std::vector<bool> send_waits;  // for each tag: whether the send waits for its receive

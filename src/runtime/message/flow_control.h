@@ -59,6 +59,9 @@ class FlowControl {
   // Which buffers count. Large ones stay at their sender until they are fetched, where copies_made() counts them. Those of
   // a broadcast land on arrival, and those of messages to the own PE are copied: all of them count.
   enum class Counted : bool { kBelowFetched, kAll };
+  static Counted counted_of(const Envelope& envelope, bool is_to_own_pe) {
+    return is_to_own_pe || (envelope.flags & kBroadcastFlag) != 0 ? Counted::kAll : Counted::kBelowFetched;
+  }
   // What the buffers of a message count. It depends on their sizes alone, so that both ends count the same.
   static std::int64_t cost_of_buffers(const Attached& attached, Counted counted);
 

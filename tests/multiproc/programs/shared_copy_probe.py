@@ -4,11 +4,14 @@ shared_copy_probe.py exchange     windows in both directions; each array is comp
 shared_copy_probe.py payloads     the same arrays as arguments that are sent in place
 shared_copy_probe.py values       the same arrays as values, which change after each call
 shared_copy_probe.py computing    the receiver posts a receive and computes until the bytes are there
+shared_copy_probe.py dying        PE 0 passes arrays as values until PE 1 dies, see die_reading.cpp
 ... forbidden                     after the system has been asked to refuse copies between processes
 """
 
 import ctypes
+import os
 import platform
+import signal
 import struct
 import sys
 import time
@@ -20,6 +23,9 @@ import weft
 SIZES = (4097, 32 * 1024, 40_001, 65_536, 600_000, 1 << 20, 5_000_001)
 WINDOW = 5
 COMPUTE_LIMIT_S = 30.0
+#: Three parts of 256 KiB, which each PE copies in turn, and one of 213,571 bytes.
+DYING_BYTES = 1_000_003
+DYING_CALLS = 10_000
 #: The numbers of process_vm_readv and process_vm_writev.
 CALLS = {"x86_64": (310, 311), "aarch64": (270, 271)}
 
@@ -111,13 +117,28 @@ class Peer(weft.Chare):
         await receive
         return came_while_computing
 
+    def swallow(self, array):
+        pass
+
     async def send(self, size_bytes):
         await self.channel.send(np.full(size_bytes, 7, np.uint8))
 
 
+async def call_a_pe_that_dies(peer):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher's, on PE 1's death
+    array = np.zeros(DYING_BYTES, np.uint8)
+    for number in range(DYING_CALLS):
+        os.write(1, f"call {number}\n".encode())
+        swallowed = peer.swallow.call(array)
+        os.write(1, f"left {number}\n".encode())
+        await swallowed
+
+
 async def main():
     peers = weft.Group(Peer)
-    if "exchange" in sys.argv:
+    if "dying" in sys.argv:
+        await call_a_pe_that_dies(peers[1])
+    elif "exchange" in sys.argv:
         print("shared", *await peers.exchange.call())
     elif "payloads" in sys.argv:
         print("shared", *await peers.payloads.call())

@@ -5,7 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <limits>
+#include <utility>
+
+#include "base/shared_mapping.h"
 
 namespace weft::base {
 namespace {
@@ -68,6 +72,48 @@ TEST(SharedFile, ASizeThatIsNotTheFilesIsRefused) {
 TEST(SharedFile, ASizeThatNoFileCanHaveIsOutOfMemory) {
   EXPECT_EQ(SharedFile::create("weft-test", std::numeric_limits<std::size_t>::max()).status().code(),
             StatusCode::kOutOfMemory);
+}
+
+TEST(SharedMapping, BothSidesSeeOneMemory) {
+  SharedMapping own = SharedMapping::create("weft-test", kSize).value();
+  auto other = SharedMapping::open(own.name(), kSize);
+  ASSERT_TRUE(other.ok()) << other.status().to_string();
+  EXPECT_NE(other->data(), own.data());
+  EXPECT_EQ(other->name().nonce, own.name().nonce);
+  for (std::size_t at = SharedMapping::kNonceBytes; at < kSize; ++at)
+    ASSERT_EQ(other->data()[at], std::byte{0});
+  own.data()[kSize - 1] = std::byte{7};
+  EXPECT_EQ(other->data()[kSize - 1], std::byte{7});
+}
+
+TEST(SharedMapping, AMappingOutlivesItsCreatorsAndIsFoundNoMore) {
+  SharedMapping own = SharedMapping::create("weft-test", kSize).value();
+  const SharedMappingName name = own.name();
+  SharedMapping other = SharedMapping::open(name, kSize).value();
+  const SharedMapping moved = std::move(other);
+  own.data()[kSize - 1] = std::byte{7};
+  own = SharedMapping();
+  EXPECT_FALSE(own);
+  EXPECT_EQ(moved.data()[kSize - 1], std::byte{7});
+  EXPECT_EQ(SharedMapping::open(name, kSize).status().code(), StatusCode::kNotFound);
+}
+
+TEST(SharedMapping, TwoFilesHaveTwoNumbers) {
+  const SharedMapping one = SharedMapping::create("weft-test", kSize).value();
+  const SharedMapping two = SharedMapping::create("weft-test", kSize).value();
+  EXPECT_NE(one.name().nonce, two.name().nonce);
+}
+
+TEST(SharedMapping, AFileWithAnotherNumberOrSizeIsNotFound) {
+  const SharedMapping own = SharedMapping::create("weft-test", kSize).value();
+  SharedMappingName name = own.name();
+  EXPECT_EQ(SharedMapping::open(name, 2 * kSize).status().code(), StatusCode::kNotFound);
+  name.nonce ^= 1;
+  EXPECT_EQ(SharedMapping::open(name, kSize).status().code(), StatusCode::kNotFound);
+  name = own.name();
+  name.file.size_bytes = 2 * kSize;
+  EXPECT_EQ(SharedMapping::open(name, 2 * kSize).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(SharedMapping::open({}, kSize).status().code(), StatusCode::kNotFound);
 }
 
 }  // namespace

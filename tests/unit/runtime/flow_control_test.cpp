@@ -127,6 +127,26 @@ TEST_F(FlowControlTest, TheRuntimesMessagesPass) {
   EXPECT_TRUE(job.runtime(0).has_room(1));
 }
 
+// The element of a queued call has moved when its turn comes. Outside of the scheduler a call that is held back throws.
+TEST_F(FlowControlTest, ALocalCallThatIsForwardedPasses) {
+  EXPECT_NE(flood([&] { counters[1].send<&Counter::add>(); }), "");
+  using Call = chare::proxy_detail::LocalCall<Counter, &Counter::add>;
+  Runtime& runtime = job.runtime(0);
+  constexpr int kForwarded = 10;
+  for (int i = 0; i < kForwarded; ++i) {
+    auto* const call = chare::proxy_detail::make_local_call<Call>(runtime, counters[1].collection(), 1, {}, 0,
+                                                                  std::index_sequence<>());
+    runtime.count_sent();
+    EXPECT_NO_THROW(call->function(call, runtime, WorkAction::kRun));
+  }
+  EXPECT_THROW(counters[1].send<&Counter::add>(), Error);
+  EXPECT_EQ(job.run([this](Runtime& self) -> Task<> {
+    co_await self.quiescence();
+    EXPECT_EQ(co_await counters[1].call<&Counter::num_added>(), passed + kForwarded);
+  }),
+            "");
+}
+
 TEST_F(FlowControlTest, RoomComesBackWithoutEnd) {
   EXPECT_EQ(job.run([this](Runtime& runtime) -> Task<> {
     for (int i = 0; i < 20'000; ++i) {

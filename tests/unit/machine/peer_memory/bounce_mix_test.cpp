@@ -1,7 +1,6 @@
 // Messages between memory of every kind at once, of random sizes, behind random streams.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <random>
 #include <vector>
@@ -11,16 +10,9 @@
 namespace weft::machine {
 namespace {
 
-using base::Status;
 using memory::Buffer;
 
-struct BounceMix : BounceTest {
-  struct Side {
-    std::vector<TestMemory> memory;  // of each kind of allocation one; messages use its parts
-    std::vector<Buffer> buffers;
-    std::vector<OutcomePtr> outcomes;
-  };
-};
+struct BounceMix : BounceTest {};
 
 TEST_P(BounceMix, EveryByteArrivesFromAndToAnyMemory) {
   start(0xffffffc0u);
@@ -35,15 +27,14 @@ TEST_P(BounceMix, EveryByteArrivesFromAndToAnyMemory) {
     for (std::size_t i = 0; i < kMessages; ++i) {
       sizes.push_back(random() % 2 == 0 ? kSizes[random() % kSizes.size()] : random() % kMaxBytes);
     }
-    std::array<std::vector<memory::StreamHandle>, 2> streams;
     const auto make_side = [&](std::size_t pe, std::uint8_t first) {
       Side side;
-      side.memory.emplace_back(memory(pe), memory::Place{}, kMessages * kMaxBytes, first);
-      side.memory.emplace_back(memory(pe), kDevice, kMessages * kMaxBytes, first);
-      side.memory.push_back(refusing(pe, kMessages * kMaxBytes, first));
-      side.memory.push_back(refusing(pe, kMessages * kMaxBytes, first, {kDevice.kind, 1}));
+      side.allocations.emplace_back(memory(pe), memory::Place{}, kMessages * kMaxBytes, first);
+      side.allocations.emplace_back(memory(pe), kDevice, kMessages * kMaxBytes, first);
+      side.allocations.push_back(refusing(pe, kMessages * kMaxBytes, first));
+      side.allocations.push_back(refusing(pe, kMessages * kMaxBytes, first, {kDevice.kind, 1}));
       for (const int device : {0, 0, 1, 1}) {
-        streams[pe].push_back(testing::emulated(memory(pe)).create_stream(device).value());
+        side.streams.push_back(testing::emulated(memory(pe)).create_stream(device).value());
       }
       return side;
     };
@@ -53,38 +44,25 @@ TEST_P(BounceMix, EveryByteArrivesFromAndToAnyMemory) {
       const std::size_t i = side.buffers.size();
       if (i == kMessages) return;
       const std::size_t which = random() % 8 == 0 ? 0 : 1 + random() % 3;
-      Buffer part = side.memory[which].buffer();
+      Buffer part = side.allocations[which].buffer();
       part.data = static_cast<std::byte*>(part.data) + i * kMaxBytes;
       part.size_bytes = sizes[i];
       if (which != 0 && random() % 3 == 0) {
-        part.stream = streams[pe][static_cast<std::size_t>(part.place.device) * 2 + random() % 2];
+        part.stream = side.streams[static_cast<std::size_t>(part.place.device) * 2 + random() % 2];
       }
       side.buffers.push_back(part);
       side.outcomes.push_back(pe == 0 ? send(0, part) : receive(1, part));
     };
-    const auto is_over = [](const Side& side) {
-      return side.outcomes.size() == kMessages &&
-             std::ranges::all_of(side.outcomes, [](const OutcomePtr& outcome) { return outcome->done; });
-    };
-    for (int turn = 0; (!is_over(sides[0]) || !is_over(sides[1])) && turn < 200'000; ++turn) {
+    const auto are_over = [&] { return sides[0].is_over(kMessages) && sides[1].is_over(kMessages); };
+    for (int turn = 0; !are_over() && turn < 200'000; ++turn) {
       for (const std::size_t pe : {std::size_t{1}, std::size_t{0}}) {
         for (int starts = static_cast<int>(random() % 30); starts > 0; --starts) begin(pe);
       }
       for (int steps = static_cast<int>(random() % 8); steps > 0; --steps) step();
     }
-    ASSERT_TRUE(is_over(sides[0]) && is_over(sides[1])) << "an operation hangs";
-    for (std::size_t i = 0; i < kMessages; ++i) {
-      const Status& status = sides[1].outcomes[i]->status;
-      ASSERT_TRUE(status.ok()) << status.to_string();
-      ASSERT_EQ(testing::contents(memory(1), sides[1].buffers[i]),
-                testing::contents(memory(0), sides[0].buffers[i]))
-          << i;
-    }
-    for (const std::size_t pe : {std::size_t{0}, std::size_t{1}}) {
-      for (const memory::StreamHandle stream : streams[pe]) {
-        EXPECT_TRUE(testing::emulated(memory(pe)).destroy_stream(stream).ok());
-      }
-    }
+    ASSERT_TRUE(are_over()) << "an operation hangs";
+    expect_equal(sides);
+    for (const std::size_t pe : {std::size_t{0}, std::size_t{1}}) destroy_streams(pe, sides[pe].streams);
   }
   EXPECT_GT(copies(0), 10u);
   EXPECT_GT(bounced(0), 10u);

@@ -220,7 +220,7 @@ TEST_P(PeerMemoryTest, AStreamThatFailedEndsBothOperations) {
     EXPECT_EQ(received->size_bytes, 0u);
     EXPECT_EQ(in.now(), in.filled());
     exchange(0, 100);
-    EXPECT_TRUE(kind.destroy_stream(out.buffer().stream).ok());
+    destroy_streams(0, {out.buffer().stream});
   }
 }
 
@@ -292,47 +292,30 @@ TEST_P(PeerMemoryTest, ManyMessagesOfEachKindKeepTheirOrder) {
     std::mt19937 random(seed);
     std::vector<std::size_t> sizes;
     for (std::size_t i = 0; i < kMessages; ++i) sizes.push_back(1 + random() % kMaxBytes);
-    // Of each kind of memory one allocation, whose parts the messages use.
-    struct Side {
-      TestMemory host;
-      TestMemory device;
-      std::vector<Buffer> buffers;
-      std::vector<OutcomePtr> outcomes;
-    };
     const auto make_side = [&](std::size_t pe, std::uint8_t first) {
-      return Side{TestMemory(memory(pe), {}, kMessages * kMaxBytes, first),
-                  TestMemory(memory(pe), kDevice, kMessages * kMaxBytes, first),
-                  {},
-                  {}};
+      Side side;
+      side.allocations.emplace_back(memory(pe), Place(), kMessages * kMaxBytes, first);
+      side.allocations.emplace_back(memory(pe), kDevice, kMessages * kMaxBytes, first);
+      return side;
     };
     std::array<Side, 2> sides{make_side(0, static_cast<std::uint8_t>(seed)), make_side(1, 0)};
     const auto begin = [&](std::size_t pe) {
       Side& side = sides[pe];
       const std::size_t i = side.buffers.size();
       if (i == kMessages) return;
-      Buffer part = (random() % 4 == 0 ? side.host : side.device).buffer();
+      Buffer part = side.allocations[random() % 4 == 0 ? 0 : 1].buffer();
       part.data = static_cast<std::byte*>(part.data) + i * kMaxBytes;
       part.size_bytes = sizes[i];
       side.buffers.push_back(part);
       side.outcomes.push_back(pe == 0 ? send(0, part) : receive(1, part));
     };
-    const auto is_over = [](const Side& side) {
-      return side.outcomes.size() == kMessages &&
-             std::ranges::all_of(side.outcomes, [](const OutcomePtr& outcome) { return outcome->done; });
-    };
-    while (!is_over(sides[0]) || !is_over(sides[1])) {
+    while (!sides[0].is_over(kMessages) || !sides[1].is_over(kMessages)) {
       for (const std::size_t pe : {std::size_t{1}, std::size_t{0}}) {
         for (int starts = static_cast<int>(random() % 90); starts > 0; --starts) begin(pe);
       }
       for (int steps = static_cast<int>(random() % 8); steps > 0; --steps) step();
     }
-    for (std::size_t i = 0; i < kMessages; ++i) {
-      const Status& status = sides[1].outcomes[i]->status;
-      ASSERT_TRUE(status.ok()) << status.to_string();
-      ASSERT_EQ(testing::contents(memory(1), sides[1].buffers[i]),
-                testing::contents(memory(0), sides[0].buffers[i]))
-          << i;
-    }
+    expect_equal(sides);
   }
   EXPECT_GT(copies(0), 100u);
   EXPECT_GT(count(0, TransferPath::kStaged), 100u);

@@ -159,6 +159,34 @@ class PeerPair {
     EXPECT_EQ(to.now(), from.filled());
   }
 
+  // What a node sends, or receives, in a mix of messages: they use parts of a few allocations.
+  struct Side {
+    std::vector<TestMemory> allocations;
+    std::vector<memory::StreamHandle> streams;
+    std::vector<memory::Buffer> buffers;  // of the messages that were started
+    std::vector<OutcomePtr> outcomes;
+
+    bool is_over(std::size_t num_messages) const {
+      return outcomes.size() == num_messages &&
+             std::ranges::all_of(outcomes, [](const OutcomePtr& outcome) { return outcome->done; });
+    }
+  };
+  // Each message has landed at node 1 as it was at node 0.
+  void expect_equal(const std::array<Side, 2>& sides) {
+    for (std::size_t i = 0; i < sides[1].buffers.size(); ++i) {
+      const base::Status& status = sides[1].outcomes[i]->status;
+      ASSERT_TRUE(status.ok()) << i << ": " << status.to_string();
+      ASSERT_EQ(testing::contents(memory(1), sides[1].buffers[i]),
+                testing::contents(memory(0), sides[0].buffers[i]))
+          << i;
+    }
+  }
+  void destroy_streams(std::size_t node, const std::vector<memory::StreamHandle>& streams) {
+    for (const memory::StreamHandle stream : streams) {
+      EXPECT_TRUE(testing::emulated(memory(node)).destroy_stream(stream).ok());
+    }
+  }
+
   std::uint64_t count(std::size_t node, TransferPath path, memory::Kind kind = kDevice.kind) {
     std::uint64_t messages = 0;
     for (const auto& use : machine(pe_of(node)).transport_use()) {

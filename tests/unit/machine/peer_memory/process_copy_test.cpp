@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdint>
 
+#include "tests/support/child_process.h"
+
 namespace weft::machine {
 namespace {
 
@@ -38,6 +40,16 @@ TEST(ProcessCopyTest, AProcessThatIsNotThereHasFailed) {
   int value = 0;
   EXPECT_EQ(read_from_process(child, address_of(&value), &value, sizeof value).code(),
             StatusCode::kPeerFailed);
+}
+
+TEST(ProcessCopyTest, AProcessHasEndedBeforeItsParentKnows) {
+  EXPECT_TRUE(look_at_process(::getpid()).ok());
+  testing::ChildProcess child;
+  EXPECT_TRUE(look_at_process(child.pid()).ok());
+  child.kill();
+  EXPECT_EQ(look_at_process(child.pid()).code(), StatusCode::kPeerFailed);
+  child.reap();
+  EXPECT_EQ(look_at_process(child.pid()).code(), StatusCode::kPeerFailed);
 }
 
 }  // namespace

@@ -5,7 +5,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
 
+#include "machine/peer_memory/control_messages.h"
+#include "tests/support/child_process.h"
 #include "tests/unit/machine/peer_memory/peer_pair.h"
 
 namespace weft::machine {
@@ -170,6 +174,79 @@ TEST_P(SharedCopyTest, TurnedOffEverythingTakesItsTag) {
   EXPECT_EQ(shared(0), before);
 }
 
+// PE 1 seems to be a process of its own, which can be killed: a child that has a copy of this process's memory at the same
+// addresses. It copies nothing; the test takes chunks for it.
+struct DyingReceiver : SharedCopyTest {
+  void start_dying() {
+    connect();
+    mailboxes.emplace(MailboxFile::create().value());
+    receiver.emplace();
+    ControlMessage message{.type = ControlMessage::Type::kMailbox,
+                           .source_pe = 1,
+                           .number = 0,
+                           .stream = outgoing[0].name,
+                           .file = mailboxes->name()};
+    message.file.file.pid = receiver->pid();
+    auto& transport = dynamic_cast<TransportMachine&>(machine(1));
+    Outcome told;
+    told.started(
+        transport.transport_am_send(0, kPeerMemoryAmId, std::as_bytes(std::span(&message, 1)), {}, &told), 0);
+    const auto is_known = [&] {
+      return told.done && peer_memory(0).announced_send_waits(1, outgoing[0].name, from.buffer());
+    };
+    for (int i = 0; i < 2'000'000 && !is_known(); ++i) step();
+    ASSERT_TRUE(is_known());
+    Slot& slot = next_slot();
+    slot.buffer = {0, reinterpret_cast<std::uintptr_t>(to.buffer().data), 0, kLarge, memory::Place(), 0};
+    slot.word.store(Slot::posted(outgoing[0].next));
+  }
+  Slot& next_slot() { return mailboxes->mailbox(0).slot(outgoing[0].next); }
+  void expect_peer_failed(const Outcome& sent) {
+    EXPECT_EQ(sent.status.code(), StatusCode::kPeerFailed) << sent.status.to_string();
+    EXPECT_EQ(sent.size_bytes, 0u);
+    progress(0);  // a second completion would fail the test
+  }
+
+  TestMemory from = filled(0, kLarge, 3);
+  TestMemory to = filled(1, kLarge, 4);
+  std::optional<MailboxFile> mailboxes;
+  std::optional<testing::ChildProcess> receiver;
+};
+
+TEST_P(DyingReceiver, ASendEndsIfItsReceiverIsKilledWithTheLastChunks) {
+  start_dying();
+  SharedCopy& shared = next_slot().shared;
+  const OutcomePtr sent = send(0, from.buffer());
+  while (shared.take(kLarge).size_bytes > 0) {
+  }
+  progress(0);
+  EXPECT_FALSE(sent->done) << "the receiver lives and may copy its chunks";
+  receiver->kill();
+  finish({sent});
+  expect_peer_failed(*sent);
+}
+
+TEST_P(DyingReceiver, ASendEndsIfItsReceiverIsKilledBeforeTheNextChunk) {
+  start_dying();
+  const OutcomePtr sent = send(0, from.buffer());
+  EXPECT_FALSE(sent->done);
+  receiver->kill();
+  finish({sent});
+  expect_peer_failed(*sent);
+}
+
+TEST_P(DyingReceiver, ASendEndsWellIfItsReceiverIsKilledAfterTheLastChunk) {
+  start_dying();
+  SharedCopy& shared = next_slot().shared;
+  const OutcomePtr sent = send(0, from.buffer());
+  while (const std::size_t taken_bytes = shared.take(kLarge).size_bytes) shared.add(taken_bytes);
+  receiver->kill();
+  finish({sent});
+  EXPECT_TRUE(sent->status.ok()) << sent->status.to_string();
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, DyingReceiver, ::testing::Values("loopback", "ucx"),
+                         [](const auto& param) { return param.param; });
 INSTANTIATE_TEST_SUITE_P(Machines, SharedCopyTest, ::testing::Values("loopback", "ucx"),
                          [](const auto& param) { return param.param; });
 

@@ -60,7 +60,7 @@ Introduction introduction(bool is_private) {
   return {.staging = StagingMode::kDevice,
           .is_private = is_private,
           .proposed = JobSecret::draw().value(),
-          .queues = {.file = {}, .nonce = 1, .host = 2},
+          .queues = {.file = {.file = {}, .nonce = 1}, .host = 2},
           .address = {std::byte{1}, std::byte{2}}};
 }
 
