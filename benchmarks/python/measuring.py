@@ -63,7 +63,7 @@ def pin(pe: int) -> None:
 
 
 #: Where GPU memory may come from: Weft (cudaMalloc), a stream-ordered pool (CuPy's MemoryAsyncPool),
-#: virtual-memory mappings (PyTorch's expandable segments), managed memory (CuPy), or PyTorch's own pool (cudaMalloc).
+#: virtual-memory mappings (PyTorch's expandable segments), managed memory (CuPy), PyTorch's pool (cudaMalloc).
 ALLOCATORS = ("default", "async-pool", "vmm", "managed", "torch")
 
 
