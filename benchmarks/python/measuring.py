@@ -62,8 +62,8 @@ def pin(pe: int) -> None:
     os.sched_setaffinity(0, {cores[pe % len(cores)]})
 
 
-#: Where GPU memory may come from: Weft (cudaMalloc), a stream-ordered pool (CuPy's MemoryAsyncPool),
-#: virtual-memory mappings (PyTorch's expandable segments), managed memory (CuPy), PyTorch's pool (cudaMalloc).
+#: Where GPU memory may come from: Weft (cudaMalloc), a stream-ordered pool (CuPy),
+#: virtual-memory mappings (PyTorch with expandable segments), managed memory (CuPy), PyTorch (cudaMalloc).
 ALLOCATORS = ("default", "async-pool", "vmm", "managed", "torch")
 
 
