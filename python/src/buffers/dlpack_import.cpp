@@ -224,7 +224,16 @@ const dlpack::ExchangeApi* exchange_api_of(PyObject* object) {
   const auto* api =
       static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(capsule.get(), dlpack::kExchangeName));
   while (api != nullptr && api->version.major != dlpack::kVersion.major) api = api->previous;
-  return api;
+  const bool is_usable =
+      api != nullptr && api->managed_from_object != nullptr && api->current_work_stream != nullptr;
+  return is_usable ? api : nullptr;
+}
+
+// Owns the tensor from then on.
+Ref keep(dlpack::ManagedVersioned* managed) {
+  Ref keeper = Ref::steal(PyCapsule_New(managed, nullptr, &destroy_taken<dlpack::ManagedVersioned>));
+  if (!keeper && managed->deleter != nullptr) managed->deleter(managed);
+  return checked(keeper.release());
 }
 
 // The stream of the producer's work, for which the copy of this tensor waits.
@@ -249,8 +258,11 @@ bool find_exchanged_memory(const BufferRequest& request, ObjectBuffer& found) {
   if (api->managed_from_object(request.object, &managed) != 0) {
     refused(request, "managed_tensor_from_py_object_no_sync (DLPack)");
   }
-  Ref keeper = checked(PyCapsule_New(managed, nullptr, &destroy_taken<dlpack::ManagedVersioned>));
-  Taken taken = versioned(request, *managed, std::move(keeper));
+  if (managed == nullptr)
+    unusable(request, "whose managed_tensor_from_py_object_no_sync (DLPack) gives no tensor");
+  Taken taken = versioned(request, *managed, keep(managed));
+  // A complex tensor of PyTorch may be a conjugate of its memory, which its table does not say and its __dlpack__ refuses.
+  if (taken.tensor->type.code == dlpack::kComplex) return false;
   const dlpack::Device device = expect_known(request, taken.tensor->device);
   memory::StreamHandle stream = is_on_device(device.type) ? work_stream(request, *api, device) : nullptr;
   use(request, std::move(taken), stream, found);

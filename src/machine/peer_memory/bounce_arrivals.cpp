@@ -77,7 +77,14 @@ Status BounceArrivals::make(Ring& ring, memory::Place place, const MailboxFile& 
         base::format("no more than {} bounce buffers are made: memory of {} for messages from PE {} has none",
                      kBounceRings, memory::place_name(place), ring.peer)};
   }
-  Result<memory::Buffer> buffer = context_.memory.allocate(buffer_bytes_, place);
+  // A smaller buffer is slower, and much faster than the transport.
+  std::size_t size_bytes = buffer_bytes_;
+  Result<memory::Buffer> buffer = context_.memory.allocate(size_bytes, place);
+  while (buffer.status().code() == StatusCode::kOutOfMemory &&
+         size_bytes / 2 >= BounceSizes::kLeastBufferBytes) {
+    size_bytes /= 2;
+    buffer = context_.memory.allocate(size_bytes, place);
+  }
   if (!buffer.ok()) return buffer.status();
   ring.buffer = *buffer;
   ring.exported = exports_.make(ring.buffer);

@@ -69,6 +69,8 @@ struct BounceSizes {
   // Measured between two H200, messages of 64 MiB from pool to pool: 4 chunks of 16 MiB in flight reach 352 GB/s, of
   // 8 MiB 334, of 4 MiB 298, of 2 MiB 172; 8 chunks of 8 MiB 334. One copy engine takes 2.5 us between two copies.
   static constexpr std::size_t kBufferBytes = std::size_t{64} << 20;
+  // If there is no memory for more.
+  static constexpr std::size_t kLeastBufferBytes = std::size_t{8} << 20;
   static constexpr std::size_t kAlignment = 256;
 
   // Large messages travel in chunks of a quarter of the bounce buffer. A smaller one is divided too, so that both

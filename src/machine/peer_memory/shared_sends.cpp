@@ -98,17 +98,17 @@ void SharedSends::finish_former(Slot& slot) {
 }
 
 bool SharedSends::poll() {
-  // A completion may start other sends, which grows the list.
   for (std::size_t i = 0; i < sends_.size(); ++i) {
-    Send& send = *sends_[i];
-    if (!advance(send)) continue;
-    if (send.is_over()) {
-      sends_.erase(sends_.begin() + static_cast<std::ptrdiff_t>(i));
-      delete &send;
-    }
-    return true;
+    if (advance(*sends_[i])) return true;  // the list may have changed
   }
   return false;
+}
+
+// Off the list first: a completion may start other sends.
+void SharedSends::end(Send& send, Status status, std::size_t size_bytes) {
+  std::erase(sends_, &send);
+  const std::unique_ptr<Send> over(&send);
+  over->complete(std::move(status), size_bytes);
 }
 
 // Copies a chunk, or ends the send.
@@ -117,7 +117,7 @@ bool SharedSends::advance(Send& send) {
   const std::size_t size_bytes = send.source.size_bytes;
   if (shared.is_done(size_bytes)) {
     wake(send);
-    send.complete({}, size_bytes);
+    end(send, {}, size_bytes);
     return true;
   }
   SharedCopy::Chunk chunk = shared.take(size_bytes);
@@ -140,9 +140,10 @@ bool SharedSends::end_without_receiver(Send& send) {
 }
 
 void SharedSends::fail(Send& send, const Status& status) {
-  send.complete({status.code(),
-                 base::format("message {} to PE {}: {}", send.message.number, send.peer, status.message())},
-                0);
+  end(send,
+      {status.code(),
+       base::format("message {} to PE {}: {}", send.message.number, send.peer, status.message())},
+      0);
 }
 
 void SharedSends::wake(const Send& send) {

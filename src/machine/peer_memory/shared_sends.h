@@ -41,7 +41,8 @@ class SharedSends {
   void finish_former(Slot& slot);
   bool advance(Send& send);
   bool end_without_receiver(Send& send);
-  static void fail(Send& send, const base::Status& status);
+  void fail(Send& send, const base::Status& status);
+  void end(Send& send, base::Status status, std::size_t size_bytes);
   void wake(const Send& send);
 
   PeerContext& context_;

@@ -281,7 +281,7 @@ void Receiving::count_dropped(Message& message) {
   count_handled(message);
 }
 
-void Receiving::dispatch(MessagePtr&& message) {
+inline void Receiving::dispatch(MessagePtr&& message) {
   if (is_counted(message->envelope())) {
     scheduler_.count_processed();
     count_handled(*message);

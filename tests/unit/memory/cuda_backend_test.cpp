@@ -289,6 +289,15 @@ TEST_F(CudaBackendTest, NullAndDefaultStreams) {
     EXPECT_TRUE(finish(stream, 1).ok()) << handle;
     EXPECT_TRUE(backend->is_idle(stream, 1)) << handle;
   }
+  // An event in a stream that synchronizes with the legacy default stream waits for that one.
+  const auto legacy = reinterpret_cast<StreamHandle>(std::uintptr_t{1});
+  const StreamHandle other = make_stream(1);
+  EXPECT_TRUE(backend->is_idle(other, 1));
+  EXPECT_TRUE(backend->copy_async(data, kGpu1, data, kGpu1, 8, legacy).ok());
+  EXPECT_FALSE(backend->is_idle(other, 1));
+  EXPECT_TRUE(finish(legacy, 1).ok());
+  EXPECT_TRUE(backend->is_idle(other, 1));
+  EXPECT_FALSE(backend->is_idle(other, 0)) << "a stream of another device";
   EXPECT_TRUE(backend->deallocate(data).ok());
 }
 

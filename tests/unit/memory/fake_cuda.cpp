@@ -371,6 +371,14 @@ int cuStreamDestroy_v2(CudaStreamTag* stream) {
   return 0;
 }
 
+int cuStreamGetCtx(CudaStreamTag* stream, CudaContextTag** context) {
+  stream = resolve(stream);
+  const int result = enter("cuStreamGetCtx");
+  if (result != 0) return result;
+  *context = fake_cuda()->contexts[static_cast<std::size_t>(stream->device)].get();
+  return 0;
+}
+
 int cuStreamQuery(CudaStreamTag* stream) {
   stream = resolve(stream);
   const int result = enter_context("cuStreamQuery", stream->device);

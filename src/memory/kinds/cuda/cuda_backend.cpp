@@ -461,13 +461,22 @@ Status CudaBackend::query(EventHandle event) {
   return call_failed(result, "cuEventQuery", recorded.device);
 }
 
-// The legacy default stream is busy while a stream that synchronizes with it is, as an event in it would be.
+// What an event in the stream would wait for: also for the legacy default stream, unless the stream was made not to
+// synchronize with it. A query of that one waits for the streams that synchronize with it; a query of these does not wait
+// for it (seen with driver 580). A stream of another device is not asked, so that an event refuses it.
 bool CudaBackend::is_idle(StreamHandle stream, int ordinal) {
   Result<Device*> device = use(ordinal);
   if (!device.ok()) return false;
   CudaContextScope scope(*driver_, (*device)->context);
+  if (scope.result() != cuda::kSuccess) return false;
   Result<CudaStream> queue = stream_of(stream, **device);
-  return queue.ok() && driver_->StreamQuery(*queue) == cuda::kSuccess;
+  CudaContext context = nullptr;
+  if (!queue.ok() || driver_->StreamGetCtx(*queue, &context) != cuda::kSuccess ||
+      context != (*device)->context) {
+    return false;
+  }
+  return driver_->StreamQuery(*queue) == cuda::kSuccess &&
+         (*queue == cuda::kLegacyStream || driver_->StreamQuery(cuda::kLegacyStream) == cuda::kSuccess);
 }
 
 Status CudaBackend::stream_wait(StreamHandle stream, int ordinal, EventHandle event) {

@@ -83,6 +83,7 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuIpcCloseMemHandle", IpcCloseMemHandle);
   need("cuStreamCreate", StreamCreate);
   need("cuStreamDestroy_v2", StreamDestroy);
+  need("cuStreamGetCtx", StreamGetCtx);
   need("cuStreamQuery", StreamQuery);
   need("cuStreamWaitEvent", StreamWaitEvent);
   need("cuEventCreate", EventCreate);

@@ -35,6 +35,7 @@ inline constexpr CudaResult kOutOfMemory = 2;
 inline constexpr CudaResult kDeinitialized = 4;
 inline constexpr CudaResult kNotReady = 600;
 
+inline const CudaStream kLegacyStream = reinterpret_cast<CudaStream>(std::uintptr_t{1});
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kHostAllocPortable = 1;
@@ -95,6 +96,7 @@ class CudaDriver {
   CudaResult (*IpcCloseMemHandle)(CudaAddress address) = nullptr;
   CudaResult (*StreamCreate)(CudaStream* stream, unsigned flags) = nullptr;
   CudaResult (*StreamDestroy)(CudaStream stream) = nullptr;
+  CudaResult (*StreamGetCtx)(CudaStream stream, CudaContext* context) = nullptr;
   CudaResult (*StreamQuery)(CudaStream stream) = nullptr;
   CudaResult (*StreamWaitEvent)(CudaStream stream, CudaEvent event, unsigned flags) = nullptr;
   CudaResult (*EventCreate)(CudaEvent* event, unsigned flags) = nullptr;

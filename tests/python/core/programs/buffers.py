@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusing import refused
 from standins import (
+    COMPLEX,
     CPU,
     CUDA,
     CUDA_HOST,
@@ -299,6 +300,14 @@ def check_the_exchange_table(memory):
         type_with(exchange_table(managed_from_object=REFUSES))(address, (4,)),
         READ,
     )
+
+    # PyTorch's table does not say that a tensor is a conjugate of its memory; its __dlpack__ refuses.
+    array = exchanged(address, (4,), dtype=(COMPLEX, 128, 1))
+    assert _core._buffer_of(array, READ)[1] == 64 and (array.exports, len(array.asked)) == (1, 1)
+    assert array.deleted == 2
+    for missing in ("managed_from_object", "current_work_stream"):
+        array = type_with(exchange_table(**{missing: None}))(address, (4,))
+        assert _core._buffer_of(array, READ)[1] == 32 and (array.exports, len(array.asked)) == (0, 1)
 
     # An older table behind one of another major version, and none that this version can read.
     newer = type_with(exchange_table(major=2, previous=ctypes.addressof(exchanged.table)))

@@ -86,7 +86,7 @@ _NAMES = {
         b"other",
     )
 }
-FLOAT, INT, BFLOAT, CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 2, 0, 4, 1, 2, 3, 13
+FLOAT, INT, BFLOAT, COMPLEX, CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 2, 0, 4, 5, 1, 2, 3, 13
 
 
 class DlpackArray:

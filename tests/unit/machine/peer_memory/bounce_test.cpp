@@ -97,6 +97,19 @@ TEST_P(BounceTest, WithoutABounceBufferMessagesTakeTheirTags) {
       why, [](const std::string& one) { return one.find("as the fault injection says") != one.npos; }));
 }
 
+TEST_P(BounceTest, ASmallerBounceBufferServesWhereMemoryIsScarce) {
+  start();
+  TestMemory from = refusing(0, 100, 3);
+  TestMemory to = refusing(1, 100);
+  peer_memory(1).set_bounce_bytes(std::size_t{64} << 20);
+  memory::EmulatedFaults faults;
+  faults.device_bytes = std::size_t{20} << 20;
+  testing::emulated(memory(1)).set_faults(faults);
+  expect_message(0, from, to);
+  expect_message(0, from, to);
+  EXPECT_GT(bounced(0), 0u);
+}
+
 TEST_P(BounceTest, StreamsComeFirst) {
   start();
   for (const bool can_pull : {false, true}) {
