@@ -98,8 +98,8 @@ void SharedSends::finish_former(Slot& slot) {
 }
 
 bool SharedSends::poll() {
-  for (std::size_t i = 0; i < sends_.size(); ++i) {
-    if (advance(*sends_[i])) return true;  // the list may have changed
+  for (Send* send : sends_) {
+    if (advance(*send)) return true;  // the list may have changed
   }
   return false;
 }
