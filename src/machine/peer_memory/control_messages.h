@@ -21,8 +21,10 @@ struct ControlMessage {
     kWaiting,    // the send of message `number` of `stream` waits until its receive is posted
     kPosted,     // the receive of message `number` of `stream`, whose send waits, is posted
     kByTag,      // the same is not posted: the message must go with its tag
-    kForget,     // the allocation with export number `number` is gone
-    kWake,       // its arrival is its purpose
+    kBegun,      // of a message whose announcement named host memory: the receiver has begun to copy it
+    kTaken,   // of a message whose announcement named device memory: the receiver does not read it any more
+    kForget,  // the allocation with export number `number` is gone
+    kWake,    // its arrival is its purpose
   };
   Type type = Type::kWake;
   std::int32_t source_pe = 0;

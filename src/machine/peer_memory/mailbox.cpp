@@ -25,7 +25,9 @@ static_assert(Slot::kFree == 0 && std::atomic<std::uint64_t>::is_always_lock_fre
 Result<MailboxFile> MailboxFile::create() {
   Result<SharedMapping> file = SharedMapping::create("weft-mailboxes", kFileBytes);
   if (!file.ok()) return file.status();
-  return MailboxFile(std::move(*file));
+  MailboxFile made(std::move(*file));
+  made.owner().scratch_address = reinterpret_cast<std::uintptr_t>(&made.owner().scratch);
+  return made;
 }
 
 Result<MailboxFile> MailboxFile::open(const MailboxFileName& name) {

@@ -10,7 +10,8 @@
 //                there, outcome := done n. If it cannot copy, it resets word := posted n and sends the message
 //                with its tag.
 //                Or, for host memory: it fills `shared`, and outcome := shared by n. Both sides copy until
-//                `shared` counts all bytes.
+//                `shared` counts all bytes. If the sender has named its memory, the receiver does this: it fills
+//                buffer and `shared`, then word := taken n, outcome := shared by n, and tells the sender.
 //     receiver   word: posted n -> free, by compare-and-swap, withdraws a posting that is not taken.
 //                word := free when message n has come, on any path. Only then may it post n + kSlots.
 //
@@ -67,6 +68,9 @@ struct Mailbox {
 struct MailboxOwner {
   std::array<std::byte, base::SharedMapping::kNonceBytes> nonce;
   alignas(64) std::atomic<std::uint32_t> is_asleep;
+  // Senders try here whether they may write to the owner's memory. Its address at the owner.
+  alignas(64) std::uint64_t scratch_address = 0;
+  std::uint32_t scratch = 0;
 };
 
 using MailboxFileName = base::SharedMappingName;

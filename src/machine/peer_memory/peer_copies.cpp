@@ -119,10 +119,8 @@ bool PeerCopies::knows_mailbox(OutgoingStream& stream) {
   return stream.outbox->mailbox != nullptr;
 }
 
-Status PeerCopies::start_announced(const OutgoingStream& stream, StreamMessage message,
-                                   const memory::ConstBuffer& source, Completion* user,
-                                   MovableSource* movable) {
-  waiting_.add({stream, message, source, user, movable}, /*is_announced=*/true);
+Status PeerCopies::start_announced(const WaitingSends::Send& send) {
+  waiting_.add(send, /*is_announced=*/true);
   return Status::pending();
 }
 
@@ -210,28 +208,57 @@ void PeerCopies::record_slow(const WaitingSends::Send& send, const char* why) {
 }
 
 void PeerCopies::answered(int pe, Tag stream, std::uint32_t message, bool is_posted) {
-  std::optional<WaitingSends::Send> send = waiting_.take(pe, stream, message);
-  if (!send) return;
-  if (send->movable != nullptr) send->source.data = send->movable->data;
+  if (std::optional<WaitingSends::Send> send = waiting_.take(pe, stream, message)) begin(*send, is_posted);
+}
+
+bool PeerCopies::poll_waiting() {
+  std::vector<WaitingSends::Send> posted = waiting_.take_posted();
+  for (WaitingSends::Send& send : posted) begin(send, true);
+  return !posted.empty();
+}
+
+void PeerCopies::begin(WaitingSends::Send& send, bool is_posted) {
+  if (send.movable != nullptr) send.source.data = send.movable->data;
   Status status;
   Found found = Found::kNothing;
-  if (is_posted && send->stream.outbox->mailbox != nullptr)
-    status = copy(found, send->stream, send->message, send->source, send->user);
+  if (is_posted && send.stream.outbox->mailbox != nullptr)
+    status = copy(found, send.stream, send.message, send.source, send.user);
   if (status.is_pending()) {
-    if (send->movable != nullptr) {
-      send->movable->is_fixed = true;
-      *send->movable->read_bytes += send->source.size_bytes;
+    if (send.movable != nullptr) {
+      send.movable->is_fixed = true;
+      *send.movable->read_bytes += send.source.size_bytes;
     }
     return;
   }
   // A receive that is posted no more was cancelled; its message goes with its tag, as on every path.
   if (status.ok()) {
-    record_slow(*send, "its receive is not of device memory that can be posted");
-    if (send->movable != nullptr)
-      return context_.send_movable(pe, send->message.tag, *send->movable, send->user);
-    return context_.send_tagged(pe, send->message.tag, send->source, send->user);
+    record_slow(send, "its receive is not of device memory that can be posted");
+    if (send.movable != nullptr)
+      return context_.send_movable(send.stream.peer, send.message.tag, *send.movable, send.user);
+    return context_.send_tagged(send.stream.peer, send.message.tag, send.source, send.user);
   }
-  context_.finish_later(send->user, std::move(status), 0);
+  context_.finish_later(send.user, std::move(status), 0);
+}
+
+void PeerCopies::begun(int pe, Tag stream, std::uint32_t message) {
+  const std::optional<WaitingSends::Send> send = waiting_.take(pe, stream, message);
+  if (!send) return;
+  Mailbox* const mailbox = send->stream.outbox->mailbox;
+  if (mailbox == nullptr || !send->source.place.is_host() || send->movable != nullptr) {
+    const Status status{StatusCode::kCorrupt,
+                        base::format("PE {} reads memory that PE {} has not named for message {}", pe,
+                                     context_.machine.pe(), message)};
+    return context_.finish_later(send->user, status, 0);
+  }
+  shared_.join(send->stream, send->message, mailbox->slot(message), files_.at(pe)->name().file.pid,
+               send->source, send->user);
+}
+
+void PeerCopies::taken(int pe, Tag stream, std::uint32_t message) {
+  const std::optional<WaitingSends::Send> send = waiting_.take(pe, stream, message);
+  if (!send) return;
+  context_.count(TransferType::kPeerCopy, TransferPath::kPulled, send->source, send->user);
+  context_.finish_later(send->user, {}, send->source.size_bytes);
 }
 
 void PeerCopies::copied(Copy& copy, Status status) {

@@ -47,16 +47,21 @@ class PeerCopies {
 
   // Whether the receiver of the stream has a mailbox for it.
   bool knows_mailbox(OutgoingStream& stream);
-  // Keeps a send until its receiver has answered; the model has announced it. REQUIRES: knows_mailbox(stream).
-  base::Status start_announced(const OutgoingStream& stream, StreamMessage message,
-                               const memory::ConstBuffer& source, base::Completion* user,
-                               MovableSource* movable = nullptr);
+  // Keeps a send until its receiver has answered; the model has announced it. REQUIRES: knows_mailbox(send.stream).
+  base::Status start_announced(const WaitingSends::Send& send);
 
   // The receiver of a stream posts in a mailbox of `file`. False when the file cannot be opened.
   bool open_mailbox(int pe, Tag stream, std::uint64_t number, const MailboxFileName& file);
 
   // The receiver has answered a send that waits: its receive is posted, or will not be.
   void answered(int pe, Tag stream, std::uint32_t message, bool is_posted);
+  bool has_waiting() const { return !waiting_.is_empty(); }
+  // Begins the sends whose receives are posted by now. Returns whether there was one.
+  bool poll_waiting();
+  // The receiver has begun to copy a send that waits, out of the memory that its announcement named.
+  void begun(int pe, Tag stream, std::uint32_t message);
+  // The receiver has copied it.
+  void taken(int pe, Tag stream, std::uint32_t message);
 
   BounceSends& bounces() { return bounces_; }
   const BounceSends& bounces() const { return bounces_; }
@@ -89,6 +94,8 @@ class PeerCopies {
   // Whether the transport is slow for the message.
   bool is_slow(const OutgoingStream& stream, const memory::ConstBuffer& source);
   void record_slow(const WaitingSends::Send& send, const char* why);
+  // Begins a send that waits no more.
+  void begin(WaitingSends::Send& send, bool is_posted);
   // Takes a message that is not copied: with its tag, now or when the receiver has answered.
   void send_otherwise(const WaitingSends::Send& send, Found found);
   void wake(int pe, const MailboxOwner& owner);

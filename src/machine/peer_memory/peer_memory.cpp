@@ -1,6 +1,8 @@
 #include "machine/peer_memory/peer_memory.h"
 
-#include <optional>
+#include <unistd.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
@@ -24,6 +26,7 @@ PeerMemory::PeerMemory(TransportMachine& machine, memory::Memory& memory, Transf
                }),
       imports_(memory),
       receives_(context_, exports_, imports_),
+      pulls_(context_, imports_),
       copies_(context_, exports_, imports_),
       own_pe_(context_) {}
 
@@ -64,34 +67,71 @@ Status PeerMemory::receive(IncomingStream& stream, StreamMessage message, const 
   return started ? *std::move(started) : machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);
 }
 
-bool PeerMemory::announced_send_waits(int pe, Tag stream, const memory::ConstBuffer& source) {
-  if (!posts_announced(pe, source.place, source.size_bytes)) return false;
+PeerMemory::AnnouncedSend PeerMemory::plan_announced(int pe, Tag stream, const memory::ConstBuffer& from,
+                                                     bool is_movable) {
+  AnnouncedSend plan;
+  const std::size_t least_bytes =
+      is_movable ? SharedCopy::kLeastAnnouncedBytes : SharedCopy::kLeastNamedBytes;
+  if (!copies_announced(pe, from.place, from.size_bytes, least_bytes)) return plan;
   OutgoingStream& out = announced_out_[pe];
   out.name = stream;
   out.peer = pe;
-  return copies_.knows_mailbox(out);
+  plan.waits = copies_.knows_mailbox(out);
+  if (!plan.waits || is_movable) return plan;
+  if (from.place.is_host()) {
+    plan.source.emplace();
+    plan.source->buffer.allocation_base = reinterpret_cast<std::uintptr_t>(from.data);
+    plan.source->buffer.size_bytes = from.size_bytes;
+    plan.source->pid = static_cast<std::int32_t>(::getpid());
+    return plan;
+  }
+  // The receiver knows nothing of the work that is queued on the stream.
+  if (context_.without_idle_stream(from).stream != nullptr) return plan;
+  const std::shared_ptr<Exports::Export> exported = exports_.find(from);
+  if (exported == nullptr) return plan;
+  exported->tell(pe);
+  plan.source.emplace();
+  plan.source->buffer = Exports::name(*exported, from);
+  std::ranges::copy(exported->bytes, plan.source->exported.begin());
+  plan.named = exported;
+  return plan;
 }
 
 Status PeerMemory::send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& from,
-                                  Completion* completion) {
-  const memory::ConstBuffer source = context_.without_idle_stream(from);
-  if (!announced_send_waits(pe, stream, source))
-    return machine_.tag_send(pe, message.tag, source, completion);
-  return copies_.start_announced(announced_out_[pe], message, source, completion);
+                                  std::shared_ptr<void> named, Completion* completion) {
+  OutgoingStream& out = announced_out_[pe];
+  out.name = stream;
+  out.peer = pe;
+  return copies_.start_announced(
+      {out, message, context_.without_idle_stream(from), completion, nullptr, std::move(named)});
 }
 
 Status PeerMemory::send_announced_movable(int pe, Tag stream, StreamMessage message, MovableSource& source,
                                           Completion* completion) {
-  const memory::ConstBuffer bytes(source.data, source.size_bytes);
-  if (!announced_send_waits(pe, stream, bytes))
-    return machine_.tag_send_movable(pe, message.tag, source, completion);
-  return copies_.start_announced(announced_out_[pe], message, bytes, completion, &source);
+  OutgoingStream& out = announced_out_[pe];
+  out.name = stream;
+  out.peer = pe;
+  return copies_.start_announced(
+      {out, message, {source.data, source.size_bytes}, completion, &source, nullptr});
+}
+
+// Copies the message out of the sender's memory. Nothing is returned if that cannot be done.
+std::optional<Status> PeerMemory::receive_named(IncomingStream& stream, StreamMessage message,
+                                                const SourceName& source, const memory::Buffer& buffer,
+                                                Completion* completion) {
+  if (source.buffer.place.is_host() != buffer.place.is_host() ||
+      source.buffer.size_bytes != buffer.size_bytes || !reaches_peers(buffer.place, buffer.size_bytes)) {
+    return {};
+  }
+  return buffer.place.is_host() ? receives_.start_named(stream, message, source, buffer, completion)
+                                : pulls_.start(stream, message, source, buffer, completion);
 }
 
 Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,
-                                     const memory::Buffer& into, Completion* completion) {
+                                     const SourceName* source, const memory::Buffer& into,
+                                     Completion* completion) {
   const memory::Buffer buffer = context_.without_idle_stream(into);
-  const bool posts = posts_announced(pe, buffer.place, buffer.size_bytes);
+  const bool posts = copies_announced(pe, buffer.place, buffer.size_bytes, SharedCopy::kLeastNamedBytes);
   if (pe == machine_.pe() || (!posts && !send_waits)) {
     return machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);
   }
@@ -99,6 +139,10 @@ Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, 
   in.name = stream;
   in.peer = pe;
   std::optional<Status> started;
+  if (send_waits && source != nullptr) {
+    started = receive_named(in, message, *source, buffer, completion);
+    if (started) return *std::move(started);
+  }
   if (posts && send_waits) {
     started = receives_.start_awaited(in, message, buffer, completion);
   } else if (posts) {
@@ -141,6 +185,10 @@ void PeerMemory::on_message(const ControlMessage& message) {
     case ControlMessage::Type::kByTag:
       return copies_.answered(message.source_pe, message.stream, static_cast<std::uint32_t>(message.number),
                               message.type == ControlMessage::Type::kPosted);
+    case ControlMessage::Type::kBegun:
+      return copies_.begun(message.source_pe, message.stream, static_cast<std::uint32_t>(message.number));
+    case ControlMessage::Type::kTaken:
+      return copies_.taken(message.source_pe, message.stream, static_cast<std::uint32_t>(message.number));
     case ControlMessage::Type::kForget:
       return imports_.forget(message.source_pe, message.number);
     case ControlMessage::Type::kWake:
@@ -151,6 +199,7 @@ void PeerMemory::on_message(const ControlMessage& message) {
 bool PeerMemory::progress() {
   bool any = context_.memory_waits != 0 && memory_.progress();
   any |= context_.finish_all();
+  if (copies_.has_waiting()) any |= copies_.poll_waiting();
   if (copies_.bounces().is_waiting()) any |= copies_.bounces().poll();
   if (!copies_.shared().is_empty()) any |= copies_.shared().poll();
   if (!receives_.is_empty()) any |= receives_.poll();
@@ -167,9 +216,10 @@ void PeerMemory::end_close() {
   control_.close();
   memory_.wait_for_devices([this] {
     memory_.progress();
-    return !copies_.has_copies() && !own_pe_.has_copies();
+    return !copies_.has_copies() && !pulls_.has_copies() && !own_pe_.has_copies();
   });
   copies_.end_close();
+  pulls_.end_close();
   receives_.close();
   imports_.close();
   own_pe_.end_close();

@@ -15,6 +15,8 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,8 @@
 #include "machine/peer_memory/peer_stream.h"
 #include "machine/peer_memory/posted_receives.h"
 #include "machine/peer_memory/process_copy.h"
+#include "machine/peer_memory/pulls.h"
+#include "machine/peer_memory/source_name.h"
 #include "machine/transfer_counts.h"
 #include "memory/memory.h"
 
@@ -68,19 +72,29 @@ class PeerMemory {
   // entry methods. All that one PE announces to another are one stream, which the model names; their receives may be
   // started in any order.
   //
-  // Whether a send waits for its receive. Then the announcement must say so.
-  bool announced_send_waits(int pe, Tag stream, const memory::ConstBuffer& source);
-  // Starts such a send: the contract of Machine::tag_send.
+  // How the send of such a message goes, which its announcement must say.
+  struct AnnouncedSend {
+    bool waits = false;                // for its receive
+    std::optional<SourceName> source;  // then the receiver may copy the bytes itself
+    std::shared_ptr<void> named;       // keeps the name valid; for send_announced()
+  };
+  // `is_movable`: for send_announced_movable().
+  AnnouncedSend plan_announced(int pe, Tag stream, const memory::ConstBuffer& source, bool is_movable);
+  // Host memory below this size never waits.
+  static constexpr std::size_t kLeastAnnouncedBytes = SharedCopy::kLeastNamedBytes;
+  // Starts a send that waits: the contract of Machine::tag_send.
   base::Status send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& from,
-                              base::Completion* completion);
+                              std::shared_ptr<void> named, base::Completion* completion);
   // The same for bytes that their owner may move until `source.is_fixed`: the contract of Machine::tag_send_movable.
   // They are fixed when the receiver has answered, and then the copy ends without further waits for the receiver,
-  // except for the chunk that it copies at that time. REQUIRES: Machine::can_move_source(pe), announced_send_waits().
+  // except for the chunk that it copies at that time. REQUIRES: Machine::can_move_source(pe).
   base::Status send_announced_movable(int pe, Tag stream, StreamMessage message, MovableSource& source,
                                       base::Completion* completion);
-  // Starts the receive of a message that a peer has announced; `send_waits` is what its announcement said.
+  // Starts the receive of a message that a peer has announced. The announcement said whether the send waits, and it may
+  // have named the sender's memory; else `source` is null.
   base::Status receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,
-                                 const memory::Buffer& into, base::Completion* completion);
+                                 const SourceName* source, const memory::Buffer& into,
+                                 base::Completion* completion);
 
   // For tests, before the first receive: the size of the bounce buffers of this PE.
   void set_bounce_bytes(std::size_t size_bytes) { receives_.arrivals().set_buffer_bytes(size_bytes); }
@@ -94,8 +108,8 @@ class PeerMemory {
   void wake(int pe) { control_.send(pe, {.type = ControlMessage::Type::kWake, .file = {}}); }
 
   // Whether progress() has something to do.
-  bool needs_progress() const { return needs_polling() || !receives_.is_empty(); }
-  // The same without receives, which before_sleep() has senders announce.
+  bool needs_progress() const { return needs_polling() || !receives_.is_empty() || copies_.has_waiting(); }
+  // The same without receives, which before_sleep() has senders announce, and sends that receivers answer.
   bool needs_polling() const {
     return context_.memory_waits != 0 || !context_.finished.empty() || copies_.bounces().is_waiting() ||
            !copies_.shared().is_empty();
@@ -114,11 +128,14 @@ class PeerMemory {
     return place.is_host() ? shares_host_memory_ && size_bytes >= SharedCopy::kLeastBytes
                            : reach_ == Reach::kHost;
   }
-  // Whether an announced message, to or from PE `pe`, may be copied.
-  bool posts_announced(int pe, memory::Place place, std::size_t size_bytes) const {
-    const std::size_t least_bytes = place.is_host() ? SharedCopy::kLeastAnnouncedBytes : 1;
-    return pe != machine_.pe() && size_bytes >= least_bytes && reaches_peers(place, size_bytes);
+  // Whether an announced message of at least `least_bytes` of host memory, to or from PE `pe`, may be copied.
+  bool copies_announced(int pe, memory::Place place, std::size_t size_bytes, std::size_t least_bytes) const {
+    return pe != machine_.pe() && size_bytes >= (place.is_host() ? least_bytes : 1) &&
+           reaches_peers(place, size_bytes);
   }
+  std::optional<base::Status> receive_named(IncomingStream& stream, StreamMessage message,
+                                            const SourceName& source, const memory::Buffer& buffer,
+                                            base::Completion* completion);
 
   TransportMachine& machine_;
   memory::Memory& memory_;
@@ -131,6 +148,7 @@ class PeerMemory {
   Exports exports_;
   Imports imports_;
   PostedReceives receives_;
+  Pulls pulls_;
   PeerCopies copies_;
   OwnPeCopies own_pe_;
   // Of announced messages, by PE.

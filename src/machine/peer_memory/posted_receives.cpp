@@ -19,6 +19,7 @@ namespace {
 
 // How long close() waits for copies that senders have begun.
 constexpr auto kCloseLimit = std::chrono::milliseconds(200);
+constexpr std::uint32_t kPollsPerLateHalf = 64;
 
 Status closed() { return {StatusCode::kClosed, "the machine was closed before the message arrived"}; }
 
@@ -44,12 +45,13 @@ struct PostedReceives::Receive final : PeerOperation {
   ~Receive() { --stream.receives; }
 
   bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
+  bool lacks_tagged_half() const { return is_tagged_half_late && !is_over(); }
   bool is_copied() const {
     if (landing) return landing->is_over();
     if (slot == nullptr) return false;
     const std::uint64_t outcome = slot->outcome.load(std::memory_order_acquire);
-    return outcome == Slot::done(message.number) ||
-           (outcome == Slot::shared_by(message.number) && slot->shared.is_done(buffer.size_bytes));
+    return outcome == Slot::done(message.number) || (outcome == Slot::shared_by(message.number) &&
+                                                     slot->shared.is_done(message.number, buffer.size_bytes));
   }
   bool is_shared() const {
     return slot != nullptr &&
@@ -59,8 +61,7 @@ struct PostedReceives::Receive final : PeerOperation {
   bool copy_chunk() {
     if (cannot_read) return false;
     SharedCopy& shared = slot->shared;
-    const std::uint64_t number = shared.next_chunk.fetch_add(1, std::memory_order_relaxed);
-    const SharedCopy::Chunk chunk = SharedCopy::chunk(number, buffer.size_bytes);
+    const SharedCopy::Chunk chunk = shared.take(message.number, buffer.size_bytes);
     if (chunk.size_bytes == 0) return false;
     const Status status =
         read_from_process(shared.source_pid, shared.source + chunk.offset_bytes,
@@ -69,7 +70,7 @@ struct PostedReceives::Receive final : PeerOperation {
       shared.add(chunk.size_bytes);
     } else {
       cannot_read = true;
-      shared.returned_chunk.store(number + 1, std::memory_order_release);
+      shared.give_back(message.number, chunk);
     }
     return true;
   }
@@ -93,7 +94,17 @@ struct PostedReceives::Receive final : PeerOperation {
     return true;
   }
   void cancel() override {
-    if (tagged.is_pending && withdraw()) receives->context_.machine.cancel(&tagged);
+    if (!tagged.is_pending && !is_tagged_half_late) return;
+    if (!withdraw()) return;
+    if (tagged.is_pending) return receives->context_.machine.cancel(&tagged);
+    end_with(Status::cancelled(), 0);
+  }
+  // Ok or a failure if it has ended at once.
+  Status start_tagged_half() {
+    is_tagged_half_late = false;
+    Status status = receives->context_.machine.tag_receive(message.tag, kFullTagMask, buffer, &tagged);
+    tagged.is_pending = status.is_pending();
+    return status;
   }
 
   // The message came with its tag, or will not come so any more.
@@ -115,8 +126,11 @@ struct PostedReceives::Receive final : PeerOperation {
   IncomingStream& stream;
   StreamMessage message;
   memory::Buffer buffer;
-  Slot* slot = nullptr;            // null when not posted
-  bool is_to_be_posted = false;    // also if its send does not wait for that
+  Slot* slot = nullptr;          // null when not posted
+  bool is_to_be_posted = false;  // also if its send does not wait for that
+  // The transport learns of the receive in a later poll(). It takes 20 us to look up memory that consists of several
+  // allocations (UCX 1.22, which asks the driver each time), and copies are not moved on meanwhile.
+  bool is_tagged_half_late = false;
   bool send_waits = false;         // and is answered when the stream is done
   std::optional<Landing> landing;  // posted with a bounce buffer
   // The message came with its tag while copies are under way.
@@ -203,18 +217,39 @@ std::optional<Status> PostedReceives::start_awaited(IncomingStream& stream, Stre
   return start(stream, message, buffer, nullptr, false, user);
 }
 
+std::optional<Status> PostedReceives::start_named(IncomingStream& stream, StreamMessage message,
+                                                  const SourceName& source, const memory::Buffer& buffer,
+                                                  Completion* user) {
+  if (!can_post(stream)) return {};
+  Slot& slot = stream.mailbox->slot(message.number);
+  if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return {};
+  Status status = start(stream, message, buffer, nullptr, false, user);
+  if (!status.is_pending()) return status;
+  Receive& receive = *receives_.back();
+  slot.shared.begin(message.number, source.buffer.allocation_base, source.pid, 0);
+  post_host(receive, slot, Slot::taken(message.number));
+  slot.outcome.store(Slot::shared_by(message.number), std::memory_order_release);
+  receive.slot = &slot;
+  context_.control.send(
+      stream.peer,
+      {.type = ControlMessage::Type::kBegun, .number = message.number, .stream = stream.name, .file = {}});
+  return status;
+}
+
 Status PostedReceives::start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
                              std::shared_ptr<Exports::Export> exported, bool is_to_be_posted,
                              Completion* user) {
   receives_.push_back(std::make_unique<Receive>(*this, stream, message, buffer, user));
   Receive& receive = *receives_.back();
-  Status status = context_.machine.tag_receive(message.tag, kFullTagMask, buffer, &receive.tagged);
-  if (!status.is_pending()) {
+  const bool is_by_ring = is_to_be_posted && exported == nullptr && !buffer.place.is_host();
+  if (is_by_ring && buffer.size_bytes >= WaitingSends::kLeastBytes) {
+    receive.is_tagged_half_late = true;
+    has_late_halves_ = true;
+  } else if (Status status = receive.start_tagged_half(); !status.is_pending()) {
     static_cast<void>(receive.take_user());
     receives_.pop_back();
     return status;
   }
-  receive.tagged.is_pending = true;
   receive.is_to_be_posted = is_to_be_posted;
   if (buffer.stream == nullptr) {
     if (is_to_be_posted) post(receive, std::move(exported));
@@ -248,9 +283,7 @@ void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exp
     slot.outcome.store(0);
   }
   if (receive.buffer.place.is_host()) {
-    slot.buffer = {0,  0, reinterpret_cast<std::uintptr_t>(receive.buffer.data), receive.buffer.size_bytes,
-                   {}, 0};
-    slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
+    post_host(receive, slot, Slot::posted(receive.message.number));
     receive.slot = &slot;
     return;
   }
@@ -267,6 +300,12 @@ void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exp
   slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
   receive.slot = &slot;
   receive.exported = std::move(exported);
+}
+
+void PostedReceives::post_host(const Receive& receive, Slot& slot, std::uint64_t word) {
+  const memory::Buffer& buffer = receive.buffer;
+  slot.buffer = {0, 0, reinterpret_cast<std::uintptr_t>(buffer.data), buffer.size_bytes, {}, 0};
+  slot.word.store(word, std::memory_order_release);
 }
 
 void PostedReceives::post_bounce(Receive& receive, Slot& slot) {
@@ -367,7 +406,23 @@ bool PostedReceives::poll() {
   std::size_t next = 0;
   while (next < receives_.size()) any |= look(*receives_[next++]);
   std::erase_if(receives_, [](const auto& receive) { return receive->can_go(); });
+  // Also where there is always something to do.
+  if (has_late_halves_ && (!any || ++num_polls_ % kPollsPerLateHalf == 0)) any |= start_late_tagged_half();
   return any;
+}
+
+// One at a time: copies that end meanwhile wait for this call.
+bool PostedReceives::start_late_tagged_half() {
+  const auto late =
+      std::ranges::find_if(receives_, [](const auto& receive) { return receive->lacks_tagged_half(); });
+  if (late == receives_.end()) {
+    has_late_halves_ = false;
+    return false;
+  }
+  Receive& receive = **late;
+  if (Status status = receive.start_tagged_half(); !status.is_pending())
+    receive.tagged_ended(std::move(status), receive.buffer.size_bytes);
+  return true;
 }
 
 bool PostedReceives::before_sleep() {
@@ -378,7 +433,8 @@ bool PostedReceives::before_sleep() {
   // other's store.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return !arrivals_.has_arrivals() && std::ranges::none_of(receives_, [](const auto& receive) {
-    return receive->is_over() || receive->is_copied() || (receive->is_shared() && !receive->cannot_read);
+    return receive->is_over() || receive->lacks_tagged_half() || receive->is_copied() ||
+           (receive->is_shared() && !receive->cannot_read);
   });
 }
 

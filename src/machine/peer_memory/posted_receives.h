@@ -24,6 +24,7 @@
 #include "machine/peer_memory/mailbox.h"
 #include "machine/peer_memory/peer_operation.h"
 #include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/source_name.h"
 
 namespace weft::machine {
 
@@ -43,6 +44,11 @@ class PostedReceives {
   // use.
   std::optional<base::Status> start_awaited(IncomingStream& stream, StreamMessage message,
                                             const memory::Buffer& buffer, base::Completion* user);
+  // The same for host memory whose sender has named its own: begins to copy it, and tells the sender. answer() must not
+  // be called. Nothing is returned and nothing was done if the receive cannot be posted.
+  std::optional<base::Status> start_named(IncomingStream& stream, StreamMessage message,
+                                          const SourceName& source, const memory::Buffer& buffer,
+                                          base::Completion* user);
   // Tells the sender of the stream where its receives will be posted.
   void announce_mailbox(IncomingStream& stream) { static_cast<void>(can_post(stream)); }
   // PE `pe` cannot open the file of that mailbox: its stream is posted to no more.
@@ -79,6 +85,7 @@ class PostedReceives {
   // Whether a receive into memory that cannot be exported may be posted with a bounce buffer.
   bool can_bounce(const IncomingStream& stream, const memory::Buffer& buffer);
   void post(Receive& receive, std::shared_ptr<Exports::Export> exported);
+  void post_host(const Receive& receive, Slot& slot, std::uint64_t word);
   void post_bounce(Receive& receive, Slot& slot);
   bool poll_arrivals();
   Receive* find(int pe, Tag stream, std::uint32_t message);
@@ -86,6 +93,7 @@ class PostedReceives {
   Landing* find_landing(int peer, Tag stream, std::uint32_t message);
   void stream_is_done(Receive& receive);
   bool look(Receive& receive);
+  bool start_late_tagged_half();
 
   PeerContext& context_;
   Exports& exports_;
@@ -95,7 +103,9 @@ class PostedReceives {
   base::Status mailbox_failure_;
   std::vector<IncomingStream*> streams_;  // by the number of their mailbox
   HeldSends held_sends_;
-  bool is_asleep_ = false;  // senders may still think so
+  bool is_asleep_ = false;        // senders may still think so
+  bool has_late_halves_ = false;  // maybe
+  std::uint32_t num_polls_ = 0;
 };
 
 }  // namespace weft::machine

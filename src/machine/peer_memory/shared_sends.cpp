@@ -34,11 +34,13 @@ struct SharedSends::Send final : PeerOperation {
         message(message_in),
         slot(slot_in),
         pid(pid_in),
-        destination(slot_in.buffer.allocation_base + slot_in.buffer.offset_bytes),
         source(source_in) {}
   void cancel() override {}  // the receiver may be reading the source
 
-  Status copy(SharedCopy::Chunk chunk) {
+  bool is_done() const { return slot.shared.is_done(message.number, source.size_bytes); }
+  // The slot names the destination until the chunk is counted.
+  Status copy(const SharedCopy::Chunk& chunk) {
+    const std::uint64_t destination = slot.buffer.allocation_base + slot.buffer.offset_bytes;
     Status status =
         write_to_process(pid, destination + chunk.offset_bytes,
                          static_cast<const std::byte*>(source.data) + chunk.offset_bytes, chunk.size_bytes);
@@ -51,8 +53,8 @@ struct SharedSends::Send final : PeerOperation {
   StreamMessage message;
   Slot& slot;
   std::int32_t pid;
-  std::uint64_t destination;
   memory::ConstBuffer source;
+  bool copies = true;  // also chunks that the receiver has not given back
   std::uint32_t idle_looks = 0;
 };
 
@@ -61,15 +63,11 @@ Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, S
   finish_former(slot);
   if (first_failure_.code() == StatusCode::kUnsupported) return {};
   auto send = std::make_unique<Send>(stream, message, slot, pid, source, user);
-  SharedCopy& shared = slot.shared;
-  shared.source = reinterpret_cast<std::uintptr_t>(source.data);
-  shared.source_pid = static_cast<std::int32_t>(::getpid());
-  shared.copied_bytes.store(0, std::memory_order_relaxed);
-  shared.returned_chunk.store(0, std::memory_order_relaxed);
   // The first chunk shows that this process may write there, before the receiver relies on it. Once it is known, the
   // receiver begins at once with a message that is alone. In a window it has others to copy meanwhile.
   const bool is_announced_first = sends_.empty() && writable_.contains(pid);
-  shared.next_chunk.store(is_announced_first ? 0 : 1, std::memory_order_relaxed);
+  slot.shared.begin(message.number, reinterpret_cast<std::uintptr_t>(source.data),
+                    static_cast<std::int32_t>(::getpid()), is_announced_first ? 0 : 1);
   if (!is_announced_first) {
     if (Status status = send->copy(SharedCopy::chunk(0, source.size_bytes)); status.failed()) {
       static_cast<void>(send->take_user());
@@ -84,6 +82,30 @@ Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, S
   context_.count(TransferType::kPeerCopy, TransferPath::kShared, source, user);
   context_.machine.attention().wanted = true;
   return Status::pending();
+}
+
+void SharedSends::join(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
+                       const memory::ConstBuffer& source, Completion* user) {
+  finish_former(slot);
+  auto send = std::make_unique<Send>(stream, message, slot, pid, source, user);
+  send->copies = can_write(send->owner, pid);
+  sends_.push_back(send.release());
+  context_.count(TransferType::kPeerCopy, TransferPath::kShared, source, user);
+  context_.machine.attention().wanted = true;
+}
+
+// Finds out, once for each process, by a word of the receiver's own page.
+bool SharedSends::can_write(const MailboxOwner& owner, std::int32_t pid) {
+  if (writable_.contains(pid)) return true;
+  if (first_failure_.code() == StatusCode::kUnsupported) return false;
+  const std::uint32_t word = 1;
+  Status status = write_to_process(pid, owner.scratch_address, &word, sizeof word);
+  if (status.ok()) {
+    writable_.insert(pid);
+  } else if (first_failure_.ok()) {
+    first_failure_ = std::move(status);
+  }
+  return status.ok();
 }
 
 // The receiver has posted again in the slot, so the former message in it has been copied.
@@ -115,17 +137,15 @@ void SharedSends::end(Send& send, Status status, std::size_t size_bytes) {
 bool SharedSends::advance(Send& send) {
   SharedCopy& shared = send.slot.shared;
   const std::size_t size_bytes = send.source.size_bytes;
-  if (shared.is_done(size_bytes)) {
+  if (send.is_done()) {
     wake(send);
     end(send, {}, size_bytes);
     return true;
   }
-  SharedCopy::Chunk chunk = shared.take(size_bytes);
-  if (chunk.size_bytes == 0) {
-    const std::uint64_t returned = shared.returned_chunk.exchange(0, std::memory_order_acq_rel);
-    if (returned == 0) return ++send.idle_looks % kLooksPerProbe == 0 && end_without_receiver(send);
-    chunk = SharedCopy::chunk(returned - 1, size_bytes);
-  }
+  SharedCopy::Chunk chunk;
+  if (send.copies) chunk = shared.take(send.message.number, size_bytes);
+  if (chunk.size_bytes == 0) chunk = shared.take_returned(send.message.number, size_bytes);
+  if (chunk.size_bytes == 0) return ++send.idle_looks % kLooksPerProbe == 0 && end_without_receiver(send);
   if (Status status = send.copy(chunk); status.failed()) fail(send, status);
   return true;
 }
@@ -134,7 +154,7 @@ bool SharedSends::advance(Send& send) {
 bool SharedSends::end_without_receiver(Send& send) {
   const Status status = look_at_process(send.pid);
   // It may have copied the last byte before its end.
-  if (status.ok() || send.slot.shared.is_done(send.source.size_bytes)) return false;
+  if (status.ok() || send.is_done()) return false;
   fail(send, status);
   return true;
 }
@@ -157,7 +177,7 @@ void SharedSends::wake(const Send& send) {
 void SharedSends::close() {
   for (Send* send : std::exchange(sends_, {})) {
     const std::unique_ptr<Send> over(send);
-    const bool is_done = send->slot.shared.is_done(send->source.size_bytes);
+    const bool is_done = send->is_done();
     send->complete(is_done
                        ? Status()
                        : Status(StatusCode::kClosed, "the machine was closed before the message was sent"),

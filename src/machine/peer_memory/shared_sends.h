@@ -26,6 +26,10 @@ class SharedSends {
   // begun. Ok if the message must go with its tag, because this process cannot write to process `pid`.
   base::Status start(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
                      const memory::ConstBuffer& source, base::Completion* user);
+  // The receiver has begun to copy a message out of the memory that its announcement named, into the buffer of `slot`:
+  // joins it. The operation is pending.
+  void join(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
+            const memory::ConstBuffer& source, base::Completion* user);
 
   bool is_empty() const { return sends_.empty(); }
   // Copies one chunk, of the first message that has one left, or completes a send. Returns whether anything happened.
@@ -39,6 +43,7 @@ class SharedSends {
   struct Send;
 
   void finish_former(Slot& slot);
+  bool can_write(const MailboxOwner& owner, std::int32_t pid);
   bool advance(Send& send);
   bool end_without_receiver(Send& send);
   void fail(Send& send, const base::Status& status);

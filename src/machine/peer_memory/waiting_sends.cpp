@@ -1,6 +1,9 @@
 #include "machine/peer_memory/waiting_sends.h"
 
+#include <atomic>
 #include <utility>
+
+#include "machine/peer_memory/mailbox.h"
 
 namespace weft::machine {
 
@@ -16,6 +19,7 @@ WaitingSends::~WaitingSends() = default;
 void WaitingSends::add(const Send& send, bool is_announced) {
   sends_.emplace(std::tuple(send.stream.peer, send.stream.name, send.message.number),
                  std::make_unique<Operation>(send));
+  context_.machine.attention().wanted = true;
   if (is_announced) return;
   context_.control.send(send.stream.peer, {.type = ControlMessage::Type::kWaiting,
                                            .number = send.message.number,
@@ -28,6 +32,24 @@ std::optional<WaitingSends::Send> WaitingSends::take(int pe, Tag stream, std::ui
   if (found.empty()) return {};
   static_cast<void>(found.mapped()->take_user());
   return found.mapped()->send;
+}
+
+std::vector<WaitingSends::Send> WaitingSends::take_posted() {
+  std::vector<Send> posted;
+  for (auto first = sends_.begin(); first != sends_.end();) {
+    const auto [pe, stream, message] = first->first;
+    const Mailbox* const mailbox = first->second->send.stream.outbox->mailbox;
+    const bool is_posted = mailbox != nullptr && mailbox->slots[message % kSlots].word.load(
+                                                     std::memory_order_acquire) == Slot::posted(message);
+    const auto next_stream = sends_.lower_bound({pe, stream + 1, 0});
+    if (is_posted) {
+      static_cast<void>(first->second->take_user());
+      posted.push_back(std::move(first->second->send));
+      sends_.erase(first);
+    }
+    first = next_stream;
+  }
+  return posted;
 }
 
 void WaitingSends::close() {

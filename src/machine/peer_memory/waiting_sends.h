@@ -4,6 +4,8 @@
 // The sender announces such a send to the receiver (kWaiting). The receiver answers once: with kPosted when the receive
 // is posted, or with kByTag when it will not be, for example because it is of host memory.
 //
+// The sender also looks for the posting itself: a receiver that starts many receives, or computes, answers late.
+//
 // Threads: the PE's. Invariant: a send completes exactly once.
 #pragma once
 
@@ -12,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include "weft/memory/buffer.h"
 
@@ -32,6 +35,8 @@ class WaitingSends {
     base::Completion* user = nullptr;
     // For host memory that its owner may move: where `source` is now.
     MovableSource* movable = nullptr;
+    // What the receiver may find the source by.
+    std::shared_ptr<void> named = nullptr;
   };
 
   explicit WaitingSends(PeerContext& context);
@@ -43,6 +48,9 @@ class WaitingSends {
   void add(const Send& send, bool is_announced = false);
   // The receiver has answered. Nothing if no such send waits.
   std::optional<Send> take(int pe, Tag stream, std::uint32_t message);
+  // The first send of each stream, if its receive is posted.
+  std::vector<Send> take_posted();
+  bool is_empty() const { return sends_.empty(); }
   void close();
 
  private:

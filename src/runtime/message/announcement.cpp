@@ -18,6 +18,47 @@ void expect(Message& message, const Announcement& announced) {
       memory::Buffer{nullptr, announced.size_bytes, scheduler.own_place(announced.kind), nullptr});
 }
 
+Announcement announcement_at(std::span<const std::byte> header, std::size_t which) {
+  Announcement announced;
+  std::memcpy(&announced, header.data() + which * sizeof announced, sizeof announced);
+  return announced;
+}
+
+// 0 if announcements and names do not fill the header.
+std::size_t num_announced(std::span<const std::byte> header) {
+  std::size_t count = 0;
+  std::size_t used_bytes = 0;
+  while (used_bytes < header.size()) {
+    if (header.size() - used_bytes < sizeof(Announcement) ||
+        header.size() < (count + 1) * sizeof(Announcement)) {
+      return 0;
+    }
+    used_bytes += sizeof(Announcement) + announcement_at(header, count).name_bytes;
+    ++count;
+  }
+  return used_bytes == header.size() ? count : 0;
+}
+
+// Adds the name of buffer `which` of `count`.
+base::Status expect_named(Attached& attached, std::size_t count, std::size_t which,
+                          const Announcement& announced, std::span<const std::byte> name) {
+  machine::SourceName source{};
+  const bool fits = name.size() >= machine::kLeastSourceNameBytes && name.size() <= sizeof source;
+  if (fits) std::memcpy(static_cast<void*>(&source), name.data(), name.size());
+  const bool is_host = announced.kind == memory::Kind::kHost;
+  if (!fits || announced.send_waits == 0 || source.buffer.size_bytes != announced.size_bytes ||
+      source.buffer.exported_bytes > machine::kMaxExportedBytes || source.wire_bytes() != name.size() ||
+      source.buffer.place.kind != announced.kind || is_host != (source.pid > 0)) {
+    return {base::StatusCode::kCorrupt,
+            base::format("a message names memory of {} bytes of PE {} in {} bytes, which is no such name; do "
+                         "all PEs run the same program?",
+                         announced.size_bytes, announced.source_pe, name.size())};
+  }
+  attached.source_names.resize(count);
+  attached.source_names[which] = source;
+  return {};
+}
+
 }  // namespace
 
 base::Status check(const Announcement& announced, int num_pes) {
@@ -33,8 +74,8 @@ base::Status check(const Announcement& announced, int num_pes) {
 }
 
 base::Status expect_tagged(Message& message, std::span<const std::byte> header) {
-  const std::size_t count = header.size() / sizeof(Announcement);
-  if (header.size() % sizeof(Announcement) != 0 || count > Message::kMaxAttachments) {
+  const std::size_t count = num_announced(header);
+  if (count == 0 || count > Message::kMaxAttachments) {
     return {base::StatusCode::kCorrupt,
             base::format("a message header of {} bytes does not announce a whole number of buffers, at most "
                          "{}; do all PEs run the same program?",
@@ -43,14 +84,18 @@ base::Status expect_tagged(Message& message, std::span<const std::byte> header) 
   Attached& attached = message.attached();
   attached.buffers.reserve(count);
   attached.tags.reserve(count);
+  std::span<const std::byte> names = header.subspan(count * sizeof(Announcement));
   for (std::size_t i = 0; i < count; ++i) {
-    Announcement announced;
-    std::memcpy(&announced, header.data() + i * sizeof announced, sizeof announced);
+    const Announcement announced = announcement_at(header, i);
     base::Status status = check(announced, message.scheduler().num_pes());
     if (status.failed()) return status;
     expect(message, announced);
     attached.tags.push_back(payload_tag(announced.source_pe, announced.counter));
     attached.send_waits.push_back(announced.send_waits != 0);
+    if (announced.name_bytes == 0) continue;
+    status = expect_named(attached, count, i, announced, names.first(announced.name_bytes));
+    if (status.failed()) return status;
+    names = names.subspan(announced.name_bytes);
   }
   return {};
 }

@@ -24,7 +24,9 @@ struct Announcement {
   std::uint64_t size_bytes = 0;
   memory::Kind kind = memory::Kind::kHost;
   std::uint8_t send_waits = 0;  // for its receive; see machine::PeerMemory
-  std::uint8_t reserved[6] = {};
+  // Not 0: the sender's memory is named (machine::SourceName), in as many bytes behind the announcements.
+  std::uint16_t name_bytes = 0;
+  std::uint8_t reserved[4] = {};
 };
 static_assert(std::is_trivially_copyable_v<Announcement> && sizeof(Announcement) == 24);
 static_assert(Message::kMaxAttachments * sizeof(Announcement) <= machine::kMaxAmHeaderBytes);
@@ -35,7 +37,8 @@ inline constexpr std::size_t kMaxBufferBytes = std::size_t{1} << 62;
 // kCorrupt for bytes that no PE of `num_pes` would send.
 base::Status check(const Announcement& announced, int num_pes);
 
-// Adds the buffers that `header` announces to `message`. They arrive as tagged messages.
+// Adds the buffers that `header` announces to `message`: announcements, then names. They arrive as tagged messages, or
+// are copied out of the memory that is named.
 base::Status expect_tagged(Message& message, std::span<const std::byte> header);
 // Adds the only buffer to `message`. It is the payload of the active message itself.
 base::Status expect_payload(Message& message, const Announcement& announced, std::size_t payload_bytes);

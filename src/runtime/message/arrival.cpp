@@ -25,13 +25,17 @@ memory::Buffer leading(const memory::Buffer& buffer, std::size_t size_bytes) {
 }
 
 // Device memory and large host memory land by way of the machine's peer memory.
-base::Status receive_tagged(machine::Machine& machine, machine::Tag tag, bool send_waits,
+base::Status receive_tagged(machine::Machine& machine, const Attached& attached, std::size_t which,
                             memory::Kind sender_kind, const memory::Buffer& buffer, base::Completion* done) {
-  const bool is_small = buffer.size_bytes < machine::SharedCopy::kLeastAnnouncedBytes;
+  const machine::Tag tag = attached.tags[which];
+  const bool send_waits = attached.send_waits[which];
+  const bool is_small = buffer.size_bytes < machine::PeerMemory::kLeastAnnouncedBytes;
   if (!send_waits && sender_kind == memory::Kind::kHost && is_small) [[likely]]
     return machine.tag_receive(tag, machine::kFullTagMask, buffer, done);
-  return machine.peer_memory().receive_announced(static_cast<int>(payload_source(tag)), payload_stream(tag),
-                                                 {payload_counter(tag), tag}, send_waits, buffer, done);
+  const bool is_named = !attached.source_names.empty() && attached.source_names[which].has_value();
+  return machine.peer_memory().receive_announced(
+      static_cast<int>(payload_source(tag)), payload_stream(tag), {payload_counter(tag), tag}, send_waits,
+      is_named ? &*attached.source_names[which] : nullptr, buffer, done);
 }
 
 }  // namespace
@@ -91,8 +95,7 @@ void Arrival::receive(Piece& piece, std::size_t which) {
   piece.receiving = true;
   base::Status status = attached_.tags.empty()
                             ? machine.am_receive(std::move(attached_.payload), buffer, &piece)
-                            : receive_tagged(machine, attached_.tags[which], attached_.send_waits[which],
-                                             piece.sender_kind, buffer, &piece);
+                            : receive_tagged(machine, attached_, which, piece.sender_kind, buffer, &piece);
   if (!status.is_pending()) received(piece, std::move(status), piece.size_bytes);
 }
 
@@ -179,6 +182,7 @@ Arrival::Landed Arrival::finish() {
   attached_.sender_kind.reset();
   attached_.tags.clear();
   attached_.send_waits.clear();
+  attached_.source_names.clear();
   attached_.end_sending(attached_.failure);
   return {std::move(message_), wanted_ && !failed_};
 }

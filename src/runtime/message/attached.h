@@ -14,6 +14,7 @@
 #include "weft/runtime/attachment.h"
 
 #include "machine/machine.h"
+#include "machine/peer_memory/source_name.h"
 #include "runtime/message/joint_sending.h"
 
 namespace weft::runtime {
@@ -71,6 +72,8 @@ struct Attached {
   // In state kAwaited: the buffers' tags, or the active message's payload, which is then the only buffer.
   std::vector<machine::Tag> tags;
   std::vector<bool> send_waits;  // for each tag: whether the send waits for its receive
+  // Empty, or one for each tag: the sender's memory, where the announcement has named it.
+  std::vector<std::optional<machine::SourceName>> source_names;
   machine::AmPayload payload;
   // In state kLanded: the kind of the sender's memory, if the bytes came eagerly and wait in host memory.
   std::optional<memory::Kind> sender_kind;

@@ -139,19 +139,49 @@ bool Outgoing::goes_active(Message& message) const {
   return buffer.place.is_host() && buffer.size_bytes <= kMaxActiveBytes;
 }
 
-std::vector<Announcement> Outgoing::announce(int pe, Message& message) {
-  std::vector<Announcement> announced;
-  announced.reserve(message.attachments().size());
+struct Outgoing::Announced {
+  std::vector<Announcement> buffers;
+  // Empty, or one for each buffer: what keeps its name valid.
+  std::vector<std::shared_ptr<void>> named;
+  std::vector<std::byte> names;
+
+  // The announcements, then the names. Called once, when all buffers are announced.
+  std::span<const std::byte> header() {
+    const auto announcements = std::as_bytes(std::span(buffers));
+    if (names.empty()) return announcements;
+    names.insert(names.begin(), announcements.begin(), announcements.end());
+    return names;
+  }
+  void name(std::size_t which, const machine::PeerMemory::AnnouncedSend& plan, std::size_t most_bytes) {
+    const std::size_t size_bytes = plan.source->wire_bytes();
+    const std::size_t used_bytes = buffers.capacity() * sizeof(Announcement) + names.size();
+    if (used_bytes + size_bytes > most_bytes) return;
+    const auto* const first = reinterpret_cast<const std::byte*>(&*plan.source);
+    names.insert(names.end(), first, first + size_bytes);
+    buffers[which].name_bytes = static_cast<std::uint16_t>(size_bytes);
+    named.resize(which + 1);
+    named[which] = plan.named;
+  }
+};
+
+Outgoing::Announced Outgoing::announce(int pe, Message& message) {
+  Announced announced;
+  announced.buffers.reserve(message.attachments().size());
   for (std::size_t i = 0; i < message.attachments().size(); ++i) {
-    const memory::Buffer& buffer = message.attachments()[i].buffer();
-    announced.push_back({static_cast<std::uint32_t>(scheduler_.pe()), next_counter_, buffer.size_bytes,
-                         message.attached().first_kind(i)});
+    const Attachment& one = message.attachments()[i];
+    const memory::Buffer& buffer = one.buffer();
+    announced.buffers.push_back({static_cast<std::uint32_t>(scheduler_.pe()), next_counter_,
+                                 buffer.size_bytes, message.attached().first_kind(i)});
     const bool may_wait =
-        !buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastAnnouncedBytes;
+        !buffer.place.is_host() || buffer.size_bytes >= machine::PeerMemory::kLeastAnnouncedBytes;
     if (may_wait) [[unlikely]] {
-      const machine::Tag stream = payload_tag(announced.back().source_pe, 0);
-      announced.back().send_waits =
-          scheduler_.machine().peer_memory().announced_send_waits(pe, stream, buffer) ? 1 : 0;
+      machine::Machine& machine = scheduler_.machine();
+      const machine::Tag stream = payload_tag(announced.buffers[i].source_pe, 0);
+      // What is to be copied has no address of its own yet.
+      const bool is_movable = one.uncopied() != nullptr;
+      const auto plan = machine.peer_memory().plan_announced(pe, stream, buffer, is_movable);
+      announced.buffers[i].send_waits = plan.waits ? 1 : 0;
+      if (plan.source) announced.name(i, plan, machine.max_am_header_bytes());
     }
     next_counter_ = (next_counter_ + 1) & kPayloadCounterMask;
   }
@@ -161,7 +191,8 @@ std::vector<Announcement> Outgoing::announce(int pe, Message& message) {
 void Outgoing::send_tagged(int pe, MessagePtr message) {
   Attached& attached = message->attached();
   const bool is_uncopied = sends_uncopied(pe, attached);
-  std::vector<Announcement> announced = announce(pe, *message);
+  Announced all = announce(pe, *message);
+  const std::vector<Announcement>& announced = all.buffers;
   // Made before anything leaves: what has been announced is sent or revoked.
   std::vector<std::unique_ptr<Sending>> sendings(announced.size());
   for (std::size_t i = 0; i < announced.size(); ++i) {
@@ -175,7 +206,7 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     attached.sources.resize(announced.size());
   }
   // The announcement first: the receiver posts its receives while the buffers are on their way.
-  send_active_message(scheduler_, pe, std::as_bytes(std::span(announced)), message.release());
+  send_active_message(scheduler_, pe, all.header(), message.release());
   for (std::size_t i = 0; i < announced.size(); ++i) {
     if (sendings[i] == nullptr) continue;
     const machine::Tag tag = sendings[i]->tag;
@@ -196,8 +227,9 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
     Sending::start(std::move(sendings[i]), [&](base::Completion* done) {
       const memory::Buffer& buffer = attached.buffers[i].buffer();
       if (announced[i].send_waits == 0) return scheduler_.machine().tag_send(pe, tag, buffer, done);
-      return scheduler_.machine().peer_memory().send_announced(pe, payload_stream(tag),
-                                                               {announced[i].counter, tag}, buffer, done);
+      return scheduler_.machine().peer_memory().send_announced(
+          pe, payload_stream(tag), {announced[i].counter, tag}, buffer,
+          i < all.named.size() ? std::move(all.named[i]) : nullptr, done);
     });
   }
 }

@@ -62,7 +62,8 @@ class Outgoing {
   bool goes_active(Message& message) const;
   void send_tagged(int pe, MessagePtr message);
   void send_active(int pe, MessagePtr message);
-  std::vector<Announcement> announce(int pe, Message& message);
+  struct Announced;
+  Announced announce(int pe, Message& message);
   void hold(Sending& sending, const Attachment& buffer);
   base::Status start_uncopied(const Announcement& announced, Sending& sending);
   bool sends_uncopied(int pe, const Attached& attached);

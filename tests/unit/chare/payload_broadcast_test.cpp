@@ -310,6 +310,9 @@ TEST_P(DevicePayloadBroadcastTest, ItsKindIsThatOfTheSenderBelowAPeThatLacksItTo
 // Four sends and the copies of the two elements of PE 0: whichever of them fails.
 TEST_P(DevicePayloadBroadcastTest, ACallWhosePayloadCannotBeSentToAllThrowsThat) {
   Job job(7);
+  memory::EmulatedFaults refusal;  // PE 0 copies what others cannot map
+  refusal.refuse_exports = true;
+  testing::emulated(job.memory(0)).set_faults(refusal);
   TestMemory memory = job.doubles({1, 2});
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
     auto all = Array<Cell>::create(runtime, 14);

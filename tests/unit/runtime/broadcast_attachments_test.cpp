@@ -253,6 +253,10 @@ INSTANTIATE_TEST_SUITE_P(Ways, DeviceBroadcastTest, ::testing::ValuesIn(kDeviceW
 
 TEST_P(DeviceBroadcastTest, ACopyThatFailsAtTheSenderIsToldToItAndThoseBehindItAreLeftOut) {
   for (int which = 1; which <= 4; ++which) {
+    // The sender copies what others cannot map.
+    memory::EmulatedFaults faults;
+    faults.refuse_exports = true;
+    weft::testing::emulated(job.memory(0)).set_faults(faults);
     std::vector<TestMemory> sent = given(0, {5000});
     released = 0;
     fail_copy(0, which);

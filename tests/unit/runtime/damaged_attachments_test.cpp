@@ -1,10 +1,12 @@
 // Attachments that a peer announces wrongly, and callers that ask for what cannot be.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "machine/peer_memory/source_name.h"
 #include "runtime/message/announcement.h"
 #include "runtime/message/payload_tag.h"
 #include "tests/unit/runtime/attachments_job.h"
@@ -43,6 +45,39 @@ TEST_F(DamagedAttachmentsTest, NonsenseHeadersAreRefused) {
   EXPECT_EQ(read(Announcement{0, kPayloadCounterMask + 1, 100, Kind::kHost}).code(), StatusCode::kCorrupt);
   EXPECT_EQ(read(Announcement{0, 5, 100, static_cast<Kind>(memory::kNumKinds)}).code(), StatusCode::kCorrupt);
   EXPECT_EQ(read(Announcement{0, 5, ~std::uint64_t{0}, Kind::kHost}).code(), StatusCode::kCorrupt);
+}
+
+// A header of one announcement and a name.
+std::vector<std::byte> with_name(Announcement announced, const machine::SourceName& source,
+                                 std::size_t name_bytes) {
+  announced.name_bytes = static_cast<std::uint16_t>(name_bytes);
+  std::vector<std::byte> header(sizeof announced + name_bytes);
+  std::memcpy(header.data(), &announced, sizeof announced);
+  std::memcpy(header.data() + sizeof announced, &source, std::min(name_bytes, sizeof source));
+  return header;
+}
+
+TEST_F(DamagedAttachmentsTest, NonsenseNamesAreRefused) {
+  const Announcement host{0, 5, 100, Kind::kHost, 1};
+  machine::SourceName source{};
+  source.buffer.size_bytes = 100;
+  source.pid = 1;
+  constexpr std::size_t kBytes = machine::kLeastSourceNameBytes;
+  EXPECT_TRUE(read(with_name(host, source, kBytes)).ok());
+  EXPECT_EQ(read(with_name(host, source, kBytes - 1)).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(read(with_name(host, source, kBytes + 1)).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(read(with_name(host, source, sizeof source + 1)).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(read(with_name({0, 5, 100, Kind::kHost, 0}, source, kBytes)).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(read(with_name({0, 5, 99, Kind::kHost, 1}, source, kBytes)).code(), StatusCode::kCorrupt);
+  EXPECT_EQ(read(with_name({0, 5, 100, Kind::kEmulated, 1}, source, kBytes)).code(), StatusCode::kCorrupt);
+  source.buffer.exported_bytes = machine::kMaxExportedBytes + 1;
+  EXPECT_EQ(read(with_name(host, source, kBytes)).code(), StatusCode::kCorrupt);
+  source.buffer.exported_bytes = 0;
+  source.pid = -1;
+  EXPECT_EQ(read(with_name(host, source, kBytes)).code(), StatusCode::kCorrupt);
+  std::vector<std::byte> cut = with_name(host, source, kBytes);
+  cut.pop_back();
+  EXPECT_EQ(read(cut).code(), StatusCode::kCorrupt);
 }
 
 TEST_F(DamagedAttachmentsTest, AnAnnouncedSizeThatNobodyHasEndsTheJob) {
@@ -118,7 +153,7 @@ TEST_F(DamagedAttachmentsTest, RandomHeadersNeverCrash) {
   std::mt19937 random(seed);
   for (int i = 0; i < 300; ++i) {
     AttachmentsJob fresh("loopback", MessagingPath::kTagged);
-    std::vector<std::byte> header(random() % 100);
+    std::vector<std::byte> header(random() % 200);
     for (std::byte& byte : header) byte = static_cast<std::byte>(random() % 3 == 0 ? random() : 0);
     std::vector<std::byte> payload(random() % 64);
     for (std::byte& byte : payload) byte = static_cast<std::byte>(random() % 3 == 0 ? random() : 0);

@@ -12,6 +12,10 @@ namespace {
 using base::StatusCode;
 using memory::Kind;
 
+memory::Buffer part_of(const memory::Buffer& whole, std::size_t offset_bytes, std::size_t size_bytes) {
+  return {static_cast<std::byte*>(whole.data) + offset_bytes, size_bytes, whole.place, whole.stream};
+}
+
 // The name of all that node 0 announces to node 1.
 constexpr Tag kStream = Tag{1} << 60;
 
@@ -23,28 +27,31 @@ struct AnnouncedTest : PeerMemoryTest {
 
   struct Sent {
     StreamMessage message;
-    bool send_waits = false;
+    PeerMemory::AnnouncedSend plan;
     OutcomePtr outcome;
   };
+  PeerMemory::AnnouncedSend plan(const memory::ConstBuffer& buffer, bool is_movable = false) {
+    return peer_memory(0).plan_announced(1, kStream, buffer, is_movable);
+  }
   // What travels in the announcement is in the result.
   Sent announce(const memory::ConstBuffer& buffer) {
-    Sent sent{{next_, kStream | next_},
-              peer_memory(0).announced_send_waits(1, kStream, buffer),
-              std::make_shared<Outcome>()};
+    Sent sent{{next_, kStream | next_}, plan(buffer), std::make_shared<Outcome>()};
     ++next_;
     all_.push_back(sent.outcome);
-    sent.outcome->started(
-        sent.send_waits ? peer_memory(0).send_announced(1, kStream, sent.message, buffer, sent.outcome.get())
-                        : machine(0).tag_send(1, sent.message.tag, buffer, sent.outcome.get()),
-        buffer.size_bytes);
+    sent.outcome->started(sent.plan.waits
+                              ? peer_memory(0).send_announced(1, kStream, sent.message, buffer,
+                                                              std::move(sent.plan.named), sent.outcome.get())
+                              : machine(0).tag_send(1, sent.message.tag, buffer, sent.outcome.get()),
+                          buffer.size_bytes);
     return sent;
   }
   OutcomePtr land(const Sent& sent, const memory::Buffer& buffer) {
     auto outcome = std::make_shared<Outcome>();
     all_.push_back(outcome);
-    outcome->started(
-        peer_memory(1).receive_announced(0, kStream, sent.message, sent.send_waits, buffer, outcome.get()),
-        buffer.size_bytes);
+    outcome->started(peer_memory(1).receive_announced(0, kStream, sent.message, sent.plan.waits,
+                                                      sent.plan.source ? &*sent.plan.source : nullptr, buffer,
+                                                      outcome.get()),
+                     buffer.size_bytes);
     return outcome;
   }
   void expect_message(TestMemory& from, TestMemory& to) {
@@ -59,9 +66,22 @@ struct AnnouncedTest : PeerMemoryTest {
     TestMemory to(memory(1), kDevice, 100);
     expect_message(from, to);
     settle();
-    EXPECT_TRUE(peer_memory(0).announced_send_waits(1, kStream, from.buffer()));
+    EXPECT_TRUE(plan(from.buffer()).waits);
   }
+  // The same by host memory.
+  void start_named() {
+    TestMemory from(memory(0), {}, kNamed, 3);
+    TestMemory to(memory(1), {}, kNamed);
+    expect_message(from, to);
+    settle();
+    EXPECT_TRUE(plan(from.buffer()).source);
+  }
+  void progress(std::size_t pe) {
+    for (int i = 0; i < 2000; ++i) machine(static_cast<int>(pe)).progress();
+  }
+  std::uint64_t shared() { return count(0, TransferPath::kShared, Kind::kHost); }
 
+  static constexpr std::size_t kNamed = PeerMemory::kLeastAnnouncedBytes;
   std::uint32_t next_ = 0;
   std::vector<OutcomePtr> all_;
 };
@@ -92,7 +112,7 @@ TEST_P(AnnouncedTest, HostMemoryTakesItsTag) {
   TestMemory to(memory(1), {}, 5000);
   expect_message(from, to);
   TestMemory host(memory(0), {}, 5000, 3);
-  EXPECT_FALSE(peer_memory(0).announced_send_waits(1, kStream, host.buffer()));
+  EXPECT_FALSE(plan(host.buffer()).waits);
   TestMemory device(memory(1), kDevice, 5000);
   expect_message(host, device);
   EXPECT_EQ(copies(0), 0u);
@@ -108,6 +128,138 @@ TEST_P(AnnouncedTest, LargeHostMemoryIsSharedAfterTheFirst) {
   }
 }
 
+TEST_P(AnnouncedTest, NamedHostMemoryIsCopiedWhileItsSenderComputes) {
+  start_named();
+  for (const std::size_t size_bytes : {kNamed, kNamed + 1, 5 * kNamed}) {
+    TestMemory from(memory(0), {}, size_bytes, 5);
+    TestMemory to(memory(1), {}, size_bytes);
+    const std::uint64_t before = shared();
+    const Sent sent = announce(from.buffer());
+    const OutcomePtr received = land(sent, to.buffer());
+    progress(1);
+    EXPECT_TRUE(received->done) << size_bytes;
+    EXPECT_FALSE(sent.outcome->done);
+    EXPECT_EQ(to.now(), from.filled());
+    finish({sent.outcome});
+    EXPECT_EQ(shared(), before + 1);
+  }
+}
+
+TEST_P(AnnouncedTest, NamedHostMemoryIsCopiedByItsSenderWhileTheReceiverComputes) {
+  start_named();
+  TestMemory from(memory(0), {}, 5 * kNamed, 5);
+  TestMemory to(memory(1), {}, 5 * kNamed);
+  const Sent sent = announce(from.buffer());
+  const OutcomePtr received = land(sent, to.buffer());
+  // On loopback the sender gets no message while the receiver makes no progress.
+  for (int i = 0; i < 100'000 && shared() == 0; ++i) step();
+  progress(0);
+  EXPECT_TRUE(sent.outcome->done);
+  EXPECT_EQ(to.now(), from.filled());
+  finish({received});
+}
+
+TEST_P(AnnouncedTest, SlotsAreUsedAgainBeforeTheSenderKnows) {
+  start_named();
+  constexpr std::size_t kMessages = 3 * kSlots;
+  TestMemory from(memory(0), {}, kMessages * kNamed, 7);
+  TestMemory to(memory(1), {}, kMessages * kNamed);
+  std::vector<Sent> sent;
+  std::vector<OutcomePtr> all;
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    sent.push_back(announce(part_of(from.buffer(), i * kNamed, kNamed)));
+    all.push_back(sent[i].outcome);
+  }
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    all.push_back(land(sent[i], part_of(to.buffer(), i * kNamed, kNamed)));
+    progress(1);
+    EXPECT_TRUE(all.back()->done) << i;
+  }
+  EXPECT_EQ(to.now(), from.filled());
+  finish(all);
+  EXPECT_EQ(shared(), kMessages);
+}
+
+TEST_P(AnnouncedTest, NamedHostMemoryInAnyOrder) {
+  start_named();
+  const unsigned seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 random(seed);
+  std::vector<TestMemory> out;
+  std::vector<TestMemory> in;
+  std::vector<Sent> sent;
+  for (std::size_t i = 0; i < 150; ++i) {
+    const std::size_t size_bytes = kNamed / 2 + random() % (3 * kNamed);
+    out.emplace_back(memory(0), memory::Place(), size_bytes, static_cast<std::uint8_t>(i));
+    in.emplace_back(memory(1), memory::Place(), size_bytes);
+    sent.push_back(announce(out.back().buffer()));
+    // An address that this process does not have: the sender copies what the receiver cannot.
+    if (sent[i].plan.source && random() % 8 == 0) sent[i].plan.source->buffer.allocation_base = 8;
+  }
+  std::vector<std::size_t> order(sent.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::shuffle(order, random);
+  std::vector<OutcomePtr> all;
+  for (const std::size_t i : order) {
+    all.push_back(land(sent[i], in[i].buffer()));
+    all.push_back(sent[i].outcome);
+    for (std::uint32_t turns = random() % 30; turns > 0; --turns) {
+      machine(static_cast<int>(random() % 2)).progress();
+    }
+  }
+  finish(all);
+  for (std::size_t i = 0; i < sent.size(); ++i) ASSERT_EQ(in[i].now(), out[i].filled()) << i;
+  EXPECT_GT(shared(), 50u);
+}
+
+TEST_P(AnnouncedTest, NamedDeviceMemoryIsCopiedWhileItsSenderComputes) {
+  start_announced();
+  TestMemory from(memory(0), kDevice, 5000, 5);
+  TestMemory first(memory(1), kDevice, 5000);
+  expect_message(from, first);
+  const Sent sent = announce(from.buffer());
+  ASSERT_TRUE(sent.plan.source);
+  TestMemory to = refusing(1, 5000);
+  const OutcomePtr received = land(sent, to.buffer());
+  progress(1);
+  EXPECT_TRUE(received->done);
+  EXPECT_EQ(to.now(), from.filled());
+  finish({sent.outcome});
+  EXPECT_EQ(count(0, TransferPath::kPulled), 1u);
+}
+
+TEST_P(AnnouncedTest, DeviceMemoryThatIsNamedWronglyIsCopiedByItsSender) {
+  start_announced();
+  TestMemory from(memory(0), kDevice, 5000, 5);
+  TestMemory first(memory(1), kDevice, 5000);
+  expect_message(from, first);
+  Sent sent = announce(from.buffer());
+  ASSERT_TRUE(sent.plan.source);
+  sent.plan.source->buffer.offset_bytes = 1 << 20;
+  TestMemory to(memory(1), kDevice, 5000);
+  const OutcomePtr received = land(sent, to.buffer());
+  finish({sent.outcome, received});
+  EXPECT_EQ(to.now(), from.filled());
+  EXPECT_EQ(count(0, TransferPath::kPulled), 0u);
+  EXPECT_EQ(copies(0), 2u);
+}
+
+TEST_P(AnnouncedTest, ACopyOfNamedMemoryThatFailsFailsTheReceive) {
+  start_announced();
+  TestMemory from(memory(0), kDevice, 5000, 5);
+  TestMemory first(memory(1), kDevice, 5000);
+  expect_message(from, first);
+  const Sent sent = announce(from.buffer());
+  ASSERT_TRUE(sent.plan.source);
+  memory::EmulatedFaults faults;
+  faults.fail_copy = 1;
+  testing::emulated(memory(1)).set_faults(faults);
+  TestMemory to(memory(1), kDevice, 5000);
+  const OutcomePtr received = land(sent, to.buffer());
+  finish({sent.outcome, received});
+  EXPECT_TRUE(received->status.failed());
+}
+
 // Host memory that its owner may move until it is fixed.
 struct MovableTest : AnnouncedTest {
   static constexpr std::size_t kBytes = 1'000'000;
@@ -118,11 +270,12 @@ struct MovableTest : AnnouncedTest {
     settle();
   }
   Sent announce_movable() {
-    Sent sent{{next_, kStream | next_}, true, std::make_shared<Outcome>()};
+    Sent sent{
+        {next_, kStream | next_}, plan(from.buffer(), /*is_movable=*/true), std::make_shared<Outcome>()};
     ++next_;
     all_.push_back(sent.outcome);
     const memory::ConstBuffer buffer = from.buffer();
-    EXPECT_TRUE(peer_memory(0).announced_send_waits(1, kStream, buffer));
+    EXPECT_TRUE(sent.plan.waits && !sent.plan.source);
     source = {static_cast<const std::byte*>(buffer.data), buffer.size_bytes, &read_bytes};
     sent.outcome->started(
         peer_memory(0).send_announced_movable(1, kStream, sent.message, source, sent.outcome.get()),
@@ -194,7 +347,7 @@ TEST_P(AnnouncedTest, WithPeerMemoryOffAtOneEndLargeHostMemoryTakesItsTag) {
   expect_message(from, to);
   settle();
   const Sent sent = announce(from.buffer());
-  EXPECT_TRUE(sent.send_waits);
+  EXPECT_TRUE(sent.plan.waits);
   peer_memory(1).turn_off();
   TestMemory again(memory(1), {}, 1'000'000);
   finish({sent.outcome, land(sent, again.buffer())});

@@ -192,7 +192,7 @@ struct DyingReceiver : SharedCopyTest {
     told.started(
         transport.transport_am_send(0, kPeerMemoryAmId, std::as_bytes(std::span(&message, 1)), {}, &told), 0);
     const auto is_known = [&] {
-      return told.done && peer_memory(0).announced_send_waits(1, outgoing[0].name, from.buffer());
+      return told.done && peer_memory(0).plan_announced(1, outgoing[0].name, from.buffer(), true).waits;
     };
     for (int i = 0; i < 2'000'000 && !is_known(); ++i) step();
     ASSERT_TRUE(is_known());
@@ -216,8 +216,9 @@ struct DyingReceiver : SharedCopyTest {
 TEST_P(DyingReceiver, ASendEndsIfItsReceiverIsKilledWithTheLastChunks) {
   start_dying();
   SharedCopy& shared = next_slot().shared;
+  const std::uint32_t number = outgoing[0].next;
   const OutcomePtr sent = send(0, from.buffer());
-  while (shared.take(kLarge).size_bytes > 0) {
+  while (shared.take(number, kLarge).size_bytes > 0) {
   }
   progress(0);
   EXPECT_FALSE(sent->done) << "the receiver lives and may copy its chunks";
@@ -238,8 +239,9 @@ TEST_P(DyingReceiver, ASendEndsIfItsReceiverIsKilledBeforeTheNextChunk) {
 TEST_P(DyingReceiver, ASendEndsWellIfItsReceiverIsKilledAfterTheLastChunk) {
   start_dying();
   SharedCopy& shared = next_slot().shared;
+  const std::uint32_t number = outgoing[0].next;
   const OutcomePtr sent = send(0, from.buffer());
-  while (const std::size_t taken_bytes = shared.take(kLarge).size_bytes) shared.add(taken_bytes);
+  while (const std::size_t taken_bytes = shared.take(number, kLarge).size_bytes) shared.add(taken_bytes);
   receiver->kill();
   finish({sent});
   EXPECT_TRUE(sent->status.ok()) << sent->status.to_string();

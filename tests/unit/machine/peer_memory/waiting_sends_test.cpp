@@ -47,6 +47,19 @@ TEST_P(WaitingSendTest, LargeMessagesOfSlowMemoryWaitForTheirReceives) {
   EXPECT_EQ(others(0), before);
 }
 
+TEST_P(WaitingSendTest, ASendBeginsWhileItsReceiverComputes) {
+  start_bounced();  // with room for such a message
+  TestMemory from = refusing(0, WaitingSends::kLeastBytes, 3);
+  TestMemory to = refusing(1, WaitingSends::kLeastBytes);
+  const OutcomePtr sent = send(0, from.buffer());
+  const OutcomePtr received = receive(1, to.buffer());  // and PE 1 makes no progress
+  for (int i = 0; i < 200; ++i) machine(0).progress();
+  EXPECT_TRUE(sent->done);
+  finish({sent, received});
+  EXPECT_EQ(to.now(), from.filled());
+  EXPECT_EQ(bounced(0), 2u);
+}
+
 TEST_P(WaitingSendTest, SmallMessagesAndMappableMemoryDoNotWait) {
   start();
   TestMemory to = used(1, 20000);
