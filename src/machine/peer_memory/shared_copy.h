@@ -20,7 +20,8 @@ struct SharedCopy {
   // smaller ones eagerly (up to 580 KB with UCX 1.22): they arrive also while their sender computes.
   static constexpr std::size_t kLeastAnnouncedBytes = 600'000;
   // The same for a message whose announcement names the sender's memory: it arrives also while its sender computes.
-  static constexpr std::size_t kLeastNamedBytes = std::size_t{128} << 10;
+  // Measured, see docs/decisions/host-copies.md.
+  static constexpr std::size_t kLeastNamedBytes = std::size_t{256} << 10;
 
   struct Chunk {
     std::uint64_t number = 0;

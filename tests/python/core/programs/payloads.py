@@ -354,8 +354,16 @@ async def check_posts(chare):
     refused("no entry method", lambda: chare.post_halo, error=AttributeError)
 
 
+async def copied_by_its_sender(values):
+    """Memory that other PEs cannot map, so that none of them copies out of it."""
+    weft.emulated.set_faults(refuse_exports=True)
+    array = await filled(values)
+    weft.emulated.set_faults()
+    return array
+
+
 async def check_faults(chare):
-    array = await filled(np.ones(5000))
+    array = await copied_by_its_sender(np.ones(5000))
     weft.emulated.set_faults(fail_copy=1)
     assert "fault injection" in await failure_of(chare.keep.send(array))
     weft.emulated.set_faults(fail_copy=1)
@@ -374,7 +382,7 @@ async def check_faults(chare):
 
 async def check_faults_after_posting(poster):
     """What was chosen for a message that failed is not what a later one finds."""
-    array = await filled(np.arange(8.0))
+    array = await copied_by_its_sender(np.arange(8.0))
     for _ in range(3):
         weft.emulated.set_faults(fail_copy=1)
         assert "fault injection" in await failure_of(poster.halo.send(array, 0))
@@ -433,6 +441,7 @@ async def check_collections(receivers, posters):
     await weft.quiescence()
     assert await posters.take_alone.call() == [[last]] * last + [[]]
 
+    array = await copied_by_its_sender(np.arange(5.0))
     weft.emulated.set_faults(fail_copy=1)
     assert "fault injection" in await failure_of(receivers.keep.send(array))
     weft.emulated.set_faults(fail_copy=1)
