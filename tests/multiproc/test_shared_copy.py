@@ -6,11 +6,13 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 PROGRAM = Path(__file__).parent / "programs" / "shared_copy_probe.py"
 # Of 7 sizes, 4 are large enough, 5 messages each. The first large size finds no mailbox.
 NUM_LARGE = 4 * 5
 NUM_BEFORE_MAILBOX = 5
-# Payloads are shared from 600,000 bytes on: 3 of the sizes.
+# Payloads are shared from 256 KiB on, and values from 600,000 bytes on: 3 of the sizes.
 NUM_LARGE_PAYLOADS = 3 * 5
 REFUSED = "peer memory was not used: copying from process"
 
@@ -53,6 +55,12 @@ def test_large_values_are_copied_by_both_pes_and_are_those_of_the_call(run) -> N
     )
     outcome = run("-n", 2, PROGRAM, "values", "forbidden")
     assert shared_of(outcome) == [0, 0]
+
+
+@pytest.mark.parametrize("way", ["exchange", "payloads", "values"])
+@pytest.mark.parametrize("where", ["forbidden-later", "forbidden-later-0", "forbidden-later-1"])
+def test_a_system_that_refuses_after_the_start_costs_speed_only(run, way: str, where: str) -> None:
+    shared_of(run("-n", 2, PROGRAM, way, where))
 
 
 def test_a_message_arrives_while_its_receiver_computes(run) -> None:

@@ -22,9 +22,9 @@ struct ControlMessage {
     kPosted,     // the receive of message `number` of `stream`, whose send waits, is posted
     kByTag,      // the same is not posted: the message must go with its tag
     kBegun,      // of a message whose announcement named host memory: the receiver has begun to copy it
-    kTaken,   // of a message whose announcement named device memory: the receiver does not read it any more
-    kForget,  // the allocation with export number `number` is gone
-    kWake,    // its arrival is its purpose
+    kPulled,     // of a message whose announcement named device memory: the receiver has copied it
+    kForget,     // the allocation with export number `number` is gone
+    kWake,       // its arrival is its purpose
   };
   Type type = Type::kWake;
   std::int32_t source_pe = 0;

@@ -244,19 +244,29 @@ void PeerCopies::begun(int pe, Tag stream, std::uint32_t message) {
   const std::optional<WaitingSends::Send> send = waiting_.take(pe, stream, message);
   if (!send) return;
   Mailbox* const mailbox = send->stream.outbox->mailbox;
-  if (mailbox == nullptr || !send->source.place.is_host() || send->movable != nullptr) {
-    const Status status{StatusCode::kCorrupt,
-                        base::format("PE {} reads memory that PE {} has not named for message {}", pe,
-                                     context_.machine.pe(), message)};
-    return context_.finish_later(send->user, status, 0);
-  }
-  shared_.join(send->stream, send->message, mailbox->slot(message), files_.at(pe)->name().file.pid,
-               send->source, send->user);
+  if (mailbox == nullptr || send->named == nullptr || !send->source.place.is_host())
+    return refuse(*send, "begun");
+  Slot& slot = mailbox->slot(message);
+  if (slot.shared.is_of(message) && slot.buffer.size_bytes != send->source.size_bytes)
+    return refuse(*send, "begun with another size");
+  shared_.join(send->stream, send->message, slot, files_.at(pe)->name().file.pid, send->source, send->user);
 }
 
-void PeerCopies::taken(int pe, Tag stream, std::uint32_t message) {
+// A peer claims what it cannot have done.
+void PeerCopies::refuse(const WaitingSends::Send& send, const char* claim) {
+  context_.finish_later(
+      send.user,
+      {StatusCode::kCorrupt,
+       base::format("PE {} says that it has {} to copy message {} of PE {}, {} bytes, which was not named so",
+                    send.stream.peer, claim, send.message.number, context_.machine.pe(),
+                    send.source.size_bytes)},
+      0);
+}
+
+void PeerCopies::pulled(int pe, Tag stream, std::uint32_t message) {
   const std::optional<WaitingSends::Send> send = waiting_.take(pe, stream, message);
   if (!send) return;
+  if (send->named == nullptr || send->source.place.is_host()) return refuse(*send, "ended");
   context_.count(TransferType::kPeerCopy, TransferPath::kPulled, send->source, send->user);
   context_.finish_later(send->user, {}, send->source.size_bytes);
 }

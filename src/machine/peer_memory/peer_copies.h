@@ -61,7 +61,7 @@ class PeerCopies {
   // The receiver has begun to copy a send that waits, out of the memory that its announcement named.
   void begun(int pe, Tag stream, std::uint32_t message);
   // The receiver has copied it.
-  void taken(int pe, Tag stream, std::uint32_t message);
+  void pulled(int pe, Tag stream, std::uint32_t message);
 
   BounceSends& bounces() { return bounces_; }
   const BounceSends& bounces() const { return bounces_; }
@@ -94,6 +94,7 @@ class PeerCopies {
   // Whether the transport is slow for the message.
   bool is_slow(const OutgoingStream& stream, const memory::ConstBuffer& source);
   void record_slow(const WaitingSends::Send& send, const char* why);
+  void refuse(const WaitingSends::Send& send, const char* claim);
   // Begins a send that waits no more.
   void begin(WaitingSends::Send& send, bool is_posted);
   // Takes a message that is not copied: with its tag, now or when the receiver has answered.

@@ -79,10 +79,13 @@ PeerMemory::AnnouncedSend PeerMemory::plan_announced(int pe, Tag stream, const m
   plan.waits = copies_.knows_mailbox(out);
   if (!plan.waits || is_movable) return plan;
   if (from.place.is_host()) {
+    if (copies_.shared().first_failure().code() == base::StatusCode::kUnsupported) return plan;
     plan.source.emplace();
     plan.source->buffer.allocation_base = reinterpret_cast<std::uintptr_t>(from.data);
     plan.source->buffer.size_bytes = from.size_bytes;
     plan.source->pid = static_cast<std::int32_t>(::getpid());
+    static const auto kNothing = std::make_shared<char>();
+    plan.named = kNothing;
     return plan;
   }
   // The receiver knows nothing of the work that is queued on the stream.
@@ -98,12 +101,12 @@ PeerMemory::AnnouncedSend PeerMemory::plan_announced(int pe, Tag stream, const m
 }
 
 Status PeerMemory::send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& from,
-                                  std::shared_ptr<void> named, Completion* completion) {
+                                  const std::shared_ptr<void>& named, Completion* completion) {
   OutgoingStream& out = announced_out_[pe];
   out.name = stream;
   out.peer = pe;
   return copies_.start_announced(
-      {out, message, context_.without_idle_stream(from), completion, nullptr, std::move(named)});
+      {out, message, context_.without_idle_stream(from), completion, nullptr, named});
 }
 
 Status PeerMemory::send_announced_movable(int pe, Tag stream, StreamMessage message, MovableSource& source,
@@ -141,6 +144,7 @@ Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, 
   std::optional<Status> started;
   if (send_waits && source != nullptr) {
     started = receive_named(in, message, *source, buffer, completion);
+    if (started && started->failed()) receives_.answer(in, message.number);
     if (started) return *std::move(started);
   }
   if (posts && send_waits) {
@@ -187,8 +191,8 @@ void PeerMemory::on_message(const ControlMessage& message) {
                               message.type == ControlMessage::Type::kPosted);
     case ControlMessage::Type::kBegun:
       return copies_.begun(message.source_pe, message.stream, static_cast<std::uint32_t>(message.number));
-    case ControlMessage::Type::kTaken:
-      return copies_.taken(message.source_pe, message.stream, static_cast<std::uint32_t>(message.number));
+    case ControlMessage::Type::kPulled:
+      return copies_.pulled(message.source_pe, message.stream, static_cast<std::uint32_t>(message.number));
     case ControlMessage::Type::kForget:
       return imports_.forget(message.source_pe, message.number);
     case ControlMessage::Type::kWake:
@@ -207,13 +211,13 @@ bool PeerMemory::progress() {
 }
 
 void PeerMemory::begin_close() {
+  control_.close();  // copies that end from now on tell no other PE: the transport is about to go
   copies_.begin_close();
   own_pe_.begin_close();
 }
 
 void PeerMemory::end_close() {
   copies_.bounces().end_waits();
-  control_.close();
   memory_.wait_for_devices([this] {
     memory_.progress();
     return !copies_.has_copies() && !pulls_.has_copies() && !own_pe_.has_copies();

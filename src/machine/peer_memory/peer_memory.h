@@ -76,15 +76,15 @@ class PeerMemory {
   struct AnnouncedSend {
     bool waits = false;                // for its receive
     std::optional<SourceName> source;  // then the receiver may copy the bytes itself
-    std::shared_ptr<void> named;       // keeps the name valid; for send_announced()
+    std::shared_ptr<void> named;       // not null with `source`: what its name needs; for send_announced()
   };
   // `is_movable`: for send_announced_movable().
   AnnouncedSend plan_announced(int pe, Tag stream, const memory::ConstBuffer& source, bool is_movable);
   // Host memory below this size never waits.
-  static constexpr std::size_t kLeastAnnouncedBytes = SharedCopy::kLeastNamedBytes;
+  static constexpr std::size_t kLeastWaitingBytes = SharedCopy::kLeastNamedBytes;
   // Starts a send that waits: the contract of Machine::tag_send.
   base::Status send_announced(int pe, Tag stream, StreamMessage message, const memory::ConstBuffer& from,
-                              std::shared_ptr<void> named, base::Completion* completion);
+                              const std::shared_ptr<void>& named, base::Completion* completion);
   // The same for bytes that their owner may move until `source.is_fixed`: the contract of Machine::tag_send_movable.
   // They are fixed when the receiver has answered, and then the copy ends without further waits for the receiver,
   // except for the chunk that it copies at that time. REQUIRES: Machine::can_move_source(pe).
@@ -109,7 +109,7 @@ class PeerMemory {
 
   // Whether progress() has something to do.
   bool needs_progress() const { return needs_polling() || !receives_.is_empty() || copies_.has_waiting(); }
-  // The same without receives, which before_sleep() has senders announce, and sends that receivers answer.
+  // Without receives and waiting sends: a message wakes this PE for them.
   bool needs_polling() const {
     return context_.memory_waits != 0 || !context_.finished.empty() || copies_.bounces().is_waiting() ||
            !copies_.shared().is_empty();

@@ -406,7 +406,7 @@ bool PostedReceives::poll() {
   std::size_t next = 0;
   while (next < receives_.size()) any |= look(*receives_[next++]);
   std::erase_if(receives_, [](const auto& receive) { return receive->can_go(); });
-  // Also where there is always something to do.
+  // Every kPollsPerLateHalf-th poll starts one even if all polls find something to do.
   if (has_late_halves_ && (!any || ++num_polls_ % kPollsPerLateHalf == 0)) any |= start_late_tagged_half();
   return any;
 }
@@ -442,6 +442,7 @@ void PostedReceives::close() {
   // A sender that has taken a posting may still write to the buffer, unless it is gone.
   const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
   for (const auto& receive : receives_) {
+    if (receive->lacks_tagged_half() && receive->withdraw()) receive->end_with(closed(), 0);
     while (!receive->is_over() && !receive->is_copied() && std::chrono::steady_clock::now() < limit) {
       const bool has_copied =
           poll_arrivals() || context_.memory.progress() || (receive->is_shared() && receive->copy_chunk());

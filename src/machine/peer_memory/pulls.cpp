@@ -70,7 +70,7 @@ void Pulls::copied(Pull& pull, Status status) {
   const std::size_t size_bytes = status.ok() ? pull.size_bytes : 0;
   // The receive first: the message is handled while the sender learns of it.
   pull.complete(std::move(status), size_bytes);
-  context_.control.send(pull.peer, {.type = ControlMessage::Type::kTaken,
+  context_.control.send(pull.peer, {.type = ControlMessage::Type::kPulled,
                                     .number = pull.message.number,
                                     .stream = pull.stream,
                                     .file = {}});

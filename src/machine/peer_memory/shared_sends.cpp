@@ -54,7 +54,7 @@ struct SharedSends::Send final : PeerOperation {
   Slot& slot;
   std::int32_t pid;
   memory::ConstBuffer source;
-  bool copies = true;  // also chunks that the receiver has not given back
+  bool can_write = true;  // false: this process tries only the chunk that the receiver gives back
   std::uint32_t idle_looks = 0;
 };
 
@@ -86,11 +86,13 @@ Status SharedSends::start(const OutgoingStream& stream, StreamMessage message, S
 
 void SharedSends::join(const OutgoingStream& stream, StreamMessage message, Slot& slot, std::int32_t pid,
                        const memory::ConstBuffer& source, Completion* user) {
+  context_.count(TransferType::kPeerCopy, TransferPath::kShared, source, user);
+  // The slot may serve a later message by now, whose send must not end.
+  if (!slot.shared.is_of(message.number)) return context_.finish_later(user, {}, source.size_bytes);
   finish_former(slot);
   auto send = std::make_unique<Send>(stream, message, slot, pid, source, user);
-  send->copies = can_write(send->owner, pid);
+  send->can_write = can_write(send->owner, pid);
   sends_.push_back(send.release());
-  context_.count(TransferType::kPeerCopy, TransferPath::kShared, source, user);
   context_.machine.attention().wanted = true;
 }
 
@@ -100,12 +102,13 @@ bool SharedSends::can_write(const MailboxOwner& owner, std::int32_t pid) {
   if (first_failure_.code() == StatusCode::kUnsupported) return false;
   const std::uint32_t word = 1;
   Status status = write_to_process(pid, owner.scratch_address, &word, sizeof word);
-  if (status.ok()) {
+  const bool is_writable = status.ok();
+  if (is_writable) {
     writable_.insert(pid);
   } else if (first_failure_.ok()) {
     first_failure_ = std::move(status);
   }
-  return status.ok();
+  return is_writable;
 }
 
 // The receiver has posted again in the slot, so the former message in it has been copied.
@@ -143,11 +146,26 @@ bool SharedSends::advance(Send& send) {
     return true;
   }
   SharedCopy::Chunk chunk;
-  if (send.copies) chunk = shared.take(send.message.number, size_bytes);
-  if (chunk.size_bytes == 0) chunk = shared.take_returned(send.message.number, size_bytes);
+  if (send.can_write) chunk = shared.take(send.message.number, size_bytes);
+  const bool is_returned = chunk.size_bytes == 0;
+  if (is_returned) chunk = shared.take_returned(send.message.number, size_bytes);
   if (chunk.size_bytes == 0) return ++send.idle_looks % kLooksPerProbe == 0 && end_without_receiver(send);
-  if (Status status = send.copy(chunk); status.failed()) fail(send, status);
+  const Status status = send.copy(chunk);
+  if (status.ok()) {
+    send.can_write = true;
+  } else if (is_returned && status.code() == StatusCode::kUnsupported) {
+    send_with_tag(send);
+  } else {
+    fail(send, status);
+  }
   return true;
+}
+
+// The system lets neither process copy. The receiver copies nothing more, and has the message's tag posted.
+void SharedSends::send_with_tag(Send& send) {
+  std::erase(sends_, &send);
+  const std::unique_ptr<Send> over(&send);
+  context_.send_tagged(over->peer, over->message.tag, over->source, over->take_user());
 }
 
 // The receiver copies what is left. If it was killed meanwhile, it neither ends that nor gives it back.

@@ -46,6 +46,7 @@ class SharedSends {
   bool can_write(const MailboxOwner& owner, std::int32_t pid);
   bool advance(Send& send);
   bool end_without_receiver(Send& send);
+  void send_with_tag(Send& send);
   void fail(Send& send, const base::Status& status);
   void end(Send& send, base::Status status, std::size_t size_bytes);
   void wake(const Send& send);

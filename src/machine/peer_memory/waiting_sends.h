@@ -1,8 +1,10 @@
-// The sends of this PE that wait until their receives are posted, because the transport is slow for their memory: it
-// takes memory that cannot be mapped at less than 1 GB/s. Every other send that finds nothing posted goes with its tag.
+// The sends of this PE that wait until their receives are posted: those of channels for whose memory the transport is
+// slow (memory that cannot be mapped goes at less than 1 GB/s), and those that a model has announced
+// (PeerMemory::send_announced). Every other send that finds nothing posted goes with its tag.
 //
-// The sender announces such a send to the receiver (kWaiting). The receiver answers once: with kPosted when the receive
-// is posted, or with kByTag when it will not be, for example because it is of host memory.
+// The sender announces the former to the receiver (kWaiting). The receiver answers each once: with kPosted when the
+// receive is posted, with kByTag when it will not be, for example because it is of host memory, or, if the announcement
+// named the sender's memory, with kBegun or kPulled.
 //
 // The sender also looks for the posting itself: a receiver that starts many receives, or computes, answers late.
 //
@@ -35,7 +37,7 @@ class WaitingSends {
     base::Completion* user = nullptr;
     // For host memory that its owner may move: where `source` is now.
     MovableSource* movable = nullptr;
-    // What the receiver may find the source by.
+    // Not null: the announcement named the source. What the name needs.
     std::shared_ptr<void> named = nullptr;
   };
 

@@ -45,10 +45,11 @@ base::Status expect_named(Attached& attached, std::size_t count, std::size_t whi
   machine::SourceName source{};
   const bool fits = name.size() >= machine::kLeastSourceNameBytes && name.size() <= sizeof source;
   if (fits) std::memcpy(static_cast<void*>(&source), name.data(), name.size());
-  const bool is_host = announced.kind == memory::Kind::kHost;
+  // A PE that lacks the kind which it announces, that of a broadcast's first sender, has the bytes in host memory.
+  const bool is_host = source.buffer.place.is_host();
   if (!fits || announced.send_waits == 0 || source.buffer.size_bytes != announced.size_bytes ||
       source.buffer.exported_bytes > machine::kMaxExportedBytes || source.wire_bytes() != name.size() ||
-      source.buffer.place.kind != announced.kind || is_host != (source.pid > 0)) {
+      is_host != (source.pid > 0)) {
     return {base::StatusCode::kCorrupt,
             base::format("a message names memory of {} bytes of PE {} in {} bytes, which is no such name; do "
                          "all PEs run the same program?",

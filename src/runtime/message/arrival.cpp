@@ -29,7 +29,7 @@ base::Status receive_tagged(machine::Machine& machine, const Attached& attached,
                             memory::Kind sender_kind, const memory::Buffer& buffer, base::Completion* done) {
   const machine::Tag tag = attached.tags[which];
   const bool send_waits = attached.send_waits[which];
-  const bool is_small = buffer.size_bytes < machine::PeerMemory::kLeastAnnouncedBytes;
+  const bool is_small = buffer.size_bytes < machine::PeerMemory::kLeastWaitingBytes;
   if (!send_waits && sender_kind == memory::Kind::kHost && is_small) [[likely]]
     return machine.tag_receive(tag, machine::kFullTagMask, buffer, done);
   const bool is_named = !attached.source_names.empty() && attached.source_names[which].has_value();

@@ -141,7 +141,7 @@ bool Outgoing::goes_active(Message& message) const {
 
 struct Outgoing::Announced {
   std::vector<Announcement> buffers;
-  // Empty, or one for each buffer: what keeps its name valid.
+  // As many as needed: for each buffer that is named, what its name needs.
   std::vector<std::shared_ptr<void>> named;
   std::vector<std::byte> names;
 
@@ -173,11 +173,11 @@ Outgoing::Announced Outgoing::announce(int pe, Message& message) {
     announced.buffers.push_back({static_cast<std::uint32_t>(scheduler_.pe()), next_counter_,
                                  buffer.size_bytes, message.attached().first_kind(i)});
     const bool may_wait =
-        !buffer.place.is_host() || buffer.size_bytes >= machine::PeerMemory::kLeastAnnouncedBytes;
+        !buffer.place.is_host() || buffer.size_bytes >= machine::PeerMemory::kLeastWaitingBytes;
     if (may_wait) [[unlikely]] {
       machine::Machine& machine = scheduler_.machine();
       const machine::Tag stream = payload_tag(announced.buffers[i].source_pe, 0);
-      // What is to be copied has no address of its own yet.
+      // A buffer that is not copied yet has no final address.
       const bool is_movable = one.uncopied() != nullptr;
       const auto plan = machine.peer_memory().plan_announced(pe, stream, buffer, is_movable);
       announced.buffers[i].send_waits = plan.waits ? 1 : 0;
@@ -229,7 +229,7 @@ void Outgoing::send_tagged(int pe, MessagePtr message) {
       if (announced[i].send_waits == 0) return scheduler_.machine().tag_send(pe, tag, buffer, done);
       return scheduler_.machine().peer_memory().send_announced(
           pe, payload_stream(tag), {announced[i].counter, tag}, buffer,
-          i < all.named.size() ? std::move(all.named[i]) : nullptr, done);
+          i < all.named.size() ? all.named[i] : nullptr, done);
     });
   }
 }

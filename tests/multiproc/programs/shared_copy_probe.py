@@ -6,6 +6,7 @@ shared_copy_probe.py values       the same arrays as values, which change after 
 shared_copy_probe.py computing    the receiver posts a receive and computes until the bytes are there
 shared_copy_probe.py dying        PE 0 passes arrays as values until PE 1 dies, see die_reading.cpp
 ... forbidden                     after the system has been asked to refuse copies between processes
+... forbidden-later[-0|-1]        after it has been asked to when the job had started, on all PEs or on one
 """
 
 import ctypes
@@ -63,6 +64,8 @@ def num_shared():
 
 class Peer(weft.Chare):
     def __init__(self):
+        if "forbidden-later" in sys.argv or f"forbidden-later-{self.index}" in sys.argv:
+            forbid_process_copies()
         self.channel = weft.Channel(self, self.proxy[1 - self.index])
 
     async def exchange(self):

@@ -294,11 +294,15 @@ INSTANTIATE_TEST_SUITE_P(Ways, DevicePayloadBroadcastTest, ::testing::ValuesIn(t
 
 TEST_P(DevicePayloadBroadcastTest, ItsKindIsThatOfTheSenderBelowAPeThatLacksItToo) {
   Job job(7, 1);  // which sends on to PEs 5 and 6
-  TestMemory memory = job.doubles(std::vector<double>(20'000, 0.5));
+  TestMemory memory = job.doubles(std::vector<double>(40'000, 0.5));
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
     auto all = Group<Cell>::create(runtime);
-    std::vector<double> sums = co_await all.call<&Cell::add_and_change>(nocopy(as<double>(memory.buffer())));
-    EXPECT_EQ(sums, std::vector<double>(7, 10'000));
+    // The later ones name their memory: PE 1 forwards out of host memory.
+    for (int i = 0; i < 3; ++i) {
+      std::vector<double> sums =
+          co_await all.call<&Cell::add_and_change>(nocopy(as<double>(memory.buffer())));
+      EXPECT_EQ(sums, std::vector<double>(7, 20'000)) << i;
+    }
     std::vector<int> kinds = co_await all.call<&Cell::kind_of_place>();
     std::vector<int> expected(7, static_cast<int>(Kind::kEmulated));
     expected[1] = static_cast<int>(Kind::kHost);

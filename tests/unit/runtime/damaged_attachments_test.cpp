@@ -69,7 +69,10 @@ TEST_F(DamagedAttachmentsTest, NonsenseNamesAreRefused) {
   EXPECT_EQ(read(with_name(host, source, sizeof source + 1)).code(), StatusCode::kCorrupt);
   EXPECT_EQ(read(with_name({0, 5, 100, Kind::kHost, 0}, source, kBytes)).code(), StatusCode::kCorrupt);
   EXPECT_EQ(read(with_name({0, 5, 99, Kind::kHost, 1}, source, kBytes)).code(), StatusCode::kCorrupt);
+  EXPECT_TRUE(read(with_name({0, 5, 100, Kind::kEmulated, 1}, source, kBytes)).ok()) << "of a PE without it";
+  source.buffer.place.kind = Kind::kEmulated;
   EXPECT_EQ(read(with_name({0, 5, 100, Kind::kEmulated, 1}, source, kBytes)).code(), StatusCode::kCorrupt);
+  source.buffer.place.kind = Kind::kHost;
   source.buffer.exported_bytes = machine::kMaxExportedBytes + 1;
   EXPECT_EQ(read(with_name(host, source, kBytes)).code(), StatusCode::kCorrupt);
   source.buffer.exported_bytes = 0;

@@ -81,7 +81,7 @@ struct AnnouncedTest : PeerMemoryTest {
   }
   std::uint64_t shared() { return count(0, TransferPath::kShared, Kind::kHost); }
 
-  static constexpr std::size_t kNamed = PeerMemory::kLeastAnnouncedBytes;
+  static constexpr std::size_t kNamed = PeerMemory::kLeastWaitingBytes;
   std::uint32_t next_ = 0;
   std::vector<OutcomePtr> all_;
 };
