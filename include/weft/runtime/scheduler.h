@@ -233,6 +233,7 @@ class Scheduler {
   bool shares_processor_ = false;
   bool is_in_progress_ = false;
   int spin_rounds_ = 0;
+  Clock::duration yield_time_;
   Ending* ending_ = nullptr;
   IdleHook* idle_hook_ = nullptr;
   DetachedTask* detached_ = nullptr;
