@@ -74,15 +74,8 @@ void FutureState::forget(Work* work) {
 
 void FutureState::set_error(std::exception_ptr error) {
   if (remote_.id != 0) {
-    FutureSetHeader header{remote_.id, 1};
-    Pup sizer = Pup::sizer(&runtime());
-    sizer | header;
-    pack_error(sizer, error);
-    MessagePtr message = Message::create(messenger_, kFutureSetHandler, sizer.offset_bytes());
-    Pup packer = Pup::packer(message->payload(), message->payload_bytes(), &runtime());
-    packer | header;
-    pack_error(packer, error);
-    send_future_message(messenger_, remote_.pe, std::move(message));
+    send_future_message(messenger_, remote_.pe,
+                        pack_future_error(messenger_, {remote_.id, FutureSetHeader::kError}, error));
     return;
   }
   expect_unset();
@@ -109,6 +102,17 @@ FutureAddress FutureState::address() {
 
 void send_future_message(Messenger& messenger, std::uint32_t pe, MessagePtr message) {
   messenger.send(static_cast<int>(pe), std::move(message));
+}
+
+MessagePtr pack_future_error(Messenger& messenger, FutureSetHeader header, const std::exception_ptr& error) {
+  Pup sizer = Pup::sizer(&messenger.runtime());
+  sizer | header;
+  pack_error(sizer, error);
+  MessagePtr message = Message::create(messenger, kFutureSetHandler, sizer.offset_bytes());
+  Pup packer = Pup::packer(message->payload(), message->payload_bytes(), &messenger.runtime());
+  packer | header;
+  pack_error(packer, error);
+  return message;
 }
 
 FutureState* find_exported_future(Messenger& messenger, std::uint64_t id) {
@@ -159,13 +163,17 @@ void FutureTable::set(MessagePtr message) {
   FutureSetHeader header;
   p | header;
   auto node = states_.extract(header.id);
+  if (header.failed == FutureSetHeader::kErrorUnlessSet && (node.empty() || node.mapped()->is_set())) {
+    if (!node.empty()) node.mapped()->release();
+    return;
+  }
   if (node.empty()) {
     messenger_.fail(base::format("PE {} set a future of PE {} that was set before; each is set exactly once",
                                  message->envelope().source_pe, messenger_.pe()));
     return;
   }
   FutureState* state = node.mapped();
-  if (header.failed != 0) {
+  if (header.failed != FutureSetHeader::kValue) {
     state->set_error(unpack_error(p));
   } else {
     state->set_packed(p);

@@ -6,7 +6,9 @@
 //
 // Both chares name each other and the same id. Each then has one end of the channel. The n-th receive of an end
 // gets the n-th message that the other end has sent. Either side may start first, and many operations may be in
-// flight. An end lives as long as the job: the same peer and id give the same end again.
+// flight. An end lives as long as its chare: the same peer and id give the same end again. When a chare is destroyed, the
+// other end's operations fail with Error(kClosed), except for receives of what was sent before; what the destroyed chare
+// has not received is dropped. Await operations before their memory is freed, also by destroy().
 //
 // A receive names the size that was sent. If the sizes differ, the receive fails with an Error that names both.
 // If a send fails, for example because its device could not copy, its receive fails too, with the reason. Later
@@ -91,6 +93,10 @@ class Channel {
   runtime::Operation recv(std::vector<T>& data) {
     return recv(std::span<T>(data));
   }
+
+  // For handles of other languages, which may outlive the chare: the end stays while it is held, and its operations fail.
+  void hold() const;
+  void release() const;
 
   // The channel's name in error messages, such as "the channel Ring[3] - Ring[4], id 0".
   std::string description() const;

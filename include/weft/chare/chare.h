@@ -42,12 +42,19 @@ class ChareBase {
   std::string where(const EntryInfo& entry) const;
 
   // The number of suspended entry methods of this chare. It does not migrate unless this is 0.
-  std::uint32_t num_suspended() const { return num_suspended_; }
+  std::uint32_t num_suspended() const { return num_suspended_ & ~kLeaves; }
   void coroutine_started() { ++num_suspended_; }
-  void coroutine_ended() { --num_suspended_; }
+  void coroutine_ended() {
+    if (--num_suspended_ == kLeaves) [[unlikely]]
+      left();
+  }
 
  private:
   friend class Chares;
+
+  // Set in num_suspended_ when the collection has been destroyed: the chare is freed when nothing of it is suspended.
+  static constexpr std::uint32_t kLeaves = std::uint32_t{1} << 31;
+  [[gnu::cold]] void left();
 
   Collection* collection_;
   std::uint64_t linear_index_;

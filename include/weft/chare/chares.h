@@ -22,6 +22,7 @@ namespace weft::chare {
 
 class ChareBase;
 class Chares;
+class LeavingChares;
 class VectorPool;
 
 // The destination of the outcome of a call: a future, or the gather of a call to a whole collection.
@@ -92,6 +93,13 @@ class Collection {
   const ChareType* type() const { return type_; }
   // Whether this PE has made its elements.
   bool is_created() const { return created_; }
+  // Whether it has been destroyed on this PE, see Chares::destroy(), or could not be created. Its name and shape stay.
+  bool is_destroyed() const { return destroyed_; }
+  // Throws Error(kClosed), which names the collection, if it has been destroyed on this PE.
+  void expect_alive() const {
+    if (destroyed_) [[unlikely]]
+      throw_destroyed();
+  }
 
   ChareBase* find(std::uint64_t index) const;
   std::size_t num_local() const;
@@ -100,6 +108,8 @@ class Collection {
   // The name in error messages, instead of the name of its C++ type.
   void set_display_name(std::string name) { display_name_ = std::move(name); }
   bool has_display_name() const { return !display_name_.empty(); }
+  // "Ring", for error messages.
+  std::string name() const;
   // "Ring[3]", for error messages.
   std::string element_name(std::uint64_t index) const;
 
@@ -107,19 +117,25 @@ class Collection {
   friend class Chares;
   struct Elements;
 
+  [[noreturn, gnu::cold]] void throw_destroyed() const;
+  // "the collection Ring has been destroyed".
+  std::string why_gone() const;
+
   Chares& chares_;
   std::uint64_t id_;
   CollectionKind kind_ = CollectionKind::kArray;
   Shape shape_;
   const ChareType* type_ = nullptr;
   bool created_ = false;
+  bool destroyed_ = false;
+  std::unique_ptr<std::string> failure_;  // why it was not made on all PEs; null if it was, or may be
   std::string display_name_;
   std::unique_ptr<Elements> elements_;
 };
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 6, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 10, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -141,6 +157,17 @@ class Chares final : public runtime::Model {
   // are packed for `constructor`.
   Collection& create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
                      std::span<const std::byte> arguments);
+  // Ready when all constructors have returned; calls that are sent before wait for that anyway. If a constructor throws, the
+  // future gets its exception and the collection is destroyed; if creation is not awaited then, the job ends. Call it in the
+  // turn in which the collection is made. Throws Error(kInvalidArgument) on another PE than the one that has made it.
+  runtime::Future<> created(Collection& collection);
+  // Ends the collection on all PEs, from any PE. The future is ready when each PE has freed its elements that run
+  // nothing; an element with an entry method that waits is freed when the method has ended. Calls that have not begun
+  // are refused with Error(kClosed); one that nothing awaits ends the job. Futures of unfinished reductions fail.
+  // Throws Error(kClosed) if the collection has been destroyed on this PE; two PEs may destroy it at the same time.
+  runtime::Future<> destroy(Collection& collection);
+  // Whether the element's collection has been destroyed while an entry method of it waits, which goes on.
+  bool is_leaving(runtime::ElementId element) const;
   // The collection with that id. It is not created on this PE until its creation has arrived.
   Collection& collection(std::uint64_t id);
   // For proxies that arrive before the creation: sets kind and shape if they are not known yet.
@@ -159,7 +186,7 @@ class Chares final : public runtime::Model {
   // A message that runs the entry method on every element of the collection. `header.reply` of kind kGather
   // gathers the outcomes. Attached buffers land once for each element, as in a call to one element.
   runtime::MessagePtr make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes);
-  void broadcast_entry(runtime::MessagePtr message);  // a call, as send_entry()
+  void broadcast_entry(Collection& collection, runtime::MessagePtr message);  // a call, as send_entry()
 
   // Makes a gather for the outcomes of a call. `done` is called once, with a Pup over an element count and
   // each element's outcome in index order: one byte, which is 1 if the element failed, then the value or the
@@ -187,6 +214,7 @@ class Chares final : public runtime::Model {
 
  private:
   friend class ChareBase;
+  friend class LeavingChares;
   struct Parts;
 
   void forget_reply(const ReplyTo& reply);
@@ -206,7 +234,30 @@ class Chares final : public runtime::Model {
   void on_location(runtime::MessagePtr message);
   void on_gathered(runtime::MessagePtr message);
   void on_all_reduced(runtime::MessagePtr message);
-  // Returns false if a constructor has ended the job.
+  void on_destroy(runtime::MessagePtr message);
+  void on_await_created(runtime::MessagePtr message);
+  void on_not_created(runtime::MessagePtr message);
+  // Takes part in a gather of all PEs.
+  void report(std::uint32_t to_pe, std::uint64_t gather);
+  // The gather `id` of this PE gets this error, if it is not over.
+  void give_up_gather(std::uint64_t id, const std::exception_ptr& error);
+  // `failure`: why the collection could not be created; empty if it is destroyed.
+  runtime::Future<> end_everywhere(Collection& collection, const std::string& failure);
+  // A message to all PEs. A small one goes to each directly, so that no PE waits for one that computes.
+  void send_to_all(runtime::MessagePtr message);
+  void on_refused(runtime::MessagePtr message);
+  // Frees the elements of this PE.
+  void end_collection(Collection& collection, const std::string& failure);
+  // Tells all models, and frees them.
+  void free(std::vector<std::unique_ptr<ChareBase>> chares);
+  // The last entry method of an element of a destroyed collection has ended.
+  void free_later(ChareBase& chare);
+  // A message for a destroyed collection: its caller gets an error. Without a caller the job ends.
+  [[gnu::cold, gnu::noinline]] void refuse(Collection& collection, const EntryHeader& header,
+                                           const runtime::Message& message);
+  // Why reductions of that scope can have no result any more; empty if they can.
+  std::string why_closed(std::uint32_t root_pe, std::uint64_t scope) const;
+  // Returns false if a constructor has ended the job, or has thrown: then the creator is told.
   bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
                           std::span<const std::byte> arguments);
   // Keeps the message until the collection is made, or forwards it.

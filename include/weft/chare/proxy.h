@@ -268,6 +268,18 @@ class CollectionProxy {
   template <auto Method>
   runtime::Target target() const;
 
+  // Ready when all constructors have returned; if one has thrown, its exception is the result, and the collection is
+  // destroyed. Call it in the turn in which the collection is made: co_await ring.created(). If nothing awaits the creation,
+  // an exception of a constructor ends the job. Throws Error(kInvalidArgument) on another PE than the creator's.
+  runtime::Future<> created() const { return collection_->chares().created(*collection_); }
+
+  // Frees the elements on all PEs; any PE may call it. The future is ready when every PE has freed its elements that run
+  // nothing; an element with an entry method that waits is freed when that method has ended, so an element may destroy
+  // its own collection. Await the calls before: calls that have not begun are refused with Error(kClosed), and one that
+  // nothing awaits ends the job. Later uses of a proxy throw Error(kClosed). Futures of reductions that are not complete
+  // fail with it too. Throws Error(kClosed) if the collection has been destroyed here.
+  runtime::Future<> destroy() const { return collection_->chares().destroy(*collection_); }
+
   // The element itself if it is on this PE, else null. For direct calls between chares of one PE, which run
   // at once, inside the caller.
   T* local(const Index& index) const {
@@ -304,7 +316,7 @@ class CollectionProxy {
         proxy_detail::pack_call<Entry>(chares.runtime(), make, std::forward<Args>(arguments)...);
     runtime::OperationState* sending = nullptr;
     if constexpr (Entry::kHasPayload) sending = runtime::report_sending(chares.runtime(), *message);
-    return runtime::send_reported(sending, [&] { chares.broadcast_entry(std::move(message)); });
+    return runtime::send_reported(sending, [&] { chares.broadcast_entry(*collection_, std::move(message)); });
   }
 
   Collection* collection_ = nullptr;

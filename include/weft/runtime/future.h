@@ -284,11 +284,18 @@ class [[nodiscard]] Future {
 
 // In front of the value, or of the packed error, in the message that sets a future of another PE.
 struct FutureSetHeader {
+  // Values of `failed`: the result is a value, an error, or an error that comes to nothing if the future is set.
+  static constexpr std::uint8_t kValue = 0;
+  static constexpr std::uint8_t kError = 1;
+  static constexpr std::uint8_t kErrorUnlessSet = 2;
+
   std::uint64_t id = 0;
-  std::uint8_t failed = 0;
+  std::uint8_t failed = kValue;
   void pup(Pup& p) { p | id | failed; }
 };
 void send_future_message(Messenger& messenger, std::uint32_t pe, MessagePtr message);
+// The message that sets a future to `error`. REQUIRES: header.failed is not kValue.
+MessagePtr pack_future_error(Messenger& messenger, FutureSetHeader header, const std::exception_ptr& error);
 // Null if the future was set and has no holder on this PE any more.
 FutureState* find_exported_future(Messenger& messenger, std::uint64_t id);
 // The error held by a copy of a future that returns after the value was set and released.

@@ -59,6 +59,8 @@ class Model {
   virtual std::vector<std::pair<std::string, std::string>> fingerprint() const { return {}; }
   // Called once, before the fingerprint is taken.
   virtual std::vector<ModelOption> options() { return {}; }
+  // The element is about to be freed, because its collection has been destroyed. Nothing of it runs any more.
+  virtual void element_ends(ElementId element) { static_cast<void>(element); }
   // Lines for `weft run --stats`, each a sentence about this PE; called when the job has ended.
   virtual std::vector<std::string> report() const { return {}; }
   // Why the element cannot move to another PE now, as far as this model is concerned; empty if it can.

@@ -1,6 +1,7 @@
 #include "await/future.h"
 
 #include <new>
+#include <utility>
 
 #include "weft/chare/outcome.h"
 
@@ -333,14 +334,14 @@ bool is_future(PyObject* object) { return Py_TYPE(object) == future_type; }
 
 PyFutureState* future_state(PyObject* object) { return state_of(object); }
 
-Ref wrap_future(Engine& engine, const runtime::Future<>& future) {
+Ref wrap_future(Engine& engine, const runtime::Future<>& future, Ref value) {
   auto* state = new PyFutureState(engine);
   Ref object = make_future_object(state);
-  future.then([object](const runtime::Future<>& ready) {
+  future.then([object, value = std::move(value)](const runtime::Future<>& ready) {
     if (ready.state()->error()) {
       state_of(object.get())->set_error(ready.state()->error());
     } else {
-      state_of(object.get())->set(Ref::borrow(Py_None));
+      state_of(object.get())->set(value);
     }
   });
   return object;

@@ -48,7 +48,7 @@ Ref make_future_object(PyFutureState* state);
 bool is_future(PyObject* object);
 // REQUIRES: is_future(object).
 PyFutureState* future_state(PyObject* object);
-// A future that `start` sees set later; for C++ futures without a value.
-Ref wrap_future(Engine& engine, const runtime::Future<>& future);
+// A future that gets `value`, or the error, when `future` is ready.
+Ref wrap_future(Engine& engine, const runtime::Future<>& future, Ref value = Ref::borrow(Py_None));
 
 }  // namespace weft::python

@@ -21,6 +21,7 @@ namespace {
 struct ChannelObject {
   PyObject_HEAD EngineRef engine;
   channel::Channel channel;
+  bool is_held;
 };
 
 ChannelObject* as_channel(PyObject* object) { return reinterpret_cast<ChannelObject*>(object); }
@@ -61,11 +62,17 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
     new (&as_channel(object.get())->channel) channel::Channel();
     as_channel(object.get())->channel =
         channel::Channel(chare, channel::Peer(*name.collection, name.index), id);
+    as_channel(object.get())->channel.hold();
+    as_channel(object.get())->is_held = true;
     return object.release();
   });
 }
 
+// The end stays for the rest of the job if another thread drops the object.
 void deallocate(PyObject* self) {
+  ChannelObject& object = *as_channel(self);
+  if (object.is_held && !object.engine->is_closed() && object.engine->is_on_this_thread())
+    object.channel.release();
   as_channel(self)->~ChannelObject();
   free_object(self);
 }

@@ -11,7 +11,8 @@ namespace weft::python {
 namespace {
 
 struct ChareObject {
-  PyObject_HEAD PyChare* chare;  // null after the job has ended
+  PyObject_HEAD PyChare* chare;  // null when the collection has been destroyed or the job has ended
+  bool is_destroyed;
 };
 
 // The chare under construction; its object takes it.
@@ -20,7 +21,10 @@ PyChare* being_made = nullptr;
 }  // namespace
 
 PyChare::~PyChare() {
-  if (object_) reinterpret_cast<ChareObject*>(object_.get())->chare = nullptr;
+  if (!object_) return;
+  auto* const object = reinterpret_cast<ChareObject*>(object_.get());
+  object->chare = nullptr;
+  object->is_destroyed = collection().is_destroyed();
 }
 
 void PyChare::construct(PyObject* arguments) {
@@ -59,9 +63,13 @@ PyObject* PyChare::make_object(PyTypeObject* type) {
 std::size_t PyChare::object_size_bytes() { return sizeof(ChareObject); }
 
 PyChare& chare_of(PyObject* object) {
-  PyChare* chare = reinterpret_cast<ChareObject*>(object)->chare;
-  if (chare == nullptr) throw base::Error(base::StatusCode::kClosed, "this chare's job has ended");
-  return *chare;
+  const auto* const known = reinterpret_cast<ChareObject*>(object);
+  if (known->chare == nullptr) {
+    throw base::Error(base::StatusCode::kClosed, known->is_destroyed
+                                                     ? "this chare's collection has been destroyed"
+                                                     : "this chare's job has ended");
+  }
+  return *known->chare;
 }
 
 }  // namespace weft::python

@@ -31,7 +31,7 @@ class PyChare final : public chare::ChareBase {
   Ref object_;
 };
 
-// The C++ chare of a weft.Chare. Throws base::Error after the job has ended.
+// The C++ chare of a weft.Chare. Throws base::Error after the job has ended, or its collection.
 PyChare& chare_of(PyObject* object);
 
 }  // namespace weft::python

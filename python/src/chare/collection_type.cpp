@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 
+#include "await/future.h"
 #include "base/format.h"
 #include "chare/calls.h"
 #include "chare/collection_proxy.h"
@@ -173,6 +174,18 @@ PyObject* iterate(PyObject* self) {
   });
 }
 
+PyObject* destroy(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    return wrap_future(*core.engine, core.engine->chares().destroy(*core.collection)).release();
+  });
+}
+
+PyObject* await_created(PyObject* self) {
+  return guarded([self]() -> PyObject* { return created(collection_core(self), self).release(); });
+}
+
 PyObject* collection_attribute(PyObject* self, PyObject* name) {
   const ProxyCore& core = collection_core(self);
   int method = core.info->method(name);
@@ -198,6 +211,22 @@ PyGetSetDef collection_properties[] = {
     {},
 };
 PyMethodDef collection_methods[] = {
+    {"destroy", &destroy, METH_NOARGS, R"(destroy($self, /)
+--
+
+Frees the chares of the collection on all PEs. Any PE may call it; it returns at once.
+
+The chares, and what they hold, are freed in a turn of their own. A chare with an entry method that waits is freed when
+that method has ended, so a chare may destroy its own collection. Await the calls to the collection before: a call that
+has not begun raises weft.Error where it is awaited, and one that nothing awaits ends the job. Futures of reductions
+that are not complete fail with weft.Error. Later uses of a proxy raise weft.Error. If the chare class has an entry
+method of this name, call weft.CollectionProxy.destroy(proxy).
+
+Returns:
+    weft.Future: set to None when every PE has freed the chares that run nothing.
+
+Raises:
+    weft.Error: the collection has been destroyed on this PE, or no job is running.)"},
     {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
     {},
 };
@@ -206,6 +235,7 @@ PyType_Slot collection_slots[] = {
     {Py_tp_getattro, reinterpret_cast<void*>(&collection_attribute)},
     {Py_tp_repr, reinterpret_cast<void*>(&collection_text)},
     {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
+    {Py_am_await, reinterpret_cast<void*>(&await_created)},
     {Py_tp_hash, reinterpret_cast<void*>(&collection_hash)},
     {Py_tp_iter, reinterpret_cast<void*>(&iterate)},
     {Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
@@ -217,7 +247,7 @@ PyType_Slot collection_slots[] = {
 
 ``proxy.method(args)`` calls an entry method of every element. ``await proxy.method.call(args)`` gives the results in
 index order. ``proxy[i]`` or ``proxy[i, j]`` names an element; ``for element in proxy`` names all of them in index
-order.)")},
+order. ``await proxy`` waits until all constructors have returned, and gives the proxy.)")},
     {0, nullptr},
 };
 PyType_Slot array_slots[] = {
@@ -226,6 +256,10 @@ PyType_Slot array_slots[] = {
 --
 
 Makes a collection of chares over a shape. Returns at once; the proxy can be used at once.
+
+``await weft.Array(...)`` gives the proxy when all constructors have returned. If one raises, the await raises its
+exception and the collection is destroyed. If the creation is not awaited in the turn that makes it, an exception in
+a constructor ends the job. Only the PE that makes a collection can await it.
 
 Args:
     chare: a class derived from weft.Chare, defined at the top level of its module.
@@ -244,7 +278,7 @@ PyType_Slot group_slots[] = {
     {Py_tp_doc, const_cast<char*>(R"(Group(chare, args=())
 --
 
-Makes one chare on each PE, whose index is the PE. Returns at once.
+Makes one chare on each PE, whose index is the PE. Returns at once, and can be awaited, as weft.Array.
 
 Args:
     chare: a class derived from weft.Chare, defined at the top level of its module.
@@ -260,7 +294,7 @@ PyMethodDef functions[] = {
      R"(Singleton(chare, pe=0, args=())
 --
 
-Makes one chare and returns its proxy, at once.
+Makes one chare and returns its proxy, at once. It can be awaited, as weft.Array.
 
 Args:
     chare: a class derived from weft.Chare, defined at the top level of its module.

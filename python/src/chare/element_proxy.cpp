@@ -56,6 +56,10 @@ PyObject* get_collection(PyObject* self, void*) {
   });
 }
 
+PyObject* await_created(PyObject* self) {
+  return guarded([self]() -> PyObject* { return created(as_element(self)->core, self).release(); });
+}
+
 PyObject* with_priority(PyObject* self, PyObject* priority) {
   return guarded([&]() -> PyObject* {
     ElementObject* element = as_element(self);
@@ -126,6 +130,7 @@ PyType_Slot element_slots[] = {
     {Py_tp_getattro, reinterpret_cast<void*>(&element_attribute)},
     {Py_tp_repr, reinterpret_cast<void*>(&element_text)},
     {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
+    {Py_am_await, reinterpret_cast<void*>(&await_created)},
     {Py_tp_hash, reinterpret_cast<void*>(&element_hash)},
     {Py_tp_getset, element_properties},
     {Py_tp_methods, element_methods},

@@ -104,7 +104,7 @@ Sent send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo
   }
   runtime::send_reported(sent.sending, [&] {
     if (entry.to_all) {
-      chares.broadcast_entry(std::move(message));
+      chares.broadcast_entry(*entry.core.collection, std::move(message));
     } else {
       message->envelope().priority = entry.priority;
       sent.pe = chares.send_entry(*entry.core.collection, entry.index, std::move(message));

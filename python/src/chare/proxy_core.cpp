@@ -4,6 +4,7 @@
 
 #include "weft/chare/proxy.h"
 
+#include "await/future.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "support/errors.h"
@@ -18,6 +19,11 @@ PyObject* no_method(PyObject* self, const ProxyCore& core, PyObject* name) {
   PyErr_Format(PyExc_AttributeError, "the chare class %s has no entry method '%U'; its entry methods: %s",
                core.info->name().c_str(), name, core.info->method_list().c_str());
   return nullptr;
+}
+
+Ref created(const ProxyCore& core, PyObject* proxy) {
+  core.engine->expect_open();
+  return wrap_future(*core.engine, core.engine->chares().created(*core.collection), Ref::borrow(proxy));
 }
 
 Py_hash_t hash_of(const ProxyCore& core, std::uint64_t salt) {

@@ -23,6 +23,8 @@ struct ProxyCore {
 
 // What an attribute is that is no entry method: null with Python's error set, which lists the entry methods.
 PyObject* no_method(PyObject* proxy, const ProxyCore& core, PyObject* name);
+// A future of `proxy`, ready when its collection has been created. Throws base::Error on another PE than its creator's.
+Ref created(const ProxyCore& core, PyObject* proxy);
 Py_hash_t hash_of(const ProxyCore& core, std::uint64_t salt);
 // __reduce__ of any proxy.
 PyObject* reduce_proxy(PyObject* proxy, PyObject*);

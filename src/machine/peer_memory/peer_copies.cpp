@@ -87,6 +87,12 @@ bool PeerCopies::open_mailbox(int pe, Tag stream, std::uint64_t number, const Ma
   return true;
 }
 
+void PeerCopies::forget(OutgoingStream& stream) {
+  const auto node = outboxes_.extract({stream.peer, stream.name});
+  if (!node.empty() && node.mapped().mailbox != nullptr) --num_mailboxes_[stream.peer];
+  stream.outbox = nullptr;
+}
+
 // --- Sending
 
 Status PeerCopies::start(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& source,

@@ -52,6 +52,8 @@ class PeerCopies {
 
   // The receiver of a stream posts in a mailbox of `file`. False when the file cannot be opened.
   bool open_mailbox(int pe, Tag stream, std::uint64_t number, const MailboxFileName& file);
+  // The stream ends. REQUIRES: no send of it is in flight.
+  void forget(OutgoingStream& stream);
 
   // The receiver has answered a send that waits: its receive is posted, or will not be.
   void answered(int pe, Tag stream, std::uint32_t message, bool is_posted);

@@ -68,6 +68,12 @@ class PeerMemory {
   base::Status receive(IncomingStream& stream, StreamMessage message, const memory::Buffer& into,
                        base::Completion* completion);
 
+  // Both streams of a channel end that is freed. REQUIRES: nothing of them is in flight, and the peer's end sends no more.
+  void forget(IncomingStream& in, OutgoingStream& out) {
+    receives_.forget(in);
+    copies_.forget(out);
+  }
+
   // Messages that a model announces in messages of its own before their receives are started, such as the payloads of
   // entry methods. All that one PE announces to another are one stream, which the model names; their receives may be
   // started in any order.

@@ -182,9 +182,17 @@ void PostedReceives::open_mailbox(IncomingStream& stream) {
     mailbox_failure_ = file.status();
     if (file.ok()) mailboxes_ = std::move(file).value();
   }
-  if (!mailboxes_ || streams_.size() == kMailboxes) return;
-  const std::size_t number = streams_.size();
-  streams_.push_back(&stream);
+  if (!mailboxes_) return;
+  std::size_t number = streams_.size();
+  if (!free_mailboxes_.empty()) {
+    number = free_mailboxes_.back();
+    free_mailboxes_.pop_back();
+    streams_[number] = &stream;
+  } else if (number < kMailboxes) {
+    streams_.push_back(&stream);
+  } else {
+    return;
+  }
   stream.mailbox = &mailboxes_->mailbox(number);
   context_.control.send(stream.peer, {.type = ControlMessage::Type::kMailbox,
                                       .number = number,
@@ -193,7 +201,21 @@ void PostedReceives::open_mailbox(IncomingStream& stream) {
 }
 
 void PostedReceives::abandon_mailbox(int pe, std::uint64_t number) {
-  if (number < streams_.size() && streams_[number]->peer == pe) streams_[number]->mailbox = nullptr;
+  if (number >= streams_.size() || streams_[number] == nullptr) return;
+  if (streams_[number]->peer == pe) streams_[number]->mailbox = nullptr;
+}
+
+void PostedReceives::forget(IncomingStream& stream) {
+  const auto known = std::ranges::find(streams_, &stream);
+  if (known == streams_.end()) return;
+  *known = nullptr;
+  const auto number = static_cast<std::size_t>(known - streams_.begin());
+  Mailbox& mailbox = mailboxes_->mailbox(number);
+  mailbox.receives_by_ring.store(0, std::memory_order_relaxed);
+  const bool is_free = std::ranges::all_of(mailbox.slots, [](const Slot& slot) {
+    return slot.word.load(std::memory_order_relaxed) == Slot::kFree;
+  });
+  if (is_free) free_mailboxes_.push_back(number);
 }
 
 std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessage message,
@@ -339,8 +361,9 @@ Landing* PostedReceives::find_landing(int peer, Tag stream, std::uint32_t messag
 // --- Sends that wait
 
 void PostedReceives::send_waits(int pe, Tag stream, std::uint32_t message) {
-  const auto known = std::ranges::find_if(
-      streams_, [&](const IncomingStream* one) { return one->name == stream && one->peer == pe; });
+  const auto known = std::ranges::find_if(streams_, [&](const IncomingStream* one) {
+    return one != nullptr && one->name == stream && one->peer == pe;
+  });
   const bool is_started = known == streams_.end() || static_cast<std::int32_t>((*known)->next - message) > 0;
   if (is_started || !held_sends_.add(**known, message)) {
     answer(pe, stream, message, find(pe, stream, message));

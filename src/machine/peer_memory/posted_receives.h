@@ -53,6 +53,9 @@ class PostedReceives {
   void announce_mailbox(IncomingStream& stream) { static_cast<void>(can_post(stream)); }
   // PE `pe` cannot open the file of that mailbox: its stream is posted to no more.
   void abandon_mailbox(int pe, std::uint64_t number);
+  // The stream ends: its mailbox serves another one. REQUIRES: no receive of it is in flight, no send of it waits, and its
+  // sender sends no more.
+  void forget(IncomingStream& stream);
 
   // For tests.
   BounceArrivals& arrivals() { return arrivals_; }
@@ -101,7 +104,8 @@ class PostedReceives {
   std::vector<std::unique_ptr<Receive>> receives_;
   std::optional<MailboxFile> mailboxes_;
   base::Status mailbox_failure_;
-  std::vector<IncomingStream*> streams_;  // by the number of their mailbox
+  std::vector<IncomingStream*> streams_;  // by the number of their mailbox; null: forgotten
+  std::vector<std::size_t> free_mailboxes_;
   HeldSends held_sends_;
   bool is_asleep_ = false;        // senders may still think so
   bool has_late_halves_ = false;  // maybe

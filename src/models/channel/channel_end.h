@@ -15,6 +15,7 @@ namespace weft::channel {
 
 class Channels;
 class CheckedMessages;
+class ClosedEnds;
 class FailedSends;
 
 // One chare's view of a channel: itself, its peer and the id that both name.
@@ -39,12 +40,15 @@ struct ChannelEnd {
   runtime::Runtime* runtime = nullptr;
   Channels* channels = nullptr;
   FailedSends* failed_sends = nullptr;
+  ClosedEnds* closed_ends = nullptr;
   CheckedMessages* checks = nullptr;  // in check mode
   ChannelKey key;
   std::uint32_t number = 0;
   EndAddress peer;
-  // The peer is known, the window is open, no send waits, and no message is checked.
+  // The peer is known and not gone, the window is open, no send waits, and no message is checked.
   bool sends_at_once = false;
+  // Messages are checked, or the peer or the end's own chare is gone.
+  bool receives_specially = false;
   EndTags send_tags;  // once the peer is known
   EndTags receive_tags;
   machine::OutgoingStream out;
@@ -52,6 +56,16 @@ struct ChannelEnd {
   SendWindow window;
   ReceiveCount received;
   WaitingSends waiting_sends;
+
+  // --- The end of the channel, see closing.cpp
+  bool is_closed = false;           // the chare of this end has been freed
+  bool peer_is_closed = false;      // the peer sends no more, and receives no more
+  bool has_told_peer = false;       // that this end sends no more
+  std::uint32_t incoming_end = 0;   // with peer_is_closed: the number behind the peer's last message
+  std::uint32_t watched_sends = 0;  // in flight, whose completions use this object
+  std::uint32_t holders = 0;        // Python objects
+
+  std::uint32_t receives_in_flight() const { return in.next - received.next(); }
 };
 
 // "the channel Ring[3] - Ring[4], id 0, on PE 3", for messages to people.

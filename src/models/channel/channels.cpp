@@ -85,9 +85,14 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
   start_send(end, buffer, operation);
 }
 
-// A send before the peer is known, or in check mode.
+// A send before the peer is known or after it is gone, or in check mode.
 [[gnu::noinline]] void start_special_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                           runtime::OperationState* operation, const Contents* contents) {
+  if (end.is_closed || end.peer_is_closed) {
+    end.runtime->count_processed();
+    const base::Status why = Channels::closed_status(end);
+    return operation->started({why.code(), base::format("{}: a send: {}", describe(end), why.message())}, 0);
+  }
   const Description description =
       end.checks != nullptr ? Description(contents, buffer.size_bytes) : Description();
   if (end.peer.number == 0 || !end.window.is_open() || !end.waiting_sends.empty()) {
@@ -101,9 +106,15 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
   start_late_send(end, buffer, operation);
 }
 
-[[gnu::noinline]] void start_checked_receive(ChannelEnd& end, machine::StreamMessage message,
+[[gnu::noinline]] void start_special_receive(ChannelEnd& end, machine::StreamMessage message,
                                              const memory::Buffer& buffer, runtime::OperationState* operation,
                                              const Contents* contents) {
+  const bool comes = !end.peer_is_closed || static_cast<std::int32_t>(end.incoming_end - message.number) > 0;
+  if (end.is_closed || !comes) {
+    end.runtime->count_sent();  // check_received() counts it as processed
+    return operation->started(Channels::closed_status(end), 0);
+  }
+  if (end.checks == nullptr) return start_device_receive(end, message, buffer, operation);
   base::Completion* const data =
       end.checks->expect(end, message.number, Description(contents, buffer.size_bytes), operation);
   end.checks->started(data, end.runtime->machine().peer_memory().receive(end.in, message, buffer, data),
@@ -136,6 +147,10 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
 // The rare end of a receive: a report to the sender is due, or the receive is empty or not as it was asked for.
 [[gnu::cold, gnu::noinline]] void end_special_receive(runtime::OperationState* operation, ChannelEnd& end,
                                                       const Asked& asked) {
+  if (end.is_closed) {
+    operation->observe();  // its chare cannot
+    end.closed_ends->look_later();
+  }
   // If the sizes differ, the sender has counted another one.
   if (end.received.is_due() || operation->size_bytes() != asked.size_bytes)
     end.channels->report_received(end);
@@ -163,7 +178,8 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
       range_(range),
       failed_sends_(runtime, ends_, handler(kFailedSend)),
       checked_messages_(runtime, ends_, handler(kDescription)),
-      limit_bytes_(runtime::FlowMarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes) {
+      limit_bytes_(runtime::FlowMarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes),
+      closed_ends_(runtime, ends_, [this](ChannelEnd& end) { free_end(end); }) {
   runtime_.set_handler(
       handler(kAnnouncement),
       [](void* context, runtime::MessagePtr message) {
@@ -176,15 +192,21 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
         static_cast<Channels*>(context)->on_received(std::move(message));
       },
       this);
+  runtime_.set_handler(
+      handler(kEndClosed),
+      [](void* context, runtime::MessagePtr message) {
+        static_cast<Channels*>(context)->on_end_closed(std::move(message));
+      },
+      this);
 }
 
 void Channels::close() {
   // Sends whose peer has not made its end, or has not received what was sent before.
   const base::Status closed(base::StatusCode::kClosed,
                             "the job ended before the peer received earlier messages");
-  for (ChannelEnd* end : ends_.all()) {
-    while (!end->waiting_sends.empty()) end->waiting_sends.pop().operation->complete(closed, 0);
-  }
+  ends_.for_each([&closed](ChannelEnd& end) {
+    while (!end.waiting_sends.empty()) end.waiting_sends.pop().operation->complete(closed, 0);
+  });
   checked_messages_.close();
 }
 
@@ -228,7 +250,8 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
         base::StatusCode::kInvalidArgument,
         base::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
   }
-  if (ends_.size() == kMaxEndNumber) {
+  peer.collection->expect_alive();
+  if (ends_.num_made() == kMaxEndNumber) {
     throw base::Error(base::StatusCode::kOutOfRange,
                       base::format("PE {} has {} channel ends, the most that tags can tell apart",
                                    runtime_.pe(), kMaxEndNumber));
@@ -237,7 +260,9 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
   end.runtime = &runtime_;
   end.channels = this;
   end.failed_sends = &failed_sends_;
+  end.closed_ends = &closed_ends_;
   if (is_checked_) end.checks = &checked_messages_;
+  end.receives_specially = is_checked_;
   end.receive_tags = EndTags(range_.tag_type, end.number);
   end.in.name = end.receive_tags[0];
   end.out.next = first_counter_;
@@ -260,21 +285,26 @@ void Channels::announce(const ChannelEnd& end) {
 }
 
 void Channels::on_announcement(runtime::MessagePtr message) {
-  chare::ChareBase* chare = runtime_.model<chare::Chares>().find_or_forward(message);
-  if (chare == nullptr) return;
+  auto& chares = runtime_.model<chare::Chares>();
   chare::EntryHeader header;
   Announcement announcement;
   Pup p = message->unpacker();
   p | header | announcement;
+  chare::Collection& collection = chares.collection(header.collection);
+  // A destroyed collection has no elements, but ends that its peers must hear of.
+  if (!collection.is_destroyed() && chares.find_or_forward(message) == nullptr) return;
   if (announcement.from.pe >= static_cast<std::uint32_t>(runtime_.num_pes()) ||
       announcement.from.number == 0 || announcement.from.number > kMaxEndNumber) {
     runtime_.fail(
-        base::format("a channel end numbered {} on PE {} was announced to {}; no such end can exist",
-                     announcement.from.number, announcement.from.pe, chare->where()));
+        base::format("a channel end numbered {} on PE {} was announced to {} on PE {}; no such end can exist",
+                     announcement.from.number, announcement.from.pe, collection.element_name(header.index),
+                     runtime_.pe()));
     return;
   }
   ChannelEnd* const end = ends_.find(announcement.key);
   if (end == nullptr) {
+    if (collection.is_destroyed() && !chares.is_leaving({header.collection, header.index}))
+      return answer_closed(announcement.from);
     early_[announcement.key] = announcement.from;
   } else {
     connect(*end, announcement.from);
@@ -282,6 +312,7 @@ void Channels::on_announcement(runtime::MessagePtr message) {
 }
 
 void Channels::connect(ChannelEnd& end, EndAddress peer) {
+  if (end.peer.number != 0) return;  // the peer's end has closed before its announcement came
   end.peer = peer;
   end.send_tags = EndTags(range_.tag_type, peer.number);
   const auto pe = static_cast<int>(peer.pe);
@@ -291,6 +322,7 @@ void Channels::connect(ChannelEnd& end, EndAddress peer) {
   if (pe == runtime_.pe()) {
     if (ChannelEnd* const other = ends_.find(peer.number); other != nullptr) end.out.on_this_pe = &other->in;
   }
+  if (end.is_closed) return tell_closed(end);
   start_waiting_sends(end);
   if (end.received.is_due()) report_received(end);
 }
@@ -298,6 +330,7 @@ void Channels::connect(ChannelEnd& end, EndAddress peer) {
 // --- Flow control
 
 void Channels::start_waiting_sends(ChannelEnd& end) {
+  if (end.is_closed || end.peer_is_closed) return;
   while (!end.waiting_sends.empty() && end.window.is_open()) {
     const WaitingSend send = end.waiting_sends.pop();
     if (end.checks != nullptr) end.checks->tell(end, end.out.next, send.description);
@@ -312,7 +345,7 @@ void Channels::end_segment(ChannelEnd& end) {
 }
 
 void Channels::report_received(ChannelEnd& end) {
-  if (end.peer.number == 0 || runtime_.exiting()) return;
+  if (end.peer.number == 0 || end.peer_is_closed || runtime_.exiting()) return;
   const std::uint32_t next = end.received.report();
   if (end.out.peer == runtime_.pe()) {
     ChannelEnd* const sender = ends_.find(end.peer.number);
@@ -332,6 +365,7 @@ void Channels::on_received(runtime::MessagePtr message) {
   message->unpacker() | received;
   const std::uint32_t pe = message->envelope().source_pe;
   ChannelEnd* const end = ends_.find(received.to_end, {pe, received.from_end});
+  if (end == nullptr && ends_.is_gone(received.to_end)) return;
   if (end == nullptr || end->peer.number == 0) {
     runtime_.fail(base::format(
         "PE {} reports messages that its channel end {} has received from end {} of PE {}; these "
@@ -427,8 +461,8 @@ runtime::Operation Channel::recv(const memory::Buffer& buffer, const Contents* c
   new (operation->extra()) Asked{buffer.size_bytes, counter};
   operation->set_finisher(&check_received, end_);
   const machine::Tag tag = end_->receive_tags[counter];
-  if (end_->checks != nullptr) [[unlikely]] {
-    start_checked_receive(*end_, {counter, tag}, buffer, operation, contents);
+  if (end_->receives_specially) [[unlikely]] {
+    start_special_receive(*end_, {counter, tag}, buffer, operation, contents);
   } else if (!buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastBytes ||
              end_->in.held_sends > 0) [[unlikely]] {
     start_device_receive(*end_, {counter, tag}, buffer, operation);
@@ -447,6 +481,12 @@ memory::Buffer Channel::locate(const void* data, std::size_t size_bytes) const {
 }
 
 bool Channel::is_checked() const { return end_->checks != nullptr; }
+
+void Channel::hold() const { ++end_->holders; }
+
+void Channel::release() const {
+  if (--end_->holders == 0 && end_->is_closed) end_->closed_ends->look_later();
+}
 
 std::string Channel::description() const { return describe(*end_); }
 

@@ -20,6 +20,7 @@
 
 #include "models/channel/channel_end.h"
 #include "models/channel/checked_messages.h"
+#include "models/channel/closed_ends.h"
 #include "models/channel/end_table.h"
 #include "models/channel/failed_sends.h"
 
@@ -31,6 +32,7 @@ enum ChannelHandler : runtime::HandlerId {
   kFailedSend,
   kDescription,
   kReceived,
+  kEndClosed,
   kNumChannelHandlers
 };
 
@@ -46,6 +48,8 @@ class Channels final : public runtime::Model {
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
   // An end of the element whose sends wait for its peer, or that has messages of device memory in flight.
   std::string obstacle_to_moving(runtime::ElementId element) const override;
+  // Closes the element's ends, see closing.cpp.
+  void element_ends(runtime::ElementId element) override;
 
   runtime::HandlerId handler(ChannelHandler which) const { return range_.first_handler + which; }
 
@@ -59,6 +63,10 @@ class Channels final : public runtime::Model {
   void turn_on_checks() { is_checked_ = true; }
   // For tests: what the sends of one end that wait may hold of this PE's memory.
   void set_limit(std::int64_t bytes) { limit_bytes_ = bytes; }
+
+  // --- For ends that are closed, or whose peer is
+  // Why no message comes or goes; for sends and receives that start too late.
+  static base::Status closed_status(const ChannelEnd& end);
 
   // --- Flow control, for Channel and the completions of its operations
   // Holds back a send whose window is closed: beyond a first amount of waiting sends it moves communication forward
@@ -76,6 +84,16 @@ class Channels final : public runtime::Model {
   void on_received(runtime::MessagePtr message);
   static void start_waiting_sends(ChannelEnd& end);
 
+  void close_end(ChannelEnd& end);
+  void fail_waiting_sends(ChannelEnd& end);
+  // Tells the peer that this end sends no more. REQUIRES: the peer is known.
+  void tell_closed(ChannelEnd& end);
+  void answer_closed(EndAddress announced);
+  void on_end_closed(runtime::MessagePtr message);
+  // Receives and drops what the peer of a closed end has sent, so that its sends are over.
+  void drain(ChannelEnd& end);
+  void free_end(ChannelEnd& end);
+
   runtime::Runtime& runtime_;
   runtime::ModelRange range_;
   EndTable ends_;
@@ -86,6 +104,7 @@ class Channels final : public runtime::Model {
   CheckedMessages checked_messages_;
   bool is_checked_ = false;
   std::int64_t limit_bytes_;
+  ClosedEnds closed_ends_;
 };
 
 }  // namespace weft::channel

@@ -67,12 +67,20 @@ void CheckedMessages::on_message(runtime::MessagePtr message) {
   p | name | description.type | description.extents;
   const std::uint32_t pe = message->envelope().source_pe;
   if (ends_.find(name.to_end, {pe, name.from_end}) == nullptr) {
+    if (ends_.is_gone(name.to_end)) return;
     runtime_.fail(base::format(
         "PE {} described message {} from its channel end {} to end {} of PE {}; these ends are not connected",
         pe, name.counter, name.from_end, name.to_end, runtime_.pe()));
     return;
   }
-  const Key key{name.to_end, name.counter};
+  describe({name.to_end, name.counter}, std::move(description));
+}
+
+void CheckedMessages::expect_none(const ChannelEnd& end, std::uint32_t counter) {
+  describe({end.number, counter}, Description());
+}
+
+void CheckedMessages::describe(Key key, Description description) {
   descriptions_[key] = std::move(description);
   if (auto found = waiting_.extract(key); !found.empty()) finish(*found.mapped(), {});
 }

@@ -38,8 +38,15 @@ class CheckedMessages {
   // started(). `operation` completes when the data and the sender's description have come.
   base::Completion* expect(const ChannelEnd& end, std::uint32_t counter, Description description,
                            runtime::OperationState* operation);
+  // The sender does not describe message `counter`, because it does not send it.
+  void expect_none(const ChannelEnd& end, std::uint32_t counter);
   // REQUIRES: `data` came from expect().
   void started(base::Completion* data, base::Status status, std::size_t size_bytes);
+  // That end of this PE is gone.
+  void forget(std::uint32_t end_number) {
+    descriptions_.erase(descriptions_.lower_bound({end_number, 0}),
+                        descriptions_.lower_bound({end_number + 1, 0}));
+  }
   // The machine is closed: ends what waits for a message of the sender.
   void close();
 
@@ -48,6 +55,7 @@ class CheckedMessages {
   using Key = std::pair<std::uint32_t, std::uint32_t>;  // end and counter
 
   void on_message(runtime::MessagePtr message);
+  void describe(Key key, Description description);
   void data_arrived(Receive& receive, base::Status status, std::size_t size_bytes);
   void finish(Receive& receive, base::Status status);
 

@@ -1,7 +1,7 @@
 // The channel ends of one PE, by the chare and peer that they join and by their numbers.
 //
-// An end has a number of its own on its PE, counted from 1, which messages name. Ends stay until the job is
-// over. Threads: the PE's.
+// An end has a number of its own on its PE, counted from 1, which messages name. Numbers of ends that are gone are not
+// used again. Threads: the PE's.
 #pragma once
 
 #include <cstddef>
@@ -49,8 +49,21 @@ class EndTable {
       visit(*found->second);
     }
   }
-  std::size_t size() const { return by_number_.size(); }
-  const std::vector<ChannelEnd*>& all() const { return by_number_; }
+  // Whether an end had that number and is gone.
+  bool is_gone(std::uint32_t number) const {
+    return number != 0 && number <= by_number_.size() && by_number_[number - 1] == nullptr;
+  }
+  void erase(ChannelEnd& end) {
+    by_number_[end.number - 1] = nullptr;
+    ends_.erase(ChannelKey(end.key));
+  }
+  // All that were made.
+  std::size_t num_made() const { return by_number_.size(); }
+  std::size_t size() const { return ends_.size(); }
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [key, end] : ends_) visit(*end);
+  }
 
  private:
   std::map<ChannelKey, std::unique_ptr<ChannelEnd>> ends_;

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "machine/machine.h"
 #include "machine/tag.h"
+#include "models/channel/closed_ends.h"
 
 namespace weft::channel {
 
@@ -31,12 +32,16 @@ FailedSends::FailedSends(runtime::Runtime& runtime, const EndTable& ends, runtim
 
 void FailedSends::watch(ChannelEnd& end, std::uint32_t counter, runtime::OperationState* operation) {
   *reinterpret_cast<std::uint32_t*>(operation->extra()) = counter;
+  ++end.watched_sends;
   operation->set_finisher(
       [](runtime::OperationState* sent, void* context) {
+        auto& from = *static_cast<ChannelEnd*>(context);
+        --from.watched_sends;
+        if (from.is_closed) [[unlikely]]
+          from.closed_ends->look_later();
         if (!sent->status().failed()) return;
         // The receiver has failed, or its PE: it need not be told.
         if (sent->status().code() == base::StatusCode::kPeerFailed) return;
-        const auto& from = *static_cast<const ChannelEnd*>(context);
         const std::uint32_t number = *reinterpret_cast<const std::uint32_t*>(sent->extra());
         from.failed_sends->tell(from, number, sent->status());
       },
@@ -58,20 +63,24 @@ void FailedSends::on_message(runtime::MessagePtr message) {
   const std::uint32_t pe = message->envelope().source_pe;
   const ChannelEnd* const end = ends_.find(failed.to_end, {pe, failed.from_end});
   if (end == nullptr) {
+    if (ends_.is_gone(failed.to_end)) return;
     runtime_.fail(
         base::format("PE {} could not send message {} from its channel end {} to end {} of PE {}; these ends "
                      "are not connected",
                      pe, failed.counter, failed.from_end, failed.to_end, runtime_.pe()));
     return;
   }
-  auto& reason = reasons_[{failed.to_end, failed.counter}];
+  end_receive(*end, failed.counter, base::format("PE {} could not send it: {}", pe, why));
+}
+
+void FailedSends::end_receive(const ChannelEnd& end, std::uint32_t counter, std::string why) {
+  auto& reason = reasons_[{end.number, counter}];
   if (!reason.empty()) return;
-  reason = base::format("PE {} could not send it: {}", pe, why);
+  reason = std::move(why);
   // If it fails, so does the job, because nothing awaits it.
   auto* empty = runtime::OperationState::create(runtime_);
   empty->started(
-      runtime_.machine().tag_send(runtime_.pe(), end->receive_tags[failed.counter], {}, empty->completion()),
-      0);
+      runtime_.machine().tag_send(runtime_.pe(), end.receive_tags[counter], {}, empty->completion()), 0);
   runtime::Operation(empty).detach();
 }
 

@@ -35,9 +35,16 @@ class FailedSends {
   // Tells the receiving end that message `counter` will not come.
   void tell(const ChannelEnd& end, std::uint32_t counter, const base::Status& why);
 
+  // Ends the receive of message `counter`, posted already: the message does not come.
+  void end_receive(const ChannelEnd& end, std::uint32_t counter, std::string why);
+
   // "PE 3 could not send it: ...", once, if that is why the receive of message `counter` got nothing; else
   // empty.
   std::string take_reason(const ChannelEnd& end, std::uint32_t counter);
+  // That end of this PE is gone.
+  void forget(std::uint32_t end_number) {
+    reasons_.erase(reasons_.lower_bound({end_number, 0}), reasons_.lower_bound({end_number + 1, 0}));
+  }
   // Reasons whose receives are not over yet.
   std::size_t num_reasons() const { return reasons_.size(); }
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace weft::channel {
 
@@ -68,6 +69,10 @@ class ReceiveCount {
   }
   void start_at(std::uint32_t number) { next_ = number; }
   bool is_due() const { return unreported_bytes_ >= 0; }
+  // As many as have been received, from the first number on.
+  std::uint32_t next() const { return next_; }
+  // Every message is due from now on.
+  void report_each() { unreported_bytes_ = std::numeric_limits<std::int64_t>::max() / 2; }
   // The number to report: that of the first message that is not received, if they are received in order.
   std::uint32_t report() {
     unreported_bytes_ = -kSegmentBytes / 2;

@@ -22,9 +22,13 @@ int Collection::home(std::uint64_t index) const {
   return shape_.knows_homes() ? shape_.home(index, runtime.num_pes()) : runtime.pe();
 }
 
+std::string Collection::name() const {
+  if (!display_name_.empty()) return display_name_;
+  return std::string(type_ == nullptr ? "chare" : type_->name);
+}
+
 std::string Collection::element_name(std::uint64_t index) const {
-  std::string name = display_name_;
-  if (name.empty()) name = type_ == nullptr ? "chare" : type_->name;
+  std::string name = this->name();
   Index coordinates = shape_.index(index);
   name += base::format("[{}", coordinates[0]);
   for (int d = 1; d < coordinates.num_dimensions(); ++d) name += base::format(", {}", coordinates[d]);

@@ -1,8 +1,10 @@
 // Collections are made on each PE.
 #include <algorithm>
+#include <cstring>
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/outcome.h"
 
 #include "base/format.h"
 #include "models/chare/parts.h"
@@ -23,6 +25,20 @@ struct CreateHeader {
   // Whether reductions for all may run by recursive doubling; one PE decides for all.
   bool exchanges = true;
   void pup(Pup& p) { p | collection | kind | constructor | shape | exchanges; }
+};
+
+struct AwaitCreated {
+  std::uint64_t collection = 0;
+  std::uint64_t gather = 0;
+  std::uint32_t pe = 0;
+  std::uint32_t reserved = 0;
+};
+
+// The constructor that `where` names has thrown. The packed error follows.
+struct NotCreated {
+  std::uint64_t collection = 0;
+  std::string where;
+  void pup(Pup& p) { p | collection | where; }
 };
 
 // Recursive doubling takes the fewest hops, but log2(PEs) messages for each PE. Where PEs share processors, each message
@@ -47,8 +63,23 @@ Collection& Chares::create(CollectionKind kind, const Shape& shape, const Constr
   Pup p = Pup::packer(message->payload(), header_bytes);
   p | header;
   std::copy(arguments.begin(), arguments.end(), message->payload() + header_bytes);
-  runtime_.broadcast(std::move(message));
+  send_to_all(std::move(message));
   return made;
+}
+
+void Chares::send_to_all(MessagePtr message) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+  const int num_pes = runtime_.num_pes();
+  if (message->payload_bytes() * static_cast<std::size_t>(num_pes) > kMostBytes) {
+    return runtime_.broadcast(std::move(message));
+  }
+  for (int pe = 0; pe < num_pes; ++pe) {
+    if (pe == runtime_.pe()) continue;
+    MessagePtr copy = Message::create(runtime_, message->envelope().handler, message->payload_bytes());
+    std::memcpy(copy->payload(), message->payload(), message->payload_bytes());
+    runtime_.send(pe, std::move(copy));
+  }
+  runtime_.send(runtime_.pe(), std::move(message));
 }
 
 Collection& Chares::collection(std::uint64_t id) {
@@ -106,7 +137,7 @@ void Chares::on_create(MessagePtr message) {
   made.kind_ = header.kind;
   made.shape_ = header.shape;
   made.type_ = constructor->type;
-  // After a failure the collection is never made. Its messages wait until the job ends.
+  // After a failure the collection is never made on this PE. Its messages wait for its end, or for the job's.
   if (!construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) return;
   made.created_ = true;
   runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false,
@@ -139,12 +170,78 @@ bool Chares::construct_elements(Collection& made, const ConstructorInfo& constru
       made.elements_->directory.insert(index, element.release());
     }
   } catch (...) {
-    runtime_.fail_unawaited(std::current_exception(),
-                            base::format("the constructor of {} on PE {}", made.element_name(index), pe));
+    const std::string where = base::format("the constructor of {} on PE {}", made.element_name(index), pe);
+    const std::exception_ptr error = runtime::as_remote_error(std::current_exception(), "in " + where);
+    made.failure_ = std::make_unique<std::string>(where + " has thrown");
+    Pup sizer = Pup::sizer(&runtime_);
+    sizer | NotCreated{made.id(), where};
+    runtime::pack_error(sizer, error);
+    MessagePtr report = Message::create(runtime_, first_handler_ + kNotCreated, sizer.offset_bytes());
+    Pup p = Pup::packer(report->payload(), report->payload_bytes(), &runtime_);
+    p | NotCreated{made.id(), where};
+    runtime::pack_error(p, error);
+    runtime_.send(static_cast<int>(made.id() >> 32), std::move(report));
     return false;
   }
   made.elements_->on_every_pe = num_homes == runtime_.num_pes();
   return true;
+}
+
+// --- Creations that are awaited
+
+runtime::Future<> Chares::created(Collection& collection) {
+  const auto creator = static_cast<int>(collection.id() >> 32);
+  if (creator != runtime_.pe()) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("only PE {}, which has made the collection {}, can await its creation",
+                                   creator, collection.name()));
+  }
+  collection.expect_alive();
+  runtime::Future<> done(runtime_);
+  const ReplyTo reply = expect_gather([this, done, id = collection.id()](Pup& p) {
+    parts_->awaited_creations.erase(id);
+    const auto nothing = [](auto&&...) {};
+    const std::exception_ptr error = read_gathered(p, nothing, nothing);
+    error ? done.set_error(error) : done.set();
+  });
+  parts_->awaited_creations.emplace(collection.id(), reply.id);
+  send_to_all(Message::pack(runtime_, first_handler_ + kAwaitCreated,
+                            AwaitCreated{collection.id(), reply.id, reply.pe}));
+  return done;
+}
+
+void Chares::on_await_created(MessagePtr message) {
+  AwaitCreated awaited;
+  message->unpacker() | awaited;
+  if (awaited.pe >= static_cast<std::uint32_t>(runtime_.num_pes())) {
+    runtime_.fail(base::format("PE {} awaits a creation for PE {} of {}; do all PEs run the same program?",
+                               message->envelope().source_pe, awaited.pe, runtime_.num_pes()));
+    return;
+  }
+  Collection& target = collection(awaited.collection);
+  if (target.created_ || target.destroyed_) {
+    report(awaited.pe, awaited.gather);
+  } else {
+    target.elements_->waiting.push_back(std::move(message));
+  }
+}
+
+void Chares::on_not_created(MessagePtr message) {
+  Pup p = message->unpacker();
+  NotCreated report;
+  p | report;
+  Collection& target = collection(report.collection);
+  const std::exception_ptr error = runtime::unpack_error(p);
+  if (parts_->failed_creations.contains(target.id())) return;  // another PE has told it before
+  const auto [first, last] = parts_->awaited_creations.equal_range(target.id());
+  if (first == last) return runtime_.fail_unawaited(error, report.where);
+  std::vector<std::uint64_t> gathers;
+  std::for_each(first, last, [&gathers](const auto& one) { gathers.push_back(one.second); });
+  parts_->failed_creations.insert(target.id());
+  const std::string failure = report.where + " has thrown";
+  static_cast<void>(end_everywhere(target, failure));
+  if (!target.destroyed_) end_collection(target, failure);
+  for (const std::uint64_t gather : gathers) give_up_gather(gather, error);
 }
 
 }  // namespace weft::chare

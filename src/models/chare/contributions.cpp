@@ -33,6 +33,8 @@ Target Chares::gather_target(const ReplyTo& reply) const {
 }
 
 void Chares::contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome) {
+  if (parts_->is_given_up(reply, runtime_.pe())) [[unlikely]]
+    return;
   runtime_.reductions().contribute({reply.pe, kGatherScopes | reply.id}, 0, chare.linear_index(),
                                    runtime::Reducer::kGather, nullptr, outcome, gather_target(reply));
 }
@@ -43,6 +45,7 @@ void Chares::on_gathered(MessagePtr message) {
   p | id;
   auto found = parts_->gathers.find(id);
   if (found == parts_->gathers.end()) {
+    if (parts_->given_up.contains(id)) return;
     runtime_.fail("the results of a call arrived a second time");
     return;
   }
@@ -60,12 +63,14 @@ void Chares::on_gathered(MessagePtr message) {
 
 void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                         std::span<const std::byte> value, const Target& target) {
+  chare.collection().expect_alive();
   runtime_.reductions().contribute(scope_of(chare.collection()), chare.next_reduction_++,
                                    chare.linear_index(), reducer, combiner, value, target);
 }
 
 void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                                std::span<const std::byte> value, runtime::FutureState* state) {
+  chare.collection().expect_alive();
   std::pair<std::uint64_t, std::uint64_t> key{chare.collection().id(), chare.next_reduction_};
   parts_->all_reduces.wait(key, state);
   Target target;

@@ -62,6 +62,7 @@ inline int Chares::pe_of(Collection& collection, std::uint64_t index) const {
 }
 
 int Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr message) {
+  collection.expect_alive();
   const int to = pe_of(collection, index);
   runtime_.send_call(to, std::move(message));
   return to;
@@ -71,7 +72,10 @@ void Chares::send_to_element(Collection& collection, std::uint64_t index, Messag
   runtime_.send(pe_of(collection, index), std::move(message));
 }
 
-void Chares::broadcast_entry(MessagePtr message) { runtime_.broadcast_call(std::move(message)); }
+void Chares::broadcast_entry(Collection& collection, MessagePtr message) {
+  collection.expect_alive();
+  runtime_.broadcast_call(std::move(message));
+}
 
 const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader& header) {
   const EntryInfo* entry = Registry<EntryInfo>::find(header.entry);
@@ -172,7 +176,9 @@ ChareBase* Chares::find_or_forward(const EntryHeader& header, MessagePtr& messag
 }
 
 void Chares::keep_or_forward(Collection& target, const EntryHeader& header, MessagePtr&& message) {
-  if (!target.created_) {
+  if (target.destroyed_) {
+    refuse(target, header, *message);
+  } else if (!target.created_) {
     target.elements_->waiting.push_back(std::move(message));
   } else {
     forward(target, header, std::move(message));
@@ -219,13 +225,14 @@ void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, c
 void Chares::on_broadcast(MessagePtr message) {
   EntryHeader header = read_header(*message);
   Collection& target = collection(header.collection);
+  if (target.destroyed_) return refuse(target, header, *message);
   if (!target.created_) {
     target.elements_->waiting.push_back(std::move(message));
     return;
   }
   const EntryInfo* entry = checked_entry(target, header);
   if (entry == nullptr) return;
-  if (header.reply.kind == ReplyTo::Kind::kGather) {
+  if (header.reply.kind == ReplyTo::Kind::kGather && !parts_->is_given_up(header.reply, runtime_.pe())) {
     runtime_.reductions().open({header.reply.pe, kGatherScopes | header.reply.id}, target.shape().size(),
                                target.num_local(), true);
   }

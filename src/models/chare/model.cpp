@@ -13,7 +13,9 @@ using runtime::MessagePtr;
 using runtime::Registry;
 
 Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
-    : runtime_(runtime), first_handler_(range.first_handler), parts_(std::make_unique<Parts>(runtime)) {
+    : runtime_(runtime),
+      first_handler_(range.first_handler),
+      parts_(std::make_unique<Parts>(*this, runtime)) {
   static_cast<void>(Registry<ChareType>::all());
   static_cast<void>(Registry<ConstructorInfo>::all());
   static_cast<void>(Registry<EntryInfo>::all());
@@ -32,6 +34,15 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_location>(kLocation);
   set.operator()<&Chares::on_gathered>(kGathered);
   set.operator()<&Chares::on_all_reduced>(kAllReduced);
+  set.operator()<&Chares::on_destroy>(kDestroy);
+  set.operator()<&Chares::on_refused>(kRefused);
+  set.operator()<&Chares::on_await_created>(kAwaitCreated);
+  set.operator()<&Chares::on_not_created>(kNotCreated);
+  runtime_.reductions().set_closed_function(
+      [](void* context, runtime::ScopeId scope) {
+        return static_cast<Chares*>(context)->why_closed(scope.root_pe, scope.id);
+      },
+      this);
   runtime_.reductions().set_result_function(
       first_handler_ + kAllReduced,
       [](void* context, std::span<const std::byte> prefix, std::span<const std::byte> result) {

@@ -7,9 +7,11 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 #include "weft/chare/vector_pool.h"
 
@@ -27,6 +29,10 @@ enum ChareHandler : runtime::HandlerId {
   kLocation,
   kGathered,
   kAllReduced,
+  kDestroy,
+  kRefused,
+  kAwaitCreated,
+  kNotCreated,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
@@ -83,21 +89,74 @@ class AllReduces {
     first_.swap(states);
   }
 
+  // The reductions of that collection have no result: their futures get `error`.
+  void fail(std::uint64_t collection, const std::exception_ptr& error) {
+    std::vector<runtime::FutureState*> failed;
+    if (first_key_.first == collection) failed.swap(first_);
+    for (auto it = others_.lower_bound({collection, 0}); it != others_.end() && it->first.first == collection;
+         it = others_.erase(it)) {
+      failed.insert(failed.end(), it->second.begin(), it->second.end());
+    }
+    for (runtime::FutureState* state : failed) {
+      state->set_error(error);
+      state->release();
+    }
+  }
+
  private:
   Key first_key_;
   std::vector<runtime::FutureState*> first_;
   std::map<Key, std::vector<runtime::FutureState*>> others_;
 };
 
+// Chares of destroyed collections: those whose entry methods wait, and those that can be freed.
+class LeavingChares {
+ public:
+  explicit LeavingChares(Chares& chares) : chares_(chares) {}
+  LeavingChares(const LeavingChares&) = delete;
+  LeavingChares& operator=(const LeavingChares&) = delete;
+  // Frees all.
+  ~LeavingChares();
+
+  void add(std::unique_ptr<ChareBase> chare);
+  // Frees the chare in a turn of its own: the caller may be its entry method. REQUIRES: added.
+  void free_later(runtime::Runtime& runtime, ChareBase& chare);
+  // Whether an entry method of that element still waits.
+  bool contains(runtime::ElementId element) const;
+
+ private:
+  struct FreeWork : runtime::Work {
+    explicit FreeWork(LeavingChares& owner_in) : runtime::Work(&FreeWork::turn), owner(owner_in) {}
+    static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action);
+    LeavingChares& owner;
+  };
+
+  Chares& chares_;
+  std::unordered_map<ChareBase*, std::unique_ptr<ChareBase>> waiting_;
+  std::vector<std::unique_ptr<ChareBase>> idle_;
+  FreeWork work_{*this};
+};
+
 struct Chares::Parts {
-  explicit Parts(runtime::Runtime& runtime) : placements(runtime) {}
+  Parts(Chares& chares, runtime::Runtime& runtime) : placements(runtime), leaving(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   Collection* latest = nullptr;  // successive messages are often for one collection
   std::unordered_map<std::uint64_t, std::function<void(Pup&)>> gathers;
   std::uint64_t next_gather = 1;
+  // Gathers of this PE that have got an error before all parts were there. What comes of them is dropped.
+  std::unordered_set<std::uint64_t> given_up;
+  bool is_given_up(const ReplyTo& reply, int pe) const {
+    return !given_up.empty() && reply.kind == ReplyTo::Kind::kGather &&
+           reply.pe == static_cast<std::uint32_t>(pe) && given_up.contains(reply.id);
+  }
+  // The gathers that await the creation of a collection.
+  std::unordered_multimap<std::uint64_t, std::uint64_t> awaited_creations;
+  // Collections that this PE has made and whose awaiting callers know that a constructor has thrown.
+  std::unordered_set<std::uint64_t> failed_creations;
   AllReduces all_reduces;
   Placements placements;
+  LeavingChares leaving;
   VectorPool vectors;
 };
 

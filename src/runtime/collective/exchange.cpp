@@ -70,7 +70,9 @@ void Reductions::on_exchange(MessagePtr message) {
       !plan.receives(step) || header.value_bytes > message->payload_bytes() - sizeof header) {
     refuse(*message, pe, "that does not fit the exchange");
   }
-  Scope& scope = scope_at(id);
+  Scope* const known = open_scope(id, nullptr);
+  if (known == nullptr) return;
+  Scope& scope = *known;
   if (header.sequence < scope.first_unflushed && scope.progress.find(header.sequence) == nullptr) {
     // This PE has sent its part up the tree, or has ended the exchange.
     return fail_different_targets(messenger_);

@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "weft/runtime/future.h"
 #include "weft/runtime/messenger.h"
 
 #include "base/format.h"
@@ -87,6 +88,39 @@ void Reductions::forget_scope(ScopeId id) {
   scopes_.erase(id);
 }
 
+// --- Closed scopes
+
+void Reductions::set_closed_function(ClosedFunction function, void* context) {
+  closed_function_ = function;
+  closed_context_ = context;
+}
+
+void Reductions::close(ScopeId id, const std::string& why) {
+  Scope* const scope = find_scope(id);
+  if (scope == nullptr) return;
+  for (const std::uint64_t sequence : scope->progress.sequences()) {
+    const Progress& progress = *scope->progress.find(sequence);
+    if (progress.merged.has_target) give_up(progress.merged.target, why);
+  }
+  forget_scope(id);
+}
+
+Reductions::Scope* Reductions::open_scope(ScopeId id, const Partial* partial) {
+  if (Scope* const known = find_scope(id); known != nullptr) return known;
+  const std::string why = closed_function_ == nullptr ? std::string() : closed_function_(closed_context_, id);
+  if (why.empty()) return &find_or_make_scope(id);
+  if (partial != nullptr && partial->has_target) give_up(partial->target, why);
+  return nullptr;
+}
+
+void Reductions::give_up(const Target& target, const std::string& why) {
+  if (target.handler != kFutureSetHandler || (target.flags & kBroadcastFlag) != 0) return;
+  const auto header = base::unpack<FutureSetHeader>(target.prefix);
+  messenger_.send(static_cast<int>(target.pe),
+                  pack_future_error(messenger_, {header.id, FutureSetHeader::kErrorUnlessSet},
+                                    std::make_exception_ptr(base::Error(base::StatusCode::kClosed, why))));
+}
+
 // --- Contributions
 
 void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contributors, bool single,
@@ -130,7 +164,9 @@ void Reductions::on_partial(MessagePtr message) {
   Partial partial;
   p | header | partial;
   check_scope(header.scope, messenger_);
-  Scope& scope = scope_at(header.scope);
+  Scope* const known = open_scope(header.scope, &partial);
+  if (known == nullptr) return;
+  Scope& scope = *known;
   if (header.sequence < scope.first_unflushed) {
     send_up(header.scope, header.sequence, false, partial);
     return;
@@ -147,8 +183,9 @@ void Reductions::on_silent(MessagePtr message) {
   Pup p = message->unpacker();
   p | id.root_pe | id.id;
   check_scope(id, messenger_);
-  Scope& scope = scope_at(id);
-  ++scope.silent_children;
+  Scope* const scope = open_scope(id, nullptr);
+  if (scope == nullptr) return;
+  ++scope->silent_children;
   advance_all(id);
 }
 

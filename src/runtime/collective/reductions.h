@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -57,6 +58,13 @@ class Reductions {
   void open(ScopeId scope, std::uint64_t total, std::uint64_t local_contributors, bool single,
             bool may_exchange = false);
 
+  // The scope has no contributors any more. What is known of its reductions is freed; futures that are their targets get
+  // Error(kClosed) with `why`.
+  void close(ScopeId scope, const std::string& why);
+  // Tells why a scope that this PE does not know is closed; empty if it is not opened yet. For messages that come late.
+  using ClosedFunction = std::string (*)(void* context, ScopeId scope);
+  void set_closed_function(ClosedFunction function, void* context);
+
   // One contribution. `index` orders kGather and kConcat. All contributors of a reduction must name the same
   // reducer and target. REQUIRES: open() was called; `combiner` is null for kGather and kConcat only.
   void contribute(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
@@ -87,6 +95,10 @@ class Reductions {
   Scope& find_or_make_scope(ScopeId id);
   Scope* find_scope(ScopeId id);
   void forget_scope(ScopeId id);
+  // For a message: the scope, null if it is closed. Then futures that are targets of `partial` have got an error.
+  Scope* open_scope(ScopeId id, const Partial* partial);
+  // The reduction has no result. Only a future as the target learns of it, once, also when several PEs tell it.
+  void give_up(const Target& target, const std::string& why);
 
   void on_partial(MessagePtr message);
   void on_silent(MessagePtr message);
@@ -118,6 +130,8 @@ class Reductions {
   HandlerId result_handler_ = kNumHandlers;
   ResultFunction result_function_ = nullptr;
   void* result_context_ = nullptr;
+  ClosedFunction closed_function_ = nullptr;
+  void* closed_context_ = nullptr;
 };
 
 // Throws Error(kCorrupt) if the root PE of the scope, which a peer has named, does not exist.

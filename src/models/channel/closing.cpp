@@ -1,0 +1,157 @@
+// The end of a channel: its end of a chare closes when the chare is freed.
+//
+// A closed end sends no more, and tells its peer how many messages it has sent in all. The peer then fails its receives of
+// others, and all its sends; it receives what was sent before. It answers how many messages it has sent itself: the closed
+// end receives and drops those that had no receive, so that their sends are over and nothing of them stays in the machine.
+// Both ends may close at the same time. A closed end is gone when nothing of it is in flight and its peer has answered, or
+// was never known: then a peer that announces itself later gets the answer of an end that has sent nothing.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/format.h"
+#include "machine/machine.h"
+#include "machine/peer_memory/peer_memory.h"
+#include "models/channel/channels.h"
+
+namespace weft::channel {
+
+namespace {
+
+// The end `from_end` sends no message from number `sent` on. from_end 0: the chare was freed without an end.
+struct EndClosed {
+  std::uint32_t to_end = 0;
+  std::uint32_t from_end = 0;
+  std::uint32_t sent = 0;
+};
+
+// More than the windows of a channel let a sender be ahead of its receiver.
+constexpr std::int32_t kMostUnreceived = std::int32_t{1} << 20;
+static_assert(kMostUnreceived > (kSegments + 1) * (kSegmentBytes / kMessageBytes));
+
+}  // namespace
+
+base::Status Channels::closed_status(const ChannelEnd& end) {
+  return {base::StatusCode::kClosed, end.is_closed ? "the chare of this end has been destroyed"
+                                                   : "the chare at the other end has been destroyed"};
+}
+
+void Channels::element_ends(runtime::ElementId element) {
+  ends_.for_each_of(element.collection, element.index, [this](ChannelEnd& end) { close_end(end); });
+  const ChannelKey first{element.collection, element.index, 0, 0, 0};
+  for (auto early = early_.lower_bound(first);
+       early != early_.end() && early->first.self_collection == element.collection &&
+       early->first.self_index == element.index;
+       early = early_.erase(early)) {
+    answer_closed(early->second);
+  }
+}
+
+void Channels::close_end(ChannelEnd& end) {
+  end.is_closed = true;
+  end.sends_at_once = false;
+  end.receives_specially = true;
+  end.received.report_each();
+  fail_waiting_sends(end);
+  if (end.peer.number != 0 && !end.has_told_peer) tell_closed(end);
+  if (end.peer_is_closed) drain(end);
+  closed_ends_.add(end);
+  closed_ends_.look_later();
+}
+
+void Channels::fail_waiting_sends(ChannelEnd& end) {
+  while (!end.waiting_sends.empty()) {
+    runtime::OperationState* const operation = end.waiting_sends.pop().operation;
+    runtime_.count_processed();
+    if (end.is_closed) operation->observe();  // its chare cannot
+    const base::Status why = closed_status(end);
+    operation->complete({why.code(), base::format("{}: a send: {}", describe(end), why.message())}, 0);
+  }
+}
+
+void Channels::tell_closed(ChannelEnd& end) {
+  end.has_told_peer = true;
+  runtime_.send(static_cast<int>(end.peer.pe),
+                runtime::Message::pack(runtime_, handler(kEndClosed),
+                                       EndClosed{end.peer.number, end.number, end.out.next}));
+}
+
+void Channels::answer_closed(EndAddress announced) {
+  runtime_.send(
+      static_cast<int>(announced.pe),
+      runtime::Message::pack(runtime_, handler(kEndClosed), EndClosed{announced.number, 0, first_counter_}));
+}
+
+void Channels::on_end_closed(runtime::MessagePtr message) {
+  EndClosed closed;
+  message->unpacker() | closed;
+  const std::uint32_t pe = message->envelope().source_pe;
+  ChannelEnd* const end =
+      closed.from_end == 0 ? ends_.find(closed.to_end) : ends_.find(closed.to_end, {pe, closed.from_end});
+  if (end == nullptr || closed.from_end > kMaxEndNumber) {
+    if (ends_.is_gone(closed.to_end)) return;
+    runtime_.fail(base::format(
+        "PE {} closes its channel end {}, whose peer is end {} of PE {}; these ends are not connected", pe,
+        closed.from_end, closed.to_end, runtime_.pe()));
+    return;
+  }
+  if (end->peer_is_closed) return;
+  const auto unreceived = static_cast<std::int32_t>(closed.sent - end->received.next());
+  if (unreceived < 0 || unreceived > kMostUnreceived) {
+    runtime_.fail(base::format(
+        "PE {} has sent messages before number {} through {}, which has received those before {}; this "
+        "cannot be",
+        pe, closed.sent, describe(*end), end->received.next()));
+    return;
+  }
+  // The message may have overtaken the announcement.
+  if (closed.from_end != 0) connect(*end, {pe, closed.from_end});
+  end->peer_is_closed = true;
+  end->incoming_end = closed.sent;
+  end->sends_at_once = false;
+  end->receives_specially = true;
+  fail_waiting_sends(*end);
+  if (end->peer.number != 0 && !end->has_told_peer) tell_closed(*end);
+  // Receives whose messages do not come.
+  const std::string why(closed_status(*end).message());
+  for (std::uint32_t number = closed.sent; static_cast<std::int32_t>(end->in.next - number) > 0; ++number) {
+    runtime_.count_sent();  // a receive counts as processed
+    failed_sends_.end_receive(*end, number, why);
+    if (end->checks != nullptr) end->checks->expect_none(*end, number);
+  }
+  if (end->is_closed) drain(*end);
+  closed_ends_.look_later();
+}
+
+void Channels::drain(ChannelEnd& end) {
+  while (static_cast<std::int32_t>(end.incoming_end - end.in.next) > 0) {
+    const std::uint32_t number = end.in.next++;
+    auto* const operation = runtime::OperationState::create(runtime_);
+    operation->observe();  // it is truncated, unless the message is empty
+    operation->set_finisher(
+        [](runtime::OperationState*, void* context) {
+          auto& closed = *static_cast<ChannelEnd*>(context);
+          closed.runtime->count_processed();
+          static_cast<void>(closed.received.count(0));
+          closed.closed_ends->look_later();
+        },
+        &end);
+    operation->started(runtime_.machine().peer_memory().receive(end.in, {number, end.receive_tags[number]},
+                                                                {}, operation->completion()),
+                       0);
+    operation->drop_handle();
+  }
+}
+
+void Channels::free_end(ChannelEnd& end) {
+  if (end.out.peer == runtime_.pe()) {
+    if (ChannelEnd* const other = ends_.find(end.peer.number); other != nullptr)
+      other->out.on_this_pe = nullptr;
+  }
+  runtime_.machine().peer_memory().forget(end.in, end.out);
+  failed_sends_.forget(end.number);
+  checked_messages_.forget(end.number);
+  ends_.erase(end);
+}
+
+}  // namespace weft::channel
