@@ -8,7 +8,7 @@
 // gets the n-th message that the other end has sent. Either side may start first, and many operations may be in
 // flight. An end lives as long as its chare: the same peer and id give the same end again. When a chare is destroyed, the
 // other end's operations fail with Error(kClosed), except for receives of what was sent before; what the destroyed chare
-// has not received is dropped. Await operations before their memory is freed, also by destroy().
+// has not received is dropped. A chare with operations in flight is freed when they are over.
 //
 // A receive names the size that was sent. If the sizes differ, the receive fails with an Error that names both.
 // If a send fails, for example because its device could not copy, its receive fails too, with the reason. Later

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,8 +60,12 @@ class Model {
   virtual std::vector<std::pair<std::string, std::string>> fingerprint() const { return {}; }
   // Called once, before the fingerprint is taken.
   virtual std::vector<ModelOption> options() { return {}; }
-  // The element is about to be freed, because its collection has been destroyed. Nothing of it runs any more.
-  virtual void element_ends(ElementId element) { static_cast<void>(element); }
+  // The element's collection has been destroyed, and nothing of it runs any more. The element is freed with the last copy
+  // of `element_itself`: a model keeps one while operations may use the element's memory.
+  virtual void element_ends(ElementId element, const std::shared_ptr<void>& element_itself) {
+    static_cast<void>(element);
+    static_cast<void>(element_itself);
+  }
   // Lines for `weft run --stats`, each a sentence about this PE; called when the job has ended.
   virtual std::vector<std::string> report() const { return {}; }
   // Why the element cannot move to another PE now, as far as this model is concerned; empty if it can.

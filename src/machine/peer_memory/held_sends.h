@@ -18,6 +18,9 @@ class HeldSends {
   // Whether the send of that message waited; it waits no more.
   bool take(IncomingStream& stream, std::uint32_t message);
 
+  // The stream ends.
+  void forget(const IncomingStream& stream) { messages_.erase(stream.name); }
+
  private:
   std::map<Tag, std::set<std::uint32_t>> messages_;  // by stream; IncomingStream::held_sends counts them
 };

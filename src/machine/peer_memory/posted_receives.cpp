@@ -184,9 +184,9 @@ void PostedReceives::open_mailbox(IncomingStream& stream) {
   }
   if (!mailboxes_) return;
   std::size_t number = streams_.size();
-  if (!free_mailboxes_.empty()) {
-    number = free_mailboxes_.back();
-    free_mailboxes_.pop_back();
+  if (auto& free = free_mailboxes_[stream.peer]; !free.empty()) {
+    number = free.back();
+    free.pop_back();
     streams_[number] = &stream;
   } else if (number < kMailboxes) {
     streams_.push_back(&stream);
@@ -206,6 +206,7 @@ void PostedReceives::abandon_mailbox(int pe, std::uint64_t number) {
 }
 
 void PostedReceives::forget(IncomingStream& stream) {
+  held_sends_.forget(stream);
   const auto known = std::ranges::find(streams_, &stream);
   if (known == streams_.end()) return;
   *known = nullptr;
@@ -215,7 +216,8 @@ void PostedReceives::forget(IncomingStream& stream) {
   const bool is_free = std::ranges::all_of(mailbox.slots, [](const Slot& slot) {
     return slot.word.load(std::memory_order_relaxed) == Slot::kFree;
   });
-  if (is_free) free_mailboxes_.push_back(number);
+  if (is_free) free_mailboxes_[stream.peer].push_back(number);
+  stream.mailbox = nullptr;
 }
 
 std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessage message,

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -53,7 +54,7 @@ class PostedReceives {
   void announce_mailbox(IncomingStream& stream) { static_cast<void>(can_post(stream)); }
   // PE `pe` cannot open the file of that mailbox: its stream is posted to no more.
   void abandon_mailbox(int pe, std::uint64_t number);
-  // The stream ends: its mailbox serves another one. REQUIRES: no receive of it is in flight, no send of it waits, and its
+  // The stream ends: its mailbox serves another one of the same sender. REQUIRES: no receive of it is in flight, no send of it waits, and its
   // sender sends no more.
   void forget(IncomingStream& stream);
 
@@ -105,7 +106,8 @@ class PostedReceives {
   std::optional<MailboxFile> mailboxes_;
   base::Status mailbox_failure_;
   std::vector<IncomingStream*> streams_;  // by the number of their mailbox; null: forgotten
-  std::vector<std::size_t> free_mailboxes_;
+  // By sender: another PE must not get one whose former sender may still look at a shared copy in it.
+  std::map<int, std::vector<std::size_t>> free_mailboxes_;
   HeldSends held_sends_;
   bool is_asleep_ = false;        // senders may still think so
   bool has_late_halves_ = false;  // maybe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "weft/runtime/runtime.h"
@@ -62,7 +63,8 @@ struct ChannelEnd {
   bool peer_is_closed = false;      // the peer sends no more, and receives no more
   bool has_told_peer = false;       // that this end sends no more
   std::uint32_t incoming_end = 0;   // with peer_is_closed: the number behind the peer's last message
-  std::uint32_t watched_sends = 0;  // in flight, whose completions use this object
+  std::uint32_t watched_sends = 0;  // in flight: sends in place, which use this object and the chare's memory
+  std::shared_ptr<void> chare;      // of a closed end, while operations may use its memory
   std::uint32_t holders = 0;        // Python objects
 
   std::uint32_t receives_in_flight() const { return in.next - received.next(); }

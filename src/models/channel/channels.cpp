@@ -41,11 +41,11 @@ struct Asked {
   std::uint32_t counter;
 };
 
-// The two ways of a message: as it is with its tag, and, for device memory, by the machine's peer memory.
-// Device memory is out of line, so that host memory does not pay for it.
-[[gnu::noinline]] void start_device_send(ChannelEnd& end, std::uint32_t counter,
-                                         const memory::ConstBuffer& buffer,
-                                         runtime::OperationState* operation) {
+// A message in place goes by the machine's peer memory, which may send it with its tag. It is out of line, so that small
+// messages do not pay for it, and watched: a chare stays while its memory is sent.
+[[gnu::noinline]] void start_send_in_place(ChannelEnd& end, std::uint32_t counter,
+                                           const memory::ConstBuffer& buffer,
+                                           runtime::OperationState* operation) {
   FailedSends::watch(end, counter, operation);
   if (end.window.count(buffer.size_bytes)) Channels::end_segment(end);
   const machine::StreamMessage message{counter, end.send_tags[counter]};
@@ -59,8 +59,8 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
 [[gnu::always_inline]] inline void start_send(ChannelEnd& end, const memory::ConstBuffer& buffer,
                                               runtime::OperationState* operation) {
   const std::uint32_t counter = end.out.next++;
-  if (!buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastBytes) [[unlikely]]
-    return start_device_send(end, counter, buffer, operation);
+  if (!buffer.place.is_host() || buffer.size_bytes > kCopyLimitBytes) [[unlikely]]
+    return start_send_in_place(end, counter, buffer, operation);
   if (end.window.count_small(buffer.size_bytes)) [[unlikely]]
     Channels::end_segment(end);
   base::Status status = end.runtime->machine().tag_send(static_cast<int>(end.peer.pe), end.send_tags[counter],
@@ -90,8 +90,7 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
                                           runtime::OperationState* operation, const Contents* contents) {
   if (end.is_closed || end.peer_is_closed) {
     end.runtime->count_processed();
-    const base::Status why = Channels::closed_status(end);
-    return operation->started({why.code(), base::format("{}: a send: {}", describe(end), why.message())}, 0);
+    return operation->started(Channels::closed_status(end, "a send"), 0);
   }
   const Description description =
       end.checks != nullptr ? Description(contents, buffer.size_bytes) : Description();
@@ -109,8 +108,13 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
 [[gnu::noinline]] void start_special_receive(ChannelEnd& end, machine::StreamMessage message,
                                              const memory::Buffer& buffer, runtime::OperationState* operation,
                                              const Contents* contents) {
-  const bool comes = !end.peer_is_closed || static_cast<std::int32_t>(end.incoming_end - message.number) > 0;
-  if (end.is_closed || !comes) {
+  if (end.is_closed) {
+    // The number stays: the peer's message with it is dropped.
+    --end.in.next;
+    operation->set_finisher(nullptr, nullptr);
+    return operation->started(Channels::closed_status(end, "a receive"), 0);
+  }
+  if (end.peer_is_closed && static_cast<std::int32_t>(message.number - end.incoming_end) >= 0) {
     end.runtime->count_sent();  // check_received() counts it as processed
     return operation->started(Channels::closed_status(end), 0);
   }
@@ -130,7 +134,11 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
   std::string why(operation->status().message());
   if (code == base::StatusCode::kOk && size_bytes == 0) {
     why = end.failed_sends->take_reason(end, asked.counter);
-    if (!why.empty()) code = base::StatusCode::kPeerFailed;
+    if (!why.empty()) {
+      const bool was_to_come =
+          !end.peer_is_closed || static_cast<std::int32_t>(end.incoming_end - asked.counter) > 0;
+      code = was_to_come ? base::StatusCode::kPeerFailed : base::StatusCode::kClosed;
+    }
   }
   if (code != base::StatusCode::kOk) {
     why = base::format("{}: a receive of {} bytes: {}", describe(end), asked.size_bytes, why);
@@ -147,9 +155,10 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
 // The rare end of a receive: a report to the sender is due, or the receive is empty or not as it was asked for.
 [[gnu::cold, gnu::noinline]] void end_special_receive(runtime::OperationState* operation, ChannelEnd& end,
                                                       const Asked& asked) {
-  if (end.is_closed) {
-    operation->observe();  // its chare cannot
-    end.closed_ends->look_later();
+  if (end.is_closed || end.peer_is_closed) {
+    // The chare of a closed end cannot observe it, and a receive that a closed peer ends is no failure of the program.
+    operation->observe();
+    end.closed_ends->look_later(end);
   }
   // If the sizes differ, the sender has counted another one.
   if (end.received.is_due() || operation->size_bytes() != asked.size_bytes)
@@ -179,7 +188,7 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
       failed_sends_(runtime, ends_, handler(kFailedSend)),
       checked_messages_(runtime, ends_, handler(kDescription)),
       limit_bytes_(runtime::FlowMarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes),
-      closed_ends_(runtime, ends_, [this](ChannelEnd& end) { free_end(end); }) {
+      closed_ends_(runtime, ends_, [this](ChannelEnd& end) { end_is_over(end); }) {
   runtime_.set_handler(
       handler(kAnnouncement),
       [](void* context, runtime::MessagePtr message) {
@@ -251,6 +260,8 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
         base::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
   }
   peer.collection->expect_alive();
+  const bool is_leaving = runtime_.model<chare::Chares>().is_leaving({key.self_collection, key.self_index});
+  if (!is_leaving) self.collection().expect_alive();
   if (ends_.num_made() == kMaxEndNumber) {
     throw base::Error(base::StatusCode::kOutOfRange,
                       base::format("PE {} has {} channel ends, the most that tags can tell apart",
@@ -345,7 +356,7 @@ void Channels::end_segment(ChannelEnd& end) {
 }
 
 void Channels::report_received(ChannelEnd& end) {
-  if (end.peer.number == 0 || end.peer_is_closed || runtime_.exiting()) return;
+  if (end.peer.number == 0 || end.is_closed || end.peer_is_closed || runtime_.exiting()) return;
   const std::uint32_t next = end.received.report();
   if (end.out.peer == runtime_.pe()) {
     ChannelEnd* const sender = ends_.find(end.peer.number);
@@ -485,7 +496,7 @@ bool Channel::is_checked() const { return end_->checks != nullptr; }
 void Channel::hold() const { ++end_->holders; }
 
 void Channel::release() const {
-  if (--end_->holders == 0 && end_->is_closed) end_->closed_ends->look_later();
+  if (--end_->holders == 0 && end_->is_closed) end_->closed_ends->look_later(*end_);
 }
 
 std::string Channel::description() const { return describe(*end_); }

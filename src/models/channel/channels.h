@@ -11,7 +11,9 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,7 +51,7 @@ class Channels final : public runtime::Model {
   // An end of the element whose sends wait for its peer, or that has messages of device memory in flight.
   std::string obstacle_to_moving(runtime::ElementId element) const override;
   // Closes the element's ends, see closing.cpp.
-  void element_ends(runtime::ElementId element) override;
+  void element_ends(runtime::ElementId element, const std::shared_ptr<void>& element_itself) override;
 
   runtime::HandlerId handler(ChannelHandler which) const { return range_.first_handler + which; }
 
@@ -66,7 +68,7 @@ class Channels final : public runtime::Model {
 
   // --- For ends that are closed, or whose peer is
   // Why no message comes or goes; for sends and receives that start too late.
-  static base::Status closed_status(const ChannelEnd& end);
+  static base::Status closed_status(const ChannelEnd& end, std::string_view operation = {});
 
   // --- Flow control, for Channel and the completions of its operations
   // Holds back a send whose window is closed: beyond a first amount of waiting sends it moves communication forward
@@ -84,7 +86,7 @@ class Channels final : public runtime::Model {
   void on_received(runtime::MessagePtr message);
   static void start_waiting_sends(ChannelEnd& end);
 
-  void close_end(ChannelEnd& end);
+  void close_end(ChannelEnd& end, const std::shared_ptr<void>& chare);
   void fail_waiting_sends(ChannelEnd& end);
   // Tells the peer that this end sends no more. REQUIRES: the peer is known.
   void tell_closed(ChannelEnd& end);
@@ -92,7 +94,7 @@ class Channels final : public runtime::Model {
   void on_end_closed(runtime::MessagePtr message);
   // Receives and drops what the peer of a closed end has sent, so that its sends are over.
   void drain(ChannelEnd& end);
-  void free_end(ChannelEnd& end);
+  void end_is_over(ChannelEnd& end);
 
   runtime::Runtime& runtime_;
   runtime::ModelRange range_;

@@ -1,10 +1,11 @@
-// The closed channel ends of a PE, from the end of their chares until nothing of them is in flight.
+// Channel ends that are closed, or whose peers are, until nothing of them is in flight.
 //
 // Threads: the PE's.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "weft/runtime/runtime.h"
@@ -15,16 +16,14 @@ namespace weft::channel {
 
 class ClosedEnds {
  public:
-  // `free` erases an end of which nothing is in flight. Both references must outlive it.
-  ClosedEnds(runtime::Runtime& runtime, const EndTable& ends, std::function<void(ChannelEnd&)> free)
-      : runtime_(runtime), ends_(ends), free_(std::move(free)) {}
+  // `over` is called for an end of which nothing is in flight, and may erase it. Both references must outlive it.
+  ClosedEnds(runtime::Runtime& runtime, const EndTable& ends, std::function<void(ChannelEnd&)> over)
+      : runtime_(runtime), ends_(ends), over_(std::move(over)) {}
   ClosedEnds(const ClosedEnds&) = delete;
   ClosedEnds& operator=(const ClosedEnds&) = delete;
 
-  void add(const ChannelEnd& end) { numbers_.push_back(end.number); }
-  // Frees what can be freed, in a turn of its own: the caller may be a completion that uses its end. Call it when something
-  // of a closed end is over.
-  void look_later();
+  // Something of the end is over. Looks whether all is, in a turn of its own: the caller may be a completion that uses the end.
+  void look_later(const ChannelEnd& end);
 
  private:
   struct Look : runtime::Work {
@@ -37,8 +36,8 @@ class ClosedEnds {
 
   runtime::Runtime& runtime_;
   const EndTable& ends_;
-  std::function<void(ChannelEnd&)> free_;
-  std::vector<std::uint32_t> numbers_;
+  std::function<void(ChannelEnd&)> over_;
+  std::vector<std::uint32_t> numbers_;  // of the ends to look at
   Look look_{*this};
 };
 

@@ -3,8 +3,8 @@
 // A closed end sends no more, and tells its peer how many messages it has sent in all. The peer then fails its receives of
 // others, and all its sends; it receives what was sent before. It answers how many messages it has sent itself: the closed
 // end receives and drops those that had no receive, so that their sends are over and nothing of them stays in the machine.
-// Both ends may close at the same time. A closed end is gone when nothing of it is in flight and its peer has answered, or
-// was never known: then a peer that announces itself later gets the answer of an end that has sent nothing.
+// Both ends may close at the same time. A closed end is gone when nothing of it is in flight and its peer has answered. A peer
+// that was not known answers when its announcement comes, or when its own chare is freed without an end.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -31,13 +31,16 @@ static_assert(kMostUnreceived > (kSegments + 1) * (kSegmentBytes / kMessageBytes
 
 }  // namespace
 
-base::Status Channels::closed_status(const ChannelEnd& end) {
-  return {base::StatusCode::kClosed, end.is_closed ? "the chare of this end has been destroyed"
-                                                   : "the chare at the other end has been destroyed"};
+base::Status Channels::closed_status(const ChannelEnd& end, std::string_view operation) {
+  std::string why = end.is_closed ? "the chare of this end has been destroyed"
+                                  : "the chare at the other end has been destroyed";
+  if (!operation.empty()) why = base::format("{}: {}: {}", describe(end), operation, why);
+  return {base::StatusCode::kClosed, std::move(why)};
 }
 
-void Channels::element_ends(runtime::ElementId element) {
-  ends_.for_each_of(element.collection, element.index, [this](ChannelEnd& end) { close_end(end); });
+void Channels::element_ends(runtime::ElementId element, const std::shared_ptr<void>& element_itself) {
+  ends_.for_each_of(element.collection, element.index,
+                    [&](ChannelEnd& end) { close_end(end, element_itself); });
   const ChannelKey first{element.collection, element.index, 0, 0, 0};
   for (auto early = early_.lower_bound(first);
        early != early_.end() && early->first.self_collection == element.collection &&
@@ -47,25 +50,25 @@ void Channels::element_ends(runtime::ElementId element) {
   }
 }
 
-void Channels::close_end(ChannelEnd& end) {
+void Channels::close_end(ChannelEnd& end, const std::shared_ptr<void>& chare) {
   end.is_closed = true;
   end.sends_at_once = false;
   end.receives_specially = true;
   end.received.report_each();
   fail_waiting_sends(end);
   if (end.peer.number != 0 && !end.has_told_peer) tell_closed(end);
+  if (end.receives_in_flight() != 0 || end.watched_sends != 0) end.chare = chare;
   if (end.peer_is_closed) drain(end);
-  closed_ends_.add(end);
-  closed_ends_.look_later();
+  closed_ends_.look_later(end);
 }
 
 void Channels::fail_waiting_sends(ChannelEnd& end) {
   while (!end.waiting_sends.empty()) {
     runtime::OperationState* const operation = end.waiting_sends.pop().operation;
     runtime_.count_processed();
-    if (end.is_closed) operation->observe();  // its chare cannot
-    const base::Status why = closed_status(end);
-    operation->complete({why.code(), base::format("{}: a send: {}", describe(end), why.message())}, 0);
+    // Chares of one collection end in any order. A closed end's chare cannot observe its sends.
+    if (end.is_closed || end.key.self_collection == end.key.peer_collection) operation->observe();
+    operation->complete(closed_status(end, "a send"), 0);
   }
 }
 
@@ -95,7 +98,8 @@ void Channels::on_end_closed(runtime::MessagePtr message) {
         closed.from_end, closed.to_end, runtime_.pe()));
     return;
   }
-  if (end->peer_is_closed) return;
+  // An answer to an announcement that comes late: the peer's end closes by a message of its own.
+  if (end->peer_is_closed || (closed.from_end == 0 && end->peer.number != 0)) return;
   const auto unreceived = static_cast<std::int32_t>(closed.sent - end->received.next());
   if (unreceived < 0 || unreceived > kMostUnreceived) {
     runtime_.fail(base::format(
@@ -110,6 +114,8 @@ void Channels::on_end_closed(runtime::MessagePtr message) {
   end->incoming_end = closed.sent;
   end->sends_at_once = false;
   end->receives_specially = true;
+  end->received.report_each();
+  end->in.has_asked_for_mailbox = true;  // a new one would serve no further stream
   fail_waiting_sends(*end);
   if (end->peer.number != 0 && !end->has_told_peer) tell_closed(*end);
   // Receives whose messages do not come.
@@ -120,7 +126,7 @@ void Channels::on_end_closed(runtime::MessagePtr message) {
     if (end->checks != nullptr) end->checks->expect_none(*end, number);
   }
   if (end->is_closed) drain(*end);
-  closed_ends_.look_later();
+  closed_ends_.look_later(*end);
 }
 
 void Channels::drain(ChannelEnd& end) {
@@ -133,7 +139,7 @@ void Channels::drain(ChannelEnd& end) {
           auto& closed = *static_cast<ChannelEnd*>(context);
           closed.runtime->count_processed();
           static_cast<void>(closed.received.count(0));
-          closed.closed_ends->look_later();
+          closed.closed_ends->look_later(closed);
         },
         &end);
     operation->started(runtime_.machine().peer_memory().receive(end.in, {number, end.receive_tags[number]},
@@ -143,7 +149,7 @@ void Channels::drain(ChannelEnd& end) {
   }
 }
 
-void Channels::free_end(ChannelEnd& end) {
+void Channels::end_is_over(ChannelEnd& end) {
   if (end.out.peer == runtime_.pe()) {
     if (ChannelEnd* const other = ends_.find(end.peer.number); other != nullptr)
       other->out.on_this_pe = nullptr;
@@ -151,7 +157,7 @@ void Channels::free_end(ChannelEnd& end) {
   runtime_.machine().peer_memory().forget(end.in, end.out);
   failed_sends_.forget(end.number);
   checked_messages_.forget(end.number);
-  ends_.erase(end);
+  if (end.is_closed) ends_.erase(end);
 }
 
 }  // namespace weft::channel

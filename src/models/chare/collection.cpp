@@ -9,9 +9,7 @@ namespace weft::chare {
 Collection::Collection(Chares& chares, std::uint64_t id)
     : chares_(chares), id_(id), elements_(std::make_unique<Elements>(chares.runtime().pe())) {}
 
-Collection::~Collection() {
-  elements_->directory.for_each([](std::uint64_t, ChareBase& chare) { delete &chare; });
-}
+Collection::~Collection() = default;
 
 ChareBase* Collection::find(std::uint64_t index) const { return elements_->directory.find(index); }
 

@@ -219,6 +219,7 @@ void Chares::on_await_created(MessagePtr message) {
     return;
   }
   Collection& target = collection(awaited.collection);
+  if (target.failure_ != nullptr) return;  // the creator is told, and gives up
   if (target.created_ || target.destroyed_) {
     report(awaited.pe, awaited.gather);
   } else {

@@ -4,6 +4,7 @@
 // an entry method that waits, or with a call whose buffers land, is freed when that has ended. Messages may overtake the
 // broadcast, and may come after it; a PE knows a destroyed collection for the rest of the job, by its id, name and shape.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "weft/chare/chare.h"
@@ -52,16 +53,24 @@ void LeavingChares::free_later(runtime::Runtime& runtime, ChareBase& chare) {
 }
 
 bool LeavingChares::contains(runtime::ElementId element) const {
-  return std::ranges::any_of(waiting_, [element](const auto& one) {
-    return one.first->collection().id() == element.collection && one.first->linear_index() == element.index;
-  });
+  const auto is_it = [element](const ChareBase& chare) {
+    return chare.collection().id() == element.collection && chare.linear_index() == element.index;
+  };
+  return std::ranges::any_of(waiting_, [&is_it](const auto& one) { return is_it(*one.first); }) ||
+         std::ranges::any_of(idle_, [&is_it](const auto& one) { return is_it(*one); });
 }
 
 void LeavingChares::FreeWork::turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
   if (action == runtime::WorkAction::kDrop) return;  // freed with their owner
   LeavingChares& owner = static_cast<FreeWork*>(self)->owner;
   // A destructor may end further methods, so the list may grow meanwhile.
-  owner.chares_.free(std::exchange(owner.idle_, {}));
+  std::vector<std::unique_ptr<ChareBase>> idle = std::exchange(owner.idle_, {});
+  for (auto& chare : idle) {
+    // A call whose buffers had landed has begun since.
+    if (chare->num_suspended() != 0) owner.add(std::move(chare));
+  }
+  std::erase(idle, nullptr);
+  owner.chares_.free(std::move(idle));
 }
 
 void ChareBase::left() { collection_->chares().free_later(*this); }
@@ -139,9 +148,11 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
 }
 
 void Chares::free(std::vector<std::unique_ptr<ChareBase>> chares) {
-  for (const auto& chare : chares) {
+  for (auto& chare : chares) {
+    const runtime::ElementId element{chare->collection().id(), chare->linear_index()};
+    const std::shared_ptr<ChareBase> itself = std::move(chare);
     for (const runtime::Runtime::InstalledModel& installed : runtime_.models())
-      installed.model->element_ends({chare->collection().id(), chare->linear_index()});
+      installed.model->element_ends(element, itself);
   }
 }
 
@@ -221,7 +232,12 @@ void Chares::give_up_gather(std::uint64_t id, const std::exception_ptr& error) {
   Pup packer = Pup::packer(bytes.data(), bytes.size(), &runtime_);
   pack(packer);
   Pup outcome = Pup::unpacker(bytes.data(), bytes.size(), &runtime_);
-  done(outcome);
+  try {
+    done(outcome);
+  } catch (...) {
+    runtime_.fail_unawaited(std::current_exception(),
+                            base::format("the results of a call on PE {}", runtime_.pe()));
+  }
 }
 
 std::string Chares::why_closed(std::uint32_t root_pe, std::uint64_t scope) const {

@@ -59,7 +59,18 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
       [](void* context, Message& message) { static_cast<Chares*>(context)->place_dropped(message); });
 }
 
-Chares::~Chares() = default;
+// Elements go first, because destructors of programs may call anything.
+Chares::~Chares() {
+  std::vector<std::unique_ptr<Collection::Elements>> all;
+  for (auto& [id, collection] : parts_->collections) {
+    all.push_back(std::make_unique<Collection::Elements>(runtime_.pe()));
+    all.back().swap(collection->elements_);
+  }
+  parts_->leaving.clear();
+  for (const auto& elements : all) {
+    elements->directory.for_each([](std::uint64_t, ChareBase& chare) { delete &chare; });
+  }
+}
 
 void Chares::close() {
   parts_->placements.close();

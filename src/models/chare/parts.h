@@ -121,6 +121,11 @@ class LeavingChares {
   void add(std::unique_ptr<ChareBase> chare);
   // Frees the chare in a turn of its own: the caller may be its entry method. REQUIRES: added.
   void free_later(runtime::Runtime& runtime, ChareBase& chare);
+  // Frees all.
+  void clear() {
+    const auto waiting = std::exchange(waiting_, {});
+    const auto idle = std::exchange(idle_, {});
+  }
   // Whether an entry method of that element still waits.
   bool contains(runtime::ElementId element) const;
 

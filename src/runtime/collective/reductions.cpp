@@ -80,7 +80,10 @@ Reductions::Scope& Reductions::find_or_make_scope(ScopeId id) {
 Reductions::Scope* Reductions::find_scope(ScopeId id) {
   if (latest_ != nullptr && latest_id_ == id) return latest_;
   auto found = scopes_.find(id);
-  return found == scopes_.end() ? nullptr : &found->second;
+  if (found == scopes_.end()) return nullptr;
+  latest_id_ = id;
+  latest_ = &found->second;
+  return latest_;
 }
 
 void Reductions::forget_scope(ScopeId id) {
@@ -115,10 +118,14 @@ Reductions::Scope* Reductions::open_scope(ScopeId id, const Partial* partial) {
 
 void Reductions::give_up(const Target& target, const std::string& why) {
   if (target.handler != kFutureSetHandler || (target.flags & kBroadcastFlag) != 0) return;
-  const auto header = base::unpack<FutureSetHeader>(target.prefix);
-  messenger_.send(static_cast<int>(target.pe),
-                  pack_future_error(messenger_, {header.id, FutureSetHeader::kErrorUnlessSet},
-                                    std::make_exception_ptr(base::Error(base::StatusCode::kClosed, why))));
+  try {
+    const auto header = base::unpack<FutureSetHeader>(target.prefix);
+    messenger_.send(static_cast<int>(target.pe),
+                    pack_future_error(messenger_, {header.id, FutureSetHeader::kErrorUnlessSet},
+                                      std::make_exception_ptr(base::Error(base::StatusCode::kClosed, why))));
+  } catch (...) {  // a damaged target
+    messenger_.fail_unawaited(std::current_exception(), "the target of a reduction");
+  }
 }
 
 // --- Contributions

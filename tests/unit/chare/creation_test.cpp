@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/collective/spanning_tree.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::chare {
@@ -127,15 +128,17 @@ TEST(Creation, OnlyTheCreatorAwaitsIt) {
 }
 
 TEST(Creation, DoesNotWaitForAPeThatComputes) {
-  testing::InProcessJob job(7);
-  // PE 1 takes no turns. By the tree, PE 5 and 6 would get the creation through it.
+  constexpr int kPes = 11;
+  testing::InProcessJob job(kPes);
+  // PE 1 takes no turns. By the tree, PEs 9 and 10 would get the creation through it.
+  ASSERT_EQ(runtime::SpanningTree(0, 10, kPes).parent(), 1);
   int touched = 0;
-  auto array = Array<Picky>::create(job.runtime(0), Shape(7).with_map(Map::kRoundRobin), 20, 20);
-  for (int i : {5, 6}) {
+  auto array = Array<Picky>::create(job.runtime(0), Shape(kPes).with_map(Map::kRoundRobin), 20, 20);
+  for (int i : {9, 10}) {
     array[i].call<&Picky::touch>().then([&touched](const Future<int>& result) { touched += result.get(); });
   }
   for (int turn = 0; turn < 1000 && touched < 2; ++turn) {
-    for (int pe = 0; pe < 7; ++pe) {
+    for (int pe = 0; pe < kPes; ++pe) {
       if (pe != 1) job.runtime(pe).step();
     }
   }

@@ -366,6 +366,73 @@ TEST(Destruction, DestructorsMayCall) {
             "");
 }
 
+// A call whose arguments land beside its message, in a coroutine.
+struct Lander : Chare<Lander> {
+  Lander() { ++alive; }
+  ~Lander() override { --alive; }
+  Task<int> take(std::vector<int> values) {
+    co_await yield_now(runtime());
+    seen += static_cast<int>(values.size());
+    co_return seen;
+  }
+  int seen = 0;
+};
+
+TEST(Destruction, ACallThatLandsMeanwhileEndsOnce) {
+  for (int turns = 0; turns < 30; ++turns) {
+    alive = 0;
+    testing::InProcessJob job(2, turns % 2 == 0 ? "loopback" : "ucx");
+    EXPECT_EQ(job.run([turns](Runtime& runtime) -> Task<> {
+      auto landers = Array<Lander>::create(runtime, Shape(2).with_map(Map::kRoundRobin));
+      co_await landers.created();
+      auto result = landers[1].call<&Lander::take>(std::vector<int>(50'000));
+      for (int turn = 0; turn < turns / 2; ++turn) co_await yield_now(runtime);
+      auto ended = landers.destroy();
+      try {
+        EXPECT_EQ(co_await result, 50'000);
+      } catch (const base::Error& error) {
+        EXPECT_TRUE(says(error.what(), "has been destroyed")) << error.what();
+      }
+      co_await ended;
+      co_await runtime.quiescence();
+      EXPECT_EQ(alive, 0);
+    }),
+              "")
+        << turns;
+  }
+}
+
+// Destroys others when it is freed, also at the end of the job.
+struct Parent : Chare<Parent> {
+  Parent() : children(Array<Counted>::create(runtime(), {3})) {}
+  ~Parent() override {
+    if (!children.collection().is_destroyed()) static_cast<void>(children.destroy());
+  }
+  int ready() { return 1; }
+  Array<Counted> children;
+};
+
+TEST(Destruction, DestructorsMayDestroyOthers) {
+  for (const bool at_the_end : {false, true}) {
+    alive = 0;
+    {
+      testing::InProcessJob job(2);
+      EXPECT_EQ(job.run([at_the_end](Runtime& runtime) -> Task<> {
+        auto parents = Array<Parent>::create(runtime, {4});
+        co_await parents.call<&Parent::ready>();
+        co_await runtime.quiescence();
+        EXPECT_EQ(alive, 12);
+        if (at_the_end) co_return;
+        co_await parents.destroy();
+        co_await runtime.quiescence();
+        EXPECT_EQ(alive, 0);
+      }),
+                "");
+    }
+    EXPECT_EQ(alive, 0);
+  }
+}
+
 // Calls queued behind the end in the PE's own queue, without a message.
 struct Destroyer : Chare<Destroyer> {
   Task<std::string> destroy_then_call(CollectionProxy<Counted> given) {
