@@ -238,7 +238,7 @@ class Chares final : public runtime::Model {
   void on_await_created(runtime::MessagePtr message);
   void on_not_created(runtime::MessagePtr message);
   // Takes part in a gather of all PEs.
-  void report(std::uint32_t to_pe, std::uint64_t gather);
+  void take_part(std::uint32_t to_pe, std::uint64_t gather);
   // The gather `id` of this PE gets this error, if it is not over.
   void give_up_gather(std::uint64_t id, const std::exception_ptr& error);
   // `failure`: why the collection could not be created; empty if it is destroyed.

@@ -221,7 +221,7 @@ void Chares::on_await_created(MessagePtr message) {
   Collection& target = collection(awaited.collection);
   if (target.failure_ != nullptr) return;  // the creator is told, and gives up
   if (target.created_ || target.destroyed_) {
-    report(awaited.pe, awaited.gather);
+    take_part(awaited.pe, awaited.gather);
   } else {
     target.elements_->waiting.push_back(std::move(message));
   }

@@ -92,7 +92,7 @@ runtime::Future<> Chares::end_everywhere(Collection& collection, const std::stri
   return done;
 }
 
-void Chares::report(std::uint32_t to_pe, std::uint64_t gather) {
+void Chares::take_part(std::uint32_t to_pe, std::uint64_t gather) {
   const ReplyTo reply{ReplyTo::Kind::kGather, to_pe, gather};
   if (parts_->is_given_up(reply, runtime_.pe())) return;
   const runtime::ScopeId scope{to_pe, kGatherScopes | gather};
@@ -117,7 +117,7 @@ void Chares::on_destroy(MessagePtr message) {
     return;
   }
   if (!target.destroyed_) end_collection(target, header.failure);
-  report(header.pe, header.gather);
+  take_part(header.pe, header.gather);
 }
 
 void Chares::end_collection(Collection& target, const std::string& failure) {
