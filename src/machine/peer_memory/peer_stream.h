@@ -27,6 +27,9 @@ struct IncomingStream {
   // The sending PE. -1: not known yet, and receives are posted with their tags only.
   int peer = -1;
   std::uint32_t next = 0;  // of the next receive
+  // Whether it may get the mailbox of a stream that has ended. Then only the sender may begin a shared copy: it ends what it
+  // still knows of the former stream.
+  bool takes_used_mailbox = false;
 
   // Used by peer memory only.
   Mailbox* mailbox = nullptr;

@@ -184,7 +184,7 @@ void PostedReceives::open_mailbox(IncomingStream& stream) {
   }
   if (!mailboxes_) return;
   std::size_t number = streams_.size();
-  if (auto& free = free_mailboxes_[stream.peer]; !free.empty()) {
+  if (auto& free = free_mailboxes_[stream.peer]; stream.takes_used_mailbox && !free.empty()) {
     number = free.back();
     free.pop_back();
     streams_[number] = &stream;

@@ -65,6 +65,7 @@ struct ChannelEnd {
   std::uint32_t incoming_end = 0;   // with peer_is_closed: the number behind the peer's last message
   std::uint32_t watched_sends = 0;  // in flight: sends in place, which use this object and the chare's memory
   std::shared_ptr<void> chare;      // of a closed end, while operations may use its memory
+  std::weak_ptr<void> chare_alive;  // of a closed end
   std::uint32_t holders = 0;        // Python objects
 
   std::uint32_t receives_in_flight() const { return in.next - received.next(); }

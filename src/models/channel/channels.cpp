@@ -90,6 +90,7 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
                                           runtime::OperationState* operation, const Contents* contents) {
   if (end.is_closed || end.peer_is_closed) {
     end.runtime->count_processed();
+    if (end.is_closed || end.key.self_collection == end.key.peer_collection) operation->observe();
     return operation->started(Channels::closed_status(end, "a send"), 0);
   }
   const Description description =
@@ -112,6 +113,7 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
     // The number stays: the peer's message with it is dropped.
     --end.in.next;
     operation->set_finisher(nullptr, nullptr);
+    operation->observe();
     return operation->started(Channels::closed_status(end, "a receive"), 0);
   }
   if (end.peer_is_closed && static_cast<std::int32_t>(message.number - end.incoming_end) >= 0) {
@@ -155,15 +157,14 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
 // The rare end of a receive: a report to the sender is due, or the receive is empty or not as it was asked for.
 [[gnu::cold, gnu::noinline]] void end_special_receive(runtime::OperationState* operation, ChannelEnd& end,
                                                       const Asked& asked) {
-  if (end.is_closed || end.peer_is_closed) {
-    // The chare of a closed end cannot observe it, and a receive that a closed peer ends is no failure of the program.
-    operation->observe();
-    end.closed_ends->look_later(end);
-  }
   // If the sizes differ, the sender has counted another one.
   if (end.received.is_due() || operation->size_bytes() != asked.size_bytes)
     end.channels->report_received(end);
   explain_received(operation, end, asked);
+  if (!end.is_closed && !end.peer_is_closed) return;
+  // The chare of a closed end cannot observe it, and a receive that a closed peer ends is no failure of the program.
+  if (end.is_closed || operation->status().code() == base::StatusCode::kClosed) operation->observe();
+  end.closed_ends->look_later(end);
 }
 
 // A receive must have got exactly what it asked for.
@@ -213,8 +214,10 @@ void Channels::close() {
   // Sends whose peer has not made its end, or has not received what was sent before.
   const base::Status closed(base::StatusCode::kClosed,
                             "the job ended before the peer received earlier messages");
-  ends_.for_each([&closed](ChannelEnd& end) {
+  std::vector<std::shared_ptr<void>> chares;
+  ends_.for_each([&](ChannelEnd& end) {
     while (!end.waiting_sends.empty()) end.waiting_sends.pop().operation->complete(closed, 0);
+    if (end.chare != nullptr) chares.push_back(std::exchange(end.chare, nullptr));
   });
   checked_messages_.close();
 }
@@ -260,8 +263,9 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
         base::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
   }
   peer.collection->expect_alive();
-  const bool is_leaving = runtime_.model<chare::Chares>().is_leaving({key.self_collection, key.self_index});
-  if (!is_leaving) self.collection().expect_alive();
+  const bool is_freed = self.collection().is_destroyed() &&
+                        !runtime_.model<chare::Chares>().is_leaving({key.self_collection, key.self_index});
+  if (is_freed) self.collection().expect_alive();
   if (ends_.num_made() == kMaxEndNumber) {
     throw base::Error(base::StatusCode::kOutOfRange,
                       base::format("PE {} has {} channel ends, the most that tags can tell apart",
@@ -276,6 +280,7 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
   end.receives_specially = is_checked_;
   end.receive_tags = EndTags(range_.tag_type, end.number);
   end.in.name = end.receive_tags[0];
+  end.in.takes_used_mailbox = true;
   end.out.next = first_counter_;
   end.in.next = first_counter_;
   end.received.start_at(first_counter_);
@@ -333,7 +338,7 @@ void Channels::connect(ChannelEnd& end, EndAddress peer) {
   if (pe == runtime_.pe()) {
     if (ChannelEnd* const other = ends_.find(peer.number); other != nullptr) end.out.on_this_pe = &other->in;
   }
-  if (end.is_closed) return tell_closed(end);
+  if ((end.is_closed || end.peer_is_closed) && !end.has_told_peer) return tell_closed(end);
   start_waiting_sends(end);
   if (end.received.is_due()) report_received(end);
 }

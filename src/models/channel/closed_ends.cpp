@@ -7,14 +7,19 @@ namespace weft::channel {
 
 namespace {
 
+// What the program started is over, and the peer starts no more.
 bool is_idle(const ChannelEnd& end) {
-  return end.peer_is_closed && end.receives_in_flight() == 0 && end.watched_sends == 0 &&
-         end.in.receives == 0 && end.in.held_sends == 0;
+  return end.peer_is_closed && end.receives_in_flight() == 0 && end.watched_sends == 0;
 }
 
-// A live end may receive what was sent before, and stays itself; a closed one stays while Python objects hold it.
+// Peer memory ends some receives a turn after their completion.
+bool is_in_use(const ChannelEnd& end) { return end.in.receives != 0 || end.in.held_sends != 0; }
+
+// A live end may receive what was sent before, and stays itself; a closed one stays while its chare does, which may be kept by
+// another end, or Python objects hold it.
 bool is_over(const ChannelEnd& end) {
-  return end.is_closed ? end.holders == 0 : static_cast<std::int32_t>(end.in.next - end.incoming_end) >= 0;
+  if (!end.is_closed) return static_cast<std::int32_t>(end.in.next - end.incoming_end) >= 0;
+  return end.holders == 0 && end.chare_alive.expired();
 }
 
 }  // namespace
@@ -22,11 +27,18 @@ bool is_over(const ChannelEnd& end) {
 void ClosedEnds::look_later(const ChannelEnd& end) {
   if (runtime_.closed()) return;
   if (numbers_.empty() || numbers_.back() != end.number) numbers_.push_back(end.number);
-  if (!std::exchange(look_.is_posted, true)) runtime_.post(&look_);
+  post_look();
 }
 
-void ClosedEnds::Look::turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
+void ClosedEnds::post_look() {
+  if (std::exchange(look_.is_posted, true)) return;
+  look_.waits = true;
+  runtime_.post(&look_);
+}
+
+void ClosedEnds::Look::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
   auto& look = *static_cast<Look*>(self);
+  if (action == runtime::WorkAction::kRun && std::exchange(look.waits, false)) return runtime.post(&look);
   look.is_posted = false;
   if (action == runtime::WorkAction::kRun) look.owner.look();
 }
@@ -35,11 +47,17 @@ void ClosedEnds::look() {
   for (const std::uint32_t number : std::exchange(numbers_, {})) {
     ChannelEnd* const end = ends_.find(number);
     if (end == nullptr || !is_idle(*end)) continue;
-    // The chare goes, and with it what holds the end. Its destructor may call anything.
-    {
-      const std::shared_ptr<void> chare = std::exchange(end->chare, nullptr);
+    if (is_in_use(*end)) {
+      look_later(*end);
+      continue;
     }
-    if (is_over(*end)) over_(*end);
+    if (std::shared_ptr<void> chare = std::exchange(end->chare, nullptr); chare != nullptr) {
+      chare.reset();  // its destructor may call anything
+      ends_.for_each_of(end->key.self_collection, end->key.self_index,
+                        [this](const ChannelEnd& other) { look_later(other); });
+    } else if (is_over(*end)) {
+      over_(*end);
+    }
   }
 }
 

@@ -22,7 +22,8 @@ class ClosedEnds {
   ClosedEnds(const ClosedEnds&) = delete;
   ClosedEnds& operator=(const ClosedEnds&) = delete;
 
-  // Something of the end is over. Looks whether all is, in a turn of its own: the caller may be a completion that uses the end.
+  // Something of the end is over. Looks whether all is, two turns later: the caller may be a completion that uses the end, and
+  // what waits for that completion runs in the next turn.
   void look_later(const ChannelEnd& end);
 
  private:
@@ -31,8 +32,10 @@ class ClosedEnds {
     static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action);
     ClosedEnds& owner;
     bool is_posted = false;
+    bool waits = false;  // for the next turn
   };
   void look();
+  void post_look();
 
   runtime::Runtime& runtime_;
   const EndTable& ends_;

@@ -55,9 +55,11 @@ void Channels::close_end(ChannelEnd& end, const std::shared_ptr<void>& chare) {
   end.sends_at_once = false;
   end.receives_specially = true;
   end.received.report_each();
+  end.chare_alive = chare;
+  const bool is_used = end.receives_in_flight() != 0 || end.watched_sends != 0 || end.in.receives != 0;
+  if (is_used || !end.waiting_sends.empty()) end.chare = chare;
   fail_waiting_sends(end);
   if (end.peer.number != 0 && !end.has_told_peer) tell_closed(end);
-  if (end.receives_in_flight() != 0 || end.watched_sends != 0) end.chare = chare;
   if (end.peer_is_closed) drain(end);
   closed_ends_.look_later(end);
 }

@@ -239,6 +239,8 @@ TEST_P(ClosingTest, AChareThatLivesOnKeepsNoMailboxes) {
 
 // A chare with a receive that nothing awaits, as chares of one collection have it.
 struct Neighbour : Chare<Neighbour> {
+  Neighbour() { ++alive; }
+  ~Neighbour() override { --alive; }
   void begin() {
     const int size = static_cast<int>(proxy().shape().size());
     Channel left(*this, proxy()[(index()[0] + size - 1) % size]);
@@ -248,7 +250,8 @@ struct Neighbour : Chare<Neighbour> {
     right.send(std::span(data)).detach();
     right.send(std::span(data).first(10)).detach();  // not received
   }
-  std::vector<double> data = std::vector<double>(20'000);
+  static inline int alive = 0;
+  std::vector<double> data = std::vector<double>(200'000);
   std::optional<Operation> receiving;
 };
 
@@ -273,6 +276,7 @@ TEST(ClosingCollections, EndInAnyOrderOfTheirChares) {
           left += job.runtime(pe).model<Channels>().ends().size();
         }
       }
+      EXPECT_EQ(Neighbour::alive, 0);
       EXPECT_EQ(left, 0u) << machine << ", " << num_pes << " PEs";
     }
   }
