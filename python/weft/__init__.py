@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from weft._registration import register
     from weft._run import run
     from weft._transport import PeerTransports, TransportUse, peer_transports, transport_use
+    from weft._waiting import as_completed, gather, wait
 
 __all__ = [
     "Array",
@@ -89,10 +90,12 @@ __all__ = [
     "Stream",
     "TransportUse",
     "as_asyncio",
+    "as_completed",
     "asyncio_future",
     "device",
     "emulated",
     "exit",
+    "gather",
     "my_pe",
     "nocopy",
     "num_pes",
@@ -107,6 +110,7 @@ __all__ = [
     "sleep",
     "stream_done",
     "transport_use",
+    "wait",
     "yield_now",
 ]
 
@@ -127,6 +131,9 @@ _HOMES = {
     "TransportUse": "weft._transport",
     "peer_transports": "weft._transport",
     "transport_use": "weft._transport",
+    "as_completed": "weft._waiting",
+    "gather": "weft._waiting",
+    "wait": "weft._waiting",
 }
 
 

@@ -1,0 +1,222 @@
+"""Waiting for several things at once, on the PE's own thread: no event loop, no other thread.
+
+A future or operation that is waited for has one callback, whatever the number of waits, because nothing can
+take a callback back: a wait that ends early takes only its own entry out of `_Watch.waits`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Iterable
+from typing import Any, TypeAlias, TypeVar
+
+from weft import _core
+
+_T = TypeVar("_T")
+_Thing: TypeAlias = "_core.Future[Any] | _core.Operation[Any]"
+
+
+class _Watch:
+    """What waits for one future or operation that is not done."""
+
+    #: By the identity of the future or operation, which its callback keeps alive.
+    known: dict[int, _Watch] = {}  # noqa: RUF012
+
+    def __init__(self, thing: _Thing) -> None:
+        self.waits: dict[_Wait, int] = {}
+        thing.then(self._end)
+        _Watch.known[id(thing)] = self
+
+    def _end(self, thing: _Thing) -> None:
+        del _Watch.known[id(thing)]
+        for wait, index in self.waits.items():
+            wait.end(index)
+
+
+class _Wait:
+    """One wait for some things, in the order in which they are over."""
+
+    def __init__(self, things: list[_Thing], timeout_s: float | None) -> None:
+        self.things = things
+        self.over: deque[int] = deque()
+        self.timed_out = timeout_s is not None and timeout_s <= 0
+        self._changed: _core.Future[None] = _core.Future()
+        self._watches: list[_Watch] = []
+        if timeout_s is not None and timeout_s > 0:
+            _core.sleep(timeout_s).then(self._time_out)
+        if len({id(thing) for thing in things}) < len(things):
+            raise _core.Error("a future or operation is named twice in one wait; name each once")
+        try:
+            for index, thing in enumerate(things):
+                if thing.done():
+                    self.over.append(index)
+                    continue
+                watch = _Watch.known.get(id(thing)) or _Watch(thing)
+                watch.waits[self] = index
+                self._watches.append(watch)
+        except BaseException:  # a future of another PE
+            self.leave()
+            raise
+
+    def end(self, index: int) -> None:
+        self.over.append(index)
+        self._wake()
+
+    def _time_out(self, _: object) -> None:
+        self.timed_out = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._changed.done():
+            self._changed.set()
+
+    async def change(self) -> None:
+        """Until more is over, or the time."""
+        await self._changed
+        self._changed = _core.Future()
+
+    def leave(self) -> None:
+        for watch in self._watches:
+            watch.waits.pop(self, None)
+
+
+def _things(awaitables: Iterable[_Thing], function: str) -> list[_Thing]:
+    things = list(awaitables)
+    for thing in things:
+        if not isinstance(thing, (_core.Future, _core.Operation)):
+            raise _core.Error(
+                f"weft.{function} takes futures and operations, such as proxy.method.call() and "
+                f"channel.recv(a), not a {type(thing).__name__}; weft.gather takes coroutines too"
+            )
+    return things
+
+
+async def wait(
+    awaitables: Iterable[_T], *, timeout: float | None = None, first: bool = False
+) -> tuple[list[_T], list[_T]]:
+    """Waits until all are over, or the first, or a time has passed. Raises nothing that they raise.
+
+    Other entry methods of the PE run meanwhile. What is still pending goes on, and may be waited for again,
+    an operation only by this function. An exception of theirs that nothing looks at is dropped.
+
+    Args:
+        awaitables: futures and operations of this PE, each once.
+        timeout: the longest wait in seconds; None for no limit, 0 to look only.
+        first: whether to wait for the first only; others may be over at the same time.
+
+    Returns:
+        Those that are over and those that are pending, in the order of `awaitables`.
+
+    Raises:
+        weft.Error: not a future or an operation of this PE, or one that is named twice.
+    """
+    things = _things(awaitables, "wait")  # type: ignore[arg-type]
+    waiting = _Wait(things, timeout)
+    try:
+        enough = min(1, len(things)) if first else len(things)
+        while len(waiting.over) < enough and not waiting.timed_out:
+            await waiting.change()
+    finally:
+        waiting.leave()
+    over = set(waiting.over)
+    done: list[Any] = [thing for index, thing in enumerate(things) if index in over]
+    pending: list[Any] = [thing for index, thing in enumerate(things) if index not in over]
+    return done, pending
+
+
+class as_completed:  # noqa: N801 - used as a function
+    """Gives futures and operations as they are over.
+
+    ``async for call in weft.as_completed(calls): print(await call)``. Those that are over already come first.
+    Leaving the loop early leaves the others pending.
+
+    Args:
+        awaitables: futures and operations of this PE, each once.
+        timeout: of the whole loop, in seconds; None for no limit.
+
+    Raises:
+        weft.Error: not a future or an operation of this PE, or one that is named twice.
+        TimeoutError: the time has passed, and some are pending.
+    """
+
+    def __init__(self, awaitables: Iterable[Any], *, timeout: float | None = None) -> None:
+        self._waiting = _Wait(_things(awaitables, "as_completed"), timeout)
+        self._left = len(self._waiting.things)
+
+    def __aiter__(self) -> as_completed:
+        return self
+
+    async def __anext__(self) -> Any:
+        waiting = self._waiting
+        if self._left == 0:
+            raise StopAsyncIteration
+        while not waiting.over:
+            if waiting.timed_out:
+                waiting.leave()
+                raise TimeoutError(f"{self._left} of {len(waiting.things)} were not over in time")
+            await waiting.change()
+        self._left -= 1
+        return waiting.things[waiting.over.popleft()]
+
+    def __del__(self) -> None:
+        waiting = getattr(self, "_waiting", None)
+        if waiting is not None:
+            waiting.leave()
+
+
+def _start(awaitable: Awaitable[Any]) -> tuple[_Thing, bool]:
+    """A future or operation of it, and whether its value is a pair of value and exception."""
+    if isinstance(awaitable, (_core.Future, _core.Operation)):
+        return awaitable, False
+    pair: _core.Future[tuple[Any, Exception | None]] = _core.Future()
+
+    async def run() -> None:
+        try:
+            pair.set((await awaitable, None))
+        except Exception as error:
+            pair.set((None, error))
+
+    begun: _core.Future[None] = _core.Future()
+    begun.set()
+    begun.then(lambda _: run())
+    return pair, True
+
+
+def _result(thing: _Thing, is_pair: bool) -> Any:
+    if not is_pair:
+        return thing.result()
+    value, error = thing.result()
+    if error is not None:
+        raise error
+    return value
+
+
+async def gather(*awaitables: Awaitable[_T], return_exceptions: bool = False) -> list[_T]:
+    """Waits for all and gives their results in order: ``await weft.gather(a.work.call(), b.work.call())``.
+
+    The first exception that one of them raises is raised at once; the others go on, and their exceptions are
+    dropped.
+
+    Args:
+        awaitables: futures and operations of this PE, coroutines, proxies of new collections. Coroutines run
+            side by side on this PE.
+        return_exceptions: puts exceptions into the list instead.
+
+    Raises:
+        weft.Error: a future of another PE.
+    """
+    parts = [_start(awaitable) for awaitable in awaitables]
+    once = list({id(thing): thing for thing, _ in parts}.values())
+    is_pair = {id(thing): pair for thing, pair in parts}
+    async for thing in as_completed(once):
+        if not return_exceptions:
+            _result(thing, is_pair[id(thing)])
+    results: list[Any] = []
+    for thing, pair in parts:
+        try:
+            results.append(_result(thing, pair))
+        except Exception as error:
+            if not return_exceptions:
+                raise
+            results.append(error)
+    return results

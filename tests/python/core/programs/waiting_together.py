@@ -1,0 +1,120 @@
+"""weft.gather, weft.wait and weft.as_completed: waiting_together.py MODE."""
+
+import gc
+import sys
+
+import numpy as np
+
+import weft
+from weft._waiting import _Watch
+
+
+class Worker(weft.Chare):
+    async def work(self, seconds, value):
+        await weft.sleep(seconds)
+        if isinstance(value, str):
+            raise ValueError(value)
+        return value
+
+    async def gather_inside(self, others):
+        return await weft.gather(*[other.work.call(0, i) for i, other in enumerate(others)])
+
+    async def exchange(self):
+        other = weft.Channel(self, self.proxy[1 - self.index])
+        received = np.zeros(50_000)
+        ours = np.full(50_000, self.index + 1.0)
+        operations = [other.send(ours), other.recv(received)]
+        done, pending = await weft.wait(operations)
+        assert done == operations and pending == []
+        assert await operations[1] is received
+        return float(received[0])
+
+
+async def error_of(awaitable):
+    try:
+        await awaitable
+    except Exception as error:
+        return error
+    return None
+
+
+async def gather():
+    workers = weft.Array(Worker, 4)
+    assert await weft.gather() == []
+    assert await weft.gather(*[w.work.call(0.01 * (3 - i), i) for i, w in enumerate(workers)]) == [0, 1, 2, 3]
+    assert await workers[3].gather_inside.call(list(workers)) == [0, 1, 2, 3]
+
+    async def local(value):
+        await weft.sleep(0.01)
+        if value < 0:
+            raise KeyError(value)
+        return value
+
+    one = workers[0].work.call(0, 7)
+    assert await weft.gather(local(1), one, local(2), one, weft.sleep(0)) == [1, 7, 2, 7, None]
+    group, array = await weft.gather(weft.Group(Worker), weft.Array(Worker, 2))
+    assert len(group) == weft.num_pes() and len(array) == 2
+    error = await error_of(weft.gather(local(1), local(-1)))
+    assert type(error) is KeyError, error
+    error = await error_of(weft.gather(workers[0].work.call(10, 1), workers[1].work.call(0, "soon")))
+    assert error.type_name == "ValueError", error
+    results = await weft.gather(workers[0].work.call(0, "bad"), local(3), local(-2), return_exceptions=True)
+    assert results[0].message == "bad" and results[1] == 3 and type(results[2]) is KeyError, results
+
+
+async def wait():
+    workers = weft.Array(Worker, 4)
+    quick, slow = workers[0].work.call(0, 1), workers[1].work.call(0.2, 2)
+    for _ in range(1000):  # leaves nothing behind
+        assert await weft.wait([slow], timeout=0) == ([], [slow])
+    assert _Watch.known[id(slow)].waits == {}
+    assert await weft.wait([slow, quick], first=True) == ([quick], [slow])
+    assert await weft.wait([slow, quick], timeout=0.001) == ([quick], [slow])
+    assert await weft.wait([slow, quick], timeout=20) == ([slow, quick], [])
+    assert _Watch.known == {}
+    assert (await quick, await slow) == (1, 2)
+    assert await weft.wait([]) == ([], [])
+    assert await weft.wait([], first=True) == ([], [])
+    failing = workers[2].work.call(0, "fails")
+    done, pending = await weft.wait([failing])
+    assert (done, pending) == ([failing], [])
+    assert (await error_of(failing)).type_name == "ValueError"
+    never = weft.Future()
+    for wrong in ([never, never], [3], [never, workers]):
+        error = await error_of(weft.wait(wrong, timeout=1))
+        assert isinstance(error, weft.Error), error
+    assert id(never) not in _Watch.known or _Watch.known[id(never)].waits == {}
+    # Two coroutines wait for one thing.
+    both = weft.gather(weft.wait([never], timeout=0.01), weft.wait([never], timeout=20))
+    weft.sleep(0.05).then(lambda _: never.set(5))
+    assert await both == [([], [never]), ([never], [])]
+    exchanged = await weft.Array(Worker, 2).exchange.call()
+    assert exchanged == [2.0, 1.0], exchanged
+
+
+async def as_completed():
+    workers = weft.Array(Worker, 4)
+    calls = {workers[i].work.call(0.1 * (3 - i), i): i for i in range(4)}
+    order = [(calls[call], await call) async for call in weft.as_completed(calls)]
+    assert order == [(3, 3), (2, 2), (1, 1), (0, 0)], order
+    assert [call async for call in weft.as_completed([])] == []
+    never = weft.Future()
+    got = []
+    try:
+        async for call in weft.as_completed([never, workers[0].work.call(0, 8)], timeout=0.05):
+            got.append(await call)
+    except TimeoutError as error:
+        assert "1 of 2" in str(error), error
+    else:
+        raise AssertionError("no timeout")
+    assert got == [8]
+    async for call in weft.as_completed([never, workers[0].work.call(0, 9)]):
+        assert await call == 9
+        break
+    del call
+    gc.collect()
+    assert _Watch.known[id(never)].waits == {}
+
+
+weft.run(globals()[sys.argv[1]])
+print("all checked")
