@@ -6,6 +6,7 @@ take a callback back: a wait that ends early takes only its own entry out of `_W
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Awaitable, Iterable
 from typing import Any, TypeAlias, TypeVar
@@ -80,8 +81,10 @@ class _Wait:
             watch.waits.pop(self, None)
 
 
-def _things(awaitables: Iterable[_Thing], function: str) -> list[_Thing]:
-    things = list(awaitables)
+def _things(awaitables: Any, function: str) -> list[_Thing]:
+    if isinstance(awaitables, (_core.Future, _core.Operation)):  # which can be iterated, as awaiting does
+        raise _core.Error(f"weft.{function} takes a list: weft.{function}([call])")
+    things: list[_Thing] = list(awaitables)
     for thing in things:
         if not isinstance(thing, (_core.Future, _core.Operation)):
             raise _core.Error(
@@ -91,17 +94,26 @@ def _things(awaitables: Iterable[_Thing], function: str) -> list[_Thing]:
     return things
 
 
+def _limit_s(timeout: float | None) -> float | None:
+    if timeout is None or timeout == math.inf:
+        return None
+    if not isinstance(timeout, (int, float)) or math.isnan(timeout):
+        raise _core.Error(f"timeout is a number of seconds or None, not {timeout!r}")
+    return timeout
+
+
 async def wait(
     awaitables: Iterable[_T], *, timeout: float | None = None, first: bool = False
 ) -> tuple[list[_T], list[_T]]:
     """Waits until all are over, or the first, or a time has passed. Raises nothing that they raise.
 
-    Other entry methods of the PE run meanwhile. What is still pending goes on, and may be waited for again,
-    an operation only by this function. An exception of theirs that nothing looks at is dropped.
+    Other entry methods of the PE run meanwhile. What is still pending goes on, and may be waited for again: a
+    future in any way, an operation with the functions of this module, because it has one waiter only. An
+    exception of theirs that nothing looks at is dropped.
 
     Args:
         awaitables: futures and operations of this PE, each once.
-        timeout: the longest wait in seconds; None for no limit, 0 to look only.
+        timeout: the longest wait in seconds; None for no limit. With 0 it only lets others have their turn.
         first: whether to wait for the first only; others may be over at the same time.
 
     Returns:
@@ -110,10 +122,12 @@ async def wait(
     Raises:
         weft.Error: not a future or an operation of this PE, or one that is named twice.
     """
-    things = _things(awaitables, "wait")  # type: ignore[arg-type]
-    waiting = _Wait(things, timeout)
+    things = _things(awaitables, "wait")
+    waiting = _Wait(things, _limit_s(timeout))
     try:
         enough = min(1, len(things)) if first else len(things)
+        if len(waiting.over) < enough and waiting.timed_out:
+            await _core.yield_now()  # a loop of looks must let the PE work
         while len(waiting.over) < enough and not waiting.timed_out:
             await waiting.change()
     finally:
@@ -140,7 +154,7 @@ class as_completed:  # noqa: N801 - used as a function
     """
 
     def __init__(self, awaitables: Iterable[Any], *, timeout: float | None = None) -> None:
-        self._waiting = _Wait(_things(awaitables, "as_completed"), timeout)
+        self._waiting = _Wait(_things(awaitables, "as_completed"), _limit_s(timeout))
         self._left = len(self._waiting.things)
 
     def __aiter__(self) -> as_completed:
@@ -194,8 +208,8 @@ def _result(thing: _Thing, is_pair: bool) -> Any:
 async def gather(*awaitables: Awaitable[_T], return_exceptions: bool = False) -> list[_T]:
     """Waits for all and gives their results in order: ``await weft.gather(a.work.call(), b.work.call())``.
 
-    The first exception that one of them raises is raised at once; the others go on, and their exceptions are
-    dropped.
+    Nothing starts before the await. The first exception that one of them raises is raised at once; the others
+    go on, and their exceptions are dropped. One that is named twice gives its result twice.
 
     Args:
         awaitables: futures and operations of this PE, coroutines, proxies of new collections. Coroutines run

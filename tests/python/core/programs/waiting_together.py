@@ -80,9 +80,18 @@ async def wait():
     assert (done, pending) == ([failing], [])
     assert (await error_of(failing)).type_name == "ValueError"
     never = weft.Future()
-    for wrong in ([never, never], [3], [never, workers]):
+    for wrong in ([never, never], [3], [never, workers], never, quick):
         error = await error_of(weft.wait(wrong, timeout=1))
         assert isinstance(error, weft.Error), error
+    for timeout in ("1", float("nan")):
+        error = await error_of(weft.wait([never], timeout=timeout))
+        assert isinstance(error, weft.Error) and "timeout is a number" in str(error), error
+    assert await weft.wait([quick], timeout=float("inf")) == ([quick], [])
+    # A loop of looks lets the call run.
+    call = workers[3].work.call(0, 4)
+    while (await weft.wait([call], timeout=0))[1]:
+        pass
+    assert await call == 4
     assert id(never) not in _Watch.known or _Watch.known[id(never)].waits == {}
     # Two coroutines wait for one thing.
     both = weft.gather(weft.wait([never], timeout=0.01), weft.wait([never], timeout=20))
