@@ -36,7 +36,7 @@ Task<std::string> error_of(Future<T> future) {
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Creation, IsReadyWhenAllConstructorsHaveReturned) {
-  for (int num_pes : {1, 2, 3, 7}) {
+  for (int num_pes : {1, 2, 3, 11}) {
     made = 0;
     testing::InProcessJob job(num_pes);
     EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
@@ -58,7 +58,7 @@ TEST(Creation, IsReadyWhenAllConstructorsHaveReturned) {
 }
 
 TEST(Creation, AnExceptionOfAConstructorIsThatOfTheAwait) {
-  for (int num_pes : {1, 2, 3, 7}) {
+  for (int num_pes : {1, 2, 3, 11}) {
     for (const auto& [first, last] : {std::pair{0, 0}, std::pair{9, 9}, std::pair{3, 7}, std::pair{0, 9}}) {
       made = 0;
       testing::InProcessJob job(num_pes);

@@ -68,7 +68,7 @@ std::string thrown_by(Call call) {
 bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 TEST(Destruction, FreesTheElementsOfEveryKindOnEveryPe) {
-  for (int num_pes : {1, 2, 3, 7}) {
+  for (int num_pes : {1, 2, 3, 11}) {
     alive = 0;
     testing::InProcessJob job(num_pes);
     EXPECT_EQ(job.run([num_pes](Runtime& runtime) -> Task<> {

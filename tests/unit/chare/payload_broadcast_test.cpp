@@ -91,7 +91,7 @@ struct PayloadBroadcastTest : ::testing::TestWithParam<testing::Way> {
 
   // With several elements on each PE, on some PEs only, and one for each PE.
   static void in_every_size(const std::function<Task<>(Runtime&, Job&, CollectionProxy<Cell>)>& body) {
-    for (int num_pes : {1, 2, 3, 5, 7}) {
+    for (int num_pes : {1, 2, 3, 7, 11}) {
       Job job(num_pes);
       EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
         co_await body(runtime, job, Array<Cell>::create(runtime, 2 * num_pes + 1));
@@ -293,7 +293,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, DevicePayloadBroadcastTest, ::testing::ValuesIn(t
                          testing::name_of);
 
 TEST_P(DevicePayloadBroadcastTest, ItsKindIsThatOfTheSenderBelowAPeThatLacksItToo) {
-  Job job(7, 1);  // which sends on to PEs 5 and 6
+  Job job(11, 1);  // which sends on to PEs 9 and 10
   TestMemory memory = job.doubles(std::vector<double>(40'000, 0.5));
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
     auto all = Group<Cell>::create(runtime);
@@ -301,27 +301,27 @@ TEST_P(DevicePayloadBroadcastTest, ItsKindIsThatOfTheSenderBelowAPeThatLacksItTo
     for (int i = 0; i < 3; ++i) {
       std::vector<double> sums =
           co_await all.call<&Cell::add_and_change>(nocopy(as<double>(memory.buffer())));
-      EXPECT_EQ(sums, std::vector<double>(7, 20'000)) << i;
+      EXPECT_EQ(sums, std::vector<double>(11, 20'000)) << i;
     }
     std::vector<int> kinds = co_await all.call<&Cell::kind_of_place>();
-    std::vector<int> expected(7, static_cast<int>(Kind::kEmulated));
+    std::vector<int> expected(11, static_cast<int>(Kind::kEmulated));
     expected[1] = static_cast<int>(Kind::kHost);
     EXPECT_EQ(kinds, expected);
   }),
             "");
 }
 
-// Four sends and the copies of the two elements of PE 0: whichever of them fails.
+// Eight sends and the copies of the two elements of PE 0: whichever of them fails.
 TEST_P(DevicePayloadBroadcastTest, ACallWhosePayloadCannotBeSentToAllThrowsThat) {
-  Job job(7);
+  Job job(11);
   memory::EmulatedFaults refusal;  // PE 0 copies what others cannot map
   refusal.refuse_exports = true;
   testing::emulated(job.memory(0)).set_faults(refusal);
   TestMemory memory = job.doubles({1, 2});
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
-    auto all = Array<Cell>::create(runtime, 14);
+    auto all = Array<Cell>::create(runtime, 22);
     auto& device = testing::emulated(runtime.memory());
-    for (int which = 1; which <= 6; ++which) {
+    for (int which = 1; which <= 10; ++which) {
       memory::EmulatedFaults faults;
       faults.fail_copy = which;
       device.set_faults(faults);
@@ -345,9 +345,9 @@ TEST_P(DevicePayloadBroadcastTest, ACallWhosePayloadCannotBeSentToAllThrowsThat)
       device.set_faults({});
     }
     std::vector<int> results = co_await all.call<&Cell::halo>(1, nocopy(as<double>(memory.buffer())));
-    EXPECT_EQ(results.size(), 14u);
+    EXPECT_EQ(results.size(), 22u);
     std::vector<int> suspended = co_await all.call<&Cell::suspended_now>();
-    EXPECT_EQ(suspended, std::vector<int>(14, 0));
+    EXPECT_EQ(suspended, std::vector<int>(22, 0));
   }),
             "");
 }

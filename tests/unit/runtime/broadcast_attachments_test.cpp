@@ -12,7 +12,7 @@ namespace {
 
 // Seven PEs: the root has four children, and the first of those two.
 struct BroadcastJob : AttachmentsJob {
-  explicit BroadcastJob(const Way& way, int num_pes = 7)
+  explicit BroadcastJob(const Way& way, int num_pes = 11)
       : AttachmentsJob(way.machine, way.path, num_pes), kind(way.kind) {}
   Place place() const { return {kind, 0}; }
   std::vector<TestMemory> given(int from, const std::vector<std::size_t>& sizes) {
@@ -87,7 +87,7 @@ struct BroadcastAttachmentsTest : ::testing::TestWithParam<Way>, BroadcastJob {
 INSTANTIATE_TEST_SUITE_P(Ways, BroadcastAttachmentsTest, ::testing::ValuesIn(kEveryWay), name_of);
 
 TEST_P(BroadcastAttachmentsTest, ReachEveryPeAndAreGivenBackOnce) {
-  for (int num_pes = 1; num_pes <= 7; ++num_pes) {
+  for (int num_pes = 1; num_pes <= 11; ++num_pes) {
     BroadcastJob fresh(GetParam(), num_pes);
     for (int root : {0, num_pes - 1}) {
       for (const std::vector<std::size_t>& sizes :
@@ -269,7 +269,7 @@ TEST_P(DeviceBroadcastTest, ACopyThatFailsAtTheSenderIsToldToItAndThoseBehindItA
     weft::testing::emulated(job.memory(0)).set_faults({});
     std::size_t num_arrived = 0;
     for (auto& one : inboxes) num_arrived += one->messages.size();
-    EXPECT_EQ(num_arrived, which == 1 ? 3u : 5u) << "the first child sends it on to two others";
+    EXPECT_EQ(num_arrived, which == 1 ? 7u : 9u) << "the first child sends it on to two others";
     for (auto& one : inboxes) one->messages.clear();
   }
   std::vector<TestMemory> next = given(0, {5000});  // the job goes on

@@ -51,7 +51,7 @@ struct ReducingJob {
 
 TEST(Exchange, EachPeGetsEachResultOnce) {
   for (const char* machine : {"loopback", "ucx"}) {
-    for (int num_pes : {2, 3, 4, 5, 7, 8}) {
+    for (int num_pes : {2, 3, 4, 5, 7, 8, 11}) {
       ReducingJob reducing(num_pes, 0, machine);
       constexpr std::uint64_t kReductions = 20;
       for (std::uint64_t i = 0; i < kReductions; ++i) {

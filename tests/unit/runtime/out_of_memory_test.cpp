@@ -37,7 +37,7 @@ TEST(OutOfMemory, ABroadcastThatCannotBeSentOnEndsTheJob) {
 #else
   constexpr std::size_t kBytes = std::size_t{33} << 20;  // its block of 64 MiB is never part of the heap
   constexpr HandlerId kHandler = kNumHandlers - 1;
-  testing::InProcessJob job(6);  // PE 1 sends on to PE 5
+  testing::InProcessJob job(10);  // PE 1 sends on to PE 9
   for (int pe = 0; pe < job.num_pes(); ++pe)
     job.runtime(pe).set_handler(kHandler, [](void*, MessagePtr) {}, nullptr);
   Runtime& inner = job.runtime(1);

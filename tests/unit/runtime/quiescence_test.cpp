@@ -63,9 +63,9 @@ TEST(Quiescence, APeThatIsEndingAnswersNoProbe) {
     void message_sent(const MessageEvent& event) override { handlers.push_back(event.handler); }
     std::vector<HandlerId> handlers;
   };
-  testing::InProcessJob job(7);
-  std::vector<Sends> sends(7);
-  for (int pe = 1; pe < 7; ++pe) job.runtime(pe).set_observer(&sends[static_cast<std::size_t>(pe)]);
+  testing::InProcessJob job(11);
+  std::vector<Sends> sends(11);
+  for (int pe = 1; pe < 11; ++pe) job.runtime(pe).set_observer(&sends[static_cast<std::size_t>(pe)]);
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
     runtime.exit(0);
     co_await runtime.quiescence();

@@ -92,7 +92,7 @@ TEST(ReductionsOfOne, LogicalResultsAreTheSameForOneMemberAsForMore) {
   }
 }
 
-// On 1, 3 and 7 PEs, with elements on all of them and on one only, rooted on PE 0 and elsewhere.
+// On 1, 3 and 11 PEs, with elements on all of them and on one only, rooted on PE 0 and elsewhere.
 class Reductions : public ::testing::TestWithParam<std::tuple<int, int>> {
  protected:
   int num_pes() const { return std::get<0>(GetParam()); }
@@ -203,23 +203,23 @@ TEST_P(Reductions, ManyInFlightKeepTheirOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Jobs, Reductions,
                          ::testing::Values(std::tuple(1, 1), std::tuple(1, 5), std::tuple(3, 2),
-                                           std::tuple(3, 10), std::tuple(7, 2), std::tuple(7, 3),
-                                           std::tuple(7, 20)));
+                                           std::tuple(3, 10), std::tuple(11, 2), std::tuple(11, 3),
+                                           std::tuple(11, 20)));
 
 // Over UCX, where large messages take another way than small ones, with PEs two levels below the root.
 TEST(ReductionOrder, PartialsMayOvertakeOneAnother) {
   for (const char* machine : {"loopback", "ucx"}) {
-    testing::InProcessJob job(7, machine);
+    testing::InProcessJob job(11, machine);
     std::vector<bool> right;
     EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
-      auto members = Array<Member>::create(runtime, {7});
+      auto members = Array<Member>::create(runtime, {11});
       for (int round = 0; round < 5; ++round) {
         for (bool one : co_await members.call<&Member::large_then_small>()) right.push_back(one);
       }
     }),
               "")
         << machine;
-    EXPECT_EQ(right, std::vector<bool>(35, true)) << machine;
+    EXPECT_EQ(right, std::vector<bool>(55, true)) << machine;
   }
 }
 

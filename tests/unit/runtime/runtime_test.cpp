@@ -54,7 +54,7 @@ TEST(Runtime, MessagesOfAllSizesArriveWhole) {
 }
 
 TEST(Runtime, BroadcastReachesEveryPeOnceFromAnyRoot) {
-  testing::InProcessJob job(7);
+  testing::InProcessJob job(11);
   Received received(job);
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
     job.runtime(0).broadcast(Message::pack(job.runtime(0), kTestHandler, 1));
