@@ -32,6 +32,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -94,9 +95,9 @@ class Channel {
     return recv(std::span<T>(data));
   }
 
-  // For handles of other languages, which may outlive the chare: the end stays while it is held, and its operations fail.
-  void hold() const;
-  void release() const;
+  // For handles of other languages, which may outlive the chare: the end stays while what this returns lives, and its
+  // operations fail. It may be released after the end of the job. Threads: the PE's.
+  std::shared_ptr<void> hold() const;
 
   // The channel's name in error messages, such as "the channel Ring[3] - Ring[4], id 0".
   std::string description() const;

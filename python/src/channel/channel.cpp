@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "await/operation.h"
 #include "base/format.h"
@@ -21,7 +23,7 @@ namespace {
 struct ChannelObject {
   PyObject_HEAD EngineRef engine;
   channel::Channel channel;
-  bool is_held;
+  std::shared_ptr<void> held;  // keeps the end
 };
 
 ChannelObject* as_channel(PyObject* object) { return reinterpret_cast<ChannelObject*>(object); }
@@ -60,10 +62,10 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
     Ref object = checked(type->tp_alloc(type, 0));
     new (&as_channel(object.get())->engine) EngineRef(Engine::current());
     new (&as_channel(object.get())->channel) channel::Channel();
+    new (&as_channel(object.get())->held) std::shared_ptr<void>();
     as_channel(object.get())->channel =
         channel::Channel(chare, channel::Peer(*name.collection, name.index), id);
-    as_channel(object.get())->channel.hold();
-    as_channel(object.get())->is_held = true;
+    as_channel(object.get())->held = as_channel(object.get())->channel.hold();
     return object.release();
   });
 }
@@ -71,8 +73,9 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
 // The end stays for the rest of the job if another thread drops the object.
 void deallocate(PyObject* self) {
   ChannelObject& object = *as_channel(self);
-  if (object.is_held && !object.engine->is_closed() && object.engine->is_on_this_thread())
-    object.channel.release();
+  if (object.held != nullptr && !object.engine->is_closed() && !object.engine->is_on_this_thread()) {
+    static_cast<void>(new std::shared_ptr<void>(std::move(object.held)));  // never released
+  }
   as_channel(self)->~ChannelObject();
   free_object(self);
 }

@@ -498,11 +498,7 @@ memory::Buffer Channel::locate(const void* data, std::size_t size_bytes) const {
 
 bool Channel::is_checked() const { return end_->checks != nullptr; }
 
-void Channel::hold() const { ++end_->holders; }
-
-void Channel::release() const {
-  if (--end_->holders == 0 && end_->is_closed) end_->closed_ends->look_later(*end_);
-}
+std::shared_ptr<void> Channel::hold() const { return end_->channels->hold(*end_); }
 
 std::string Channel::description() const { return describe(*end_); }
 

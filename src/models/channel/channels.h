@@ -70,6 +70,8 @@ class Channels final : public runtime::Model {
   // Why no message comes or goes; for sends and receives that start too late.
   static base::Status closed_status(const ChannelEnd& end, std::string_view operation = {});
 
+  std::shared_ptr<void> hold(ChannelEnd& end);
+
   // --- Flow control, for Channel and the completions of its operations
   // Holds back a send whose window is closed: beyond a first amount of waiting sends it moves communication forward
   // inside the call, for a bounded time. Throws Error beyond the limit.
@@ -107,6 +109,7 @@ class Channels final : public runtime::Model {
   bool is_checked_ = false;
   std::int64_t limit_bytes_;
   ClosedEnds closed_ends_;
+  std::shared_ptr<void> alive_ = std::make_shared<char>();  // goes before the ends
 };
 
 }  // namespace weft::channel

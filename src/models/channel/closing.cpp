@@ -151,6 +151,15 @@ void Channels::drain(ChannelEnd& end) {
   }
 }
 
+std::shared_ptr<void> Channels::hold(ChannelEnd& end) {
+  ++end.holders;
+  // The model may be gone when the share is released, and the end with it.
+  return {&end, [this, alive = std::weak_ptr<void>(alive_)](ChannelEnd* held) {
+            if (alive.expired()) return;
+            if (--held->holders == 0 && held->is_closed) closed_ends_.look_later(*held);
+          }};
+}
+
 void Channels::end_is_over(ChannelEnd& end) {
   if (end.out.peer == runtime_.pe()) {
     if (ChannelEnd* const other = ends_.find(end.peer.number); other != nullptr)

@@ -184,7 +184,7 @@ TEST_P(ClosingTest, GenerationsOfChannelsLeaveNothing) {
 TEST_P(ClosingTest, AHeldEndStaysAndItsOperationsFail) {
   Channel mine = end_of(0);
   static_cast<void>(end_of(1));
-  mine.hold();
+  std::shared_ptr<void> held = mine.hold();
   destroy_both();
   TestMemory out = make(0, 3);
   const OutcomePtr sent = ChannelPair::watch(mine.send(out.buffer()));
@@ -195,7 +195,7 @@ TEST_P(ClosingTest, AHeldEndStaysAndItsOperationsFail) {
         << one->status.to_string();
   }
   EXPECT_EQ(channels(0).ends().size(), 1u);
-  mine.release();
+  held.reset();
   expect_nothing_left();
 }
 
@@ -203,7 +203,7 @@ TEST_P(ClosingTest, AHeldEndStaysAndItsOperationsFail) {
 TEST_P(ClosingTest, AHeldEndReceivesNothingBeforeItsPeerHasAnswered) {
   Channel mine = end_of(0);
   Channel theirs = end_of(1);
-  mine.hold();
+  std::shared_ptr<void> held = mine.hold();
   TestMemory out = make(1, 3);
   TestMemory in = make(0, 100);
   nodes[0].destroy().then([](const Future<>&) {});
@@ -213,7 +213,7 @@ TEST_P(ClosingTest, AHeldEndReceivesNothingBeforeItsPeerHasAnswered) {
   finish({received, sent});
   EXPECT_EQ(received->status.code(), StatusCode::kClosed) << received->status.to_string();
   EXPECT_EQ(in.now(), in.filled());
-  mine.release();
+  held.reset();
   destroy_both();
   expect_nothing_left();
 }
@@ -280,6 +280,19 @@ TEST(ClosingCollections, EndInAnyOrderOfTheirChares) {
       EXPECT_EQ(left, 0u) << machine << ", " << num_pes << " PEs";
     }
   }
+}
+
+// What holds an end may be released after the job.
+TEST(ClosingJobs, AHeldEndMayBeReleasedAfterItsJob) {
+  std::shared_ptr<void> held;
+  {
+    testing::InProcessJob job(1);
+    Singleton<Lone>::create(job.runtime(0), 0, 0);
+    auto other = Singleton<Lone>::create(job.runtime(0), 0, 1);
+    ASSERT_EQ(job.run_until([] { return Lone::all[0] != nullptr && Lone::all[1] != nullptr; }), "");
+    held = Channel(*Lone::all[0], other.element()).hold();
+  }
+  held.reset();
 }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
