@@ -36,6 +36,7 @@ using chare::Group;
 using chare::Index;
 using chare::Landing;
 using chare::Map;
+using chare::Moved;
 using chare::nocopy;
 using chare::Payload;
 using chare::Post;

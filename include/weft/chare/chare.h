@@ -19,6 +19,8 @@
 
 namespace weft::chare {
 
+class SeenBroadcasts;
+
 template <class T>
 class CollectionProxy;
 
@@ -27,7 +29,7 @@ class ChareBase {
   ChareBase();
   ChareBase(const ChareBase&) = delete;
   ChareBase& operator=(const ChareBase&) = delete;
-  virtual ~ChareBase() = default;
+  virtual ~ChareBase();
 
   runtime::Runtime& runtime() const { return collection_->chares().runtime(); }
   Collection& collection() const { return *collection_; }
@@ -41,12 +43,29 @@ class ChareBase {
   // "Ring[3].work on PE 1".
   std::string where(const EntryInfo& entry) const;
 
+  // Moves this chare to that PE when the running entry method has returned. Its class needs `void pup(weft::Pup&)`, which
+  // names its members, and a constructor without arguments, or one that takes weft::Moved. Proxies, calls under way,
+  // broadcasts and reductions follow it; pointers to it, as of CollectionProxy::local(), become invalid. migrated() runs on
+  // the new PE. Nothing happens if the chare is there already; the last call before the move counts.
+  //
+  // A method that has been called since and waits delays the move to its end. Throws Error(kInvalidArgument) if the chare
+  // cannot move now, with the reason: a method of it waits, it has channels, it is pinned, or its class cannot move; Error(
+  // kOutOfRange) if there is no such PE.
+  void migrate(int to_pe);
+  // A pinned chare does not move.
+  void set_pinned(bool pinned) { is_pinned_ = pinned; }
+  bool is_pinned() const { return is_pinned_; }
+  // How often it has moved to another PE.
+  std::uint32_t num_moves() const { return num_moves_; }
+  // Runs on the new PE after a move, before any call that has waited.
+  virtual void migrated() {}
+
   // The number of suspended entry methods of this chare. It does not migrate unless this is 0.
-  std::uint32_t num_suspended() const { return num_suspended_ & ~kLeaves; }
+  std::uint32_t num_suspended() const { return num_suspended_ & ~(kLeaves | kMoves); }
   void coroutine_started() { ++num_suspended_; }
   void coroutine_ended() {
-    if (--num_suspended_ == kLeaves) [[unlikely]]
-      left();
+    if (--num_suspended_ >= kMoves) [[unlikely]]
+      ended_while_leaving();
   }
 
  private:
@@ -54,13 +73,24 @@ class ChareBase {
 
   // Set in num_suspended_ when the collection has been destroyed: the chare is freed when nothing of it is suspended.
   static constexpr std::uint32_t kLeaves = std::uint32_t{1} << 31;
-  [[gnu::cold]] void left();
+  // Set in it when the chare moves as soon as nothing of it is suspended.
+  static constexpr std::uint32_t kMoves = std::uint32_t{1} << 30;
+  [[gnu::cold]] void ended_while_leaving();
 
   Collection* collection_;
   std::uint64_t linear_index_;
   std::uint32_t num_suspended_ = 0;
   std::uint32_t next_reduction_ = 0;
+  std::uint32_t first_reduction_here_ = 0;
+  std::uint32_t num_moves_ = 0;
+  std::int32_t move_to_ = -1;  // -1: no move was asked for
+  bool is_pinned_ = false;
+  // The broadcasts that it has run, if they are not those that this PE has handled.
+  std::unique_ptr<SeenBroadcasts> seen_;
 };
+
+// A constructor with this parameter makes an element that has moved. Its pup function then unpacks the state.
+struct Moved {};
 
 template <class T>
 class Chare : public ChareBase {

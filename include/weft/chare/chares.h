@@ -24,6 +24,9 @@ class ChareBase;
 class Chares;
 class LeavingChares;
 class VectorPool;
+struct BroadcastId;
+struct Departure;
+struct MoveHeader;
 
 // The destination of the outcome of a call: a future, or the gather of a call to a whole collection.
 struct ReplyTo {
@@ -31,14 +34,21 @@ struct ReplyTo {
   Kind kind = Kind::kNone;
   std::uint32_t pe = 0;
   std::uint64_t id = 0;
+
+  // Set in the id of a gather for an element that has moved: its outcome goes to the caller's PE directly, because the PE
+  // where the element is now has given its part of the results already.
+  static constexpr std::uint64_t kDirectly = std::uint64_t{1} << 63;
+  std::uint64_t gather() const { return id & ~kDirectly; }
+  bool is_direct() const { return kind == Kind::kGather && (id & kDirectly) != 0; }
 };
 
 // Travels in front of the packed arguments of an entry method.
 struct EntryHeader {
   std::uint64_t collection = 0;
-  std::uint64_t index = 0;
+  std::uint64_t index = 0;  // of the element; in a call to all elements the number of the broadcast
   std::uint32_t entry = 0;
-  std::uint32_t reserved = 0;
+  // How often the element has moved, as far as the sender knows; in a call to all elements the source of the broadcast.
+  std::uint32_t move_or_source = 0;
   ReplyTo reply;
 };
 static_assert(std::is_trivially_copyable_v<EntryHeader> && sizeof(EntryHeader) == 40);
@@ -47,6 +57,10 @@ static_assert(std::is_trivially_copyable_v<EntryHeader> && sizeof(EntryHeader) =
 struct ChareType {
   std::string_view name;
   std::uint32_t id = 0;
+  // For elements that move to another PE; both null if those of this type cannot. `pup` visits the members; the state is
+  // sized, packed and unpacked in this order. `make` makes the element that unpacks it, and may read from the state first.
+  void (*pup)(ChareBase& chare, Pup& p) = nullptr;
+  std::unique_ptr<ChareBase> (*make)(Pup& state) = nullptr;
 };
 struct ConstructorInfo {
   std::string_view name;
@@ -135,7 +149,7 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 10, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 14, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -152,6 +166,8 @@ class Chares final : public runtime::Model {
   // The handlers of messages to one element and to all elements of a collection, for targets of reductions.
   runtime::HandlerId entry_handler() const { return first_handler_ + 1; }
   runtime::HandlerId broadcast_handler() const { return first_handler_ + 2; }
+  // All elements of the collection as the target of a reduction. `header` names collection and entry method.
+  runtime::Target target_of_all(const EntryHeader& header) const;
 
   // Starts making a collection on all PEs. Does not block; the collection can be used at once. `arguments`
   // are packed for `constructor`.
@@ -202,6 +218,9 @@ class Chares final : public runtime::Model {
       throw;
     }
   }
+  // Asks for the element to move, see ChareBase::migrate().
+  void migrate(ChareBase& chare, int to_pe);
+
   // The outcome of one element of a gathering call.
   void contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome);
 
@@ -218,7 +237,9 @@ class Chares final : public runtime::Model {
   struct Parts;
 
   void forget_reply(const ReplyTo& reply);
-  inline int pe_of(Collection& collection, std::uint64_t index) const;
+  // Where to send the message for the element. Notes in it how often the element is known to have moved.
+  inline int pe_of(Collection& collection, std::uint64_t index, runtime::Message& message) const;
+  static void note_move(runtime::Message& message, std::uint32_t move);
   [[gnu::noinline]] Collection& find_or_make_collection(std::uint64_t id);
   void on_create(runtime::MessagePtr message);
   void on_entry(runtime::MessagePtr message);
@@ -237,6 +258,33 @@ class Chares final : public runtime::Model {
   void on_destroy(runtime::MessagePtr message);
   void on_await_created(runtime::MessagePtr message);
   void on_not_created(runtime::MessagePtr message);
+
+  // --- Elements that move, in migration.cpp
+
+  void on_moved_here(runtime::MessagePtr message);
+  void on_arrived(runtime::MessagePtr message);
+  // Moves the element if nothing of it is suspended, else when that has ended.
+  void move_when_idle(runtime::ElementId element);
+  void depart(ChareBase& chare, int to_pe);
+  // Makes the element from its state. Throws what its class throws.
+  ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state);
+  // Tells the element's home, and the PE that it has left.
+  void report_arrival(Collection& collection, const MoveHeader& header, int from_pe);
+  void send_news(Collection& collection, std::uint64_t index, int to_pe, int at_pe, std::uint32_t move);
+  // Keeps a message for an element that is on its way to this PE.
+  void hold(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
+  // Handles again what has been held for the element.
+  void release_held(Collection& collection, std::uint64_t index);
+
+  // --- Calls to all elements, in broadcasts.cpp
+
+  void on_broadcast_copy(runtime::MessagePtr message);
+  void on_broadcast_result(runtime::MessagePtr message);
+  // Sends the broadcast to an element that has left and would miss it.
+  void send_after(Collection& collection, runtime::Message& message, EntryHeader header, BroadcastId id,
+                  const Departure& departure);
+  // The target of a contribution of that element, if it is a method of all elements of a collection.
+  runtime::Target numbered(const runtime::Target& target, const ChareBase& contributor) const;
   // Takes part in a gather of all PEs.
   void take_part(std::uint32_t to_pe, std::uint64_t gather);
   // The gather `id` of this PE gets this error, if it is not over.
@@ -263,7 +311,9 @@ class Chares final : public runtime::Model {
   // Keeps the message until the collection is made, or forwards it.
   [[gnu::noinline]] void keep_or_forward(Collection& collection, const EntryHeader& header,
                                          runtime::MessagePtr&& message);
-  void forward(Collection& collection, const EntryHeader& header, runtime::MessagePtr message);
+  void forward(Collection& collection, EntryHeader header, runtime::MessagePtr message);
+  // Ends the job: the message comes from a program that is not this one.
+  [[gnu::cold, gnu::noinline]] void fail_unfit(const EntryHeader& header);
   // find_or_forward() for a message whose header has been read. This and invoke() are inline in entries.cpp.
   inline ChareBase* find_or_forward(const EntryHeader& header, runtime::MessagePtr& message);
   inline void invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -19,9 +20,41 @@
 
 namespace weft::chare {
 
+namespace move_detail {
+
+template <class T>
+concept MakesItself = requires(Pup& p) {
+  { T::make_moved(p) } -> std::same_as<std::unique_ptr<ChareBase>>;
+};
+
+template <class T>
+std::unique_ptr<ChareBase> make(Pup& state) {
+  if constexpr (MakesItself<T>) {
+    return T::make_moved(state);
+  } else if constexpr (std::is_constructible_v<T, Moved>) {
+    return std::make_unique<T>(Moved());
+  } else {
+    return std::make_unique<T>();
+  }
+}
+
+// The type's functions for moving, null if its class has none.
+template <class T>
+ChareType describe() {
+  ChareType type{runtime::type_name<T>(), 0, nullptr, nullptr};
+  if constexpr (base::HasMemberPup<T> &&
+                (MakesItself<T> || std::is_constructible_v<T, Moved> || std::is_default_constructible_v<T>)) {
+    type.pup = [](ChareBase& chare, Pup& p) { static_cast<T&>(chare).pup(p); };
+    type.make = &make<T>;
+  }
+  return type;
+}
+
+}  // namespace move_detail
+
 template <class T>
 struct ChareTypeOf {
-  static inline ChareType info{runtime::type_name<T>(), 0};
+  static inline ChareType info = move_detail::describe<T>();
   static inline bool registered = runtime::Registry<ChareType>::add(&info);
 };
 

@@ -281,7 +281,7 @@ class CollectionProxy {
   runtime::Future<> destroy() const { return collection_->chares().destroy(*collection_); }
 
   // The element itself if it is on this PE, else null. For direct calls between chares of one PE, which run
-  // at once, inside the caller.
+  // at once, inside the caller. The pointer is valid until the caller suspends, because the element may move then.
   T* local(const Index& index) const {
     return static_cast<T*>(collection_->find(collection_->shape().linear(index)));
   }
@@ -382,12 +382,8 @@ template <class T>
 template <auto Method>
 runtime::Target CollectionProxy<T>::target() const {
   static_assert(!EntryMethod<T, Method>::kHasPayload, "the result of a reduction cannot be a payload");
-  runtime::Target target;
-  target.handler = collection_->chares().broadcast_handler();
-  target.flags = runtime::kBroadcastFlag;
-  target.prefix =
-      base::pack_small(EntryHeader{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}});
-  return target;
+  return collection_->chares().target_of_all(
+      {collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}});
 }
 
 template <class T>

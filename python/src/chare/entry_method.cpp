@@ -338,15 +338,14 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
   if (Py_TYPE(object) != type) return std::nullopt;
   EntryMethodObject& entry = *as_method_object(object);
   entry.core.engine->expect_open();
+  const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, {}};
   runtime::Target target;
   if (entry.to_all) {
-    target.handler = entry.core.engine->chares().broadcast_handler();
-    target.flags = runtime::kBroadcastFlag;
+    target = entry.core.engine->chares().target_of_all(header);
   } else {
     target.handler = entry.core.engine->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(entry.core.collection->home(entry.index));
   }
-  chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, {}};
   CallHeader call{entry.method, CallHeader::Form::kResult, result_form};
   target.prefix.resize(sizeof header + sizeof call);
   std::memcpy(target.prefix.data(), &header, sizeof header);

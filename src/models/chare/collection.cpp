@@ -66,4 +66,6 @@ std::string ChareBase::where(const EntryInfo& entry) const {
   return base::format("{}.{} on PE {}", collection_->element_name(linear_index_), method, pe());
 }
 
+ChareBase::~ChareBase() = default;
+
 }  // namespace weft::chare

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "weft/chare/chares.h"
 
+#include "models/chare/moving.h"
 #include "runtime/location/directory.h"
 
 namespace weft::chare {
@@ -18,6 +20,12 @@ struct Collection::Elements {
   bool on_every_pe = false;
   // Entry and broadcast messages that arrived before the collection was made on this PE.
   std::vector<runtime::MessagePtr> waiting;
+  // Messages for elements that are on their way to this PE, by index.
+  std::unordered_map<std::uint64_t, std::vector<runtime::MessagePtr>> held;
+  // Calls to all elements: how many this PE has sent, and which ones it has handled.
+  std::uint64_t next_broadcast = 0;
+  SeenBroadcasts handled;
+  Departures departures;
 };
 
 // While it exists, a chare that this thread constructs gets this collection and index.

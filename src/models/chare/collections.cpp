@@ -1,5 +1,6 @@
 // Collections are made on each PE.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "weft/chare/chare.h"
@@ -140,8 +141,12 @@ void Chares::on_create(MessagePtr message) {
   // After a failure the collection is never made on this PE. Its messages wait for its end, or for the job's.
   if (!construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) return;
   made.created_ = true;
+  // A PE whose elements have all moved away takes part in an exchange when it gets a part; a PE beyond the largest power
+  // of two gets none before it has given its own.
+  const bool can_exchange =
+      made.type_->pup == nullptr || std::has_single_bit(static_cast<unsigned>(runtime_.num_pes()));
   runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false,
-                             header.exchanges && made.elements_->on_every_pe);
+                             header.exchanges && made.elements_->on_every_pe && can_exchange);
   std::vector<MessagePtr> waiting;
   waiting.swap(made.elements_->waiting);
   for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));

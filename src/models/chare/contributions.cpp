@@ -28,15 +28,19 @@ Target Chares::gather_target(const ReplyTo& reply) const {
   Target target;
   target.handler = first_handler_ + kGathered;
   target.pe = reply.pe;
-  target.prefix = base::pack_small(reply.id);
+  target.prefix = base::pack_small(reply.gather());
   return target;
 }
 
 void Chares::contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome) {
   if (parts_->is_given_up(reply, runtime_.pe())) [[unlikely]]
     return;
-  runtime_.reductions().contribute({reply.pe, kGatherScopes | reply.id}, 0, chare.linear_index(),
-                                   runtime::Reducer::kGather, nullptr, outcome, gather_target(reply));
+  const runtime::ScopeId scope{reply.pe, kGatherScopes | reply.gather()};
+  if (reply.is_direct()) [[unlikely]]
+    return runtime_.reductions().contribute_directly(
+        scope, 0, chare.linear_index(), runtime::Reducer::kGather, nullptr, outcome, gather_target(reply));
+  runtime_.reductions().contribute(scope, 0, chare.linear_index(), runtime::Reducer::kGather, nullptr,
+                                   outcome, gather_target(reply));
 }
 
 void Chares::on_gathered(MessagePtr message) {
@@ -64,8 +68,10 @@ void Chares::on_gathered(MessagePtr message) {
 void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                         std::span<const std::byte> value, const Target& target) {
   chare.collection().expect_alive();
+  const bool to_all_elements = target.handler == broadcast_handler();
+  const runtime::Target& to = to_all_elements ? numbered(target, chare) : target;
   runtime_.reductions().contribute(scope_of(chare.collection()), chare.next_reduction_++,
-                                   chare.linear_index(), reducer, combiner, value, target);
+                                   chare.linear_index(), reducer, combiner, value, to);
 }
 
 void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,

@@ -73,8 +73,6 @@ void LeavingChares::FreeWork::turn(runtime::Work* self, runtime::Runtime&, runti
   owner.chares_.free(std::move(idle));
 }
 
-void ChareBase::left() { collection_->chares().free_later(*this); }
-
 void Chares::free_later(ChareBase& chare) { parts_->leaving.free_later(runtime_, chare); }
 
 // --- Destroying
@@ -135,7 +133,7 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   std::vector<std::unique_ptr<ChareBase>> idle;
   elements->directory.for_each([&](std::uint64_t, ChareBase& chare) {
     std::unique_ptr<ChareBase> owned(&chare);
-    if (chare.num_suspended_ == 0) {
+    if (chare.num_suspended() == 0) {
       idle.push_back(std::move(owned));
     } else {
       chare.num_suspended_ |= ChareBase::kLeaves;
@@ -145,6 +143,9 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   elements->directory = runtime::Directory<ChareBase>(runtime_.pe());  // owns nothing any more
   free(std::move(idle));
   for (MessagePtr& early : elements->waiting) runtime_.send(runtime_.pe(), std::move(early));
+  for (auto& [index, held] : elements->held) {
+    for (MessagePtr& early : held) runtime_.send(runtime_.pe(), std::move(early));
+  }
 }
 
 void Chares::free(std::vector<std::unique_ptr<ChareBase>> chares) {
@@ -195,13 +196,15 @@ void Chares::refuse(Collection& target, const EntryHeader& header, const Message
                   runtime::pack_future_error(runtime_, {reply.id, FutureSetHeader::kError}, error));
   } else if (!parts_->is_given_up(reply, runtime_.pe())) {
     // This PE has no part of the results. The caller gives them all up.
-    runtime_.reductions().open({reply.pe, kGatherScopes | reply.id}, target.shape().size(), 0, true);
+    if (!reply.is_direct()) {
+      runtime_.reductions().open({reply.pe, kGatherScopes | reply.id}, target.shape().size(), 0, true);
+    }
     Pup sizer = Pup::sizer(&runtime_);
-    sizer | reply.id;
+    sizer | reply.gather();
     runtime::pack_error(sizer, error);
     MessagePtr refusal = Message::create(runtime_, first_handler_ + kRefused, sizer.offset_bytes());
     Pup p = Pup::packer(refusal->payload(), refusal->payload_bytes(), &runtime_);
-    p | reply.id;
+    p | reply.gather();
     runtime::pack_error(p, error);
     runtime_.send(static_cast<int>(reply.pe), std::move(refusal));
   }

@@ -15,66 +15,50 @@ using runtime::Message;
 using runtime::MessagePtr;
 using runtime::Registry;
 
-namespace {
-
-// The PE of an element, sent to a PE that addressed it elsewhere.
-struct LocationNews {
-  std::uint64_t collection = 0;
-  std::uint64_t index = 0;
-  std::int32_t pe = 0;
-  std::uint32_t move = 0;
-};
-
-constexpr std::size_t kPrefetchDistance = 8;
-
-// Rare cases. They are out of line, so that the functions on the path of each message save no registers for them.
-
-[[gnu::cold, gnu::noinline]] void fail_unfit(runtime::Runtime& runtime, const EntryHeader& header) {
-  runtime.fail(
-      base::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
-                   "collection; do all PEs run the same program?",
-                   header.entry, header.index, header.collection));
-}
-
-// The arguments did not unpack. REQUIRES: called in a catch block.
-[[gnu::cold, gnu::noinline]] void fail_unpacking(const ChareBase& chare, const EntryInfo& entry) {
-  chare.runtime().fail_unawaited(std::current_exception(), chare.where(entry));
-}
-
-}  // namespace
-
 MessagePtr Chares::make_entry_message(const EntryHeader& header, std::size_t argument_bytes) {
   MessagePtr message = Message::create(runtime_, entry_handler(), sizeof header + argument_bytes);
   std::memcpy(message->payload(), &header, sizeof header);
   return message;
 }
 
-MessagePtr Chares::make_broadcast_message(const EntryHeader& header, std::size_t argument_bytes) {
-  MessagePtr message = make_entry_message(header, argument_bytes);
-  message->envelope().handler = broadcast_handler();
-  return message;
+// The last known PE of the element.
+inline int Chares::pe_of(Collection& collection, std::uint64_t index, Message& message) const {
+  if (collection.find(index) != nullptr) return runtime_.pe();
+  const runtime::Whereabouts at = collection.elements_->directory.whereabouts(index, collection.home(index));
+  if (at.move != 0) [[unlikely]]
+    note_move(message, at.move);
+  return at.pe;
 }
 
-// The last known PE of the element.
-inline int Chares::pe_of(Collection& collection, std::uint64_t index) const {
-  if (collection.find(index) != nullptr) return runtime_.pe();
-  return collection.elements_->directory.route(index, collection.home(index));
+void Chares::note_move(Message& message, std::uint32_t move) {
+  EntryHeader header = read_header(message);
+  header.move_or_source = move;
+  std::memcpy(message.payload(), &header, sizeof header);
 }
 
 int Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr message) {
   collection.expect_alive();
-  const int to = pe_of(collection, index);
+  const int to = pe_of(collection, index, *message);
   runtime_.send_call(to, std::move(message));
   return to;
 }
 
 void Chares::send_to_element(Collection& collection, std::uint64_t index, MessagePtr message) {
-  runtime_.send(pe_of(collection, index), std::move(message));
+  const int to = pe_of(collection, index, *message);
+  runtime_.send(to, std::move(message));
 }
 
-void Chares::broadcast_entry(Collection& collection, MessagePtr message) {
-  collection.expect_alive();
-  runtime_.broadcast_call(std::move(message));
+// Rare cases. They are out of line, so that the functions on the path of each message save no registers for them.
+
+void Chares::fail_unfit(const EntryHeader& header) {
+  runtime_.fail(
+      base::format("a message to entry method {} of element {} of collection {:#x} does not fit that "
+                   "collection; do all PEs run the same program?",
+                   header.entry, header.index, header.collection));
+}
+
+void fail_unpacking(const ChareBase& chare, const EntryInfo& entry) {
+  chare.runtime().fail_unawaited(std::current_exception(), chare.where(entry));
 }
 
 const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader& header) {
@@ -85,7 +69,7 @@ const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader
   if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size() &&
       reply_fits) [[likely]]
     return entry;
-  fail_unfit(runtime_, header);
+  fail_unfit(header);
   return nullptr;
 }
 
@@ -185,70 +169,31 @@ void Chares::keep_or_forward(Collection& target, const EntryHeader& header, Mess
   }
 }
 
-void Chares::forward(Collection& target, const EntryHeader& header, MessagePtr message) {
+void Chares::forward(Collection& target, EntryHeader header, MessagePtr message) {
   if (header.index >= target.shape().size()) {
     runtime_.fail(base::format("a message from PE {} is for element {} of a collection of shape {}",
                                message->envelope().source_pe, header.index, target.shape().to_string()));
     return;
   }
-  int to = target.elements_->directory.route(header.index, target.home(header.index));
-  if (to == runtime_.pe()) {
+  const runtime::Whereabouts at =
+      target.elements_->directory.whereabouts(header.index, target.home(header.index));
+  // The message has overtaken the element, which the sender knows to be here or to come.
+  if (header.move_or_source > at.move) return hold(target, header.index, std::move(message));
+  if (at.pe == runtime_.pe()) {
     runtime_.fail(base::format("{} is not on its home PE {}, and no PE has reported where it is",
-                               target.element_name(header.index), to));
+                               target.element_name(header.index), at.pe));
     return;
   }
-  auto sender = static_cast<int>(message->envelope().source_pe);
-  if (sender != runtime_.pe()) {
-    LocationNews news{header.collection, header.index, to,
-                      target.elements_->directory.known_move(header.index)};
-    MessagePtr update = Message::pack(runtime_, first_handler_ + kLocation, news);
-    update->envelope().flags |= runtime::kControlFlag;
-    runtime_.send(sender, std::move(update));
+  const auto sender = static_cast<int>(message->envelope().source_pe);
+  if (sender != runtime_.pe()) send_news(target, header.index, sender, at.pe, at.move);
+  if (header.reply.kind == ReplyTo::Kind::kGather && !header.reply.is_direct()) {
+    // Its part of a broadcast, see share_broadcast(). This PE does not wait for its outcome any more.
+    runtime_.reductions().contributor_left({header.reply.pe, kGatherScopes | header.reply.id}, 0);
+    header.reply.id |= ReplyTo::kDirectly;
   }
-  runtime_.send(to, std::move(message));
-}
-
-void Chares::on_location(MessagePtr message) {
-  LocationNews news;
-  message->unpacker() | news;
-  collection(news.collection).elements_->directory.learn(news.index, news.pe, news.move);
-}
-
-void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply) {
-  try {
-    entry.invoke(chare, arguments, reply);
-  } catch (...) {  // unpacking failed; exceptions of the method itself went to its caller
-    fail_unpacking(chare, entry);
-  }
-}
-
-void Chares::on_broadcast(MessagePtr message) {
-  EntryHeader header = read_header(*message);
-  Collection& target = collection(header.collection);
-  if (target.destroyed_) return refuse(target, header, *message);
-  if (!target.created_) {
-    target.elements_->waiting.push_back(std::move(message));
-    return;
-  }
-  const EntryInfo* entry = checked_entry(target, header);
-  if (entry == nullptr) return;
-  if (header.reply.kind == ReplyTo::Kind::kGather && !parts_->is_given_up(header.reply, runtime_.pe())) {
-    runtime_.reductions().open({header.reply.pe, kGatherScopes | header.reply.id}, target.shape().size(),
-                               target.num_local(), true);
-  }
-  // The directory may change while methods run, so the elements are listed first.
-  std::vector<ChareBase*> chares;
-  chares.reserve(target.num_local());
-  target.elements_->directory.for_each(
-      [&chares](std::uint64_t, ChareBase& chare) { chares.push_back(&chare); });
-  if (!message->attachments().empty()) return share_broadcast(std::move(message), header, chares);
-  for (std::size_t i = 0; i < chares.size(); ++i) {
-    ChareBase* const chare = chares[i];
-    // The elements of a large collection do not fit in the cache, and the processor cannot foresee their order.
-    if (i + kPrefetchDistance < chares.size()) __builtin_prefetch(chares[i + kPrefetchDistance], 1);
-    if (runtime_.stopped()) return;
-    invoke(*chare, *entry, arguments_of(*message), header.reply);
-  }
+  header.move_or_source = at.move;
+  std::memcpy(message->payload(), &header, sizeof header);
+  runtime_.send(at.pe, std::move(message));
 }
 
 }  // namespace weft::chare

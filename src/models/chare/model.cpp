@@ -38,6 +38,10 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_refused>(kRefused);
   set.operator()<&Chares::on_await_created>(kAwaitCreated);
   set.operator()<&Chares::on_not_created>(kNotCreated);
+  set.operator()<&Chares::on_moved_here>(kMove);
+  set.operator()<&Chares::on_arrived>(kArrived);
+  set.operator()<&Chares::on_broadcast_copy>(kBroadcastCopy);
+  set.operator()<&Chares::on_broadcast_result>(kBroadcastResult);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
         return static_cast<Chares*>(context)->why_closed(scope.root_pe, scope.id);
@@ -74,7 +78,10 @@ Chares::~Chares() {
 
 void Chares::close() {
   parts_->placements.close();
-  for (auto& [id, collection] : parts_->collections) collection->elements_->waiting.clear();
+  for (auto& [id, collection] : parts_->collections) {
+    collection->elements_->waiting.clear();
+    collection->elements_->held.clear();
+  }
 }
 
 std::vector<std::pair<std::string, std::string>> Chares::fingerprint() const {

@@ -16,6 +16,7 @@
 #include "weft/chare/vector_pool.h"
 
 #include "models/chare/collection.h"
+#include "models/chare/moving.h"
 #include "models/chare/placements.h"
 #include "runtime/collective/reductions.h"
 
@@ -33,10 +34,22 @@ enum ChareHandler : runtime::HandlerId {
   kRefused,
   kAwaitCreated,
   kNotCreated,
+  kMove,
+  kArrived,
+  kBroadcastCopy,
+  kBroadcastResult,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
 inline constexpr std::uint64_t kGatherScopes = std::uint64_t{1} << 62;
+
+// The PE of an element, sent to a PE that addressed it elsewhere, and to its home.
+struct LocationNews {
+  std::uint64_t collection = 0;
+  std::uint64_t index = 0;
+  std::int32_t pe = 0;
+  std::uint32_t move = 0;
+};
 
 // A call from the choice of its memory until its entry method has run. The chare does not migrate meanwhile.
 struct Placement {
@@ -143,7 +156,10 @@ class LeavingChares {
 };
 
 struct Chares::Parts {
-  Parts(Chares& chares, runtime::Runtime& runtime) : placements(runtime), leaving(chares) {}
+  Parts(Chares& chares, runtime::Runtime& runtime)
+      : placements(runtime),
+        leaving(chares),
+        wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   Collection* latest = nullptr;  // successive messages are often for one collection
@@ -153,7 +169,7 @@ struct Chares::Parts {
   std::unordered_set<std::uint64_t> given_up;
   bool is_given_up(const ReplyTo& reply, int pe) const {
     return !given_up.empty() && reply.kind == ReplyTo::Kind::kGather &&
-           reply.pe == static_cast<std::uint32_t>(pe) && given_up.contains(reply.id);
+           reply.pe == static_cast<std::uint32_t>(pe) && given_up.contains(reply.gather());
   }
   // The gathers that await the creation of a collection.
   std::unordered_multimap<std::uint64_t, std::uint64_t> awaited_creations;
@@ -162,6 +178,7 @@ struct Chares::Parts {
   AllReduces all_reduces;
   Placements placements;
   LeavingChares leaving;
+  WantedMoves wanted_moves;
   VectorPool vectors;
 };
 
@@ -183,6 +200,17 @@ inline Pup arguments_of(runtime::Message& message) {
   Pup p = message.unpacker();
   p.skip(sizeof(EntryHeader));
   return p;
+}
+
+// The arguments did not unpack. REQUIRES: called in a catch block.
+[[gnu::cold, gnu::noinline]] void fail_unpacking(const ChareBase& chare, const EntryInfo& entry);
+
+inline void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply) {
+  try {
+    entry.invoke(chare, arguments, reply);
+  } catch (...) {  // unpacking failed; exceptions of the method itself went to its caller
+    fail_unpacking(chare, entry);
+  }
 }
 
 }  // namespace weft::chare

@@ -91,11 +91,12 @@ bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) 
   const std::uint64_t sequence = progress.sequence;
   bool next_may_advance = false;
   if (progress.step < 0) {
-    if (progress.local_contributions < scope.local_contributors) return false;
+    if (progress.local_contributions < scope.expected(sequence)) return false;
     if (static_cast<int>(id.root_pe) != messenger_.pe()) {
-      if (sequence != scope.first_unflushed) return false;
+      if (!is_next(id, scope, sequence)) return false;
       // Further contributions on this PE are late: they go to the root.
       scope.first_unflushed = sequence + 1;
+      scope.forget_arrivals(scope.first_unflushed);
       next_may_advance = true;
     }
     progress.step = 0;
@@ -166,6 +167,7 @@ void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
     merged.add(messenger_, progress.late.view());
     deliver(merged, false);
   }
+  scope.forget_arrivals(progress.sequence + 1);
   scope.progress.forget(progress);
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/collective/reductions.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -161,7 +162,7 @@ void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t in
   Partial& into = progress.step < 0 ? progress.merged : progress.late;
   into.add_contribution(messenger_, index, reducer, combiner, value, target);
   // The rest is for the last contribution of this PE, and for later ones.
-  if (progress.local_contributions < scope.local_contributors && into.count < scope.total) return;
+  if (progress.local_contributions < scope.expected(sequence) && into.count < scope.total) return;
   advance_from(id, scope, progress);
 }
 
@@ -226,19 +227,21 @@ bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
   if (tree.is_root()) {
     if (progress.merged.count < scope.total) return false;
     deliver(progress.merged, false);
+    scope.forget_arrivals(progress.sequence + 1);
     scope.progress.forget(progress);
     if (scope.single) forget_scope(id);
     return false;
   }
   // In order only: a partial may overtake an earlier, larger one on its way here.
   const std::uint64_t sequence = progress.sequence;
-  if (sequence != scope.first_unflushed || progress.local_contributions < scope.local_contributors ||
+  if (!is_next(id, scope, sequence) || progress.local_contributions < scope.expected(sequence) ||
       progress.children_done + scope.silent_children < tree.num_children()) {
     return false;
   }
   send_up(id, sequence, true, progress.merged);
   scope.progress.forget(progress);
   scope.first_unflushed = sequence + 1;
+  scope.forget_arrivals(scope.first_unflushed);
   if (!scope.single) return true;
   forget_scope(id);
   return false;
@@ -260,6 +263,52 @@ void Reductions::advance_silence(ScopeId id, Scope& scope) {
   message->envelope().flags |= kControlFlag;
   messenger_.send(tree.parent(), std::move(message));
   if (scope.single) forget_scope(id);
+}
+
+// --- Contributors that move
+
+std::uint64_t Reductions::Scope::num_later(std::uint64_t sequence) const {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(arrivals, [sequence](std::uint64_t first) { return first > sequence; }));
+}
+
+bool Reductions::is_next(ScopeId id, Scope& scope, std::uint64_t sequence) {
+  if (sequence == scope.first_unflushed) [[likely]]
+    return true;
+  if (sequence < scope.first_unflushed || scope.silent_children < tree_of(messenger_, id).num_children() ||
+      scope.expected(sequence - 1) != 0) {
+    return false;
+  }
+  if (std::ranges::min(scope.progress.sequences()) < sequence) return false;
+  scope.first_unflushed = sequence;
+  scope.forget_arrivals(sequence);
+  return true;
+}
+
+void Reductions::contributor_left(ScopeId id, std::uint64_t first_here) {
+  Scope* const scope = find_scope(id);
+  if (scope == nullptr || scope->local_contributors == 0) return;
+  --scope->local_contributors;
+  if (const auto own = std::ranges::find(scope->arrivals, first_here); own != scope->arrivals.end()) {
+    scope->arrivals.erase(own);
+  }
+  advance_all(id);
+}
+
+void Reductions::contributor_arrived(ScopeId id, std::uint64_t first) {
+  Scope& scope = scope_at(id);
+  ++scope.local_contributors;
+  if (first > scope.first_unflushed) scope.arrivals.push_back(first);
+}
+
+void Reductions::contribute_directly(ScopeId id, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
+                                     const Combiner* combiner, std::span<const std::byte> value,
+                                     const Target& target) {
+  Partial mine;
+  mine.add_contribution(messenger_, index, reducer, combiner, value, target);
+  const PartialHeader header{id, sequence, false};
+  messenger_.send(static_cast<int>(id.root_pe),
+                  Message::pack(messenger_, kReductionPartialHandler, header, mine));
 }
 
 void Reductions::send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial) {

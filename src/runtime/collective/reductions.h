@@ -70,6 +70,16 @@ class Reductions {
   void contribute(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                   const Combiner* combiner, std::span<const std::byte> value, const Target& target);
 
+  // A contributor has moved from this PE, or to it. It contributes on its new PE from reduction `first` on; `first_here`
+  // was `first` when it came to this PE, 0 if it was here from the start. Nothing is lost otherwise: what it has
+  // contributed on its old PE counts there.
+  void contributor_left(ScopeId scope, std::uint64_t first_here);
+  void contributor_arrived(ScopeId scope, std::uint64_t first);
+  // As contribute(), for a contributor that has moved to this PE after it has given its part of the scope. The
+  // contribution goes to the root.
+  void contribute_directly(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
+                           const Combiner* combiner, std::span<const std::byte> value, const Target& target);
+
   // A result for this PE whose target is `handler` goes to `function` at once, without a message: the target's prefix
   // and the packed result. An exception of it ends the job.
   using ResultFunction = void (*)(void* context, std::span<const std::byte> prefix,
@@ -87,6 +97,22 @@ class Reductions {
     int silent_children = 0;
     std::uint64_t first_unflushed = 0;
     ProgressTable progress;
+    // For each contributor that has moved here its first reduction here, as long as earlier ones are not over.
+    std::vector<std::uint64_t> arrivals;
+
+    // How many contributors of this PE the reduction waits for. Fewer contribute if some have moved here since.
+    std::uint64_t expected(std::uint64_t sequence) const {
+      if (arrivals.empty()) [[likely]]
+        return local_contributors;
+      return local_contributors - num_later(sequence);
+    }
+    // The contributors that have moved here and begin behind that reduction.
+    std::uint64_t num_later(std::uint64_t sequence) const;
+    // All reductions below that number are over on this PE.
+    void forget_arrivals(std::uint64_t below) {
+      if (!arrivals.empty()) [[unlikely]]
+        std::erase_if(arrivals, [below](std::uint64_t first) { return first <= below; });
+    }
   };
 
   Scope& scope_at(ScopeId id) {
@@ -109,6 +135,9 @@ class Reductions {
   bool advance_one(ScopeId id, Scope& scope, Progress& progress);
   void advance_all(ScopeId id);
   void advance_silence(ScopeId id, Scope& scope);
+  // Whether the reduction is the next that this PE passes on. Earlier ones to which this PE and those below it have nothing
+  // to give are skipped.
+  bool is_next(ScopeId id, Scope& scope, std::uint64_t sequence);
   void send_up(ScopeId id, std::uint64_t sequence, bool done, const Partial& partial);
   void deliver(Partial& partial, bool to_this_pe);
 

@@ -15,6 +15,11 @@
 
 namespace weft::runtime {
 
+struct Whereabouts {
+  int pe = 0;
+  std::uint32_t move = 0;  // how often the object had moved then
+};
+
 template <class Object>
 class Directory {
  public:
@@ -43,18 +48,13 @@ class Directory {
     return true;
   }
 
-  // Where to send a message for an object that is not here. REQUIRES: find(index) == nullptr. The answer is
-  // this PE when it is the home and has not heard of the object: it is on its way, or does not exist.
-  int route(std::uint64_t index, int home_pe) const {
-    if (elsewhere_.empty()) return home_pe;
+  // Where to send a message for an object that is not here, and how often the object is known to have moved.
+  // REQUIRES: find(index) == nullptr. The answer is this PE when it is the home and has not heard of the object: it is on
+  // its way, or does not exist.
+  Whereabouts whereabouts(std::uint64_t index, int home_pe) const {
+    if (elsewhere_.empty()) return {home_pe, 0};
     auto known = elsewhere_.find(index);
-    return known == elsewhere_.end() ? home_pe : known->second.pe;
-  }
-
-  // How often the object is known to have moved, for telling others.
-  std::uint32_t known_move(std::uint64_t index) const {
-    auto known = elsewhere_.find(index);
-    return known == elsewhere_.end() ? 0 : known->second.move;
+    return known == elsewhere_.end() ? Whereabouts{home_pe, 0} : known->second;
   }
 
   std::size_t num_local() const { return objects_.size(); }
@@ -65,11 +65,6 @@ class Directory {
   }
 
  private:
-  struct Whereabouts {
-    int pe = 0;
-    std::uint32_t move = 0;
-  };
-
   int pe_;
   IndexTable<Object> objects_;
   std::unordered_map<std::uint64_t, Whereabouts> elsewhere_;

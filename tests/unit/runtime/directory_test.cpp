@@ -8,7 +8,7 @@ namespace {
 TEST(Directory, UnknownObjectsAreAtHome) {
   Directory<int> directory(1);
   EXPECT_EQ(directory.find(5), nullptr);
-  EXPECT_EQ(directory.route(5, 3), 3);
+  EXPECT_EQ(directory.whereabouts(5, 3).pe, 3);
 }
 
 TEST(Directory, RemembersWhereAnObjectWent) {
@@ -18,8 +18,8 @@ TEST(Directory, RemembersWhereAnObjectWent) {
   EXPECT_EQ(directory.find(5), &object);
   EXPECT_EQ(directory.leave(5, 2, 1), &object);
   EXPECT_EQ(directory.find(5), nullptr);
-  EXPECT_EQ(directory.route(5, 1), 2);
-  EXPECT_EQ(directory.known_move(5), 1u);
+  EXPECT_EQ(directory.whereabouts(5, 1).pe, 2);
+  EXPECT_EQ(directory.whereabouts(5, 1).move, 1u);
 }
 
 TEST(Directory, OldNewsDoNotOverwriteNewer) {
@@ -27,9 +27,9 @@ TEST(Directory, OldNewsDoNotOverwriteNewer) {
   EXPECT_TRUE(directory.learn(5, 3, 7));
   EXPECT_FALSE(directory.learn(5, 2, 6));
   EXPECT_FALSE(directory.learn(5, 2, 7));
-  EXPECT_EQ(directory.route(5, 0), 3);
+  EXPECT_EQ(directory.whereabouts(5, 0).pe, 3);
   EXPECT_TRUE(directory.learn(5, 0, 8));
-  EXPECT_EQ(directory.route(5, 2), 0);
+  EXPECT_EQ(directory.whereabouts(5, 2).pe, 0);
 }
 
 TEST(Directory, NewsAboutLocalObjectsAreIgnored) {

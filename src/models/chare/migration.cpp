@@ -1,0 +1,247 @@
+// Elements that move to another PE.
+//
+// The old PE packs the element, notes where it has gone, and sends its state. The new PE makes the element and tells the
+// home, and the old PE. Messages that come to a PE that the element has left are sent after it, and their sender is told.
+// A message may overtake the element: it says how often the element has moved, so the new PE knows that the element is
+// still to come and keeps the message. Calls to all elements: broadcasts.cpp.
+#include <memory>
+#include <utility>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/chares.h"
+#include "weft/runtime/operation.h"
+
+#include "base/format.h"
+#include "models/chare/parts.h"
+
+namespace weft::chare {
+
+using runtime::Message;
+using runtime::MessagePtr;
+
+namespace {
+
+[[noreturn]] void refuse_move(base::StatusCode code, const ChareBase& chare, const std::string& why) {
+  throw base::Error(code, base::format("{} cannot move: {}", chare.where(), why));
+}
+
+// Why it cannot move as it is now; empty if it can.
+std::string obstacle(const ChareBase& chare) {
+  if (chare.is_pinned()) return base::format("{} is pinned", chare.where());
+  const std::vector<std::string> reasons =
+      chare.runtime().obstacles_to_moving({chare.collection().id(), chare.linear_index()});
+  return reasons.empty() ? std::string() : reasons.front();
+}
+
+}  // namespace
+
+// --- Leaving
+
+void ChareBase::migrate(int to_pe) { collection_->chares().migrate(*this, to_pe); }
+
+void ChareBase::ended_while_leaving() {
+  if (num_suspended() != 0) return;
+  if ((num_suspended_ & kLeaves) != 0) return collection_->chares().free_later(*this);
+  num_suspended_ &= ~kMoves;
+  collection_->chares().parts_->wanted_moves.add({collection_->id(), linear_index_});
+}
+
+void Chares::migrate(ChareBase& chare, int to_pe) {
+  chare.collection().expect_alive();
+  if (to_pe < 0 || to_pe >= runtime_.num_pes()) {
+    refuse_move(base::StatusCode::kOutOfRange, chare,
+                base::format("there is no PE {}; the job has {}", to_pe, runtime_.num_pes()));
+  }
+  const ChareType* const type = chare.collection().type();
+  if (type != nullptr && type->pup == nullptr) {
+    refuse_move(
+        base::StatusCode::kInvalidArgument, chare,
+        base::format("give {} a public function `void pup(weft::Pup& p) {{ p | a | b; }}` that names its "
+                     "members, and a constructor without arguments or one that takes weft::Moved",
+                     type->name));
+  }
+  if (const std::string why = obstacle(chare); !why.empty()) {
+    refuse_move(base::StatusCode::kInvalidArgument, chare, why);
+  }
+  if (std::exchange(chare.move_to_, to_pe) < 0) {
+    parts_->wanted_moves.add({chare.collection().id(), chare.linear_index()});
+  }
+}
+
+void Chares::move_when_idle(runtime::ElementId element) {
+  Collection& from = collection(element.collection);
+  ChareBase* const chare = from.find(element.index);
+  if (chare == nullptr || chare->move_to_ < 0) return;  // destroyed meanwhile
+  if (chare->num_suspended() != 0) {
+    chare->num_suspended_ |= ChareBase::kMoves;
+    return;
+  }
+  const int to_pe = std::exchange(chare->move_to_, -1);
+  if (to_pe == runtime_.pe()) return;
+  const std::string where = chare->where();
+  try {
+    if (const std::string why = obstacle(*chare); !why.empty()) {
+      refuse_move(base::StatusCode::kInvalidArgument, *chare, why);
+    }
+    depart(*chare, to_pe);
+  } catch (...) {
+    runtime_.fail_unawaited(std::current_exception(), base::format("the move of {} to PE {}", where, to_pe));
+  }
+}
+
+void Chares::depart(ChareBase& chare, int to_pe) {
+  Collection& from = chare.collection();
+  const ChareType& type = *from.type();
+  MoveHeader header{from.id(), chare.linear_index_, chare.num_moves_ + 1, chare.next_reduction_,
+                    chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_};
+  Pup sizer = Pup::sizer(&runtime_);
+  sizer | header;
+  type.pup(chare, sizer);
+  MessagePtr message = Message::create(runtime_, first_handler_ + kMove, sizer.offset_bytes());
+  Pup p = Pup::packer(message->payload(), message->payload_bytes(), &runtime_);
+  p.set_carrier(message.get());
+  p | header;
+  type.pup(chare, p);
+  if (p.remaining_bytes() != 0) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("the pup function of {} visits {} bytes when it packs and {} when it counts; it "
+                     "must visit the same members each time",
+                     type.name, p.offset_bytes(), sizer.offset_bytes()));
+  }
+  // From here on nothing fails.
+  from.elements_->directory.leave(header.index, to_pe, header.move);
+  from.elements_->departures.add(header.index, header.move, to_pe);
+  std::shared_ptr<ChareBase> left(&chare);
+  runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
+  if (message->has_attachments()) {  // its memory is in use until they have been sent
+    runtime::Operation(runtime::report_sending(runtime_, *message))
+        .then([left](const base::Status&, std::size_t) {});
+  }
+  runtime_.send(to_pe, std::move(message));
+}
+
+// --- Arriving
+
+void Chares::on_moved_here(MessagePtr message) {
+  MoveHeader header;
+  Pup p = message->unpacker();
+  p | header;
+  Collection& target = collection(header.collection);
+  if (target.destroyed_) return;
+  if (!target.created_) {
+    target.elements_->waiting.push_back(std::move(message));
+    return;
+  }
+  const int from_pe = static_cast<int>(message->envelope().source_pe);
+  if (header.index >= target.shape().size() || target.type()->make == nullptr || header.move == 0 ||
+      target.find(header.index) != nullptr || from_pe == runtime_.pe() ||
+      !header.seen.is_valid(runtime_.num_pes())) {
+    runtime_.fail(
+        base::format("element {} of {}, which PE {} has sent to PE {}, does not fit there; do all PEs run "
+                     "the same program?",
+                     header.index, target.name(), from_pe, runtime_.pe()));
+    return;
+  }
+  ChareBase* arrived = nullptr;
+  try {
+    arrived = &unpack_element(target, header, p);
+  } catch (...) {
+    return runtime_.fail_unawaited(
+        std::current_exception(),
+        base::format("the arrival of {} on PE {}", target.element_name(header.index), runtime_.pe()));
+  }
+  runtime_.reductions().contributor_arrived(scope_of(target), header.next_reduction);
+  report_arrival(target, header, from_pe);
+  try {
+    arrived->migrated();
+  } catch (...) {
+    return runtime_.fail_unawaited(std::current_exception(), arrived->where() + " in migrated()");
+  }
+  release_held(target, header.index);
+}
+
+ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& header, Pup& state) {
+  const ChareType& type = *collection.type();
+  NewChare place(collection, header.index);
+  std::unique_ptr<ChareBase> element = type.make(state);
+  type.pup(*element, state);
+  if (state.remaining_bytes() != 0) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("the pup function of {} leaves {} bytes of the state unread; it must visit the "
+                     "same members when it packs and when it unpacks",
+                     type.name, state.remaining_bytes()));
+  }
+  element->next_reduction_ = header.next_reduction;
+  element->first_reduction_here_ = header.next_reduction;
+  element->num_moves_ = header.move;
+  const SeenBroadcasts& handled = collection.elements_->handled;
+  if (!handled.includes(header.seen) || !header.seen.includes(handled)) {
+    element->seen_ = std::make_unique<SeenBroadcasts>(header.seen);
+  }
+  ChareBase& inserted = *element;
+  collection.elements_->directory.insert(header.index, element.release());
+  return inserted;
+}
+
+void Chares::report_arrival(Collection& collection, const MoveHeader& header, int from_pe) {
+  MessagePtr report =
+      Message::pack(runtime_, first_handler_ + kArrived,
+                    Arrival{header.collection, header.index, header.move, collection.elements_->handled});
+  report->envelope().flags |= runtime::kControlFlag;
+  runtime_.send(from_pe, std::move(report));
+  const int home = collection.home(header.index);
+  if (home != from_pe && home != runtime_.pe()) {
+    send_news(collection, header.index, home, runtime_.pe(), header.move);
+  }
+}
+
+void Chares::on_arrived(MessagePtr message) {
+  Arrival arrival;
+  message->unpacker() | arrival;
+  Collection& from = collection(arrival.collection);
+  if (from.destroyed_) return;
+  const auto [index, move] = std::pair(arrival.index, arrival.move);
+  if (!arrival.handled.is_valid(runtime_.num_pes()) ||
+      !from.elements_->departures.arrived(std::move(arrival), from.elements_->handled)) {
+    runtime_.fail(
+        base::format("PE {} reports the arrival of element {} of {} after move {}, which PE {} has not sent "
+                     "there; do all PEs run the same program?",
+                     message->envelope().source_pe, index, from.name(), move, runtime_.pe()));
+  }
+}
+
+// --- Where elements are
+
+void Chares::send_news(Collection& collection, std::uint64_t index, int to_pe, int at_pe,
+                       std::uint32_t move) {
+  MessagePtr news =
+      Message::pack(runtime_, first_handler_ + kLocation, LocationNews{collection.id(), index, at_pe, move});
+  news->envelope().flags |= runtime::kControlFlag;
+  runtime_.send(to_pe, std::move(news));
+}
+
+void Chares::on_location(MessagePtr message) {
+  LocationNews news;
+  message->unpacker() | news;
+  if (news.pe < 0 || news.pe >= runtime_.num_pes()) {
+    runtime_.fail(base::format("PE {} reports an element on PE {} of {}; do all PEs run the same program?",
+                               message->envelope().source_pe, news.pe, runtime_.num_pes()));
+    return;
+  }
+  Collection& target = collection(news.collection);
+  if (target.elements_->directory.learn(news.index, news.pe, news.move)) release_held(target, news.index);
+}
+
+void Chares::hold(Collection& collection, std::uint64_t index, MessagePtr message) {
+  collection.elements_->held[index].push_back(std::move(message));
+}
+
+void Chares::release_held(Collection& collection, std::uint64_t index) {
+  auto node = collection.elements_->held.extract(index);
+  if (node.empty()) return;
+  for (MessagePtr& message : node.mapped()) runtime_.send(runtime_.pe(), std::move(message));
+}
+
+}  // namespace weft::chare
