@@ -265,7 +265,6 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
                        info.name()));
     }
     auto chare = std::make_unique<PyChare>(info);
-    if (!chare->collection().has_display_name()) chare->collection().set_display_name(info.name());
     Ref arguments = decoder.value();
     chare->construct(arguments.get());
     end_if_forked();

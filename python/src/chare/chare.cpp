@@ -4,15 +4,24 @@
 
 #include "weft/base/error.h"
 
+#include "await/coroutine.h"
 #include "base/format.h"
+#include "codec/attach.h"
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "engine/ending.h"
+#include "engine/engine.h"
+#include "support/errors.h"
 
 namespace weft::python {
 
 namespace {
 
+enum class Gone : std::uint8_t { kJobEnded, kDestroyed, kMoved };
+
 struct ChareObject {
-  PyObject_HEAD PyChare* chare;  // null when the collection has been destroyed or the job has ended
-  bool is_destroyed;
+  PyObject_HEAD PyChare* chare;  // null when the chare is not on this PE any more
+  Gone gone;                     // then: why
 };
 
 // The chare under construction; its object takes it.
@@ -20,16 +29,23 @@ PyChare* being_made = nullptr;
 
 }  // namespace
 
+PyChare::PyChare(const ClassInfo& info) : info_(info) {
+  if (!collection().has_display_name()) collection().set_display_name(info.name());
+}
+
 PyChare::~PyChare() {
   if (!object_) return;
   auto* const object = reinterpret_cast<ChareObject*>(object_.get());
   object->chare = nullptr;
-  object->is_destroyed = collection().is_destroyed();
+  object->gone = collection().is_destroyed() ? Gone::kDestroyed
+                 : runtime().closed()        ? Gone::kJobEnded
+                                             : Gone::kMoved;
 }
 
-void PyChare::construct(PyObject* arguments) {
+template <class Make>
+void PyChare::take_object(Make make) {
   being_made = this;
-  const Ref object = Ref::steal(PyObject_CallObject(info_.type(), arguments));
+  const Ref object = Ref::steal(make());
   being_made = nullptr;
   if (!object) throw PythonError();
   if (object.get() == object_.get()) return;
@@ -38,6 +54,92 @@ void PyChare::construct(PyObject* arguments) {
       base::format("{}.__new__ must return the object that weft.Chare.__new__ made for this element, and "
                    "returned another one",
                    info_.name()));
+}
+
+void PyChare::construct(PyObject* arguments) {
+  take_object([&] { return PyObject_CallObject(info_.type(), arguments); });
+}
+
+// --- Moving
+
+std::unique_ptr<chare::ChareBase> PyChare::make_moved(Pup& state) {
+  try {
+    Decoder decoder(state);
+    const ClassInfo& info = ClassInfo::find(decoder.name());
+    if (decoder.number<std::uint64_t>() != info.fingerprint()) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          base::format("the class {} has other methods on this PE than on the one that the chare has "
+                       "left; define it in the same way on every PE",
+                       info.name()));
+    }
+    decoder.finish(state);
+    auto chare = std::make_unique<PyChare>(info);
+    PyObject* const type = info.type();
+    chare->take_object([type] { return PyObject_CallMethod(type, "__new__", "O", type); });
+    return chare;
+  } catch (...) {
+    std::rethrow_exception(caught_as_travelling_error());
+  }
+}
+
+void PyChare::pack_state() {
+  auto encoder = std::make_unique<Encoder>(Beside::kLarge);
+  encoder->name(info_.key());
+  encoder->number(info_.fingerprint());
+  static PyObject* const pack = import_from("weft._migration", "pack_state").release();
+  const Ref parts = checked(PyObject_CallOneArg(pack, object()));
+  encoder->pickled(Ref::borrow(PyTuple_GetItem(parts.get(), 0)), PyTuple_GetItem(parts.get(), 1));
+  encoder->value(PyTuple_GetItem(parts.get(), 2));
+  packed_ = std::move(encoder);
+}
+
+void PyChare::pup(Pup& p) {
+  try {
+    if (p.is_sizing()) {
+      try {
+        pack_state();
+      } catch (const PythonError&) {
+        rethrow_unsendable(base::format("the state of {}", where()));
+      }
+      p.bytes(nullptr, packed_->size_bytes());
+    } else if (p.is_packing()) {
+      const std::unique_ptr<Encoder> encoder = std::move(packed_);
+      std::vector<std::byte> bytes = encoder->copy();
+      p.bytes(bytes.data(), bytes.size());
+      attach_all(*encoder, *static_cast<runtime::Message*>(p.carrier()));
+    } else {
+      Decoder decoder(p);
+      const auto [pickled, buffers] = decoder.pickled();
+      const Ref device_arrays = decoder.value();
+      static PyObject* const unpack = import_from("weft._migration", "unpack_state").release();
+      checked(PyObject_CallFunctionObjArgs(unpack, object(), pickled.get(), buffers.get(),
+                                           device_arrays.get(), nullptr));
+      decoder.finish(p);
+    }
+    end_if_forked();
+  } catch (...) {
+    end_if_forked();
+    std::rethrow_exception(caught_as_travelling_error());
+  }
+}
+
+void PyChare::migrated() {
+  const Ref result = Ref::steal(PyObject_CallMethod(object(), "migrated", nullptr));
+  end_if_forked();
+  if (result && !is_coroutine(result.get())) return;
+  if (!result) {
+    if (ended_by_exception(Engine::current())) return;
+  } else {
+    checked(PyObject_CallMethod(result.get(), "close", nullptr));
+    PyErr_Format(PyExc_TypeError, "%s.migrated is a coroutine; it runs before any other call and cannot wait",
+                 info_.name().c_str());
+  }
+  try {
+    throw PythonError();
+  } catch (...) {
+    std::rethrow_exception(caught_as_travelling_error());
+  }
 }
 
 std::string PyChare::where_in(std::size_t method) const {
@@ -65,9 +167,11 @@ std::size_t PyChare::object_size_bytes() { return sizeof(ChareObject); }
 PyChare& chare_of(PyObject* object) {
   const auto* const known = reinterpret_cast<ChareObject*>(object);
   if (known->chare == nullptr) {
-    throw base::Error(base::StatusCode::kClosed, known->is_destroyed
-                                                     ? "this chare's collection has been destroyed"
-                                                     : "this chare's job has ended");
+    throw base::Error(base::StatusCode::kClosed,
+                      known->gone == Gone::kDestroyed ? "this chare's collection has been destroyed"
+                      : known->gone == Gone::kMoved
+                          ? "this chare has moved to another PE; what is left here is not it: use its proxy"
+                          : "this chare's job has ended");
   }
   return *known->chare;
 }

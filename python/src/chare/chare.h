@@ -1,6 +1,7 @@
 // The one C++ chare type behind every Python class, and the Python object that it owns.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "weft/chare/chare.h"
@@ -10,10 +11,17 @@
 
 namespace weft::python {
 
+class Encoder;
+
 class PyChare final : public chare::ChareBase {
  public:
-  explicit PyChare(const ClassInfo& info) : info_(info) {}
+  explicit PyChare(const ClassInfo& info);
   ~PyChare() override;
+
+  // For a chare that moves, see chare::ChareType: the object without its state; the state; the program's migrated().
+  static std::unique_ptr<chare::ChareBase> make_moved(Pup& state);
+  void pup(Pup& p);
+  void migrated() override;
 
   // Calls the class. Throws PythonError.
   void construct(PyObject* arguments);
@@ -27,8 +35,14 @@ class PyChare final : public chare::ChareBase {
   static std::size_t object_size_bytes();
 
  private:
+  // The Python object, made by `make`, which must return the one that make_object() has made.
+  template <class Make>
+  void take_object(Make make);
+  void pack_state();
+
   const ClassInfo& info_;
   Ref object_;
+  std::unique_ptr<Encoder> packed_;  // the state, from its sizing to its packing
 };
 
 // The C++ chare of a weft.Chare. Throws base::Error after the job has ended, or its collection.

@@ -44,6 +44,31 @@ PyObject* allreduce(PyObject* self, PyObject* const* values, Py_ssize_t count, P
   });
 }
 
+PyObject* migrate(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("Chare.migrate", {"to_pe"}, 1, values, count, names);
+    chare_of(self).migrate(coordinate(arguments[0]));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* migrated(PyObject*, PyObject*) { Py_RETURN_NONE; }
+
+PyObject* get_pinned(PyObject* self, void*) {
+  return guarded([self] { return PyBool_FromLong(chare_of(self).is_pinned() ? 1 : 0); });
+}
+
+int set_pinned(PyObject* self, PyObject* value, void*) {
+  const bool done = guarded([&]() -> PyObject* {
+                      if (value == nullptr || PyBool_Check(value) == 0) {
+                        throw base::Error(base::StatusCode::kInvalidArgument, "pinned is True or False");
+                      }
+                      chare_of(self).set_pinned(value == Py_True);
+                      return Py_None;
+                    }) != nullptr;
+  return done ? 0 : -1;
+}
+
 PyObject* no_pickle(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     throw base::Error(
@@ -58,6 +83,8 @@ PyGetSetDef properties[] = {
      "This chare's index in its collection: an int, or a tuple for 2 to 6 dimensions; a group's is the PE.",
      nullptr},
     {"proxy", &get_proxy, nullptr, "The proxy of the collection that this chare is in.", nullptr},
+    {"pinned", &get_pinned, &set_pinned,
+     "Whether this chare stays on its PE: migrate() then raises weft.Error.", nullptr},
     {},
 };
 
@@ -93,6 +120,27 @@ Returns:
 
 Raises:
     weft.Error: not a reducer, the value cannot travel, or the job has ended.)"},
+    {"migrate", as_method(&migrate), METH_FASTCALL | METH_KEYWORDS, R"(migrate($self, to_pe)
+--
+
+Moves this chare to another PE when the running entry method has returned. Does not block.
+
+The state travels as pickle takes it: ``__getstate__()`` and ``__setstate__()`` if the class has them, else all
+attributes. NumPy arrays are not copied into the pickle; device arrays go from device to device. ``__init__`` does not
+run on the new PE, ``migrated()`` does. Proxies, calls under way, broadcasts and reductions follow the chare. The last
+call before the move counts; nothing happens if the chare is on that PE already. An entry method that is called
+meanwhile and waits delays the move to its end.
+
+Args:
+    to_pe: the number of the PE.
+
+Raises:
+    weft.Error: there is no such PE, or the chare cannot move now: one of its entry methods waits (also the caller, if
+        it is ``async def``), it has channels, or it is pinned. A state that cannot be pickled ends the job.)"},
+    {"migrated", &migrated, METH_NOARGS, R"(migrated($self)
+--
+
+Runs on the new PE after a move, before any call that has waited. Override it; it cannot be ``async def``.)"},
     {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
     {},
 };

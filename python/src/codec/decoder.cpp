@@ -118,7 +118,7 @@ Ref Decoder::container(ValueTag tag, int depth) {
   return dict;
 }
 
-Ref Decoder::pickle() {
+Decoder::Pickled Decoder::pickled() {
   auto num_buffers = number<std::uint32_t>();
   auto size_bytes = number<std::uint64_t>();
   const std::byte* data = raw(size_bytes);
@@ -140,6 +140,11 @@ Ref Decoder::pickle() {
                                                       static_cast<Py_ssize_t>(buffer_bytes)));
     checked(PyList_Append(buffers.get(), owned.get()));
   }
+  return {std::move(pickled), std::move(buffers)};
+}
+
+Ref Decoder::pickle() {
+  const auto [pickled, buffers] = this->pickled();
   Ref arguments = checked(PyTuple_Pack(1, pickled.get()));
   Ref keywords = checked(Py_BuildValue("{s:O}", "buffers", buffers.get()));
   static PyObject* const loads = import_from("pickle", "loads").release();

@@ -57,6 +57,13 @@ class Decoder {
     return at;
   }
   std::string_view name();
+  // What Encoder::pickled() has written: a memoryview of the pickle, which is valid as long as the message, and a list of
+  // writable memory.
+  struct Pickled {
+    Ref bytes;
+    Ref buffers;
+  };
+  Pickled pickled();
   // Reads the number of an attachment. attachment() and host_attachment() return the attachment with that
   // number, and throw if it does not exist or has another size. host_attachment() also throws if it is not in
   // host memory.

@@ -238,14 +238,18 @@ void Encoder::pickle(PyObject* object) {
   Ref keywords = checked(Py_BuildValue("{s:i,s:O}", "protocol", 5, "buffer_callback", append.get()));
   Ref pickled = checked(PyObject_Call(dumps, arguments.get(), keywords.get()));
   tag(ValueTag::kPickle);
-  Py_ssize_t num_buffers = PyList_GET_SIZE(buffers.get());
+  this->pickled(std::move(pickled), buffers.get());
+}
+
+void Encoder::pickled(Ref pickle, PyObject* buffers) {
+  Py_ssize_t num_buffers = PyList_GET_SIZE(buffers);
   number(static_cast<std::uint32_t>(num_buffers));
-  auto size_bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(pickled.get()));
+  auto size_bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(pickle.get()));
   number(static_cast<std::uint64_t>(size_bytes));
-  const char* bytes = PyBytes_AS_STRING(pickled.get());
-  block(std::move(pickled), bytes, size_bytes);
+  const char* bytes = PyBytes_AS_STRING(pickle.get());
+  block(std::move(pickle), bytes, size_bytes);
   for (Py_ssize_t i = 0; i < num_buffers; ++i) {
-    Ref raw_view = checked(PyObject_CallMethod(PyList_GET_ITEM(buffers.get(), i), "raw", nullptr));
+    Ref raw_view = checked(PyObject_CallMethod(PyList_GET_ITEM(buffers, i), "raw", nullptr));
     const Py_buffer* view = PyMemoryView_GET_BUFFER(raw_view.get());
     const void* data = view->buf;
     auto length = static_cast<std::size_t>(view->len);

@@ -59,6 +59,8 @@ class Encoder {
   // Whether a host buffer of that size is attached. `is_array`: it is an array, for which a post entry method
   // can choose a place, not bytes or part of a pickle.
   bool attaches(std::size_t size_bytes, bool is_array) const;
+  // Writes what pickling with protocol 5 gave: bytes, and a list of the pickle.PickleBuffers that they leave out.
+  void pickled(Ref bytes, PyObject* buffers);
   // States that the value is `object` and that it has no other holder, so that its memory need not be copied.
   void own(PyObject* object) { owned_ = object; }
   bool owns(PyObject* object) const { return object == owned_; }

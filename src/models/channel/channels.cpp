@@ -244,12 +244,7 @@ std::vector<std::pair<std::string, std::string>> Channels::fingerprint() const {
 std::string Channels::obstacle_to_moving(runtime::ElementId element) const {
   std::string obstacle;
   ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
-    if (!end.waiting_sends.empty()) {
-      obstacle =
-          base::format("{} has {} sends that wait for its peer", describe(end), end.waiting_sends.size());
-    } else if (end.in.receives > 0 || end.in.held_sends > 0) {
-      obstacle = base::format("{} has messages of device memory in flight", describe(end));
-    }
+    obstacle = base::format("{} is open; a chare with channels cannot move yet", describe(end));
   });
   return obstacle;
 }

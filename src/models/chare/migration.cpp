@@ -9,6 +9,7 @@
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/outcome.h"
 #include "weft/runtime/operation.h"
 
 #include "base/format.h"
@@ -114,9 +115,9 @@ void Chares::depart(ChareBase& chare, int to_pe) {
   from.elements_->departures.add(header.index, header.move, to_pe);
   std::shared_ptr<ChareBase> left(&chare);
   runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
-  if (message->has_attachments()) {  // its memory is in use until they have been sent
-    runtime::Operation(runtime::report_sending(runtime_, *message))
-        .then([left](const base::Status&, std::size_t) {});
+  if (runtime::OperationState* const sending =
+          report_sending_in_place(*message)) {  // its memory is in use until then
+    runtime::Operation(sending).then([left](const base::Status&, std::size_t) {});
   }
   runtime_.send(to_pe, std::move(message));
 }
