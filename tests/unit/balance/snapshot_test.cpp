@@ -58,10 +58,7 @@ TEST(Snapshot, EveryNumberOutOfItsRangeIsRefused) {
       {"goes from object 2", [](Snapshot& s) { s.edges[0].from = 2; }},
       {"to object 4294967295", [](Snapshot& s) { s.edges[0].to = 0xffffffff; }},
       {"expected at most 2^62", [](Snapshot& s) { s.edges[0].bytes = kHuge; }},
-      {"edges up to number 1",
-       [](Snapshot& s) {
-         s.edges.push_back({0, 1, kHuge, 0});
-       }},
+      {"edges up to number 1", [](Snapshot& s) { s.edges.push_back({0, 1, kHuge, 0}); }},
   };
   for (const Damage& damage : damages) {
     Snapshot snapshot = valid();
