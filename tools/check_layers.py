@@ -2,6 +2,7 @@
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
     base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python
+    base <- balance <- models
 
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
 with 1 if there was one. Tests may include anything; ARCHITECTURE.md says why each rule is there.
@@ -19,9 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# A layer may use those before it. The models share a rank: they do not use one another, with one exception.
+# A layer may use those before it. Layers that share a rank do not use one another, with one exception.
 RANKS = {
     "base": 0,
+    "balance": 1,  # pure decisions: base alone is below it
     "memory": 1,
     "machine": 2,
     "runtime": 3,
@@ -162,8 +164,8 @@ def arrow_problem(include: Include) -> str | None:
     if user and used and not may_use(user, used):
         if RANKS[user] == RANKS[used]:
             return (
-                f'"{include.name}": model {user} includes model {used}; '
-                "put what both need into runtime, or let them meet in python or in a program"
+                f'"{include.name}": {user} includes {used}, which is beside it; '
+                "put what both need into a layer below, or let them meet in one above"
             )
         return (
             f'"{include.name}": {user} includes {used}, which is above it; '

@@ -23,6 +23,7 @@
 #include "job/own_device.h"
 #include "job/report.h"
 #include "job/run.h"
+#include "load_balancing/comparison.h"
 #include "support/errors.h"
 #include "support/support.h"
 
@@ -55,6 +56,7 @@ void init_topics(PyObject* module) {
   init_own_device(module);
   init_run(module);
   init_report(module);
+  init_load_balancing(module);
 }
 
 PyModuleDef definition = {

@@ -1,4 +1,4 @@
-"""The `weft` command: run, info, bench.
+"""The `weft` command: run, info, lb, bench.
 
 Imports are inside the functions that need them: `weft run` starts fast, also without the extension module.
 """
@@ -16,6 +16,19 @@ _RUN_DESCRIPTION = """\
 Starts N processes (PEs) of a program on this host and ends them together. The program is a C++ binary, or a
 .py file that runs with this Python. On a cluster start the same program with the resource manager's own
 launcher (srun, prterun, mpiexec)."""
+
+_LB_DESCRIPTION = """\
+Shows what each load-balancing strategy would do with the loads in FILE. No job is started, nothing moves."""
+
+_LB_EPILOG = """\
+columns:
+  imbalance       max / average - 1 of the times of the PEs, before and after
+  max             the time of the most loaded PE after the step
+  moves, moved    the objects that change their PE, and their bytes
+  external        bytes that objects on different PEs exchange, before and after
+  decision        the time that the strategy takes, the median of 5 runs; the moves themselves are not in it
+
+exit code: 0, or 2 if the file cannot be read or a strategy is not known"""
 
 
 @dataclass(frozen=True)
@@ -128,8 +141,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     _add_run(commands)
     _add_info(commands)
+    _add_lb(commands)
     words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] not in (["run"], ["info"]):
+    if words[:1] not in (["run"], ["info"], ["lb"]):
         _add_bench(commands)  # takes its time to import
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
@@ -202,6 +216,38 @@ def _info(options: argparse.Namespace) -> int:
     from weft.launch.info import info_lines
 
     print("\n".join(info_lines()))
+    return 0
+
+
+def _add_lb(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = commands.add_parser(
+        "lb",
+        help="compare load-balancing strategies on a file of recorded loads",
+        usage="weft lb FILE [--strategy NAME]...",
+        description=_LB_DESCRIPTION,
+        epilog=_LB_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="loads in the text format of docs/load-balancing.md")
+    parser.add_argument(
+        "--strategy",
+        dest="strategies",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a strategy to compare; may be given several times (default: all)",
+    )
+    parser.set_defaults(function=_lb, parser=parser)
+
+
+def _lb(options: argparse.Namespace) -> int:
+    from weft.launch.load_balancing import LoadFileError, comparison_lines
+
+    try:
+        print("\n".join(comparison_lines(options.file, options.strategies)))
+    except LoadFileError as error:
+        print(f"weft lb: {error}", file=sys.stderr)
+        return 2
     return 0
 
 

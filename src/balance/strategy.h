@@ -1,0 +1,37 @@
+// A load-balancing strategy: a pure decision, without the runtime. Loads and communication in, a placement out.
+//
+// Threads: one thread at a time uses an object of Strategy. Different objects share nothing.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "balance/snapshot.h"
+
+namespace weft::balance {
+
+struct StrategyOptions {
+  // Strategies that compare with a target stop when the most loaded PE is within this part of it. The value is measured:
+  // docs/decisions/load-balancing.md.
+  double tolerance = 0.02;
+  // For strategies that draw numbers.
+  std::uint64_t seed = 1;
+};
+
+class Strategy {
+ public:
+  Strategy() = default;
+  Strategy(const Strategy&) = delete;
+  Strategy& operator=(const Strategy&) = delete;
+  virtual ~Strategy() = default;
+
+  // The name in the table of strategies.
+  virtual std::string_view name() const = 0;
+
+  // Where each object shall be. REQUIRES: check(snapshot).ok(). The result passes check(snapshot, placement).
+  // Equal objects of Strategy give equal placements for equal sequences of snapshots, on every machine. The call may change
+  // the strategy's own state, for example the position in its sequence of random numbers.
+  virtual Placement place(const Snapshot& snapshot) = 0;
+};
+
+}  // namespace weft::balance
