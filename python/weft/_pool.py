@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -336,4 +337,5 @@ class _Results:
     def __del__(self) -> None:
         job = getattr(self, "_job", None)
         if job is not None and not job.is_over:
-            job.abandon()
+            with contextlib.suppress(_core.Error):  # the job of the PEs has ended
+                job.abandon()
