@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     )
     from weft._devices import Device, device
     from weft._packing import pack
+    from weft._pool import Pool
     from weft._post_entry import post_entry
     from weft._reducers import Reducer
     from weft._registration import register
@@ -84,6 +85,7 @@ __all__ = [
     "Landing",
     "Operation",
     "PeerTransports",
+    "Pool",
     "Reducer",
     "RemoteError",
     "Singleton",
@@ -124,6 +126,7 @@ _HOMES = {
     "as_asyncio": "weft._asyncio",
     "asyncio_future": "weft._asyncio",
     "Reducer": "weft._reducers",
+    "Pool": "weft._pool",
     "post_entry": "weft._post_entry",
     "register": "weft._registration",
     "run": "weft._run",

@@ -225,6 +225,17 @@ void wait(PyObject* future, runtime::Work* work) {
   }
 }
 
+// What a call returns, for calls that are written in Python.
+PyObject* call_future_function(PyObject*, PyObject* where) {
+  return guarded([&]() -> PyObject* {
+    std::string text(text_of(where));
+    auto* state = new PyFutureState(Engine::current());
+    Ref future = make_future_object(state);
+    state->end_job_if_unobserved(std::move(text));
+    return future.release();
+  });
+}
+
 PyMethodDef methods[] = {
     {"set", as_method(&set), METH_FASTCALL, R"(set($self, value=None, /)
 --
@@ -283,6 +294,7 @@ Raises:
 
 PyMethodDef functions[] = {
     {"_future_at", as_method(&future_at_function), METH_FASTCALL, nullptr},
+    {"_call_future", &call_future_function, METH_O, nullptr},
     {},
 };
 

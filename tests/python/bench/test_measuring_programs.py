@@ -200,6 +200,14 @@ def test_chare_creation(python_programs):
     assert list(figures(python_programs / "chare_creation.py", 1)) == [("time_s", 0)]
 
 
+@pytest.mark.parametrize("system", ["weft", "multiprocessing", "concurrent.futures"])
+@pytest.mark.parametrize("chunk", [[], ["--chunksize", "10"]], ids=["default", "chunks"])
+def test_pool_tasks(python_programs, system, chunk):
+    # Those of Python's library run on PE 0 alone, without a job.
+    arguments = ["--system", system, "--tasks", "100", *chunk]
+    assert list(figures(python_programs / "pool_tasks.py", 1, *arguments)) == [("rate_Mps", 0)]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

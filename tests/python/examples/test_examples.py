@@ -59,3 +59,14 @@ def test_payloads(run_example, language: str, num_pes: int | None) -> None:
         "half of them: 500",
         "block 0 got 2, block 1 got 1",
     ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+def test_pool(run_example, num_pes: int | None) -> None:
+    assert lines_of(run_example("pool", "python", num_pes)) == [
+        "6171 takes 261 steps, the most below 10000",
+        "the first number of more than 100 steps takes 111",
+        "the sum of the powers: 1023",
+        "the integral from 0 to 1: 0.6667",
+        "the map failed: ValueError: math domain error",
+    ]

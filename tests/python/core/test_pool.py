@@ -1,0 +1,29 @@
+"""weft.Pool: functions over the PEs of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 4])
+@pytest.mark.parametrize("mode", ["results", "equals_map", "balance", "failures", "nested", "closing"])
+def test_pool(expect_success: Callable[..., str], mode: str, num_pes: int) -> None:
+    assert "all checked" in expect_success(num_pes, "pool.py", mode)
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_a_failure_that_nothing_awaits_ends_the_job(run_job: Callable[..., Any], num_pes: int) -> None:
+    ended = run_job(num_pes, "pool.py", "dropped")
+    assert ended.returncode == 1
+    assert "map(partial), whose result was not awaited" in ended.stderr
+    assert "ValueError: no 2" in ended.stderr
+
+
+def test_outside_of_a_job() -> None:
+    import weft
+
+    with pytest.raises(weft.Error, match="no job"):
+        weft.Pool()
