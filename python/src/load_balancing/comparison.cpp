@@ -54,7 +54,7 @@ PyObject* compare_strategies(PyObject*, PyObject* const* values, Py_ssize_t coun
   return guarded([=]() -> PyObject* {
     const Arguments arguments("compare_strategies", {"path", "strategies"}, 2, values, count, keyword_names);
     PyObject* encoded = nullptr;
-    checked(PyUnicode_FSConverter(arguments[0], &encoded) != 0 ? 0 : -1);
+    checked(PyUnicode_FSConverter(arguments[0], static_cast<void*>(&encoded)) != 0 ? 0 : -1);
     const Ref path = Ref::steal(encoded);
     const std::vector<std::string> names = names_of(arguments[1]);
     auto snapshot = balance::read_load_file(PyBytes_AS_STRING(path.get()));

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
@@ -54,8 +55,8 @@ class Step {
         candidates_(times_s_.size()) {
     // Smallest load first, so that the usual choice, the largest one that fits, is near the end.
     const std::vector<MovableObject> movable = movable_by_load(snapshot);
-    for (auto it = movable.rbegin(); it != movable.rend(); ++it) {
-      candidates_[static_cast<std::size_t>(snapshot.objects[it->object].pe)].push_back(*it);
+    for (const MovableObject& object : std::views::reverse(movable)) {
+      candidates_[static_cast<std::size_t>(snapshot.objects[object.object].pe)].push_back(object);
     }
     for (int pe = 0; pe < snapshot.num_pes; ++pe) order_.emplace(time_s(pe), pe);
   }
