@@ -41,7 +41,7 @@ ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject
     rethrow_unsendable(base::format("an argument of {}.__init__", info.name()));
   }
   chare::Collection& collection = engine.chares().create(kind, shape, python_constructor(), packed);
-  collection.set_display_name(info.name());
+  collection.set_class_name(info.name(), info.key());
   return {EngineRef(engine), &collection, &info};
 }
 

@@ -38,6 +38,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_refused>(kRefused);
   set.operator()<&Chares::on_await_created>(kAwaitCreated);
   set.operator()<&Chares::on_not_created>(kNotCreated);
+  set.operator()<&Chares::on_ask_destroyed>(kAskDestroyed);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
         return static_cast<Chares*>(context)->why_closed(scope.root_pe, scope.id);
