@@ -267,7 +267,8 @@ class Chares final : public runtime::Model {
   // A message for a destroyed collection: its caller gets an error. Without a caller the job ends.
   [[gnu::cold, gnu::noinline]] void refuse(Collection& collection, const EntryHeader& header,
                                            runtime::Message& message);
-  std::string describe_call(const Collection& collection, const EntryHeader& header, runtime::Message& message);
+  std::string describe_call(const Collection& collection, const EntryHeader& header,
+                            runtime::Message& message);
   // Why reductions of that scope can have no result any more; empty if they can.
   std::string why_closed(std::uint32_t root_pe, std::uint64_t scope) const;
   // Returns false if a constructor has ended the job, or has thrown: then the creator is told.

@@ -30,8 +30,8 @@ struct OperationObject {
   runtime::OperationState* state;
   Ref keeper;
   Ref result;
-  runtime::Work* waiter;   // of the state; null for none
-  SharedWaiter* shared;    // the waiter if there are several
+  runtime::Work* waiter;  // of the state; null for none
+  SharedWaiter* shared;   // the waiter if there are several
 };
 
 PyTypeObject* operation_type = nullptr;

@@ -269,10 +269,10 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
   self.collection().expect_alive();
   const auto early = early_.find(key);
   if (early != early_.end() && early->second.is_closed) {  // its end overtakes that of its collection
-    throw base::Error(base::StatusCode::kClosed,
-                      base::format("{} asks for a channel to {}: the collection {} has been destroyed",
-                                   self.where(), peer.collection->element_name(peer.index),
-                                   peer.collection->name()));
+    throw base::Error(
+        base::StatusCode::kClosed,
+        base::format("{} asks for a channel to {}: the collection {} has been destroyed", self.where(),
+                     peer.collection->element_name(peer.index), peer.collection->name()));
   }
   if (ends_.num_made() == kMaxEndNumber) {
     throw base::Error(base::StatusCode::kOutOfRange,
@@ -302,8 +302,8 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
 
 void Channels::announce(const ChannelEnd& end, bool is_closed) {
   chare::EntryHeader header{end.key.peer_collection, end.key.peer_index, 0, 0, {}};
-  Announcement announcement{end.key.reversed(), {static_cast<std::uint32_t>(runtime_.pe()), end.number},
-                            is_closed ? 1u : 0u};
+  Announcement announcement{
+      end.key.reversed(), {static_cast<std::uint32_t>(runtime_.pe()), end.number}, is_closed ? 1u : 0u};
   auto message = runtime::Message::pack(runtime_, handler(kAnnouncement), header, announcement);
   auto& chares = runtime_.model<chare::Chares>();
   chares.send_to_element(chares.collection(end.key.peer_collection), end.key.peer_index, std::move(message));
@@ -513,7 +513,7 @@ runtime::Operation Channel::recv(const memory::Buffer& buffer, const Contents* c
   const auto [operation, counter] = begin_receive(*end_, buffer.size_bytes);
   const machine::Tag tag = end_->receive_tags[counter];
   if (!buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastBytes ||
-             end_->in.held_sends > 0) [[unlikely]] {
+      end_->in.held_sends > 0) [[unlikely]] {
     start_device_receive(*end_, {counter, tag}, buffer, operation);
   } else {
     // A receive that is over at once found its message waiting; the machine has checked that it fits.

@@ -132,9 +132,10 @@ void Channels::on_end_closed(runtime::MessagePtr message) {
 void Channels::peer_closes(ChannelEnd& end, std::uint32_t sent) {
   const auto unreceived = static_cast<std::int32_t>(sent - end.received.next());
   if (unreceived < 0 || unreceived > kMostUnreceived) {
-    runtime_.fail(base::format(
-        "the peer of {} has sent messages before number {}, and those before {} were received; this cannot be",
-        describe(end), sent, end.received.next()));
+    runtime_.fail(
+        base::format("the peer of {} has sent messages before number {}, and those before {} were received; "
+                     "this cannot be",
+                     describe(end), sent, end.received.next()));
     return;
   }
   end.peer_is_closed = true;

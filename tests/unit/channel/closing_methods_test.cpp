@@ -64,8 +64,8 @@ struct Party : Chare<Party> {
     for (;;) co_await channel.send(out.buffer());
   }
   // Waits for something else than the channel, and uses it afterwards. Returns what is thrown.
-  Task<std::vector<std::string>> use_later(ElementProxy<Party> peer, ElementProxy<Party> other, Future<> begun,
-                                           Future<> gate) {
+  Task<std::vector<std::string>> use_later(ElementProxy<Party> peer, ElementProxy<Party> other,
+                                           Future<> begun, Future<> gate) {
     Channel channel(*this, peer);
     begun.set();
     co_await gate;
