@@ -157,7 +157,7 @@ def as_asyncio(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Futur
     def follow() -> None:
         try:
             awaited.then(settle)
-        except _core.Error as error:  # its job has ended, or an operation has another waiter
+        except _core.Error as error:  # its job has ended
             _settle_soon(following, None, error)
 
     # Listed before the PE knows of it: a job that ends from here on settles it.

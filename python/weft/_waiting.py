@@ -107,9 +107,8 @@ async def wait(
 ) -> tuple[list[_T], list[_T]]:
     """Waits until all are over, or the first, or a time has passed. Raises nothing that they raise.
 
-    Other entry methods of the PE run meanwhile. What is still pending goes on, and may be waited for again: a
-    future in any way, an operation with the functions of this module, because it has one waiter only. An
-    exception of theirs that nothing looks at is dropped.
+    Other entry methods of the PE run meanwhile. What is still pending goes on, and may be awaited or waited
+    for again. An exception of theirs that nothing looks at is dropped.
 
     Args:
         awaitables: futures and operations of this PE, each once.

@@ -6,9 +6,13 @@
 //
 // Both chares name each other and the same id. Each then has one end of the channel. The n-th receive of an end
 // gets the n-th message that the other end has sent. Either side may start first, and many operations may be in
-// flight. An end lives as long as its chare: the same peer and id give the same end again. When a chare is destroyed, the
-// other end's operations fail with Error(kClosed), except for receives of what was sent before; what the destroyed chare
-// has not received is dropped. A chare with operations in flight is freed when they are over.
+// flight. An end lives as long as its chare: the same peer and id give the same end again.
+//
+// When a collection is destroyed, the ends of its chares close. Their operations end, with Error(kClosed) unless a message
+// was under way, and send() and recv() throw it from then on. The other ends' operations fail with Error(kClosed), except for
+// receives of what was sent before; what the destroyed chare has not received is dropped. A send in place whose message is
+// under way ends when the peer has received it or is destroyed. A chare with operations in flight is freed when they are
+// over. Their buffers must outlive them also if an Error leaves the entry method: keep them in the chare.
 //
 // A receive names the size that was sent. If the sizes differ, the receive fails with an Error that names both.
 // If a send fails, for example because its device could not copy, its receive fails too, with the reason. Later
@@ -68,6 +72,7 @@ class Channel {
 
   // A send of device memory, or of more than kCopyLimitBytes, may not complete before its receive is posted.
   // `contents` describes the elements. It is read during the call, and only in check mode; null: plain bytes.
+  // Both throw Error(kClosed) if the chare's collection has been destroyed. In the chare's destructor the operation fails.
   runtime::Operation send(const memory::ConstBuffer& buffer, const Contents* contents = nullptr);
   runtime::Operation recv(const memory::Buffer& buffer, const Contents* contents = nullptr);
   // Whether the job is in check mode.

@@ -22,6 +22,7 @@ namespace weft::chare {
 
 class ChareBase;
 class Chares;
+class Collection;
 class LeavingChares;
 class VectorPool;
 struct BroadcastId;
@@ -68,6 +69,8 @@ struct ConstructorInfo {
   // Returns null if the constructor has ended the job.
   std::unique_ptr<ChareBase> (*construct)(Pup& arguments) = nullptr;
   std::uint32_t id = 0;
+  // Calls Collection::set_class_name(), on every PE and before its elements are made. Null: the C++ type names the class.
+  void (*name_collection)(Collection& made, Pup& arguments) = nullptr;
 };
 struct EntryInfo {
   std::string_view name;
@@ -89,6 +92,8 @@ struct EntryInfo {
                         void* kept) = nullptr;
   // Whether the method has a post entry method, which may choose memory in which another call lands too.
   bool chooses_memory = false;
+  // The method of a call, for error messages, if the entry method stands for several. Null: it is `name`.
+  std::string (*method_of)(const Collection& collection, Pup& arguments) = nullptr;
 };
 
 enum class CollectionKind : std::uint8_t { kSingleton, kGroup, kArray };
@@ -119,9 +124,12 @@ class Collection {
   std::size_t num_local() const;
   // The home PE of the element. Until the collection's map has arrived, it is this PE, where messages wait.
   int home(std::uint64_t index) const;
-  // The name in error messages, instead of the name of its C++ type.
-  void set_display_name(std::string name) { display_name_ = std::move(name); }
-  bool has_display_name() const { return !display_name_.empty(); }
+  // The class's name in error messages, instead of the name of its C++ type, and what finds the class in its language.
+  void set_class_name(std::string name, std::string key) {
+    class_name_ = std::move(name);
+    class_key_ = std::move(key);
+  }
+  const std::string& class_key() const { return class_key_; }
   // "Ring", for error messages.
   std::string name() const;
   // "Ring[3]", for error messages.
@@ -143,13 +151,14 @@ class Collection {
   bool created_ = false;
   bool destroyed_ = false;
   std::unique_ptr<std::string> failure_;  // why it was not made on all PEs; null if it was, or may be
-  std::string display_name_;
+  std::string class_name_;
+  std::string class_key_;
   std::unique_ptr<Elements> elements_;
 };
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 14, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 15, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -178,12 +187,14 @@ class Chares final : public runtime::Model {
   // turn in which the collection is made. Throws Error(kInvalidArgument) on another PE than the one that has made it.
   runtime::Future<> created(Collection& collection);
   // Ends the collection on all PEs, from any PE. The future is ready when each PE has freed its elements that run
-  // nothing; an element with an entry method that waits is freed when the method has ended. Calls that have not begun
+  // nothing; an element with an entry method that waits is freed when the method has ended. What a method awaits on a
+  // channel ends with Error(kClosed). Calls that have not begun
   // are refused with Error(kClosed); one that nothing awaits ends the job. Futures of unfinished reductions fail.
   // Throws Error(kClosed) if the collection has been destroyed on this PE; two PEs may destroy it at the same time.
   runtime::Future<> destroy(Collection& collection);
-  // Whether the element's collection has been destroyed while an entry method of it waits, which goes on.
-  bool is_leaving(runtime::ElementId element) const;
+  // Error(kClosed), which nothing awaits, has left the entry method that `where` names. It ends the job, unless the chare's
+  // collection has been destroyed: then its methods end so.
+  void end_closed_method(const ChareBase& chare, const std::exception_ptr& error, const std::string& where);
   // The collection with that id. It is not created on this PE until its creation has arrived.
   Collection& collection(std::uint64_t id);
   // For proxies that arrive before the creation: sets kind and shape if they are not known yet.
@@ -258,6 +269,7 @@ class Chares final : public runtime::Model {
   void on_destroy(runtime::MessagePtr message);
   void on_await_created(runtime::MessagePtr message);
   void on_not_created(runtime::MessagePtr message);
+  void on_ask_destroyed(runtime::MessagePtr message);
 
   // --- Elements that move, in migration.cpp
 
@@ -285,8 +297,8 @@ class Chares final : public runtime::Model {
                   const Departure& departure);
   // The target of a contribution of that element, if it is a method of all elements of a collection.
   runtime::Target numbered(const runtime::Target& target, const ChareBase& contributor) const;
-  // Takes part in a gather of all PEs.
-  void take_part(std::uint32_t to_pe, std::uint64_t gather);
+  // Takes part in a gather of all PEs, with a value.
+  void take_part(std::uint32_t to_pe, std::uint64_t gather, bool value = false);
   // The gather `id` of this PE gets this error, if it is not over.
   void give_up_gather(std::uint64_t id, const std::exception_ptr& error);
   // `failure`: why the collection could not be created; empty if it is destroyed.
@@ -296,13 +308,15 @@ class Chares final : public runtime::Model {
   void on_refused(runtime::MessagePtr message);
   // Frees the elements of this PE.
   void end_collection(Collection& collection, const std::string& failure);
-  // Tells all models, and frees them.
-  void free(std::vector<std::unique_ptr<ChareBase>> chares);
+  // Gives up these shares, and tells all models. REQUIRES: nothing of the chares runs.
+  void free(std::vector<std::shared_ptr<ChareBase>> chares);
   // The last entry method of an element of a destroyed collection has ended.
   void free_later(ChareBase& chare);
   // A message for a destroyed collection: its caller gets an error. Without a caller the job ends.
   [[gnu::cold, gnu::noinline]] void refuse(Collection& collection, const EntryHeader& header,
-                                           const runtime::Message& message);
+                                           runtime::Message& message);
+  std::string describe_call(const Collection& collection, const EntryHeader& header,
+                            runtime::Message& message);
   // Why reductions of that scope can have no result any more; empty if they can.
   std::string why_closed(std::uint32_t root_pe, std::uint64_t scope) const;
   // Returns false if a constructor has ended the job, or has thrown: then the creator is told.

@@ -40,9 +40,13 @@ class ResultMessage {
 
 // `pack_value` is called twice: with a Pup that sizes and one that packs.
 void send_value(ChareBase& chare, const ReplyTo& reply, const std::function<void(Pup&)>& pack_value);
-// Sends `error` to the caller. If reply.kind is kNone, it ends the job, naming chare and method.
+// Sends `error` to the caller. If reply.kind is kNone, it ends the job, naming chare and method; kClosed ends only the
+// method if the chare's collection has been destroyed.
 void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
                 const std::exception_ptr& error);
+// The same for an error of another language, whose code is `code`.
+void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
+                const std::exception_ptr& error, base::StatusCode code);
 
 // --- The caller's side
 

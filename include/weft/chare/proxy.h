@@ -275,7 +275,8 @@ class CollectionProxy {
 
   // Frees the elements on all PEs; any PE may call it. The future is ready when every PE has freed its elements that run
   // nothing; an element with an entry method that waits is freed when that method has ended, so an element may destroy
-  // its own collection. Await the calls before: calls that have not begun are refused with Error(kClosed), and one that
+  // its own collection. A method that waits on a channel or a reduction gets Error(kClosed), which ends the method without
+  // more if nothing awaits it. Await the calls before: calls that have not begun are refused with Error(kClosed), and one that
   // nothing awaits ends the job. Later uses of a proxy throw Error(kClosed). Futures of reductions that are not complete
   // fail with it too. Throws Error(kClosed) if the collection has been destroyed here.
   runtime::Future<> destroy() const { return collection_->chares().destroy(*collection_); }

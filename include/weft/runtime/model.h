@@ -60,12 +60,15 @@ class Model {
   virtual std::vector<std::pair<std::string, std::string>> fingerprint() const { return {}; }
   // Called once, before the fingerprint is taken.
   virtual std::vector<ModelOption> options() { return {}; }
-  // The element's collection has been destroyed, and nothing of it runs any more. The element is freed with the last copy
-  // of `element_itself`: a model keeps one while operations may use the element's memory.
+  // The element's collection has been destroyed. Entry methods of the element that wait have still to end, so a model ends
+  // what they wait for. The element is freed with the last copy of `element_itself`: a model keeps one while operations may
+  // use the element's memory.
   virtual void element_ends(ElementId element, const std::shared_ptr<void>& element_itself) {
     static_cast<void>(element);
     static_cast<void>(element_itself);
   }
+  // Later, once: no entry method of that element waits any more, and only models keep copies of it.
+  virtual void element_has_ended(ElementId element) { static_cast<void>(element); }
   // Lines for `weft run --stats`, each a sentence about this PE; called when the job has ended.
   virtual std::vector<std::string> report() const { return {}; }
   // Why the element cannot move to another PE now, as far as this model is concerned; empty if it can.

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "await/awaitable.h"
 #include "await/coroutine.h"
@@ -11,12 +12,26 @@ namespace weft::python {
 
 namespace {
 
+// Several waiters of one operation: the state has room for one. Deletes itself when they have had their turn.
+struct SharedWaiter final : runtime::Work {
+  explicit SharedWaiter(runtime::Work* first) : runtime::Work(&SharedWaiter::turn), waiters{first} {}
+  static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
+    const std::unique_ptr<SharedWaiter> shared(static_cast<SharedWaiter*>(self));
+    for (runtime::Work* const waiter : shared->waiters) {
+      const bool has_ended = runtime.stopped();  // by the waiter before
+      waiter->function(waiter, runtime, has_ended ? runtime::WorkAction::kDrop : action);
+    }
+  }
+  std::vector<runtime::Work*> waiters;
+};
+
 struct OperationObject {
   PyObject_HEAD EngineRef engine;
   runtime::OperationState* state;
   Ref keeper;
   Ref result;
-  runtime::Work* waiter;
+  runtime::Work* waiter;  // of the state; null for none
+  SharedWaiter* shared;   // the waiter if there are several
 };
 
 PyTypeObject* operation_type = nullptr;
@@ -72,11 +87,18 @@ PySendResult poll(PyObject* self, PyObject** result) {
   return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
 }
 
-void expect_no_waiter(const OperationObject* operation) {
+// REQUIRES: the operation is not done.
+void add_waiter(OperationObject* operation, runtime::Work* work) {
+  runtime::OperationState* const state = operation->state;
+  if (operation->shared != nullptr) return operation->shared->waiters.push_back(work);
   if (operation->waiter != nullptr) {
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      "an operation is waited for twice; each is awaited, or given a callback, once");
+    operation->shared = new SharedWaiter(operation->waiter);
+    operation->shared->waiters.push_back(work);
+    state->forget_waiter();
+    work = operation->shared;
   }
+  operation->waiter = work;
+  state->set_waiter(work);
 }
 
 void wait(PyObject* self, runtime::Work* work) {
@@ -85,24 +107,19 @@ void wait(PyObject* self, runtime::Work* work) {
     operation->engine->runtime().post_for_next_turn(work);
     return;
   }
-  expect_no_waiter(operation);
-  operation->waiter = work;
-  operation->state->set_waiter(work);
+  add_waiter(operation, work);
 }
 
 PyObject* then(PyObject* self, PyObject* callback) {
   return guarded([&]() -> PyObject* {
     OperationObject* operation = as_operation(self);
     operation->engine->expect_open();
-    const bool is_done = operation->state->is_done();
-    if (!is_done) expect_no_waiter(operation);
     runtime::Work* work = make_callback(*operation->engine, Ref::borrow(callback), Ref::borrow(self),
                                         "the callback of an operation");
-    if (is_done) {
+    if (operation->state->is_done()) {
       operation->engine->runtime().post(work);
     } else {
-      operation->waiter = work;
-      operation->state->set_waiter(work);
+      add_waiter(operation, work);
     }
     Py_RETURN_NONE;
   });
@@ -128,10 +145,10 @@ Calls ``callback(operation)`` from the scheduler when the operation is complete,
 ``operation.result()`` in it gives the buffer or raises the error. An exception that it raises ends the job.
 
 Args:
-    callback: a function of one argument.
+    callback: a function of one argument. An operation may have any number of callbacks and waiters.
 
 Raises:
-    weft.Error: not a function, the operation has another waiter, or the job has ended.)"},
+    weft.Error: not a function, or the job has ended.)"},
     {"done", &done, METH_NOARGS, R"(done($self, /)
 --
 
@@ -157,8 +174,8 @@ PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_doc, const_cast<char*>(R"(A send, a receive, a copy or a wait for a stream.
 
-Await it, give it a callback with then(), or drop it. Each operation has at most one waiter. A dropped operation
-continues, keeps its buffers alive until it is complete, and ends the job if it fails.)")},
+Await it, give it a callback with then(), or drop it. It may be awaited again, and by several coroutines. A dropped
+operation continues, keeps its buffers alive until it is complete, and ends the job if it fails.)")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.Operation", sizeof(OperationObject), 0,
@@ -177,6 +194,7 @@ Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref ke
   new (&object->keeper) Ref(std::move(keeper));
   new (&object->result) Ref(std::move(result));
   object->waiter = nullptr;
+  object->shared = nullptr;
   return Ref::steal(reinterpret_cast<PyObject*>(object));
 }
 

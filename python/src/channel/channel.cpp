@@ -168,7 +168,8 @@ Args:
         buffer protocol, ``__cuda_array_interface__`` (CuPy, Numba) or ``__dlpack__`` (PyTorch, JAX).
 
 Raises:
-    weft.Error: not such a buffer, or the job has ended; when awaited: the buffer could not be sent.)"},
+    weft.Error: not such a buffer, or the job or this chare's collection has ended (code 'closed'); when awaited: the
+        buffer could not be sent, or the other chare's collection has been destroyed (code 'closed').)"},
     {"recv", as_method(&recv), METH_FASTCALL | METH_KEYWORDS, R"(recv($self, into)
 --
 
@@ -182,8 +183,9 @@ Args:
         of another memory kind.
 
 Raises:
-    weft.Error: not such a buffer, or the job has ended; when awaited: the message has another size, or the peer
-        could not send it.)"},
+    weft.Error: not such a buffer, or the job or this chare's collection has ended (code 'closed'); when awaited: the
+        message has another size, the peer could not send it, or one of the two collections has been destroyed (code
+        'closed').)"},
     {},
 };
 PyType_Slot slots[] = {

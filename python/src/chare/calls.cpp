@@ -18,6 +18,7 @@
 #include "engine/ending.h"
 #include "engine/engine.h"
 #include "support/errors.h"
+#include "support/importable.h"
 
 namespace weft::python {
 
@@ -26,10 +27,17 @@ namespace {
 void send_error_from(PyChare& chare, const chare::ReplyTo& reply, std::size_t method) {
   Engine& engine = Engine::current();
   if (PyErr_Occurred() != nullptr && ended_by_exception(engine)) return;
-  std::exception_ptr error = caught_as_travelling_error();
   chare::EntryInfo entry;
   entry.name = method < chare.info().num_methods() ? text_of(chare.info().method_name(method)) : "?";
-  chare::send_error(chare, reply, entry, error);
+  try {
+    throw;
+  } catch (const PythonError&) {
+    const Ref exception = PythonError::take();
+    chare::send_error(chare, reply, entry, as_travelling_error(exception.get()),
+                      code_of_exception(exception.get()));
+  } catch (...) {
+    chare::send_error(chare, reply, entry, std::current_exception());
+  }
 }
 
 // REQUIRES: the reply goes somewhere. Throws when the value cannot travel.
@@ -278,10 +286,35 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
   }
 }
 
+// On every PE, also on one that has no element and has not imported the class.
+void name_collection(chare::Collection& made, Pup& arguments) {
+  const std::string_view key = Decoder(arguments).name();
+  made.set_class_name(std::string(name_in_key(key)), std::string(key));
+}
+
+std::string method_of(const chare::Collection& collection, Pup& arguments) {
+  const std::size_t method = Decoder(arguments).number<CallHeader>().method;
+  try {
+    const ClassInfo& info = ClassInfo::find(collection.class_key());
+    if (method < info.num_methods()) return std::string(text_of(info.method_name(method)));
+  } catch (const base::Error&) {  // the class cannot be imported here
+    return base::format("entry method {}", method);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+  }
+  return base::format("entry method {}", method);
+}
+
 chare::ConstructorInfo constructor_info{"weft::python constructor", &chare::ChareTypeOf<PyChare>::info,
-                                        &construct, 0};
-chare::EntryInfo entry_info{
-    "weft::python entry", &chare::ChareTypeOf<PyChare>::info, &invoke, 0, &place, &invoke_placed, true};
+                                        &construct, 0, &name_collection};
+chare::EntryInfo entry_info{"weft::python entry",
+                            &chare::ChareTypeOf<PyChare>::info,
+                            &invoke,
+                            0,
+                            &place,
+                            &invoke_placed,
+                            true,
+                            &method_of};
 const bool registered = chare::ChareTypeOf<PyChare>::registered &&
                         runtime::Registry<chare::ConstructorInfo>::add(&constructor_info) &&
                         runtime::Registry<chare::EntryInfo>::add(&entry_info);

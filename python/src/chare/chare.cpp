@@ -29,9 +29,7 @@ PyChare* being_made = nullptr;
 
 }  // namespace
 
-PyChare::PyChare(const ClassInfo& info) : info_(info) {
-  if (!collection().has_display_name()) collection().set_display_name(info.name());
-}
+PyChare::PyChare(const ClassInfo& info) : info_(info) {}
 
 PyChare::~PyChare() {
   if (!object_) return;

@@ -41,7 +41,7 @@ ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject
     rethrow_unsendable(base::format("an argument of {}.__init__", info.name()));
   }
   chare::Collection& collection = engine.chares().create(kind, shape, python_constructor(), packed);
-  collection.set_display_name(info.name());
+  collection.set_class_name(info.name(), info.key());
   return {EngineRef(engine), &collection, &info};
 }
 
@@ -217,7 +217,8 @@ PyMethodDef collection_methods[] = {
 Frees the chares of the collection on all PEs. Any PE may call it; it returns at once.
 
 The chares, and what they hold, are freed in a turn of their own. A chare with an entry method that waits is freed when
-that method has ended, so a chare may destroy its own collection. Await the calls to the collection before: a call that
+that method has ended, so a chare may destroy its own collection. A method that waits on a channel or a reduction gets
+weft.Error with the code 'closed', which ends the method without a message if nothing awaits it. Await the calls to the collection before: a call that
 has not begun raises weft.Error where it is awaited, and one that nothing awaits ends the job. Futures of reductions
 that are not complete fail with weft.Error. Later uses of a proxy raise weft.Error. If the chare class has an entry
 method of this name, call weft.CollectionProxy.destroy(proxy).

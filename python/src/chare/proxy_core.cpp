@@ -16,6 +16,13 @@ PyObject* no_method(PyObject* self, const ProxyCore& core, PyObject* name) {
   if (other != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0) return other;
   if (PyUnicode_Check(name) && readable(name).starts_with('_')) return nullptr;
   PyErr_Clear();
+  if (readable(name) == "destroy") {  // only collections have it
+    PyErr_Format(
+        PyExc_AttributeError,
+        "one chare of %s cannot be destroyed alone; destroy its collection: proxy.collection.destroy()",
+        core.info->name().c_str());
+    return nullptr;
+  }
   PyErr_Format(PyExc_AttributeError, "the chare class %s has no entry method '%U'; its entry methods: %s",
                core.info->name().c_str(), name, core.info->method_list().c_str());
   return nullptr;

@@ -124,6 +124,13 @@ std::exception_ptr caught_as_travelling_error() {
   }
 }
 
+base::StatusCode code_of_exception(PyObject* exception) {
+  const bool is_closed =
+      PyErr_GivenExceptionMatches(exception, error_type) != 0 &&
+      text_attribute(exception, "code") == base::status_code_name(base::StatusCode::kClosed);
+  return is_closed ? base::StatusCode::kClosed : base::StatusCode::kInternal;
+}
+
 void init_errors(PyObject* module) {
   // Of errors that Python code raises: the package's own ones refuse arguments.
   Ref attributes = checked(PyDict_New());

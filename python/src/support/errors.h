@@ -44,6 +44,9 @@ std::exception_ptr as_travelling_error(PyObject* exception);
 // In a catch block: the same for the caught exception, which may be a PythonError.
 std::exception_ptr caught_as_travelling_error();
 
+// kClosed for a weft.Error with that code, kInternal for any other exception.
+base::StatusCode code_of_exception(PyObject* exception);
+
 // Replaces Python's current exception by base::Error: "`what` cannot be sent: ...; ...".
 [[noreturn]] void rethrow_unsendable(const std::string& what);
 

@@ -35,10 +35,14 @@ std::string importable_key(PyObject* object, std::string_view what) {
   return key;
 }
 
+std::string_view name_in_key(std::string_view key) {
+  const std::size_t colon = key.find(':');
+  return colon == std::string_view::npos ? std::string_view() : key.substr(colon + 1);
+}
+
 Ref import_key(std::string_view key) {
-  std::size_t colon = key.find(':');
-  std::string module(key.substr(0, colon));
-  std::string_view path = colon == std::string_view::npos ? std::string_view() : key.substr(colon + 1);
+  std::string module(key.substr(0, key.find(':')));
+  std::string_view path = name_in_key(key);
   PyObject* imported = PyImport_ImportModule(module.c_str());
   Ref found = Ref::steal(imported);
   while (found && !path.empty()) {

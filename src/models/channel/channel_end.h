@@ -59,13 +59,13 @@ struct ChannelEnd {
   WaitingSends waiting_sends;
 
   // --- The end of the channel, see closing.cpp
-  bool is_closed = false;           // the chare of this end has been freed
+  bool is_closed = false;           // the collection of this end's chare has been destroyed
   bool peer_is_closed = false;      // the peer sends no more, and receives no more
   bool has_told_peer = false;       // that this end sends no more
   std::uint32_t incoming_end = 0;   // with peer_is_closed: the number behind the peer's last message
   std::uint32_t watched_sends = 0;  // in flight: sends in place, which use this object and the chare's memory
   std::shared_ptr<void> chare;      // of a closed end, while operations may use its memory
-  std::weak_ptr<void> chare_alive;  // of a closed end
+  std::weak_ptr<void> chare_alive;  // of a closed end; expired in the chare's destructor too
   std::uint32_t holders = 0;        // Python objects
 
   std::uint32_t receives_in_flight() const { return in.next - received.next(); }

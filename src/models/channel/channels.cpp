@@ -19,6 +19,9 @@ namespace {
 struct Announcement {
   ChannelKey key;  // as the receiver of the announcement sees it
   EndAddress from;
+  // Not 0: that end closes without having known its peer.
+  std::uint32_t is_closed = 0;
+  std::uint32_t reserved = 0;
 };
 
 // A peer's end has received all messages before number `next`.
@@ -90,7 +93,7 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
                                           runtime::OperationState* operation, const Contents* contents) {
   if (end.is_closed || end.peer_is_closed) {
     end.runtime->count_processed();
-    if (end.is_closed || end.key.self_collection == end.key.peer_collection) operation->observe();
+    operation->observe();  // a message that is not received is no failure of the program
     return operation->started(Channels::closed_status(end, "a send"), 0);
   }
   const Description description =
@@ -258,9 +261,14 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
         base::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
   }
   peer.collection->expect_alive();
-  const bool is_freed = self.collection().is_destroyed() &&
-                        !runtime_.model<chare::Chares>().is_leaving({key.self_collection, key.self_index});
-  if (is_freed) self.collection().expect_alive();
+  self.collection().expect_alive();
+  const auto early = early_.find(key);
+  if (early != early_.end() && early->second.is_closed) {  // its end overtakes that of its collection
+    throw base::Error(
+        base::StatusCode::kClosed,
+        base::format("{} asks for a channel to {}: the collection {} has been destroyed", self.where(),
+                     peer.collection->element_name(peer.index), peer.collection->name()));
+  }
   if (ends_.num_made() == kMaxEndNumber) {
     throw base::Error(base::StatusCode::kOutOfRange,
                       base::format("PE {} has {} channel ends, the most that tags can tell apart",
@@ -280,16 +288,17 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
   end.in.next = first_counter_;
   end.received.start_at(first_counter_);
   announce(end);
-  if (auto early = early_.find(key); early != early_.end()) {
-    connect(end, early->second);
+  if (early != early_.end()) {
+    connect(end, early->second.address);
     early_.erase(early);
   }
   return end;
 }
 
-void Channels::announce(const ChannelEnd& end) {
+void Channels::announce(const ChannelEnd& end, bool is_closed) {
   chare::EntryHeader header{end.key.peer_collection, end.key.peer_index, 0, 0, {}};
-  Announcement announcement{end.key.reversed(), {static_cast<std::uint32_t>(runtime_.pe()), end.number}};
+  Announcement announcement{
+      end.key.reversed(), {static_cast<std::uint32_t>(runtime_.pe()), end.number}, is_closed ? 1u : 0u};
   auto message = runtime::Message::pack(runtime_, handler(kAnnouncement), header, announcement);
   auto& chares = runtime_.model<chare::Chares>();
   chares.send_to_element(chares.collection(end.key.peer_collection), end.key.peer_index, std::move(message));
@@ -313,13 +322,18 @@ void Channels::on_announcement(runtime::MessagePtr message) {
     return;
   }
   ChannelEnd* const end = ends_.find(announcement.key);
-  if (end == nullptr) {
-    if (collection.is_destroyed() && !chares.is_leaving({header.collection, header.index}))
-      return answer_closed(announcement.from);
-    early_[announcement.key] = announcement.from;
-  } else {
+  const bool is_closed = announcement.is_closed != 0;
+  if (end != nullptr) {
+    const bool closes = is_closed && !end->peer_is_closed;
+    if (closes) end->peer_is_closed = true;  // before it connects, so that no waiting send starts
     connect(*end, announcement.from);
+    if (closes) peer_closes(*end, first_counter_);
+    return;
   }
+  // The two announcements of an end may overtake each other.
+  const bool is_known = early_.contains(announcement.key) && early_[announcement.key].is_closed;
+  if (collection.is_destroyed() || is_closed) answer_closed(announcement.from);
+  if (!collection.is_destroyed() && !is_known) early_[announcement.key] = {announcement.from, is_closed};
 }
 
 void Channels::connect(ChannelEnd& end, EndAddress peer) {
@@ -447,12 +461,35 @@ namespace {
 [[gnu::cold, gnu::noinline]] runtime::Operation send_specially(ChannelEnd& end,
                                                                const memory::ConstBuffer& buffer,
                                                                const Contents* contents) {
+  Channels::expect_open(end, "a send");
   end.channels->await_room(end);
   return send_with(
       end, buffer,
       [contents](ChannelEnd& to, const memory::ConstBuffer& source, runtime::OperationState* operation) {
         start_special_send(to, source, operation, contents);
       });
+}
+
+struct BegunReceive {
+  runtime::OperationState* operation;
+  std::uint32_t counter;
+};
+[[gnu::always_inline]] inline BegunReceive begin_receive(ChannelEnd& end, std::size_t size_bytes) {
+  auto* const operation = runtime::OperationState::create(*end.runtime, sizeof(Asked));
+  const std::uint32_t counter = end.in.next++;
+  new (operation->extra()) Asked{size_bytes, counter};
+  operation->set_finisher(&check_received, &end);
+  return {operation, counter};
+}
+
+// A receive in check mode, or of an end that is closed or whose peer is.
+[[gnu::cold, gnu::noinline]] runtime::Operation receive_specially(ChannelEnd& end,
+                                                                  const memory::Buffer& buffer,
+                                                                  const Contents* contents) {
+  Channels::expect_open(end, "a receive");
+  const auto [operation, counter] = begin_receive(end, buffer.size_bytes);
+  start_special_receive(end, {counter, end.receive_tags[counter]}, buffer, operation, contents);
+  return runtime::Operation(operation);
 }
 
 }  // namespace
@@ -466,21 +503,17 @@ runtime::Operation Channel::send(const memory::ConstBuffer& buffer, const Conten
 }
 
 runtime::Operation Channel::recv(const memory::Buffer& buffer, const Contents* contents) {
-  runtime::Runtime& runtime = *end_->runtime;
-  auto* operation = runtime::OperationState::create(runtime, sizeof(Asked));
-  const std::uint32_t counter = end_->in.next++;
-  new (operation->extra()) Asked{buffer.size_bytes, counter};
-  operation->set_finisher(&check_received, end_);
+  if (end_->receives_specially) [[unlikely]]
+    return receive_specially(*end_, buffer, contents);
+  const auto [operation, counter] = begin_receive(*end_, buffer.size_bytes);
   const machine::Tag tag = end_->receive_tags[counter];
-  if (end_->receives_specially) [[unlikely]] {
-    start_special_receive(*end_, {counter, tag}, buffer, operation, contents);
-  } else if (!buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastBytes ||
-             end_->in.held_sends > 0) [[unlikely]] {
+  if (!buffer.place.is_host() || buffer.size_bytes >= machine::SharedCopy::kLeastBytes ||
+      end_->in.held_sends > 0) [[unlikely]] {
     start_device_receive(*end_, {counter, tag}, buffer, operation);
   } else {
     // A receive that is over at once found its message waiting; the machine has checked that it fits.
     operation->started(
-        runtime.machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()),
+        end_->runtime->machine().tag_receive(tag, machine::kFullTagMask, buffer, operation->completion()),
         buffer.size_bytes);
   }
   return runtime::Operation(operation);

@@ -52,6 +52,7 @@ class Channels final : public runtime::Model {
   std::string obstacle_to_moving(runtime::ElementId element) const override;
   // Closes the element's ends, see closing.cpp.
   void element_ends(runtime::ElementId element, const std::shared_ptr<void>& element_itself) override;
+  void element_has_ended(runtime::ElementId element) override;
 
   runtime::HandlerId handler(ChannelHandler which) const { return range_.first_handler + which; }
 
@@ -67,8 +68,10 @@ class Channels final : public runtime::Model {
   void set_limit(std::int64_t bytes) { limit_bytes_ = bytes; }
 
   // --- For ends that are closed, or whose peer is
-  // Why no message comes or goes; for sends and receives that start too late.
+  // Why no message comes or goes: which collection has been destroyed. With an operation, such as "a send", also where.
   static base::Status closed_status(const ChannelEnd& end, std::string_view operation = {});
+  // Throws closed_status() if the end is closed and its chare still exists. In the chare's destructor it returns.
+  static void expect_open(const ChannelEnd& end, std::string_view operation);
 
   std::shared_ptr<void> hold(ChannelEnd& end);
 
@@ -82,7 +85,7 @@ class Channels final : public runtime::Model {
   [[gnu::cold, gnu::noinline]] void report_received(ChannelEnd& end);
 
  private:
-  void announce(const ChannelEnd& end);
+  void announce(const ChannelEnd& end, bool is_closed = false);
   void on_announcement(runtime::MessagePtr message);
   void connect(ChannelEnd& end, EndAddress peer);
   void on_received(runtime::MessagePtr message);
@@ -94,6 +97,8 @@ class Channels final : public runtime::Model {
   void tell_closed(ChannelEnd& end);
   void answer_closed(EndAddress announced);
   void on_end_closed(runtime::MessagePtr message);
+  // The peer sends no message from number `sent` on, a claim that is checked.
+  void peer_closes(ChannelEnd& end, std::uint32_t sent);
   // Receives and drops what the peer of a closed end has sent, so that its sends are over.
   void drain(ChannelEnd& end);
   void end_is_over(ChannelEnd& end);
@@ -101,8 +106,12 @@ class Channels final : public runtime::Model {
   runtime::Runtime& runtime_;
   runtime::ModelRange range_;
   EndTable ends_;
-  // Announcements for ends that their chares have not made yet.
-  std::map<ChannelKey, EndAddress> early_;
+  // Ends that are announced to chares which have not made theirs yet.
+  struct EarlyEnd {
+    EndAddress address;
+    bool is_closed = false;  // and has been answered: the chare's end is never made
+  };
+  std::map<ChannelKey, EarlyEnd> early_;
   std::uint32_t first_counter_ = 0;
   FailedSends failed_sends_;
   CheckedMessages checked_messages_;

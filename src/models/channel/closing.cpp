@@ -1,10 +1,17 @@
-// The end of a channel: its end of a chare closes when the chare is freed.
+// The end of a channel: its end of a chare closes when the chare's collection is destroyed. Entry methods of the chare may
+// still wait for operations of the end, and the chare is freed later.
 //
-// A closed end sends no more, and tells its peer how many messages it has sent in all. The peer then fails its receives of
-// others, and all its sends; it receives what was sent before. It answers how many messages it has sent itself: the closed
-// end receives and drops those that had no receive, so that their sends are over and nothing of them stays in the machine.
-// Both ends may close at the same time. A closed end is gone when nothing of it is in flight and its peer has answered. A peer
-// that was not known answers when its announcement comes, or when its own chare is freed without an end.
+// A closed end starts nothing more, and tells its peer how many messages it has sent in all. The peer then fails its receives
+// of others, and all its sends; it receives what was sent before. It answers how many messages it has sent itself: then the
+// receives of the closed end that wait for others fail, and the closed end receives and drops the messages that had no
+// receive, so that their sends are over and nothing of them stays in the machine. Both ends may close at the same time.
+//
+// A peer that is not known yet may not exist. The closing end then announces once more, as closed. The PE of the peer's chare
+// answers for an end that is not made, and refuses to make it later. If the peer's collection has been destroyed on this PE, the
+// first announcement gets that answer.
+//
+// A closed end is gone when nothing of it is in flight, its peer has answered, and its chare is freed. A send in place whose
+// message the peer has not received stays in flight, because no path can cancel it.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -18,7 +25,7 @@ namespace weft::channel {
 
 namespace {
 
-// The end `from_end` sends no message from number `sent` on. from_end 0: the chare was freed without an end.
+// The end `from_end` sends no message from number `sent` on. from_end 0: the chare made no end, and will make none.
 struct EndClosed {
   std::uint32_t to_end = 0;
   std::uint32_t from_end = 0;
@@ -32,10 +39,16 @@ static_assert(kMostUnreceived > (kSegments + 1) * (kSegmentBytes / kMessageBytes
 }  // namespace
 
 base::Status Channels::closed_status(const ChannelEnd& end, std::string_view operation) {
-  std::string why = end.is_closed ? "the chare of this end has been destroyed"
-                                  : "the chare at the other end has been destroyed";
+  auto& chares = end.runtime->model<chare::Chares>();
+  const std::uint64_t gone = end.is_closed ? end.key.self_collection : end.key.peer_collection;
+  std::string why = base::format("the collection {} {} has been destroyed", chares.collection(gone).name(),
+                                 end.is_closed ? "of this end" : "at the other end");
   if (!operation.empty()) why = base::format("{}: {}: {}", describe(end), operation, why);
   return {base::StatusCode::kClosed, std::move(why)};
+}
+
+void Channels::expect_open(const ChannelEnd& end, std::string_view operation) {
+  if (end.is_closed && !end.chare_alive.expired()) base::throw_status(closed_status(end, operation));
 }
 
 void Channels::element_ends(runtime::ElementId element, const std::shared_ptr<void>& element_itself) {
@@ -46,8 +59,13 @@ void Channels::element_ends(runtime::ElementId element, const std::shared_ptr<vo
        early != early_.end() && early->first.self_collection == element.collection &&
        early->first.self_index == element.index;
        early = early_.erase(early)) {
-    answer_closed(early->second);
+    if (!early->second.is_closed) answer_closed(early->second.address);
   }
+}
+
+void Channels::element_has_ended(runtime::ElementId element) {
+  ends_.for_each_of(element.collection, element.index,
+                    [this](const ChannelEnd& end) { closed_ends_.look_later(end); });
 }
 
 void Channels::close_end(ChannelEnd& end, const std::shared_ptr<void>& chare) {
@@ -59,7 +77,12 @@ void Channels::close_end(ChannelEnd& end, const std::shared_ptr<void>& chare) {
   const bool is_used = end.receives_in_flight() != 0 || end.watched_sends != 0 || end.in.receives != 0;
   if (is_used || !end.waiting_sends.empty()) end.chare = chare;
   fail_waiting_sends(end);
-  if (end.peer.number != 0 && !end.has_told_peer) tell_closed(end);
+  if (end.peer.number == 0) {
+    auto& chares = runtime_.model<chare::Chares>();
+    if (!chares.collection(end.key.peer_collection).is_destroyed()) announce(end, true);
+  } else if (!end.has_told_peer) {
+    tell_closed(end);
+  }
   if (end.peer_is_closed) drain(end);
   closed_ends_.look_later(end);
 }
@@ -68,8 +91,7 @@ void Channels::fail_waiting_sends(ChannelEnd& end) {
   while (!end.waiting_sends.empty()) {
     runtime::OperationState* const operation = end.waiting_sends.pop().operation;
     runtime_.count_processed();
-    // Chares of one collection end in any order. A closed end's chare cannot observe its sends.
-    if (end.is_closed || end.key.self_collection == end.key.peer_collection) operation->observe();
+    operation->observe();  // a message that is not received is no failure of the program
     operation->complete(closed_status(end, "a send"), 0);
   }
 }
@@ -102,33 +124,37 @@ void Channels::on_end_closed(runtime::MessagePtr message) {
   }
   // An answer to an announcement that comes late: the peer's end closes by a message of its own.
   if (end->peer_is_closed || (closed.from_end == 0 && end->peer.number != 0)) return;
-  const auto unreceived = static_cast<std::int32_t>(closed.sent - end->received.next());
-  if (unreceived < 0 || unreceived > kMostUnreceived) {
-    runtime_.fail(base::format(
-        "PE {} has sent messages before number {} through {}, which has received those before {}; this "
-        "cannot be",
-        pe, closed.sent, describe(*end), end->received.next()));
-    return;
-  }
   // The message may have overtaken the announcement.
   if (closed.from_end != 0) connect(*end, {pe, closed.from_end});
-  end->peer_is_closed = true;
-  end->incoming_end = closed.sent;
-  end->sends_at_once = false;
-  end->receives_specially = true;
-  end->received.report_each();
-  end->in.has_asked_for_mailbox = true;  // a new one would serve no further stream
-  fail_waiting_sends(*end);
-  if (end->peer.number != 0 && !end->has_told_peer) tell_closed(*end);
-  // Receives whose messages do not come.
-  const std::string why(closed_status(*end).message());
-  for (std::uint32_t number = closed.sent; static_cast<std::int32_t>(end->in.next - number) > 0; ++number) {
-    runtime_.count_sent();  // a receive counts as processed
-    failed_sends_.end_receive(*end, number, why);
-    if (end->checks != nullptr) end->checks->expect_none(*end, number);
+  peer_closes(*end, closed.sent);
+}
+
+void Channels::peer_closes(ChannelEnd& end, std::uint32_t sent) {
+  const auto unreceived = static_cast<std::int32_t>(sent - end.received.next());
+  if (unreceived < 0 || unreceived > kMostUnreceived) {
+    runtime_.fail(
+        base::format("the peer of {} has sent messages before number {}, and those before {} were received; "
+                     "this cannot be",
+                     describe(end), sent, end.received.next()));
+    return;
   }
-  if (end->is_closed) drain(*end);
-  closed_ends_.look_later(*end);
+  end.peer_is_closed = true;
+  end.incoming_end = sent;
+  end.sends_at_once = false;
+  end.receives_specially = true;
+  end.received.report_each();
+  end.in.has_asked_for_mailbox = true;  // a new one would serve no further stream
+  fail_waiting_sends(end);
+  if (end.peer.number != 0 && !end.has_told_peer) tell_closed(end);
+  // Receives whose messages do not come.
+  const std::string why(closed_status(end).message());
+  for (std::uint32_t number = sent; static_cast<std::int32_t>(end.in.next - number) > 0; ++number) {
+    runtime_.count_sent();  // a receive counts as processed
+    failed_sends_.end_receive(end, number, why);
+    if (end.checks != nullptr) end.checks->expect_none(end, number);
+  }
+  if (end.is_closed) drain(end);
+  closed_ends_.look_later(end);
 }
 
 void Channels::drain(ChannelEnd& end) {

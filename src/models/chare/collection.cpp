@@ -11,6 +11,12 @@ Collection::Collection(Chares& chares, std::uint64_t id)
 
 Collection::~Collection() = default;
 
+std::string short_name_of(const EntryInfo& entry) {
+  std::string_view method = entry.name;
+  if (auto scope = method.rfind("::"); scope != std::string_view::npos) method.remove_prefix(scope + 2);
+  return std::string(method);
+}
+
 ChareBase* Collection::find(std::uint64_t index) const { return elements_->directory.find(index); }
 
 std::size_t Collection::num_local() const { return elements_->directory.num_local(); }
@@ -21,7 +27,7 @@ int Collection::home(std::uint64_t index) const {
 }
 
 std::string Collection::name() const {
-  if (!display_name_.empty()) return display_name_;
+  if (!class_name_.empty()) return class_name_;
   return std::string(type_ == nullptr ? "chare" : type_->name);
 }
 
@@ -61,9 +67,7 @@ std::string ChareBase::where() const {
 }
 
 std::string ChareBase::where(const EntryInfo& entry) const {
-  std::string_view method = entry.name;
-  if (auto scope = method.rfind("::"); scope != std::string_view::npos) method.remove_prefix(scope + 2);
-  return base::format("{}.{} on PE {}", collection_->element_name(linear_index_), method, pe());
+  return base::format("{}.{} on PE {}", collection_->element_name(linear_index_), short_name_of(entry), pe());
 }
 
 ChareBase::~ChareBase() = default;

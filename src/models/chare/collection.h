@@ -28,6 +28,9 @@ struct Collection::Elements {
   Departures departures;
 };
 
+// "token" of "&Ring::token".
+std::string short_name_of(const EntryInfo& entry);
+
 // While it exists, a chare that this thread constructs gets this collection and index.
 struct NewChare {
   NewChare(Collection& collection_in, std::uint64_t index_in);

@@ -138,6 +138,10 @@ void Chares::on_create(MessagePtr message) {
   made.kind_ = header.kind;
   made.shape_ = header.shape;
   made.type_ = constructor->type;
+  if (constructor->name_collection != nullptr) {
+    Pup arguments = Pup::unpacker(p.cursor(), p.remaining_bytes(), &runtime_);
+    constructor->name_collection(made, arguments);
+  }
   // After a failure the collection is never made on this PE. Its messages wait for its end, or for the job's.
   if (!construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) return;
   made.created_ = true;

@@ -1,8 +1,10 @@
 // The end of a collection: its elements are freed on each PE, and what comes for them later is refused.
 //
 // A broadcast reaches every PE, which frees its elements in that turn, because no entry method runs then. An element with
-// an entry method that waits, or with a call whose buffers land, is freed when that has ended. Messages may overtake the
-// broadcast, and may come after it; a PE knows a destroyed collection for the rest of the job, by its id, name and shape.
+// an entry method that waits, or with a call whose buffers land, is freed when that has ended. Each model hears of every
+// element in that turn and ends what its methods wait for; such a method ends with Error(kClosed), which is no failure of
+// the program. Messages may overtake the broadcast, and may come after it; a PE knows a destroyed collection for the rest of
+// the job, by its id, name and shape.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -30,6 +32,13 @@ struct DestroyHeader {
   void pup(Pup& p) { p | collection | pe | gather | failure; }
 };
 
+struct AskDestroyed {
+  std::uint64_t collection = 0;
+  std::uint64_t gather = 0;
+  std::uint32_t pe = 0;
+  std::uint32_t reserved = 0;
+};
+
 std::exception_ptr closed_error(const std::string& text) {
   return std::make_exception_ptr(base::Error(base::StatusCode::kClosed, text));
 }
@@ -40,7 +49,7 @@ std::exception_ptr closed_error(const std::string& text) {
 
 LeavingChares::~LeavingChares() = default;
 
-void LeavingChares::add(std::unique_ptr<ChareBase> chare) {
+void LeavingChares::add(std::shared_ptr<ChareBase> chare) {
   ChareBase* const key = chare.get();
   waiting_.emplace(key, std::move(chare));
 }
@@ -52,19 +61,11 @@ void LeavingChares::free_later(runtime::Runtime& runtime, ChareBase& chare) {
   if (idle_.size() == 1 && !runtime.closed()) runtime.post(&work_);
 }
 
-bool LeavingChares::contains(runtime::ElementId element) const {
-  const auto is_it = [element](const ChareBase& chare) {
-    return chare.collection().id() == element.collection && chare.linear_index() == element.index;
-  };
-  return std::ranges::any_of(waiting_, [&is_it](const auto& one) { return is_it(*one.first); }) ||
-         std::ranges::any_of(idle_, [&is_it](const auto& one) { return is_it(*one); });
-}
-
 void LeavingChares::FreeWork::turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
   if (action == runtime::WorkAction::kDrop) return;  // freed with their owner
   LeavingChares& owner = static_cast<FreeWork*>(self)->owner;
   // A destructor may end further methods, so the list may grow meanwhile.
-  std::vector<std::unique_ptr<ChareBase>> idle = std::exchange(owner.idle_, {});
+  std::vector<std::shared_ptr<ChareBase>> idle = std::exchange(owner.idle_, {});
   for (auto& chare : idle) {
     // A call whose buffers had landed has begun since.
     if (chare->num_suspended() != 0) owner.add(std::move(chare));
@@ -90,14 +91,14 @@ runtime::Future<> Chares::end_everywhere(Collection& collection, const std::stri
   return done;
 }
 
-void Chares::take_part(std::uint32_t to_pe, std::uint64_t gather) {
+void Chares::take_part(std::uint32_t to_pe, std::uint64_t gather, bool value) {
   const ReplyTo reply{ReplyTo::Kind::kGather, to_pe, gather};
   if (parts_->is_given_up(reply, runtime_.pe())) return;
   const runtime::ScopeId scope{to_pe, kGatherScopes | gather};
   runtime_.reductions().open(scope, static_cast<std::uint64_t>(runtime_.num_pes()), 1, true);
-  const std::vector<std::byte> succeeded = base::pack(false, &runtime_);
+  const std::vector<std::byte> outcome = base::pack(std::pair(false, value), &runtime_);  // it has not failed
   runtime_.reductions().contribute(scope, 0, static_cast<std::uint64_t>(runtime_.pe()),
-                                   runtime::Reducer::kGather, nullptr, succeeded, gather_target(reply));
+                                   runtime::Reducer::kGather, nullptr, outcome, gather_target(reply));
 }
 
 void Chares::on_destroy(MessagePtr message) {
@@ -130,34 +131,73 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
       base::format("the collection {} was destroyed before the reduction was complete", target.name());
   runtime_.reductions().close(scope_of(target), why);
   parts_->all_reduces.fail(target.id(), closed_error(why));
-  std::vector<std::unique_ptr<ChareBase>> idle;
+  std::vector<std::shared_ptr<ChareBase>> chares;
   elements->directory.for_each([&](std::uint64_t, ChareBase& chare) {
-    std::unique_ptr<ChareBase> owned(&chare);
-    if (chare.num_suspended() == 0) {
-      idle.push_back(std::move(owned));
-    } else {
-      chare.num_suspended_ |= ChareBase::kLeaves;
-      parts_->leaving.add(std::move(owned));
-    }
+    chares.emplace_back(&chare);
+    if (chare.num_suspended() == 0) return;
+    chare.num_suspended_ |= ChareBase::kLeaves;
+    parts_->leaving.add(chares.back());
   });
   elements->directory = runtime::Directory<ChareBase>(runtime_.pe());  // owns nothing any more
-  free(std::move(idle));
+  for (const auto& chare : chares) {
+    for (const runtime::Runtime::InstalledModel& installed : runtime_.models())
+      installed.model->element_ends({target.id(), chare->linear_index()}, chare);
+  }
+  std::erase_if(chares, [](const auto& chare) { return chare->num_suspended_ != 0; });
+  free(std::move(chares));
   for (MessagePtr& early : elements->waiting) runtime_.send(runtime_.pe(), std::move(early));
   for (auto& [index, held] : elements->held) {
     for (MessagePtr& early : held) runtime_.send(runtime_.pe(), std::move(early));
   }
 }
 
-void Chares::free(std::vector<std::unique_ptr<ChareBase>> chares) {
+void Chares::free(std::vector<std::shared_ptr<ChareBase>> chares) {
   for (auto& chare : chares) {
     const runtime::ElementId element{chare->collection().id(), chare->linear_index()};
-    const std::shared_ptr<ChareBase> itself = std::move(chare);
+    chare.reset();
     for (const runtime::Runtime::InstalledModel& installed : runtime_.models())
-      installed.model->element_ends(element, itself);
+      installed.model->element_has_ended(element);
   }
 }
 
-bool Chares::is_leaving(runtime::ElementId element) const { return parts_->leaving.contains(element); }
+// --- Methods that end with their collection
+
+// The end of a channel may arrive before the end of the chare's own collection, if both end at the same time. The PE that
+// destroys knows of both by then, so all PEs are asked before the job ends.
+void Chares::end_closed_method(const ChareBase& chare, const std::exception_ptr& error,
+                               const std::string& where) {
+  if (chare.collection().is_destroyed()) return;
+  const ReplyTo reply = expect_gather([this, error, where](Pup& p) {
+    bool is_destroyed = false;
+    read_gathered(
+        p, [](std::uint64_t) {},
+        [&is_destroyed](std::uint64_t, Pup& from) {
+          bool is_known = false;
+          from | is_known;
+          is_destroyed = is_destroyed || is_known;
+        });
+    if (!is_destroyed) runtime_.fail_unawaited(error, where);
+  });
+  send_to_all(Message::pack(runtime_, first_handler_ + kAskDestroyed,
+                            AskDestroyed{chare.collection().id(), reply.id, reply.pe}));
+}
+
+void Chares::on_ask_destroyed(MessagePtr message) {
+  AskDestroyed asked;
+  message->unpacker() | asked;
+  if (asked.pe >= static_cast<std::uint32_t>(runtime_.num_pes())) {
+    runtime_.fail(
+        base::format("PE {} asks about a collection for PE {} of {}; do all PEs run the same program?",
+                     message->envelope().source_pe, asked.pe, runtime_.num_pes()));
+    return;
+  }
+  Collection& target = collection(asked.collection);
+  if (!target.created_ && !target.destroyed_ && target.failure_ == nullptr) {
+    target.elements_->waiting.push_back(std::move(message));  // perhaps behind its end
+  } else {
+    take_part(asked.pe, asked.gather, target.destroyed_);
+  }
+}
 
 // --- What comes too late
 
@@ -171,16 +211,25 @@ void Collection::throw_destroyed() const {
   throw base::Error(base::StatusCode::kClosed, why_gone() + "; a proxy that outlives it cannot be used");
 }
 
-void Chares::refuse(Collection& target, const EntryHeader& header, const Message& message) {
+// "a call of Ring[3].token from PE 0"
+std::string Chares::describe_call(const Collection& target, const EntryHeader& header, Message& message) {
+  const std::uint32_t from_pe = message.envelope().source_pe;
+  const bool is_to_all = message.envelope().handler == broadcast_handler();
+  const bool has_index = !is_to_all && header.index < target.shape().size();
+  const std::string to = has_index ? target.element_name(header.index) : target.name();
+  if (!is_to_all && message.envelope().handler != entry_handler())
+    return base::format("a message for {} from PE {}", to, from_pe);
   const EntryInfo* const entry = Registry<EntryInfo>::find(header.entry);
-  std::string what = base::format("a message from PE {} for {}", message.envelope().source_pe, target.name());
-  if (message.envelope().handler == entry_handler() || message.envelope().handler == broadcast_handler()) {
-    what = base::format("a call from PE {} of {} of {}", message.envelope().source_pe,
-                        entry == nullptr ? std::string("an entry method") : std::string(entry->name),
-                        target.name());
-  }
-  const std::string why =
-      base::format("{} comes too late: {}. Await all calls before destroy()", what, target.why_gone());
+  if (entry == nullptr) return base::format("a call of {} from PE {}", to, from_pe);
+  Pup arguments = arguments_of(message);
+  const std::string method =
+      entry->method_of == nullptr ? short_name_of(*entry) : entry->method_of(target, arguments);
+  return base::format("a call of {}.{} from PE {}", to, method, from_pe);
+}
+
+void Chares::refuse(Collection& target, const EntryHeader& header, Message& message) {
+  const std::string why = base::format("{} comes too late: {}. Await all calls before destroy()",
+                                       describe_call(target, header, message), target.why_gone());
   const std::exception_ptr error = closed_error(why);
   const ReplyTo& reply = header.reply;
   if (reply.kind > ReplyTo::Kind::kGather || reply.pe >= static_cast<std::uint32_t>(runtime_.num_pes())) {

@@ -42,6 +42,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_arrived>(kArrived);
   set.operator()<&Chares::on_broadcast_copy>(kBroadcastCopy);
   set.operator()<&Chares::on_broadcast_result>(kBroadcastResult);
+  set.operator()<&Chares::on_ask_destroyed>(kAskDestroyed);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
         return static_cast<Chares*>(context)->why_closed(scope.root_pe, scope.id);

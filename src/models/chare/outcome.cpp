@@ -28,6 +28,16 @@ runtime::MessagePtr make_outcome(ChareBase& chare, const ReplyTo& reply, std::si
   return message;
 }
 
+base::StatusCode code_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const base::Error& known) {
+    return known.code();
+  } catch (...) {
+    return base::StatusCode::kInternal;
+  }
+}
+
 void send_outcome(ChareBase& chare, const ReplyTo& reply, runtime::MessagePtr message) {
   if (reply.kind == ReplyTo::Kind::kGather) {
     chare.collection().chares().contribute_outcome(reply, chare, message->payload_span());
@@ -62,9 +72,18 @@ void send_value(ChareBase& chare, const ReplyTo& reply, const std::function<void
 
 void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
                 const std::exception_ptr& error) {
+  send_error(chare, reply, entry, error, code_of(error));
+}
+
+void send_error(ChareBase& chare, const ReplyTo& reply, const EntryInfo& entry,
+                const std::exception_ptr& error, base::StatusCode code) {
   runtime::Runtime& runtime = chare.runtime();
   if (reply.kind == ReplyTo::Kind::kNone) {
-    runtime.fail_unawaited(error, chare.where(entry));
+    if (code == base::StatusCode::kClosed) {
+      chare.collection().chares().end_closed_method(chare, error, chare.where(entry));
+    } else {
+      runtime.fail_unawaited(error, chare.where(entry));
+    }
     return;
   }
   const std::exception_ptr remote = runtime::as_remote_error(error, "in " + chare.where(entry));

@@ -38,6 +38,7 @@ enum ChareHandler : runtime::HandlerId {
   kArrived,
   kBroadcastCopy,
   kBroadcastResult,
+  kAskDestroyed,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
@@ -122,7 +123,8 @@ class AllReduces {
   std::map<Key, std::vector<runtime::FutureState*>> others_;
 };
 
-// Chares of destroyed collections: those whose entry methods wait, and those that can be freed.
+// Chares of destroyed collections: those whose entry methods wait, and those that can be freed. Models may have shares of
+// them too, see Model::element_ends().
 class LeavingChares {
  public:
   explicit LeavingChares(Chares& chares) : chares_(chares) {}
@@ -131,7 +133,7 @@ class LeavingChares {
   // Frees all.
   ~LeavingChares();
 
-  void add(std::unique_ptr<ChareBase> chare);
+  void add(std::shared_ptr<ChareBase> chare);
   // Frees the chare in a turn of its own: the caller may be its entry method. REQUIRES: added.
   void free_later(runtime::Runtime& runtime, ChareBase& chare);
   // Frees all.
@@ -139,8 +141,6 @@ class LeavingChares {
     const auto waiting = std::exchange(waiting_, {});
     const auto idle = std::exchange(idle_, {});
   }
-  // Whether an entry method of that element still waits.
-  bool contains(runtime::ElementId element) const;
 
  private:
   struct FreeWork : runtime::Work {
@@ -150,8 +150,8 @@ class LeavingChares {
   };
 
   Chares& chares_;
-  std::unordered_map<ChareBase*, std::unique_ptr<ChareBase>> waiting_;
-  std::vector<std::unique_ptr<ChareBase>> idle_;
+  std::unordered_map<ChareBase*, std::shared_ptr<ChareBase>> waiting_;
+  std::vector<std::shared_ptr<ChareBase>> idle_;
   FreeWork work_{*this};
 };
 

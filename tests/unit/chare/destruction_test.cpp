@@ -31,6 +31,15 @@ struct Counted : Chare<Counted> {
     co_await allreduce(1, Reducer::kSum);
   }
   Task<> destroy_all() { co_await proxy().destroy(); }
+  void fail(bool closed) {
+    if (closed) throw base::Error(base::StatusCode::kClosed, "what it waited for has ended");
+    throw std::runtime_error("a mistake");
+  }
+  Task<> fail_after(bool closed, Future<> gate, Future<> begun) {
+    begun.set();
+    co_await gate;
+    fail(closed);
+  }
 
   int touched = 0;
 };
@@ -248,7 +257,8 @@ TEST(Destruction, ALateCallIsRefusedInWords) {
       Future<int> result(runtime);
       send_late(runtime, array.collection(), reply_to(*result.state()), 3, false, pe);
       const std::string why = co_await error_of(result);
-      EXPECT_TRUE(says(why, "touch") && says(why, "has been destroyed")) << why;
+      EXPECT_TRUE(says(why, "Counted[3].touch from PE 0 comes too late")) << why;
+      EXPECT_TRUE(says(why, "has been destroyed")) << why;
     }),
               "");
   }
@@ -262,7 +272,7 @@ TEST(Destruction, ALateCallWithoutACallerEndsTheJob) {
     send_late(runtime, array.collection(), {}, 3, false, 1);
     co_await runtime.make_future<>();
   });
-  EXPECT_TRUE(says(failure, "a call from PE 0 of") && says(failure, "has been destroyed")) << failure;
+  EXPECT_TRUE(says(failure, "a call of ") && says(failure, "has been destroyed")) << failure;
 }
 
 TEST(Destruction, ALateCallOfAllFailsOnce) {
@@ -282,7 +292,7 @@ TEST(Destruction, ALateCallOfAllFailsOnce) {
     send_late(runtime, array.collection(), reply, 0, true, 0);
     co_await runtime.quiescence();
     EXPECT_EQ(times, 1);
-    EXPECT_TRUE(says(why, "has been destroyed")) << why;
+    EXPECT_TRUE(says(why, "Counted.touch from PE 0") && says(why, "has been destroyed")) << why;
     // The next gather is not disturbed.
     EXPECT_EQ((co_await other.call<&Counted::touch>()), std::vector<int>(6, 1));
   }),
@@ -339,6 +349,70 @@ TEST(Destruction, AMethodThatGoesOnCannotContribute) {
     co_await array.destroy();
     gate.set(1);
     EXPECT_TRUE(says(co_await error_of(goes_on), "has been destroyed"));
+  }),
+            "");
+}
+
+// --- Exceptions that nothing awaits
+
+TEST(Destruction, AMethodThatEndsAsClosedIsNoFailure) {
+  for (const bool is_closed : {true, false}) {
+    testing::InProcessJob job(2);
+    const std::string failure = job.run([is_closed](Runtime& runtime) -> Task<> {
+      auto array = Array<Counted>::create(runtime, {2});
+      Future<> begun(runtime);
+      Future<> gate(runtime);
+      array[0].send<&Counted::fail_after>(is_closed, gate, begun);
+      co_await begun;
+      co_await array.destroy();
+      gate.set();
+      co_await runtime.quiescence();
+      EXPECT_EQ(alive, 0);
+    });
+    EXPECT_EQ(failure.empty(), is_closed) << failure;
+    EXPECT_TRUE(is_closed || says(failure, "a mistake")) << failure;
+  }
+}
+
+TEST(Destruction, AMethodOfALivingChareThatEndsAsClosedEndsTheJob) {
+  for (int num_pes : {1, 3}) {
+    testing::InProcessJob job(num_pes);
+    const std::string failure = job.run([](Runtime& runtime) -> Task<> {
+      auto array = Array<Counted>::create(runtime, {3});
+      array[2].send<&Counted::fail>(true);
+      co_await runtime.make_future<>();
+    });
+    EXPECT_TRUE(says(failure, "Counted[2].fail on PE") && says(failure, "what it waited for")) << failure;
+  }
+}
+
+// The news that ends the method overtakes the end of the collection.
+TEST(Destruction, TheEndOfTheCollectionMayBeUnderWay) {
+  for (int pe = 0; pe < 3; ++pe) {
+    testing::InProcessJob job(3);
+    EXPECT_EQ(job.run([pe](Runtime& runtime) -> Task<> {
+      auto array = Array<Counted>::create(runtime, Shape(3).with_map(Map::kRoundRobin));
+      co_await array.created();
+      array[pe].send<&Counted::fail>(true);
+      co_await array.destroy();
+      co_await runtime.quiescence();
+    }),
+              "")
+        << pe;
+  }
+}
+
+TEST(Destruction, AnAwaitedMethodThatEndsAsClosedTellsItsCaller) {
+  testing::InProcessJob job(2);
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    auto array = Array<Counted>::create(runtime, {2});
+    Future<> begun(runtime);
+    Future<> gate(runtime);
+    auto waits = array[0].call<&Counted::fail_after>(true, gate, begun);
+    co_await begun;
+    co_await array.destroy();
+    gate.set();
+    EXPECT_TRUE(says(co_await error_of(waits), "what it waited for"));
   }),
             "");
 }

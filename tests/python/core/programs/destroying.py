@@ -171,7 +171,7 @@ async def kept():
         assert await user.use_kept.call() == ["this chare's collection has been destroyed"] * 2
     for user in users:
         text = await user.use_channel.call()
-        assert "the chare of this end has been destroyed" in text, text
+        assert "the collection Counter of this end has been destroyed" in text, text
 
 
 async def survivors():
@@ -181,7 +181,151 @@ async def survivors():
     await weft.quiescence()
     await peers.collection.destroy()
     text = await received
-    assert "the chare at the other end has been destroyed" in text, text
+    assert "the collection Counter at the other end has been destroyed" in text, text
+
+
+class Party(weft.Chare):
+    """Waits on channels for what never comes."""
+
+    def __init__(self, size):
+        self.room = np.zeros(size)
+
+    async def receive(self, peer):
+        channel = weft.Channel(self, peer)
+        while True:
+            await channel.recv(self.room)
+
+    async def exchange(self, peer):
+        channel = weft.Channel(self, peer)
+        while True:
+            sent = channel.send(np.ones_like(self.room))
+            await channel.recv(self.room)
+            await sent
+
+    async def use_later(self, peer, begun, gate):
+        channel = weft.Channel(self, peer)
+        begun.set()
+        await gate
+        codes = []
+        for use in (channel.recv, channel.send, lambda room: weft.Channel(self, peer, 1)):
+            try:
+                use(self.room)
+            except weft.Error as error:
+                codes.append((error.code, str(error)))
+        return codes
+
+    async def fail(self, gate):
+        await gate
+        raise ValueError("a mistake")
+
+    def make_end(self, peer):
+        weft.Channel(self, peer)
+
+    def touch(self):
+        return self.index
+
+
+async def methods():
+    """What waits on channels ends with its collection, without a word if nothing awaits it."""
+    last = weft.num_pes() - 1
+    for size in (10, 1000, 200_000):
+        # Two chares that receive from each other.
+        parties = weft.Array(Party, 4, args=(size,), map="round_robin")
+        for i in range(3):
+            parties[i].exchange(parties[i ^ 1])
+        awaited = parties[3].receive.call(parties[2])
+        await parties.touch.call()
+        await parties.destroy()
+        text = await error_of(awaited)
+        assert "the collection Party" in text and "has been destroyed" in text, text
+
+        # A server that is destroyed before its clients, one of which never made its end.
+        server = weft.Singleton(Party, last, args=(size,))
+        clients = weft.Array(Party, 2, args=(size,))
+        for client in clients:
+            server.receive(client)
+        await clients[1].make_end.call(server)
+        await weft.quiescence()
+        await server.collection.destroy()
+        await clients.touch.call()
+        await clients.destroy()
+
+        # Both sides at once, each in a loop that nothing awaits.
+        for _ in range(5):
+            left = weft.Array(Party, 3, args=(size,), map="round_robin")
+            right = weft.Array(Party, 3, args=(size,), map="round_robin")
+            for i in range(3):
+                left[i].exchange(right[2 - i])
+                right[2 - i].exchange(left[i])
+            await weft.gather(left.touch.call(), right.touch.call())
+            await weft.gather(left.destroy(), right.destroy())
+
+    # A method that waits for something else than the channel.
+    party = weft.Singleton(Party, args=(10,))
+    other = weft.Singleton(Party, last, args=(10,))
+    begun, gate = weft.Future(), weft.Future()
+    used = party.use_later.call(other, begun, gate)
+    await begun
+    await party.collection.destroy()
+    gate.set()
+    codes = await used
+    assert [code for code, _ in codes] == ["closed"] * 3, codes
+    assert all("the collection Party" in text for _, text in codes), codes
+    await weft.quiescence()
+
+
+async def other_exception():
+    """An exception of another kind still ends the job."""
+    party = weft.Singleton(Party, args=(10,))
+    gate = weft.Future()
+    party.fail(gate)
+    await party.collection.destroy()
+    gate.set()
+    await weft.sleep(10)
+
+
+async def survivor_in_a_loop():
+    """So does the end of a channel that ends the loop of a chare that lives on."""
+    parties = weft.Array(Party, 1, args=(10,))
+    others = weft.Array(Party, 1, args=(10,))
+    others[0].receive(parties[0])
+    parties[0].make_end(others[0])
+    await weft.quiescence()
+    await parties.destroy()
+    await weft.sleep(10)
+
+
+class Lone(weft.Chare):
+    """Never made on PE 0."""
+
+    def add(self, number):
+        return number
+
+
+class Elsewhere(weft.Chare):
+    async def make(self):
+        return await weft.Singleton(Lone, weft.my_pe())
+
+
+async def refused():
+    """A refusal names the method and the class, where there never was an element too."""
+    last = weft.num_pes() - 1
+    for to_all in (False, True):
+        lone = await weft.Singleton(Elsewhere, last).make.call()
+        assert await lone.add.call(3) == 3
+        ended = lone.collection.destroy()
+        # Sent before this PE has heard of the end. Each PE refuses a call to all.
+        late = lone.collection.add.call(1) if to_all else lone.add.call(1)
+        text = await error_of(late)
+        await ended
+        called = "Lone.add" if to_all else "Lone[0].add"
+        assert f"a call of {called} from PE 0 comes too late: the collection Lone has" in text, text
+    try:
+        weft.Singleton(Lone).destroy()
+    except AttributeError as error:
+        assert "proxy.collection.destroy()" in str(error), error
+    else:
+        raise AssertionError("an element was destroyed")
 
 
 class Watched(weft.Chare):

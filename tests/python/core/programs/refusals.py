@@ -70,7 +70,7 @@ async def check_then_refused():
         operation = device_array.copy_from(array)
         called = weft.Future()
         operation.then(called.set)
-        refused("waited for twice", operation.then, print)
+        refused("then() takes a function", operation.then, 3)
         await called
         del operation, called
     assert sys.getrefcount(array) == references

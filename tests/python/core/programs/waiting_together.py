@@ -29,6 +29,48 @@ class Worker(weft.Chare):
         assert await operations[1] is received
         return float(received[0])
 
+    async def look_first(self):
+        """An operation that weft.wait gave up on is awaited in every way."""
+        other = weft.Channel(self, self.proxy[1 - self.index])
+        received = np.zeros(50_000)
+        operation = other.recv(received)
+        for timeout in (0, 0.01):
+            assert await weft.wait([operation], timeout=timeout) == ([], [operation])
+        called, others = [], []
+        for i in range(2):
+            operation.then(lambda done, i=i: called.append((i, done.result() is received)))
+
+        async def also():
+            others.append(await operation is received)
+
+        waits = weft.gather(also(), also(), operation)
+        weft.sleep(0.01).then(lambda _: self.proxy[1 - self.index].send_to(self.proxy[self.index]))
+        assert (await waits)[2] is received
+        assert await operation is received
+        assert called == [(0, True), (1, True)] and others == [True, True], (called, others)
+        return float(received[0])
+
+    async def send_to(self, peer):
+        await weft.Channel(self, peer).send(np.full(50_000, 3.0))
+
+    async def give_up_and_fail(self, peer):
+        operation = weft.Channel(self, peer).recv(np.zeros(10))
+        assert await weft.wait([operation], timeout=0.01) == ([], [operation])
+        weft.sleep(0.01).then(lambda _: Worker.send_few(self, peer))
+        codes = []
+        for _ in range(2):
+            try:
+                await operation
+            except weft.Error as error:
+                codes.append(error.code)
+        return codes
+
+    def send_few(self, peer):
+        peer.send_wrong(self.proxy[self.index])
+
+    async def send_wrong(self, peer):
+        await weft.Channel(self, peer).send(np.zeros(9))
+
 
 async def error_of(awaitable):
     try:
@@ -99,6 +141,9 @@ async def wait():
     assert await both == [([], [never]), ([never], [])]
     exchanged = await weft.Array(Worker, 2).exchange.call()
     assert exchanged == [2.0, 1.0], exchanged
+    assert await weft.Array(Worker, 2)[0].look_first.call() == 3.0
+    pair = weft.Array(Worker, 2)
+    assert await pair[0].give_up_and_fail.call(pair[1]) == ["truncated"] * 2
 
 
 async def as_completed():
