@@ -7,6 +7,7 @@ it, from device to device.
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 import sys
@@ -30,15 +31,24 @@ class _Pickler(pickle.Pickler):
 
 
 def _kind_of(obj: Any) -> str | None:
-    """How a device array is made again on its new PE; None for other objects."""
-    if isinstance(obj, _core.DeviceArray):
+    """How a device array is made again on its new PE; None for objects that pickle as they are.
+
+    Subclasses, as torch.nn.Parameter, and tensors that record gradients have more state than their memory, so
+    their libraries pickle them.
+    """
+    kind = type(obj)
+    if kind is _core.DeviceArray:
         return "weft"
-    library = type(obj).__module__.partition(".")[0]
-    if library == "cupy" and hasattr(obj, "__cuda_array_interface__"):
+    if kind is _type_of("cupy", "ndarray"):
         return "cupy"
-    if library == "torch" and getattr(obj, "is_cuda", False):
+    if kind is _type_of("torch", "Tensor") and obj.is_cuda and not obj.requires_grad:
         return "torch"
     return None
+
+
+def _type_of(module: str, name: str) -> object:
+    """The type, if the program has imported the module. A type that is not known equals no object's."""
+    return getattr(sys.modules.get(module), name, _kind_of)
 
 
 def _as_cupy(array: Any) -> Any:
@@ -87,22 +97,16 @@ def _state_of(chare: Any) -> object:
     getstate = getattr(type(chare), "__getstate__", None)
     if getstate is not None:  # of the class, or object's, which Python has since 3.11
         return getstate(chare)
-    slots = {
-        name: getattr(chare, name)
-        for cls in type(chare).__mro__
-        for name in _slot_names(cls)
-        if hasattr(chare, name)
-    }
-    return (chare.__dict__, slots) if slots else chare.__dict__
-
-
-def _slot_names(cls: type) -> list[str]:
-    slots = cls.__dict__.get("__slots__", ())
-    names = [slots] if isinstance(slots, str) else list(slots)
-    return [name for name in names if name not in ("__dict__", "__weakref__")]
+    # What object.__getstate__ does since Python 3.11, with the names of the slots as pickle finds them.
+    names = copyreg._slotnames(type(chare))  # type: ignore[attr-defined]
+    slots = {name: getattr(chare, name) for name in names if hasattr(chare, name)}
+    attributes = getattr(chare, "__dict__", None)
+    return (attributes, slots) if slots else attributes
 
 
 def _set_state(chare: Any, state: Any) -> None:
+    if state is None:
+        return
     setstate = getattr(type(chare), "__setstate__", None)
     if setstate is not None:
         setstate(chare, state)

@@ -50,15 +50,21 @@ class ChareBase {
   //
   // A method that has been called since and waits delays the move to its end. Throws Error(kInvalidArgument) if the chare
   // cannot move now, with the reason: a method of it waits, it has channels, it is pinned, or its class cannot move; Error(
-  // kOutOfRange) if there is no such PE.
+  // kOutOfRange) if there is no such PE. If it gets channels after the call and before the move, the job ends.
   void migrate(int to_pe);
-  // A pinned chare does not move.
-  void set_pinned(bool pinned) { is_pinned_ = pinned; }
+  // A pinned chare does not move. A move that has been asked for and has not begun is cancelled.
+  void set_pinned(bool pinned) {
+    is_pinned_ = pinned;
+    if (pinned) move_to_ = -1;
+  }
   bool is_pinned() const { return is_pinned_; }
   // How often it has moved to another PE.
   std::uint32_t num_moves() const { return num_moves_; }
   // Runs on the new PE after a move, before any call that has waited.
   virtual void migrated() {}
+  // Runs on the old PE when the state has been packed. The chare is freed when the memory that travels is not needed there
+  // any more.
+  virtual void departed() {}
 
   // The number of suspended entry methods of this chare. It does not migrate unless this is 0.
   std::uint32_t num_suspended() const { return num_suspended_ & ~(kLeaves | kMoves); }
@@ -82,6 +88,8 @@ class ChareBase {
   std::uint32_t num_suspended_ = 0;
   std::uint32_t next_reduction_ = 0;
   std::uint32_t first_reduction_here_ = 0;
+  std::uint32_t num_results_ =
+      0;  // reductions to which it has contributed whose result goes to all of the collection
   std::uint32_t num_moves_ = 0;
   std::int32_t move_to_ = -1;  // -1: no move was asked for
   bool is_pinned_ = false;

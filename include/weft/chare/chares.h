@@ -122,6 +122,8 @@ class Collection {
 
   ChareBase* find(std::uint64_t index) const;
   std::size_t num_local() const;
+  // Whether its elements may move. Those of a group, one for each PE, do not, nor those of a class without a pup function.
+  bool can_move() const;
   // The home PE of the element. Until the collection's map has arrived, it is this PE, where messages wait.
   int home(std::uint64_t index) const;
   // The class's name in error messages, instead of the name of its C++ type, and what finds the class in its language.
@@ -296,7 +298,9 @@ class Chares final : public runtime::Model {
   void send_after(Collection& collection, runtime::Message& message, EntryHeader header, BroadcastId id,
                   const Departure& departure);
   // The target of a contribution of that element, if it is a method of all elements of a collection.
-  runtime::Target numbered(const runtime::Target& target, const ChareBase& contributor) const;
+  runtime::Target numbered(const runtime::Target& target, ChareBase& contributor) const;
+  // Writes the source and the number into a broadcast of this PE. Returns the number.
+  std::uint64_t number_broadcast(Collection& collection, runtime::Message& message);
   // Takes part in a gather of all PEs, with a value.
   void take_part(std::uint32_t to_pe, std::uint64_t gather, bool value = false);
   // The gather `id` of this PE gets this error, if it is not over.

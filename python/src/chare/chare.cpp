@@ -17,12 +17,26 @@ namespace weft::python {
 
 namespace {
 
-enum class Gone : std::uint8_t { kJobEnded, kDestroyed, kMoved };
+enum class Gone : std::uint8_t { kJobEnded, kDestroyed, kMoved, kNotMade };
 
 struct ChareObject {
   PyObject_HEAD PyChare* chare;  // null when the chare is not on this PE any more
   Gone gone;                     // then: why
 };
+
+const char* why_gone(Gone gone) {
+  switch (gone) {
+    case Gone::kJobEnded:
+      return "this chare's job has ended";
+    case Gone::kDestroyed:
+      return "this chare's collection has been destroyed";
+    case Gone::kMoved:
+      return "this chare has moved to another PE; what is left here is not it: use its proxy";
+    case Gone::kNotMade:
+      return "this chare was not made: its constructor raised an exception";
+  }
+  return "this chare is gone";
+}
 
 // The chare under construction; its object takes it.
 PyChare* being_made = nullptr;
@@ -34,10 +48,17 @@ PyChare::PyChare(const ClassInfo& info) : info_(info) {}
 PyChare::~PyChare() {
   if (!object_) return;
   auto* const object = reinterpret_cast<ChareObject*>(object_.get());
+  if (object->chare == nullptr) return;  // it has departed
   object->chare = nullptr;
   object->gone = collection().is_destroyed() ? Gone::kDestroyed
                  : runtime().closed()        ? Gone::kJobEnded
-                                             : Gone::kMoved;
+                                             : Gone::kNotMade;
+}
+
+void PyChare::departed() {
+  auto* const object = reinterpret_cast<ChareObject*>(object_.get());
+  object->chare = nullptr;
+  object->gone = Gone::kMoved;
 }
 
 template <class Make>
@@ -165,11 +186,7 @@ std::size_t PyChare::object_size_bytes() { return sizeof(ChareObject); }
 PyChare& chare_of(PyObject* object) {
   const auto* const known = reinterpret_cast<ChareObject*>(object);
   if (known->chare == nullptr) {
-    throw base::Error(base::StatusCode::kClosed,
-                      known->gone == Gone::kDestroyed ? "this chare's collection has been destroyed"
-                      : known->gone == Gone::kMoved
-                          ? "this chare has moved to another PE; what is left here is not it: use its proxy"
-                          : "this chare's job has ended");
+    throw base::Error(base::StatusCode::kClosed, why_gone(known->gone));
   }
   return *known->chare;
 }

@@ -22,6 +22,7 @@ class PyChare final : public chare::ChareBase {
   static std::unique_ptr<chare::ChareBase> make_moved(Pup& state);
   void pup(Pup& p);
   void migrated() override;
+  void departed() override;
 
   // Calls the class. Throws PythonError.
   void construct(PyObject* arguments);

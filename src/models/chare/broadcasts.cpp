@@ -47,16 +47,21 @@ MessagePtr Chares::make_broadcast_message(const EntryHeader& header, std::size_t
 
 void Chares::broadcast_entry(Collection& collection, MessagePtr message) {
   collection.expect_alive();
-  EntryHeader header = read_header(*message);
-  header.index = ++collection.elements_->next_broadcast;
-  header.move_or_source = static_cast<std::uint32_t>(runtime_.pe());
-  std::memcpy(message->payload(), &header, sizeof header);
+  const std::uint64_t number = number_broadcast(collection, *message);
   try {
     runtime_.broadcast_call(std::move(message));
-  } catch (...) {  // it was not sent
-    --collection.elements_->next_broadcast;
+  } catch (...) {  // it was not sent. Flow control may have run others meanwhile
+    if (collection.elements_->next_broadcast == number) --collection.elements_->next_broadcast;
     throw;
   }
+}
+
+std::uint64_t Chares::number_broadcast(Collection& collection, Message& message) {
+  EntryHeader header = read_header(message);
+  header.index = ++collection.elements_->next_broadcast;
+  header.move_or_source = static_cast<std::uint32_t>(runtime_.pe());
+  std::memcpy(message.payload(), &header, sizeof header);
+  return header.index;
 }
 
 runtime::Target Chares::target_of_all(const EntryHeader& header) const {
@@ -67,11 +72,11 @@ runtime::Target Chares::target_of_all(const EntryHeader& header) const {
   return target;
 }
 
-runtime::Target Chares::numbered(const runtime::Target& target, const ChareBase& contributor) const {
+runtime::Target Chares::numbered(const runtime::Target& target, ChareBase& contributor) const {
   auto header = base::unpack<EntryHeader>(target.prefix);
   runtime::Target result = target;
   if (header.collection == contributor.collection().id()) {
-    header.index = std::uint64_t{contributor.next_reduction_} + 1;
+    header.index = ++contributor.num_results_;
     header.move_or_source = kReductionSource;
     std::memcpy(result.prefix.data(), &header, sizeof header);
   } else {
@@ -89,7 +94,8 @@ void Chares::on_broadcast_result(MessagePtr message) {
   message->envelope().handler = broadcast_handler();
   MessagePtr call = make_broadcast_message(header, message->payload_bytes() - sizeof header);
   std::memcpy(call->payload(), message->payload(), message->payload_bytes());
-  broadcast_entry(target, std::move(call));
+  number_broadcast(target, *call);
+  runtime_.broadcast(std::move(call));  // no caller could wait for room
 }
 
 // --- Handling
@@ -168,6 +174,8 @@ void Chares::send_after(Collection& collection, Message& message, EntryHeader he
 
 void Chares::on_broadcast_copy(MessagePtr message) {
   const EntryHeader header = read_header(*message);
+  // The broadcast itself came in time.
+  if (header.reply.kind == ReplyTo::Kind::kNone && collection(header.collection).destroyed_) return;
   ChareBase* const chare = find_or_forward(message);
   if (chare == nullptr) return;
   CopyOf copy_of;

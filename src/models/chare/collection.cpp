@@ -19,6 +19,10 @@ std::string short_name_of(const EntryInfo& entry) {
 
 ChareBase* Collection::find(std::uint64_t index) const { return elements_->directory.find(index); }
 
+bool Collection::can_move() const {
+  return kind_ != CollectionKind::kGroup && type_ != nullptr && type_->pup != nullptr;
+}
+
 std::size_t Collection::num_local() const { return elements_->directory.num_local(); }
 
 int Collection::home(std::uint64_t index) const {

@@ -18,6 +18,15 @@ using runtime::Registry;
 
 namespace {
 
+// The best route for results of reductions that all PEs get, if each PE has elements at first. A PE beyond the largest
+// power of two gets no part of an exchange before it has given its own, so it must not be left by all elements.
+runtime::Route exchange_of(const Collection& made) {
+  if (!made.can_move()) return runtime::Route::kExchange;
+  return std::has_single_bit(static_cast<unsigned>(made.chares().runtime().num_pes()))
+             ? runtime::Route::kMovingExchange
+             : runtime::Route::kTree;
+}
+
 struct CreateHeader {
   std::uint64_t collection = 0;
   CollectionKind kind = CollectionKind::kArray;
@@ -145,12 +154,9 @@ void Chares::on_create(MessagePtr message) {
   // After a failure the collection is never made on this PE. Its messages wait for its end, or for the job's.
   if (!construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) return;
   made.created_ = true;
-  // A PE whose elements have all moved away takes part in an exchange when it gets a part; a PE beyond the largest power
-  // of two gets none before it has given its own.
-  const bool can_exchange =
-      made.type_->pup == nullptr || std::has_single_bit(static_cast<unsigned>(runtime_.num_pes()));
-  runtime_.reductions().open(scope_of(made), made.shape().size(), made.num_local(), false,
-                             header.exchanges && made.elements_->on_every_pe && can_exchange);
+  runtime_.reductions().open(
+      scope_of(made), made.shape().size(), made.num_local(), false,
+      header.exchanges && made.elements_->on_every_pe ? exchange_of(made) : runtime::Route::kTree);
   std::vector<MessagePtr> waiting;
   waiting.swap(made.elements_->waiting);
   for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));

@@ -53,6 +53,11 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
     refuse_move(base::StatusCode::kOutOfRange, chare,
                 base::format("there is no PE {}; the job has {}", to_pe, runtime_.num_pes()));
   }
+  if (chare.collection().kind() == CollectionKind::kGroup) {
+    refuse_move(
+        base::StatusCode::kInvalidArgument, chare,
+        "it belongs to a group, which has one element on each PE; use an array for elements that move");
+  }
   const ChareType* const type = chare.collection().type();
   if (type != nullptr && type->pup == nullptr) {
     refuse_move(
@@ -93,7 +98,11 @@ void Chares::move_when_idle(runtime::ElementId element) {
 void Chares::depart(ChareBase& chare, int to_pe) {
   Collection& from = chare.collection();
   const ChareType& type = *from.type();
-  MoveHeader header{from.id(), chare.linear_index_, chare.num_moves_ + 1, chare.next_reduction_,
+  MoveHeader header{from.id(),
+                    chare.linear_index_,
+                    chare.num_moves_ + 1,
+                    chare.next_reduction_,
+                    chare.num_results_,
                     chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_};
   Pup sizer = Pup::sizer(&runtime_);
   sizer | header;
@@ -114,10 +123,16 @@ void Chares::depart(ChareBase& chare, int to_pe) {
   from.elements_->directory.leave(header.index, to_pe, header.move);
   from.elements_->departures.add(header.index, header.move, to_pe);
   std::shared_ptr<ChareBase> left(&chare);
+  chare.departed();
   runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
   if (runtime::OperationState* const sending =
           report_sending_in_place(*message)) {  // its memory is in use until then
-    runtime::Operation(sending).then([left](const base::Status&, std::size_t) {});
+    runtime::Operation(sending).then(
+        [this, left, where = chare.where(), to_pe](const base::Status& status, std::size_t) {
+          if (status.ok()) return;
+          runtime_.fail_unawaited(std::make_exception_ptr(base::Error(status.code(), status.to_string())),
+                                  base::format("the move of {} to PE {}: its state is lost", where, to_pe));
+        });
   }
   runtime_.send(to_pe, std::move(message));
 }
@@ -135,8 +150,8 @@ void Chares::on_moved_here(MessagePtr message) {
     return;
   }
   const int from_pe = static_cast<int>(message->envelope().source_pe);
-  if (header.index >= target.shape().size() || target.type()->make == nullptr || header.move == 0 ||
-      target.find(header.index) != nullptr || from_pe == runtime_.pe() ||
+  if (header.index >= target.shape().size() || !target.can_move() || target.type()->make == nullptr ||
+      header.move == 0 || target.find(header.index) != nullptr || from_pe == runtime_.pe() ||
       !header.seen.is_valid(runtime_.num_pes())) {
     runtime_.fail(
         base::format("element {} of {}, which PE {} has sent to PE {}, does not fit there; do all PEs run "
@@ -176,6 +191,7 @@ ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& head
   }
   element->next_reduction_ = header.next_reduction;
   element->first_reduction_here_ = header.next_reduction;
+  element->num_results_ = header.num_results;
   element->num_moves_ = header.move;
   const SeenBroadcasts& handled = collection.elements_->handled;
   if (!handled.includes(header.seen) || !header.seen.includes(handled)) {

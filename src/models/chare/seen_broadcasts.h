@@ -16,8 +16,8 @@ struct BroadcastId {
   std::uint64_t number = 0;  // 0: not numbered
 };
 
-// The source of broadcasts that deliver the result of a reduction of the same collection: the number is the reduction's.
-// Each PE makes its own such broadcast if the result came by recursive doubling.
+// The source of broadcasts that deliver results of reductions to all elements of the same collection. They are numbered
+// in the order of the reductions. Each PE makes its own such broadcast if the result came by recursive doubling.
 inline constexpr std::uint32_t kReductionSource = ~std::uint32_t{0};
 
 class SeenBroadcasts {

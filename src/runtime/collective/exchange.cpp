@@ -15,7 +15,7 @@ namespace weft::runtime {
 
 namespace {
 
-// In front of the value and the items.
+// In front of the target, if there is one, the value and the items.
 struct ExchangeHeader {
   std::uint64_t scope_id = 0;
   std::uint64_t sequence = 0;
@@ -26,7 +26,7 @@ struct ExchangeHeader {
   std::uint16_t step = 0;
   Reducer reducer = Reducer::kSum;
   std::uint8_t has_value = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t target_bytes = 0;
 };
 static_assert(sizeof(ExchangeHeader) == 48);
 
@@ -37,17 +37,26 @@ ExchangeHeader read_exchange(Message& message) {
   return header;
 }
 
-// REQUIRES: the message has been checked.
-PartialView view_of(Message& message) {
+std::span<const std::byte> data_of(Message& message) {
+  return message.payload_span().subspan(sizeof(ExchangeHeader));
+}
+
+Target read_target(Message& message, const ExchangeHeader& header) {
+  return base::unpack<Target>(data_of(message).first(header.target_bytes));
+}
+
+// REQUIRES: the message has been checked. `target`: memory for the one that the view names.
+PartialView view_of(Message& message, Target& target) {
   const ExchangeHeader header = read_exchange(message);
-  const std::span<const std::byte> data = message.payload_span().subspan(sizeof header);
+  if (header.target_bytes != 0) target = read_target(message, header);
+  const std::span<const std::byte> data = data_of(message).subspan(header.target_bytes);
   return {header.count,
           header.reducer,
           header.combiner_id,
           header.has_value != 0,
           data.first(header.value_bytes),
           data.subspan(header.value_bytes),
-          nullptr};
+          header.target_bytes == 0 ? nullptr : &target};
 }
 
 [[noreturn, gnu::cold]] void refuse(const Message& message, int pe, const char* what) {
@@ -67,15 +76,21 @@ void Reductions::on_exchange(MessagePtr message) {
   const ExchangePlan plan(pe, messenger_.num_pes());
   const int step = header.step;
   if (step >= plan.num_steps() || plan.peer(step) != static_cast<int>(message->envelope().source_pe) ||
-      !plan.receives(step) || header.value_bytes > message->payload_bytes() - sizeof header) {
+      !plan.receives(step) || header.value_bytes > message->payload_bytes() - sizeof header ||
+      header.target_bytes > message->payload_bytes() - sizeof header - header.value_bytes) {
     refuse(*message, pe, "that does not fit the exchange");
+  }
+  if (header.target_bytes != 0 && (read_target(*message, header).flags & kBroadcastFlag) == 0) {
+    refuse(*message, pe, "whose target is not all PEs");
   }
   Scope* const known = open_scope(id, nullptr);
   if (known == nullptr) return;
   Scope& scope = *known;
   if (header.sequence < scope.first_unflushed && scope.progress.find(header.sequence) == nullptr) {
-    // This PE has sent its part up the tree, or has ended the exchange.
-    return fail_different_targets(messenger_);
+    // This PE has sent its part up the tree, or has ended the exchange. If contributors move, it may have skipped the
+    // reduction, having nothing to give, and takes part now. Different targets meet at the root then.
+    if (scope.route != Route::kMovingExchange) return fail_different_targets(messenger_);
+    scope.progress.at(header.sequence).step = 0;
   }
   Progress& progress = scope.progress.at(header.sequence);
   if (!progress.exchanges && progress.local_contributions > 0) return fail_different_targets(messenger_);
@@ -101,18 +116,18 @@ bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) 
     }
     progress.step = 0;
   }
-  if (run_steps(id, progress)) finish_exchange(id, scope, progress);
+  if (run_steps(id, scope, progress)) finish_exchange(id, scope, progress);
   return next_may_advance;
 }
 
 // Returns whether all steps are done.
-bool Reductions::run_steps(ScopeId id, Progress& progress) {
+bool Reductions::run_steps(ScopeId id, const Scope& scope, Progress& progress) {
   const ExchangePlan plan(messenger_.pe(), messenger_.num_pes());
   for (; progress.step < plan.num_steps(); ++progress.step) {
     const int step = progress.step;
     const int peer = plan.peer(step);
     if (peer < 0) continue;
-    if (plan.sends(step) && !std::exchange(progress.sent, true)) send_step(id, progress, peer);
+    if (plan.sends(step) && !std::exchange(progress.sent, true)) send_step(id, scope, progress, peer);
     if (plan.receives(step)) {
       const auto slot = static_cast<std::size_t>(step);
       if (slot >= progress.arrived.size() || progress.arrived[slot] == nullptr) return false;
@@ -123,8 +138,10 @@ bool Reductions::run_steps(ScopeId id, Progress& progress) {
   return true;
 }
 
-void Reductions::send_step(ScopeId id, const Progress& progress, int peer) {
+void Reductions::send_step(ScopeId id, const Scope& scope, const Progress& progress, int peer) {
   const Partial& part = progress.merged;
+  std::vector<std::byte> target;
+  if (scope.route == Route::kMovingExchange && part.has_target) target = base::pack(part.target);
   ExchangeHeader header{.scope_id = id.id,
                         .sequence = progress.sequence,
                         .count = part.count,
@@ -133,19 +150,21 @@ void Reductions::send_step(ScopeId id, const Progress& progress, int peer) {
                         .combiner_id = part.combiner_id,
                         .step = static_cast<std::uint16_t>(progress.step),
                         .reducer = part.reducer,
-                        .has_value = static_cast<std::uint8_t>(part.has_value ? 1 : 0)};
+                        .has_value = static_cast<std::uint8_t>(part.has_value ? 1 : 0),
+                        .target_bytes = static_cast<std::uint32_t>(target.size())};
   MessagePtr message = Message::create(messenger_, kReductionExchangeHandler,
-                                       sizeof header + part.value.size() + part.items.size());
+                                       sizeof header + target.size() + part.value.size() + part.items.size());
   std::byte* to = message->payload();
   std::memcpy(to, &header, sizeof header);
-  std::copy(part.items.begin(), part.items.end(),
-            std::copy(part.value.begin(), part.value.end(), to + sizeof header));
+  to = std::copy(target.begin(), target.end(), to + sizeof header);
+  std::copy(part.items.begin(), part.items.end(), std::copy(part.value.begin(), part.value.end(), to));
   messenger_.send(peer, std::move(message));
 }
 
 void Reductions::merge_step(Progress& progress, int peer, bool is_last) {
   const MessagePtr arrived = std::move(progress.arrived[static_cast<std::size_t>(progress.step)]);
-  const PartialView theirs = view_of(*arrived);
+  Target target;
+  const PartialView theirs = view_of(*arrived, target);
   Partial& mine = progress.merged;
   if (is_last) {
     mine.assign(theirs);  // the result, which has this PE's part
@@ -161,7 +180,7 @@ void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
   Partial& merged = progress.merged;
   const bool all_here = merged.count >= scope.total;
   if (all_here) {
-    if (merged.has_target) deliver(merged, true);  // without a contributor here nothing waits for the result
+    if (merged.has_target) deliver(merged, true);
   } else if (static_cast<int>(id.root_pe) == messenger_.pe()) {
     if (merged.count + progress.late.count < scope.total) return;
     merged.add(messenger_, progress.late.view());

@@ -132,13 +132,13 @@ void Reductions::give_up(const Target& target, const std::string& why) {
 // --- Contributions
 
 void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contributors, bool single,
-                      bool may_exchange) {
+                      Route route) {
   Scope& scope = scope_at(id);
   scope.is_open = true;
   scope.single = single;
   scope.total = total;
   scope.local_contributors = local_contributors;
-  scope.can_exchange = may_exchange && !single && messenger_.num_pes() > 1;
+  scope.route = single || messenger_.num_pes() == 1 ? Route::kTree : route;
   advance_all(id);
 }
 
@@ -154,7 +154,7 @@ void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t in
   }
   Progress& progress = scope.progress.at(sequence);
   ++progress.local_contributions;
-  const bool exchanges = scope.can_exchange && (target.flags & kBroadcastFlag) != 0;
+  const bool exchanges = scope.exchanges(target);
   if (exchanges != progress.exchanges) {
     if (!exchanges) return fail_different_targets(messenger_);
     progress.exchanges = true;
@@ -180,6 +180,8 @@ void Reductions::on_partial(MessagePtr message) {
     return;
   }
   Progress& progress = scope.progress.at(header.sequence);
+  // A contribution that came late elsewhere may be here before this PE has a part of the exchange.
+  if (progress.step < 0 && partial.has_target && scope.exchanges(partial.target)) progress.exchanges = true;
   if (header.done) ++progress.children_done;
   Partial& into = progress.step < 0 ? progress.merged : progress.late;
   into.add(messenger_, partial.view());
@@ -249,8 +251,9 @@ bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
 
 void Reductions::advance_silence(ScopeId id, Scope& scope) {
   SpanningTree tree = tree_of(messenger_, id);
-  if (!scope.is_open || scope.silence_reported || scope.local_contributors > 0 || tree.is_root() ||
-      scope.silent_children < tree.num_children()) {
+  // A contributor that has moved here and begins later does not count: the parent would wait in vain.
+  if (!scope.is_open || scope.silence_reported || scope.expected(scope.first_unflushed) > 0 ||
+      tree.is_root() || scope.silent_children < tree.num_children()) {
     return;
   }
   scope.silence_reported = true;
@@ -279,7 +282,12 @@ bool Reductions::is_next(ScopeId id, Scope& scope, std::uint64_t sequence) {
       scope.expected(sequence - 1) != 0) {
     return false;
   }
-  if (std::ranges::min(scope.progress.sequences()) < sequence) return false;
+  // An exchange under way has passed this PE's part on already.
+  const std::uint64_t first = scope.first_unflushed;
+  if (std::ranges::any_of(scope.progress.sequences(),
+                          [=](std::uint64_t other) { return first <= other && other < sequence; })) {
+    return false;
+  }
   scope.first_unflushed = sequence;
   scope.forget_arrivals(sequence);
   return true;

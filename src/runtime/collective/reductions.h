@@ -8,7 +8,8 @@
 //   partial result to its parent when all of them have; what comes later is passed on alone.
 // - By recursive doubling (exchange_plan.h), if all PEs get the result and open() allows it. Every PE ends with
 //   the same partial result: two parts are merged in the order of their PEs. If it has all contributions, each PE
-//   delivers it to itself. Otherwise the root merges those that come later, as in the tree, and broadcasts.
+//   delivers it to itself. Otherwise the root merges those that come later, as in the tree, and broadcasts. A PE that
+//   all contributors have left takes part when it gets a part, and learns the target from it.
 //
 // Only the number of contributions decides that a reduction is complete: as many as the scope has contributors have
 // been merged. So the way is an optimisation and never a condition, also when contributors move.
@@ -48,15 +49,21 @@ struct ScopeIdHash {
 // Scope ids below this belong to the runtime itself; its messages are not counted by quiescence detection.
 inline constexpr std::uint64_t kFirstModelScope = 16;
 
+// How results for all PEs may come: up and down the tree, or by recursive doubling.
+enum class Route : std::uint8_t {
+  kTree,
+  kExchange,  // REQUIRES: no PE is ever without contributors
+  kMovingExchange,  // parts carry the target. REQUIRES: the number of PEs is a power of two; no PE begins without one
+};
+
 class Reductions {
  public:
   explicit Reductions(Messenger& messenger);
 
   // Says how many contributors the scope has in all and on this PE. A `single` scope serves one reduction,
-  // number 0, and is forgotten after it. `may_exchange`: results for all PEs may come by recursive doubling, because no
-  // PE is without contributors; the same on all PEs.
+  // number 0, and is forgotten after it. `route` is the same on all PEs.
   void open(ScopeId scope, std::uint64_t total, std::uint64_t local_contributors, bool single,
-            bool may_exchange = false);
+            Route route = Route::kTree);
 
   // The scope has no contributors any more. What is known of its reductions is freed; futures that are their targets get
   // Error(kClosed) with `why`.
@@ -91,7 +98,7 @@ class Reductions {
     bool is_open = false;
     bool single = false;
     bool silence_reported = false;
-    bool can_exchange = false;
+    Route route = Route::kTree;
     std::uint64_t total = 0;
     std::uint64_t local_contributors = 0;
     int silent_children = 0;
@@ -108,6 +115,9 @@ class Reductions {
     }
     // The contributors that have moved here and begin behind that reduction.
     std::uint64_t num_later(std::uint64_t sequence) const;
+    bool exchanges(const Target& target) const {
+      return route != Route::kTree && (target.flags & kBroadcastFlag) != 0;
+    }
     // All reductions below that number are over on this PE.
     void forget_arrivals(std::uint64_t below) {
       if (!arrivals.empty()) [[unlikely]]
@@ -146,8 +156,8 @@ class Reductions {
   void on_exchange(MessagePtr message);
   // As advance_one().
   bool advance_exchange(ScopeId id, Scope& scope, Progress& progress);
-  bool run_steps(ScopeId id, Progress& progress);
-  void send_step(ScopeId id, const Progress& progress, int peer);
+  bool run_steps(ScopeId id, const Scope& scope, Progress& progress);
+  void send_step(ScopeId id, const Scope& scope, const Progress& progress, int peer);
   void merge_step(Progress& progress, int peer, bool is_last);
   void finish_exchange(ScopeId id, Scope& scope, Progress& progress);
 

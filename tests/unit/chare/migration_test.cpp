@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -132,6 +133,13 @@ TEST(Migration, RefusesWhatCannotMoveWithTheReason) {
     rovers.local(0)->set_pinned(true);
     EXPECT_TRUE(says(co_await error_of(rovers[0].call<&Rover::go>(1)), "is pinned"));
     rovers.local(0)->set_pinned(false);
+    rovers.local(0)->migrate(1);
+    rovers.local(0)->set_pinned(true);  // it stays
+    co_await yield_now(runtime);
+    EXPECT_EQ(co_await rovers[0].call<&Rover::where_now>(), 0);
+    auto group = Group<Rover>::create(runtime, 1);
+    EXPECT_TRUE(says(co_await error_of(group[0].call<&Rover::go>(1)), "belongs to a group"));
+    rovers.local(0)->set_pinned(false);
     co_await rovers[0].call<&Rover::go>(1);
     EXPECT_EQ(co_await rovers[0].call<&Rover::where_now>(), 1);
   }),
@@ -238,6 +246,72 @@ TEST(Migration, ResultsThatGoToAllElementsReachEachOnce) {
       for (const std::string& log : co_await rovers.call<&Rover::log>()) EXPECT_EQ(log, "0,30");
     }),
               "");
+  }
+}
+
+// Each element makes its own way: it contributes and moves at random, always to the same reductions in the same order.
+struct Listener : Chare<Listener> {
+  void hear(int sum) { sums.push_back(sum); }
+  std::vector<int> heard() { return sums; }
+  std::vector<int> sums;
+};
+struct Voter : Chare<Voter> {
+  explicit Voter(Array<Listener> listeners_in) : listeners(listeners_in) {}
+  explicit Voter(Moved) {}
+  void pup(Pup& p) { p | listeners | next | to_all | to_one; }
+  void run(int total, unsigned seed) {
+    if (next == total) return;
+    std::mt19937 random(seed + static_cast<unsigned>(linear_index()) * 7919);
+    if (random() % 2 == 0) {
+      migrate(static_cast<int>(random() % static_cast<unsigned>(num_pes())));
+    } else {
+      const runtime::Target targets[] = {proxy().target<&Voter::hear_all>(),
+                                         proxy()[1].target<&Voter::hear_one>(),
+                                         listeners.target<&Listener::hear>()};
+      contribute(next, Reducer::kSum, targets[static_cast<unsigned>(next) % 3]);
+      ++next;
+    }
+    proxy()[linear_index()].send<&Voter::run>(total, random());
+  }
+  void hear_all(int sum) { to_all.push_back(sum); }
+  void hear_one(int sum) { to_one.push_back(sum); }
+  std::vector<int> heard_as_all() { return to_all; }
+  std::vector<int> heard_as_one() { return to_one; }
+  Array<Listener> listeners;
+  int next = 0;
+  std::vector<int> to_all;
+  std::vector<int> to_one;
+};
+
+std::vector<int> sorted(std::vector<int> values) {
+  std::ranges::sort(values);
+  return values;
+}
+
+TEST(Migration, ReductionsWithAnyTargetUnderRandomMoves) {
+  constexpr int kElements = 24;
+  constexpr int kReductions = 60;
+  std::vector<int> expected[3];
+  for (int i = 0; i < kReductions; ++i) expected[i % 3].push_back(i * kElements);
+  for (int num_pes : {2, 3, 4, 8, 16}) {
+    for (unsigned seed = 1; seed <= 6; ++seed) {
+      SCOPED_TRACE(::testing::Message() << num_pes << " PEs, seed " << seed);
+      testing::InProcessJob job(num_pes);
+      EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+        auto listeners = Array<Listener>::create(runtime, {num_pes});
+        auto voters = Array<Voter>::create(runtime, {kElements}, listeners);
+        voters.send<&Voter::run>(kReductions, seed);
+        co_await runtime.quiescence();
+        for (const auto& heard : co_await voters.call<&Voter::heard_as_all>()) {
+          EXPECT_EQ(sorted(heard), expected[0]);
+        }
+        EXPECT_EQ(sorted(co_await voters[1].call<&Voter::heard_as_one>()), expected[1]);
+        for (const auto& heard : co_await listeners.call<&Listener::heard>()) {
+          EXPECT_EQ(sorted(heard), expected[2]);
+        }
+      }),
+                "");
+    }
   }
 }
 

@@ -17,7 +17,8 @@ constexpr HandlerId kResultHandler = kNumHandlers - 1;
 
 // A job whose PEs note the results of reductions.
 struct ReducingJob {
-  explicit ReducingJob(int num_pes, std::uint64_t more = 0, const char* machine = "loopback")
+  explicit ReducingJob(int num_pes, std::uint64_t more = 0, const char* machine = "loopback",
+                       Route route = Route::kExchange)
       : job(num_pes, machine), results(static_cast<std::size_t>(num_pes)) {
     for (int pe = 0; pe < num_pes; ++pe) {
       job.runtime(pe).set_handler(
@@ -28,7 +29,7 @@ struct ReducingJob {
             static_cast<std::vector<std::int64_t>*>(context)->push_back(sum);
           },
           &results[static_cast<std::size_t>(pe)]);
-      job.runtime(pe).reductions().open(kScope, static_cast<std::uint64_t>(num_pes) + more, 1, false, true);
+      job.runtime(pe).reductions().open(kScope, static_cast<std::uint64_t>(num_pes) + more, 1, false, route);
     }
   }
   void contribute(int pe, std::uint64_t sequence, std::int64_t value, std::uint8_t flags = kBroadcastFlag) {
@@ -38,6 +39,16 @@ struct ReducingJob {
     job.runtime(pe).reductions().contribute(kScope, sequence, static_cast<std::uint64_t>(pe), Reducer::kSum,
                                             value_combiner<std::int64_t>(Reducer::kSum), base::pack(value),
                                             target);
+  }
+  // The contributor moves, having contributed to the reductions before `next`.
+  void move(int from_pe, int to_pe, std::uint64_t next) {
+    job.runtime(to_pe).reductions().contributor_arrived(kScope, next);
+    job.runtime(from_pe).reductions().contributor_left(kScope, 0);
+  }
+  // Runs until nothing can happen any more.
+  void settle() {
+    int turns = 0;
+    EXPECT_EQ(job.run_until([&] { return ++turns > 100; }), "");
   }
   std::size_t least_results() const {
     std::size_t least = results[0].size();
@@ -71,8 +82,7 @@ TEST(Exchange, AContributionThatComesLateReachesAllPes) {
     ReducingJob reducing(3, 1);
     for (int pe = 0; pe < 3; ++pe) reducing.contribute(pe, 0, 1);
     for (int pe = 0; pe < 3; ++pe) reducing.contribute(pe, 1, 10);
-    int turns = 0;
-    EXPECT_EQ(reducing.job.run_until([&] { return ++turns > 100; }), "");
+    reducing.settle();
     EXPECT_EQ(reducing.least_results(), 0U);
     reducing.contribute(late_pe, 0, 100);
     reducing.contribute(late_pe, 1, 1000);
@@ -87,12 +97,62 @@ TEST(Exchange, APeMayBeReductionsAhead) {
   for (std::uint64_t i = 0; i < 5; ++i) {
     for (int pe = 1; pe < 4; ++pe) reducing.contribute(pe, i, static_cast<std::int64_t>(i));
   }
-  int turns = 0;
-  EXPECT_EQ(reducing.job.run_until([&] { return ++turns > 100; }), "");
+  reducing.settle();
   EXPECT_EQ(reducing.least_results(), 0U);
   for (std::uint64_t i = 0; i < 5; ++i) reducing.contribute(0, i, static_cast<std::int64_t>(i));
   EXPECT_EQ(reducing.job.run_until([&] { return reducing.least_results() == 5; }), "");
   for (const auto& one : reducing.results) EXPECT_EQ(one, (std::vector<std::int64_t>{0, 4, 8, 12, 16}));
+}
+
+TEST(Exchange, APeThatAllContributorsHaveLeftGetsTheResult) {
+  for (int empty : {0, 3}) {
+    ReducingJob reducing(4, 0, "loopback", Route::kMovingExchange);
+    reducing.move(empty, 2, 0);
+    for (int pe : {0, 1, 2, 3}) reducing.contribute(pe == empty ? 2 : pe, 0, std::int64_t{1} << pe);
+    EXPECT_EQ(reducing.job.run_until([&] { return reducing.least_results() == 1; }), "");
+    for (const auto& one : reducing.results) EXPECT_EQ(one, std::vector<std::int64_t>{15}) << empty;
+  }
+}
+
+TEST(Exchange, APeTakesPartInAReductionThatItHasSkipped) {
+  ReducingJob reducing(4, 0, "loopback", Route::kMovingExchange);
+  reducing.move(3, 2, 0);
+  reducing.contribute(0, 0, 1);
+  reducing.move(0, 3, 1);
+  for (std::uint64_t i : {1, 2}) reducing.contribute(3, i, 1);  // it has nothing to give to the first
+  reducing.settle();
+  for (std::uint64_t i : {0, 1, 2}) {
+    for (int pe : {1, 2, 2}) reducing.contribute(pe, i, 10);
+  }
+  EXPECT_EQ(reducing.job.run_until([&] { return reducing.least_results() == 3; }), "");
+  for (const auto& one : reducing.results) EXPECT_EQ(one, std::vector<std::int64_t>(3, 31));
+}
+
+// PE 9 has given its part when a contributor comes there. Its late contribution reaches PE 1, the parent in the tree,
+// before that has anything of the exchange.
+TEST(Exchange, ALateContributionMayComeBeforeTheExchange) {
+  ReducingJob reducing(16, 0, "loopback", Route::kMovingExchange);
+  reducing.contribute(9, 0, std::int64_t{1} << 9);
+  reducing.move(5, 9, 0);
+  reducing.contribute(9, 0, std::int64_t{1} << 5);
+  reducing.settle();
+  for (int pe = 0; pe < 16; ++pe) {
+    if (pe != 9 && pe != 5) reducing.contribute(pe, 0, std::int64_t{1} << pe);
+  }
+  EXPECT_EQ(reducing.job.run_until([&] { return reducing.least_results() == 1; }), "");
+  for (const auto& one : reducing.results) EXPECT_EQ(one, std::vector<std::int64_t>{65535});
+}
+
+// Up the tree: PE 9 has a contributor that begins with the next reduction, and nothing to give to this one.
+TEST(Exchange, APeWhoseContributorsBeginLaterHoldsNothingUp) {
+  ReducingJob reducing(10);
+  reducing.contribute(8, 0, 1 << 8, 0);
+  reducing.move(8, 9, 1);
+  reducing.move(9, 8, 0);
+  reducing.contribute(8, 0, 1 << 9, 0);
+  for (int pe = 0; pe < 8; ++pe) reducing.contribute(pe, 0, std::int64_t{1} << pe, 0);
+  EXPECT_EQ(reducing.job.run_until([&] { return !reducing.results[0].empty(); }), "");
+  EXPECT_EQ(reducing.results[0], std::vector<std::int64_t>{1023});
 }
 
 TEST(Exchange, DifferentTargetsEndTheJob) {

@@ -24,6 +24,45 @@ class Slotted:
         self.left = left
 
 
+# Of this PE: the last object that was asked to move, or whose __init__ has raised.
+left_behind: list[weft.Chare] = []
+
+
+class Private(weft.Chare):
+    """Its state is in slots, one of them with a mangled name."""
+
+    __slots__ = ("__hidden", "open")
+
+    def __init__(self) -> None:
+        self.__hidden = 3
+
+    def go(self) -> None:
+        self.migrate(weft.num_pes() - 1)
+
+    def check(self) -> bool:
+        return self.__hidden == 3 and not hasattr(self, "open")
+
+
+class Empty(weft.Chare):
+    def __getstate__(self) -> None:
+        return None
+
+    def __setstate__(self, state: object) -> None:
+        raise AssertionError("pickle does not call it without a state")
+
+    def go(self) -> None:
+        self.migrate(weft.num_pes() - 1)
+
+    def check(self) -> bool:
+        return True
+
+
+class Unmade(weft.Chare):
+    def __init__(self) -> None:
+        left_behind[:] = [self]
+        raise ValueError("not today")
+
+
 class Rover(weft.Chare):
     def __init__(self, size: int = 10) -> None:
         self.array = np.arange(size, dtype="f8") + index_number(self.index)
@@ -32,6 +71,7 @@ class Rover(weft.Chare):
         self.read_only.flags.writeable = False
         self.mixed: dict[str, Any] = {"a": (1, "two", b"three"), "me": self.proxy[self.index], 4: {5}}
         self.slotted = Slotted(7)
+        self.kinds = [weft.DeviceArray, np.ndarray]
         self.heard: dict[tuple[int, int], int] = {}
         self.shouts: dict[tuple[int, int], int] = {}
         self.arrivals: list[int] = []
@@ -40,6 +80,7 @@ class Rover(weft.Chare):
         self.arrivals.append(weft.my_pe())
 
     def go(self, to_pe: int) -> None:
+        left_behind[:] = [self]
         self.migrate(to_pe)
 
     async def go_waiting(self, to_pe: int) -> None:
@@ -58,6 +99,7 @@ class Rover(weft.Chare):
         assert not self.read_only.flags.writeable
         assert self.mixed["a"] == (1, "two", b"three") and self.mixed[4] == {5}
         assert self.mixed["me"] == self.proxy[self.index]
+        assert self.kinds == [weft.DeviceArray, np.ndarray]
         assert self.slotted.left == 7 and not hasattr(self.slotted, "right")
         return self.arrivals
 
@@ -96,11 +138,31 @@ async def state() -> None:
         at = to_pe
         assert await rovers[0, 1].where.call() == to_pe
         assert await rovers[0, 1].check.call() == expected
+        if left_behind and to_pe != 0:
+            expect_gone("has moved to another PE")
         total: weft.Future[int] = weft.Future()
         rovers.add_up(2, total)
         assert await total == 12
     await rovers.check.call()
     await rovers.destroy()
+    for chare_class in (Private, Empty):
+        chare = weft.Singleton(chare_class, pe=0)
+        chare.go()
+        assert await chare.check.call()
+    try:
+        await weft.Singleton(Unmade, pe=0)
+    except weft.Error as error:
+        assert "not today" in str(error)
+    expect_gone("was not made: its constructor raised")
+
+
+def expect_gone(sentence: str) -> None:
+    try:
+        left_behind[0].proxy.destroy()
+    except weft.Error as error:
+        assert sentence in str(error), error
+    else:
+        raise AssertionError(sentence)
 
 
 async def refused() -> None:
@@ -117,6 +179,12 @@ async def refused() -> None:
             assert sentence in str(error), error
         else:
             raise AssertionError(sentence)
+    try:
+        await weft.Group(Rover)[0].go.call(0)
+    except weft.Error as error:
+        assert "belongs to a group" in str(error)
+    else:
+        raise AssertionError("an element of a group has moved")
     await rovers[0].set_pinned.call(True)
     try:
         await rovers[0].go.call(0)
