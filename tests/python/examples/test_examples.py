@@ -70,3 +70,11 @@ def test_pool(run_example, num_pes: int | None) -> None:
         "the integral from 0 to 1: 0.6667",
         "the map failed: ValueError: math domain error",
     ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_migration(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("migration", language, num_pes)) == [
+        f"PE {pe} stores {pe} to {pe + 99999}" for pe in range(num_pes or 1)
+    ]
