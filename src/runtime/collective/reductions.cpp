@@ -271,8 +271,9 @@ void Reductions::advance_silence(ScopeId id, Scope& scope) {
 // --- Contributors that move
 
 std::uint64_t Reductions::Scope::num_later(std::uint64_t sequence) const {
-  return static_cast<std::uint64_t>(
-      std::ranges::count_if(arrivals, [sequence](std::uint64_t first) { return first > sequence; }));
+  std::uint64_t later = 0;
+  for (auto one = arrivals.upper_bound(sequence); one != arrivals.end(); ++one) later += one->second;
+  return later;
 }
 
 bool Reductions::is_next(ScopeId id, Scope& scope, std::uint64_t sequence) {
@@ -297,7 +298,7 @@ void Reductions::contributor_left(ScopeId id, std::uint64_t first_here) {
   Scope* const scope = find_scope(id);
   if (scope == nullptr || scope->local_contributors == 0) return;
   --scope->local_contributors;
-  if (const auto own = std::ranges::find(scope->arrivals, first_here); own != scope->arrivals.end()) {
+  if (const auto own = scope->arrivals.find(first_here); own != scope->arrivals.end() && --own->second == 0) {
     scope->arrivals.erase(own);
   }
   advance_all(id);
@@ -306,7 +307,7 @@ void Reductions::contributor_left(ScopeId id, std::uint64_t first_here) {
 void Reductions::contributor_arrived(ScopeId id, std::uint64_t first) {
   Scope& scope = scope_at(id);
   ++scope.local_contributors;
-  if (first > scope.first_unflushed) scope.arrivals.push_back(first);
+  if (first > scope.first_unflushed) ++scope.arrivals[first];
 }
 
 void Reductions::contribute_directly(ScopeId id, std::uint64_t sequence, std::uint64_t index, Reducer reducer,

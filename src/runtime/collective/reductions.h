@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -104,8 +105,9 @@ class Reductions {
     int silent_children = 0;
     std::uint64_t first_unflushed = 0;
     ProgressTable progress;
-    // For each contributor that has moved here its first reduction here, as long as earlier ones are not over.
-    std::vector<std::uint64_t> arrivals;
+    // How many contributors have moved here, by their first reduction here, as long as earlier ones are not over. There
+    // are few such numbers, and may be many contributors.
+    std::map<std::uint64_t, std::uint64_t> arrivals;
 
     // How many contributors of this PE the reduction waits for. Fewer contribute if some have moved here since.
     std::uint64_t expected(std::uint64_t sequence) const {
@@ -121,7 +123,7 @@ class Reductions {
     // All reductions below that number are over on this PE.
     void forget_arrivals(std::uint64_t below) {
       if (!arrivals.empty()) [[unlikely]]
-        std::erase_if(arrivals, [below](std::uint64_t first) { return first <= below; });
+        arrivals.erase(arrivals.begin(), arrivals.upper_bound(below));
     }
   };
 
