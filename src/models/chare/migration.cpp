@@ -84,14 +84,14 @@ void Chares::move_when_idle(runtime::ElementId element) {
   }
   const int to_pe = std::exchange(chare->move_to_, -1);
   if (to_pe == runtime_.pe()) return;
-  const std::string where = chare->where();
   try {
     if (const std::string why = obstacle(*chare); !why.empty()) {
       refuse_move(base::StatusCode::kInvalidArgument, *chare, why);
     }
     depart(*chare, to_pe);
-  } catch (...) {
-    runtime_.fail_unawaited(std::current_exception(), base::format("the move of {} to PE {}", where, to_pe));
+  } catch (...) {  // it has not departed
+    runtime_.fail_unawaited(std::current_exception(),
+                            base::format("the move of {} to PE {}", chare->where(), to_pe));
   }
 }
 
