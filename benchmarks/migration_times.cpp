@@ -8,8 +8,9 @@
 // HOPS is odd, so that the chares are all on the other PE then.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/weft.h"
@@ -94,9 +95,12 @@ int main(int argc, char** argv) {
   std::vector<Question> questions;
   for (int i = 1; i < argc; ++i) {
     Question question;
-    if (std::sscanf(argv[i], "%d:%zu:%d:%d", &question.count, &question.size_bytes, &question.hops,
-                    &question.rounds) != 4 ||
-        question.count < 1 || question.hops < 1 || question.hops % 2 == 0 || question.rounds < 1) {
+    char colons[3] = {};
+    std::istringstream text(argv[i]);
+    text >> question.count >> colons[0] >> question.size_bytes >> colons[1] >> question.hops >> colons[2] >>
+        question.rounds;
+    if (!text || std::string_view(colons, 3) != ":::" || question.count < 1 || question.hops < 1 ||
+        question.hops % 2 == 0 || question.rounds < 1) {
       die("usage: migration_times COUNT:SIZE:HOPS:ROUNDS..., with an odd number of hops");
     }
     questions.push_back(question);

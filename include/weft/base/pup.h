@@ -28,6 +28,7 @@
 #include <variant>
 #include <vector>
 
+#include "weft/base/beside.h"
 #include "weft/base/holds_pointer.h"
 
 namespace weft::base {
@@ -61,6 +62,10 @@ class Pup {
   // The runtime::Message that holds the bytes, for types whose data is sent beside the message; or null.
   void* carrier() const { return carrier_; }
   void set_carrier(void* carrier) { carrier_ = carrier; }
+
+  // Takes large vectors out of the bytes; null as a rule. Set in the same way when sizing, packing and unpacking.
+  Beside* beside() const { return beside_; }
+  void set_beside(Beside* beside) { beside_ = beside; }
 
   // The bytes counted, written or read so far.
   std::size_t offset_bytes() const {
@@ -117,7 +122,9 @@ class Pup {
   // For temporaries and constants. REQUIRES: sizing or packing.
   template <class T>
   Pup& operator|(const T& value) {
+    Beside* const beside = std::exchange(beside_, nullptr);  // its storage cannot be given away
     visit(const_cast<T&>(value));
+    beside_ = beside;
     return *this;
   }
 
@@ -137,6 +144,7 @@ class Pup {
   std::size_t sized_ = 0;
   void* context_;
   void* carrier_ = nullptr;
+  Beside* beside_ = nullptr;
 };
 
 namespace pup_detail {
@@ -156,6 +164,24 @@ constexpr void expect_no_pointer() {
       "send what it points to as std::string or std::vector, or give its type a member `void pup(weft::Pup& "
       "p)` "
       "that names what to send");
+}
+
+// The number of elements, then the elements beside the bytes, or among them.
+template <class T>
+void visit_beside(Pup& p, std::vector<T>& values) {
+  expect_no_pointer<T>();
+  const std::size_t size = p.count(values.size(), 0);
+  if (size > std::vector<T>().max_size()) p.refuse("more elements than a vector can have");
+  if (p.beside()->template takes<T>(size)) {
+    if (p.is_packing()) p.beside()->give(std::move(values));
+    if (p.is_unpacking()) values = p.beside()->template take<T>(size);
+    return;
+  }
+  if (p.is_unpacking()) {
+    p.expect(size * sizeof(T));
+    values.resize(size);
+  }
+  p.bytes(values.data(), size * sizeof(T));
 }
 
 template <class Container>
@@ -209,6 +235,9 @@ inline void visit_type(Pup& p, std::string& value) { visit_sequence(p, value); }
 
 template <class T, class A>
 void visit_type(Pup& p, std::vector<T, A>& values) {
+  if constexpr (kIsBulk<T> && !std::is_same_v<T, bool> && std::is_same_v<A, std::allocator<T>>) {
+    if (p.beside() != nullptr) return visit_beside(p, values);
+  }
   if constexpr (kIsBulk<T> || std::is_same_v<T, bool>) {
     visit_sequence(p, values);
   } else {

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "weft/base/pup.h"
+#include "weft/base/vector_pool.h"
 #include "weft/chare/payload.h"
-#include "weft/chare/vector_pool.h"
 #include "weft/chare/view.h"
 #include "weft/runtime/attachment.h"
 
@@ -152,28 +152,18 @@ void expect_distinct(std::span<const std::uint32_t> which, std::span<const runti
 // Takes a buffer that has landed. Throws Error if it is gone.
 runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which);
 
-VectorPool& vector_pool(runtime::Runtime& runtime);
+base::VectorPool& vector_pool(runtime::Runtime& runtime);
 
+// A block that is the storage of a vector. It goes to the pool when it has been sent.
 template <class T>
-struct GivenVector {
-  VectorPool& pool;
-  std::vector<T> values;
-
-  static runtime::Attachment attach(VectorPool& pool, std::vector<T>&& values) {
-    auto* given = new GivenVector{pool, std::move(values)};
-    const memory::Buffer buffer{given->values.data(), given->values.size() * sizeof(T), {}, nullptr};
-    runtime::Attachment attachment(
-        buffer,
-        [](void* owner, const memory::Buffer&) {
-          auto* self = static_cast<GivenVector*>(owner);
-          self->pool.keep(std::move(self->values));
-          delete self;
-        },
-        given);
-    attachment.give_away();
-    return attachment;
-  }
-};
+runtime::Attachment attach_vector(base::VectorPool& pool, std::vector<T>&& values) {
+  auto* given = new base::GivenVector<T>{pool, std::move(values)};
+  const memory::Buffer buffer{given->values.data(), given->values.size() * sizeof(T), {}, nullptr};
+  runtime::Attachment attachment(
+      buffer, [](void* owner, const memory::Buffer&) { base::GivenVector<T>::release(owner); }, given);
+  attachment.give_away();
+  return attachment;
+}
 
 // --- Sending
 
@@ -235,7 +225,7 @@ void pack_block(Pup& p, Argument&& argument) {
   if (kMayTravelBeside && is_large(values)) {
     if constexpr (std::is_same_v<Argument, std::vector<T>>) {  // moved into the call
       auto& pool = vector_pool(*static_cast<runtime::Runtime*>(p.context()));
-      pack_given(p, values.size(), GivenVector<T>::attach(pool, std::forward<Argument>(argument)));
+      pack_given(p, values.size(), attach_vector(pool, std::forward<Argument>(argument)));
     } else {
       pack_copy(p, values.size(), values.data(), values.size_bytes());
     }

@@ -24,7 +24,6 @@ class ChareBase;
 class Chares;
 class Collection;
 class LeavingChares;
-class VectorPool;
 struct BroadcastId;
 struct Departure;
 struct MoveHeader;
@@ -173,7 +172,7 @@ class Chares final : public runtime::Model {
 
   runtime::Runtime& runtime() { return runtime_; }
   // Storage of large arguments.
-  VectorPool& vectors();
+  base::VectorPool& vectors();
   // The handlers of messages to one element and to all elements of a collection, for targets of reductions.
   runtime::HandlerId entry_handler() const { return first_handler_ + 1; }
   runtime::HandlerId broadcast_handler() const { return first_handler_ + 2; }
@@ -276,12 +275,15 @@ class Chares final : public runtime::Model {
   // --- Elements that move, in migration.cpp
 
   void on_moved_here(runtime::MessagePtr message);
+  // Makes the large vectors of an element that comes, so that they land in their storage.
+  runtime::Posting place_moved(runtime::Message& message, std::span<runtime::Landing> landings);
   void on_arrived(runtime::MessagePtr message);
   // Moves the element if nothing of it is suspended, else when that has ended.
   void move_when_idle(runtime::ElementId element);
   void depart(ChareBase& chare, int to_pe);
   // Makes the element from its state. Throws what its class throws.
-  ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state);
+  ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state,
+                            runtime::Message& message);
   // Tells the element's home, and the PE that it has left.
   void report_arrival(Collection& collection, const MoveHeader& header, int from_pe);
   void send_news(Collection& collection, std::uint64_t index, int to_pe, int at_pe, std::uint32_t move);

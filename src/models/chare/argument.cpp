@@ -37,7 +37,7 @@ namespace {
 
 }  // namespace
 
-VectorPool& vector_pool(runtime::Runtime& runtime) { return runtime.model<Chares>().vectors(); }
+base::VectorPool& vector_pool(runtime::Runtime& runtime) { return runtime.model<Chares>().vectors(); }
 
 void pack_given(Pup& p, std::uint64_t count, runtime::Attachment block) {
   auto& message = *static_cast<runtime::Message*>(p.carrier());

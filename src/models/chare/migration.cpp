@@ -34,6 +34,73 @@ std::string obstacle(const ChareBase& chare) {
   return reasons.empty() ? std::string() : reasons.front();
 }
 
+// --- Large vectors of the state
+
+// Attaches them to a message, or only counts them.
+class Leaving final : public base::Beside {
+ public:
+  explicit Leaving(base::VectorPool& pool, Message* message = nullptr)
+      : Beside(pool, Message::kMaxAttachments), message_(message) {}
+
+ private:
+  void attach(void* data, std::size_t size_bytes, void* owner, void (*release)(void* owner)) override {
+    using Release = void (*)(void* owner);
+    struct Owner {
+      void* owner;
+      Release release;
+    };
+    runtime::Attachment attachment(
+        {data, size_bytes, {}, nullptr},
+        [](void* self, const memory::Buffer&) {
+          const std::unique_ptr<Owner> given(static_cast<Owner*>(self));
+          given->release(given->owner);
+        },
+        new Owner{owner, release});
+    attachment.give_away();
+    message_->attach(std::move(attachment));
+  }
+  std::span<const std::byte> next_bytes(std::size_t) override { return {}; }
+  base::AnyVector* next_vector() override { return nullptr; }
+
+  Message* message_;
+};
+
+// What a message keeps while they land.
+struct LandingVectors {
+  std::vector<std::unique_ptr<base::AnyVector>> vectors;
+};
+
+// Takes them out of a message.
+class Arrived final : public base::Beside {
+ public:
+  Arrived(base::VectorPool& pool, Message& message)
+      : Beside(pool, Message::kMaxAttachments),
+        attachments_(message.attachments()),
+        kept_(message.has_attachments() ? message.take_kept() : nullptr),
+        landed_(static_cast<LandingVectors*>(kept_.get())) {}
+
+ private:
+  void attach(void*, std::size_t, void*, void (*)(void*)) override {}
+  std::span<const std::byte> next_bytes(std::size_t size_bytes) override {
+    if (next_ >= attachments_.size() || attachments_[next_].buffer().size_bytes != size_bytes ||
+        !attachments_[next_].buffer().place.is_host()) {
+      throw base::Error(base::StatusCode::kCorrupt,
+                        base::format("the state has a vector of {} bytes, and no such vector comes with it; "
+                                     "do all PEs run the same program?",
+                                     size_bytes));
+    }
+    return {static_cast<const std::byte*>(attachments_[next_++].buffer().data), size_bytes};
+  }
+  base::AnyVector* next_vector() override {
+    return landed_ == nullptr ? nullptr : landed_->vectors.at(next_ - 1).get();
+  }
+
+  std::span<runtime::Attachment> attachments_;
+  std::shared_ptr<void> kept_;
+  LandingVectors* landed_;
+  std::size_t next_ = 0;
+};
+
 }  // namespace
 
 // --- Leaving
@@ -103,21 +170,27 @@ void Chares::depart(ChareBase& chare, int to_pe) {
                     chare.num_moves_ + 1,
                     chare.next_reduction_,
                     chare.num_results_,
+                    {},
                     chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_};
+  Leaving counted(vectors());
   Pup sizer = Pup::sizer(&runtime_);
-  sizer | header;
+  sizer.set_beside(&counted);
   type.pup(chare, sizer);
-  MessagePtr message = Message::create(runtime_, first_handler_ + kMove, sizer.offset_bytes());
+  header.beside = counted.types();
+  const std::size_t size_bytes = base::packed_size(header, &runtime_) + sizer.offset_bytes();
+  MessagePtr message = Message::create(runtime_, first_handler_ + kMove, size_bytes);
+  Leaving given(vectors(), message.get());
   Pup p = Pup::packer(message->payload(), message->payload_bytes(), &runtime_);
   p.set_carrier(message.get());
   p | header;
+  p.set_beside(&given);
   type.pup(chare, p);
-  if (p.remaining_bytes() != 0) {
+  if (p.remaining_bytes() != 0 || given.types() != header.beside) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("the pup function of {} visits {} bytes when it packs and {} when it counts; it "
                      "must visit the same members each time",
-                     type.name, p.offset_bytes(), sizer.offset_bytes()));
+                     type.name, p.offset_bytes(), size_bytes));
   }
   // From here on nothing fails.
   from.elements_->directory.leave(header.index, to_pe, header.move);
@@ -125,10 +198,9 @@ void Chares::depart(ChareBase& chare, int to_pe) {
   std::shared_ptr<ChareBase> left(&chare);
   chare.departed();
   runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
-  if (runtime::OperationState* const sending =
-          report_sending_in_place(*message)) {  // its memory is in use until then
-    runtime::Operation(sending).then(
-        [this, left, where = chare.where(), to_pe](const base::Status& status, std::size_t) {
+  if (message->has_attachments()) {  // memory of the chare is in use until they have been sent
+    runtime::Operation(runtime::report_sending(runtime_, *message))
+        .then([this, left, where = chare.where(), to_pe](const base::Status& status, std::size_t) {
           if (status.ok()) return;
           runtime_.fail_unawaited(std::make_exception_ptr(base::Error(status.code(), status.to_string())),
                                   base::format("the move of {} to PE {}: its state is lost", where, to_pe));
@@ -138,6 +210,31 @@ void Chares::depart(ChareBase& chare, int to_pe) {
 }
 
 // --- Arriving
+
+runtime::Posting Chares::place_moved(Message& message, std::span<runtime::Landing> landings) {
+  MoveHeader header;
+  message.unpacker() | header;
+  if (header.beside.empty()) return runtime::Posting::kHandle;  // the class itself takes what lands
+  if (header.beside.size() != landings.size()) {
+    runtime_.fail(
+        base::format("PE {} has sent an element with {} large vectors, and {} come with it; do all "
+                     "PEs run the same program?",
+                     message.envelope().source_pe, header.beside.size(), landings.size()));
+    return runtime::Posting::kDrop;
+  }
+  auto landing = std::make_shared<LandingVectors>();
+  for (std::size_t i = 0; i < landings.size(); ++i) {
+    runtime::Landing& one = landings[i];
+    const base::ElementType* const type = base::ElementType::find(header.beside[i]);
+    std::unique_ptr<base::AnyVector>& made = landing->vectors.emplace_back();
+    // Otherwise it lands in memory of the runtime and is copied.
+    if (type == nullptr || one.size_bytes % type->size_bytes() != 0 || !one.place.is_host()) continue;
+    made = type->make(vectors(), one.size_bytes / type->size_bytes());
+    one.into = runtime::Attachment({made->data(), one.size_bytes, {}, nullptr});
+  }
+  message.keep(std::move(landing));
+  return runtime::Posting::kHandle;
+}
 
 void Chares::on_moved_here(MessagePtr message) {
   MoveHeader header;
@@ -161,7 +258,7 @@ void Chares::on_moved_here(MessagePtr message) {
   }
   ChareBase* arrived = nullptr;
   try {
-    arrived = &unpack_element(target, header, p);
+    arrived = &unpack_element(target, header, p, *message);
   } catch (...) {
     return runtime_.fail_unawaited(
         std::current_exception(),
@@ -177,17 +274,21 @@ void Chares::on_moved_here(MessagePtr message) {
   release_held(target, header.index);
 }
 
-ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& header, Pup& state) {
+ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& header, Pup& state,
+                                  Message& message) {
   const ChareType& type = *collection.type();
   NewChare place(collection, header.index);
+  Arrived vectors_beside(vectors(), message);
+  state.set_beside(&vectors_beside);
   std::unique_ptr<ChareBase> element = type.make(state);
   type.pup(*element, state);
-  if (state.remaining_bytes() != 0) {
+  if (state.remaining_bytes() != 0 || vectors_beside.types() != header.beside) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
-        base::format("the pup function of {} leaves {} bytes of the state unread; it must visit the "
-                     "same members when it packs and when it unpacks",
-                     type.name, state.remaining_bytes()));
+        base::format("the pup function of {} leaves {} bytes of the state unread, and takes {} of {} large "
+                     "vectors; it must visit the same members when it packs and when it unpacks",
+                     type.name, state.remaining_bytes(), vectors_beside.types().size(),
+                     header.beside.size()));
   }
   element->next_reduction_ = header.next_reduction;
   element->first_reduction_here_ = header.next_reduction;

@@ -62,6 +62,10 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
         return static_cast<Chares*>(context)->place(message, landings);
       },
       [](void* context, Message& message) { static_cast<Chares*>(context)->place_dropped(message); });
+  runtime_.set_poster(first_handler_ + kMove,
+                      [](void* context, MessagePtr& message, std::span<runtime::Landing> landings) {
+                        return static_cast<Chares*>(context)->place_moved(*message, landings);
+                      });
 }
 
 // Elements go first, because destructors of programs may call anything.
@@ -100,6 +104,6 @@ std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
                       chare->num_suspended() == 1 ? "" : "s", chare->num_suspended() == 1 ? "s" : "");
 }
 
-VectorPool& Chares::vectors() { return parts_->vectors; }
+base::VectorPool& Chares::vectors() { return parts_->vectors; }
 
 }  // namespace weft::chare

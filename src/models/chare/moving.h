@@ -23,10 +23,10 @@ struct MoveHeader {
   std::uint64_t index = 0;
   std::uint32_t move = 0;            // the number of this move of the element, from 1
   std::uint32_t next_reduction = 0;  // the first to which the element has not contributed
-  std::uint32_t num_results =
-      0;                // the reductions to which it has contributed whose result goes to all elements
-  SeenBroadcasts seen;  // the broadcasts that it has run
-  void pup(Pup& p) { p | collection | index | move | next_reduction | num_results | seen; }
+  std::uint32_t num_results = 0;  // reductions to which it has contributed whose result goes to all elements
+  std::vector<std::uint64_t> beside;  // the element types of the large vectors that travel beside the state
+  SeenBroadcasts seen;                // the broadcasts that it has run
+  void pup(Pup& p) { p | collection | index | move | next_reduction | num_results | beside | seen; }
 };
 
 // An element has arrived. The answer to MoveHeader.

@@ -13,7 +13,6 @@
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
-#include "weft/chare/vector_pool.h"
 
 #include "models/chare/collection.h"
 #include "models/chare/moving.h"
@@ -179,7 +178,7 @@ struct Chares::Parts {
   Placements placements;
   LeavingChares leaving;
   WantedMoves wanted_moves;
-  VectorPool vectors;
+  base::VectorPool vectors;
 };
 
 inline runtime::ScopeId scope_of(const Collection& collection) {

@@ -155,7 +155,7 @@ TEST(ArgumentStorage, IsUsedAgainForCallsByReference) {
     for (int round = 0; round < 3; ++round) {
       bool same = co_await keepers[1].call<&Keeper::by_reference>(7, pattern(100'000), "after");
       EXPECT_TRUE(same);
-      VectorPool& pool = argument_detail::vector_pool(job.runtime(1));
+      base::VectorPool& pool = argument_detail::vector_pool(job.runtime(1));
       EXPECT_EQ(pool.kept_bytes(), 100'000 * sizeof(double)) << round;
     }
   }),
@@ -163,7 +163,7 @@ TEST(ArgumentStorage, IsUsedAgainForCallsByReference) {
 }
 
 TEST(VectorPool, GivesBackStorageThatFits) {
-  VectorPool pool;
+  base::VectorPool pool;
   std::vector<int> large = pool.take<int>(1000);
   EXPECT_EQ(large.size(), 1000U);
   const int* const storage = large.data();
@@ -182,7 +182,7 @@ TEST(VectorPool, GivesBackStorageThatFits) {
 }
 
 TEST(VectorPool, GivesBackTheLatestStorageFirst) {
-  VectorPool pool;
+  base::VectorPool pool;
   std::vector<int> first = pool.take<int>(1000);
   std::vector<int> second = pool.take<int>(1000);
   const int* const latest = second.data();
@@ -192,7 +192,7 @@ TEST(VectorPool, GivesBackTheLatestStorageFirst) {
 }
 
 TEST(VectorPool, KeepsALimitedAmount) {
-  VectorPool pool;
+  base::VectorPool pool;
   for (int i = 0; i < 20; ++i) pool.keep(std::vector<char>(std::size_t{20} << 20));
   EXPECT_EQ(pool.kept_bytes(), std::size_t{240} << 20);
 }

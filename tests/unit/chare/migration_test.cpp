@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <list>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "models/chare/collection.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::chare {
@@ -181,6 +185,100 @@ TEST(Migration, DoesNothingForAnElementOfADestroyedCollection) {
     EXPECT_EQ(alive, 0);
   }),
             "");
+}
+
+// Vectors of all sizes and of several types; a list, which pup() visits as a vector of its own; a constant.
+struct Hauler : Chare<Hauler> {
+  struct Point {
+    float x, y, z;
+  };
+  explicit Hauler(int scale)
+      : doubles(static_cast<std::size_t>(20'000 * scale)),
+        points(static_cast<std::size_t>(5'000 * scale)),
+        many(150, std::vector<std::int32_t>(static_cast<std::size_t>(9'000 * scale))),
+        fixed(static_cast<std::size_t>(30'000 * scale)) {
+    for (int i = 0; i < 12'000 * scale; ++i) list.push_back(i);
+    for (std::size_t i = 0; i < doubles.size(); ++i) doubles[i] = static_cast<double>(i);
+    for (std::size_t i = 0; i < points.size(); ++i) points[i] = {static_cast<float>(i), 1, 2};
+    for (std::size_t i = 0; i < many.size(); ++i) std::ranges::fill(many[i], static_cast<std::int32_t>(i));
+    std::ranges::fill(fixed, 7);
+  }
+  explicit Hauler(Moved) {}
+  void pup(Pup& p) {
+    std::vector<std::int64_t> visited(list.begin(), list.end());
+    p | visited;
+    if (p.is_unpacking()) list.assign(visited.begin(), visited.end());
+    p | doubles | sum | points | many | empty;
+    if (p.is_unpacking()) {
+      p | fixed;
+    } else {
+      p | std::as_const(fixed);  // still whole behind it
+      EXPECT_TRUE(std::ranges::all_of(fixed, [](std::uint16_t one) { return one == 7; }));
+    }
+    if (p.is_unpacking()) sum = std::accumulate(doubles.begin(), doubles.end(), 0.0);  // it is here by now
+  }
+  void go(int to_pe) { migrate(to_pe); }
+  std::string check(int scale) {
+    const NewChare place(collection(), linear_index());
+    const Hauler expected(scale);
+    if (doubles != expected.doubles || many != expected.many || fixed != expected.fixed) return "damaged";
+    if (list != expected.list || !empty.empty()) return "damaged list";
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (points[i].x != static_cast<float>(i) || points[i].z != 2) return "damaged points";
+    }
+    const auto n = static_cast<double>(doubles.size());
+    return num_moves() == 0 || sum == n * (n - 1) / 2 ? "" : "wrong sum";
+  }
+
+  std::vector<double> doubles;
+  std::vector<Point> points;
+  std::vector<std::vector<std::int32_t>> many;
+  std::list<std::int64_t> list;
+  std::vector<std::uint16_t> fixed;
+  std::vector<double> empty;
+  double sum = 0;
+};
+
+TEST(Migration, LargeVectorsTravelBesideTheState) {
+  for (const char* machine : {"loopback", "ucx"}) {
+    for (int scale : {0, 1, 3}) {
+      SCOPED_TRACE(scale);
+      testing::InProcessJob job(3, machine);
+      EXPECT_EQ(job.run([scale](Runtime& runtime) -> Task<> {
+        auto haulers = Array<Hauler>::create(runtime, {3}, scale);
+        co_await haulers.created();
+        for (int round = 0; round < 4; ++round) {
+          for (int i = 0; i < 3; ++i) haulers[i].send<&Hauler::go>((i + round) % 3);
+          for (int i = 0; i < 3; ++i) EXPECT_EQ(co_await haulers[i].call<&Hauler::check>(scale), "");
+        }
+      }),
+                "");
+    }
+  }
+}
+
+// An element moves as soon as it can, to a PE that may not have made the collection yet.
+struct Eager : Chare<Eager> {
+  Eager() : values(50'000, 3) { migrate((pe() + 1) % num_pes()); }
+  explicit Eager(Moved) {}
+  void pup(Pup& p) { p | values; }
+  bool is_whole() {
+    return values.size() == 50'000 && std::ranges::all_of(values, [](int one) { return one == 3; });
+  }
+  std::vector<int> values;
+};
+
+TEST(Migration, AnElementMayArriveBeforeItsCollection) {
+  for (const char* machine : {"loopback", "ucx"}) {
+    for (int round = 0; round < 10; ++round) {
+      testing::InProcessJob job(5, machine);
+      EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+        auto eager = Array<Eager>::create(runtime, {10});
+        for (int i = 0; i < 10; ++i) EXPECT_TRUE(co_await eager[i].call<&Eager::is_whole>());
+      }),
+                "");
+    }
+  }
 }
 
 struct Unfit : Chare<Unfit> {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace weft::chare {
+namespace weft::base {
 
 class VectorPool {
  public:
@@ -76,4 +76,17 @@ class VectorPool {
   std::size_t kept_bytes_ = 0;
 };
 
-}  // namespace weft::chare
+// A vector whose storage is in use elsewhere, and goes to the pool afterwards.
+template <class T>
+struct GivenVector {
+  VectorPool& pool;
+  std::vector<T> values;
+
+  static void release(void* self) {
+    auto* const given = static_cast<GivenVector*>(self);
+    given->pool.keep(std::move(given->values));
+    delete given;
+  }
+};
+
+}  // namespace weft::base
