@@ -139,6 +139,10 @@ void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contr
   scope.total = total;
   scope.local_contributors = local_contributors;
   scope.can_exchange = may_exchange && !single && messenger_.num_pes() > 1;
+  if (!scope.can_exchange) {
+    for (const std::uint64_t sequence : scope.progress.sequences())
+      scope.progress.find(sequence)->exchanges = false;
+  }
   advance_all(id);
 }
 
@@ -154,7 +158,9 @@ void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t in
   }
   Progress& progress = scope.progress.at(sequence);
   ++progress.local_contributions;
-  const bool exchanges = scope.can_exchange && (target.flags & kBroadcastFlag) != 0;
+  // Constructors contribute before open() says whether the scope exchanges.
+  const bool may_exchange = scope.can_exchange || !scope.is_open;
+  const bool exchanges = may_exchange && (target.flags & kBroadcastFlag) != 0;
   if (exchanges != progress.exchanges) {
     if (!exchanges) return fail_different_targets(messenger_);
     progress.exchanges = true;
