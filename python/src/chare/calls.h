@@ -16,7 +16,8 @@ namespace weft::python {
 struct CallHeader {
   enum class Form : std::uint8_t {
     kArguments,  // counts of positional and keyword arguments (a byte each), the values, the keywords' names
-    kResult,     // one argument: a reduction's result, in the form that `result_form` says
+    // A reduction's result in the form that `result_form` says, as the only argument. kNothing is no argument.
+    kResult,
   };
   std::uint16_t method = 0;
   Form form = Form::kArguments;

@@ -27,7 +27,6 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "other_threads.py",
         "payloads.py",
         "posted_pickles.py",
-        "reductions.py",
         "registered.py",
         "refusals.py",
         "transports.py",
