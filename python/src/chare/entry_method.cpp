@@ -21,6 +21,8 @@ namespace weft::python {
 
 namespace {
 
+constexpr Py_ssize_t kMostArguments = 255;
+
 struct EntryMethodObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   ProxyCore core;
@@ -28,6 +30,8 @@ struct EntryMethodObject {
   std::int32_t priority;
   std::uint16_t method;
   bool to_all;
+  std::uint8_t num_bound;  // arguments of bind(), which come first in every call
+  Ref bound;               // bytes: their encoded values; null if there are none
 };
 
 PyTypeObject* type = nullptr;
@@ -65,18 +69,28 @@ void encode_argument(const EntryMethodObject& entry, Encoder& encoder, PyObject*
   }
 }
 
+// The count must be written before.
+void encode_bound(const EntryMethodObject& entry, Encoder& encoder) {
+  if (!entry.bound) return;
+  encoder.raw(PyBytes_AS_STRING(entry.bound.get()),
+              static_cast<std::size_t>(PyBytes_GET_SIZE(entry.bound.get())));
+}
+
+[[noreturn]] void refuse_count(const EntryMethodObject& entry) {
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    base::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
+}
+
 void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* values,
                  Py_ssize_t num_positional, PyObject* keyword_names) {
   Py_ssize_t num_keywords = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
-  if (num_positional > 255 || num_keywords > 255) {
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      base::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
-  }
+  if (entry.num_bound + num_positional > kMostArguments || num_keywords > kMostArguments) refuse_count(entry);
   encoder.number(CallHeader{entry.method, CallHeader::Form::kArguments, 0});
-  encoder.number(static_cast<std::uint8_t>(num_positional));
+  encoder.number(static_cast<std::uint8_t>(entry.num_bound + num_positional));
   encoder.number(static_cast<std::uint8_t>(num_keywords));
+  encode_bound(entry, encoder);
   for (Py_ssize_t i = 0; i < num_positional + num_keywords; ++i)
-    encode_argument(entry, encoder, values[i], i);
+    encode_argument(entry, encoder, values[i], entry.num_bound + i);
   for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
 }
 
@@ -198,6 +212,32 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
   });
 }
 
+PyObject* bind(PyObject* self, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    if (entry.core.info->post_entry(entry.method) != nullptr) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          base::format("{} has a post entry method, which chooses where the arguments of each call "
+                       "land; they cannot be bound",
+                       name_of(entry)));
+    }
+    if (entry.num_bound + count > kMostArguments) refuse_count(entry);
+    Encoder encoder;
+    encode_bound(entry, encoder);
+    for (Py_ssize_t i = 0; i < count; ++i) encode_argument(entry, encoder, values[i], entry.num_bound + i);
+    const std::vector<std::byte> bytes = encoder.copy();
+    Ref bound = checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                                  static_cast<Py_ssize_t>(bytes.size())));
+    const std::optional<std::uint64_t> index = entry.to_all ? std::nullopt : std::optional(entry.index);
+    Ref result = make_entry_method(entry.core, index, entry.method, entry.priority);
+    as_method_object(result.get())->num_bound = static_cast<std::uint8_t>(entry.num_bound + count);
+    as_method_object(result.get())->bound = std::move(bound);
+    return result.release();
+  });
+}
+
 PyObject* text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     as_method_object(self)->core.engine->expect_open();
@@ -207,6 +247,7 @@ PyObject* text(PyObject* self) {
 
 void deallocate(PyObject* self) {
   as_method_object(self)->core.~ProxyCore();
+  as_method_object(self)->bound.~Ref();
   free_object(self);
 }
 
@@ -250,6 +291,21 @@ PyMethodDef methods[] = {
      "    weft.RemoteError: when awaited, if the method raised an exception. Its type_name is the name of\n"
      "        the exception's type; ``except ValueError`` does not catch it. If the future is dropped and\n"
      "        was never awaited, the exception ends the job."},
+    {"bind", as_method(&bind), METH_FASTCALL,
+     "bind($self, /, *args)\n--\n\n"
+     "The same entry method with its first arguments fixed.\n\n"
+     "A reduction passes its result behind them: ``self.contribute(x, weft.Reducer.sum,\n"
+     "proxy[0].store.bind(\"total\"))`` runs ``store(\"total\", result)``. A call passes its own arguments "
+     "behind\n"
+     "them. The values are copied now; they travel with each contribution, so they should be small.\n\n"
+     "Args:\n"
+     "    args: the values of the first parameters.\n\n"
+     "Returns:\n"
+     "    A weft.EntryMethod.\n\n"
+     "Raises:\n"
+     "    weft.Error: an argument cannot be sent, or is in device memory or in weft.nocopy; or the method "
+     "has a\n"
+     "        post entry method."},
     {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
     {},
 };
@@ -327,6 +383,7 @@ Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index,
   if (object == nullptr) throw PythonError();
   object->vectorcall = &call_without_result;
   new (&object->core) ProxyCore(core);
+  new (&object->bound) Ref();
   object->index = index.value_or(0);
   object->priority = priority;
   object->method = static_cast<std::uint16_t>(method);
@@ -346,10 +403,13 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
     target.handler = entry.core.engine->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(entry.core.collection->home(entry.index));
   }
-  CallHeader call{entry.method, CallHeader::Form::kResult, result_form};
-  target.prefix.resize(sizeof header + sizeof call);
-  std::memcpy(target.prefix.data(), &header, sizeof header);
-  std::memcpy(target.prefix.data() + sizeof header, &call, sizeof call);
+  Encoder encoder;
+  encoder.number(header);
+  encoder.number(CallHeader{entry.method, CallHeader::Form::kResult, result_form});
+  encoder.number(entry.num_bound);
+  encode_bound(entry, encoder);
+  target.prefix.resize(encoder.size_bytes());
+  encoder.copy_to(target.prefix.data());
   return target;
 }
 

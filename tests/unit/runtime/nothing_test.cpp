@@ -1,6 +1,7 @@
-// Reductions without a value.
+// Reductions without a value, and targets with bound arguments.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -21,6 +22,11 @@ struct Part : Chare<Part> {
     contribute(proxy()[0].target<&Part::one_here>());
     contribute(proxy().target<&Part::all_here>());
   }
+  void give_bound(std::string name) {
+    contribute(1, Reducer::kSum, proxy()[0].target<&Part::take>(name, std::vector<int>{1, 2}));
+    contribute(2, Reducer::kSum, proxy().target<&Part::take>("all", std::vector<int>(100, 7)));
+    contribute(proxy().target<&Part::take_none>(3, "x"));
+  }
   Task<int> in_steps(int steps) {
     for (int i = 0; i < steps; ++i) co_await allreduce();
     co_return steps;
@@ -32,6 +38,11 @@ struct Part : Chare<Part> {
 
   void one_here() { heard.emplace_back("one"); }
   void all_here() { heard.emplace_back("all"); }
+  void take(const std::string& name, std::vector<int> values, int result) {
+    heard.push_back(name + " " + std::to_string(std::accumulate(values.begin(), values.end(), 0)) + " " +
+                    std::to_string(result));
+  }
+  void take_none(int number, std::string text) { heard.push_back(text + std::to_string(number)); }
   std::vector<std::string> take_heard() { return std::exchange(heard, {}); }
   std::vector<std::string> heard;
 };
@@ -81,6 +92,27 @@ TEST_P(EmptyReductions, FromConstructors) {
   }),
             "");
   EXPECT_EQ(heard, std::vector<std::vector<std::string>>(static_cast<std::size_t>(num_parts()), {"all"}));
+}
+
+TEST_P(EmptyReductions, BoundArgumentsComeBeforeTheResult) {
+  testing::InProcessJob job(num_pes());
+  std::vector<std::vector<std::string>> heard;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto parts = Array<Part>::create(runtime, shape());
+    parts.send<&Part::give_bound>("one");
+    co_await runtime.quiescence();
+    heard = co_await parts.call<&Part::take_heard>();
+  }),
+            "");
+  ASSERT_EQ(heard.size(), static_cast<std::size_t>(num_parts()));
+  const std::string all = "all 700 " + std::to_string(2 * num_parts());
+  const std::string one = "one 3 " + std::to_string(num_parts());
+  for (std::size_t i = 0; i < heard.size(); ++i) {
+    std::sort(heard[i].begin(), heard[i].end());
+    EXPECT_EQ(heard[i],
+              i == 0 ? (std::vector<std::string>{all, one, "x3"}) : (std::vector<std::string>{all, "x3"}))
+        << i;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, EmptyReductions,
