@@ -125,6 +125,11 @@ std::vector<std::byte> pack_contribution(PyChare& chare, const ReducerChoice& ch
   static_cast<void>(registered);
   if (choice.form == ResultForm::kNothing) return {};
   if (value == nullptr) value = Py_None;
+  const bool is_numeric = choice.form == ResultForm::kReduced && choice.reducer != Reducer::kCustom;
+  if (is_numeric && (value == Py_None || PyList_Check(value) != 0)) {
+    checked(PyObject_CallFunction(import_from("weft._reducers", "expect_numbers").get(), "sO",
+                                  std::string(runtime::reducer_name(choice.reducer)).c_str(), value));
+  }
   // Before it is sent: the only contribution to a reduction is merged with none.
   Ref truth;
   if (runtime::is_logical(choice.reducer)) {

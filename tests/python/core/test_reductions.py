@@ -11,10 +11,30 @@ from .conftest import RunJob
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
 @pytest.mark.parametrize(
-    "program", ["bound_targets.py", "empty_reductions.py", "reductions.py"]
+    "program", ["bound_targets.py", "empty_reductions.py", "list_reductions.py", "reductions.py"]
 )
 def test_reductions(expect_success: Callable[..., str], program: str, num_pes: int) -> None:
     assert expect_success(num_pes, program) == "all checked\n"
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("lengths", ["a list of 2 elements", "a list of 1 elements", "same type and length"]),
+        ("codes", ["type code 'd'", "type code 'f'", "same type and length"]),
+        ("kinds", ["a list of 1 elements", "type code 'q'"]),
+        ("number", ["a list of 1 elements", "a value of type int"]),
+        ("overflow", ["OverflowError"]),
+    ],
+)
+def test_lists_that_do_not_fit_end_the_job(
+    run_job: RunJob, mode: str, words: list[str], num_pes: int
+) -> None:
+    ended = run_job(num_pes, "list_reductions.py", mode)
+    assert ended.returncode == 1
+    for word in (*words, "the reducer weft.Reducer.sum raised an exception"):
+        assert word in ended.stderr, ended.stderr
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
