@@ -1,7 +1,8 @@
-// Reductions without a value, and targets with bound arguments.
+// Reductions without a value, contributions of constructors, and targets with bound arguments.
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -45,6 +46,19 @@ struct Part : Chare<Part> {
   void take_none(int number, std::string text) { heard.push_back(text + std::to_string(number)); }
   std::vector<std::string> take_heard() { return std::exchange(heard, {}); }
   std::vector<std::string> heard;
+};
+
+// Some elements contribute in their constructors, the others in a method.
+struct EarlyOrLate : Chare<EarlyOrLate> {
+  EarlyOrLate(int first, int count) {
+    const int own = index();
+    if (own >= first && own < first + count) sum.emplace(allreduce(own, Reducer::kSum));
+  }
+  Task<int> sum_of_all() {
+    if (!sum) sum.emplace(allreduce(static_cast<int>(index()), Reducer::kSum));
+    co_return co_await *sum;
+  }
+  std::optional<Future<int>> sum;
 };
 
 // PEs and elements: all PEs have some, or only the last one.
@@ -92,6 +106,22 @@ TEST_P(EmptyReductions, FromConstructors) {
   }),
             "");
   EXPECT_EQ(heard, std::vector<std::vector<std::string>>(static_cast<std::size_t>(num_parts()), {"all"}));
+}
+
+TEST_P(EmptyReductions, ConstructorsAndMethodsTakePartInOneReduction) {
+  testing::InProcessJob job(num_pes());
+  const int parts = num_parts();
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    for (const int count : {1, parts / 2, parts}) {
+      for (int first = 0; first < parts; first += 1 + parts / 5) {
+        auto mixed = Array<EarlyOrLate>::create(runtime, shape(), first, count);
+        std::vector<int> sums = co_await mixed.call<&EarlyOrLate::sum_of_all>();
+        EXPECT_EQ(sums, std::vector<int>(static_cast<std::size_t>(parts), parts * (parts - 1) / 2))
+            << first << ", " << count;
+      }
+    }
+  }),
+            "");
 }
 
 TEST_P(EmptyReductions, BoundArgumentsComeBeforeTheResult) {
