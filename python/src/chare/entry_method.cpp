@@ -7,11 +7,11 @@
 #include "weft/chare/outcome.h"
 #include "weft/chare/proxy.h"
 
-#include "await/awaitable.h"
 #include "await/future.h"
 #include "await/operation.h"
 #include "base/format.h"
 #include "chare/calls.h"
+#include "chare/sent.h"
 #include "codec/attach.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
@@ -35,23 +35,6 @@ struct EntryMethodObject {
 };
 
 PyTypeObject* type = nullptr;
-// The awaitable of a call whose arguments are all in the message. It is ready when the PE that was called, or all PEs,
-// are not past the first mark of flow control.
-struct SentObject {
-  PyObject_HEAD int pe;
-  bool has_room;  // at the time of the call
-};
-PyTypeObject* sent_type = nullptr;
-// For usual calls: ready at once, one for all.
-PyObject* sent_with_room = nullptr;
-
-Ref make_sent(int pe) {
-  Ref object = checked(sent_type->tp_alloc(sent_type, 0));
-  auto* sent = reinterpret_cast<SentObject*>(object.get());
-  sent->pe = pe;
-  sent->has_room = false;
-  return object;
-}
 
 EntryMethodObject* as_method_object(PyObject* object) { return reinterpret_cast<EntryMethodObject*>(object); }
 
@@ -145,9 +128,7 @@ PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size
     encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
     const auto [sending, pe] = send(entry, encoder, {});
     if (sending != nullptr) return make_sending_object(*entry.core.engine, sending).release();
-    if (!entry.core.engine->runtime().has_room(pe)) [[unlikely]]
-      return make_sent(pe).release();
-    return Py_NewRef(sent_with_room);
+    return make_sent(*entry.core.engine, pe).release();
   });
 }
 
@@ -251,14 +232,67 @@ void deallocate(PyObject* self) {
   free_object(self);
 }
 
-PyObject* no_pickle(PyObject* self, PyObject*) {
+// Travels in a pickle: the proxy as the bytes of its own form, the method's name, the bound arguments.
+PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        base::format("{} is an entry method, which does not travel; send the proxy, and name the "
-                     "method where it is called, or send a weft.Future()",
-                     readable(self)));
+    const EntryMethodObject& entry = *as_method_object(self);
+    Encoder encoder;
+    encode_core(encoder, entry.to_all ? ValueTag::kCollection : ValueTag::kElement, entry.core);
+    if (!entry.to_all) {
+      encoder.number(entry.index);
+      encoder.number(entry.priority);
+    }
+    const std::vector<std::byte> proxy = encoder.copy();
+    const Ref rebuild = import_from("weft._core", "_entry_method_at");
+    return Py_BuildValue("O(y#OiO)", rebuild.get(), reinterpret_cast<const char*>(proxy.data()),
+                         static_cast<Py_ssize_t>(proxy.size()), entry.core.info->method_name(entry.method),
+                         static_cast<int>(entry.num_bound), entry.bound ? entry.bound.get() : Py_None);
   });
+}
+
+PyObject* entry_method_at(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("_entry_method_at", {"proxy", "name", "num_bound", "bound"}, 4, values, count,
+                        nullptr);
+    const long num_bound = PyLong_AsLong(arguments[2]);
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+    const bool is_bound = PyBytes_CheckExact(arguments[3]) != 0;
+    if (PyBytes_CheckExact(arguments[0]) == 0 || num_bound < 0 || num_bound > kMostArguments ||
+        (!is_bound && num_bound != 0)) {
+      Decoder::corrupt("an entry method");
+    }
+    Decoder decoder(std::span(reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(arguments[0])),
+                              static_cast<std::size_t>(PyBytes_GET_SIZE(arguments[0]))));
+    const Ref proxy = decoder.value();
+    Ref method = checked(PyObject_GetAttr(proxy.get(), arguments[1]));
+    if (Py_TYPE(method.get()) != type) Decoder::corrupt("an entry method of another name");
+    // Each entry method is an object of its own, so this one may be changed.
+    as_method_object(method.get())->num_bound = static_cast<std::uint8_t>(num_bound);
+    if (is_bound) as_method_object(method.get())->bound = Ref::borrow(arguments[3]);
+    return method.release();
+  });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(b) != type) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&]() -> PyObject* {
+    const EntryMethodObject& left = *as_method_object(a);
+    const EntryMethodObject& right = *as_method_object(b);
+    bool equal = left.core.collection == right.core.collection && left.index == right.index &&
+                 left.method == right.method && left.to_all == right.to_all &&
+                 left.num_bound == right.num_bound;
+    if (equal && left.num_bound != 0) {
+      const int same = PyObject_RichCompareBool(left.bound.get(), right.bound.get(), Py_EQ);
+      checked(same);
+      equal = same == 1;
+    }
+    return PyBool_FromLong(equal == (operation == Py_EQ) ? 1 : 0);
+  });
+}
+
+Py_hash_t hash(PyObject* self) {
+  const EntryMethodObject& entry = *as_method_object(self);
+  return hash_of(entry.core, (entry.index + 1) * 65'537 + entry.method);
 }
 
 PyMethodDef methods[] = {
@@ -306,7 +340,7 @@ PyMethodDef methods[] = {
      "    weft.Error: an argument cannot be sent, or is in device memory or in weft.nocopy; or the method "
      "has a\n"
      "        post entry method."},
-    {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
+    {"__reduce__", &reduce, METH_NOARGS, nullptr},
     {},
 };
 PyMemberDef members[] = {
@@ -319,6 +353,8 @@ PyType_Slot slots[] = {
     {Py_tp_members, members},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
+    {Py_tp_hash, reinterpret_cast<void*>(&hash)},
     {Py_tp_doc,
      const_cast<char*>(
          "``proxy.method``: an entry method of one chare or of all chares of a collection.\n\n"
@@ -332,7 +368,7 @@ PyType_Slot slots[] = {
          "``call`` is there. Device memory arrives as a weft.DeviceArray. In a call to a whole collection\n"
          "each chare gets its own copy.\n\n"
          "A call with large arguments may be overtaken by a later one with small arguments. An entry method\n"
-         "can also be the target of a reduction.\n\n"
+         "can also be the target of a reduction, and travels as an argument, as a callback.\n\n"
          "Raises:\n"
          "    weft.Error: an argument cannot be sent.")},
     {0, nullptr},
@@ -341,39 +377,10 @@ PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                     slots};
 
-PySendResult poll_sent(PyObject* self, PyObject** result) {
-  auto* sent = reinterpret_cast<SentObject*>(self);
-  if (!sent->has_room) {
-    Engine* const engine = Engine::running();
-    if (engine != nullptr && !engine->runtime().has_room(sent->pe) && is_stepped_by_scheduler())
-      return PYGEN_NEXT;
-    sent->has_room = true;
-  }
-  *result = Py_NewRef(Py_None);
-  return PYGEN_RETURN;
-}
-
-void wait_for_room(PyObject* self, runtime::Work* work) {
-  runtime::Runtime& runtime = Engine::current().runtime();
-  auto* sent = reinterpret_cast<SentObject*>(self);
-  if (sent->has_room) {
-    runtime.post_for_next_turn(work);
-  } else {
-    runtime.when_room(sent->pe, work);
-  }
-}
-
-using SentSlots = AwaitableSlots<&poll_sent>;
-PyType_Slot sent_slots[] = {
-    {Py_tp_dealloc, reinterpret_cast<void*>(&free_object)},
-    {Py_am_await, reinterpret_cast<void*>(&SentSlots::itself)},
-    {Py_am_send, reinterpret_cast<void*>(&SentSlots::send)},
-    {Py_tp_iter, reinterpret_cast<void*>(&SentSlots::itself)},
-    {Py_tp_iternext, reinterpret_cast<void*>(&SentSlots::next)},
-    {0, nullptr},
+PyMethodDef functions[] = {
+    {"_entry_method_at", as_method(&entry_method_at), METH_FASTCALL, nullptr},
+    {},
 };
-PyType_Spec sent_spec = {"weft._Sent", sizeof(SentObject), 0,
-                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, sent_slots};
 
 }  // namespace
 
@@ -415,10 +422,7 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
 
 void init_entry_method(PyObject* module) {
   type = add_type(module, spec);
-  sent_type = add_type(module, sent_spec);
-  add_awaitable(sent_type, &wait_for_room);
-  sent_with_room = make_sent(-1).release();
-  reinterpret_cast<SentObject*>(sent_with_room)->has_room = true;
+  add_functions(module, functions);
 }
 
 }  // namespace weft::python

@@ -19,6 +19,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
     [
         "asyncio_edge.py",
         "call_values.py",
+        "callbacks.py",
         "channels.py",
         "chares.py",
         "closed_waiters.py",
