@@ -12,6 +12,7 @@
 #include "weft/memory/buffer.h"
 #include "weft/runtime/device.h"
 #include "weft/runtime/future.h"
+#include "weft/runtime/future_list.h"
 #include "weft/runtime/operation.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/registered_memory.h"
@@ -53,6 +54,7 @@ using runtime::device_of;
 using runtime::DeviceArray;
 using runtime::DeviceView;
 using runtime::Future;
+using runtime::FutureList;
 using runtime::Operation;
 using runtime::Reducer;
 using runtime::RegisteredMemory;

@@ -16,6 +16,7 @@
 #include "chare/collection_type.h"
 #include "chare/element_proxy.h"
 #include "chare/entry_method.h"
+#include "chare/sent.h"
 #include "codec/byte_values.h"
 #include "codec/landed_memory.h"
 #include "codec/no_copy.h"
@@ -52,6 +53,7 @@ void init_topics(PyObject* module) {
   init_element_proxy(module);
   init_collection_proxy(module);
   init_entry_method(module);
+  init_sent(module);
   init_channel(module);
   init_own_device(module);
   init_run(module);

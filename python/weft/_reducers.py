@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import numbers
+import operator
 import sys
+from array import array
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
@@ -19,9 +23,12 @@ class Reducer:
     """How the contributions to a reduction become one value.
 
     ``sum``, ``product``, ``min``, ``max``, ``logical_and``, ``logical_or``, ``logical_xor`` take numbers (or
-    anything with the operator) and NumPy arrays of one shape, element by element; the logical ones make
-    bools. ``min`` and ``max`` are NaN if any contribution is, whichever element contributes it. ``gather``
-    makes a list of all contributions in index order, ``concat`` one list or array of the elements of all.
+    anything with the operator); and NumPy arrays of one shape, lists of numbers of one length and array.array
+    of one length and type code, element by element. A number that the type code of an array.array does not
+    hold raises OverflowError, where a NumPy array wraps. The logical ones make bools: arrays of them of NumPy
+    arrays, lists of them of lists and array.array. ``min`` and ``max`` are NaN if any contribution is,
+    whichever element contributes it. ``gather`` makes a list of all contributions in index order, ``concat``
+    one list or array of the elements of all.
 
     Two reducers are equal if they do the same: the same operation or the same custom function.
     """
@@ -76,15 +83,43 @@ def _is_array(value: object) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
+def expect_numbers(name: str, value: list[Any] | None) -> None:
+    """Refuses a list of other things than numbers, and None, before it is sent.
+
+    Args:
+        name: the reducer's.
+        value: the contribution.
+
+    Raises:
+        weft.Error: the reducer does not apply to it.
+    """
+    if value is None:
+        raise _core.Error(
+            f"None was contributed to weft.Reducer.{name}, which takes numbers; a reduction without a value "
+            "has no reducer either: contribute(target=target)"
+        )
+    for position, element in enumerate(value):
+        if not isinstance(element, numbers.Number) and getattr(element, "shape", None) != ():
+            raise _core.Error(
+                f"weft.Reducer.{name} takes lists of numbers, and element {position} of the one that was "
+                f"contributed is of type {type(element).__name__}; use weft.Reducer.concat or gather, or "
+                "weft.Reducer.custom(function)"
+            )
+
+
 def truth(value: Any) -> Any:
-    """A contribution as a logical reducer takes it: a bool, or an array of bools."""
-    return value.astype(bool) if _is_array(value) else bool(value)
+    """A contribution as a logical reducer takes it: a bool, or an array or a list of bools."""
+    if _is_array(value):
+        return value.astype(bool)
+    return [bool(element) for element in value] if isinstance(value, (list, array)) else bool(value)
 
 
 def merge(kind: int, a: Any, b: Any) -> Any:
     """Two contributions as one; called on the way up the tree."""
     if _is_array(a) or _is_array(b):
         return _merge_arrays(kind, a, b)
+    if isinstance(a, (list, array)) or isinstance(b, (list, array)):
+        return _merge_sequences(kind, a, b)
     if kind == _SUM:
         return a + b
     if kind == _PRODUCT:
@@ -107,6 +142,39 @@ def _merge_extremes(kind: int, a: Any, b: Any) -> Any:
     if kind == _MIN:
         return b if b < a else a
     return b if a < b else a
+
+
+_OPERATORS: tuple[Callable[[Any, Any], Any], ...] = (
+    operator.add,
+    operator.mul,
+    functools.partial(_merge_extremes, _MIN),
+    functools.partial(_merge_extremes, _MAX),
+    operator.and_,
+    operator.or_,
+    operator.ne,
+)
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, array):
+        return f"an array.array of type code {value.typecode!r} with {len(value)} elements"
+    if isinstance(value, list):
+        return f"a list of {len(value)} elements"
+    return f"a value of type {type(value).__name__}"
+
+
+def _merge_sequences(kind: int, a: Any, b: Any) -> Any:
+    """Two lists, or two array.array of one type code, element by element."""
+    alike = isinstance(a, list) and isinstance(b, list)
+    if isinstance(a, array) and isinstance(b, array):
+        alike = a.typecode == b.typecode
+    if not alike or len(a) != len(b):
+        raise _core.Error(
+            f"{_describe(a)} and {_describe(b)} were contributed to one reduction; all must have the same "
+            "type and length, or use weft.Reducer.concat or gather"
+        )
+    merged = map(_OPERATORS[kind], a, b)
+    return array(a.typecode, merged) if isinstance(a, array) else list(merged)
 
 
 _UFUNCS = ("add", "multiply", "minimum", "maximum", "logical_and", "logical_or", "logical_xor")

@@ -13,6 +13,19 @@ void FutureState::expect_unset() const {
   }
 }
 
+bool FutureState::accept() {
+  if (!collects_) {
+    expect_unset();
+    return true;
+  }
+  if (values_left_ == 0) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "a future of several values was set more often than it has values");
+  }
+  --values_left_;
+  return !set_;
+}
+
 void FutureState::mark_ready() {
   set_ = true;
   if (held_) [[unlikely]]
@@ -78,7 +91,7 @@ void FutureState::set_error(std::exception_ptr error) {
                         pack_future_error(messenger_, {remote_.id, FutureSetHeader::kError}, error));
     return;
   }
-  expect_unset();
+  if (!accept()) return;
   error_ = std::move(error);
   mark_ready();
 }
@@ -163,7 +176,8 @@ void FutureTable::set(MessagePtr message) {
   FutureSetHeader header;
   p | header;
   auto node = states_.extract(header.id);
-  if (header.failed == FutureSetHeader::kErrorUnlessSet && (node.empty() || node.mapped()->is_set())) {
+  if (header.failed == FutureSetHeader::kErrorUnlessSet &&
+      (node.empty() || (node.mapped()->is_set() && !node.mapped()->expects_more()))) {
     if (!node.empty()) node.mapped()->release();
     return;
   }
@@ -177,6 +191,10 @@ void FutureTable::set(MessagePtr message) {
     state->set_error(unpack_error(p));
   } else {
     state->set_packed(p);
+  }
+  if (state->expects_more()) {
+    states_.insert(std::move(node));
+    return;
   }
   state->release();
 }

@@ -6,7 +6,8 @@
 //
 // Both chares name each other and the same id. Each then has one end of the channel. The n-th receive of an end
 // gets the n-th message that the other end has sent. Either side may start first, and many operations may be in
-// flight. An end lives as long as its chare: the same peer and id give the same end again.
+// flight. An end lives as long as its chare: the same peer and id give the same end again. A chare may name itself: it then
+// receives what it sends.
 //
 // When a collection is destroyed, the ends of its chares close. Their operations end, with Error(kClosed) unless a message
 // was under way, and send() and recv() throw it from then on. The other ends' operations fail with Error(kClosed), except for
@@ -103,11 +104,17 @@ class Channel {
   // For handles of other languages, which may outlive the chare: the end stays while what this returns lives, and its
   // operations fail. It may be released after the end of the job. Threads: the PE's.
   std::shared_ptr<void> hold() const;
+  // For other languages: a further channel between the same two chares, which no id of a program names. Its messages
+  // belong to messages of this one. Throws Error(kClosed) if one of the two collections has been destroyed.
+  Channel beside() const;
+  // For other languages: what they keep for this end. It is released with the end, or when the job ends.
+  std::shared_ptr<void>& attached() const;
 
   // The channel's name in error messages, such as "the channel Ring[3] - Ring[4], id 0".
   std::string description() const;
 
  private:
+  explicit Channel(ChannelEnd& end) : end_(&end) {}
   memory::Buffer locate(const void* data, std::size_t size_bytes) const;
 
   ChannelEnd* end_ = nullptr;

@@ -121,6 +121,11 @@ class Chare : public ChareBase {
     chares().contribute(*this, runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
                         base::pack_small(value, &runtime()), target);
   }
+  // Without a value: says that this element is there. When all elements have contributed, a target method without
+  // parameters runs, and a Future<> is ready. Every element must contribute nothing to this reduction.
+  void contribute(const runtime::Target& target) {
+    chares().contribute(*this, runtime::Reducer::kCustom, runtime::nothing_combiner(), {}, target);
+  }
 
   // The same, and every element gets the result: co_await allreduce(x, Reducer::kSum).
   template <class Value>
@@ -139,6 +144,13 @@ class Chare : public ChareBase {
     runtime::Future<Value> result(runtime());
     chares().contribute_to_all(*this, runtime::Reducer::kCustom, runtime::custom_combiner<Value, Merge>(),
                                base::pack_small(value, &runtime()), result.state());
+    return result;
+  }
+  // Without a value: ready when all elements have called it.
+  runtime::Future<> allreduce() {
+    runtime::Future<> result(runtime());
+    chares().contribute_to_all(*this, runtime::Reducer::kCustom, runtime::nothing_combiner(), {},
+                               result.state());
     return result;
   }
   // Every element gets the values of all elements, in index order.

@@ -5,6 +5,7 @@
 // home it is. A message that arrives before its collection has been made waits. Threads: one PE's thread.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -354,9 +355,12 @@ runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std
 // Packs a collection as its id, kind and shape, the wire format of a proxy. Throws Error for damaged bytes.
 void pup_collection(Pup& p, Collection*& collection);
 
-// A future as the target of a reduction.
-template <class T>
-runtime::Target target_of(const runtime::Future<T>& future) {
+// A future as the target of a reduction: of one value, or a FutureList, of which the result is one value.
+template <class Future>
+  requires requires(const Future& future) {
+    { future.state() } -> std::convertible_to<runtime::FutureState*>;
+  }
+runtime::Target target_of(const Future& future) {
   runtime::FutureAddress at = future.state()->address();
   runtime::Target target;
   target.handler = runtime::kFutureSetHandler;

@@ -93,6 +93,28 @@ runtime::MessagePtr pack_call(runtime::Runtime& runtime, Make make_message, Args
   }(std::index_sequence_for<Args...>());
 }
 
+// The start of a message that calls the method with `bound` and, behind them, one result.
+template <class Entry, class... Bound>
+base::SmallBytes pack_target(runtime::Runtime& runtime, const EntryHeader& header, const Bound&... bound) {
+  using Arguments = typename Entry::Arguments;
+  static_assert(!Entry::kHasPayload, "the result of a reduction cannot be a payload");
+  static_assert(sizeof...(Bound) <= std::tuple_size_v<Arguments>, "the method takes fewer arguments");
+  base::SmallBytes bytes = base::pack_small(header);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    static_assert(!(argument_detail::kIsElementView<std::tuple_element_t<I, Arguments>> || ...),
+                  "only the result can be a std::span: take the bound argument as a std::vector");
+    // In the types that the method takes.
+    [[maybe_unused]] const auto append = [&](const auto& value) {
+      const std::size_t at = bytes.size();
+      bytes.resize(at + base::packed_size(value, &runtime));
+      Pup p = Pup::packer(bytes.data() + at, bytes.size() - at, &runtime);
+      p | value;
+    };
+    (append(std::tuple_element_t<I, Arguments>(bound)), ...);
+  }(std::index_sequence_for<Bound...>());
+  return bytes;
+}
+
 // Whether flow control may hold a call back. It does not hold back one that is forwarded.
 enum class IsForwarded : bool { kNo, kYes };
 
@@ -186,15 +208,16 @@ class ElementProxy {
     return result;
   }
 
-  // This element's method as the target of a reduction; its only argument is the result.
-  template <auto Method>
-  runtime::Target target() const {
-    static_assert(!EntryMethod<T, Method>::kHasPayload, "the result of a reduction cannot be a payload");
+  // This element's method as the target of a reduction. Its arguments are `bound` and, behind them, the result: none if
+  // nothing is reduced. The bound arguments are copied now, and travel with each contribution.
+  template <auto Method, class... Bound>
+  runtime::Target target(const Bound&... bound) const {
     runtime::Target target;
     target.handler = collection_->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(collection_->home(index_));
-    target.prefix =
-        base::pack_small(EntryHeader{collection_->id(), index_, EntryMethod<T, Method>::info().id, 0, {}});
+    target.prefix = proxy_detail::pack_target<EntryMethod<T, Method>>(
+        collection_->chares().runtime(),
+        {collection_->id(), index_, EntryMethod<T, Method>::info().id, 0, {}}, bound...);
     return target;
   }
 
@@ -264,9 +287,9 @@ class CollectionProxy {
   template <auto Method, class... Args>
   auto call(Args&&... arguments) const;
 
-  // The method of every element as the target of a reduction.
-  template <auto Method>
-  runtime::Target target() const;
+  // The method of every element as the target of a reduction, see ElementProxy::target.
+  template <auto Method, class... Bound>
+  runtime::Target target(const Bound&... bound) const;
 
   // Ready when all constructors have returned; if one has thrown, its exception is the result, and the collection is
   // destroyed. Call it in the turn in which the collection is made: co_await ring.created(). If nothing awaits the creation,
@@ -380,11 +403,13 @@ void CollectionProxy<T>::pup(Pup& p) {
 }
 
 template <class T>
-template <auto Method>
-runtime::Target CollectionProxy<T>::target() const {
-  static_assert(!EntryMethod<T, Method>::kHasPayload, "the result of a reduction cannot be a payload");
-  return collection_->chares().target_of_all(
-      {collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}});
+template <auto Method, class... Bound>
+runtime::Target CollectionProxy<T>::target(const Bound&... bound) const {
+  const EntryHeader header{collection_->id(), 0, EntryMethod<T, Method>::info().id, 0, {}};
+  runtime::Target target = collection_->chares().target_of_all(header);
+  target.prefix =
+      proxy_detail::pack_target<EntryMethod<T, Method>>(collection_->chares().runtime(), header, bound...);
+  return target;
 }
 
 template <class T>

@@ -43,7 +43,7 @@ class FutureState {
     --references_;
     if (references_ == 0) {
       delete this;
-    } else if (references_ == 1 && ready_ && address_.id != 0) {
+    } else if (references_ == 1 && ready_ && address_.id != 0 && !expects_more()) {
       forget_export();
     }
   }
@@ -64,6 +64,16 @@ class FutureState {
   void replace_by_error(std::exception_ptr error);
   bool is_set() const { return set_; }
 
+  // Makes it a future of `count` values: it is ready with the last one, or with the first error. What is set after an error
+  // is dropped. REQUIRES: nothing was set. If `count` is 0, the caller marks it as ready.
+  void expect_values(std::uint64_t count) {
+    collects_ = true;
+    values_left_ = count;
+  }
+  bool collects() const { return collects_; }
+  // Whether a future of several values waits for some, which may also come after an error.
+  bool expects_more() const { return values_left_ != 0; }
+
   // Posts `work` when the future is ready, at once if it is. REQUIRES: the future belongs to this PE.
   void when_ready(Work* work);
   // Undoes when_ready() for work that has not been posted. The cost grows with the number of waiters.
@@ -81,6 +91,8 @@ class FutureState {
  protected:
   // Throws if it was set before.
   void expect_unset() const;
+  // Counts a value that is to be stored. Returns false if it is to be dropped. Throws if all values were set before.
+  bool accept();
   // Marks it as set. Unless it is held, it is ready, and its waiters are posted.
   void mark_ready();
 
@@ -95,6 +107,8 @@ class FutureState {
   bool ready_ = false;
   bool set_ = false;
   bool held_ = false;
+  bool collects_ = false;
+  std::uint64_t values_left_ = 0;  // of a future that collects
   std::exception_ptr error_;
   // In order of arrival. last_waiter_ is valid only if waiters_ is not null.
   Work* waiters_ = nullptr;

@@ -202,6 +202,9 @@ base::SmallBytes pack_contribution(const T& value, Reducer reducer, Runtime& run
   return base::pack_small(value, &runtime);
 }
 
+// The combiner for contributions without a value. Their reducer is kCustom, and the result has no bytes.
+const Combiner* nothing_combiner();
+
 template <class T, auto Merge>
 const Combiner* custom_combiner() {
   static_cast<void>(reduction_detail::CustomCombiner<T, Merge>::registered);

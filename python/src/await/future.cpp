@@ -36,9 +36,7 @@ Ref PyFutureState::result() {
 
 void PyFutureState::set(Ref value) {
   if (remote_.id == 0) {
-    expect_unset();
-    value_ = is_no_copy(value.get()) ? Ref::borrow(no_copy_array(value.get())) : std::move(value);
-    mark_ready();
+    store(is_no_copy(value.get()) ? Ref::borrow(no_copy_array(value.get())) : std::move(value));
     return;
   }
   Encoder encoder(Beside::kLarge);
@@ -46,14 +44,29 @@ void PyFutureState::set(Ref value) {
   set_remote_future(runtime(), remote_, encoder);
 }
 
+void PyFutureState::store(Ref value) {
+  if (!accept()) return;
+  if (collects()) {
+    checked(PyList_Append(value_.get(), value.get()));
+    if (expects_more()) return;
+  } else {
+    value_ = std::move(value);
+  }
+  mark_ready();
+}
+
+void PyFutureState::collect(std::uint64_t count) {
+  value_ = checked(PyList_New(0));
+  expect_values(count);
+  if (count == 0) mark_ready();
+}
+
 void PyFutureState::set_packed(Pup& p) {
   try {
     Decoder decoder(p);
     ResultForm form = bare_form_ < 0 ? decoder.number<ResultForm>() : static_cast<ResultForm>(bare_form_);
     Ref value = decode_result(decoder, form);
-    expect_unset();
-    value_ = std::move(value);
-    mark_ready();
+    store(std::move(value));
     decoder.finish(p);
   } catch (...) {  // the awaiting caller gets the error of unpacking
     set_error(caught_as_travelling_error());
@@ -87,17 +100,34 @@ PyTypeObject* future_type = nullptr;
 
 PyFutureState* state_of(PyObject* self) { return reinterpret_cast<FutureObject*>(self)->state; }
 
+std::uint64_t number_of_values(PyObject* number) {
+  const Ref index = checked(PyNumber_Index(number));
+  int overflow = 0;
+  const long long count = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (overflow == 0 && count >= 0) return static_cast<std::uint64_t>(count);
+  throw base::Error(
+      base::StatusCode::kOutOfRange,
+      base::format("weft.Future(num_values): the number of values is from 0 to 2**63 - 1, and {} "
+                   "is not",
+                   readable(number)));
+}
+
 PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
-    static const char* const names[] = {nullptr};
-    if (PyArg_ParseTupleAndKeywords(arguments, keywords, ":Future", const_cast<char**>(names)) == 0) {
+    static const char* const names[] = {"num_values", nullptr};
+    PyObject* number = Py_None;
+    if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|O:Future", const_cast<char**>(names), &number) ==
+        0) {
       throw PythonError();
     }
+    const bool collects = number != Py_None;
+    const std::uint64_t count = collects ? number_of_values(number) : 0;
     Engine& engine = Engine::current();
     Ref object = checked(type->tp_alloc(type, 0));
     auto* state = new PyFutureState(engine);
     state->acquire();
     reinterpret_cast<FutureObject*>(object.get())->state = state;
+    if (collects) state->collect(count);
     return object.release();
   });
 }
@@ -240,7 +270,7 @@ PyMethodDef methods[] = {
     {"set", as_method(&set), METH_FASTCALL, R"(set($self, value=None, /)
 --
 
-Sets the value; does not block. Works on any PE that has a copy of the future.
+Sets the value, or one of several; does not block. Works on any PE that has a copy of the future.
 
 If the future belongs to this PE, it takes the object itself. If it belongs to another PE, the value travels like
 an argument of an entry method.
@@ -249,8 +279,8 @@ Args:
     value: any object that travels.
 
 Raises:
-    weft.Error: the future is set already, the value cannot travel, or the job has ended. A second set of another
-        PE's future ends the job.)"},
+    weft.Error: the future has all its values already, the value cannot travel, or the job has ended. If the future
+        belongs to another PE, a set too many ends the job.)"},
     {"set_error", &set_error, METH_O, R"(set_error($self, exception, /)
 --
 
@@ -307,7 +337,7 @@ PyType_Slot slots[] = {
     {Py_tp_iter, reinterpret_cast<void*>(&Slots::itself)},
     {Py_tp_iternext, reinterpret_cast<void*>(&Slots::next)},
     {Py_tp_methods, methods},
-    {Py_tp_doc, const_cast<char*>(R"(Future()
+    {Py_tp_doc, const_cast<char*>(R"(Future(num_values=None)
 --
 
 A value that is set once, on any PE that has a copy of the future.
@@ -315,8 +345,14 @@ A value that is set once, on any PE that has a copy of the future.
 It belongs to the PE that makes it, and is awaited, or given a callback, there. A copy that was sent as an argument
 can be set where it arrives.
 
+``weft.Future(n)`` is set n times, by any chares, and is then ready: its result is the list of the n values in the
+order in which they arrived. The first error that is set is the result at once; what is set later is dropped.
+
+Args:
+    num_values: None for a single value, which is the result; or the number of values, 0 or more, whose list is.
+
 Raises:
-    weft.Error: no job is running.)")},
+    weft.Error: no job is running, or a negative number.)")},
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.Future", sizeof(FutureObject), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -23,6 +23,8 @@ class PyFutureState final : public runtime::FutureState {
   Ref result();
   void set(Ref value);
   void set_packed(Pup& p) override;
+  // Makes it a future of `count` values, whose result is their list in the order of arrival. REQUIRES: nothing was set.
+  void collect(std::uint64_t count);
   // The result of an allreduce comes without the byte that says its form.
   void expect_bare(ResultForm form) { bare_form_ = static_cast<int>(form); }
   // From now on an error ends the job if the future is dropped without being observed.
@@ -31,6 +33,8 @@ class PyFutureState final : public runtime::FutureState {
   void observe() { observed_ = true; }
 
  private:
+  void store(Ref value);
+
   EngineRef engine_;
   Ref value_;
   int bare_form_ = -1;

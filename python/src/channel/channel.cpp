@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "buffers/object_buffer.h"
 #include "channel/channel.h"
+#include "channel/objects.h"
 #include "chare/chare.h"
 #include "chare/element_proxy.h"
 #include "engine/engine.h"
@@ -132,13 +133,35 @@ PyObject* recv(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObje
   return guarded([&]() -> PyObject* {
     ChannelObject& object = *as_channel(self);
     object.engine->expect_open();
-    Arguments arguments("Channel.recv", {"into"}, 1, values, count, names);
+    Arguments arguments("Channel.recv", {"into"}, 0, values, count, names);
+    if (arguments[0] == nullptr) {
+      PyErr_SetString(PyExc_TypeError,
+                      "Channel.recv needs the argument 'into'; recv_object() receives an object of any size, "
+                      "which the other chare has sent with send_object(value)");
+      throw PythonError();
+    }
     ArrayForm form;
     ObjectBuffer buffer = buffer_of(
         {arguments[0], Access::kWrite, "Channel.recv", object.channel.is_checked() ? &form : nullptr});
     runtime::OperationState* state = start_receive(object, buffer, form).release();
     return make_operation_object(*object.engine, state, std::move(buffer.keeper), Ref::borrow(arguments[0]))
         .release();
+  });
+}
+
+PyObject* send_object(PyObject* self, PyObject* value) {
+  return guarded([&]() -> PyObject* {
+    ChannelObject& object = *as_channel(self);
+    object.engine->expect_open();
+    return ObjectStream::of(object.channel).send(*object.engine, value).release();
+  });
+}
+
+PyObject* recv_object(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    ChannelObject& object = *as_channel(self);
+    object.engine->expect_open();
+    return ObjectStream::of(object.channel).receive(*object.engine).release();
   });
 }
 
@@ -186,6 +209,37 @@ Raises:
     weft.Error: not such a buffer, or the job or this chare's collection has ended (code 'closed'); when awaited: the
         message has another size, the peer could not send it, or one of the two collections has been destroyed (code
         'closed').)"},
+    {"send_object", &send_object, METH_O, R"(send_object($self, value, /)
+--
+
+Sends any Python object to a ``recv_object`` of the other chare. Does not block.
+
+The value travels like an argument of an entry method: it is copied when send_object is called. Objects and plain memory
+share the order of the channel. An object costs more than plain memory of the same size: for arrays that are exchanged
+again and again use send and recv.
+
+Args:
+    value: any object that travels, without device memory.
+
+Returns:
+    A weft.Operation, which may be dropped. It is over when the object has been sent; a large one may be sent only when
+    the other chare receives it.
+
+Raises:
+    weft.Error: the value cannot travel, or the job or this chare's collection has ended (code 'closed'); when awaited:
+        the other chare's collection has been destroyed (code 'closed').)"},
+    {"recv_object", &recv_object, METH_NOARGS, R"(recv_object($self, /)
+--
+
+Receives the next object, which the other chare has sent with ``send_object``. Does not block.
+
+Returns:
+    A weft.Future of the object. Several may be in flight: each gets the next object.
+
+Raises:
+    weft.Error: the job or this chare's collection has ended (code 'closed'); when awaited: the other chare has sent
+        plain memory, or one of the two collections has been destroyed (code 'closed').
+    weft.RemoteError: when awaited: the object could not be unpickled.)"},
     {},
 };
 PyType_Slot slots[] = {
@@ -196,10 +250,11 @@ PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>(R"(Channel(self, peer, id=0)
 --
 
-An ordered two-sided stream of plain memory between two chares.
+An ordered two-sided stream between two chares: of plain memory, and of objects.
 
 Both chares name each other and the same id; then the sends of each meet the receives of the other in order. Either
 side may come first, and many operations may be in flight. Naming the same peer and id again gives the same end.
+A chare that names itself receives what it sends.
 
 Args:
     self: the chare that this end belongs to.

@@ -138,8 +138,11 @@ class CallArguments {
   // Delegates, so that the destructor drops what was decoded if a later value does not decode.
   CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header) : CallArguments(self) {
     if (header.form == CallHeader::Form::kResult) {
-      push(decode_result(decoder, static_cast<ResultForm>(header.result_form)));
-      num_positional_ = 2;
+      const std::size_t bound = decoder.number<std::uint8_t>();
+      for (std::size_t i = 0; i < bound; ++i) push(decoder.value());
+      const auto form = static_cast<ResultForm>(header.result_form);
+      if (form != ResultForm::kNothing) push(decode_result(decoder, form));
+      num_positional_ = count_;
       return;
     }
     std::size_t positional = decoder.number<std::uint8_t>();

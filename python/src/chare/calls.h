@@ -16,7 +16,9 @@ namespace weft::python {
 struct CallHeader {
   enum class Form : std::uint8_t {
     kArguments,  // counts of positional and keyword arguments (a byte each), the values, the keywords' names
-    kResult,     // one argument: a reduction's result, in the form that `result_form` says
+    // A count (a byte) of bound arguments, their values; then a reduction's result in the form that `result_form` says, as
+    // the last argument. kNothing is no argument.
+    kResult,
   };
   std::uint16_t method = 0;
   Form form = Form::kArguments;

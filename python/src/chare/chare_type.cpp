@@ -31,7 +31,13 @@ PyObject* get_proxy(PyObject* self, void*) {
 
 PyObject* contribute(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    Arguments arguments("Chare.contribute", {"value", "reducer", "target"}, 3, values, count, names);
+    Arguments arguments("Chare.contribute", {"value", "reducer", "target"}, 0, values, count, names);
+    if (arguments[2] == nullptr) {
+      PyErr_SetString(PyExc_TypeError,
+                      "Chare.contribute needs the argument 'target': contribute(value, reducer, target), or "
+                      "contribute(target=target) without a value");
+      throw PythonError();
+    }
     contribute_to_target(chare_of(self), arguments[0], arguments[1], arguments[2]);
     Py_RETURN_NONE;
   });
@@ -39,7 +45,7 @@ PyObject* contribute(PyObject* self, PyObject* const* values, Py_ssize_t count, 
 
 PyObject* allreduce(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    Arguments arguments("Chare.allreduce", {"value", "reducer"}, 2, values, count, names);
+    Arguments arguments("Chare.allreduce", {"value", "reducer"}, 0, values, count, names);
     return contribute_to_all(chare_of(self), arguments[0], arguments[1]).release();
   });
 }
@@ -90,7 +96,7 @@ PyGetSetDef properties[] = {
 
 PyMethodDef methods[] = {
     {"contribute", as_method(&contribute), METH_FASTCALL | METH_KEYWORDS,
-     R"(contribute($self, value, reducer, target)
+     R"(contribute($self, value=None, reducer=None, target=...)
 --
 
 Contributes to the collection's next reduction; every element must, in the same order. Does not block.
@@ -98,28 +104,34 @@ Contributes to the collection's next reduction; every element must, in the same 
 The result goes to `target`. NumPy arrays, all of the same shape, are reduced element by element. The value is
 copied before contribute returns.
 
+``self.contribute(target=target)`` has no value and says only that this chare is there: when every element has
+contributed, a target method runs without an argument, or a target future gets None.
+
 Args:
-    value: this chare's part.
-    reducer: a weft.Reducer, the same for every element.
+    value: this chare's part; None without a reducer.
+    reducer: a weft.Reducer, the same for every element. None: nothing is reduced, for every element.
     target: a weft.Future, or an entry method of an element or of a whole collection (``proxy[i].method`` or
         ``proxy.method``, not called), whose only argument the result is. The target of any element is used.
 
 Raises:
-    weft.Error: not a reducer or target, the value cannot travel, or the job has ended.)"},
-    {"allreduce", as_method(&allreduce), METH_FASTCALL | METH_KEYWORDS, R"(allreduce($self, value, reducer)
+    weft.Error: not a reducer or target, a value without a reducer, the value cannot travel, or the job has ended.)"},
+    {"allreduce", as_method(&allreduce), METH_FASTCALL | METH_KEYWORDS,
+     R"(allreduce($self, value=None, reducer=None)
 --
 
 As contribute, with the result for every element: ``total = await self.allreduce(x, weft.Reducer.sum)``.
 
+``await self.allreduce()`` is a barrier: it returns when every element has called it.
+
 Args:
-    value: this chare's part.
-    reducer: a weft.Reducer, the same for every element.
+    value: this chare's part; None without a reducer.
+    reducer: a weft.Reducer, the same for every element. None: nothing is reduced, for every element.
 
 Returns:
     a weft.Future of the result.
 
 Raises:
-    weft.Error: not a reducer, the value cannot travel, or the job has ended.)"},
+    weft.Error: not a reducer, a value without a reducer, the value cannot travel, or the job has ended.)"},
     {"migrate", as_method(&migrate), METH_FASTCALL | METH_KEYWORDS, R"(migrate($self, to_pe)
 --
 

@@ -186,6 +186,15 @@ PyObject* await_created(PyObject* self) {
   return guarded([self]() -> PyObject* { return created(collection_core(self), self).release(); });
 }
 
+PyObject* created_future(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    Ref future = created(core, self);
+    future_state(future.get())->end_job_if_unobserved(base::format("the creation of {}", core.info->name()));
+    return future.release();
+  });
+}
+
 PyObject* collection_attribute(PyObject* self, PyObject* name) {
   const ProxyCore& core = collection_core(self);
   int method = core.info->method(name);
@@ -211,6 +220,20 @@ PyGetSetDef collection_properties[] = {
     {},
 };
 PyMethodDef collection_methods[] = {
+    {"created", &created_future, METH_NOARGS, R"(created($self, /)
+--
+
+A future of the creation, which can be awaited later: ``made = weft.Array(Cell, 8).created()``, then ``await made``.
+
+``await proxy`` is the same for a creation that is awaited at once. Call it in the turn in which the collection is made:
+before any await. If the chare class has an entry method of this name, call weft.CollectionProxy.created(proxy).
+
+Returns:
+    weft.Future of the proxy, which is ready when all constructors have returned. If one has raised, its exception is the
+    result, and the collection is destroyed. If the future is dropped then and was never awaited, the job ends.
+
+Raises:
+    weft.Error: another PE has made the collection, it has been destroyed, or no job is running.)"},
     {"destroy", &destroy, METH_NOARGS, R"(destroy($self, /)
 --
 

@@ -7,11 +7,11 @@
 #include "weft/chare/outcome.h"
 #include "weft/chare/proxy.h"
 
-#include "await/awaitable.h"
 #include "await/future.h"
 #include "await/operation.h"
 #include "base/format.h"
 #include "chare/calls.h"
+#include "chare/sent.h"
 #include "codec/attach.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
@@ -21,6 +21,8 @@ namespace weft::python {
 
 namespace {
 
+constexpr Py_ssize_t kMostArguments = 255;
+
 struct EntryMethodObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   ProxyCore core;
@@ -28,26 +30,11 @@ struct EntryMethodObject {
   std::int32_t priority;
   std::uint16_t method;
   bool to_all;
+  std::uint8_t num_bound;  // arguments of bind(), which come first in every call
+  Ref bound;               // bytes: their encoded values; null if there are none
 };
 
 PyTypeObject* type = nullptr;
-// The awaitable of a call whose arguments are all in the message. It is ready when the PE that was called, or all PEs,
-// are not past the first mark of flow control.
-struct SentObject {
-  PyObject_HEAD int pe;
-  bool has_room;  // at the time of the call
-};
-PyTypeObject* sent_type = nullptr;
-// For usual calls: ready at once, one for all.
-PyObject* sent_with_room = nullptr;
-
-Ref make_sent(int pe) {
-  Ref object = checked(sent_type->tp_alloc(sent_type, 0));
-  auto* sent = reinterpret_cast<SentObject*>(object.get());
-  sent->pe = pe;
-  sent->has_room = false;
-  return object;
-}
 
 EntryMethodObject* as_method_object(PyObject* object) { return reinterpret_cast<EntryMethodObject*>(object); }
 
@@ -65,18 +52,28 @@ void encode_argument(const EntryMethodObject& entry, Encoder& encoder, PyObject*
   }
 }
 
+// The count must be written before.
+void encode_bound(const EntryMethodObject& entry, Encoder& encoder) {
+  if (!entry.bound) return;
+  encoder.raw(PyBytes_AS_STRING(entry.bound.get()),
+              static_cast<std::size_t>(PyBytes_GET_SIZE(entry.bound.get())));
+}
+
+[[noreturn]] void refuse_count(const EntryMethodObject& entry) {
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    base::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
+}
+
 void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* const* values,
                  Py_ssize_t num_positional, PyObject* keyword_names) {
   Py_ssize_t num_keywords = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
-  if (num_positional > 255 || num_keywords > 255) {
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      base::format("{} is called with more than 255 arguments; send a list", name_of(entry)));
-  }
+  if (entry.num_bound + num_positional > kMostArguments || num_keywords > kMostArguments) refuse_count(entry);
   encoder.number(CallHeader{entry.method, CallHeader::Form::kArguments, 0});
-  encoder.number(static_cast<std::uint8_t>(num_positional));
+  encoder.number(static_cast<std::uint8_t>(entry.num_bound + num_positional));
   encoder.number(static_cast<std::uint8_t>(num_keywords));
+  encode_bound(entry, encoder);
   for (Py_ssize_t i = 0; i < num_positional + num_keywords; ++i)
-    encode_argument(entry, encoder, values[i], i);
+    encode_argument(entry, encoder, values[i], entry.num_bound + i);
   for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
 }
 
@@ -131,9 +128,7 @@ PyObject* call_without_result(PyObject* self, PyObject* const* values, std::size
     encode_call(entry, encoder, values, PyVectorcall_NARGS(count), keyword_names);
     const auto [sending, pe] = send(entry, encoder, {});
     if (sending != nullptr) return make_sending_object(*entry.core.engine, sending).release();
-    if (!entry.core.engine->runtime().has_room(pe)) [[unlikely]]
-      return make_sent(pe).release();
-    return Py_NewRef(sent_with_room);
+    return make_sent(*entry.core.engine, pe).release();
   });
 }
 
@@ -198,6 +193,32 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
   });
 }
 
+PyObject* bind(PyObject* self, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    EntryMethodObject& entry = *as_method_object(self);
+    entry.core.engine->expect_open();
+    if (entry.core.info->post_entry(entry.method) != nullptr) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          base::format("{} has a post entry method, which chooses where the arguments of each call "
+                       "land; they cannot be bound",
+                       name_of(entry)));
+    }
+    if (entry.num_bound + count > kMostArguments) refuse_count(entry);
+    Encoder encoder;
+    encode_bound(entry, encoder);
+    for (Py_ssize_t i = 0; i < count; ++i) encode_argument(entry, encoder, values[i], entry.num_bound + i);
+    const std::vector<std::byte> bytes = encoder.copy();
+    Ref bound = checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                                  static_cast<Py_ssize_t>(bytes.size())));
+    const std::optional<std::uint64_t> index = entry.to_all ? std::nullopt : std::optional(entry.index);
+    Ref result = make_entry_method(entry.core, index, entry.method, entry.priority);
+    as_method_object(result.get())->num_bound = static_cast<std::uint8_t>(entry.num_bound + count);
+    as_method_object(result.get())->bound = std::move(bound);
+    return result.release();
+  });
+}
+
 PyObject* text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     as_method_object(self)->core.engine->expect_open();
@@ -207,17 +228,71 @@ PyObject* text(PyObject* self) {
 
 void deallocate(PyObject* self) {
   as_method_object(self)->core.~ProxyCore();
+  as_method_object(self)->bound.~Ref();
   free_object(self);
 }
 
-PyObject* no_pickle(PyObject* self, PyObject*) {
+// Travels in a pickle: the proxy as the bytes of its own form, the method's name, the bound arguments.
+PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        base::format("{} is an entry method, which does not travel; send the proxy, and name the "
-                     "method where it is called, or send a weft.Future()",
-                     readable(self)));
+    const EntryMethodObject& entry = *as_method_object(self);
+    Encoder encoder;
+    encode_core(encoder, entry.to_all ? ValueTag::kCollection : ValueTag::kElement, entry.core);
+    if (!entry.to_all) {
+      encoder.number(entry.index);
+      encoder.number(entry.priority);
+    }
+    const std::vector<std::byte> proxy = encoder.copy();
+    const Ref rebuild = import_from("weft._core", "_entry_method_at");
+    return Py_BuildValue("O(y#OiO)", rebuild.get(), reinterpret_cast<const char*>(proxy.data()),
+                         static_cast<Py_ssize_t>(proxy.size()), entry.core.info->method_name(entry.method),
+                         static_cast<int>(entry.num_bound), entry.bound ? entry.bound.get() : Py_None);
   });
+}
+
+PyObject* entry_method_at(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("_entry_method_at", {"proxy", "name", "num_bound", "bound"}, 4, values, count,
+                        nullptr);
+    const long num_bound = PyLong_AsLong(arguments[2]);
+    if (PyErr_Occurred() != nullptr) throw PythonError();
+    const bool is_bound = PyBytes_CheckExact(arguments[3]) != 0;
+    if (PyBytes_CheckExact(arguments[0]) == 0 || num_bound < 0 || num_bound > kMostArguments ||
+        (!is_bound && num_bound != 0)) {
+      Decoder::corrupt("an entry method");
+    }
+    Decoder decoder(std::span(reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(arguments[0])),
+                              static_cast<std::size_t>(PyBytes_GET_SIZE(arguments[0]))));
+    const Ref proxy = decoder.value();
+    Ref method = checked(PyObject_GetAttr(proxy.get(), arguments[1]));
+    if (Py_TYPE(method.get()) != type) Decoder::corrupt("an entry method of another name");
+    // Each entry method is an object of its own, so this one may be changed.
+    as_method_object(method.get())->num_bound = static_cast<std::uint8_t>(num_bound);
+    if (is_bound) as_method_object(method.get())->bound = Ref::borrow(arguments[3]);
+    return method.release();
+  });
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(b) != type) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&]() -> PyObject* {
+    const EntryMethodObject& left = *as_method_object(a);
+    const EntryMethodObject& right = *as_method_object(b);
+    bool equal = left.core.collection == right.core.collection && left.index == right.index &&
+                 left.method == right.method && left.to_all == right.to_all &&
+                 left.num_bound == right.num_bound;
+    if (equal && left.num_bound != 0) {
+      const int same = PyObject_RichCompareBool(left.bound.get(), right.bound.get(), Py_EQ);
+      checked(same);
+      equal = same == 1;
+    }
+    return PyBool_FromLong(equal == (operation == Py_EQ) ? 1 : 0);
+  });
+}
+
+Py_hash_t hash(PyObject* self) {
+  const EntryMethodObject& entry = *as_method_object(self);
+  return hash_of(entry.core, (entry.index + 1) * 65'537 + entry.method);
 }
 
 PyMethodDef methods[] = {
@@ -250,7 +325,22 @@ PyMethodDef methods[] = {
      "    weft.RemoteError: when awaited, if the method raised an exception. Its type_name is the name of\n"
      "        the exception's type; ``except ValueError`` does not catch it. If the future is dropped and\n"
      "        was never awaited, the exception ends the job."},
-    {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
+    {"bind", as_method(&bind), METH_FASTCALL,
+     "bind($self, /, *args)\n--\n\n"
+     "The same entry method with its first arguments fixed.\n\n"
+     "A reduction passes its result behind them: ``self.contribute(x, weft.Reducer.sum,\n"
+     "proxy[0].store.bind(\"total\"))`` runs ``store(\"total\", result)``. A call passes its own arguments "
+     "behind\n"
+     "them. The values are copied now; they travel with each contribution, so they should be small.\n\n"
+     "Args:\n"
+     "    args: the values of the first parameters.\n\n"
+     "Returns:\n"
+     "    A weft.EntryMethod.\n\n"
+     "Raises:\n"
+     "    weft.Error: an argument cannot be sent, or is in device memory or in weft.nocopy; or the method "
+     "has a\n"
+     "        post entry method."},
+    {"__reduce__", &reduce, METH_NOARGS, nullptr},
     {},
 };
 PyMemberDef members[] = {
@@ -263,6 +353,8 @@ PyType_Slot slots[] = {
     {Py_tp_members, members},
     {Py_tp_methods, methods},
     {Py_tp_repr, reinterpret_cast<void*>(&text)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(&compare)},
+    {Py_tp_hash, reinterpret_cast<void*>(&hash)},
     {Py_tp_doc,
      const_cast<char*>(
          "``proxy.method``: an entry method of one chare or of all chares of a collection.\n\n"
@@ -276,7 +368,7 @@ PyType_Slot slots[] = {
          "``call`` is there. Device memory arrives as a weft.DeviceArray. In a call to a whole collection\n"
          "each chare gets its own copy.\n\n"
          "A call with large arguments may be overtaken by a later one with small arguments. An entry method\n"
-         "can also be the target of a reduction.\n\n"
+         "can also be the target of a reduction, and travels as an argument, as a callback.\n\n"
          "Raises:\n"
          "    weft.Error: an argument cannot be sent.")},
     {0, nullptr},
@@ -285,39 +377,10 @@ PyType_Spec spec = {"weft.EntryMethod", sizeof(EntryMethodObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                     slots};
 
-PySendResult poll_sent(PyObject* self, PyObject** result) {
-  auto* sent = reinterpret_cast<SentObject*>(self);
-  if (!sent->has_room) {
-    Engine* const engine = Engine::running();
-    if (engine != nullptr && !engine->runtime().has_room(sent->pe) && is_stepped_by_scheduler())
-      return PYGEN_NEXT;
-    sent->has_room = true;
-  }
-  *result = Py_NewRef(Py_None);
-  return PYGEN_RETURN;
-}
-
-void wait_for_room(PyObject* self, runtime::Work* work) {
-  runtime::Runtime& runtime = Engine::current().runtime();
-  auto* sent = reinterpret_cast<SentObject*>(self);
-  if (sent->has_room) {
-    runtime.post_for_next_turn(work);
-  } else {
-    runtime.when_room(sent->pe, work);
-  }
-}
-
-using SentSlots = AwaitableSlots<&poll_sent>;
-PyType_Slot sent_slots[] = {
-    {Py_tp_dealloc, reinterpret_cast<void*>(&free_object)},
-    {Py_am_await, reinterpret_cast<void*>(&SentSlots::itself)},
-    {Py_am_send, reinterpret_cast<void*>(&SentSlots::send)},
-    {Py_tp_iter, reinterpret_cast<void*>(&SentSlots::itself)},
-    {Py_tp_iternext, reinterpret_cast<void*>(&SentSlots::next)},
-    {0, nullptr},
+PyMethodDef functions[] = {
+    {"_entry_method_at", as_method(&entry_method_at), METH_FASTCALL, nullptr},
+    {},
 };
-PyType_Spec sent_spec = {"weft._Sent", sizeof(SentObject), 0,
-                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, sent_slots};
 
 }  // namespace
 
@@ -327,6 +390,7 @@ Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index,
   if (object == nullptr) throw PythonError();
   object->vectorcall = &call_without_result;
   new (&object->core) ProxyCore(core);
+  new (&object->bound) Ref();
   object->index = index.value_or(0);
   object->priority = priority;
   object->method = static_cast<std::uint16_t>(method);
@@ -346,19 +410,19 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
     target.handler = entry.core.engine->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(entry.core.collection->home(entry.index));
   }
-  CallHeader call{entry.method, CallHeader::Form::kResult, result_form};
-  target.prefix.resize(sizeof header + sizeof call);
-  std::memcpy(target.prefix.data(), &header, sizeof header);
-  std::memcpy(target.prefix.data() + sizeof header, &call, sizeof call);
+  Encoder encoder;
+  encoder.number(header);
+  encoder.number(CallHeader{entry.method, CallHeader::Form::kResult, result_form});
+  encoder.number(entry.num_bound);
+  encode_bound(entry, encoder);
+  target.prefix.resize(encoder.size_bytes());
+  encoder.copy_to(target.prefix.data());
   return target;
 }
 
 void init_entry_method(PyObject* module) {
   type = add_type(module, spec);
-  sent_type = add_type(module, sent_spec);
-  add_awaitable(sent_type, &wait_for_room);
-  sent_with_room = make_sent(-1).release();
-  reinterpret_cast<SentObject*>(sent_with_room)->has_room = true;
+  add_functions(module, functions);
 }
 
 }  // namespace weft::python

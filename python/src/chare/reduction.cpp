@@ -30,7 +30,17 @@ struct ReducerChoice {
   std::string function_key;
 };
 
-ReducerChoice read_reducer(PyObject* object) {
+bool is_absent(PyObject* argument) { return argument == nullptr || argument == Py_None; }
+
+// `value` without a reducer is refused; with neither, nothing is reduced.
+ReducerChoice read_reducer(PyObject* value, PyObject* object) {
+  if (is_absent(object)) {
+    if (is_absent(value)) return {Reducer::kCustom, ResultForm::kNothing, {}};
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("a value ({}) is contributed without a reducer; name one, such as "
+                                   "weft.Reducer.sum, or contribute neither",
+                                   type_name_of(value)));
+  }
   Ref kind = Ref::steal(PyObject_GetAttrString(object, "_kind"));
   Ref key = kind ? Ref::steal(PyObject_GetAttrString(object, "_function_key")) : Ref();
   if (!key || PyLong_Check(kind.get()) == 0) {
@@ -113,6 +123,13 @@ const bool registered = runtime::Registry<runtime::Combiner>::add(&combiner);
 
 std::vector<std::byte> pack_contribution(PyChare& chare, const ReducerChoice& choice, PyObject* value) {
   static_cast<void>(registered);
+  if (choice.form == ResultForm::kNothing) return {};
+  if (value == nullptr) value = Py_None;
+  const bool is_numeric = choice.form == ResultForm::kReduced && choice.reducer != Reducer::kCustom;
+  if (is_numeric && (value == Py_None || PyList_Check(value) != 0)) {
+    checked(PyObject_CallFunction(import_from("weft._reducers", "expect_numbers").get(), "sO",
+                                  std::string(runtime::reducer_name(choice.reducer)).c_str(), value));
+  }
   // Before it is sent: the only contribution to a reduction is merged with none.
   Ref truth;
   if (runtime::is_logical(choice.reducer)) {
@@ -130,6 +147,7 @@ std::vector<std::byte> pack_contribution(PyChare& chare, const ReducerChoice& ch
 }
 
 const runtime::Combiner* combiner_of(const ReducerChoice& choice) {
+  if (choice.form == ResultForm::kNothing) return runtime::nothing_combiner();
   return choice.form == ResultForm::kReduced ? &combiner : nullptr;
 }
 
@@ -155,14 +173,14 @@ runtime::Target read_target(PyObject* target, ResultForm form) {
 
 void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target) {
   static_cast<void>(Engine::current());  // refuses other threads
-  ReducerChoice choice = read_reducer(reducer);
+  ReducerChoice choice = read_reducer(value, reducer);
   runtime::Target to = read_target(target, choice.form);
   std::vector<std::byte> packed = pack_contribution(chare, choice, value);
   chare.collection().chares().contribute(chare, choice.reducer, combiner_of(choice), packed, to);
 }
 
 Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer) {
-  ReducerChoice choice = read_reducer(reducer);
+  ReducerChoice choice = read_reducer(value, reducer);
   std::vector<std::byte> packed = pack_contribution(chare, choice, value);
   auto* state = new PyFutureState(Engine::current());
   Ref future = make_future_object(state);

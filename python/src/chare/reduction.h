@@ -7,7 +7,8 @@
 
 namespace weft::python {
 
-// self.contribute(value, reducer, target) and self.allreduce(value, reducer), which returns a weft.Future.
+// self.contribute(value, reducer, target) and self.allreduce(value, reducer), which returns a weft.Future. `value` and
+// `reducer` may be null, like None.
 void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target);
 Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer);
 

@@ -34,6 +34,8 @@ Ref decode_result(Decoder& decoder, ResultForm form) {
     case ResultForm::kReduced:
       static_cast<void>(decoder.name());
       return decoder.value();
+    case ResultForm::kNothing:
+      return Ref::borrow(Py_None);
   }
   throw base::Error(base::StatusCode::kCorrupt, "a result arrived damaged: it has no known form");
 }

@@ -10,8 +10,8 @@ std::string describe(const ChannelEnd& end) {
   auto& chares = end.runtime->model<chare::Chares>();
   return base::format("the channel {} - {}, id {}, on PE {}",
                       chares.collection(end.key.self_collection).element_name(end.key.self_index),
-                      chares.collection(end.key.peer_collection).element_name(end.key.peer_index), end.key.id,
-                      end.runtime->pe());
+                      chares.collection(end.key.peer_collection).element_name(end.key.peer_index),
+                      end.key.id & ~kBeside, end.runtime->pe());
 }
 
 }  // namespace weft::channel

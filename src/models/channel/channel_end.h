@@ -25,11 +25,14 @@ struct ChannelKey {
   std::uint64_t self_index = 0;
   std::uint64_t peer_collection = 0;
   std::uint64_t peer_index = 0;
-  std::uint32_t id = 0;
+  std::uint64_t id = 0;  // the program's, or that and kBeside
 
   friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
   ChannelKey reversed() const { return {peer_collection, peer_index, self_collection, self_index, id}; }
 };
+
+// A flag in ChannelKey::id: the channel that Channel::beside() makes for the one with the same id without it.
+inline constexpr std::uint64_t kBeside = std::uint64_t{1} << 32;
 
 // Where an end receives.
 struct EndAddress {
@@ -67,6 +70,8 @@ struct ChannelEnd {
   std::shared_ptr<void> chare;      // of a closed end, while operations may use its memory
   std::weak_ptr<void> chare_alive;  // of a closed end; expired in the chare's destructor too
   std::uint32_t holders = 0;        // Python objects
+
+  std::shared_ptr<void> attached;  // of the program's language, see Channel::attached()
 
   std::uint32_t receives_in_flight() const { return in.next - received.next(); }
 };

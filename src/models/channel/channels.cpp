@@ -219,6 +219,7 @@ void Channels::close() {
                             "the job ended before the peer received earlier messages");
   std::vector<std::shared_ptr<void>> chares;
   ends_.for_each([&](ChannelEnd& end) {
+    end.attached = nullptr;
     while (!end.waiting_sends.empty()) end.waiting_sends.pop().operation->complete(closed, 0);
     if (end.chare != nullptr) chares.push_back(std::exchange(end.chare, nullptr));
   });
@@ -252,14 +253,9 @@ std::string Channels::obstacle_to_moving(runtime::ElementId element) const {
   return obstacle;
 }
 
-ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_t id) {
+ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint64_t id) {
   ChannelKey key{self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id};
   if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
-  if (key == key.reversed()) {
-    throw base::Error(
-        base::StatusCode::kInvalidArgument,
-        base::format("{} asks for a channel to itself; a channel joins two chares", self.where()));
-  }
   peer.collection->expect_alive();
   self.collection().expect_alive();
   const auto early = early_.find(key);
@@ -293,6 +289,17 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint32_
     early_.erase(early);
   }
   return end;
+}
+
+ChannelEnd& Channels::end_beside(const ChannelEnd& end) {
+  ChannelKey key = end.key;
+  key.id |= kBeside;
+  if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
+  auto& chares = runtime_.model<chare::Chares>();
+  chare::ChareBase* const self =
+      end.is_closed ? nullptr : chares.collection(key.self_collection).find(key.self_index);
+  if (self == nullptr) base::throw_status(closed_status(end));
+  return this->end(*self, Peer(chares.collection(key.peer_collection), key.peer_index), key.id);
 }
 
 void Channels::announce(const ChannelEnd& end, bool is_closed) {
@@ -527,6 +534,10 @@ memory::Buffer Channel::locate(const void* data, std::size_t size_bytes) const {
 bool Channel::is_checked() const { return end_->checks != nullptr; }
 
 std::shared_ptr<void> Channel::hold() const { return end_->channels->hold(*end_); }
+
+Channel Channel::beside() const { return Channel(end_->channels->end_beside(*end_)); }
+
+std::shared_ptr<void>& Channel::attached() const { return end_->attached; }
 
 std::string Channel::description() const { return describe(*end_); }
 

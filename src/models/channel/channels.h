@@ -56,9 +56,11 @@ class Channels final : public runtime::Model {
 
   runtime::HandlerId handler(ChannelHandler which) const { return range_.first_handler + which; }
 
-  // The end of `self` whose peer is `peer`, made at first use. Throws Error when `peer` is `self`, and when
-  // the PE has as many ends as tags can tell apart.
-  ChannelEnd& end(chare::ChareBase& self, const Peer& peer, std::uint32_t id);
+  // The end of `self` whose peer is `peer`, made at first use. If `peer` is `self`, the end is its own peer. Throws Error
+  // when the PE has as many ends as tags can tell apart.
+  ChannelEnd& end(chare::ChareBase& self, const Peer& peer, std::uint64_t id);
+  // The end that Channel::beside() gives.
+  ChannelEnd& end_beside(const ChannelEnd& end);
   const EndTable& ends() const { return ends_; }
   // For tests of wrapping: what new ends count from. The same on every PE.
   void set_first_counter(std::uint32_t counter) { first_counter_ = counter; }

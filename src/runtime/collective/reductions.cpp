@@ -139,6 +139,10 @@ void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contr
   scope.total = total;
   scope.local_contributors = local_contributors;
   scope.route = single || messenger_.num_pes() == 1 ? Route::kTree : route;
+  if (scope.route == Route::kTree) {
+    for (const std::uint64_t sequence : scope.progress.sequences())
+      scope.progress.find(sequence)->exchanges = false;
+  }
   advance_all(id);
 }
 

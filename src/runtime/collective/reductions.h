@@ -117,8 +117,9 @@ class Reductions {
     }
     // The contributors that have moved here and begin behind that reduction.
     std::uint64_t num_later(std::uint64_t sequence) const;
+    // Before open(), as for contributions of constructors, it may turn out otherwise.
     bool exchanges(const Target& target) const {
-      return route != Route::kTree && (target.flags & kBroadcastFlag) != 0;
+      return (route != Route::kTree || !is_open) && (target.flags & kBroadcastFlag) != 0;
     }
     // All reductions below that number are over on this PE.
     void forget_arrivals(std::uint64_t below) {

@@ -10,14 +10,15 @@ from .conftest import RunJob
 
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
-@pytest.mark.parametrize("mode", ["ready", "raises"])
+@pytest.mark.parametrize("mode", ["ready", "raises", "later"])
 def test_creating(expect_success: Callable[..., str], mode: str, num_pes: int) -> None:
     assert "all checked" in expect_success(num_pes, "creating.py", mode)
 
 
+@pytest.mark.parametrize("mode", ["unawaited", "dropped"])
 @pytest.mark.parametrize("num_pes", [1, 2])
-def test_a_constructor_that_nothing_awaits_ends_the_job(run_job: RunJob, num_pes: int) -> None:
-    ended = run_job(num_pes, "creating.py", "unawaited")
+def test_a_constructor_that_nothing_awaits_ends_the_job(run_job: RunJob, num_pes: int, mode: str) -> None:
+    ended = run_job(num_pes, "creating.py", mode)
     assert ended.returncode == 1
     for word in (
         f"the constructor of Picky[9] on PE {num_pes - 1}",

@@ -19,6 +19,7 @@ from .conftest import PROGRAMS, TIMEOUT_S
     [
         "asyncio_edge.py",
         "call_values.py",
+        "callbacks.py",
         "channels.py",
         "chares.py",
         "closed_waiters.py",
@@ -27,7 +28,6 @@ from .conftest import PROGRAMS, TIMEOUT_S
         "other_threads.py",
         "payloads.py",
         "posted_pickles.py",
-        "reductions.py",
         "registered.py",
         "refusals.py",
         "transports.py",

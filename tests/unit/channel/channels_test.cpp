@@ -230,16 +230,6 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(std::pair{8, 4}, std::pair{4, 8}, std::pair{0, 1}, std::pair{1, 0},
                                          std::pair{100000, 50000}, std::pair{50000, 100000})));
 
-TEST(ChannelErrors, AChannelToItselfIsRefused) {
-  testing::InProcessJob job(1);
-  std::string failure = job.run([](Runtime& runtime) -> Task<> {
-    auto talkers = Array<Talker>::create(runtime, {1});
-    talkers[0].send<&Talker::send_small_and_forget>(0, 1);
-    co_await runtime.make_future<>();
-  });
-  EXPECT_NE(failure.find("channel to itself"), std::string::npos) << failure;
-}
-
 TEST(ChannelErrors, OperationsInFlightEndWithTheJob) {
   testing::InProcessJob job(2);
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {

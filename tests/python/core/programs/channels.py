@@ -89,7 +89,6 @@ class End(weft.Chare):
             (lambda: channel.send(5), "no buffer"),
             (lambda: channel.send(np.array([None])), "Python objects"),
             (lambda: weft.Channel(self, self.proxy), "self.proxy[i]"),
-            (lambda: weft.Channel(self, self.proxy[self.index]), "itself"),
         ):
             try:
                 call()

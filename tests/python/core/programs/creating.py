@@ -21,6 +21,12 @@ class Slow(weft.Chare):
     def where(self):
         return self.pe
 
+    def created_here(self, picky):
+        try:
+            picky.created()
+        except weft.Error as error:
+            return str(error)
+
     async def await_it(self, picky):
         try:
             await picky
@@ -67,6 +73,34 @@ async def raises():
             raise AssertionError("a call to a collection that was not created")
     await weft.Array(Picky, 10, args=(20, 20))
     await weft.quiescence()
+
+
+async def later():
+    """Futures of creations, awaited when the constructors have long returned."""
+    for num_turns in (0, 1, 50):
+        futures = [
+            weft.Array(Picky, 10, args=(20, 20)).created(),
+            weft.CollectionProxy.created(weft.Group(Slow)),
+            weft.Singleton(Slow).collection.created(),
+            weft.Array(Picky, 10, args=(4, 4)).created(),
+        ]
+        for _ in range(num_turns):
+            await weft.yield_now()
+        picky = await futures[0]
+        assert await picky.touch.call() == list(range(10))
+        assert await (await futures[1]).where.call() == list(range(weft.num_pes()))
+        assert len(await futures[2]) == 1
+        error = await error_of(futures[3])
+        assert isinstance(error, weft.RemoteError) and "no element 4" in error.message, error
+    await weft.gather(weft.Group(Slow).created(), weft.Array(Slow, 3).created())
+    if weft.num_pes() > 1:
+        text = await (await weft.Group(Slow))[1].created_here.call(picky)
+        assert "only PE 0" in text, text
+
+
+async def dropped():
+    weft.Array(Picky, 10, args=(9, 9)).created()
+    await weft.sleep(10)
 
 
 async def unawaited():

@@ -103,8 +103,6 @@ async def main():
     refused("work", lambda: workers[0, 0].wrok, error=AttributeError)
     refused("argument 1 of Worker[0, 1].work cannot be sent", workers[0, 1].work, lambda: 1)
     refused("argument 2 of Worker.work cannot be sent", workers.work, 0, sys.stdout)
-    refused("Worker[0, 0].work> is an entry method", workers[0, 1].work, workers[0, 0].work)
-    refused("send the proxy", workers.work, {"reply": [workers.work]})
     refused("did you forget `await`?", workers[0, 1].work, workers[0, 0].work.send())
     refused("255", workers[0, 0].work, *range(300))
     refused("called directly", Worker)

@@ -1,0 +1,139 @@
+// weft::FutureList<T>: a future of several values, which are set by any holders of copies, on any PE.
+//
+//   weft::FutureList<int> squares(runtime, 4);
+//   workers.send<&Worker::work>(squares);             // each of the four calls squares.set(value)
+//   std::vector<int> all = co_await squares;          // in the order of arrival
+//
+// Like weft::Future it belongs to the PE that made it, where alone it is awaited; its copies are cheap and share one state.
+// Threads: one PE's thread.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weft/runtime/future.h"
+
+namespace weft::runtime {
+
+template <class T>
+class [[nodiscard]] FutureList {
+  static_assert(std::is_copy_constructible_v<T>, "each await of a FutureList copies its values");
+
+  struct State final : FutureState {
+    using FutureState::FutureState;
+    void expect(std::uint64_t count) {
+      expect_values(count);
+      if (count == 0) mark_ready();
+    }
+    void belong_to(FutureAddress address) { remote_ = address; }
+    void set(T value) {
+      if (!accept()) return;
+      values.push_back(std::move(value));
+      if (!expects_more()) mark_ready();
+    }
+    void set_packed(Pup& p) override {
+      T value{};
+      p | value;
+      set(std::move(value));
+    }
+    std::vector<T> values;
+  };
+
+ public:
+  using Value = std::vector<T>;
+
+  // Holds no future. Only assignment and pup() may be used.
+  FutureList() = default;
+  // Ready when `count` values have been set, at once if `count` is 0; or with the first error. What is set after an error is
+  // dropped.
+  FutureList(Messenger& messenger, std::uint64_t count) : FutureList(new State(messenger)) {
+    state_->expect(count);
+  }
+  FutureList(const FutureList& other) : FutureList(other.state_) {}
+  FutureList(FutureList&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  FutureList& operator=(FutureList other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~FutureList() {
+    if (state_ != nullptr) state_->release();
+  }
+
+  bool is_ready() const { return state_->is_ready(); }
+  FutureState* state() const { return state_; }
+
+  // Adds a value, here or on the PE that the future belongs to. A value more than it was made for is an Error.
+  void set(std::type_identity_t<T> value) const {
+    const FutureAddress to = state_->remote();
+    if (to.id == 0) return state_->set(std::move(value));
+    Messenger& messenger = state_->messenger();
+    send_future_message(messenger, to.pe,
+                        Message::pack(messenger, kFutureSetHandler, FutureSetHeader{to.id, 0}, value));
+  }
+  void set_error(std::exception_ptr error) const { state_->set_error(std::move(error)); }
+
+  // Returns the values, or throws the first error. REQUIRES: is_ready().
+  std::vector<T> get() const {
+    if (state_->error()) std::rethrow_exception(state_->error());
+    return state_->values;
+  }
+
+  auto operator co_await() const {
+    struct Awaiter : ResumeWork {
+      explicit Awaiter(FutureList future_in) : future(std::move(future_in)) {}
+      bool await_ready() const {
+        return future.is_ready() && !future.state()->messenger().spend_ready_await();
+      }
+      void await_suspend(std::coroutine_handle<> waiting) {
+        handle = waiting;
+        if (future.is_ready()) {
+          future.state()->messenger().post_for_next_turn(this);
+        } else {
+          future.state()->when_ready(this);
+        }
+      }
+      // A frame that is destroyed while it waits must not be resumed.
+      ~Awaiter() {
+        if (handle && !future.is_ready()) future.state()->forget(this);
+      }
+      std::vector<T> await_resume() const { return future.get(); }
+      FutureList future;
+    };
+    return Awaiter(*this);
+  }
+
+  void pup(Pup& p) {
+    FutureAddress address;
+    if (p.is_packing() && state_ != nullptr) address = state_->address();
+    p | address.pe | address.id;
+    if (p.is_unpacking()) *this = at(messenger_of<T>(p), address);
+  }
+
+ private:
+  explicit FutureList(State* state) : state_(state) {
+    if (state_ != nullptr) state_->acquire();
+  }
+  static FutureList at(Messenger& messenger, FutureAddress address) {
+    if (address.id == 0) return {};
+    const bool is_here = address.pe == future_home_pe(messenger);
+    if (is_here) {
+      if (auto* const state = dynamic_cast<State*>(find_exported_future(messenger, address.id))) {
+        return FutureList(state);
+      }
+    }
+    FutureList future(new State(messenger));
+    if (is_here) {
+      future.set_error(released_future_error());
+    } else {
+      future.state_->belong_to(address);
+    }
+    return future;
+  }
+
+  State* state_ = nullptr;
+};
+
+}  // namespace weft::runtime

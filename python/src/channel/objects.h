@@ -1,0 +1,53 @@
+// Objects on a channel: Python values of any type and size. The receiver knows neither.
+//
+// An object is one message of a fixed size on its channel. Its encoded bytes are in that message if they fit. Otherwise
+// they are a message of their own, the body, on a second channel between the same chares (Channel::beside). The receive of
+// a body is posted when the first message has told its size. First messages are handled in the order of their receives, so
+// each body meets its own receive.
+//
+// Bodies are numbered. If Channel.recv(into) has taken a first message as plain memory, its body is skipped.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+
+#include "weft/channel/channel.h"
+
+#include "engine/engine.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+// The objects of one end of a channel. The end owns it.
+class ObjectStream {
+ public:
+  // The one of that end; made by the first call.
+  static ObjectStream& of(channel::Channel& channel);
+  explicit ObjectStream(channel::Channel channel) : channel_(channel) {}
+
+  // A weft.Operation. Throws PythonError or base::Error if the value cannot travel or the end is closed.
+  Ref send(Engine& engine, PyObject* value);
+  // A weft.Future of the object. Throws base::Error if the end is closed.
+  Ref receive(Engine& engine);
+
+ private:
+  struct First;
+  struct Receive;
+
+  void handle_arrived();
+  void handle(const std::shared_ptr<Receive>& receive);
+  void skip_bodies(channel::Channel& bodies, std::uint32_t number);
+
+  channel::Channel channel_;
+  std::uint32_t bodies_sent_ = 0;
+  std::uint32_t bodies_received_ = 0;
+  // Receives whose first message has not been handled, in order.
+  std::deque<std::shared_ptr<Receive>> receives_;
+};
+
+}  // namespace weft::python

@@ -1,0 +1,223 @@
+"""Objects on channels: channel_objects.py MODE; checks itself."""
+
+import gc
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+import weft
+
+
+@dataclass
+class Point:
+    name: str
+    values: list
+
+
+class Undecodable:
+    def __reduce__(self):
+        return int, ("not a number",)
+
+
+# Encoded in the object's own message, around its limit of 112 bytes, in a body, copied at once and in place.
+VALUES = [
+    None,
+    7,
+    2**80,
+    "",
+    "x" * 100,
+    *("y" * size for size in range(104, 120)),
+    b"z" * 5000,
+    (1, [2.5, {"k": None}], {3}),
+    Point("p", [1, 2]),
+    "w" * 1_000_000,
+    list(range(3000)),
+]
+
+
+def same(a, b):
+    return type(a) is type(b) and a == b
+
+
+class End(weft.Chare):
+    def peer(self):
+        return self.proxy[len(self.proxy) - 1 - self.index]
+
+    async def exchange(self):
+        """Both directions at once; the sends are not awaited before the receives."""
+        channel = weft.Channel(self, self.peer())
+        sends = [channel.send_object(value) for value in VALUES]
+        for value in VALUES:
+            assert same(await channel.recv_object(), value), value
+        for send in sends:
+            assert await send is None
+        array = np.arange(100_000.0)
+        sent = channel.send_object(array)
+        array[:] = 0  # a copy was sent
+        assert (await channel.recv_object() == np.arange(100_000.0)).all()
+        await sent
+
+    async def posted_first(self):
+        """Several receives in flight, through two handles of one end; awaited backwards."""
+        handles = [weft.Channel(self, self.peer(), 1) for _ in range(2)]
+        receives = [handles[i % 2].recv_object() for i in range(len(VALUES))]
+        await self.allreduce()
+        for value in VALUES:
+            handles[0].send_object(value)
+        gc.collect()
+        for value, receive in reversed(list(zip(VALUES, receives, strict=True))):
+            assert same(await receive, value), value
+
+    async def mixed(self):
+        """Plain memory and objects share the order of the channel."""
+        channel = weft.Channel(self, self.peer(), 2)
+        for i in range(20):
+            channel.send(np.full(10 * i, i))
+            channel.send_object("o" * (i * 20))
+        receives = []
+        arrays = [np.zeros(10 * i, int) for i in range(20)]
+        for array in arrays:
+            receives += [channel.recv(into=array), channel.recv_object()]
+        for i, array in enumerate(arrays):
+            assert await receives[2 * i] is array and (array == i).all()
+            assert await receives[2 * i + 1] == "o" * (i * 20)
+
+    async def proxies(self):
+        channel = weft.Channel(self, self.peer(), 3)
+        future = weft.Future()
+        channel.send_object((self.proxy, future))
+        proxy, other = await channel.recv_object()
+        assert proxy == self.proxy
+        other.set(self.index)
+        assert await future == self.peer().index
+
+    async def refused(self):
+        """What cannot be sent or received leaves the channel as it was."""
+        channel = weft.Channel(self, self.peer(), 4)
+        for value, words in ((lambda: 0, "an object on the channel End"), (weft.nocopy(np.ones(3)), "")):
+            try:
+                channel.send_object(value)
+            except weft.Error as error:
+                assert words in str(error), error
+            else:
+                raise AssertionError(value)
+        try:
+            channel.recv()
+        except TypeError as error:
+            assert "recv_object()" in str(error), error
+        # Plain memory where an object is expected: of any other size, of the same, and none.
+        for size in (10, 128, 0, 5000):
+            channel.send(np.zeros(size, np.uint8))
+        for _ in range(4):
+            try:
+                await channel.recv_object()
+            except weft.Error as error:
+                assert "recv_object met plain memory" in str(error), error
+            else:
+                raise AssertionError("plain memory was taken for an object")
+        # Objects where plain memory is expected. The body of the second is skipped.
+        channel.send_object("small")
+        channel.send_object("large" * 100)
+        channel.send_object("next" * 100)
+        first = np.zeros(128, np.uint8)
+        await channel.recv(into=first)
+        assert bytes(first).find(b"small") > 0
+        await channel.recv(into=first)
+        assert await channel.recv_object() == "next" * 100
+        # An object that cannot be unpickled, in its message and in a body.
+        for value in (Undecodable(), [Undecodable()] * 100):
+            channel.send_object(value)
+            try:
+                await channel.recv_object()
+            except weft.RemoteError as error:
+                assert error.type_name == "ValueError" and "not a number" in error.message, error
+            else:
+                raise AssertionError("the object was unpickled")
+        channel.send_object("the end")
+        assert await channel.recv_object() == "the end"
+
+    async def many(self):
+        """More than the window of a channel."""
+        channel = weft.Channel(self, self.peer(), 5)
+        if self.index == 0:
+            for i in range(3000):
+                await channel.send_object([i] * (i % 100))
+        else:
+            for i in range(3000):
+                assert await channel.recv_object() == [i] * (i % 100)
+
+    async def wait(self, kind):
+        channel = weft.Channel(self, self.peer(), 6)
+        if kind == "receive":
+            await channel.recv_object()
+        elif kind == "drop":
+            channel.recv_object()
+            await weft.Future()
+        else:
+            while True:
+                await channel.send_object("x" * 100_000)
+
+
+class Alone(weft.Chare):
+    """A channel of a chare to itself."""
+
+    async def exchange(self):
+        channel = weft.Channel(self, self.proxy[self.index])
+        for value in VALUES:
+            channel.send_object(value)
+            assert same(await channel.recv_object(), value)
+        receive = channel.recv_object()
+        channel.send_object(self.index)
+        assert await receive == self.index
+        array = np.arange(10_000) + self.index
+        into = np.zeros_like(array)
+        sent = channel.send(array)
+        assert (await channel.recv(into=into) == array).all()
+        await sent
+
+
+async def exchange():
+    ends = weft.Array(End, 2, map="round_robin")
+    for method in (ends.exchange, ends.posted_first, ends.mixed, ends.proxies, ends.refused, ends.many):
+        await method.call()
+    await weft.Array(Alone, 3).exchange.call()
+    return "all checked"
+
+
+async def destroy():
+    """Waiting receives and sends end with the collection; a receive that was dropped is no failure."""
+    for kind in ("receive", "send"):
+        ends = weft.Array(End, 2, map="round_robin")
+        waiting = [end.wait.call(kind) for end in ends]
+        await weft.sleep(0.02)
+        await ends.destroy()
+        for result in waiting:
+            try:
+                await result
+            except weft.Error as error:
+                assert "the collection End" in str(error) and "destroyed" in str(error), error
+            else:
+                raise AssertionError(kind)
+    ends = await weft.Array(End, 2, map="round_robin")
+    ends.wait("drop")
+    await weft.sleep(0.02)
+    await ends.destroy()
+    await weft.quiescence()
+    return "all checked"
+
+
+async def end():
+    """The job ends while objects are in flight."""
+    ends = weft.Array(End, 2, map="round_robin")
+    ends[0].wait("send")
+    alone = weft.Array(End, 2)
+    alone[1].wait("receive")
+    alone[1].wait("drop")
+    await weft.sleep(0.02)
+    return "all checked"
+
+
+result = weft.run({"exchange": exchange, "destroy": destroy, "end": end}[sys.argv[1]])
+if result is not None:
+    print(result)

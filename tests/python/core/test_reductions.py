@@ -1,0 +1,44 @@
+"""Reductions in Python: what they take and where the results go, and what ends the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import RunJob
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+@pytest.mark.parametrize(
+    "program", ["bound_targets.py", "empty_reductions.py", "list_reductions.py", "reductions.py"]
+)
+def test_reductions(expect_success: Callable[..., str], program: str, num_pes: int) -> None:
+    assert expect_success(num_pes, program) == "all checked\n"
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("lengths", ["a list of 2 elements", "a list of 1 elements", "same type and length"]),
+        ("codes", ["type code 'd'", "type code 'f'", "same type and length"]),
+        ("kinds", ["a list of 1 elements", "type code 'q'"]),
+        ("number", ["a list of 1 elements", "a value of type int"]),
+        ("overflow", ["OverflowError"]),
+    ],
+)
+def test_lists_that_do_not_fit_end_the_job(
+    run_job: RunJob, mode: str, words: list[str], num_pes: int
+) -> None:
+    ended = run_job(num_pes, "list_reductions.py", mode)
+    assert ended.returncode == 1
+    for word in (*words, "the reducer weft.Reducer.sum raised an exception"):
+        assert word in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_a_value_from_some_elements_only_ends_the_job(run_job: RunJob, num_pes: int) -> None:
+    ended = run_job(num_pes, "empty_reductions.py", "mixed")
+    assert ended.returncode == 1
+    assert "contributors to one reduction name different reducers" in ended.stderr, ended.stderr
