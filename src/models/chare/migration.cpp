@@ -61,8 +61,8 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
                      "members, and a constructor without arguments or one that takes weft::Moved",
                      type->name));
   }
-  if (const std::string why = obstacle(chare); !why.empty()) {
-    refuse_move(base::StatusCode::kInvalidArgument, chare, why);
+  for (const std::string& why : {obstacle(chare), SyncPoints::obstacle(chare)}) {
+    if (!why.empty()) refuse_move(base::StatusCode::kInvalidArgument, chare, why);
   }
   if (std::exchange(chare.move_to_, to_pe) < 0) {
     parts_->wanted_moves.add({chare.collection().id(), chare.linear_index()});
@@ -78,7 +78,7 @@ void Chares::move_when_idle(runtime::ElementId element) {
     return;
   }
   const int to_pe = std::exchange(chare->move_to_, -1);
-  if (to_pe == runtime_.pe()) return;
+  if (to_pe == runtime_.pe()) return parts_->sync.stayed(*chare);
   const std::string where = chare->where();
   try {
     if (const std::string why = obstacle(*chare); !why.empty()) {
@@ -90,11 +90,15 @@ void Chares::move_when_idle(runtime::ElementId element) {
   }
 }
 
-void Chares::depart(ChareBase& chare, int to_pe) {
+std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   Collection& from = chare.collection();
   const ChareType& type = *from.type();
-  MoveHeader header{from.id(), chare.linear_index_, chare.num_moves_ + 1, chare.next_reduction_,
-                    chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_};
+  MoveHeader header{from.id(),
+                    chare.linear_index_,
+                    chare.num_moves_ + 1,
+                    chare.next_reduction_,
+                    chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_,
+                    SyncPoints::packed(chare)};
   Pup sizer = Pup::sizer(&runtime_);
   sizer | header;
   type.pup(chare, sizer);
@@ -115,11 +119,16 @@ void Chares::depart(ChareBase& chare, int to_pe) {
   from.elements_->departures.add(header.index, header.move, to_pe);
   std::shared_ptr<ChareBase> left(&chare);
   runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
+  parts_->sync.left(from, chare);
+  std::size_t size_bytes = message->payload_bytes();
+  for (const runtime::Attachment& attachment : message->attachments())
+    size_bytes += attachment.buffer().size_bytes;
   if (runtime::OperationState* const sending =
           report_sending_in_place(*message)) {  // its memory is in use until then
     runtime::Operation(sending).then([left](const base::Status&, std::size_t) {});
   }
   runtime_.send(to_pe, std::move(message));
+  return size_bytes;
 }
 
 // --- Arriving
@@ -153,6 +162,7 @@ void Chares::on_moved_here(MessagePtr message) {
         base::format("the arrival of {} on PE {}", target.element_name(header.index), runtime_.pe()));
   }
   runtime_.reductions().contributor_arrived(scope_of(target), header.next_reduction);
+  if (!parts_->sync.arrived(*arrived, header.load, from_pe)) return;
   report_arrival(target, header, from_pe);
   try {
     arrived->migrated();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "weft/runtime/work.h"
 
 #include "models/chare/seen_broadcasts.h"
+#include "models/chare/sync_points.h"
 
 namespace weft::chare {
 
@@ -20,10 +22,11 @@ namespace weft::chare {
 struct MoveHeader {
   std::uint64_t collection = 0;
   std::uint64_t index = 0;
-  std::uint32_t move = 0;            // the number of this move of the element, from 1
-  std::uint32_t next_reduction = 0;  // the first to which the element has not contributed
-  SeenBroadcasts seen;               // the broadcasts that it has run
-  void pup(Pup& p) { p | collection | index | move | next_reduction | seen; }
+  std::uint32_t move = 0;                            // the number of this move of the element, from 1
+  std::uint32_t next_reduction = 0;                  // the first to which the element has not contributed
+  SeenBroadcasts seen;                               // the broadcasts that it has run
+  std::optional<LoadOnTheMove> load = std::nullopt;  // if the collection takes part in load balancing
+  void pup(Pup& p) { p | collection | index | move | next_reduction | seen | load; }
 };
 
 // An element has arrived. The answer to MoveHeader.

@@ -18,6 +18,7 @@
 #include "models/chare/collection.h"
 #include "models/chare/moving.h"
 #include "models/chare/placements.h"
+#include "models/chare/sync_points.h"
 #include "runtime/collective/reductions.h"
 
 namespace weft::chare {
@@ -39,6 +40,7 @@ enum ChareHandler : runtime::HandlerId {
   kBroadcastCopy,
   kBroadcastResult,
   kAskDestroyed,
+  kSync,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
@@ -159,7 +161,8 @@ struct Chares::Parts {
   Parts(Chares& chares, runtime::Runtime& runtime)
       : placements(runtime),
         leaving(chares),
-        wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }) {}
+        wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
+        sync(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   Collection* latest = nullptr;  // successive messages are often for one collection
@@ -179,6 +182,7 @@ struct Chares::Parts {
   Placements placements;
   LeavingChares leaving;
   WantedMoves wanted_moves;
+  SyncPoints sync;
   VectorPool vectors;
 };
 
