@@ -22,6 +22,7 @@ class PyChare final : public chare::ChareBase {
   static std::unique_ptr<chare::ChareBase> make_moved(Pup& state);
   void pup(Pup& p);
   void migrated() override;
+  void resume_from_sync() override;
 
   // Calls the class. Throws PythonError.
   void construct(PyObject* arguments);
@@ -39,6 +40,8 @@ class PyChare final : public chare::ChareBase {
   template <class Make>
   void take_object(Make make);
   void pack_state();
+  // Calls a method of the program's that the runtime runs and that cannot wait. `when` says when it runs.
+  void call_hook(const char* name, const char* when);
 
   const ClassInfo& info_;
   Ref object_;
