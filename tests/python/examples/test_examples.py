@@ -70,3 +70,13 @@ def test_pool(run_example, num_pes: int | None) -> None:
         "the integral from 0 to 1: 0.6667",
         "the map failed: ValueError: math domain error",
     ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_balance(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("balance", language, num_pes)) == [
+        "32 blocks have finished",
+        "32 of them are whole",
+        "every PE has blocks: yes",
+    ]
