@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -369,6 +370,38 @@ TEST(Sync, NothingOfAGroupOrOfAClassWithoutPupMoves) {
             "");
 }
 
+// It has a channel to its neighbour from the start. The override is not public.
+struct Linked : Chare<Linked> {
+  void pup(Pup& p) { p | over; }
+  void link() { channel.emplace(*this, proxy()[1 - static_cast<int>(linear_index())]); }
+  void sync(Future<int> target) {
+    over = target;
+    at_sync();
+  }
+  int where_now() { return pe(); }
+  Future<int> over;
+
+ private:
+  void resume_from_sync() override { contribute(1, Reducer::kSum, target_of(over)); }
+  std::optional<channel::Channel> channel;
+};
+
+TEST(Sync, ElementsWithChannelsStay) {
+  InProcessJob job(2);
+  use_strategy(job, "rotate");
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    auto linked = Array<Linked>::create(runtime, {4});
+    const std::vector<int> before = co_await linked.call<&Linked::where_now>();
+    for (int i : {0, 1}) co_await linked[i].call<&Linked::link>();
+    Future<int> over(runtime);
+    linked.send<&Linked::sync>(over);
+    EXPECT_EQ(co_await over, 4);
+    const std::vector<int> after = co_await linked.call<&Linked::where_now>();
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(after[i], i < 2 ? before[i] : 1 - before[i]) << i;
+  }),
+            "");
+}
+
 struct Failing : Still<Failing> {
   void resume_from_sync() override { throw std::runtime_error("no way on"); }
 };
@@ -610,6 +643,16 @@ struct WireLoad {
 };
 enum WireKind : std::uint32_t { kLoads, kPlan, kStays, kDone, kResume, kNoSuchKind };
 
+template <class... Values>
+void send_sync(Runtime& from, int to_pe, const Collection& collection, std::uint64_t step, std::uint32_t kind,
+               const Values&... values) {
+  constexpr int kSyncAfterEntry = 14;
+  const auto handler =
+      static_cast<runtime::HandlerId>(from.model<Chares>().entry_handler() + kSyncAfterEntry);
+  from.send(to_pe,
+            runtime::Message::pack(from, handler, WireHeader{collection.id(), step, kind, 0}, values...));
+}
+
 // Sends a message from PE 1 to PE 0, which decides, before any element waits.
 template <class... Values>
 std::string failure_of(std::uint64_t step, std::uint32_t kind, const Values&... values) {
@@ -617,14 +660,36 @@ std::string failure_of(std::uint64_t step, std::uint32_t kind, const Values&... 
   return job.run([&](Runtime& runtime) -> Task<> {
     auto workers = Array<Worker>::create(runtime, {4});
     co_await workers.created();
-    Runtime& peer = job.runtime(1);
-    constexpr runtime::HandlerId kSyncAfterEntry = 14;
-    peer.send(
-        0, runtime::Message::pack(
-               peer, static_cast<runtime::HandlerId>(peer.model<Chares>().entry_handler() + kSyncAfterEntry),
-               WireHeader{workers.collection().id(), step, kind, 0}, values...));
+    send_sync(job.runtime(1), 0, workers.collection(), step, kind, values...);
     co_await runtime.quiescence();
   });
+}
+
+// One PE hears of the end of a step before the others. An element of it moves and reaches the next sync point on a PE that
+// is still in the step. The end of the step then comes a second time, as one that a later message has overtaken.
+TEST(Sync, AnElementMayBeAheadOfItsNewPe) {
+  InProcessJob job(3);
+  use_strategy(job, "none");
+  EXPECT_EQ(job.run([&job](Runtime& runtime) -> Task<> {
+    auto workers = Array<Worker>::create(runtime, {6});
+    EXPECT_EQ(co_await workers.call<&Worker::where_now>(), list(0, 0, 1, 1, 2, 2));
+    for (int i = 1; i < 6; ++i) co_await workers[i].call<&Worker::sync_alone>();
+    co_await runtime.quiescence();
+    send_sync(job.runtime(0), 2, workers.collection(), 0, kResume);
+    co_await runtime.quiescence();
+    EXPECT_EQ(co_await workers.call<&Worker::times_resumed>(), list(0, 0, 0, 0, 1, 1));
+    co_await workers[4].call<&Worker::go>(1);
+    co_await workers[4].call<&Worker::sync_alone>();
+    EXPECT_EQ(co_await workers[4].call<&Worker::where_now>(), 1);
+    co_await runtime.quiescence();
+    workers[0].send<&Worker::sync_alone>();
+    co_await runtime.quiescence();
+    EXPECT_EQ(co_await workers.call<&Worker::times_resumed>(), list(1, 1, 1, 1, 1, 1));
+    for (int i : {0, 1, 2, 3, 5}) workers[i].send<&Worker::sync_alone>();
+    co_await runtime.quiescence();
+    EXPECT_EQ(co_await workers.call<&Worker::times_resumed>(), list(2, 2, 2, 2, 2, 2));
+  }),
+            "");
 }
 
 TEST(Sync, ChecksWhatPeersSend) {
