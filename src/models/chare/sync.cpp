@@ -1,43 +1,40 @@
-// Load balancing at sync points: at_sync(), the protocol between the PEs, and resume_from_sync().
+// Load balancing at sync points: at_sync(), the protocol between the PEs, and resume_from_sync(). The decider: sync_decision.cpp.
 //
-// The PE that has made the collection decides. A step, whose number every message carries:
+// The PE that has made the collection decides: the decider. Every message carries the number of its step.
 //
-//   loads    When all elements of a PE wait, the PE reports those that it has not reported yet: one message, as a rule. An
-//            element that comes later from another PE is reported when it waits too. So the decider counts elements, not
-//            PEs, and a PE without elements reports nothing.
-//   plan     When all elements have been reported, the decider runs the strategy. Each PE that gives or takes elements gets
-//            its moves and the number of elements that will come.
-//   stays    An element may have become unable to move since it was reported. Its new PE is told, and counts it as come.
+//   loads    All elements of a PE wait: the PE reports those that it has not reported yet, as a rule in one message. An element
+//            that comes later from another PE is reported when it waits too. The decider counts elements, not PEs, so a PE
+//            without elements reports nothing.
+//   plan     All elements have been reported: the decider runs the strategy. Each PE that gives or takes elements gets its
+//            moves and the number of elements that will come.
+//   stays    An element has become unable to move since it was reported. Its new PE counts it as come.
 //   done     The PE has sent its elements and has got those that come.
-//   resume   All PEs are done. To all PEs: each element runs resume_from_sync().
+//   resume   All PEs are done. Goes to all PEs: each element runs resume_from_sync().
 //
-// An element that waits does not move except by the plan. Hence the decider knows where each one is. An element that runs
-// may move, with its state (LoadOnTheMove), also to a PE that has not heard of the last step's end: then it is `early` there.
-//
-// Each PE resumes when it hears of the end, so its elements may reach the next sync point before others have been resumed.
-// The decider has ended the step by then. A collection that is destroyed drops all of this with its elements; messages that
-// come later are dropped. Nothing waits for an answer.
+// Invariants:
+//   - An element that waits moves by the plan only, so the decider knows where it is.
+//   - An element that runs may move, with its state (LoadOnTheMove). If its new PE has not heard of the last step's end, the
+//     element is `early` there when it waits.
+//   - The decider ends a step before it sends `resume`, so reports of the next step may arrive at once.
+//   - A PE without elements may be steps behind. A later step's message brings it up to date (advance()).
+//   - A collection that is destroyed drops this state with its elements. Messages that come later are dropped.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <utility>
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 
-#include "balance/load_file.h"
 #include "base/format.h"
 #include "models/chare/parts.h"
+#include "models/chare/sync_messages.h"
 
 namespace weft::chare {
 
 using base::StatusCode;
-using runtime::Message;
 using runtime::MessagePtr;
 
 namespace {
-
-enum SyncKind : std::uint32_t { kLoads, kPlan, kStays, kDone, kResume };
 
 // 31 years. Two of them are still a time.
 constexpr std::int64_t kMostNs = 1'000'000'000'000'000'000;
@@ -45,13 +42,6 @@ constexpr std::int64_t kMostNs = 1'000'000'000'000'000'000;
 bool is_load(double load_s) { return load_s >= 0 && load_s <= balance::kMaxLoadS; }
 
 }  // namespace
-
-struct SyncPoints::Header {
-  std::uint64_t collection = 0;
-  std::uint64_t step = 0;
-  std::uint32_t kind = 0;
-  std::uint32_t reserved = 0;
-};
 
 // --- ChareBase
 
@@ -165,17 +155,10 @@ void SyncPoints::report(Collection& collection) {
     chare.load_->reset();
   }
   here.unreported.clear();
-  runtime().send(decider(collection), make(collection, here.step, kLoads, loads));
+  runtime().send(decider(collection), make(collection, here.step, SyncKind::kLoads, loads));
 }
 
 // --- Messages
-
-template <class... Values>
-MessagePtr SyncPoints::make(const Collection& collection, std::uint64_t step, std::uint32_t kind,
-                            const Values&... values) {
-  return Message::pack(runtime(), chares_.first_handler_ + kSync, Header{collection.id(), step, kind, 0},
-                       values...);
-}
 
 void SyncPoints::unfit(const Collection& collection, int from_pe, const std::string& what) {
   runtime().fail(
@@ -202,110 +185,26 @@ void SyncPoints::on_message(MessagePtr message) {
     wrong = "the collection does not take part";
   } else {
     switch (header.kind) {
-      case kLoads:
+      case SyncKind::kLoads:
         wrong = on_loads(target, header.step, from_pe, p);
         break;
-      case kPlan:
+      case SyncKind::kPlan:
         wrong = on_plan(target, header.step, from_pe, p);
         break;
-      case kStays:
+      case SyncKind::kStays:
         wrong = on_stays(target, header.step);
         break;
-      case kDone:
+      case SyncKind::kDone:
         wrong = on_done(target, header.step, from_pe, p);
         break;
-      case kResume:
+      case SyncKind::kResume:
         wrong = on_resume(target, header.step, from_pe);
         break;
       default:
-        wrong = base::format("there is no kind {}", header.kind);
+        wrong = base::format("there is no kind {}", static_cast<std::uint32_t>(header.kind));
     }
   }
   if (!wrong.empty()) unfit(target, from_pe, wrong);
-}
-
-// --- The decider
-
-std::string SyncPoints::on_loads(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
-  LocalSync& here = local(collection);
-  if (decider(collection) != runtime().pe()) return "another PE decides";
-  if (step != here.decided_step) return base::format("loads of step {}, not {}", step, here.decided_step);
-  std::vector<ReportedLoad> loads;
-  p | loads;
-  if (here.deciding == nullptr) {
-    here.deciding =
-        std::make_unique<SyncStep>(collection.id(), collection.shape().size(), runtime().num_pes());
-  } else if (here.deciding->is_complete()) {
-    return "all loads of the step are known";
-  }
-  if (const base::Status status = here.deciding->add(from_pe, loads); !status.ok()) {
-    return std::string(status.message());
-  }
-  return here.deciding->is_complete() ? decide(collection) : std::string();
-}
-
-std::string SyncPoints::decide(Collection& collection) {
-  LocalSync& here = local(collection);
-  if (here.strategy == nullptr) {
-    auto made = balance::make_strategy(options_.strategy);
-    if (!made.ok()) return std::string(made.status().message());
-    here.strategy = std::move(made).value();
-  }
-  const auto plans = here.deciding->decide(*here.strategy);
-  if (!plans.ok()) return std::string(plans.status().message());
-  if (!options_.record_path.empty()) record(collection);
-  for (std::size_t pe = 0; pe < plans.value().size(); ++pe) {
-    const PlanOfPe& plan = plans.value()[pe];
-    if (plan.is_empty()) continue;
-    runtime().send(static_cast<int>(pe),
-                   make(collection, here.decided_step, kPlan, plan.num_arrivals, plan.moves));
-  }
-  if (here.deciding->is_done()) end_step(collection);
-  return {};
-}
-
-void SyncPoints::record(const Collection& collection) {
-  const std::string name = record_file_name(options_.record_path, runtime().pe(), ++num_recorded_);
-  const base::Status status =
-      balance::write_load_file(name, local(const_cast<Collection&>(collection)).deciding->snapshot());
-  if (!status.failed()) return;
-  std::fputs(
-      base::format("weft: PE {}: the loads are not recorded any more: {}\n", runtime().pe(), status.message())
-          .c_str(),
-      stderr);
-  options_.record_path.clear();
-}
-
-std::string SyncPoints::on_done(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
-  LocalSync& here = local(collection);
-  std::uint64_t moves = 0;
-  std::uint64_t bytes_moved = 0;
-  p | moves | bytes_moved;
-  if (here.deciding == nullptr || !here.deciding->is_complete() || step != here.decided_step) {
-    return base::format("no moves of step {} are under way", step);
-  }
-  if (const base::Status status = here.deciding->done(from_pe, moves, bytes_moved); !status.ok()) {
-    return std::string(status.message());
-  }
-  if (here.deciding->is_done()) end_step(collection);
-  return {};
-}
-
-void SyncPoints::end_step(Collection& collection) {
-  LocalSync& here = local(collection);
-  const std::uint64_t step = here.decided_step++;
-  const std::unique_ptr<SyncStep> ended = std::move(here.deciding);
-  chares_.send_to_all(make(collection, step, kResume));
-  if (!options_.is_verbose) return;
-  const StepReport report{.collection = collection.name(),
-                          .step = step + 1,
-                          .strategy = std::string(here.strategy->name()),
-                          .planned = ended->summary(),
-                          .moves = ended->moves(),
-                          .bytes_moved = ended->bytes_moved(),
-                          .decision_s = ended->decision_s(),
-                          .whole_s = ended->elapsed_s()};
-  std::fputs(report.text().c_str(), stderr);
 }
 
 // --- Moves
@@ -353,7 +252,7 @@ std::string SyncPoints::on_plan(Collection& collection, std::uint64_t step, int 
 void SyncPoints::carry_out(Collection& collection, ChareBase& chare, int to_pe) {
   LocalSync& here = local(collection);
   if (!can_move(chare)) {
-    runtime().send(to_pe, make(collection, here.step, kStays));
+    runtime().send(to_pe, make(collection, here.step, SyncKind::kStays));
     return;
   }
   const std::string where = chare.where();
@@ -376,7 +275,8 @@ std::string SyncPoints::on_stays(Collection& collection, std::uint64_t step) {
 void SyncPoints::finish_plan(Collection& collection) {
   LocalSync& here = local(collection);
   if (!here.has_plan || here.num_arrived != here.num_expected) return;
-  runtime().send(decider(collection), make(collection, here.step, kDone, here.num_moved, here.bytes_moved));
+  runtime().send(decider(collection),
+                 make(collection, here.step, SyncKind::kDone, here.num_moved, here.bytes_moved));
 }
 
 // --- The end of the step

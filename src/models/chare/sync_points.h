@@ -16,6 +16,7 @@
 
 namespace weft::chare {
 
+enum class SyncKind : std::uint32_t;
 struct LocalSync;
 
 // What an element takes along to its new PE.
@@ -43,7 +44,7 @@ class SyncPoints {
   // Why the program cannot move it now; empty if it can.
   static std::string obstacle(const ChareBase& chare);
   static std::optional<LoadOnTheMove> packed(const ChareBase& chare);
-  // The move that it has asked for is over, and it was on that PE already.
+  // The element has asked for a move to the PE where it is. Nothing has moved.
   void stayed(ChareBase& chare);
   // The element is not in the directory any more.
   void left(Collection& from, const ChareBase& chare);
@@ -66,7 +67,7 @@ class SyncPoints {
   static LocalSync& local(Collection& collection);
   static int decider(const Collection& collection);
   template <class... Values>
-  runtime::MessagePtr make(const Collection& collection, std::uint64_t step, std::uint32_t kind,
+  runtime::MessagePtr make(const Collection& collection, std::uint64_t step, SyncKind kind,
                            const Values&... values);
   void unfit(const Collection& collection, int from_pe, const std::string& what);
 
