@@ -52,6 +52,9 @@ class _Setting:
             parser.add_argument(self.option, dest=self.variable, action="store_const", const="1", help=text)
 
 
+# As in src/balance/strategy_table.cpp. The launcher does not load the extension module.
+STRATEGIES = ("none", "greedy", "refine", "greedy_refine", "diffusion", "rotate", "random")
+
 _SETTINGS = (
     _Setting(
         "--stats",
@@ -96,6 +99,25 @@ _SETTINGS = (
         "how many MiB of calls may wait for one PE before a call raises an error (default: a quarter of the "
         "PE's share of the memory, at least 256)",
         metavar="MIB",
+    ),
+    _Setting(
+        "--lb",
+        "WEFT_LB",
+        "the strategy that balances the load when all chares of a collection have called at_sync (default: "
+        "greedy_refine)",
+        STRATEGIES,
+    ),
+    _Setting(
+        "--lb-verbose",
+        "WEFT_LB_VERBOSE",
+        "each step of load balancing prints imbalance, moves, bytes and times",
+    ),
+    _Setting(
+        "--lb-record",
+        "WEFT_LB_RECORD",
+        "each step of load balancing writes its loads to FILE.1, FILE.2, ..., for `weft lb`; a relative path "
+        "is relative to the folder in which the PE runs",
+        metavar="FILE",
     ),
     _Setting(
         "--gpus",

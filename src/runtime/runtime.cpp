@@ -25,6 +25,11 @@ Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const Runtim
 
 Runtime::~Runtime() { close(); }
 
+void ResumeWork::resume_measured(ResumeWork& work, Runtime& runtime) {
+  const WorkMeter::Span span(runtime.meter(), *work.time_.get());
+  work.handle.resume();  // `work` may be gone then
+}
+
 void Runtime::close() {
   if (closed()) return;
   close_layers();

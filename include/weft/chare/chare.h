@@ -12,14 +12,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/chare/chares.h"
+#include "weft/chare/element_load.h"
 
 namespace weft::chare {
 
 class SeenBroadcasts;
+class SyncPoints;
 
 template <class T>
 class CollectionProxy;
@@ -66,6 +69,28 @@ class ChareBase {
   // any more.
   virtual void departed() {}
 
+  // Says that this element has reached a sync point. When all elements of the collection have, the job's load-balancing
+  // strategy decides from the times of their entry methods since the last step, elements move, and then
+  // resume_from_sync() runs once on each element, on its new PE, after migrated(). Does not block; calls that arrive
+  // meanwhile run as usual, and migrate() is refused until then. See docs/load-balancing.md.
+  //
+  // An element stays if it is pinned, if its class cannot move, if it is one of a group, or if a method of it waits or it
+  // has channels when the caller has returned. If a move of its own is pending, the element reaches the sync point when it
+  // has moved. Throws Error(kInvalidArgument) if its class does not override resume_from_sync(), or if the element waits at
+  // the sync point already; Error(kClosed) if the collection has been destroyed.
+  void at_sync();
+  // Runs after a step of load balancing. The elements of a class that overrides it are measured.
+  virtual void resume_from_sync() {}
+  // The load that the following steps use in place of the measured one, in seconds from 0 to 1e12; nothing: the measured
+  // one again. It travels with the element. Throws Error(kInvalidArgument) for another number, and if the class does not
+  // override resume_from_sync().
+  void set_load_s(std::optional<double> load_s);
+  // The time that the thread has worked for this element since the last step, in seconds, or the load that was set. 0 if
+  // the class does not override resume_from_sync(). The running entry method counts when it ends or suspends.
+  double load_s() const { return load_ == nullptr ? 0 : load_->load_s(); }
+  // Null if the element is not measured.
+  ElementLoad* load() const { return load_; }
+
   // The number of suspended entry methods of this chare. It does not migrate unless this is 0.
   std::uint32_t num_suspended() const { return num_suspended_ & ~(kLeaves | kMoves); }
   void coroutine_started() { ++num_suspended_; }
@@ -76,6 +101,7 @@ class ChareBase {
 
  private:
   friend class Chares;
+  friend class SyncPoints;
 
   // Set in num_suspended_ when the collection has been destroyed: the chare is freed when nothing of it is suspended.
   static constexpr std::uint32_t kLeaves = std::uint32_t{1} << 31;
@@ -95,6 +121,7 @@ class ChareBase {
   bool is_pinned_ = false;
   // The broadcasts that it has run, if they are not those that this PE has handled.
   std::unique_ptr<SeenBroadcasts> seen_;
+  ElementLoad* load_ = nullptr;  // holds a reference
 };
 
 // A constructor with this parameter makes an element that has moved. Its pup function then unpacks the state.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ class ChareBase;
 class Chares;
 class Collection;
 class LeavingChares;
+class SyncPoints;
 struct BroadcastId;
 struct Departure;
 struct MoveHeader;
@@ -62,6 +64,8 @@ struct ChareType {
   // sized, packed and unpacked in this order. `make` makes the element that unpacks it, and may read from the state first.
   void (*pup)(ChareBase& chare, Pup& p) = nullptr;
   std::unique_ptr<ChareBase> (*make)(Pup& state) = nullptr;
+  // Whether elements are measured and may call ChareBase::at_sync(): the class overrides resume_from_sync().
+  bool is_balanced = false;
 };
 struct ConstructorInfo {
   std::string_view name;
@@ -69,7 +73,8 @@ struct ConstructorInfo {
   // Returns null if the constructor has ended the job.
   std::unique_ptr<ChareBase> (*construct)(Pup& arguments) = nullptr;
   std::uint32_t id = 0;
-  // Calls Collection::set_class_name(), on every PE and before its elements are made. Null: the C++ type names the class.
+  // Calls Collection::set_class_name() and set_balanced(), on every PE and before its elements are made. Null: the C++ type
+  // tells both.
   void (*name_collection)(Collection& made, Pup& arguments) = nullptr;
 };
 struct EntryInfo {
@@ -132,6 +137,9 @@ class Collection {
     class_key_ = std::move(key);
   }
   const std::string& class_key() const { return class_key_; }
+  // Whether its elements are measured and take part in load balancing.
+  bool is_balanced() const { return is_balanced_; }
+  void set_balanced(bool balanced) { is_balanced_ = balanced; }
   // "Ring", for error messages.
   std::string name() const;
   // "Ring[3]", for error messages.
@@ -139,6 +147,7 @@ class Collection {
 
  private:
   friend class Chares;
+  friend class SyncPoints;
   struct Elements;
 
   [[noreturn, gnu::cold]] void throw_destroyed() const;
@@ -152,6 +161,7 @@ class Collection {
   const ChareType* type_ = nullptr;
   bool created_ = false;
   bool destroyed_ = false;
+  bool is_balanced_ = false;
   std::unique_ptr<std::string> failure_;  // why it was not made on all PEs; null if it was, or may be
   std::string class_name_;
   std::string class_key_;
@@ -160,7 +170,7 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 15, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 16, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -168,6 +178,8 @@ class Chares final : public runtime::Model {
   void close() override;
   // The registered names, which must be equal on all PEs.
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
+  // The load balancer's: WEFT_LB, WEFT_LB_VERBOSE, WEFT_LB_RECORD.
+  std::vector<runtime::ModelOption> options() override;
   // Names the element if it has suspended coroutines.
   std::string obstacle_to_moving(runtime::ElementId element) const override;
 
@@ -233,6 +245,9 @@ class Chares final : public runtime::Model {
   }
   // Asks for the element to move, see ChareBase::migrate().
   void migrate(ChareBase& chare, int to_pe);
+  // See ChareBase.
+  void at_sync(ChareBase& chare);
+  void set_load_s(ChareBase& chare, std::optional<double> load_s);
 
   // The outcome of one element of a gathering call.
   void contribute_outcome(const ReplyTo& reply, ChareBase& chare, std::span<const std::byte> outcome);
@@ -247,6 +262,7 @@ class Chares final : public runtime::Model {
  private:
   friend class ChareBase;
   friend class LeavingChares;
+  friend class SyncPoints;
   struct Parts;
 
   void forget_reply(const ReplyTo& reply);
@@ -279,9 +295,11 @@ class Chares final : public runtime::Model {
   // Makes the large vectors of an element that comes, so that they land in their storage.
   runtime::Posting place_moved(runtime::Message& message, std::span<runtime::Landing> landings);
   void on_arrived(runtime::MessagePtr message);
+  void on_sync(runtime::MessagePtr message);
   // Moves the element if nothing of it is suspended, else when that has ended.
   void move_when_idle(runtime::ElementId element);
-  void depart(ChareBase& chare, int to_pe);
+  // Returns the number of bytes sent.
+  std::size_t depart(ChareBase& chare, int to_pe);
   // Makes the element from its state. Throws what its class throws.
   ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state,
                             runtime::Message& message);

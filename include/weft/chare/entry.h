@@ -38,10 +38,20 @@ std::unique_ptr<ChareBase> make(Pup& state) {
   }
 }
 
+// Whether T, or a class between T and ChareBase, overrides resume_from_sync(). If it is not public there, it is overridden.
+template <class T>
+constexpr bool overrides_resume_from_sync() {
+  if constexpr (requires { &T::resume_from_sync; }) {
+    return !std::is_same_v<decltype(&T::resume_from_sync), decltype(&ChareBase::resume_from_sync)>;
+  } else {
+    return true;
+  }
+}
+
 // The type's functions for moving, null if its class has none.
 template <class T>
 ChareType describe() {
-  ChareType type{runtime::type_name<T>(), 0, nullptr, nullptr};
+  ChareType type{runtime::type_name<T>(), 0, nullptr, nullptr, overrides_resume_from_sync<T>()};
   if constexpr (base::HasMemberPup<T> &&
                 (MakesItself<T> || std::is_constructible_v<T, Moved> || std::is_default_constructible_v<T>)) {
     type.pup = [](ChareBase& chare, Pup& p) { static_cast<T&>(chare).pup(p); };
@@ -131,6 +141,14 @@ class EntryMethod {
 
   // Runs the method on unpacked arguments.
   static void run(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
+    if (base.load() != nullptr) [[unlikely]]
+      return run_measured(runtime, base, std::move(arguments), reply);
+    run_unmeasured(runtime, base, std::move(arguments), reply);
+  }
+
+ private:
+  static void run_unmeasured(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments,
+                             const ReplyTo& reply) {
     if constexpr (entry_detail::TaskValue<Result>::kIsTask) {
       start_coroutine(runtime, base, std::move(arguments), reply);
     } else {
@@ -139,8 +157,13 @@ class EntryMethod {
       run_to_end(base, std::move(arguments), reply);
     }
   }
+  // Inside a span of the element's load. Not cold, as run_observed().
+  [[gnu::noinline]] static void run_measured(runtime::Runtime& runtime, ChareBase& base,
+                                             Arguments&& arguments, const ReplyTo& reply) {
+    const runtime::WorkMeter::Span span(runtime.meter(), *base.load());
+    run_unmeasured(runtime, base, std::move(arguments), reply);
+  }
 
- private:
   static runtime::EntryEvent event(const ChareBase& base, const void* key) {
     return {{base.collection().id(), base.linear_index()}, info().name, key};
   }

@@ -269,7 +269,7 @@ class [[nodiscard]] Future {
         return future.is_ready() && !future.state()->messenger().spend_ready_await();
       }
       void await_suspend(std::coroutine_handle<> waiting) {
-        handle = waiting;
+        suspend(waiting, future.state()->messenger().meter());
         if (future.is_ready()) {
           future.state()->messenger().post_for_next_turn(this);
         } else {

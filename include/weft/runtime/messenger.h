@@ -113,7 +113,7 @@ inline auto room(Messenger& messenger) {
     explicit Awaiter(Messenger& messenger_in) : messenger(messenger_in) {}
     bool await_ready() const { return messenger.has_room(-1) && !messenger.spend_ready_await(); }
     void await_suspend(std::coroutine_handle<> waiting) {
-      handle = waiting;
+      suspend(waiting, messenger.meter());
       if (messenger.has_room(-1)) {
         messenger.post_for_next_turn(this);
       } else {

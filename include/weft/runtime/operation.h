@@ -107,7 +107,7 @@ class [[nodiscard]] Operation {
       explicit Awaiter(OperationState* state_in) : state(state_in) {}
       bool await_ready() const { return state->can_resume_at_once(); }
       void await_suspend(std::coroutine_handle<> waiting) {
-        handle = waiting;
+        suspend(waiting, state->messenger().meter());
         state->set_waiter(this);
       }
       // A frame that is destroyed while it waits must not be resumed.

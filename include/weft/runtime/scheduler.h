@@ -28,6 +28,7 @@
 #include "weft/runtime/observer.h"
 #include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
+#include "weft/runtime/work_meter.h"
 
 namespace weft::machine {
 class Machine;
@@ -79,6 +80,9 @@ class Scheduler {
   std::uint64_t next_trace_id() {
     return static_cast<std::uint64_t>(pe_) << 40 | (++last_trace_ & ((std::uint64_t{1} << 40) - 1));
   }
+
+  // The times of objects that take part in load balancing.
+  WorkMeter& meter() { return meter_; }
 
   // --- Work
   void post(Work* work) { queue_.push(work); }
@@ -225,6 +229,7 @@ class Scheduler {
   Observer* message_observer_ = nullptr;
   std::shared_ptr<machine::TransferObserver> transfer_reports_;  // to observer_
   bool is_idle_observed_ = false;
+  WorkMeter meter_;
   std::uint64_t last_trace_ = 0;
   int idle_rounds_ = 0;
   // How much queued work may still run before the next look at the network; 0 if no queued work is running.
@@ -256,7 +261,7 @@ inline auto yield_now(Scheduler& scheduler) {
     explicit Awaiter(Scheduler& scheduler_in) : scheduler(scheduler_in) {}
     bool await_ready() const { return false; }
     void await_suspend(std::coroutine_handle<> waiting) {
-      handle = waiting;
+      suspend(waiting, scheduler.meter());
       scheduler.post_for_next_turn(this);
     }
     void await_resume() const {}

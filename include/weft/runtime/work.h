@@ -10,6 +10,8 @@
 #include <queue>
 #include <vector>
 
+#include "weft/runtime/work_meter.h"
+
 namespace weft::runtime {
 
 class Runtime;
@@ -32,10 +34,24 @@ struct ResumeWork : Work {
   ResumeWork() : Work(&ResumeWork::call) {}
   std::coroutine_handle<> handle;
 
- private:
-  static void call(Work* self, Runtime&, WorkAction action) {
-    if (action == WorkAction::kRun) static_cast<ResumeWork*>(self)->handle.resume();
+  // Keeps the coroutine that suspends. Its time counts as before when it is resumed.
+  void suspend(std::coroutine_handle<> waiting, const WorkMeter& meter) {
+    handle = waiting;
+    if (meter.running() != nullptr) [[unlikely]]
+      time_ = WorkTimeShare(meter.running());
   }
+
+ private:
+  static void call(Work* self, Runtime& runtime, WorkAction action) {
+    if (action != WorkAction::kRun) return;
+    auto* const work = static_cast<ResumeWork*>(self);
+    if (work->time_.get() != nullptr) [[unlikely]]
+      return resume_measured(*work, runtime);
+    work->handle.resume();
+  }
+  [[gnu::noinline]] static void resume_measured(ResumeWork& work, Runtime& runtime);
+
+  WorkTimeShare time_;
 };
 
 // Work of priority 0 runs first in, first out. Work of negative priority runs before it, work of positive

@@ -11,16 +11,24 @@
 namespace weft::python {
 
 Coroutine::Coroutine(Engine& engine, Ref coroutine)
-    : runtime::Work(&Coroutine::turn), engine_(engine), coroutine_(std::move(coroutine)) {}
+    : runtime::Work(&Coroutine::turn),
+      engine_(engine),
+      coroutine_(std::move(coroutine)),
+      time_(engine.runtime().meter().running()) {}
 
 void Coroutine::start() {
   engine_->runtime().start_detached(this, std::noop_coroutine());
   step();
 }
 
-void Coroutine::turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
+void Coroutine::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action) {
   // Dropped, it does nothing: the runtime abandons it with all other coroutines.
-  if (action == runtime::WorkAction::kRun) static_cast<Coroutine*>(self)->step();
+  if (action != runtime::WorkAction::kRun) return;
+  auto* const coroutine = static_cast<Coroutine*>(self);
+  if (coroutine->time_.get() == nullptr) [[likely]]
+    return coroutine->step();
+  const runtime::WorkMeter::Span span(runtime.meter(), *coroutine->time_.get());
+  coroutine->step();
 }
 
 void Coroutine::step() {

@@ -5,6 +5,7 @@
 
 #include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
+#include "weft/runtime/work_meter.h"
 
 #include "engine/engine.h"
 #include "support/support.h"
@@ -40,6 +41,7 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
 
   EngineRef engine_;
   Ref coroutine_;
+  runtime::WorkTimeShare time_;  // of the chare that has started it, if it is measured
 };
 
 // Whether a called function turned out to be a coroutine that has to be run.

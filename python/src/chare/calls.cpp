@@ -189,7 +189,8 @@ class CallArguments {
 };
 
 // `chosen`: by buffer beside the message, what the post entry method gave for it.
-void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen) {
+void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
+                       std::span<const Ref> chosen) {
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
   std::unique_ptr<ObservedRun> observed;
@@ -218,6 +219,13 @@ void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, st
   }
   if (observed) [[unlikely]]
     observed->end();
+}
+
+void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen) {
+  if (base.load() == nullptr) [[likely]]
+    return invoke_unmeasured(base, p, reply, chosen);
+  const runtime::WorkMeter::Span span(base.runtime().meter(), *base.load());
+  invoke_unmeasured(base, p, reply, chosen);
 }
 
 void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) { invoke_with(base, p, reply, {}); }
@@ -275,6 +283,7 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
                        "define it in the same way on every PE",
                        info.name()));
     }
+    static_cast<void>(decoder.number<std::uint8_t>());  // read by name_collection()
     auto chare = std::make_unique<PyChare>(info);
     Ref arguments = decoder.value();
     chare->construct(arguments.get());
@@ -291,8 +300,11 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
 
 // On every PE, also on one that has no element and has not imported the class.
 void name_collection(chare::Collection& made, Pup& arguments) {
-  const std::string_view key = Decoder(arguments).name();
+  Decoder decoder(arguments);
+  const std::string_view key = decoder.name();
   made.set_class_name(std::string(name_in_key(key)), std::string(key));
+  static_cast<void>(decoder.number<std::uint64_t>());  // the fingerprint
+  made.set_balanced(decoder.number<std::uint8_t>() != 0);
 }
 
 std::string method_of(const chare::Collection& collection, Pup& arguments) {
@@ -334,6 +346,7 @@ std::vector<std::byte> pack_constructor(const ClassInfo& info, PyObject* argumen
   Encoder encoder;
   encoder.name(info.key());
   encoder.number(info.fingerprint());
+  encoder.number(std::uint8_t{info.is_balanced()});
   encoder.value(arguments);
   return encoder.copy();
 }

@@ -143,16 +143,20 @@ void PyChare::pup(Pup& p) {
   }
 }
 
-void PyChare::migrated() {
-  const Ref result = Ref::steal(PyObject_CallMethod(object(), "migrated", nullptr));
+void PyChare::migrated() { call_hook("migrated", "before any other call"); }
+
+void PyChare::resume_from_sync() { call_hook("resume_from_sync", "after a step of load balancing"); }
+
+void PyChare::call_hook(const char* name, const char* when) {
+  const Ref result = Ref::steal(PyObject_CallMethod(object(), name, nullptr));
   end_if_forked();
   if (result && !is_coroutine(result.get())) return;
   if (!result) {
     if (ended_by_exception(Engine::current())) return;
   } else {
     checked(PyObject_CallMethod(result.get(), "close", nullptr));
-    PyErr_Format(PyExc_TypeError, "%s.migrated is a coroutine; it runs before any other call and cannot wait",
-                 info_.name().c_str());
+    PyErr_Format(PyExc_TypeError, "%s.%s is a coroutine; it runs %s and cannot wait", info_.name().c_str(),
+                 name, when);
   }
   try {
     throw PythonError();

@@ -23,6 +23,7 @@ class PyChare final : public chare::ChareBase {
   void pup(Pup& p);
   void migrated() override;
   void departed() override;
+  void resume_from_sync() override;
 
   // Calls the class. Throws PythonError.
   void construct(PyObject* arguments);
@@ -40,6 +41,8 @@ class PyChare final : public chare::ChareBase {
   template <class Make>
   void take_object(Make make);
   void pack_state();
+  // Calls a method of the program's that the runtime runs and that cannot wait. `when` says when it runs.
+  void call_hook(const char* name, const char* when);
 
   const ClassInfo& info_;
   Ref object_;

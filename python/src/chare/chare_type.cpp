@@ -1,5 +1,7 @@
 #include "chare/chare_type.h"
 
+#include <optional>
+
 #include "weft/base/error.h"
 
 #include "base/format.h"
@@ -60,6 +62,32 @@ PyObject* migrate(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
 
 PyObject* migrated(PyObject*, PyObject*) { Py_RETURN_NONE; }
 
+PyObject* at_sync(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    chare_of(self).at_sync();
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* resume_from_sync(PyObject*, PyObject*) { Py_RETURN_NONE; }
+
+PyObject* set_load_s(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    Arguments arguments("Chare.set_load_s", {"load_s"}, 1, values, count, names);
+    std::optional<double> load_s;
+    if (arguments[0] != Py_None) {
+      load_s = PyFloat_AsDouble(arguments[0]);
+      if (PyErr_Occurred() != nullptr) throw PythonError();
+    }
+    chare_of(self).set_load_s(load_s);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* get_load(PyObject* self, void*) {
+  return guarded([self] { return PyFloat_FromDouble(chare_of(self).load_s()); });
+}
+
 PyObject* get_pinned(PyObject* self, void*) {
   return guarded([self] { return PyBool_FromLong(chare_of(self).is_pinned() ? 1 : 0); });
 }
@@ -90,7 +118,15 @@ PyGetSetDef properties[] = {
      nullptr},
     {"proxy", &get_proxy, nullptr, "The proxy of the collection that this chare is in.", nullptr},
     {"pinned", &get_pinned, &set_pinned,
-     "Whether this chare stays on its PE: migrate() then raises weft.Error.", nullptr},
+     "Whether this chare stays on its PE: migrate() then raises weft.Error, and load balancing does not move "
+     "it.",
+     nullptr},
+    {"load_s", &get_load, nullptr,
+     "The seconds that the PE has worked for this chare since the last step of load balancing, or what "
+     "set_load_s() has\n"
+     "set, a float. The running method counts when it returns or awaits. 0 unless the class overrides\n"
+     "resume_from_sync().",
+     nullptr},
     {},
 };
 
@@ -153,6 +189,37 @@ Raises:
 --
 
 Runs on the new PE after a move, before any call that has waited. Override it; it cannot be ``async def``.)"},
+    {"at_sync", &at_sync, METH_NOARGS, R"(at_sync($self)
+--
+
+Says that this chare has reached a sync point. Does not block.
+
+When all chares of the collection have, load balancing decides from the times of their entry methods since the last step,
+chares move, and then ``resume_from_sync()`` runs once on each chare, on its new PE, after ``migrated()``. Calls that
+arrive meanwhile run as usual. ``weft run --lb NAME`` chooses the strategy.
+
+A chare stays if it is pinned or one of a group, or if it has channels or a method of it waits when the caller has
+returned. If a move of its own is pending, the chare reaches the sync point when it has moved.
+
+Raises:
+    weft.Error: the class does not override ``resume_from_sync``, the chare waits at the sync point already, it is called
+        in ``__init__``, or the collection has been destroyed.)"},
+    {"resume_from_sync", &resume_from_sync, METH_NOARGS, R"(resume_from_sync($self)
+--
+
+Runs after a step of load balancing. Override it; it cannot be ``async def``. A class that does takes part in load
+balancing: the times of its entry methods are measured. An exception ends the job.)"},
+    {"set_load_s", as_method(&set_load_s), METH_FASTCALL | METH_KEYWORDS, R"(set_load_s($self, load_s)
+--
+
+Sets the load that the following steps of load balancing use in place of the measured one. Does not block.
+
+Args:
+    load_s: seconds, 0 to 1e12; None for the measured load again. It travels with the chare.
+
+Raises:
+    weft.Error: another number, or the class does not override ``resume_from_sync``.
+    TypeError: not a number.)"},
     {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
     {},
 };

@@ -98,7 +98,9 @@ ClassInfo::ClassInfo(PyObject* type)
       name_(readable(attribute(type, "__qualname__").get())),
       methods_(entry_method_names(type)),
       numbers_(checked(PyDict_New())),
-      fingerprint_(runtime::fingerprint(key_)) {
+      fingerprint_(runtime::fingerprint(key_)),
+      is_balanced_(attribute(type, "resume_from_sync").get() !=
+                   attribute(reinterpret_cast<PyObject*>(base_type), "resume_from_sync").get()) {
   if (methods_.size() > 0xffff) invalid(base::format("{} has more than 65535 methods", name_));
   for (std::size_t i = 0; i < methods_.size(); ++i) {
     Ref number = checked(PyLong_FromSize_t(i));

@@ -26,6 +26,8 @@ class ClassInfo {
   const std::string& key() const { return key_; }
   const std::string& name() const { return name_; }
   std::uint64_t fingerprint() const { return fingerprint_; }
+  // Whether the class overrides resume_from_sync(): its chares take part in load balancing.
+  bool is_balanced() const { return is_balanced_; }
   std::size_t num_methods() const { return methods_.size(); }
   // REQUIRES: method < num_methods(). An interned str.
   PyObject* method_name(std::size_t method) const { return methods_[method].get(); }
@@ -50,6 +52,7 @@ class ClassInfo {
   std::vector<Ref> post_entries_;        // by method
   Ref numbers_;                          // dict from name to position
   std::uint64_t fingerprint_;
+  bool is_balanced_;
 };
 
 // weft.Chare, once, when the extension is initialised: the base of all chare classes.

@@ -64,6 +64,9 @@ ChareBase::ChareBase() {
   }
   collection_ = &being_constructed->collection;
   linear_index_ = being_constructed->index;
+  if (!collection_->is_balanced()) return;
+  load_ = new ElementLoad;
+  load_->acquire();
 }
 
 std::string ChareBase::where() const {
@@ -74,6 +77,8 @@ std::string ChareBase::where(const EntryInfo& entry) const {
   return base::format("{}.{} on PE {}", collection_->element_name(linear_index_), short_name_of(entry), pe());
 }
 
-ChareBase::~ChareBase() = default;
+ChareBase::~ChareBase() {
+  if (load_ != nullptr) load_->release();
+}
 
 }  // namespace weft::chare

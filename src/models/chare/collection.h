@@ -7,6 +7,7 @@
 
 #include "weft/chare/chares.h"
 
+#include "models/chare/local_sync.h"
 #include "models/chare/moving.h"
 #include "runtime/location/directory.h"
 
@@ -26,6 +27,7 @@ struct Collection::Elements {
   std::uint64_t next_broadcast = 0;
   SeenBroadcasts handled;
   Departures departures;
+  LocalSync sync;
 };
 
 // "token" of "&Ring::token".

@@ -147,6 +147,7 @@ void Chares::on_create(MessagePtr message) {
   made.kind_ = header.kind;
   made.shape_ = header.shape;
   made.type_ = constructor->type;
+  made.set_balanced(constructor->type->is_balanced);
   if (constructor->name_collection != nullptr) {
     Pup arguments = Pup::unpacker(p.cursor(), p.remaining_bytes(), &runtime_);
     constructor->name_collection(made, arguments);

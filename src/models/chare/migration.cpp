@@ -133,8 +133,8 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
                      "members, and a constructor without arguments or one that takes weft::Moved",
                      type->name));
   }
-  if (const std::string why = obstacle(chare); !why.empty()) {
-    refuse_move(base::StatusCode::kInvalidArgument, chare, why);
+  for (const std::string& why : {obstacle(chare), SyncPoints::obstacle(chare)}) {
+    if (!why.empty()) refuse_move(base::StatusCode::kInvalidArgument, chare, why);
   }
   if (std::exchange(chare.move_to_, to_pe) < 0) {
     parts_->wanted_moves.add({chare.collection().id(), chare.linear_index()});
@@ -150,7 +150,7 @@ void Chares::move_when_idle(runtime::ElementId element) {
     return;
   }
   const int to_pe = std::exchange(chare->move_to_, -1);
-  if (to_pe == runtime_.pe()) return;
+  if (to_pe == runtime_.pe()) return parts_->sync.stayed(*chare);
   try {
     if (const std::string why = obstacle(*chare); !why.empty()) {
       refuse_move(base::StatusCode::kInvalidArgument, *chare, why);
@@ -162,7 +162,7 @@ void Chares::move_when_idle(runtime::ElementId element) {
   }
 }
 
-void Chares::depart(ChareBase& chare, int to_pe) {
+std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   Collection& from = chare.collection();
   const ChareType& type = *from.type();
   MoveHeader header{from.id(),
@@ -171,7 +171,8 @@ void Chares::depart(ChareBase& chare, int to_pe) {
                     chare.next_reduction_,
                     chare.num_results_,
                     {},
-                    chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_};
+                    chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_,
+                    SyncPoints::packed(chare)};
   Leaving counted(vectors());
   Pup sizer = Pup::sizer(&runtime_);
   sizer.set_beside(&counted);
@@ -198,6 +199,10 @@ void Chares::depart(ChareBase& chare, int to_pe) {
   std::shared_ptr<ChareBase> left(&chare);
   chare.departed();
   runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
+  parts_->sync.left(from, chare);
+  std::size_t sent_bytes = message->payload_bytes();
+  for (const runtime::Attachment& attachment : message->attachments())
+    sent_bytes += attachment.buffer().size_bytes;
   if (message->has_attachments()) {  // memory of the chare is in use until they have been sent
     runtime::Operation(runtime::report_sending(runtime_, *message))
         .then([this, left, where = chare.where(), to_pe](const base::Status& status, std::size_t) {
@@ -207,6 +212,7 @@ void Chares::depart(ChareBase& chare, int to_pe) {
         });
   }
   runtime_.send(to_pe, std::move(message));
+  return sent_bytes;
 }
 
 // --- Arriving
@@ -265,6 +271,7 @@ void Chares::on_moved_here(MessagePtr message) {
         base::format("the arrival of {} on PE {}", target.element_name(header.index), runtime_.pe()));
   }
   runtime_.reductions().contributor_arrived(scope_of(target), header.next_reduction);
+  if (!parts_->sync.arrived(*arrived, header.load, from_pe)) return;
   report_arrival(target, header, from_pe);
   try {
     arrived->migrated();

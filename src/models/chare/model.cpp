@@ -43,6 +43,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_broadcast_copy>(kBroadcastCopy);
   set.operator()<&Chares::on_broadcast_result>(kBroadcastResult);
   set.operator()<&Chares::on_ask_destroyed>(kAskDestroyed);
+  set.operator()<&Chares::on_sync>(kSync);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
         return static_cast<Chares*>(context)->why_closed(scope.root_pe, scope.id);
@@ -94,6 +95,8 @@ std::vector<std::pair<std::string, std::string>> Chares::fingerprint() const {
           runtime::registry_fact<ConstructorInfo>("constructors"),
           runtime::registry_fact<EntryInfo>("entry methods"), runtime::registry_fact<MapInfo>("maps")};
 }
+
+std::vector<runtime::ModelOption> Chares::options() { return parts_->sync.options().variables(); }
 
 std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
   const auto found = parts_->collections.find(element.collection);

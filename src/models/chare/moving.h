@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "weft/runtime/work.h"
 
 #include "models/chare/seen_broadcasts.h"
+#include "models/chare/sync_points.h"
 
 namespace weft::chare {
 
@@ -26,7 +28,8 @@ struct MoveHeader {
   std::uint32_t num_results = 0;  // reductions to which it has contributed whose result goes to all elements
   std::vector<std::uint64_t> beside;  // the element types of the large vectors that travel beside the state
   SeenBroadcasts seen;                // the broadcasts that it has run
-  void pup(Pup& p) { p | collection | index | move | next_reduction | num_results | beside | seen; }
+  std::optional<LoadOnTheMove> load = std::nullopt;  // if the collection takes part in load balancing
+  void pup(Pup& p) { p | collection | index | move | next_reduction | num_results | beside | seen | load; }
 };
 
 // An element has arrived. The answer to MoveHeader.

@@ -17,6 +17,7 @@
 #include "models/chare/collection.h"
 #include "models/chare/moving.h"
 #include "models/chare/placements.h"
+#include "models/chare/sync_points.h"
 #include "runtime/collective/reductions.h"
 
 namespace weft::chare {
@@ -38,6 +39,7 @@ enum ChareHandler : runtime::HandlerId {
   kBroadcastCopy,
   kBroadcastResult,
   kAskDestroyed,
+  kSync,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
@@ -158,7 +160,8 @@ struct Chares::Parts {
   Parts(Chares& chares, runtime::Runtime& runtime)
       : placements(runtime),
         leaving(chares),
-        wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }) {}
+        wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
+        sync(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   Collection* latest = nullptr;  // successive messages are often for one collection
@@ -178,6 +181,7 @@ struct Chares::Parts {
   Placements placements;
   LeavingChares leaving;
   WantedMoves wanted_moves;
+  SyncPoints sync;
   base::VectorPool vectors;
 };
 

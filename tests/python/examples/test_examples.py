@@ -78,3 +78,13 @@ def test_migration(run_example, language: str, num_pes: int | None) -> None:
     assert lines_of(run_example("migration", language, num_pes)) == [
         f"PE {pe} stores {pe} to {pe + 99999}" for pe in range(num_pes or 1)
     ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_balance(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("balance", language, num_pes)) == [
+        "32 blocks have finished",
+        "32 of them are whole",
+        "every PE has blocks: yes",
+    ]

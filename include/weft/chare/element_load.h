@@ -1,0 +1,30 @@
+// What an element of a collection keeps for load balancing. Only elements whose class overrides resume_from_sync() have one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "weft/base/pup.h"
+#include "weft/runtime/work_meter.h"
+
+namespace weft::chare {
+
+// Between two steps of load balancing an element runs. at_sync() makes it wait for the step. If a move of its own is pending
+// then, it waits only when it has moved.
+enum class SyncPhase : std::uint8_t { kRuns, kMovesFirst, kWaits };
+
+// The part that travels with an element that moves.
+struct ElementSync {
+  std::uint64_t step = 0;  // the number of steps that the element has taken part in
+  SyncPhase phase = SyncPhase::kRuns;
+  // The load that the program has set; it replaces the measured one.
+  std::optional<double> set_load_s;
+  void pup(Pup& p) { p | step | phase | set_load_s; }
+};
+
+struct ElementLoad final : runtime::WorkTime {
+  ElementSync sync;
+  double load_s() const { return sync.set_load_s.value_or(seconds()); }
+};
+
+}  // namespace weft::chare

@@ -1,0 +1,44 @@
+// What a PE knows of the load-balancing steps of one collection. See sync.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "balance/strategy.h"
+#include "models/chare/sync_step.h"
+
+namespace weft::chare {
+
+struct LocalSync {
+  // The present step: all before it are over. A PE without elements may be behind the others.
+  std::uint64_t step = 0;
+  std::uint64_t num_waiting = 0;          // elements of this PE that wait in this step
+  std::vector<std::uint64_t> unreported;  // those of them that the deciding PE does not know
+  // Elements that wait in a later step: they have come from a PE that was ahead of this one.
+  std::vector<std::uint64_t> early;
+  bool is_posted = false;  // a report
+
+  // --- The plan of this step
+  bool has_plan = false;
+  std::uint64_t num_expected = 0;
+  std::uint64_t num_arrived = 0;  // or stayed on their PE after all; may precede the plan
+  std::uint64_t num_moved = 0;
+  std::uint64_t bytes_moved = 0;
+
+  // --- On the PE that has made the collection, and decides
+  std::uint64_t decided_step = 0;  // the step that it collects, or decides on
+  std::unique_ptr<SyncStep> deciding;
+  std::unique_ptr<balance::Strategy> strategy;
+
+  // Begins that step, without elements that wait.
+  void begin(std::uint64_t new_step) {
+    step = new_step;
+    num_waiting = 0;
+    unreported.clear();
+    has_plan = false;
+    num_expected = num_arrived = num_moved = bytes_moved = 0;
+  }
+};
+
+}  // namespace weft::chare

@@ -1,0 +1,368 @@
+// Load balancing at sync points: at_sync(), the protocol between the PEs, and resume_from_sync(). The decider: sync_decision.cpp.
+//
+// The PE that has made the collection decides: the decider. Every message carries the number of its step.
+//
+//   loads    All elements of a PE wait: the PE reports those that it has not reported yet, as a rule in one message. An element
+//            that comes later from another PE is reported when it waits too. The decider counts elements, not PEs, so a PE
+//            without elements reports nothing.
+//   plan     All elements have been reported: the decider runs the strategy. Each PE that gives or takes elements gets its
+//            moves and the number of elements that will come.
+//   stays    An element has become unable to move since it was reported. Its new PE counts it as come.
+//   done     The PE has sent its elements and has got those that come.
+//   resume   All PEs are done. Goes to all PEs: each element runs resume_from_sync().
+//
+// Invariants:
+//   - An element that waits moves by the plan only, so the decider knows where it is.
+//   - An element that runs may move, with its state (LoadOnTheMove). If its new PE has not heard of the last step's end, the
+//     element is `early` there when it waits.
+//   - The decider ends a step before it sends `resume`, so reports of the next step may arrive at once.
+//   - A PE without elements may be steps behind. A later step's message brings it up to date (advance()).
+//   - A collection that is destroyed drops this state with its elements. Messages that come later are dropped.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/chares.h"
+
+#include "base/format.h"
+#include "models/chare/parts.h"
+#include "models/chare/sync_messages.h"
+
+namespace weft::chare {
+
+using base::StatusCode;
+using runtime::MessagePtr;
+
+namespace {
+
+// 31 years. Two of them are still a time.
+constexpr std::int64_t kMostNs = 1'000'000'000'000'000'000;
+
+bool is_load(double load_s) { return load_s >= 0 && load_s <= balance::kMaxLoadS; }
+
+}  // namespace
+
+// --- ChareBase
+
+void ChareBase::at_sync() { collection_->chares().at_sync(*this); }
+
+void ChareBase::set_load_s(std::optional<double> load_s) { collection_->chares().set_load_s(*this, load_s); }
+
+void Chares::at_sync(ChareBase& chare) { parts_->sync.at_sync(chare); }
+
+void Chares::set_load_s(ChareBase& chare, std::optional<double> load_s) {
+  parts_->sync.set_load_s(chare, load_s);
+}
+
+void Chares::on_sync(MessagePtr message) { parts_->sync.on_message(std::move(message)); }
+
+// --- An element at the sync point
+
+LocalSync& SyncPoints::local(Collection& collection) { return collection.elements_->sync; }
+
+int SyncPoints::decider(const Collection& collection) { return static_cast<int>(collection.id() >> 32); }
+
+void SyncPoints::at_sync(ChareBase& chare) {
+  Collection& collection = chare.collection();
+  collection.expect_alive();
+  const auto refuse = [&chare](const char* why) {
+    throw base::Error(StatusCode::kInvalidArgument,
+                      base::format("{} cannot reach a sync point: {}", chare.where(), why));
+  };
+  if (chare.load_ == nullptr) {
+    refuse("its class does not override resume_from_sync(), which tells it that the step is over");
+  }
+  if (collection.find(chare.linear_index_) != &chare) refuse("call at_sync() after the constructor");
+  if (chare.load_->sync.phase != SyncPhase::kRuns) {
+    refuse("it waits at one already; call at_sync() again in resume_from_sync() or later");
+  }
+  if (chare.move_to_ >= 0) {
+    chare.load_->sync.phase = SyncPhase::kMovesFirst;
+  } else {
+    wait(chare);
+  }
+}
+
+void SyncPoints::set_load_s(ChareBase& chare, std::optional<double> load_s) {
+  if (chare.load_ == nullptr) {
+    throw base::Error(
+        StatusCode::kInvalidArgument,
+        base::format("{} has no load: its class does not override resume_from_sync()", chare.where()));
+  }
+  if (load_s && !is_load(*load_s)) {
+    throw base::Error(StatusCode::kInvalidArgument,
+                      base::format("the load of {} is set to {} s: give 0 to {} s", chare.where(), *load_s,
+                                   balance::kMaxLoadS));
+  }
+  chare.load_->sync.set_load_s = load_s;
+}
+
+void SyncPoints::wait(ChareBase& chare) {
+  Collection& collection = chare.collection();
+  LocalSync& here = local(collection);
+  ElementSync& sync = chare.load_->sync;
+  sync.phase = SyncPhase::kWaits;
+  if (sync.step > here.step) {
+    here.early.push_back(chare.linear_index_);
+    return;
+  }
+  if (sync.step < here.step) {
+    return unfit(collection, decider(collection),
+                 base::format("step {} has ended without element {}", sync.step, chare.linear_index_));
+  }
+  ++here.num_waiting;
+  here.unreported.push_back(chare.linear_index_);
+  post_report(collection);
+}
+
+void SyncPoints::post_report(Collection& collection) {
+  LocalSync& here = local(collection);
+  if (here.is_posted || here.unreported.empty() || here.num_waiting != collection.num_local()) return;
+  here.is_posted = true;
+  runtime().count_sent();  // for quiescence, as a message
+  posted_.push_back(collection.id());
+  if (posted_.size() == 1 && !runtime().closed()) runtime().post(&work_);
+}
+
+void SyncPoints::ReportWork::turn(runtime::Work* self, runtime::Runtime& runtime,
+                                  runtime::WorkAction action) {
+  if (action == runtime::WorkAction::kDrop) return;
+  SyncPoints& owner = static_cast<ReportWork*>(self)->owner;
+  for (const std::uint64_t id : std::exchange(owner.posted_, {})) {
+    runtime.count_processed();
+    if (!runtime.stopped()) owner.report(owner.chares_.collection(id));
+  }
+}
+
+bool SyncPoints::can_move(const ChareBase& chare) {
+  const Collection& collection = chare.collection();
+  return collection.type()->pup != nullptr && collection.kind() != CollectionKind::kGroup &&
+         !chare.is_pinned() &&
+         chare.runtime().obstacles_to_moving({collection.id(), chare.linear_index()}).empty();
+}
+
+void SyncPoints::report(Collection& collection) {
+  if (!collection.created_) return;  // destroyed
+  LocalSync& here = local(collection);
+  here.is_posted = false;
+  if (here.unreported.empty() || here.num_waiting != collection.num_local()) return;
+  std::vector<ReportedLoad> loads;
+  loads.reserve(here.unreported.size());
+  for (const std::uint64_t index : here.unreported) {
+    const ChareBase& chare = *collection.find(index);
+    loads.push_back({index, std::min(chare.load_s(), balance::kMaxLoadS), can_move(chare) ? 1U : 0U});
+    chare.load_->reset();
+  }
+  here.unreported.clear();
+  runtime().send(decider(collection), make(collection, here.step, SyncKind::kLoads, loads));
+}
+
+// --- Messages
+
+void SyncPoints::unfit(const Collection& collection, int from_pe, const std::string& what) {
+  runtime().fail(
+      base::format("PE {} has sent a message of load balancing of {} that does not fit on PE {}: {}; do all "
+                   "PEs run the same program?",
+                   from_pe, collection.name(), runtime().pe(), what));
+}
+
+void SyncPoints::on_message(MessagePtr message) {
+  Header header;
+  Pup p = message->unpacker();
+  p | header;
+  const auto from_pe = static_cast<int>(message->envelope().source_pe);
+  Collection& target = chares_.collection(header.collection);
+  if (target.destroyed_) return;
+  if (!target.created_) {
+    target.elements_->waiting.push_back(std::move(message));
+    return;
+  }
+  std::string wrong;
+  if (from_pe < 0 || from_pe >= runtime().num_pes()) {
+    wrong = "there is no such PE";
+  } else if (!target.is_balanced()) {
+    wrong = "the collection does not take part";
+  } else {
+    switch (header.kind) {
+      case SyncKind::kLoads:
+        wrong = on_loads(target, header.step, from_pe, p);
+        break;
+      case SyncKind::kPlan:
+        wrong = on_plan(target, header.step, from_pe, p);
+        break;
+      case SyncKind::kStays:
+        wrong = on_stays(target, header.step);
+        break;
+      case SyncKind::kDone:
+        wrong = on_done(target, header.step, from_pe, p);
+        break;
+      case SyncKind::kResume:
+        wrong = on_resume(target, header.step, from_pe);
+        break;
+      default:
+        wrong = base::format("there is no kind {}", static_cast<std::uint32_t>(header.kind));
+    }
+  }
+  if (!wrong.empty()) unfit(target, from_pe, wrong);
+}
+
+// --- Moves
+
+bool SyncPoints::advance(Collection& collection, std::uint64_t step) {
+  LocalSync& here = local(collection);
+  if (step <= here.step) return step == here.step;
+  if (here.num_waiting != 0) return false;
+  here.begin(step);
+  for (const std::uint64_t index : std::exchange(here.early, {})) {
+    if (ChareBase* const chare = collection.find(index)) wait(*chare);
+  }
+  return true;
+}
+
+std::string SyncPoints::on_plan(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
+  std::uint64_t num_arrivals = 0;
+  std::vector<PlannedMove> moves;
+  p | num_arrivals | moves;
+  if (from_pe != decider(collection)) return "another PE decides";
+  LocalSync& here = local(collection);
+  if (!advance(collection, step) || here.has_plan) return base::format("moves of step {}", step);
+  if (num_arrivals > collection.shape().size() || here.num_arrived > num_arrivals) {
+    return base::format("{} elements are to come, {} have", num_arrivals, here.num_arrived);
+  }
+  here.has_plan = true;
+  here.num_expected = num_arrivals;
+  for (const PlannedMove& move : moves) {
+    ChareBase* const chare = move.index < collection.shape().size() ? collection.find(move.index) : nullptr;
+    if (chare == nullptr || chare->load_->sync.phase != SyncPhase::kWaits ||
+        chare->load_->sync.step != step) {
+      return base::format("element {} does not wait here", move.index);
+    }
+    if (move.to_pe >= static_cast<std::uint64_t>(runtime().num_pes()) ||
+        static_cast<int>(move.to_pe) == runtime().pe()) {
+      return base::format("element {} is to move to PE {}", move.index, move.to_pe);
+    }
+    carry_out(collection, *chare, static_cast<int>(move.to_pe));
+    if (runtime().stopped()) return {};
+  }
+  finish_plan(collection);
+  return {};
+}
+
+void SyncPoints::carry_out(Collection& collection, ChareBase& chare, int to_pe) {
+  LocalSync& here = local(collection);
+  if (!can_move(chare)) {
+    runtime().send(to_pe, make(collection, here.step, SyncKind::kStays));
+    return;
+  }
+  const std::string where = chare.where();
+  try {
+    here.bytes_moved += chares_.depart(chare, to_pe);
+    ++here.num_moved;
+  } catch (...) {
+    runtime().fail_unawaited(std::current_exception(), base::format("the move of {} to PE {}", where, to_pe));
+  }
+}
+
+std::string SyncPoints::on_stays(Collection& collection, std::uint64_t step) {
+  LocalSync& here = local(collection);
+  if (!advance(collection, step)) return base::format("an element that stays in step {}", step);
+  if (++here.num_arrived > here.num_expected && here.has_plan) return "no element is missing";
+  finish_plan(collection);
+  return {};
+}
+
+void SyncPoints::finish_plan(Collection& collection) {
+  LocalSync& here = local(collection);
+  if (!here.has_plan || here.num_arrived != here.num_expected) return;
+  runtime().send(decider(collection),
+                 make(collection, here.step, SyncKind::kDone, here.num_moved, here.bytes_moved));
+}
+
+// --- The end of the step
+
+std::string SyncPoints::on_resume(Collection& collection, std::uint64_t step, int from_pe) {
+  if (from_pe != decider(collection)) return "another PE decides";
+  LocalSync& here = local(collection);
+  if (step < here.step) return {};  // a message of a later step has overtaken this one
+  if (step > here.step && here.num_waiting != 0) return base::format("the end of step {}", step);
+  std::vector<std::uint64_t> waiting;
+  collection.elements_->directory.for_each([&waiting, step](std::uint64_t index, ChareBase& chare) {
+    ElementSync& sync = chare.load_->sync;
+    if (sync.phase != SyncPhase::kWaits || sync.step != step) return;
+    sync.phase = SyncPhase::kRuns;
+    ++sync.step;
+    waiting.push_back(index);
+  });
+  if (waiting.size() != here.num_waiting || !here.unreported.empty()) {
+    return base::format("the end of step {}, in which an element has not been reported", step);
+  }
+  here.num_waiting = 0;
+  advance(collection, step + 1);
+  std::sort(waiting.begin(), waiting.end());
+  for (const std::uint64_t index : waiting) {
+    if (ChareBase* const chare = collection.find(index)) resume(*chare);
+    if (runtime().stopped()) return {};
+  }
+  return {};
+}
+
+void SyncPoints::resume(ChareBase& chare) {
+  const runtime::WorkMeter::Span span(runtime().meter(), *chare.load_);
+  try {
+    chare.resume_from_sync();
+  } catch (...) {
+    runtime().fail_unawaited(std::current_exception(), chare.where() + " in resume_from_sync()");
+  }
+}
+
+// --- Elements that move
+
+std::string SyncPoints::obstacle(const ChareBase& chare) {
+  if (chare.load_ == nullptr || chare.load_->sync.phase == SyncPhase::kRuns) return {};
+  return "it waits at a sync point; call migrate() in resume_from_sync() or later";
+}
+
+std::optional<LoadOnTheMove> SyncPoints::packed(const ChareBase& chare) {
+  if (chare.load_ == nullptr) return std::nullopt;
+  const auto measured = std::chrono::duration_cast<std::chrono::nanoseconds>(chare.load_->time());
+  return LoadOnTheMove{chare.load_->sync, std::min<std::int64_t>(measured.count(), kMostNs)};
+}
+
+void SyncPoints::stayed(ChareBase& chare) {
+  if (chare.load_ != nullptr && chare.load_->sync.phase == SyncPhase::kMovesFirst) wait(chare);
+}
+
+void SyncPoints::left(Collection& from, const ChareBase& chare) {
+  if (chare.load_ == nullptr) return;
+  if (chare.load_->sync.phase == SyncPhase::kWaits) --local(from).num_waiting;
+  post_report(from);
+}
+
+bool SyncPoints::arrived(ChareBase& chare, const std::optional<LoadOnTheMove>& load, int from_pe) {
+  Collection& collection = chare.collection();
+  LocalSync& here = local(collection);
+  const auto wrong = [&](const char* what) {
+    unfit(collection, from_pe, base::format("element {} has come, {}", chare.linear_index_, what));
+    return false;
+  };
+  if (load.has_value() != (chare.load_ != nullptr)) return wrong("with and without a load");
+  if (!load) return true;
+  const ElementSync& sync = load->sync;
+  if (sync.phase > SyncPhase::kWaits || load->measured_ns < 0 || load->measured_ns > kMostNs ||
+      !is_load(sync.set_load_s.value_or(0))) {
+    return wrong("with a load that is none");
+  }
+  if (sync.step < here.step) return wrong("from a step that is over");
+  chare.load_->sync = sync;
+  chare.load_->add(std::chrono::nanoseconds(load->measured_ns));
+  if (sync.phase == SyncPhase::kMovesFirst) wait(chare);
+  if (sync.phase != SyncPhase::kWaits) return true;
+  if (!advance(collection, sync.step)) return wrong("from a later step");
+  ++here.num_waiting;
+  if (++here.num_arrived > here.num_expected && here.has_plan) return wrong("and was not to");
+  finish_plan(collection);
+  return true;
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,102 @@
+// Load balancing at sync points, on one PE. sync.cpp describes the protocol.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/base/pup.h"
+#include "weft/chare/chares.h"
+#include "weft/chare/element_load.h"
+#include "weft/runtime/work.h"
+
+#include "models/chare/balancing_options.h"
+
+namespace weft::chare {
+
+enum class SyncKind : std::uint32_t;
+struct LocalSync;
+
+// What an element takes along to its new PE.
+struct LoadOnTheMove {
+  ElementSync sync;
+  std::int64_t measured_ns = 0;
+  void pup(Pup& p) { p | sync | measured_ns; }
+};
+
+class SyncPoints {
+ public:
+  explicit SyncPoints(Chares& chares) : chares_(chares) {}
+  SyncPoints(const SyncPoints&) = delete;
+  SyncPoints& operator=(const SyncPoints&) = delete;
+
+  BalancingOptions& options() { return options_; }
+
+  // See ChareBase.
+  void at_sync(ChareBase& chare);
+  void set_load_s(ChareBase& chare, std::optional<double> load_s);
+  void on_message(runtime::MessagePtr message);
+
+  // --- For migration.cpp
+
+  // Why the program cannot move it now; empty if it can.
+  static std::string obstacle(const ChareBase& chare);
+  static std::optional<LoadOnTheMove> packed(const ChareBase& chare);
+  // The element has asked for a move to the PE where it is. Nothing has moved.
+  void stayed(ChareBase& chare);
+  // The element is not in the directory any more.
+  void left(Collection& from, const ChareBase& chare);
+  // The element is in the directory; `load` is what it has taken along. Returns false, and ends the job, if that does not
+  // fit.
+  bool arrived(ChareBase& chare, const std::optional<LoadOnTheMove>& load, int from_pe);
+
+ private:
+  struct Header;
+
+  // Reports of collections whose elements on this PE all wait. In a turn of its own: the last caller of at_sync() must have
+  // returned, so that its time is complete, and it may be a coroutine.
+  struct ReportWork : runtime::Work {
+    explicit ReportWork(SyncPoints& owner_in) : runtime::Work(&ReportWork::turn), owner(owner_in) {}
+    static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
+    SyncPoints& owner;
+  };
+
+  runtime::Runtime& runtime() const { return chares_.runtime(); }
+  static LocalSync& local(Collection& collection);
+  static int decider(const Collection& collection);
+  template <class... Values>
+  runtime::MessagePtr make(const Collection& collection, std::uint64_t step, SyncKind kind,
+                           const Values&... values);
+  void unfit(const Collection& collection, int from_pe, const std::string& what);
+
+  void wait(ChareBase& chare);
+  void post_report(Collection& collection);
+  void report(Collection& collection);
+  static bool can_move(const ChareBase& chare);
+  // All steps before that one are over. Returns false if an element of this PE still waits in one of them.
+  bool advance(Collection& collection, std::uint64_t step);
+  void finish_plan(Collection& collection);
+
+  // Handlers. They return what is wrong with the message, empty if nothing is.
+  std::string on_loads(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
+  std::string on_plan(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
+  std::string on_stays(Collection& collection, std::uint64_t step);
+  std::string on_done(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
+  std::string on_resume(Collection& collection, std::uint64_t step, int from_pe);
+
+  std::string decide(Collection& collection);
+  void record(const Collection& collection);
+  void end_step(Collection& collection);
+  void carry_out(Collection& collection, ChareBase& chare, int to_pe);
+  void resume(ChareBase& chare);
+
+  Chares& chares_;
+  BalancingOptions options_;
+  std::uint64_t num_recorded_ = 0;
+  std::vector<std::uint64_t> posted_;  // collections
+  ReportWork work_{*this};
+};
+
+}  // namespace weft::chare

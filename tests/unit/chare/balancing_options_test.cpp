@@ -1,0 +1,65 @@
+#include "models/chare/balancing_options.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "balance/strategy_table.h"
+
+namespace weft::chare {
+namespace {
+
+bool set(BalancingOptions& options, std::string_view variable, std::string_view value) {
+  for (const runtime::ModelOption& one : options.variables()) {
+    if (one.variable == variable) return one.set(value);
+  }
+  ADD_FAILURE() << "there is no variable " << variable;
+  return false;
+}
+
+TEST(BalancingOptions, TakesTheNamesOfStrategiesAndNoOther) {
+  BalancingOptions options;
+  EXPECT_EQ(options.strategy, "greedy_refine");
+  for (const balance::StrategyEntry& entry : balance::strategy_table()) {
+    EXPECT_TRUE(set(options, "WEFT_LB", entry.name));
+    EXPECT_EQ(options.strategy, entry.name);
+  }
+  EXPECT_FALSE(set(options, "WEFT_LB", "Greedy"));
+  EXPECT_FALSE(set(options, "WEFT_LB", ""));
+  EXPECT_EQ(options.variables().front().values, balance::strategy_names());  // the error lists them
+}
+
+TEST(BalancingOptions, IsVerboseOnRequest) {
+  BalancingOptions options;
+  EXPECT_TRUE(set(options, "WEFT_LB_VERBOSE", "1"));
+  EXPECT_TRUE(options.is_verbose);
+  EXPECT_TRUE(set(options, "WEFT_LB_VERBOSE", "0"));
+  EXPECT_FALSE(options.is_verbose);
+  EXPECT_FALSE(set(options, "WEFT_LB_VERBOSE", "yes"));
+  EXPECT_TRUE(set(options, "WEFT_LB_RECORD", "loads"));
+  EXPECT_EQ(options.record_path, "loads");
+}
+
+TEST(BalancingOptions, NamesAFileForEachStepAndPe) {
+  EXPECT_EQ(record_file_name("/tmp/loads", 0, 3), "/tmp/loads.3");
+  EXPECT_EQ(record_file_name("loads", 2, 1), "loads.pe2.1");
+}
+
+TEST(BalancingOptions, ReportsAStepInALine) {
+  StepReport report;
+  report.collection = "Block";
+  report.step = 2;
+  report.strategy = "refine";
+  report.planned.imbalance_before = 0.5;
+  report.planned.imbalance_after = 0.0123;
+  report.moves = 4;
+  report.bytes_moved = 1000;
+  report.decision_s = 0.00025;
+  report.whole_s = 0.0015;
+  EXPECT_EQ(report.text(),
+            "weft: load balancing of Block, step 2: refine, imbalance 50.0% before, 1.2% after, 4 moves, "
+            "1000 bytes, decision 0.250 ms, step 1.500 ms\n");
+}
+
+}  // namespace
+}  // namespace weft::chare

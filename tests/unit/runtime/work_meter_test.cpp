@@ -1,0 +1,137 @@
+#include "weft/runtime/work_meter.h"
+
+#include <gtest/gtest.h>
+
+#include "weft/runtime/runtime.h"
+
+#include "tests/support/in_process_job.h"
+
+namespace weft::runtime {
+namespace {
+
+using Clock = WorkTime::Clock;
+constexpr Clock::duration kWork = std::chrono::microseconds(500);
+
+struct Time final : WorkTime {
+  explicit Time(int& alive_in) : alive(alive_in) { ++alive; }
+  ~Time() override { --alive; }
+  int& alive;
+};
+
+void work(Clock::duration time) {
+  const auto end = Clock::now() + time;
+  while (Clock::now() < end) {
+  }
+}
+
+TEST(WorkMeter, CountsNestedSpansOnce) {
+  int alive = 0;
+  WorkMeter meter;
+  const WorkTimeShare outer(new Time(alive));
+  const WorkTimeShare inner(new Time(alive));
+  const auto began = Clock::now();
+  {
+    const WorkMeter::Span of_outer(meter, *outer.get());
+    EXPECT_EQ(meter.running(), outer.get());
+    work(kWork);
+    {
+      const WorkMeter::Span of_inner(meter, *inner.get());
+      EXPECT_EQ(meter.running(), inner.get());
+      work(2 * kWork);
+    }
+    EXPECT_EQ(meter.running(), outer.get());
+    work(kWork);
+  }
+  const auto elapsed = Clock::now() - began;
+  EXPECT_EQ(meter.running(), nullptr);
+  EXPECT_GE(outer.get()->time(), 2 * kWork);
+  EXPECT_GE(inner.get()->time(), 2 * kWork);
+  EXPECT_LE(outer.get()->time() + inner.get()->time(), elapsed);
+  outer.get()->reset();
+  EXPECT_EQ(outer.get()->seconds(), 0);
+}
+
+TEST(WorkMeter, CountsASpanInsideOneOfTheSameObjectOnce) {
+  int alive = 0;
+  WorkMeter meter;
+  const WorkTimeShare time(new Time(alive));
+  const auto began = Clock::now();
+  {
+    const WorkMeter::Span outer(meter, *time.get());
+    work(kWork);
+    const WorkMeter::Span inner(meter, *time.get());
+    work(kWork);
+  }
+  EXPECT_LE(time.get()->time(), Clock::now() - began);
+  EXPECT_GE(time.get()->time(), 2 * kWork);
+}
+
+TEST(WorkMeter, KeepsTheTimeOfAnObjectThatEndsInsideTheSpan) {
+  int alive = 0;
+  WorkMeter meter;
+  {
+    WorkTimeShare time(new Time(alive));
+    const WorkMeter::Span span(meter, *time.get());
+    time = WorkTimeShare();
+    EXPECT_EQ(alive, 1);
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+Task<> work_twice(Runtime& runtime, Future<> gate, Future<> done) {
+  work(kWork);
+  co_await gate;
+  EXPECT_NE(runtime.meter().running(), nullptr);
+  work(kWork);
+  co_await yield_now(runtime);
+  EXPECT_NE(runtime.meter().running(), nullptr);
+  work(kWork);
+  done.set();
+}
+
+// A coroutine counts where it was started, before and after each await, and not while it waits.
+TEST(WorkMeter, CountsCoroutinesAfterTheirAwaits) {
+  int alive = 0;
+  {
+    weft::testing::InProcessJob job(1);
+    EXPECT_EQ(job.run([&alive](Runtime& runtime) -> Task<> {
+      WorkTimeShare time(new Time(alive));
+      Future<> gate(runtime);
+      Future<> done(runtime);
+      const auto began = Clock::now();
+      {
+        const WorkMeter::Span span(runtime.meter(), *time.get());
+        runtime.spawn(work_twice(runtime, gate, done), "test");
+      }
+      EXPECT_GE(time.get()->time(), kWork);
+      work(4 * kWork);
+      gate.set();
+      co_await done;
+      EXPECT_EQ(runtime.meter().running(), nullptr);
+      EXPECT_GE(time.get()->time(), 3 * kWork);
+      EXPECT_LE(time.get()->time(), Clock::now() - began - 4 * kWork);
+    }),
+              "");
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+// It waits when the job ends: its frame holds the last share.
+TEST(WorkMeter, ReleasesTheTimeOfACoroutineThatIsAbandoned) {
+  int alive = 0;
+  {
+    weft::testing::InProcessJob job(1);
+    EXPECT_EQ(job.run([&alive](Runtime& runtime) -> Task<> {
+      WorkTimeShare time(new Time(alive));
+      const WorkMeter::Span span(runtime.meter(), *time.get());
+      runtime.spawn(work_twice(runtime, Future<>(runtime), Future<>(runtime)), "test");
+      co_return;
+    }),
+              "");
+    EXPECT_EQ(alive, 1);
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+}  // namespace
+}  // namespace weft::runtime
