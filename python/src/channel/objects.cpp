@@ -1,6 +1,7 @@
 #include "channel/objects.h"
 
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -149,7 +150,12 @@ void ObjectStream::handle(const std::shared_ptr<Receive>& receive) {
   channel::Channel bodies = channel_.beside();
   skip_bodies(bodies, first.body);
   const std::size_t size_bytes = first.size_bytes;
-  receive->body = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+  receive->body.reset(new (std::nothrow) std::byte[size_bytes]);
+  if (receive->body == nullptr) {
+    throw base::Error(
+        base::StatusCode::kOutOfMemory,
+        base::format("{}: there is no memory for an object of {} bytes", channel_.description(), size_bytes));
+  }
   runtime::Operation arriving = bodies.recv(host_buffer(receive->body.get(), size_bytes));
   ++bodies_received_;
   std::move(arriving).then([receive](const base::Status& status, std::size_t received_bytes) {
@@ -163,7 +169,7 @@ void ObjectStream::handle(const std::shared_ptr<Receive>& receive) {
 }
 
 void ObjectStream::skip_bodies(channel::Channel& bodies, std::uint32_t number) {
-  if (number - bodies_received_ > kMostSkipped) Decoder::corrupt("an object whose number cannot be");
+  if (number - bodies_received_ > kMostSkipped) Decoder::corrupt("an object with a number that cannot be");
   for (; bodies_received_ != number; ++bodies_received_) {
     bodies.recv(memory::Buffer()).then([](const base::Status&, std::size_t) {
     });  // truncated: its bytes are dropped

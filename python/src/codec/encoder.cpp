@@ -95,7 +95,7 @@ void Encoder::write_attached(Ref keeper, const memory::Buffer& memory, Attach ho
         base::StatusCode::kInvalidArgument,
         base::format("an array in {} memory is sent in place, which works in calls of entry methods, and in "
                      "the results of calls of one chare; elsewhere (constructors, reductions, results that "
-                     "are gathered) send a copy: await array.to_host()",
+                     "are gathered, bound arguments, objects on channels) send a copy: await array.to_host()",
                      memory::kind_name(memory.place.kind)));
   }
   if (attached_.size() == runtime::Message::kMaxAttachments) {

@@ -1,6 +1,7 @@
 """Objects on channels: channel_objects.py MODE; checks itself."""
 
 import gc
+import struct
 import sys
 from dataclasses import dataclass
 
@@ -95,7 +96,7 @@ class End(weft.Chare):
     async def refused(self):
         """What cannot be sent or received leaves the channel as it was."""
         channel = weft.Channel(self, self.peer(), 4)
-        for value, words in ((lambda: 0, "an object on the channel End"), (weft.nocopy(np.ones(3)), "")):
+        for value, words in ((lambda: 0, "an object on"), (weft.nocopy(np.ones(3)), "objects on channels")):
             try:
                 channel.send_object(value)
             except weft.Error as error:
@@ -136,6 +137,29 @@ class End(weft.Chare):
                 raise AssertionError("the object was unpickled")
         channel.send_object("the end")
         assert await channel.recv_object() == "the end"
+
+    async def damaged(self):
+        """What the message of an object says is checked: here plain memory pretends to be one."""
+        channel = weft.Channel(self, self.peer(), 7)
+        mark, room = 0x6A626F77, 112
+        for body, size_bytes, data, words in (
+            (0, 2**64 - 1, b"", "more bytes than memory can have"),
+            (0, 2**62, b"", f"no memory for an object of {2**62} bytes"),
+            (2**31, 1000, b"", "a number that cannot be"),
+            (0, room, b"\xff" * room, "arrived damaged"),
+            (0, 0, b"", "arrived damaged"),
+        ):
+            message = struct.pack("=IIQ112s", mark, body, size_bytes, data)
+            channel.send(np.frombuffer(message, np.uint8))
+            try:
+                await channel.recv_object()
+            except weft.Error as error:
+                assert words in f"{getattr(error, 'type_name', '')}: {error}", (words, error)
+            else:
+                raise AssertionError(words)
+        for value in ("small", "large" * 1000):
+            channel.send_object(value)
+            assert await channel.recv_object() == value
 
     async def many(self):
         """More than the window of a channel."""
@@ -179,8 +203,9 @@ class Alone(weft.Chare):
 
 async def exchange():
     ends = weft.Array(End, 2, map="round_robin")
-    for method in (ends.exchange, ends.posted_first, ends.mixed, ends.proxies, ends.refused, ends.many):
+    for method in (ends.exchange, ends.posted_first, ends.mixed, ends.proxies, ends.refused, ends.damaged):
         await method.call()
+    await ends.many.call()
     await weft.Array(Alone, 3).exchange.call()
     return "all checked"
 

@@ -54,6 +54,25 @@ class Block(weft.Chare):
         assert_type(weft.pack(self.stored), weft.DeviceArray)
         return str(device)
 
+    async def talk(self, peer: weft.ElementProxy, values: weft.Future[list[Any]]) -> Any:
+        channel = weft.Channel(self, peer, id=5)
+        sending = channel.send_object({"size": self.size})
+        assert_type(sending, weft.Operation[None])
+        values.set(await channel.recv_object())
+        assert_type(await self.allreduce(), None)
+        target = peer.get_sum.bind("sum", self.size)
+        assert_type(target, weft.EntryMethod)
+        self.contribute(1, weft.Reducer.sum, target)
+        self.contribute(target=self.proxy.nothing)
+        self.contribute(None, None, weft.Future())
+        return target
+
+    def get_sum(self, name: str, size: int, total: int) -> None:
+        assert (name, size, total) == ("sum", self.size, 2)
+
+    def nothing(self) -> None:
+        pass
+
     def get_size(self) -> int:
         return self.size
 
@@ -77,6 +96,12 @@ async def main() -> int:
     assert_type(blocks, weft.Array)
     calls = [blocks[0, 0].swap.call(blocks[0, 1]), blocks[0, 1].swap.call(blocks[0, 0])]
     assert [await call for call in calls] == [6.0, 6.0]
+    values = weft.Future(2)
+    assert_type(values, weft.Future[list[Any]])
+    made = blocks.created()
+    assert_type(await made, weft.Array)
+    await weft.gather(*[blocks[0, i].talk.call(blocks[0, 1 - i], values) for i in range(2)])
+    assert await values == [{"size": 3}] * 2
     calls = [blocks[0, 0].device_swap.call(blocks[0, 1]), blocks[0, 1].device_swap.call(blocks[0, 0])]
     assert [len(await call) for call in calls] == [3, 3]
     future: weft.Future[int] = weft.Future()
