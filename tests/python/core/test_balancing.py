@@ -27,7 +27,9 @@ def test_each_chare_is_resumed_once_in_each_step(
 
 @pytest.mark.parametrize("num_pes", [1, 2])
 def test_the_load_is_the_time_of_the_entry_methods(expect_success: Callable[..., str], num_pes: int) -> None:
-    assert "all checked" in expect_success(num_pes, "balancing.py", "measured")
+    # greedy has no tolerance, in which a time that is much longer than the other one would stay.
+    ended = expect_success(num_pes, "balancing.py", "measured", environment={"WEFT_LB": "greedy"})
+    assert "all checked" in ended
 
 
 def test_chares_that_cannot_move_stay(expect_success: Callable[..., str]) -> None:
