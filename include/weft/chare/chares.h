@@ -22,6 +22,7 @@ namespace weft::chare {
 
 class ChareBase;
 class Chares;
+class Checkpoints;
 class Collection;
 class LeavingChares;
 class VectorPool;
@@ -139,6 +140,7 @@ class Collection {
 
  private:
   friend class Chares;
+  friend class Checkpoints;
   struct Elements;
 
   [[noreturn, gnu::cold]] void throw_destroyed() const;
@@ -160,7 +162,7 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 15, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 17, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -174,6 +176,8 @@ class Chares final : public runtime::Model {
   runtime::Runtime& runtime() { return runtime_; }
   // Storage of large arguments.
   VectorPool& vectors();
+  // Saves and restores collections, see weft/chare/checkpoint.h.
+  Checkpoints& checkpoints();
   // The handlers of messages to one element and to all elements of a collection, for targets of reductions.
   runtime::HandlerId entry_handler() const { return first_handler_ + 1; }
   runtime::HandlerId broadcast_handler() const { return first_handler_ + 2; }
@@ -246,6 +250,7 @@ class Chares final : public runtime::Model {
 
  private:
   friend class ChareBase;
+  friend class Checkpoints;
   friend class LeavingChares;
   struct Parts;
 
@@ -326,6 +331,9 @@ class Chares final : public runtime::Model {
   // Returns false if a constructor has ended the job, or has thrown: then the creator is told.
   bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
                           std::span<const std::byte> arguments);
+  // All elements of this PE are made: opens their reductions, and handles the messages that have waited for them.
+  // `exchanges`: whether results for all may travel by recursive doubling.
+  void open_elements(Collection& made, bool exchanges);
   // Keeps the message until the collection is made, or forwards it.
   [[gnu::noinline]] void keep_or_forward(Collection& collection, const EntryHeader& header,
                                          runtime::MessagePtr&& message);

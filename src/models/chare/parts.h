@@ -15,6 +15,7 @@
 #include "weft/chare/chares.h"
 #include "weft/chare/vector_pool.h"
 
+#include "models/chare/checkpoints.h"
 #include "models/chare/collection.h"
 #include "models/chare/moving.h"
 #include "models/chare/placements.h"
@@ -39,6 +40,8 @@ enum ChareHandler : runtime::HandlerId {
   kBroadcastCopy,
   kBroadcastResult,
   kAskDestroyed,
+  kCheckpointStep,
+  kCheckpointStepDone,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
@@ -159,7 +162,8 @@ struct Chares::Parts {
   Parts(Chares& chares, runtime::Runtime& runtime)
       : placements(runtime),
         leaving(chares),
-        wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }) {}
+        wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
+        checkpoints(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   Collection* latest = nullptr;  // successive messages are often for one collection
@@ -180,7 +184,11 @@ struct Chares::Parts {
   LeavingChares leaving;
   WantedMoves wanted_moves;
   VectorPool vectors;
+  Checkpoints checkpoints;
 };
+
+// Whether results of reductions that all PEs get should travel by recursive doubling in this job.
+bool exchanges_suit(const runtime::Runtime& runtime);
 
 inline runtime::ScopeId scope_of(const Collection& collection) {
   return {static_cast<std::uint32_t>(collection.id() >> 32),
