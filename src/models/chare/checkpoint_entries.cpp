@@ -1,10 +1,9 @@
 // The API of checkpoints, and how a collection is described in a manifest.
-#include "weft/chare/checkpoint.h"
-
 #include <algorithm>
 
 #include "weft/base/error.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/checkpoint.h"
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"

@@ -1,6 +1,4 @@
 // The steps of a checkpoint, and the PE that leads them.
-#include "models/chare/checkpoints.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -11,6 +9,7 @@
 
 #include "base/format.h"
 #include "checkpoint/folder.h"
+#include "models/chare/checkpoints.h"
 #include "models/chare/parts.h"
 #include "runtime/future_refusal.h"
 
