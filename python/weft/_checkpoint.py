@@ -39,8 +39,8 @@ def checkpoint(folder: str | os.PathLike[str], values: Mapping[str, Any]) -> _co
     Returns:
         weft.Future: set to None when all is on the disk. It fails with weft.Error if
 
-            - a chare cannot be saved: an entry method of it waits, it has channels, a future or device
-              memory, its state cannot be pickled, or it has a proxy of another collection;
+            - a chare cannot be saved: an entry method of it waits, it has channels or a future, its
+              state cannot be pickled, or it has a proxy of another collection;
             - some chares of a collection have contributed to a reduction and others have not;
             - chares were called meanwhile;
             - a file cannot be written, or another checkpoint is being written into the folder.

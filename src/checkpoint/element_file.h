@@ -29,7 +29,7 @@ inline constexpr std::uint32_t kFormatVersion = 1;
 struct BufferEntry {
   std::uint64_t size_bytes = 0;
   std::uint32_t crc = 0;
-  std::uint32_t kind = 0;  // 0: host memory
+  std::uint32_t kind = 0;  // of memory, by its position in weft/memory/kinds.h
   void pup(Pup& p) { p | size_bytes | crc | kind; }
 };
 

@@ -55,6 +55,22 @@ void remove_partial(const std::string& path) {
   fs::remove_all(path, ignored);
 }
 
+// Makes the folder and those above it, and returns when they are on the disk.
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> parents;  // of those that are made
+  for (fs::path at = fs::absolute(folder); !fs::exists(at, error) && at.has_relative_path();
+       at = at.parent_path()) {
+    parents.push_back(at.parent_path().string());
+  }
+  fs::create_directories(folder, error);
+  if (error) {
+    throw base::Error(base::StatusCode::kUnsupported,
+                      base::format("cannot make the folder {}: {}", folder, error.message()));
+  }
+  for (const std::string& parent : parents) sync_folder(parent);
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> checkpoints_in(const std::string& folder) {
@@ -85,11 +101,7 @@ Manifest open_checkpoint(const std::string& path) {
 
 NewCheckpoint::NewCheckpoint(const std::string& folder) : folder_(folder) {
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw base::Error(base::StatusCode::kUnsupported,
-                      base::format("cannot make the folder {}: {}", folder, error.message()));
-  }
+  make_folder(folder);
   lock_ = DiskFile::create(folder + "/lock");
   if (!lock_.try_lock()) {
     throw base::Error(base::StatusCode::kClosed,
@@ -98,7 +110,9 @@ NewCheckpoint::NewCheckpoint(const std::string& folder) : folder_(folder) {
                                    folder));
   }
   for (const std::string& name : names_in(folder)) {
-    if (name.starts_with(kPrefix) && name.ends_with(kPartial)) remove_partial(folder + "/" + name);
+    if (name.starts_with(kPrefix) && name.ends_with(kPartial)) {
+      remove_partial(base::format("{}/{}", folder, name));
+    }
   }
   const std::vector<std::uint64_t> numbers = checkpoints_in(folder);
   number_ = numbers.empty() ? 1 : numbers.front() + 1;

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "checkpoint/element_file.h"
+#include "memory/memory.h"
 #include "models/chare/checkpoints.h"
 #include "models/chare/parts.h"
 #include "runtime/future_refusal.h"
@@ -73,40 +74,72 @@ MessagePtr pack_element(ChareBase& chare) {
   return state;
 }
 
-void write_buffer(ElementFileWriter& file, const runtime::Attachment& attachment) {
-  const memory::Buffer& buffer = attachment.buffer();
-  if (!buffer.place.is_host()) {
-    throw base::Error(
-        base::StatusCode::kUnsupported,
-        base::format("its state has memory of {}, which checkpoints cannot save yet; copy it to "
-                     "host memory for the state",
-                     memory::place_name(buffer.place)));
+// Copies between memory of any kind, and waits for it.
+void copy(runtime::Runtime& runtime, const memory::Buffer& to, const memory::ConstBuffer& from) {
+  struct Copy : base::Completion {
+    Copy() : base::Completion(&Copy::end) {}
+    static void end(base::Completion* self, base::Status status, std::size_t) {
+      auto* copy = static_cast<Copy*>(self);
+      copy->result = std::move(status);
+      copy->is_over = true;
+    }
+    base::Status result;
+    bool is_over = false;
+  } running;
+  base::Status status = runtime.memory().copy(to, from, &running);
+  if (status.is_pending()) {
+    while (!running.is_over) static_cast<void>(runtime.memory().progress());
+    status = running.result;
   }
-  const void* const bytes = attachment.uncopied() != nullptr ? attachment.uncopied() : buffer.data;
-  file.add_buffer(static_cast<std::uint32_t>(memory::Kind::kHost),
-                  {static_cast<const std::byte*>(bytes), buffer.size_bytes});
+  base::check(status);
 }
 
-// The state and its buffers, read into memory of the runtime.
-MessagePtr read_element(runtime::Runtime& runtime, const ElementFileReader& file,
-                        const ElementEntry& element) {
+// Memory of the pool, which its destructor gives back.
+runtime::Attachment host_memory(runtime::Runtime& runtime, std::size_t size_bytes) {
+  runtime::Attachment memory(
+      memory::Buffer{runtime.pool().allocate(size_bytes), size_bytes, {}, nullptr},
+      [](void* owner, const memory::Buffer& released) {
+        static_cast<runtime::Runtime*>(owner)->pool().deallocate(released.data, released.size_bytes);
+      },
+      &runtime);
+  memory.give_away();
+  return memory;
+}
+
+void write_buffer(runtime::Runtime& runtime, ElementFileWriter& file, const runtime::Attachment& attachment) {
+  const memory::Buffer& buffer = attachment.buffer();
+  const auto kind = static_cast<std::uint32_t>(buffer.place.kind);
+  if (buffer.place.is_host()) {
+    const void* const bytes = attachment.uncopied() != nullptr ? attachment.uncopied() : buffer.data;
+    return file.add_buffer(kind, {static_cast<const std::byte*>(bytes), buffer.size_bytes});
+  }
+  const runtime::Attachment staged = host_memory(runtime, buffer.size_bytes);
+  copy(runtime, staged.buffer(), buffer);
+  file.add_buffer(kind, {static_cast<const std::byte*>(staged.buffer().data), buffer.size_bytes});
+}
+
+// The state and its buffers, read into memory of the runtime. A buffer of device memory is on this PE's own device, or in
+// host memory if the PE has none of its kind.
+MessagePtr read_element(runtime::Runtime& runtime, runtime::LandingPool& landing_pool,
+                        const ElementFileReader& file, const ElementEntry& element) {
   MessagePtr state = Message::for_arrival(runtime, element.state_bytes);
   file.read_state(element, state->payload());
   for (std::size_t i = 0; i < element.buffers.size(); ++i) {
-    if (element.buffers[i].kind != static_cast<std::uint32_t>(memory::Kind::kHost)) {
-      throw base::Error(base::StatusCode::kUnsupported,
-                        "its state has memory of a kind that cannot be restored");
+    const checkpoint_files::BufferEntry& buffer = element.buffers[i];
+    if (buffer.kind >= static_cast<std::uint32_t>(memory::kNumKinds)) {
+      throw base::Error(base::StatusCode::kCorrupt, "its state has memory of a kind that does not exist");
     }
-    const std::size_t size_bytes = element.buffers[i].size_bytes;
-    runtime::Attachment buffer(
-        memory::Buffer{runtime.pool().allocate(size_bytes), size_bytes, {}, nullptr},
-        [](void* owner, const memory::Buffer& released) {
-          static_cast<runtime::Runtime*>(owner)->pool().deallocate(released.data, released.size_bytes);
-        },
-        &runtime);
-    buffer.give_away();
-    file.read_buffer(element, i, buffer.buffer().data);
-    state->attach(std::move(buffer));
+    runtime::Attachment host = host_memory(runtime, buffer.size_bytes);
+    file.read_buffer(element, i, host.buffer().data);
+    const memory::Place place = landing_pool.place_for(static_cast<memory::Kind>(buffer.kind));
+    if (place.is_host()) {
+      state->attach(std::move(host));
+      continue;
+    }
+    base::Result<runtime::Attachment> landed = landing_pool.allocate(buffer.size_bytes, place);
+    base::check(landed.status());
+    copy(runtime, landed->buffer(), host.buffer());
+    state->attach(std::move(*landed));
   }
   return state;
 }
@@ -192,7 +225,9 @@ checkpoint_files::FileSummary Checkpoints::write_elements(const CheckpointStep& 
         const MessagePtr state = pack_element(chare);
         file.add_element(static_cast<std::uint32_t>(i), index, chare.is_pinned() ? kPinnedFlag : 0,
                          state->payload_span());
-        for (const runtime::Attachment& attachment : state->attachments()) write_buffer(file, attachment);
+        for (const runtime::Attachment& attachment : state->attachments()) {
+          write_buffer(chares_.runtime(), file, attachment);
+        }
       });
     });
   }
@@ -272,7 +307,7 @@ void Checkpoints::read_elements(const CheckpointStep& step, const std::vector<Co
                           base::format("the checkpoint {} has {} twice", step.path, name));
       }
       for_element("restored", name, [&] {
-        const MessagePtr state = read_element(runtime, file, element);
+        const MessagePtr state = read_element(runtime, landing_pool_, file, element);
         Pup p = state->unpacker();
         MoveHeader header;
         header.index = element.index;

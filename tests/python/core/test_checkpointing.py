@@ -28,6 +28,16 @@ def test_what_cannot_be_saved_says_why(
     assert "all checked" in expect_success(num_pes, "checkpointing.py", "refused", str(tmp_path))
 
 
+@pytest.mark.parametrize("kind", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_device_memory_is_saved(
+    expect_success: Callable[..., str], need_gpus: Callable[[int], None], tmp_path: Path, kind: str
+) -> None:
+    if kind == "cuda":
+        need_gpus(1)
+    assert "all checked" in expect_success(2, "checkpointing.py", "save_device", str(tmp_path), kind)
+    assert "all checked" in expect_success(3, "checkpointing.py", "restore_device", str(tmp_path), kind)
+
+
 def test_a_damaged_checkpoint_is_named_and_the_one_before_restored(run_job: RunJob, tmp_path: Path) -> None:
     assert run_job(2, "checkpointing.py", "save", str(tmp_path)).returncode == 0
     file = tmp_path / "checkpoint-3" / "elements-1"

@@ -1,6 +1,7 @@
 """Chares that are saved to a folder and restored from it. Prints "all checked".
 
 checkpointing.py save|restore|refused FOLDER
+checkpointing.py save_device|restore_device FOLDER KIND
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 import weft
 
-MODE, FOLDER = sys.argv[1:]
+MODE, FOLDER = sys.argv[1:3]
 NUM_CELLS = 7
 LARGE = 100_000  # float64: travels beside the message, and is a buffer of its own in the file
 
@@ -139,6 +140,37 @@ async def restore() -> None:
     await cells.destroy()
 
 
+class Holder(weft.Chare):
+    """Has device memory in its state."""
+
+    async def fill(self, kind: str) -> None:
+        self.array = weft.DeviceArray((2, LARGE), np.float32, kind)
+        self.small = weft.DeviceArray(3, np.int64, kind)
+        await self.array.copy_from(np.arange(2 * LARGE, dtype=np.float32).reshape(2, LARGE) + self.index)
+        await self.small.copy_from(np.array([7, 8, 9]) * self.index)
+
+    async def check(self, kind: str) -> str:
+        expected = np.arange(2 * LARGE, dtype=np.float32).reshape(2, LARGE) + self.index
+        assert np.array_equal(await self.array.to_host(), expected)
+        small = await self.small.to_host()
+        assert small.tolist() == [7 * self.index, 8 * self.index, 9 * self.index]
+        return kind
+
+
+async def save_device() -> None:
+    holders = weft.Array(Holder, 3)
+    await holders.fill.call(sys.argv[3])
+    await weft.checkpoint(FOLDER, {"holders": holders})
+    await holders.check.call(sys.argv[3])
+
+
+async def restore_device() -> None:
+    holders = (await weft.restore(FOLDER))["holders"]
+    await holders.check.call(sys.argv[3])
+    await weft.checkpoint(FOLDER, {"holders": holders})
+    await holders.destroy()
+
+
 async def error_of(awaitable: Any) -> str:
     try:
         await awaitable
@@ -168,8 +200,6 @@ async def refused() -> None:
     await waiting
     await here.take.call(gate)
     assert "holds a future" in await error_of(weft.checkpoint(FOLDER, values))
-    await here.take.call(weft.DeviceArray(4, float, "emulated"))
-    assert "emulated" in await error_of(weft.checkpoint(FOLDER, values))
     await here.take.call(None)
     try:
         weft.checkpoint(FOLDER, {"cells": cells, "function": lambda: 0})
@@ -183,7 +213,8 @@ async def refused() -> None:
 
 
 async def main() -> None:
-    await {"save": save, "restore": restore, "refused": refused}[MODE]()
+    modes = (save, restore, refused, save_device, restore_device)
+    await {mode.__name__: mode for mode in modes}[MODE]()
     print("all checked")
 
 
