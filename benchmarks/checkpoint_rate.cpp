@@ -2,8 +2,9 @@
 //
 //   weft run -n 2 build/release/benchmarks/checkpoint_rate FOLDER [MIB_OF_EACH_PE [ELEMENTS_OF_EACH_PE [ROUNDS]]]
 //
-// In turns, because a disk's rate drifts: each PE writes one plain file of as many bytes, with write() and fsync(), and
-// then a checkpoint is written. Prints one line for each round and the medians. FOLDER is made and removed.
+// In turns, because a disk's rate drifts: each PE replaces one plain file of as many bytes, with unlink(), write() and
+// fsync(), and then a checkpoint is written, which removes an older one from the third on. Prints one line for each
+// round and the medians. FOLDER is made and removed.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -49,6 +50,7 @@ struct Disk : weft::Chare<Disk> {
     bytes_.assign(num_values, 0x0123456789abcdef * static_cast<std::uint64_t>(pe() + 1));
   }
   void write(int times) {
+    ::unlink(path_.c_str());  // of the round before, as a checkpoint removes an older one
     const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     for (int i = 0; i < times; ++i) {
       const char* at = reinterpret_cast<const char*>(bytes_.data());
@@ -86,7 +88,6 @@ weft::Task<> start(weft::Runtime& runtime) {
   std::vector<double> plain;
   std::vector<double> saved;
   for (int round = 0; round < rounds; ++round) {
-    co_await disks.call<&Disk::remove>();
     auto begin = Clock::now();
     co_await disks.call<&Disk::write>(elements);
     plain.push_back(megabytes / seconds_since(begin));

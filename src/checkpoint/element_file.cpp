@@ -32,42 +32,47 @@ ElementFileWriter::ElementFileWriter(const std::string& path, std::uint64_t chec
   Header header;
   header.pe = pe;
   header.checkpoint = checkpoint;
-  append(std::as_bytes(std::span(&header, 1)));
+  static_cast<void>(append(std::as_bytes(std::span(&header, 1))));
 }
 
 void ElementFileWriter::add_element(std::uint32_t collection, std::uint64_t index, std::uint32_t flags,
                                     std::span<const std::byte> state) {
-  entries_.push_back(
-      {collection, flags, index, offset_, state.size(), crc32c(state.data(), state.size()), {}});
-  append(state);
+  entries_.push_back({collection, flags, index, offset_, state.size(), 0, {}});
+  entries_.back().state_crc = append(state);
 }
 
 void ElementFileWriter::add_buffer(std::uint32_t kind, std::span<const std::byte> bytes) {
-  entries_.back().buffers.push_back({bytes.size(), crc32c(bytes.data(), bytes.size()), kind});
-  append(bytes);
+  entries_.back().buffers.push_back({bytes.size(), append(bytes), kind});
 }
 
-void ElementFileWriter::append(std::span<const std::byte> bytes) {
+std::uint32_t ElementFileWriter::append(std::span<const std::byte> bytes) {
   offset_ += bytes.size();
   if (bytes.size() < kDirectBytes) {
     if (small_.size() + bytes.size() > kSmallBytes) flush();
     small_.insert(small_.end(), bytes.begin(), bytes.end());
-    return;
+    return crc32c(bytes.data(), bytes.size());
   }
   flush();
-  while (!bytes.empty()) {
-    const std::size_t part = std::min<std::size_t>(bytes.size(), kWriteBackBytes);
-    file_.write(bytes.data(), part);
-    file_.start_writing_back();
+  std::uint32_t crc = 0;
+  while (!bytes.empty()) {  // in parts that stay in the cache between the checksum and the system's copy
+    const std::size_t part = std::min(bytes.size(), kDirectBytes);
+    crc = crc32c(bytes.data(), part, crc);
+    write(bytes.first(part));
     bytes = bytes.subspan(part);
   }
+  return crc;
 }
 
 void ElementFileWriter::flush() {
-  file_.write(small_.data(), small_.size());
+  write(small_);
   small_.clear();
-  if (offset_ - written_back_ < kWriteBackBytes) return;
-  written_back_ = offset_;
+}
+
+void ElementFileWriter::write(std::span<const std::byte> bytes) {
+  file_.write(bytes.data(), bytes.size());
+  not_written_back_ += bytes.size();
+  if (not_written_back_ < kWriteBackBytes) return;
+  not_written_back_ = 0;
   file_.start_writing_back();
 }
 
@@ -77,8 +82,7 @@ FileSummary ElementFileWriter::finish() {
   summary.index_offset = offset_;
   summary.index_bytes = index.size();
   summary.num_elements = entries_.size();
-  summary.index_crc = crc32c(index.data(), index.size());
-  append(index);
+  summary.index_crc = append(index);
   flush();
   file_.sync();
   return summary;

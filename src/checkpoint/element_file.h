@@ -67,14 +67,16 @@ class ElementFileWriter {
   FileSummary finish();
 
  private:
-  void append(std::span<const std::byte> bytes);
+  // Returns the checksum.
+  std::uint32_t append(std::span<const std::byte> bytes);
   void flush();
+  void write(std::span<const std::byte> bytes);
 
   DiskFile file_;
   std::vector<ElementEntry> entries_;
   std::vector<std::byte> small_;
   std::uint64_t offset_ = 0;
-  std::uint64_t written_back_ = 0;
+  std::uint64_t not_written_back_ = 0;
 };
 
 class ElementFileReader {
