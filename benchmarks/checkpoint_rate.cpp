@@ -116,8 +116,8 @@ int main(int argc, char** argv) {
   }
   folder = argv[1];
   if (argc > 2) mib = std::strtoul(argv[2], nullptr, 10);
-  if (argc > 3) elements = std::max(1, std::atoi(argv[3]));
-  if (argc > 4) rounds = std::max(1, std::atoi(argv[4]));
+  if (argc > 3) elements = std::max(1, std::stoi(argv[3]));
+  if (argc > 4) rounds = std::max(1, std::stoi(argv[4]));
   if (std::filesystem::exists(folder)) {
     std::fprintf(stderr, "checkpoint_rate: %s exists; name a new folder, because it is removed at the end\n",
                  argv[1]);

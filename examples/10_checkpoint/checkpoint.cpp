@@ -3,7 +3,6 @@
 //   weft run -n 2 build/release/examples/checkpoint results 10
 //   weft run -n 3 build/release/examples/checkpoint results 20
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -58,6 +57,6 @@ weft::Task<> start(weft::Runtime& runtime) {
 
 int main(int argc, char** argv) {
   if (argc > 1) folder = argv[1];
-  if (argc > 2) last_step = std::atoi(argv[2]);
+  if (argc > 2) last_step = std::stoi(argv[2]);
   return weft::run(argc, argv, start);
 }

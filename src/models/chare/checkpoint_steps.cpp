@@ -181,19 +181,14 @@ Task<> Checkpoints::read(std::string folder, std::uint64_t loading) {
     CheckpointStep step;
     step.kind = CheckpointStep::Kind::kVerify;
     step.path = checkpoint_files::checkpoint_path(folder, number);
+    const std::string path = step.path;
     checkpoint_files::Manifest manifest;
     std::string why;
     try {
-      manifest = checkpoint_files::open_checkpoint(step.path);
+      manifest = checkpoint_files::open_checkpoint(path);
       step.manifest = manifest;
       step.manifest.values.clear();
-      const std::string path = step.path;
       static_cast<void>(co_await on_all_pes(std::move(step)));
-      if (!refused.empty()) {
-        std::fputs(base::format("weft: {}; restoring {}\n", refused, path).c_str(), stderr);
-      }
-      co_await make(path, std::move(manifest), loading);
-      co_return;
     } catch (const base::Error& error) {
       if (error.code() != base::StatusCode::kCorrupt && error.code() != base::StatusCode::kNotFound &&
           error.code() != base::StatusCode::kUnsupported) {
@@ -201,6 +196,13 @@ Task<> Checkpoints::read(std::string folder, std::uint64_t loading) {
       }
       code = error.code();
       why = error.what();
+    }
+    if (why.empty()) {
+      if (!refused.empty()) {
+        std::fputs(base::format("weft: {}; restoring {}\n", refused, path).c_str(), stderr);
+      }
+      co_await make(path, std::move(manifest), loading);
+      co_return;
     }
     refused += (refused.empty() ? "" : "; ") + why;
   }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <random>
 #include <stdexcept>
@@ -111,9 +112,10 @@ int restored_step(const std::string& folder, int num_pes) {
 }
 
 TEST(CheckpointKill, ACompletedCheckpointSurvivesAKilledJob) {
-  constexpr std::uint32_t kSeed = 20261123;
-  SCOPED_TRACE("seed " + std::to_string(kSeed));
-  std::mt19937 random(kSeed);
+  const auto seed = 20261123 + static_cast<std::uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
   const TemporaryFolder folder;
   int last = 0;
   int in_the_middle = 0;

@@ -28,7 +28,10 @@ struct Cell : Chare<Cell> {
     for (std::size_t i = 0; i < field.size(); ++i) field[i] = mark(i);
   }
   explicit Cell(Moved) {}
-  void pup(Pup& p) { p | note | neighbour | field | count | arrivals | gate; }
+  void pup(Pup& p) {
+    p | note | neighbour | field | count | arrivals | gate;
+    if (p.is_unpacking() && reads_too_much) p | field;
+  }
   void migrated() override {
     ++arrivals;
     if (throws_when_migrated) throw std::runtime_error("no place here");
@@ -57,6 +60,7 @@ struct Cell : Chare<Cell> {
   }
 
   static inline bool throws_when_migrated = false;
+  static inline bool reads_too_much = false;
   Singleton<Note> note;
   ElementProxy<Cell> neighbour;
   std::vector<std::uint64_t> field;
@@ -391,6 +395,12 @@ TEST(Checkpoint, RestoringSaysWhatDoesNotFit) {
     EXPECT_TRUE(says(co_await error_of_restoring(runtime, none, cells), "has no checkpoint"));
     EXPECT_TRUE(
         says(co_await error_of_restoring(runtime, folder.path(), cells, note, step), "bytes are left"));
+    // A class whose state has changed is no reason to go back to an older checkpoint.
+    Cell::reads_too_much = true;
+    const std::string changed = co_await error_of_restoring(runtime, folder.path(), cells, note, step);
+    Cell::reads_too_much = false;
+    EXPECT_TRUE(says(changed, "cannot be restored"));
+    EXPECT_EQ(changed.find("no whole checkpoint"), std::string::npos) << changed;
     Cell::throws_when_migrated = true;
     const std::string error = co_await error_of_restoring(runtime, folder.path(), cells, note, step);
     Cell::throws_when_migrated = false;
