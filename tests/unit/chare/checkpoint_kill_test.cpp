@@ -112,7 +112,7 @@ int restored_step(const std::string& folder, int num_pes) {
 }
 
 TEST(CheckpointKill, ACompletedCheckpointSurvivesAKilledJob) {
-  const auto seed = 20261123 + static_cast<std::uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+  const std::uint32_t seed = testing::seed_of_test(20261123);
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/checkpoint/files.h"
+
 namespace weft::checkpoint_files {
 namespace {
 
@@ -25,7 +27,7 @@ TEST(Crc32c, GivesThePublishedValues) {
 }
 
 TEST(Crc32c, InstructionAndTableAgreeInPartsOfAnySize) {
-  const auto seed = 20261123 + static_cast<std::uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+  const std::uint32_t seed = testing::seed_of_test(20261123);
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   std::vector<unsigned char> bytes(1000);

@@ -111,7 +111,7 @@ TEST(ElementFile, BoundsWhatTheIndexSays) {
   const TemporaryFolder folder;
   const FileSummary summary = write_small(folder / "f");
   const std::vector<char> whole = testing::read_all(folder / "f");
-  const auto seed = 4711 + static_cast<std::uint32_t>(::testing::UnitTest::GetInstance()->random_seed());
+  const std::uint32_t seed = testing::seed_of_test(4711);
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 3000; ++round) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -33,6 +34,12 @@ class TemporaryFolder {
  private:
   std::string path_;
 };
+
+// The seed of a random test: WEFT_TEST_SEED, or the one that it has without.
+inline std::uint32_t seed_of_test(std::uint32_t usual) {
+  const char* const wanted = std::getenv("WEFT_TEST_SEED");
+  return wanted == nullptr ? usual : static_cast<std::uint32_t>(std::stoul(wanted));
+}
 
 inline std::vector<char> read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
