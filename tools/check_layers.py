@@ -2,7 +2,7 @@
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
     base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python
-    base <- balance <- models
+    base <- balance, checkpoint <- models
 
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
 with 1 if there was one. Tests may include anything; ARCHITECTURE.md says why each rule is there.
@@ -24,6 +24,7 @@ from pathlib import Path
 RANKS = {
     "base": 0,
     "balance": 1,  # pure decisions: base alone is below it
+    "checkpoint": 1,  # files: base alone is below it
     "memory": 1,
     "machine": 2,
     "runtime": 3,

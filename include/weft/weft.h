@@ -6,6 +6,7 @@
 #include "weft/base/pup.h"
 #include "weft/channel/channel.h"
 #include "weft/chare/chare.h"
+#include "weft/chare/checkpoint.h"
 #include "weft/chare/payload.h"
 #include "weft/chare/proxy.h"
 #include "weft/job/job.h"
@@ -31,9 +32,11 @@ using base::unpack;
 using channel::Channel;
 using chare::Array;
 using chare::Chare;
+using chare::checkpoint;
 using chare::CollectionProxy;
 using chare::ElementProxy;
 using chare::Group;
+using chare::has_checkpoint;
 using chare::Index;
 using chare::Landing;
 using chare::Map;
@@ -42,6 +45,7 @@ using chare::nocopy;
 using chare::Payload;
 using chare::Post;
 using chare::PostEntryMethods;
+using chare::restore;
 using chare::Shape;
 using chare::Singleton;
 using chare::target_of;

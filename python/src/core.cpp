@@ -13,6 +13,7 @@
 #include "buffers/stream.h"
 #include "channel/channel.h"
 #include "chare/chare_type.h"
+#include "chare/checkpoint.h"
 #include "chare/collection_type.h"
 #include "chare/element_proxy.h"
 #include "chare/entry_method.h"
@@ -54,6 +55,7 @@ void init_topics(PyObject* module) {
   init_collection_proxy(module);
   init_entry_method(module);
   init_sent(module);
+  init_checkpoint(module);
   init_channel(module);
   init_own_device(module);
   init_run(module);

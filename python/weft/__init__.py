@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     __version__: str
     from weft import emulated
     from weft._asyncio import as_asyncio, asyncio_future
+    from weft._checkpoint import checkpoint, has_checkpoint, restore
     from weft._core import (
         Array,
         Channel,
@@ -94,10 +95,12 @@ __all__ = [
     "as_asyncio",
     "as_completed",
     "asyncio_future",
+    "checkpoint",
     "device",
     "emulated",
     "exit",
     "gather",
+    "has_checkpoint",
     "my_pe",
     "nocopy",
     "num_pes",
@@ -108,6 +111,7 @@ __all__ = [
     "progress",
     "quiescence",
     "register",
+    "restore",
     "run",
     "sleep",
     "stream_done",
@@ -120,6 +124,9 @@ __all__ = [
 # A name is loaded when it is first used: the `weft` command starts fast, `weft info` can say what is missing,
 # and a program that uses neither asyncio nor NumPy does not wait for them.
 _HOMES = {
+    "checkpoint": "weft._checkpoint",
+    "has_checkpoint": "weft._checkpoint",
+    "restore": "weft._checkpoint",
     "Device": "weft._devices",
     "device": "weft._devices",
     "pack": "weft._packing",

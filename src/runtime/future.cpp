@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "runtime/future_refusal.h"
 
 namespace weft::runtime {
 
@@ -106,7 +107,14 @@ void FutureState::replace_by_error(std::exception_ptr error) {
   set_ = true;
 }
 
+void FutureRefusal::refuse() const {
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("{} holds a future, which cannot be saved: nothing can set it in a later job", holder_));
+}
+
 FutureAddress FutureState::address() {
+  FutureRefusal::check();
   if (remote_.id != 0) return remote_;
   if (address_.id == 0)
     address_ = {static_cast<std::uint32_t>(messenger_.pe()), FutureTable::of(messenger_).enter(this)};

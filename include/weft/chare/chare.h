@@ -21,6 +21,7 @@
 
 namespace weft::chare {
 
+class Checkpoints;
 class SeenBroadcasts;
 class SyncPoints;
 
@@ -102,6 +103,7 @@ class ChareBase {
  private:
   friend class Chares;
   friend class SyncPoints;
+  friend class Checkpoints;
 
   // Set in num_suspended_ when the collection has been destroyed: the chare is freed when nothing of it is suspended.
   static constexpr std::uint32_t kLeaves = std::uint32_t{1} << 31;

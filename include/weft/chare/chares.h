@@ -24,6 +24,7 @@ namespace weft::chare {
 
 class ChareBase;
 class Chares;
+class Checkpoints;
 class Collection;
 class LeavingChares;
 class SyncPoints;
@@ -148,6 +149,7 @@ class Collection {
  private:
   friend class Chares;
   friend class SyncPoints;
+  friend class Checkpoints;
   struct Elements;
 
   [[noreturn, gnu::cold]] void throw_destroyed() const;
@@ -170,7 +172,7 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 16, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 18, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -186,6 +188,8 @@ class Chares final : public runtime::Model {
   runtime::Runtime& runtime() { return runtime_; }
   // Storage of large arguments.
   base::VectorPool& vectors();
+  // Saves and restores collections, see weft/chare/checkpoint.h.
+  Checkpoints& checkpoints();
   // The handlers of messages to one element and to all elements of a collection, for targets of reductions.
   runtime::HandlerId entry_handler() const { return first_handler_ + 1; }
   runtime::HandlerId broadcast_handler() const { return first_handler_ + 2; }
@@ -261,6 +265,7 @@ class Chares final : public runtime::Model {
 
  private:
   friend class ChareBase;
+  friend class Checkpoints;
   friend class LeavingChares;
   friend class SyncPoints;
   struct Parts;
@@ -301,8 +306,7 @@ class Chares final : public runtime::Model {
   // Returns the number of bytes sent.
   std::size_t depart(ChareBase& chare, int to_pe);
   // Makes the element from its state. Throws what its class throws.
-  ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state,
-                            runtime::Message& message);
+  ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state);
   // Tells the element's home, and the PE that it has left.
   void report_arrival(Collection& collection, const MoveHeader& header, int from_pe);
   void send_news(Collection& collection, std::uint64_t index, int to_pe, int at_pe, std::uint32_t move);
@@ -347,6 +351,9 @@ class Chares final : public runtime::Model {
   // Returns false if a constructor has ended the job, or has thrown: then the creator is told.
   bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
                           std::span<const std::byte> arguments);
+  // All elements of this PE are made: opens their reductions, and handles the messages that have waited for them.
+  // `exchanges`: whether results for all may travel by recursive doubling.
+  void open_elements(Collection& made, bool exchanges);
   // Keeps the message until the collection is made, or forwards it.
   [[gnu::noinline]] void keep_or_forward(Collection& collection, const EntryHeader& header,
                                          runtime::MessagePtr&& message);

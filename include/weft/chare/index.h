@@ -78,6 +78,14 @@ class Shape {
   template <auto Home>
   Shape with_map() const;
 
+  Map map() const { return map_; }
+  // kOnePe: the PE; kUser: the number of the MapInfo; else 0.
+  std::uint32_t map_argument() const { return map_argument_; }
+  // kTable: the PE of each element, null if it has not arrived on this PE.
+  const std::vector<std::uint32_t>* table() const { return table_.get(); }
+  // The map is the registered function with that number.
+  Shape with_user_map(std::uint32_t map_number) const;
+
   int num_dimensions() const { return extents_.num_dimensions(); }
   int extent(int dimension) const { return extents_[dimension]; }
   std::uint64_t size() const { return size_; }
@@ -113,9 +121,7 @@ template <auto Home>
 Shape Shape::with_map() const {
   static_cast<void>(map_detail::UserMap<Home>::registered);
   static_cast<void>(runtime::Registry<MapInfo>::all());  // numbers it
-  Shape shape = with_map(Map::kUser);
-  shape.map_argument_ = map_detail::UserMap<Home>::info.id;
-  return shape;
+  return with_user_map(map_detail::UserMap<Home>::info.id);
 }
 
 }  // namespace weft::chare

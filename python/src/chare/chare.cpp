@@ -123,10 +123,13 @@ void PyChare::pup(Pup& p) {
       }
       p.bytes(nullptr, packed_->size_bytes());
     } else if (p.is_packing()) {
-      const std::unique_ptr<Encoder> encoder = std::move(packed_);
+      const std::shared_ptr<Encoder> encoder = std::move(packed_);
       std::vector<std::byte> bytes = encoder->copy();
       p.bytes(bytes.data(), bytes.size());
-      attach_all(*encoder, *static_cast<runtime::Message*>(p.carrier()));
+      auto& carrier = *static_cast<runtime::Message*>(p.carrier());
+      attach_all(*encoder, carrier);
+      // Copies are made when the message is sent. What they copy may be the state's alone, as __getstate__ gave it.
+      if (carrier.has_attachments()) carrier.keep(encoder);
     } else {
       Decoder decoder(p);
       const auto [pickled, buffers] = decoder.pickled();

@@ -57,6 +57,12 @@ Shape Shape::on_pe(int pe) const {
   return shape;
 }
 
+Shape Shape::with_user_map(std::uint32_t map_number) const {
+  Shape shape = with_map(Map::kUser);
+  shape.map_argument_ = map_number;
+  return shape;
+}
+
 void Shape::check_homes(int num_pes) const {
   if (map_ == Map::kBlock || map_ == Map::kRoundRobin) return;
   std::uint64_t count = map_ == Map::kOnePe ? 1 : size_;

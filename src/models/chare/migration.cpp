@@ -264,7 +264,9 @@ void Chares::on_moved_here(MessagePtr message) {
   }
   ChareBase* arrived = nullptr;
   try {
-    arrived = &unpack_element(target, header, p, *message);
+    Arrived beside(vectors(), *message);
+    p.set_beside(&beside);
+    arrived = &unpack_element(target, header, p);
   } catch (...) {
     return runtime_.fail_unawaited(
         std::current_exception(),
@@ -281,21 +283,18 @@ void Chares::on_moved_here(MessagePtr message) {
   release_held(target, header.index);
 }
 
-ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& header, Pup& state,
-                                  Message& message) {
+ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& header, Pup& state) {
   const ChareType& type = *collection.type();
   NewChare place(collection, header.index);
-  Arrived vectors_beside(vectors(), message);
-  state.set_beside(&vectors_beside);
   std::unique_ptr<ChareBase> element = type.make(state);
   type.pup(*element, state);
-  if (state.remaining_bytes() != 0 || vectors_beside.types() != header.beside) {
+  const std::size_t num_beside = state.beside() == nullptr ? 0 : state.beside()->types().size();
+  if (state.remaining_bytes() != 0 || num_beside != header.beside.size()) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("the pup function of {} leaves {} bytes of the state unread, and takes {} of {} large "
                      "vectors; it must visit the same members when it packs and when it unpacks",
-                     type.name, state.remaining_bytes(), vectors_beside.types().size(),
-                     header.beside.size()));
+                     type.name, state.remaining_bytes(), num_beside, header.beside.size()));
   }
   element->next_reduction_ = header.next_reduction;
   element->first_reduction_here_ = header.next_reduction;

@@ -44,6 +44,7 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_broadcast_result>(kBroadcastResult);
   set.operator()<&Chares::on_ask_destroyed>(kAskDestroyed);
   set.operator()<&Chares::on_sync>(kSync);
+  parts_->checkpoints.set_handlers(first_handler_);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
         return static_cast<Chares*>(context)->why_closed(scope.root_pe, scope.id);
@@ -108,5 +109,6 @@ std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
 }
 
 base::VectorPool& Chares::vectors() { return parts_->vectors; }
+Checkpoints& Chares::checkpoints() { return parts_->checkpoints; }
 
 }  // namespace weft::chare

@@ -14,6 +14,7 @@
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
 
+#include "models/chare/checkpoints.h"
 #include "models/chare/collection.h"
 #include "models/chare/moving.h"
 #include "models/chare/placements.h"
@@ -40,6 +41,8 @@ enum ChareHandler : runtime::HandlerId {
   kBroadcastResult,
   kAskDestroyed,
   kSync,
+  kCheckpointStep,
+  kCheckpointStepDone,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
@@ -161,7 +164,8 @@ struct Chares::Parts {
       : placements(runtime),
         leaving(chares),
         wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
-        sync(chares) {}
+        sync(chares),
+        checkpoints(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   Collection* latest = nullptr;  // successive messages are often for one collection
@@ -183,7 +187,11 @@ struct Chares::Parts {
   WantedMoves wanted_moves;
   SyncPoints sync;
   base::VectorPool vectors;
+  Checkpoints checkpoints;
 };
+
+// Whether results of reductions that all PEs get should travel by recursive doubling in this job.
+bool exchanges_suit(const runtime::Runtime& runtime);
 
 inline runtime::ScopeId scope_of(const Collection& collection) {
   return {static_cast<std::uint32_t>(collection.id() >> 32),

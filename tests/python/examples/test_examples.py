@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 LANGUAGES = ("cpp", "python")
@@ -88,3 +90,13 @@ def test_balance(run_example, language: str, num_pes: int | None) -> None:
         "32 of them are whole",
         "every PE has blocks: yes",
     ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_checkpoint(run_example, tmp_path: Path, language: str) -> None:
+    folder = tmp_path / "results"
+    whole = lines_of(run_example("checkpoint", language, 2, tmp_path / "other", 20))
+    assert whole == ["the heat after 20 steps is 300"]
+    assert lines_of(run_example("checkpoint", language, 2, folder, 12)) == ["the heat after 12 steps is 180"]
+    for num_pes in (3, None):
+        assert lines_of(run_example("checkpoint", language, num_pes, folder, 20))[1:] == whole

@@ -57,6 +57,22 @@ class Empty(weft.Chare):
         return True
 
 
+class Computed(weft.Chare):
+    """Its state is made while it is packed, and nothing else holds it."""
+
+    def __init__(self) -> None:
+        self.scale = 3.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"field": np.full(100_000, 3.0), "more": np.full(100_000, 3.0)}
+
+    def go(self) -> None:
+        self.migrate(weft.num_pes() - 1)
+
+    def check(self) -> bool:
+        return weft.num_pes() == 1 or bool((self.field == 3.0).all() and (self.more == 3.0).all())  # type: ignore[attr-defined]
+
+
 class Unmade(weft.Chare):
     def __init__(self) -> None:
         left_behind[:] = [self]
@@ -145,9 +161,9 @@ async def state() -> None:
         assert await total == 12
     await rovers.check.call()
     await rovers.destroy()
-    for chare_class in (Private, Empty):
+    for chare_class in (Private, Empty, Computed):
         chare = weft.Singleton(chare_class, pe=0)
-        chare.go()
+        await chare.go.call()
         assert await chare.check.call()
     try:
         await weft.Singleton(Unmade, pe=0)

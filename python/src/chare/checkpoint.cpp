@@ -1,0 +1,87 @@
+#include "chare/checkpoint.h"
+
+#include <memory>
+#include <string>
+
+#include "weft/chare/checkpoint.h"
+
+#include "await/future.h"
+#include "codec/decoder.h"
+#include "codec/encoder.h"
+#include "engine/engine.h"
+#include "support/errors.h"
+
+namespace weft::python {
+
+namespace {
+
+PyObject* save(PyObject*, PyObject* arguments) {
+  return guarded([arguments]() -> PyObject* {
+    const char* folder = nullptr;
+    PyObject* values = nullptr;
+    if (PyArg_ParseTuple(arguments, "sO", &folder, &values) == 0) return nullptr;
+    Engine& engine = Engine::current();
+    engine.expect_open();
+    std::unique_ptr<Encoder> encoder;
+    const auto pack = [&](Pup& p) {
+      if (p.is_sizing()) {
+        encoder = std::make_unique<Encoder>();
+        try {
+          encoder->value(values);
+        } catch (const PythonError&) {
+          rethrow_unsendable("a value of the checkpoint");
+        }
+        return p.bytes(nullptr, encoder->size_bytes());
+      }
+      std::vector<std::byte> bytes = encoder->copy();
+      p.bytes(bytes.data(), bytes.size());
+    };
+    return wrap_future(engine, chare::checkpoint_detail::save(engine.runtime(), folder, pack)).release();
+  });
+}
+
+PyObject* load(PyObject*, PyObject* folder) {
+  return guarded([folder]() -> PyObject* {
+    Engine& engine = Engine::current();
+    engine.expect_open();
+    const chare::checkpoint_detail::Loading loading =
+        chare::checkpoint_detail::load(engine.runtime(), readable(folder));
+    const Ref done = wrap_future(engine, loading.done);
+    return Py_BuildValue("(OK)", done.get(), static_cast<unsigned long long>(loading.number));
+  });
+}
+
+PyObject* loaded_values(PyObject*, PyObject* number) {
+  return guarded([number]() -> PyObject* {
+    Engine& engine = Engine::current();
+    engine.expect_open();
+    const unsigned long long loading = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    Ref values;
+    chare::checkpoint_detail::unpack_values(engine.runtime(), loading, [&values](Pup& p) {
+      Decoder decoder(p);
+      values = decoder.value();
+      decoder.finish(p);
+    });
+    return values.release();
+  });
+}
+
+PyObject* has(PyObject*, PyObject* folder) {
+  return guarded(
+      [folder]() -> PyObject* { return PyBool_FromLong(chare::has_checkpoint(readable(folder)) ? 1 : 0); });
+}
+
+PyMethodDef functions[] = {
+    {"_checkpoint", &save, METH_VARARGS, nullptr},
+    {"_restore", &load, METH_O, nullptr},
+    {"_restored_values", &loaded_values, METH_O, nullptr},
+    {"_has_checkpoint", &has, METH_O, nullptr},
+    {},
+};
+
+}  // namespace
+
+void init_checkpoint(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
+
+}  // namespace weft::python

@@ -1,0 +1,64 @@
+// A file on a disk. Every failure is an Error that names the file, what was done, and what the system says.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+
+namespace weft::checkpoint_files {
+
+// The Error of a system call that has failed: "cannot write /data/x: No space left on device". Reads errno.
+[[noreturn, gnu::cold]] void throw_system_error(const char* action, const std::string& path);
+
+class DiskFile {
+ public:
+  DiskFile() = default;
+  // A new file; one of that name is replaced.
+  static DiskFile create(const std::string& path);
+  // For reading. kNotFound if there is none.
+  static DiskFile open(const std::string& path);
+  DiskFile(DiskFile&& other) noexcept { swap(other); }
+  DiskFile& operator=(DiskFile&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~DiskFile();
+
+  const std::string& path() const { return path_; }
+  std::uint64_t size_bytes() const;
+  // Appends all bytes.
+  void write(const void* data, std::size_t size_bytes);
+  // Asks the system to begin writing what has been written since the last call, without waiting for the disk.
+  void start_writing_back();
+  // Returns when all bytes are on the disk.
+  void sync();
+  // Reads exactly that many bytes. kCorrupt if the file ends before.
+  void read(std::uint64_t offset, void* data, std::size_t size_bytes) const;
+  // Locks it for this open file until it is closed. Returns false if another one has it locked.
+  bool try_lock();
+
+ private:
+  void swap(DiskFile& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(path_, other.path_);
+    std::swap(written_, other.written_);
+    std::swap(written_back_, other.written_back_);
+  }
+
+  int descriptor_ = -1;
+  std::string path_;
+  std::uint64_t written_ = 0;
+  std::uint64_t written_back_ = 0;
+};
+
+// The names in a folder are on the disk when this returns.
+void sync_folder(const std::string& path);
+
+}  // namespace weft::checkpoint_files

@@ -1,0 +1,105 @@
+// The file of one PE in a checkpoint: the states of its elements, one behind the other, and then an index of them.
+//
+//   header | state, buffer, buffer, ... of each element | index
+//
+// The writer streams: it holds the index in memory, and 1 MiB of small states. The manifest has the place and the
+// checksum of the index; the index has the checksums of states and buffers. So every bit of the file is checked. A
+// buffer is memory that a state keeps outside of its bytes, such as that of a NumPy array.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/base/pup.h"
+
+#include "checkpoint/disk_file.h"
+
+namespace weft::checkpoint_files {
+
+using base::Pup;
+
+// The revision of the files. Files of another one are refused.
+inline constexpr std::uint32_t kFormatVersion = 1;
+
+struct BufferEntry {
+  std::uint64_t size_bytes = 0;
+  std::uint32_t crc = 0;
+  std::uint32_t kind = 0;  // of memory, by its position in weft/memory/kinds.h
+  void pup(Pup& p) { p | size_bytes | crc | kind; }
+};
+
+struct ElementEntry {
+  std::uint32_t collection = 0;  // its position in the manifest
+  std::uint32_t flags = 0;       // of the writer's
+  std::uint64_t index = 0;
+  std::uint64_t offset = 0;  // of the state in the file; the buffers follow it
+  std::uint64_t state_bytes = 0;
+  std::uint32_t state_crc = 0;
+  std::vector<BufferEntry> buffers;
+  void pup(Pup& p) { p | collection | flags | index | offset | state_bytes | state_crc | buffers; }
+};
+
+// What the manifest says of an element file.
+struct FileSummary {
+  std::uint64_t index_offset = 0;
+  std::uint64_t index_bytes = 0;
+  std::uint64_t num_elements = 0;
+  std::uint32_t index_crc = 0;
+  std::uint64_t file_bytes() const { return index_offset + index_bytes; }
+  void pup(Pup& p) { p | index_offset | index_bytes | num_elements | index_crc; }
+};
+
+class ElementFileWriter {
+ public:
+  // Makes the file. `checkpoint` is the number of the manifest, which no other checkpoint has.
+  ElementFileWriter(const std::string& path, std::uint64_t checkpoint, std::uint32_t pe);
+
+  // Appends an element. The buffers that add_buffer() appends next are this element's.
+  void add_element(std::uint32_t collection, std::uint64_t index, std::uint32_t flags,
+                   std::span<const std::byte> state);
+  void add_buffer(std::uint32_t kind, std::span<const std::byte> bytes);
+  // Returns when the whole file is on the disk.
+  FileSummary finish();
+
+ private:
+  // Returns the checksum.
+  std::uint32_t append(std::span<const std::byte> bytes);
+  void flush();
+  void write(std::span<const std::byte> bytes);
+
+  DiskFile file_;
+  std::vector<ElementEntry> entries_;
+  std::vector<std::byte> small_;
+  std::uint64_t offset_ = 0;
+  std::uint64_t not_written_back_ = 0;
+};
+
+class ElementFileReader {
+ public:
+  // Reads the index. `collection_sizes` bounds the indices of the elements. Throws Error(kCorrupt), which names the file,
+  // if anything does not fit; kNotFound if there is no file.
+  ElementFileReader(const std::string& path, std::uint64_t checkpoint, std::uint32_t pe,
+                    const FileSummary& summary, std::span<const std::uint64_t> collection_sizes);
+
+  const std::vector<ElementEntry>& elements() const { return elements_; }
+  // Reads the state of the element, or one of its buffers, into memory of its size. Throws Error(kCorrupt) if it is damaged.
+  void read_state(const ElementEntry& element, void* to) const;
+  void read_buffer(const ElementEntry& element, std::size_t which, void* to) const;
+  // Reads everything, with 1 MiB of memory. Throws Error(kCorrupt) if anything is damaged.
+  void verify() const;
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const;
+  void check_index(std::span<const std::uint64_t> collection_sizes, std::uint64_t index_offset) const;
+  void read_checked(std::uint64_t offset, void* to, std::uint64_t size_bytes, std::uint32_t crc) const;
+
+  DiskFile file_;
+  std::vector<ElementEntry> elements_;
+};
+
+}  // namespace weft::checkpoint_files

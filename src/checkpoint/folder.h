@@ -1,0 +1,54 @@
+// The checkpoints of one folder.
+//
+//   FOLDER/checkpoint-7/{manifest, elements-0, elements-1, ...}   a checkpoint
+//   FOLDER/checkpoint-8.partial/                                  one that is being written, or a job's that was killed
+//   FOLDER/lock                                                   locked while a checkpoint is written
+//
+// A checkpoint appears under its name by a rename, after all of its files are on the disk. One that is removed is renamed
+// first. So a folder with a checkpoint's name has all files, unless the disk or a person has changed them.
+//
+// Threads: one at a time; several processes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/disk_file.h"
+#include "checkpoint/manifest.h"
+
+namespace weft::checkpoint_files {
+
+// How many checkpoints stay when a new one is complete, this one included: if the newest turns out to be damaged, there is
+// another.
+inline constexpr std::size_t kKeptCheckpoints = 2;
+
+// The numbers of the checkpoints, the newest first. Empty if there is no such folder.
+std::vector<std::uint64_t> checkpoints_in(const std::string& folder);
+std::string checkpoint_path(const std::string& folder, std::uint64_t number);
+// Reads the manifest and compares the sizes of the files. Throws Error, which names the file, if something is wrong.
+Manifest open_checkpoint(const std::string& path);
+
+// A checkpoint that is being written. Removed again unless publish() is called.
+class NewCheckpoint {
+ public:
+  // Makes the folder if there is none. Throws Error(kClosed) if another checkpoint into it is being written.
+  explicit NewCheckpoint(const std::string& folder);
+  ~NewCheckpoint();
+  NewCheckpoint(const NewCheckpoint&) = delete;
+  NewCheckpoint& operator=(const NewCheckpoint&) = delete;
+
+  // Where the element files belong.
+  const std::string& partial_path() const { return partial_path_; }
+  // Makes it a checkpoint, and removes all but the newest kKeptCheckpoints. REQUIRES: the element files are on the disk.
+  void publish(const Manifest& manifest);
+
+ private:
+  std::string folder_;
+  DiskFile lock_;
+  std::uint64_t number_ = 0;
+  std::string partial_path_;
+  bool is_published_ = false;
+};
+
+}  // namespace weft::checkpoint_files

@@ -1,0 +1,143 @@
+// Saving and restoring collections, on one PE. The PE that the program calls leads: it sends all PEs one step after the
+// other, and each PE answers each step. A step runs in one turn, so no code of the program runs on the PE meanwhile.
+//
+//   save:     quiescence, then kCheck: may all elements be saved?  kWrite: each PE writes its file
+//             then the leader writes the manifest
+//   restore:  kVerify: each PE reads its share of the files  kMake: each PE makes its elements
+//
+// Nothing must happen between kCheck and kWrite: both give the counters of quiescence, and the leader compares them.
+// Threads: the PE's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/chare/chares.h"
+#include "weft/chare/checkpoint.h"
+#include "weft/runtime/future.h"
+#include "weft/runtime/task.h"
+
+#include "checkpoint/manifest.h"
+#include "runtime/message/landing_pool.h"
+
+namespace weft::chare {
+
+// What all PEs do at the same time.
+struct CheckpointStep {
+  enum class Kind : std::uint8_t { kCheck, kWrite, kVerify, kMake };
+  std::uint64_t number = 0;  // of the leader's
+  std::uint32_t leader = 0;
+  Kind kind = Kind::kCheck;
+  // kCheck, kWrite: the collections to save. kMake: those to make, in the order of the manifest.
+  std::vector<std::uint64_t> collections;
+  std::string path;                     // of the folder of the checkpoint
+  std::uint64_t checkpoint = 0;         // kWrite: the number in its files
+  checkpoint_files::Manifest manifest;  // kVerify, kMake
+  bool exchanges = false;               // kMake: see Chares::open_elements()
+  void pup(Pup& p) { p | number | leader | kind | collections | path | checkpoint | manifest | exchanges; }
+};
+
+// The elements of one collection on one PE.
+struct ElementCount {
+  std::uint64_t num_elements = 0;
+  // The smallest and the largest number of a next reduction.
+  std::uint32_t first_reduction = ~std::uint32_t{0};
+  std::uint32_t last_reduction = 0;
+};
+
+struct CheckpointStepResult {
+  std::uint64_t number = 0;
+  std::string failure;  // empty if the step was done
+  base::StatusCode code = base::StatusCode::kInternal;
+  // kCheck, kWrite: the counters of quiescence at the end of the step.
+  std::uint64_t sent = 0;
+  std::uint64_t processed = 0;
+  std::vector<ElementCount> counts;  // by collection
+  checkpoint_files::FileSummary file;
+  void pup(Pup& p) { p | number | failure | code | sent | processed | counts | file; }
+};
+
+class Checkpoints {
+ public:
+  explicit Checkpoints(Chares& chares) : chares_(chares), landing_pool_(chares.runtime()) {}
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  void set_handlers(runtime::HandlerId first_handler);
+
+  runtime::Future<> save(const std::string& folder, const checkpoint_detail::VisitValues& pack);
+  checkpoint_detail::Loading load(const std::string& folder);
+  void unpack_values(std::uint64_t loading, const checkpoint_detail::VisitValues& unpack);
+
+  // --- Proxies
+  // A proxy of the collection is being packed. Throws Error(kInvalidArgument) if it is packed into a state of a checkpoint
+  // that does not have the collection.
+  void note_proxy(const Collection& collection) {
+    if (packed_proxy_) [[unlikely]]
+      packed_proxy_(collection);
+  }
+  // Whether the proxies that are being unpacked come from a checkpoint, where the collections had other numbers.
+  bool translates_proxies() const { return translation_ != nullptr; }
+  Collection& translated(std::uint64_t old_id) const;
+
+ private:
+  using Translation = std::unordered_map<std::uint64_t, Collection*>;
+  using Results = std::vector<CheckpointStepResult>;  // by PE
+
+  struct Step {
+    Results results;
+    int num_missing = 0;
+    runtime::Future<> done;
+  };
+  struct Loaded {
+    std::vector<std::byte> values;
+    Translation translation;
+  };
+
+  void on_step(runtime::MessagePtr message);
+  void on_step_done(runtime::MessagePtr message);
+
+  // --- Of the leader
+  runtime::Task<> save_all(std::string folder, std::vector<std::uint64_t> collections,
+                           std::vector<std::byte> values, runtime::Future<> done);
+  runtime::Task<> load_all(std::string folder, std::uint64_t loading, runtime::Future<> done);
+  runtime::Task<> write(std::string folder, std::vector<std::uint64_t> collections,
+                        std::vector<std::byte> values);
+  runtime::Task<> read(std::string folder, std::uint64_t loading);
+  runtime::Task<> make(std::string path, checkpoint_files::Manifest manifest, std::uint64_t loading);
+  // Has all PEs do the step. Throws the first failure, when all PEs have answered.
+  runtime::Task<Results> on_all_pes(CheckpointStep step);
+  void expect_complete(const std::vector<std::uint64_t>& collections, const Results& checked) const;
+  checkpoint_files::Manifest describe(const std::vector<std::uint64_t>& collections) const;
+
+  // --- Of each PE, in checkpoint_files.cpp
+  CheckpointStepResult do_step(const CheckpointStep& step);
+  ElementCount check_elements(const Collection& collection) const;
+  checkpoint_files::FileSummary write_elements(const CheckpointStep& step);
+  void verify_files(const CheckpointStep& step) const;
+  std::vector<ElementCount> make_elements(const CheckpointStep& step);
+  void read_elements(const CheckpointStep& step, const std::vector<Collection*>& made);
+
+  Chares& chares_;
+  runtime::LandingPool landing_pool_;  // of device memory in states that are restored
+  runtime::HandlerId first_handler_ = 0;
+  std::uint64_t next_step_ = 1;
+  std::unordered_map<std::uint64_t, Step> steps_;
+  std::uint64_t next_loading_ = 1;
+  std::unordered_map<std::uint64_t, Loaded> loaded_;
+  std::function<void(const Collection&)> packed_proxy_;  // empty if no state is being packed
+  const Translation* translation_ = nullptr;
+};
+
+// The collection as the manifest has it, and the shape that it gets in a job of `num_pes` PEs. Throws Error if the program
+// or the job cannot have it.
+checkpoint_files::CollectionEntry entry_of(const Collection& collection);
+Shape shape_of(const checkpoint_files::CollectionEntry& entry, std::size_t num_pes_then, int num_pes_now);
+const ChareType& type_of(const checkpoint_files::CollectionEntry& entry);
+
+}  // namespace weft::chare
