@@ -83,6 +83,18 @@ struct Counter : Chare<Counter> {
   int count = 0;
 };
 
+// Saves and restores from its own PE.
+struct Saver : Chare<Saver> {
+  Task<> save(std::string folder, Array<Counter> counters) {
+    co_await checkpoint(runtime(), folder, counters);
+  }
+  Task<Array<Counter>> load(std::string folder) {
+    Array<Counter> counters;
+    co_await restore(runtime(), folder, counters);
+    co_return counters;
+  }
+};
+
 template <class T>
 Task<std::string> error_of(Future<T> future) {
   try {
@@ -269,6 +281,33 @@ TEST(Checkpoint, AGroupNeedsAsManyPes) {
     }),
               "");
   }
+}
+
+TEST(Checkpoint, AnyPeLeadsAndSeveralOneAfterTheOther) {
+  const TemporaryFolder folder;
+  InProcessJob job(3);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto savers = Group<Saver>::create(runtime);
+    auto counters = Array<Counter>::create(runtime, {5});
+    for (int pe = 0; pe < 3; ++pe) {
+      co_await counters.call<&Counter::add>(1);
+      co_await savers[pe].call<&Saver::save>(folder.path(), counters);
+      Array<Counter> restored = co_await savers[2 - pe].call<&Saver::load>(folder.path());
+      const std::vector<int> expected(5, pe + 11);
+      EXPECT_EQ(co_await restored.call<&Counter::add>(10), expected);
+      EXPECT_EQ(restored.collection().id() >> 32, static_cast<std::uint64_t>(2 - pe));
+    }
+    // Two at a time into one folder: one of them is refused, and what it leaves does not harm the other.
+    auto first = savers[0].call<&Saver::save>(folder.path(), counters);
+    auto second = savers[1].call<&Saver::save>(folder.path(), counters);
+    const std::string errors = co_await error_of(first) + co_await error_of(second);
+    EXPECT_TRUE(says(errors, "another checkpoint is being written into"));
+    Array<Counter> restored;
+    co_await restore(runtime, folder.path(), restored);
+    const std::vector<int> expected(5, 3);
+    EXPECT_EQ(co_await restored.call<&Counter::add>(0), expected);
+  }),
+            "");
 }
 
 TEST(Checkpoint, RefusesWhatCannotBeSavedAndTheJobGoesOn) {
