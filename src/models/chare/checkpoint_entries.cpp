@@ -21,12 +21,22 @@ namespace {
   throw base::Error(base::StatusCode::kInvalidArgument, why);
 }
 
+// Null if there is none. Throws if there are two: classes in unnamed namespaces of two files may have one name.
 template <class Info>
 Info* find_named(std::string_view name) {
+  Info* found = nullptr;
   for (Info* info : Registry<Info>::all()) {
-    if (info->name == name) return info;
+    if (info->name != name) continue;
+    if (found != nullptr) {
+      throw base::Error(
+          base::StatusCode::kInvalidArgument,
+          base::format("the program has two classes or maps of the name {}, and a checkpoint finds them "
+                       "by name; rename one",
+                       name));
+    }
+    found = info;
   }
-  return nullptr;
+  return found;
 }
 
 }  // namespace

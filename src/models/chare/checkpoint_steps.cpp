@@ -153,7 +153,10 @@ void Checkpoints::expect_complete(const std::vector<std::uint64_t>& collections,
 
 checkpoint_files::Manifest Checkpoints::describe(const std::vector<std::uint64_t>& collections) const {
   checkpoint_files::Manifest manifest;
-  for (const std::uint64_t id : collections) manifest.collections.push_back(entry_of(chares_.collection(id)));
+  for (const std::uint64_t id : collections) {
+    manifest.collections.push_back(entry_of(chares_.collection(id)));
+    static_cast<void>(type_of(manifest.collections.back()));  // it can be found again
+  }
   return manifest;
 }
 
