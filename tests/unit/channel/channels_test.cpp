@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <ranges>
 
 #include "tests/support/in_process_job.h"
 
@@ -41,7 +42,7 @@ struct Talker : Chare<Talker> {
       channel.send(std::span(&value, 1)).detach();  // small: copied at the call
       value = -1;
     }
-    for (auto receive = receives.rbegin(); receive != receives.rend(); ++receive) co_await *receive;
+    for (Operation& receive : std::views::reverse(receives)) co_await receive;
     std::vector<double> expected(in.size());
     std::iota(expected.begin(), expected.end(), 0.0);
     co_return in == expected;
