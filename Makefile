@@ -6,6 +6,8 @@ VENV := .venv
 SETUP := $(VENV)/setup-stamp
 RELEASE := build/release
 SANITIZED := build/sanitized
+# Further options of cmake for the release build.
+RELEASE_OPTIONS :=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:
@@ -18,7 +20,8 @@ $(SETUP): tools/setup tools/requirements-dev.txt
 	tools/setup
 
 $(RELEASE)/build.ninja: $(SETUP)
-	cmake -S . -B $(RELEASE) -G Ninja -DWEFT_BUILD_PYTHON=ON -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)"
+	cmake -S . -B $(RELEASE) -G Ninja -DWEFT_BUILD_PYTHON=ON -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)" \
+	    $(RELEASE_OPTIONS)
 
 $(SANITIZED)/build.ninja: $(SETUP)
 	cmake -S . -B $(SANITIZED) -G Ninja -DWEFT_SANITIZE=address,undefined -DWEFT_BUILD_EXAMPLES=OFF \

@@ -102,6 +102,8 @@ function(weft_add_test)
   # under test stay as they are.
   if(WEFT_SANITIZE AND NOT test_LONG)
     target_compile_options(${test_NAME} PRIVATE -O0)
+    # Most of the time goes into these headers. The release build has no precompiled ones, so a missing #include is found.
+    target_precompile_headers(${test_NAME} PRIVATE <gtest/gtest.h> "${weft_SOURCE_DIR}/include/weft/weft.h")
   else()
     target_compile_options(${test_NAME} PRIVATE -O1)
   endif()

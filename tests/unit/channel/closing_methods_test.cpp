@@ -303,7 +303,7 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Host, ClosingMethods,
                          ::testing::Combine(::testing::Values("loopback", "ucx"), ::testing::Values(1, 3),
-                                            ::testing::Values(false), ::testing::Values(100, 5000, 1 << 20),
+                                            ::testing::Values(false), ::testing::Values(100, 5000, 70'000),
                                             ::testing::Bool()),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Device, ClosingMethods,
