@@ -79,9 +79,10 @@ def test_output_is_not_lost(run_job: RunJob) -> None:
     assert [ended.stdout.count(f"PE {pe} printed this") for pe in (0, 1)] == [2, 2]
 
 
-def test_a_chare_whose_constructor_raised_has_no_job(run_job: RunJob) -> None:
+def test_a_chare_whose_constructor_raised_was_not_made(run_job: RunJob) -> None:
     ended = run_job(1, "failing.py", "kept")
-    assert (ended.returncode, ended.stdout) == (1, "this chare's job has ended\n")
+    assert ended.returncode == 1
+    assert ended.stdout == "this chare was not made: its constructor raised an exception\n"
     assert "ValueError: not 0" in ended.stderr
 
 
