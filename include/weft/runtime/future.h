@@ -147,6 +147,58 @@ class FutureTable {
 // Throws: the value is move-only and was already taken.
 [[noreturn]] void throw_taken();
 
+// A holder's share of a state, or of none.
+template <class State>
+class FutureShare {
+ public:
+  FutureShare() = default;
+  explicit FutureShare(State* state) : state_(state) {
+    if (state_ != nullptr) state_->acquire();
+  }
+  FutureShare(const FutureShare& other) : FutureShare(other.state_) {}
+  FutureShare(FutureShare&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  FutureShare& operator=(FutureShare other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~FutureShare() {
+    if (state_ != nullptr) state_->release();
+  }
+
+  State* get() const { return state_; }
+  State* operator->() const { return state_; }
+
+ private:
+  State* state_ = nullptr;
+};
+
+// Awaits a copy of a Future or FutureList, and resumes with the result of its get().
+template <class AnyFuture>
+class FutureAwaiter : private ResumeWork {
+ public:
+  explicit FutureAwaiter(AnyFuture future) : future_(std::move(future)) {}
+  // A frame that is destroyed while it waits must not be resumed.
+  ~FutureAwaiter() {
+    if (handle && !future_.is_ready()) future_.state()->forget(this);
+  }
+  FutureAwaiter(const FutureAwaiter&) = delete;
+  FutureAwaiter& operator=(const FutureAwaiter&) = delete;
+
+  bool await_ready() const { return future_.is_ready() && !future_.state()->messenger().spend_ready_await(); }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    suspend(waiting, future_.state()->messenger().meter());
+    if (future_.is_ready()) {
+      future_.state()->messenger().post_for_next_turn(this);
+    } else {
+      future_.state()->when_ready(this);
+    }
+  }
+  auto await_resume() const { return future_.get(); }
+
+ private:
+  AnyFuture future_;
+};
+
 template <class T = void>
 class [[nodiscard]] Future {
   using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
@@ -171,21 +223,10 @@ class [[nodiscard]] Future {
 
   // Holds no future. Only assignment and pup() may be used.
   Future() = default;
-  explicit Future(Messenger& messenger) : state_(new State(messenger)) { state_->acquire(); }
-  Future(const Future& other) : state_(other.state_) {
-    if (state_ != nullptr) state_->acquire();
-  }
-  Future(Future&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
-  Future& operator=(Future other) noexcept {
-    std::swap(state_, other.state_);
-    return *this;
-  }
-  ~Future() {
-    if (state_ != nullptr) state_->release();
-  }
+  explicit Future(Messenger& messenger) : state_(new State(messenger)) {}
 
   bool is_ready() const { return state_->is_ready(); }
-  FutureState* state() const { return state_; }
+  FutureState* state() const { return state_.get(); }
 
   // Sets it, here or on the PE it belongs to. A second set is an Error.
   template <class U = T>
@@ -262,38 +303,17 @@ class [[nodiscard]] Future {
     state_->when_ready(work);
   }
 
-  auto operator co_await() const {
-    struct Awaiter : ResumeWork {
-      explicit Awaiter(Future future_in) : future(std::move(future_in)) {}
-      bool await_ready() const {
-        return future.is_ready() && !future.state()->messenger().spend_ready_await();
-      }
-      void await_suspend(std::coroutine_handle<> waiting) {
-        suspend(waiting, future.state()->messenger().meter());
-        if (future.is_ready()) {
-          future.state()->messenger().post_for_next_turn(this);
-        } else {
-          future.state()->when_ready(this);
-        }
-      }
-      // A frame that is destroyed while it waits must not be resumed.
-      ~Awaiter() {
-        if (handle && !future.is_ready()) future.state()->forget(this);
-      }
-      T await_resume() const { return future.get(); }
-      Future future;
-    };
-    return Awaiter(*this);
-  }
+  auto operator co_await() const { return FutureAwaiter<Future>(*this); }
 
   // The future of an address from FutureState::address() on any PE. For id 0 the result holds no future.
   static Future at(Messenger& messenger, FutureAddress address);
   void pup(Pup& p);
 
  private:
+  explicit Future(State* state) : state_(state) {}
   void send_value(const Stored* value) const;
 
-  State* state_ = nullptr;
+  FutureShare<State> state_;
 };
 
 // In front of the value, or of the packed error, in the message that sets a future of another PE.
@@ -341,8 +361,7 @@ Future<T> Future<T>::at(Messenger& messenger, FutureAddress address) {
     future = Future(messenger);
     future.state_->remote_ = address;
   } else if (auto* state = dynamic_cast<State*>(find_exported_future(messenger, address.id))) {
-    state->acquire();
-    future.state_ = state;
+    future = Future(state);
   } else {
     future = Future(messenger);
     future.state_->set_error(released_future_error());
@@ -353,7 +372,7 @@ Future<T> Future<T>::at(Messenger& messenger, FutureAddress address) {
 template <class T>
 void Future<T>::pup(Pup& p) {
   FutureAddress address;
-  if (p.is_packing() && state_ != nullptr) address = state_->address();
+  if (p.is_packing() && state_.get() != nullptr) address = state_->address();
   p | address.pe | address.id;
   if (p.is_unpacking()) *this = at(messenger_of<T>(p), address);
 }

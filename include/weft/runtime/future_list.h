@@ -52,18 +52,9 @@ class [[nodiscard]] FutureList {
   FutureList(Messenger& messenger, std::uint64_t count) : FutureList(new State(messenger)) {
     state_->expect(count);
   }
-  FutureList(const FutureList& other) : FutureList(other.state_) {}
-  FutureList(FutureList&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
-  FutureList& operator=(FutureList other) noexcept {
-    std::swap(state_, other.state_);
-    return *this;
-  }
-  ~FutureList() {
-    if (state_ != nullptr) state_->release();
-  }
 
   bool is_ready() const { return state_->is_ready(); }
-  FutureState* state() const { return state_; }
+  FutureState* state() const { return state_.get(); }
 
   // Adds a value, here or on the PE that the future belongs to. A value more than it was made for is an Error.
   void set(std::type_identity_t<T> value) const {
@@ -81,41 +72,17 @@ class [[nodiscard]] FutureList {
     return state_->values;
   }
 
-  auto operator co_await() const {
-    struct Awaiter : ResumeWork {
-      explicit Awaiter(FutureList future_in) : future(std::move(future_in)) {}
-      bool await_ready() const {
-        return future.is_ready() && !future.state()->messenger().spend_ready_await();
-      }
-      void await_suspend(std::coroutine_handle<> waiting) {
-        handle = waiting;
-        if (future.is_ready()) {
-          future.state()->messenger().post_for_next_turn(this);
-        } else {
-          future.state()->when_ready(this);
-        }
-      }
-      // A frame that is destroyed while it waits must not be resumed.
-      ~Awaiter() {
-        if (handle && !future.is_ready()) future.state()->forget(this);
-      }
-      std::vector<T> await_resume() const { return future.get(); }
-      FutureList future;
-    };
-    return Awaiter(*this);
-  }
+  auto operator co_await() const { return FutureAwaiter<FutureList>(*this); }
 
   void pup(Pup& p) {
     FutureAddress address;
-    if (p.is_packing() && state_ != nullptr) address = state_->address();
+    if (p.is_packing() && state_.get() != nullptr) address = state_->address();
     p | address.pe | address.id;
     if (p.is_unpacking()) *this = at(messenger_of<T>(p), address);
   }
 
  private:
-  explicit FutureList(State* state) : state_(state) {
-    if (state_ != nullptr) state_->acquire();
-  }
+  explicit FutureList(State* state) : state_(state) {}
   static FutureList at(Messenger& messenger, FutureAddress address) {
     if (address.id == 0) return {};
     const bool is_here = address.pe == future_home_pe(messenger);
@@ -133,7 +100,7 @@ class [[nodiscard]] FutureList {
     return future;
   }
 
-  State* state_ = nullptr;
+  FutureShare<State> state_;
 };
 
 }  // namespace weft::runtime
