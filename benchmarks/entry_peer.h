@@ -1,7 +1,8 @@
 // A chare that plays ping-pong, or sends windows, to another by entry methods.
 //
 // A message of 8 bytes is an integer argument, any other size a span of bytes: a value, which the method views where it
-// arrived. The caller's buffers are those of the channel's programs.
+// arrived. The caller's buffers are those of the channel's programs. With --way measured the class is one whose elements
+// load balancing measures.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,13 @@
 
 namespace weft::benchmarks {
 
-class EntryPeer : public weft::Chare<EntryPeer> {
+template <template <class> class Base>
+class BasicEntryPeer : public Base<BasicEntryPeer<Base>> {
  public:
-  explicit EntryPeer(bool pinned) {
-    if (pinned) pin(pe());
+  using Self = BasicEntryPeer;
+
+  explicit BasicEntryPeer(bool pinned) {
+    if (pinned) pin(this->pe());
   }
 
   // Plays `step` with element `partner`; `done` gets the seconds of the timed part.
@@ -26,16 +30,16 @@ class EntryPeer : public weft::Chare<EntryPeer> {
     bench_ = static_cast<Bench>(bench);
     partner_ = partner;
     size_bytes_ = step.size_bytes;
-    data_ = Buffers(runtime(), weft::Kind::kHost, step.size_bytes, step.buffers);
+    data_ = Buffers(this->runtime(), weft::Kind::kHost, step.size_bytes, step.buffers);
     left_ = step.warmup;
     timed_left_ = step.iterations;
     done_ = done;
     next();
   }
 
-  void ping(int from, std::uint64_t number) { proxy()[from].send<&EntryPeer::pong>(number); }
+  void ping(int from, std::uint64_t number) { this->proxy()[from].template send<&Self::pong>(number); }
   void ping_bytes(int from, std::span<const std::byte> data) {
-    proxy()[from].send<&EntryPeer::pong_bytes>(data);
+    this->proxy()[from].template send<&Self::pong_bytes>(data);
   }
   void pong(std::uint64_t) { next(); }
   void pong_bytes(std::span<const std::byte>) { next(); }
@@ -54,16 +58,16 @@ class EntryPeer : public weft::Chare<EntryPeer> {
     }
     --left_;
     if (bench_ == Bench::kLatency) {
-      send<&EntryPeer::ping, &EntryPeer::ping_bytes>();
+      send<&Self::ping, &Self::ping_bytes>();
     } else {
-      for (int i = 0; i < kWindow; ++i) send<&EntryPeer::take, &EntryPeer::take_bytes>();
+      for (int i = 0; i < kWindow; ++i) send<&Self::take, &Self::take_bytes>();
     }
   }
 
   template <auto Number, auto Bytes>
   void send() {
-    auto partner = proxy()[partner_];
-    int self = index();
+    auto partner = this->proxy()[partner_];
+    int self = this->index();
     if (size_bytes_ == sizeof(std::uint64_t)) {
       partner.template send<Number>(self, std::uint64_t{1});
     } else {
@@ -74,7 +78,7 @@ class EntryPeer : public weft::Chare<EntryPeer> {
   void count(int from) {
     if (++arrived_ < kWindow) return;
     arrived_ = 0;
-    proxy()[from].send<&EntryPeer::acknowledge>();
+    this->proxy()[from].template send<&Self::acknowledge>();
   }
 
   Bench bench_ = Bench::kLatency;
@@ -87,5 +91,13 @@ class EntryPeer : public weft::Chare<EntryPeer> {
   Stopwatch stopwatch_;
   weft::Future<double> done_;
 };
+
+template <class T>
+class MeasuredChare : public weft::Chare<T> {
+ public:
+  void resume_from_sync() override {}
+};
+using EntryPeer = BasicEntryPeer<weft::Chare>;
+using MeasuredEntryPeer = BasicEntryPeer<MeasuredChare>;
 
 }  // namespace weft::benchmarks

@@ -33,7 +33,8 @@ class Route:
 
     def arguments(self, messages: int) -> list[str]:
         if self.program == "local_entry_rate":
-            return ["rate", f"8:{messages // _WINDOW}:0"]
+            measured = ["--way", "measured"] if "measured" in self.title else []
+            return ["rate", f"8:{messages // _WINDOW}:0", *measured]
         return [self.title.split()[0], str(messages)]
 
 
@@ -42,6 +43,7 @@ PATHS = (
     Route("channel (8 B)", "path_instructions"),
     Route("entry method (8 B)", "path_instructions"),
     Route("local entry method (8 B)", "local_entry_rate"),
+    Route("local entry method, measured", "local_entry_rate"),
 )
 _FEW, _MANY = 64 * 50, 64 * 350
 

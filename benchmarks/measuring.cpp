@@ -1,7 +1,6 @@
 #include "benchmarks/measuring.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <charconv>
@@ -72,7 +71,8 @@ std::array<int, 2> parse_devices(std::string_view text) {
 
 Arguments parse_arguments(int argc, char** argv) {
   if (argc < 3) {
-    die("usage: BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... [--memory KIND] [--way tag|am] [--devices 0,1]");
+    die("usage: BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... [--memory KIND] [--way tag|am|measured] [--devices "
+        "0,1]");
   }
   Arguments arguments;
   arguments.bench = parse_bench(argv[1]);
@@ -89,20 +89,6 @@ Arguments parse_arguments(int argc, char** argv) {
     }
   }
   return arguments;
-}
-
-void pin(int pe) {
-  cpu_set_t usable;
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return;
-  int index = pe % CPU_COUNT(&usable);
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &usable) || index-- != 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
 }
 
 void report(Bench bench, const Step& step, double elapsed_s) {

@@ -1,7 +1,7 @@
 // Shared by the measuring programs: the command line, the clock, the printed line.
 //
 //   program BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]...
-//           [--memory host|emulated|cuda] [--way tag|am] [--devices 0,1]
+//           [--memory host|emulated|cuda] [--way tag|am|measured] [--devices 0,1]
 //
 // BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks. allreduce, busy_receiver and collective_times
 // have a bench of their own, which they explain. latency: a ping-pong; one way is half of a round trip, averaged over
@@ -22,6 +22,8 @@
 
 #include "weft/memory/buffer.h"
 
+#include "benchmarks/pin.h"
+
 namespace weft::benchmarks {
 
 inline constexpr int kWindow = 64;
@@ -41,7 +43,7 @@ struct Arguments {
   Bench bench = Bench::kLatency;
   std::vector<Step> steps;
   memory::Kind memory = memory::Kind::kHost;
-  // For the bare machine: tagged or active messages.
+  // For the bare machine: tagged or active messages. For entry methods: "measured" for chares whose load is measured.
   std::string way = "tag";
   // For one process that uses two devices.
   std::array<int, 2> devices{0, 1};
@@ -49,10 +51,6 @@ struct Arguments {
 
 // Ends the process with a sentence on stderr if the command line is not as above.
 Arguments parse_arguments(int argc, char** argv);
-
-// Keeps this process on the core with its PE's number, modulo the cores that it may use, so that the kernel's
-// choices are not part of the figure.
-void pin(int pe);
 
 // Prints {"size_bytes": ..., "metric": ..., "value": ...} for a step whose timed part took `elapsed_s`.
 void report(Bench bench, const Step& step, double elapsed_s);

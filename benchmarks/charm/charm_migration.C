@@ -1,32 +1,21 @@
 // What benchmarks/migration_times.cpp measures, asked of Charm++: moves of chares between two PEs.
 //
 //   charm_migration COUNT:SIZE:HOPS:ROUNDS
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
+#include "benchmarks/pin.h"
 #include "charm_migration.decl.h"
 
 CProxy_Main main_proxy;
 CProxy_Traveller travellers;
 
-// As the programs of Weft: on the core with the PE's number, modulo the cores that the process may use.
+// A PE has many objects that ask for it; pinned again, it would find one usable core.
 void pin() {
   static bool is_pinned = false;
-  cpu_set_t usable;
-  if (is_pinned || sched_getaffinity(0, sizeof usable, &usable) != 0) return;
+  if (!is_pinned) weft::benchmarks::pin(CkMyPe());
   is_pinned = true;
-  int index = CkMyPe() % CPU_COUNT(&usable);
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &usable) || index-- != 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
 }
 
 class OnPe0 : public CkArrayMap {

@@ -6,13 +6,12 @@
 // array: a marshalled array, which the entry method reads in the message. vector: a std::vector, which the entry method
 // gets as one of its own. nocopy: a buffer that is sent in place and lands in a buffer that the receiver posts.
 // reduction: seconds of a broadcast of a 64-bit integer to the elements of an array that exists, and of a sum over them.
-#include <sched.h>
-
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "benchmarks/pin.h"
 #include "charm_pingpong.decl.h"
 
 CProxy_Main main_proxy;
@@ -30,21 +29,11 @@ struct Step {
   int buffers = 1;
 };
 
-// As the programs of Weft: on the core with the PE's number, modulo the cores that the process may use.
+// A PE has many objects that ask for it; pinned again, it would find one usable core.
 void pin() {
   static bool is_pinned = false;
-  cpu_set_t usable;
-  if (is_pinned || sched_getaffinity(0, sizeof usable, &usable) != 0) return;
+  if (!is_pinned) weft::benchmarks::pin(CkMyPe());
   is_pinned = true;
-  int index = CkMyPe() % CPU_COUNT(&usable);
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &usable) || index-- != 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
 }
 
 class Main : public CBase_Main {
