@@ -78,6 +78,69 @@ TEST(WorkMeter, KeepsTheTimeOfAnObjectThatEndsInsideTheSpan) {
   EXPECT_EQ(alive, 0);
 }
 
+// The meter reads the clock for few of the spans, and the sum is still right.
+TEST(WorkMeter, SamplesAnObjectOfShortSpans) {
+  int alive = 0;
+  WorkMeter meter;
+  const WorkTimeShare time(new Time(alive));
+  const auto spans = [&](std::uint32_t count) {
+    std::uint32_t num_changes = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto before = time.get()->time();
+      {
+        const WorkMeter::Span span(meter, *time.get());
+      }
+      num_changes += time.get()->time() != before ? 1 : 0;
+    }
+    return num_changes;
+  };
+  // After a span that the machine interrupts, more are measured.
+  std::uint32_t changes = 0;
+  for (int attempt = 0; attempt < 1000 && (changes < 10 || changes > 11); ++attempt) {
+    spans(WorkTime::kExactSpans);
+    changes = spans(10 * WorkTime::kSampledSpans);
+  }
+  EXPECT_GE(changes, 10U);
+  EXPECT_LE(changes, 11U);
+
+  // One of these is a sample. Then each span is measured, for a while.
+  for (std::uint32_t i = 0; i < WorkTime::kSampledSpans; ++i) {
+    const WorkMeter::Span span(meter, *time.get());
+    work(3 * WorkTime::kShort);
+  }
+  EXPECT_EQ(spans(2 * WorkTime::kExactSpans), 2 * WorkTime::kExactSpans);
+  const auto before = time.get()->time();
+  {
+    const WorkMeter::Span span(meter, *time.get());
+    work(kWork);
+  }
+  EXPECT_GE(time.get()->time() - before, kWork);
+}
+
+// Spans inside a span that is not measured are, and the outer one is measured from then on.
+TEST(WorkMeter, MeasuresWhatRunsInsideASpanThatIsSkipped) {
+  int alive = 0;
+  WorkMeter meter;
+  const WorkTimeShare outer(new Time(alive));
+  const WorkTimeShare inner(new Time(alive));
+  for (std::uint32_t i = 0; i < 2 * WorkTime::kExactSpans; ++i) {
+    const WorkMeter::Span span(meter, *outer.get());
+  }
+  for (std::uint32_t i = 0; i < WorkTime::kSampledSpans; ++i) {
+    const WorkMeter::Span span(meter, *outer.get());
+    const WorkMeter::Span of_inner(meter, *inner.get());
+    work(kWork);
+  }
+  EXPECT_EQ(meter.running(), nullptr);
+  EXPECT_GE(inner.get()->time(), WorkTime::kSampledSpans * kWork);
+  const auto before = outer.get()->time();
+  {
+    const WorkMeter::Span span(meter, *outer.get());
+    work(kWork);
+  }
+  EXPECT_GE(outer.get()->time() - before, kWork);
+}
+
 Task<> work_twice(Runtime& runtime, Future<> gate, Future<> done) {
   work(kWork);
   co_await gate;
