@@ -103,12 +103,15 @@ class Beside {
   Beside& operator=(const Beside&) = delete;
   virtual ~Beside() = default;
 
-  // Whether the next vector travels beside. Counts it then. To be asked once for each vector, in every pass.
+  // Whether a vector of so many elements may travel beside.
   template <class T>
-  bool takes(std::size_t count) {
-    if (count < kLeastBytes / sizeof(T) || types_.size() == most_vectors_) return false;
+  bool can_take(std::size_t count) const {
+    return count >= kLeastBytes / sizeof(T) && types_.size() != most_vectors_;
+  }
+  // The next vector travels beside: in every pass, before give() and take().
+  template <class T>
+  void count() {
     types_.push_back(ElementType::of<T>().id());
-    return true;
   }
   // Those of the vectors so far.
   const std::vector<std::uint64_t>& types() const { return types_; }

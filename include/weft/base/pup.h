@@ -66,6 +66,8 @@ class Pup {
   // Takes large vectors out of the bytes; null as a rule. Set in the same way when sizing, packing and unpacking.
   Beside* beside() const { return beside_; }
   void set_beside(Beside* beside) { beside_ = beside; }
+  // Whether the storage of what is visited may be given away. REQUIRES: sizing or packing.
+  bool gives() const { return gives_; }
 
   // The bytes counted, written or read so far.
   std::size_t offset_bytes() const {
@@ -90,6 +92,9 @@ class Pup {
     }
     cursor_ += size_bytes;
   }
+
+  // Counts bytes that the caller will pack with bytes(). REQUIRES: sizing.
+  void reserve(std::size_t size_bytes) { sized_ += size_bytes; }
 
   // Skips bytes that the caller reads in place at cursor(). REQUIRES: unpacking.
   void skip(std::size_t size_bytes) {
@@ -122,9 +127,9 @@ class Pup {
   // For temporaries and constants. REQUIRES: sizing or packing.
   template <class T>
   Pup& operator|(const T& value) {
-    Beside* const beside = std::exchange(beside_, nullptr);  // its storage cannot be given away
+    const bool gave = std::exchange(gives_, false);  // its storage cannot be given away
     visit(const_cast<T&>(value));
-    beside_ = beside;
+    gives_ = gave;
     return *this;
   }
 
@@ -145,6 +150,7 @@ class Pup {
   void* context_;
   void* carrier_ = nullptr;
   Beside* beside_ = nullptr;
+  bool gives_ = true;
 };
 
 namespace pup_detail {
@@ -166,16 +172,21 @@ constexpr void expect_no_pointer() {
       "that names what to send");
 }
 
-// The number of elements, then the elements beside the bytes, or among them.
+// The number of elements, then the elements beside the bytes, or among them. A large vector has a flag that says which.
 template <class T>
 void visit_beside(Pup& p, std::vector<T>& values) {
   expect_no_pointer<T>();
   const std::size_t size = p.count(values.size(), 0);
   if (size > std::vector<T>().max_size()) p.refuse("more elements than a vector can have");
-  if (p.beside()->template takes<T>(size)) {
-    if (p.is_packing()) p.beside()->give(std::move(values));
-    if (p.is_unpacking()) values = p.beside()->template take<T>(size);
-    return;
+  if (p.beside()->template can_take<T>(size)) {
+    bool is_beside = p.gives();
+    p | is_beside;
+    if (is_beside) {
+      p.beside()->template count<T>();
+      if (p.is_packing()) p.beside()->give(std::move(values));
+      if (p.is_unpacking()) values = p.beside()->template take<T>(size);
+      return;
+    }
   }
   if (p.is_unpacking()) {
     p.expect(size * sizeof(T));

@@ -116,8 +116,8 @@ class ChareBase {
   std::uint32_t num_suspended_ = 0;
   std::uint32_t next_reduction_ = 0;
   std::uint32_t first_reduction_here_ = 0;
-  std::uint32_t num_results_ =
-      0;  // reductions to which it has contributed whose result goes to all of the collection
+  // Reductions to which it has contributed whose result goes to all of the collection.
+  std::uint32_t num_results_ = 0;
   std::uint32_t num_moves_ = 0;
   std::int32_t move_to_ = -1;  // -1: no move was asked for
   bool is_pinned_ = false;

@@ -206,9 +206,9 @@ class Chares final : public runtime::Model {
   runtime::Future<> created(Collection& collection);
   // Ends the collection on all PEs, from any PE. The future is ready when each PE has freed its elements that run
   // nothing; an element with an entry method that waits is freed when the method has ended. What a method awaits on a
-  // channel ends with Error(kClosed). Calls that have not begun
-  // are refused with Error(kClosed); one that nothing awaits ends the job. Futures of unfinished reductions fail.
-  // Throws Error(kClosed) if the collection has been destroyed on this PE; two PEs may destroy it at the same time.
+  // channel ends with Error(kClosed). Calls that have not begun are refused with Error(kClosed); one that nothing awaits
+  // ends the job. Futures of unfinished reductions fail. Throws Error(kClosed) if the collection has been destroyed on this
+  // PE; two PEs may destroy it at the same time.
   runtime::Future<> destroy(Collection& collection);
   // Error(kClosed), which nothing awaits, has left the entry method that `where` names. It ends the job, unless the chare's
   // collection has been destroyed: then its methods end so.

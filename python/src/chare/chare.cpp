@@ -121,7 +121,7 @@ void PyChare::pup(Pup& p) {
       } catch (const PythonError&) {
         rethrow_unsendable(base::format("the state of {}", where()));
       }
-      p.bytes(nullptr, packed_->size_bytes());
+      p.reserve(packed_->size_bytes());
     } else if (p.is_packing()) {
       const std::shared_ptr<Encoder> encoder = std::move(packed_);
       std::vector<std::byte> bytes = encoder->copy();

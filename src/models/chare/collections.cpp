@@ -157,9 +157,19 @@ void Chares::on_create(MessagePtr message) {
     Pup arguments = Pup::unpacker(p.cursor(), p.remaining_bytes(), &runtime_);
     constructor->name_collection(made, arguments);
   }
-  // After a failure the collection is never made on this PE. Its messages wait for its end, or for the job's.
-  if (!construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) return;
-  open_elements(made, header.exchanges);
+  if (construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) {
+    return open_elements(made, header.exchanges);
+  }
+  // The collection is never made on this PE. Its messages wait for its end, which may be among them, or for the job's.
+  std::vector<MessagePtr>& waiting = made.elements_->waiting;
+  const auto is_end = [this](const MessagePtr& one) {
+    return one->envelope().handler == first_handler_ + kDestroy;
+  };
+  const auto end = std::find_if(waiting.begin(), waiting.end(), is_end);
+  if (end == waiting.end()) return;
+  MessagePtr held = std::move(*end);
+  waiting.erase(end);
+  runtime_.send(runtime_.pe(), std::move(held));
 }
 
 void Chares::open_elements(Collection& made, bool exchanges) {

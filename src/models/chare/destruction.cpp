@@ -43,6 +43,14 @@ std::exception_ptr closed_error(const std::string& text) {
   return std::make_exception_ptr(base::Error(base::StatusCode::kClosed, text));
 }
 
+// Whether the message names a PE of the job. Fails the job if not.
+bool expect_pe(runtime::Runtime& runtime, const Message& message, std::uint32_t pe, std::string_view what) {
+  if (pe < static_cast<std::uint32_t>(runtime.num_pes())) return true;
+  runtime.fail(base::format("PE {} {} for PE {} of {}; do all PEs run the same program?",
+                            message.envelope().source_pe, what, pe, runtime.num_pes()));
+  return false;
+}
+
 }  // namespace
 
 // --- Elements that leave
@@ -104,12 +112,7 @@ void Chares::take_part(std::uint32_t to_pe, std::uint64_t gather, bool value) {
 void Chares::on_destroy(MessagePtr message) {
   DestroyHeader header;
   message->unpacker() | header;
-  if (header.pe >= static_cast<std::uint32_t>(runtime_.num_pes())) {
-    runtime_.fail(
-        base::format("PE {} destroys a collection for PE {} of {}; do all PEs run the same program?",
-                     message->envelope().source_pe, header.pe, runtime_.num_pes()));
-    return;
-  }
+  if (!expect_pe(runtime_, *message, header.pe, "destroys a collection")) return;
   Collection& target = collection(header.collection);
   if (!target.created_ && !target.destroyed_ && target.failure_ == nullptr) {  // its creation is under way
     target.elements_->waiting.push_back(std::move(message));
@@ -185,12 +188,7 @@ void Chares::end_closed_method(const ChareBase& chare, const std::exception_ptr&
 void Chares::on_ask_destroyed(MessagePtr message) {
   AskDestroyed asked;
   message->unpacker() | asked;
-  if (asked.pe >= static_cast<std::uint32_t>(runtime_.num_pes())) {
-    runtime_.fail(
-        base::format("PE {} asks about a collection for PE {} of {}; do all PEs run the same program?",
-                     message->envelope().source_pe, asked.pe, runtime_.num_pes()));
-    return;
-  }
+  if (!expect_pe(runtime_, *message, asked.pe, "asks about a collection")) return;
   Collection& target = collection(asked.collection);
   if (!target.created_ && !target.destroyed_ && target.failure_ == nullptr) {
     target.elements_->waiting.push_back(std::move(message));  // perhaps behind its end

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct LocalSync {
 
   // --- The plan of this step
   bool has_plan = false;
+  std::deque<PlannedMove> planned;  // moves that are still to be made
   std::uint64_t num_expected = 0;
   std::uint64_t num_arrived = 0;  // or stayed on their PE after all; may precede the plan
   std::uint64_t num_moved = 0;
@@ -37,6 +39,7 @@ struct LocalSync {
     num_waiting = 0;
     unreported.clear();
     has_plan = false;
+    planned.clear();
     num_expected = num_arrived = num_moved = bytes_moved = 0;
   }
 };

@@ -144,7 +144,8 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
 void Chares::move_when_idle(runtime::ElementId element) {
   Collection& from = collection(element.collection);
   ChareBase* const chare = from.find(element.index);
-  if (chare == nullptr || chare->move_to_ < 0) return;  // destroyed meanwhile
+  if (chare == nullptr) return;                                 // destroyed meanwhile
+  if (chare->move_to_ < 0) return parts_->sync.stayed(*chare);  // pinned meanwhile
   if (chare->num_suspended() != 0) {
     chare->num_suspended_ |= ChareBase::kMoves;
     return;
@@ -193,13 +194,18 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
                      "must visit the same members each time",
                      type.name, p.offset_bytes(), size_bytes));
   }
-  // From here on nothing fails.
+  // From here on the move is made, whatever the program's functions throw.
   from.elements_->directory.leave(header.index, to_pe, header.move);
   from.elements_->departures.add(header.index, header.move, to_pe);
   std::shared_ptr<ChareBase> left(&chare);
-  chare.departed();
-  runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
-  parts_->sync.left(from, chare);
+  try {
+    chare.departed();
+    runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
+    parts_->sync.left(from, chare);
+  } catch (...) {
+    runtime_.fail_unawaited(std::current_exception(),
+                            base::format("the move of {} to PE {}", chare.where(), to_pe));
+  }
   std::size_t sent_bytes = message->payload_bytes();
   for (const runtime::Attachment& attachment : message->attachments())
     sent_bytes += attachment.buffer().size_bytes;
@@ -218,6 +224,8 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
 // --- Arriving
 
 runtime::Posting Chares::place_moved(Message& message, std::span<runtime::Landing> landings) {
+  // It has waited for its collection: its vectors are where they landed.
+  if (message.owns_attachments()) return runtime::Posting::kHandle;
   MoveHeader header;
   message.unpacker() | header;
   if (header.beside.empty()) return runtime::Posting::kHandle;  // the class itself takes what lands

@@ -137,8 +137,7 @@ void SyncPoints::ReportWork::turn(runtime::Work* self, runtime::Runtime& runtime
 
 bool SyncPoints::can_move(const ChareBase& chare) {
   const Collection& collection = chare.collection();
-  return collection.type()->pup != nullptr && collection.kind() != CollectionKind::kGroup &&
-         !chare.is_pinned() &&
+  return collection.can_move() && !chare.is_pinned() &&
          chare.runtime().obstacles_to_moving({collection.id(), chare.linear_index()}).empty();
 }
 
@@ -242,11 +241,21 @@ std::string SyncPoints::on_plan(Collection& collection, std::uint64_t step, int 
         static_cast<int>(move.to_pe) == runtime().pe()) {
       return base::format("element {} is to move to PE {}", move.index, move.to_pe);
     }
-    carry_out(collection, *chare, static_cast<int>(move.to_pe));
-    if (runtime().stopped()) return {};
+    here.planned.push_back(move);
   }
+  for (const PlannedMove& move : moves) moves_.add({collection.id(), move.index});
   finish_plan(collection);
   return {};
+}
+
+void SyncPoints::make_next_move(std::uint64_t id) {
+  Collection& collection = chares_.collection(id);
+  if (!collection.created_) return;  // destroyed
+  LocalSync& here = local(collection);
+  const PlannedMove move = here.planned.front();
+  here.planned.pop_front();
+  carry_out(collection, *collection.find(move.index), static_cast<int>(move.to_pe));
+  if (!runtime().stopped()) finish_plan(collection);
 }
 
 void SyncPoints::carry_out(Collection& collection, ChareBase& chare, int to_pe) {
@@ -274,7 +283,7 @@ std::string SyncPoints::on_stays(Collection& collection, std::uint64_t step) {
 
 void SyncPoints::finish_plan(Collection& collection) {
   LocalSync& here = local(collection);
-  if (!here.has_plan || here.num_arrived != here.num_expected) return;
+  if (!here.has_plan || !here.planned.empty() || here.num_arrived != here.num_expected) return;
   runtime().send(decider(collection),
                  make(collection, here.step, SyncKind::kDone, here.num_moved, here.bytes_moved));
 }

@@ -13,6 +13,7 @@
 #include "weft/runtime/work.h"
 
 #include "models/chare/balancing_options.h"
+#include "models/chare/wanted_moves.h"
 
 namespace weft::chare {
 
@@ -28,7 +29,10 @@ struct LoadOnTheMove {
 
 class SyncPoints {
  public:
-  explicit SyncPoints(Chares& chares) : chares_(chares) {}
+  explicit SyncPoints(Chares& chares)
+      : chares_(chares),
+        moves_(chares.runtime(), [this](runtime::ElementId element) { make_next_move(element.collection); }) {
+  }
   SyncPoints(const SyncPoints&) = delete;
   SyncPoints& operator=(const SyncPoints&) = delete;
 
@@ -89,6 +93,8 @@ class SyncPoints {
   std::string decide(Collection& collection);
   void record(const Collection& collection);
   void end_step(Collection& collection);
+  // The first of the moves that are still to be made.
+  void make_next_move(std::uint64_t collection);
   void carry_out(Collection& collection, ChareBase& chare, int to_pe);
   void resume(ChareBase& chare);
 
@@ -97,6 +103,7 @@ class SyncPoints {
   std::uint64_t num_recorded_ = 0;
   std::vector<std::uint64_t> posted_;  // collections
   ReportWork work_{*this};
+  WantedMoves moves_;  // of plans
 };
 
 }  // namespace weft::chare

@@ -10,12 +10,15 @@
 
 #include "models/channel/channels.h"
 #include "tests/support/device_memory.h"
+#include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::channel {
 namespace {
 
 using base::StatusCode;
+using test_support::error_of;
+using test_support::says;
 using testing::TestMemory;
 
 constexpr memory::Place kDevice{memory::Kind::kEmulated, 0};
@@ -26,8 +29,6 @@ int ended = 0;
 
 // The parameters: machine, PEs, memory, bytes, check mode.
 using Case = std::tuple<std::string, int, bool, int, bool>;
-
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 struct Ended {
   Ended() = default;
@@ -97,16 +98,6 @@ struct Party : Chare<Party> {
   TestMemory in;
   TestMemory out;
 };
-
-template <class T>
-Task<std::string> error_of(Future<T> future) {
-  try {
-    co_await future;
-  } catch (const Error& error) {
-    co_return error.what();
-  }
-  co_return "";
-}
 
 struct ClosingMethods : ::testing::TestWithParam<Case> {
   ClosingMethods() : job(std::get<1>(GetParam()), std::get<0>(GetParam())) {

@@ -5,11 +5,14 @@
 #include <vector>
 
 #include "runtime/collective/spanning_tree.h"
+#include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::chare {
 namespace {
 
+using test_support::error_of;
+using test_support::says;
 int made = 0;
 
 struct Picky : Chare<Picky> {
@@ -22,18 +25,6 @@ struct Picky : Chare<Picky> {
   ~Picky() override { --made; }
   int touch() { return 1; }
 };
-
-template <class T>
-Task<std::string> error_of(Future<T> future) {
-  try {
-    co_await future;
-  } catch (const base::Error& error) {
-    co_return error.what();
-  }
-  co_return "";
-}
-
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Creation, IsReadyWhenAllConstructorsHaveReturned) {
   for (int num_pes : {1, 2, 3, 11}) {
@@ -54,6 +45,25 @@ TEST(Creation, IsReadyWhenAllConstructorsHaveReturned) {
     }),
               "");
     EXPECT_EQ(made, 0);
+  }
+}
+
+struct PickyAndLarge : Chare<PickyAndLarge> {
+  explicit PickyAndLarge(const std::vector<int>&) { throw std::runtime_error("not me"); }
+  int touch() { return 1; }
+};
+
+// The arguments come through the tree, and the end directly.
+TEST(Creation, CallsAreRefusedWhereTheEndComesBeforeTheCreation) {
+  for (const char* machine : {"loopback", "ucx"}) {
+    testing::InProcessJob job(30, machine);
+    EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+      auto array = Array<PickyAndLarge>::create(runtime, {30}, std::vector<int>(100'000));
+      auto early = array[29].call<&PickyAndLarge::touch>();
+      EXPECT_TRUE(says(co_await error_of(array.created()), "not me"));
+      EXPECT_TRUE(says(co_await error_of(early), "could not be created"));
+    }),
+              "");
   }
 }
 

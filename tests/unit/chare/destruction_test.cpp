@@ -3,11 +3,14 @@
 #include <map>
 #include <set>
 
+#include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::chare {
 namespace {
 
+using test_support::error_of;
+using test_support::says;
 // How many elements live, and which coroutines they run, on all PEs of the test's job.
 int alive = 0;
 
@@ -52,17 +55,6 @@ std::string message_of(const std::exception_ptr& error) {
   }
 }
 
-// The text of the error that `future` gets.
-template <class T>
-Task<std::string> error_of(Future<T> future) {
-  try {
-    co_await future;
-  } catch (const base::Error& error) {
-    co_return error.what();
-  }
-  co_return "";
-}
-
 template <class Call>
 std::string thrown_by(Call call) {
   try {
@@ -73,8 +65,6 @@ std::string thrown_by(Call call) {
   }
   return "";
 }
-
-bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 TEST(Destruction, FreesTheElementsOfEveryKindOnEveryPe) {
   for (int num_pes : {1, 2, 3, 11}) {

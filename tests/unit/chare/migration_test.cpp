@@ -7,16 +7,20 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/chare/collection.h"
+#include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::chare {
 namespace {
 
+using test_support::error_of;
+using test_support::says;
 int alive = 0;
 
 struct Rover : Chare<Rover> {
@@ -82,18 +86,6 @@ struct Stone : Chare<Stone> {
   void go(int to_pe) { migrate(to_pe); }
   void touch() {}
 };
-
-template <class T>
-Task<std::string> error_of(Future<T> future) {
-  try {
-    co_await future;
-  } catch (const base::Error& error) {
-    co_return error.what();
-  }
-  co_return "";
-}
-
-bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 TEST(Migration, MovesTheStateAndTheElementIsFoundFromEveryPe) {
   for (const char* machine : {"loopback", "ucx"}) {
@@ -238,6 +230,87 @@ struct Hauler : Chare<Hauler> {
   std::vector<double> empty;
   double sum = 0;
 };
+
+// Packs a constant and a temporary, whose storage it cannot give away, and a member.
+struct Frugal : Chare<Frugal> {
+  explicit Frugal(int size) : kept(static_cast<std::size_t>(size), 1.5), given(kept.size(), 2.5) {}
+  explicit Frugal(Moved) {}
+  void pup(Pup& p) {
+    if (p.is_unpacking()) {
+      std::vector<double> doubled;
+      p | kept | doubled | given;
+      sum = std::accumulate(doubled.begin(), doubled.end(), 0.0);
+    } else {
+      p | std::as_const(kept) | twice(kept) | given;
+    }
+  }
+  static std::vector<double> twice(std::vector<double> values) {
+    for (double& value : values) value *= 2;
+    return values;
+  }
+  void go(int to_pe) { migrate(to_pe); }
+  double all() {
+    return sum + std::accumulate(kept.begin(), kept.end(), std::accumulate(given.begin(), given.end(), 0.0));
+  }
+  std::vector<double> kept;
+  std::vector<double> given;
+  double sum = 0;
+};
+
+TEST(Migration, APupFunctionMayPackConstantsAndTemporaries) {
+  for (const int size : {10, 100'000}) {
+    testing::InProcessJob job(2);
+    EXPECT_EQ(job.run([size](Runtime& runtime) -> Task<> {
+      auto frugal = Array<Frugal>::create(runtime, {1}, size);
+      for (const int to_pe : {1, 0}) {
+        co_await frugal[0].call<&Frugal::go>(to_pe);
+        EXPECT_EQ(co_await frugal[0].call<&Frugal::all>(), 7.0 * size);
+      }
+    }),
+              "");
+  }
+}
+
+// Its large vectors land before the new PE knows the collection, which comes through the tree.
+struct Hasty : Chare<Hasty> {
+  explicit Hasty(std::vector<int> values_in) : values(std::move(values_in)) {
+    migrate(runtime().num_pes() - 1);
+  }
+  explicit Hasty(Moved) {}
+  void pup(Pup& p) { p | values; }
+  std::vector<int> sent() { return values; }
+  std::vector<int> values;
+};
+
+TEST(Migration, MayOvertakeTheCreationOfTheCollection) {
+  for (const char* machine : {"loopback", "ucx"}) {
+    testing::InProcessJob job(30, machine);
+    EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+      std::vector<int> values(100'000);
+      std::iota(values.begin(), values.end(), 7);
+      auto hasty = Array<Hasty>::create(runtime, Shape(3).on_pe(0), values);
+      for (int i = 0; i < 3; ++i) EXPECT_EQ(co_await hasty[i].call<&Hasty::sent>(), values);
+    }),
+              "");
+  }
+}
+
+struct Leaver : Chare<Leaver> {
+  void pup(Pup&) {}
+  void departed() override { throw std::runtime_error("no goodbye"); }
+  void go(int to_pe) { migrate(to_pe); }
+};
+
+TEST(Migration, AnExceptionOfDepartedEndsTheJobAndNamesTheMove) {
+  testing::InProcessJob job(2);
+  const std::string error = job.run([](Runtime& runtime) -> Task<> {
+    auto leavers = Array<Leaver>::create(runtime, {1});
+    co_await leavers[0].call<&Leaver::go>(1);
+    co_await runtime.quiescence();
+  });
+  EXPECT_TRUE(says(error, "no goodbye"));
+  EXPECT_TRUE(says(error, "the move of Leaver[0] to PE 1"));
+}
 
 TEST(Migration, LargeVectorsTravelBesideTheState) {
   for (const char* machine : {"loopback", "ucx"}) {

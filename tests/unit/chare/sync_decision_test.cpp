@@ -13,10 +13,8 @@
 #include "tests/support/in_process_job.h"
 #include "tests/unit/chare/sync_worker.h"
 
-namespace weft::chare {
+namespace weft::chare::sync_testing {
 namespace {
-
-using namespace sync_testing;
 
 // max / average - 1
 double imbalance(const std::vector<int>& pes, const std::vector<double>& loads, int num_pes) {
@@ -197,4 +195,4 @@ TEST(SyncDecision, ChecksTheLoadOfAnElementThatComes) {
 }
 
 }  // namespace
-}  // namespace weft::chare
+}  // namespace weft::chare::sync_testing

@@ -12,10 +12,8 @@
 #include "tests/support/in_process_job.h"
 #include "tests/unit/chare/sync_worker.h"
 
-namespace weft::chare {
+namespace weft::chare::sync_testing {
 namespace {
-
-using namespace sync_testing;
 
 TEST(Sync, ElementsThatCannotMoveStay) {
   InProcessJob job(3);
@@ -63,6 +61,20 @@ TEST(Sync, AnElementThatCannotMoveAnyMoreStays) {
     co_await waiting;
     co_await step(runtime, workers, std::vector<double>(4, 1.0));
     EXPECT_EQ(co_await workers.call<&Worker::where_now>(), list(0, 0, 1, 0));
+  }),
+            "");
+}
+
+// The pin cancels the move, and the element then waits where it is.
+TEST(Sync, AnElementThatIsPinnedAfterItsMoveWasAskedForReachesTheSyncPoint) {
+  InProcessJob job(2);
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    auto workers = Array<Worker>::create(runtime, {4});
+    Future<int> over(runtime);
+    co_await workers[0].call<&Worker::go_sync_and_pin>(1, over);
+    for (int i : {1, 2, 3}) workers[i].send<&Worker::sync>(over);
+    EXPECT_EQ(co_await over, 4);
+    EXPECT_EQ(co_await workers[0].call<&Worker::where_now>(), 0);
   }),
             "");
 }
@@ -326,4 +338,4 @@ TEST(Sync, ACollectionMayBeDestroyedWhileSomeElementsWait) {
 }
 
 }  // namespace
-}  // namespace weft::chare
+}  // namespace weft::chare::sync_testing

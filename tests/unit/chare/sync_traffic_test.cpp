@@ -15,10 +15,8 @@
 #include "tests/support/in_process_job.h"
 #include "tests/unit/chare/sync_worker.h"
 
-namespace weft::chare {
+namespace weft::chare::sync_testing {
 namespace {
-
-using namespace sync_testing;
 
 // --- Random traffic
 
@@ -149,4 +147,4 @@ TEST(SyncTraffic, RunsManyStepsThroughUcx) {
 }
 
 }  // namespace
-}  // namespace weft::chare
+}  // namespace weft::chare::sync_testing

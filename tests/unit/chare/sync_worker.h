@@ -10,10 +10,13 @@
 
 #include "weft/weft.h"
 
+#include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::chare::sync_testing {
 
+using test_support::error_of;
+using test_support::says;
 using testing::InProcessJob;
 
 // The elements that exist, on all PEs of the process.
@@ -39,18 +42,6 @@ template <class... Values>
 std::vector<int> list(Values... values) {
   return {values...};
 }
-
-template <class T>
-Task<std::string> error_of(Future<T> future) {
-  try {
-    co_await future;
-  } catch (const base::Error& error) {
-    co_return error.what();
-  }
-  co_return "";
-}
-
-inline bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 // Reaches sync points on request. `over` gets one contribution of each element when the step is over.
 struct Worker : Chare<Worker> {
@@ -91,6 +82,10 @@ struct Worker : Chare<Worker> {
   void go_and_sync(int to_pe, Future<int> target) {
     migrate(to_pe);
     sync(target);
+  }
+  void go_sync_and_pin(int to_pe, Future<int> target) {
+    go_and_sync(to_pe, target);
+    set_pinned(true);
   }
   void pin(bool pinned) { set_pinned(pinned); }
   void call() { ++calls; }
