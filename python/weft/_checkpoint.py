@@ -12,7 +12,8 @@ from weft import _core
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
     """Whether the folder has a checkpoint whose manifest is whole and whose files have the right sizes.
 
-    Reads small files and needs no job. Call it on the PE that calls weft.restore, as a rule in main.
+    Reads the values of the checkpoint and no chares, and needs no job. Call it on the PE that calls
+    weft.restore, as a rule in main.
 
     Args:
         folder: the folder that was given to weft.checkpoint.
@@ -20,7 +21,7 @@ def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
     Raises:
         weft.Error: the folder cannot be read.
     """
-    return _core._has_checkpoint(os.fspath(folder))
+    return _core._has_checkpoint(os.fsencode(folder))
 
 
 def checkpoint(folder: str | os.PathLike[str], values: Mapping[str, Any]) -> _core.Future[None]:
@@ -39,16 +40,18 @@ def checkpoint(folder: str | os.PathLike[str], values: Mapping[str, Any]) -> _co
     Returns:
         weft.Future: set to None when all is on the disk. It fails with weft.Error if
 
-            - a chare cannot be saved: an entry method of it waits, it has channels or a future, its
-              state cannot be pickled, or it has a proxy of another collection;
+            - a chare cannot be saved: an entry method of it waits, it waits at a sync point, it has channels
+              or a future, its state cannot be pickled, or it has a proxy of another collection;
             - some chares of a collection have contributed to a reduction and others have not;
             - chares were called meanwhile;
             - a file cannot be written, or another checkpoint is being written into the folder.
 
+        An error that nothing awaits ends the job.
+
     Raises:
         weft.Error: a value cannot be saved, or a collection among them has been destroyed.
     """
-    return _core._checkpoint(os.fspath(folder), dict(values))
+    return _core._checkpoint(os.fsencode(folder), dict(values))
 
 
 async def restore(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -69,7 +72,7 @@ async def restore(folder: str | os.PathLike[str]) -> dict[str, Any]:
         weft.Error: no checkpoint of the folder is whole, or this program cannot read it: a class is
             missing or has other entry methods. Nothing is made then.
     """
-    done, number = _core._restore(os.fspath(folder))
+    done, number = _core._restore(os.fsencode(folder))
     await done
     values: dict[str, Any] = _core._restored_values(number)
     return values

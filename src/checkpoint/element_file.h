@@ -24,7 +24,7 @@ namespace weft::checkpoint_files {
 using base::Pup;
 
 // The revision of the files. Files of another one are refused.
-inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kFormatVersion = 2;
 
 struct BufferEntry {
   std::uint64_t size_bytes = 0;

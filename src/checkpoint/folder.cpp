@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kPartial = ".partial";
 
+constexpr std::string_view kDamaged = ".damaged";
+
 // The number in "checkpoint-7".
 std::optional<std::uint64_t> number_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -114,14 +116,20 @@ NewCheckpoint::NewCheckpoint(const std::string& folder) : folder_(folder) {
       remove_partial(base::format("{}/{}", folder, name));
     }
   }
-  const std::vector<std::uint64_t> numbers = checkpoints_in(folder);
-  number_ = numbers.empty() ? 1 : numbers.front() + 1;
+  for (std::string name : names_in(folder)) {
+    if (name.ends_with(kDamaged)) name.resize(name.size() - kDamaged.size());
+    number_ = std::max(number_, number_of(name).value_or(0) + 1);
+  }
   partial_path_ = checkpoint_path(folder, number_) + std::string(kPartial);
   fs::create_directory(partial_path_, error);
   if (error) {
     throw base::Error(base::StatusCode::kUnsupported,
                       base::format("cannot make the folder {}: {}", partial_path_, error.message()));
   }
+}
+
+void set_damaged_aside(const std::string& path) {
+  static_cast<void>(std::rename(path.c_str(), (path + std::string(kDamaged)).c_str()));
 }
 
 NewCheckpoint::~NewCheckpoint() {

@@ -2,6 +2,7 @@
 //
 //   FOLDER/checkpoint-7/{manifest, elements-0, elements-1, ...}   a checkpoint
 //   FOLDER/checkpoint-8.partial/                                  one that is being written, or a job's that was killed
+//   FOLDER/checkpoint-6.damaged/                                  one that restore has refused
 //   FOLDER/lock                                                   locked while a checkpoint is written
 //
 // A checkpoint appears under its name by a rename, after all of its files are on the disk. One that is removed is renamed
@@ -29,6 +30,9 @@ std::string checkpoint_path(const std::string& folder, std::uint64_t number);
 // Reads the manifest and compares the sizes of the files. Throws Error, which names the file, if something is wrong.
 Manifest open_checkpoint(const std::string& path);
 
+// Renames it, so that it does not count as one of the checkpoints that stay. Does nothing if that is not possible.
+void set_damaged_aside(const std::string& path);
+
 // A checkpoint that is being written. Removed again unless publish() is called.
 class NewCheckpoint {
  public:
@@ -46,7 +50,7 @@ class NewCheckpoint {
  private:
   std::string folder_;
   DiskFile lock_;
-  std::uint64_t number_ = 0;
+  std::uint64_t number_ = 1;
   std::string partial_path_;
   bool is_published_ = false;
 };

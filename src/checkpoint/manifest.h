@@ -26,9 +26,10 @@ struct CollectionEntry {
   std::string map_name;
   std::vector<std::uint32_t> table;
   std::uint64_t num_elements = 0;
+  bool is_balanced = false;  // elements reach sync points
   void pup(Pup& p) {
     p | id | kind | type_name | class_name | class_key | extents | map | map_pe | map_name | table |
-        num_elements;
+        num_elements | is_balanced;
   }
 };
 

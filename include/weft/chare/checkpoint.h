@@ -45,7 +45,7 @@ void unpack_values(runtime::Runtime& runtime, std::uint64_t loading, const Visit
 }  // namespace checkpoint_detail
 
 // Whether the folder has a checkpoint that restore() would try first: one whose manifest is whole and whose files have
-// the right sizes. Reads small files only, and needs no job.
+// the right sizes. Reads the values of the checkpoint and no elements, and needs no job.
 bool has_checkpoint(const std::string& folder);
 
 // Saves the values and the elements of all collections of which they have a proxy, as FOLDER/checkpoint-N, on a file
@@ -53,7 +53,8 @@ bool has_checkpoint(const std::string& folder);
 // while it runs nothing else. The future is ready when all is on the disk. The last two checkpoints of the folder stay.
 //
 // The future fails with weft::Error, the job goes on, and earlier checkpoints stay as they are, if
-//   - the class of a collection has no pup function, or an element waits, has channels or holds a future (kInvalidArgument);
+//   - the class of a collection has no pup function, or an element waits, also at a sync point, has channels or holds a
+//     future (kInvalidArgument);
 //   - a state has a proxy of a collection of which the values have none (kInvalidArgument);
 //   - elements have contributed to a reduction that is not complete (kInvalidArgument);
 //   - something has called the elements after quiescence was reached (kInvalidArgument);

@@ -21,6 +21,7 @@ class FlowControl;
 struct FlowMarks;
 struct FlowPeer;
 class Outgoing;
+class LandingPool;
 class Receiving;
 
 class Messenger : public Scheduler {
@@ -35,6 +36,8 @@ class Messenger : public Scheduler {
   void set_urgent_handler(HandlerId id, MessageHandler handler, void* context);
   // The context of set_handler(); null for a handler that is not set.
   void* handler_context(HandlerId id) const;
+  // Where buffers land whose handler has no memory for them. It outlives the models: programs may keep such memory.
+  LandingPool& landing_pool();
 
   // Never blocks. A message to this PE goes through the queue too. Attached buffers are sent in place: they
   // must not change until they are released, or until the completion of report_sending() is called. Throws

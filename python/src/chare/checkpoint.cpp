@@ -15,11 +15,19 @@ namespace weft::python {
 
 namespace {
 
+// REQUIRES: bytes, as os.fsencode() makes them.
+std::string path_of(PyObject* folder) {
+  char* path = nullptr;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(folder, &path, &size) != 0) throw PythonError();
+  return {path, static_cast<std::size_t>(size)};
+}
+
 PyObject* save(PyObject*, PyObject* arguments) {
   return guarded([arguments]() -> PyObject* {
     const char* folder = nullptr;
     PyObject* values = nullptr;
-    if (PyArg_ParseTuple(arguments, "sO", &folder, &values) == 0) return nullptr;
+    if (PyArg_ParseTuple(arguments, "yO", &folder, &values) == 0) return nullptr;
     Engine& engine = Engine::current();
     engine.expect_open();
     std::unique_ptr<Encoder> encoder;
@@ -31,12 +39,14 @@ PyObject* save(PyObject*, PyObject* arguments) {
         } catch (const PythonError&) {
           rethrow_unsendable("a value of the checkpoint");
         }
-        return p.bytes(nullptr, encoder->size_bytes());
+        return p.reserve(encoder->size_bytes());
       }
       std::vector<std::byte> bytes = encoder->copy();
       p.bytes(bytes.data(), bytes.size());
     };
-    return wrap_future(engine, chare::checkpoint_detail::save(engine.runtime(), folder, pack)).release();
+    Ref done = wrap_future(engine, chare::checkpoint_detail::save(engine.runtime(), folder, pack));
+    future_state(done.get())->end_job_if_unobserved("a checkpoint that was not awaited");
+    return done.release();
   });
 }
 
@@ -45,7 +55,7 @@ PyObject* load(PyObject*, PyObject* folder) {
     Engine& engine = Engine::current();
     engine.expect_open();
     const chare::checkpoint_detail::Loading loading =
-        chare::checkpoint_detail::load(engine.runtime(), readable(folder));
+        chare::checkpoint_detail::load(engine.runtime(), path_of(folder));
     const Ref done = wrap_future(engine, loading.done);
     return Py_BuildValue("(OK)", done.get(), static_cast<unsigned long long>(loading.number));
   });
@@ -69,7 +79,7 @@ PyObject* loaded_values(PyObject*, PyObject* number) {
 
 PyObject* has(PyObject*, PyObject* folder) {
   return guarded(
-      [folder]() -> PyObject* { return PyBool_FromLong(chare::has_checkpoint(readable(folder)) ? 1 : 0); });
+      [folder]() -> PyObject* { return PyBool_FromLong(chare::has_checkpoint(path_of(folder)) ? 1 : 0); });
 }
 
 PyMethodDef functions[] = {

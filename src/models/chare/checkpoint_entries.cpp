@@ -83,6 +83,7 @@ CollectionEntry entry_of(const Collection& collection) {
   if (shape.map() == Map::kUser) entry.map_name = Registry<MapInfo>::find(shape.map_argument())->name;
   if (shape.map() == Map::kTable) entry.table = *shape.table();
   entry.num_elements = shape.size();
+  entry.is_balanced = collection.is_balanced();
   return entry;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "models/chare/checkpoints.h"
 #include "models/chare/parts.h"
 #include "runtime/future_refusal.h"
+#include "runtime/message/landing_pool.h"
 
 namespace weft::chare {
 
@@ -54,15 +56,17 @@ void for_element(const char* action, const std::string& name, Work work) {
 }
 
 // Packs the element as for a move; its buffers are beside the message.
-MessagePtr pack_element(ChareBase& chare) {
+MessagePtr pack_element(ChareBase& chare, std::optional<double> set_load_s) {
   runtime::Runtime& runtime = chare.runtime();
   const ChareType& type = *chare.collection().type();
   const runtime::FutureRefusal refusal(chare.where());
   Pup sizer = Pup::sizer(&runtime);
+  sizer | set_load_s;
   type.pup(chare, sizer);
   MessagePtr state = Message::for_arrival(runtime, sizer.offset_bytes());
   Pup p = Pup::packer(state->payload(), state->payload_bytes(), &runtime);
   p.set_carrier(state.get());
+  p | set_load_s;
   type.pup(chare, p);
   if (p.remaining_bytes() != 0) {
     throw base::Error(
@@ -120,8 +124,9 @@ void write_buffer(runtime::Runtime& runtime, ElementFileWriter& file, const runt
 
 // The state and its buffers, read into memory of the runtime. A buffer of device memory is on this PE's own device, or in
 // host memory if the PE has none of its kind.
-MessagePtr read_element(runtime::Runtime& runtime, runtime::LandingPool& landing_pool,
-                        const ElementFileReader& file, const ElementEntry& element) {
+MessagePtr read_element(runtime::Runtime& runtime, const ElementFileReader& file,
+                        const ElementEntry& element) {
+  runtime::LandingPool& landing_pool = runtime.landing_pool();
   MessagePtr state = Message::for_arrival(runtime, element.state_bytes);
   file.read_state(element, state->payload());
   for (std::size_t i = 0; i < element.buffers.size(); ++i) {
@@ -198,6 +203,11 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
     const std::vector<std::string> obstacles =
         chares_.runtime().obstacles_to_moving({collection.id(), index});
     if (!obstacles.empty()) refuse(base::format("{} cannot be saved: {}", chare.where(), obstacles.front()));
+    if (chare.load_ != nullptr && chare.load_->sync.phase != SyncPhase::kRuns) {
+      refuse(
+          base::format("{} cannot be saved: it waits at a sync point; save it in resume_from_sync() or later",
+                       chare.where()));
+    }
     ++count.num_elements;
     count.first_reduction = std::min(count.first_reduction, chare.next_reduction_);
     count.last_reduction = std::max(count.last_reduction, chare.next_reduction_);
@@ -222,7 +232,8 @@ checkpoint_files::FileSummary Checkpoints::write_elements(const CheckpointStep& 
     static_cast<void>(check_elements(collection));
     collection.elements_->directory.for_each([&](std::uint64_t index, ChareBase& chare) {
       for_element("saved", chare.where(), [&] {
-        const MessagePtr state = pack_element(chare);
+        const MessagePtr state =
+            pack_element(chare, chare.load_ == nullptr ? std::nullopt : chare.load_->sync.set_load_s);
         file.add_element(static_cast<std::uint32_t>(i), index, chare.is_pinned() ? kPinnedFlag : 0,
                          state->payload_span());
         for (const runtime::Attachment& attachment : state->attachments()) {
@@ -269,6 +280,7 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
     collection.shape_ = shape_of(entry, step.manifest.files.size(), num_pes);
     collection.type_ = &type_of(entry);
     if (!entry.class_key.empty()) collection.set_class_name(entry.class_name, entry.class_key);
+    collection.set_balanced(entry.is_balanced);
     std::vector<bool> is_home(static_cast<std::size_t>(num_pes));
     for (std::uint64_t index = 0; index < entry.num_elements; ++index) {
       is_home[static_cast<std::size_t>(collection.home(index))] = true;
@@ -307,11 +319,15 @@ void Checkpoints::read_elements(const CheckpointStep& step, const std::vector<Co
                           base::format("the checkpoint {} has {} twice", step.path, name));
       }
       for_element("restored", name, [&] {
-        const MessagePtr state = read_element(runtime, landing_pool_, file, element);
+        const MessagePtr state = read_element(runtime, file, element);
         Pup p = state->unpacker();
+        std::optional<double> set_load_s;
+        p | set_load_s;
         MoveHeader header;
         header.index = element.index;
-        chares_.unpack_element(collection, header, p).is_pinned_ = (element.flags & kPinnedFlag) != 0;
+        ChareBase& chare = chares_.unpack_element(collection, header, p);
+        chare.is_pinned_ = (element.flags & kPinnedFlag) != 0;
+        if (set_load_s) chare.set_load_s(set_load_s);
       });
     }
   }

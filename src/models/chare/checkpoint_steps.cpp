@@ -67,6 +67,12 @@ Future<> Checkpoints::save(const std::string& folder, const checkpoint_detail::V
     values.resize(sizer.offset_bytes());
     Pup p = Pup::packer(values.data(), values.size(), &chares_.runtime());
     pack(p);
+    if (p.remaining_bytes() != 0) {
+      invalid(
+          base::format("the values of the checkpoint are {} bytes when they are counted and {} when they are "
+                       "packed; their pup functions must visit the same members each time",
+                       values.size(), p.offset_bytes()));
+    }
   }
   Future<> done(chares_.runtime());
   chares_.runtime().spawn(save_all(folder, std::move(collections), std::move(values), done), "a checkpoint");
@@ -154,8 +160,13 @@ void Checkpoints::expect_complete(const std::vector<std::uint64_t>& collections,
 checkpoint_files::Manifest Checkpoints::describe(const std::vector<std::uint64_t>& collections) const {
   checkpoint_files::Manifest manifest;
   for (const std::uint64_t id : collections) {
-    manifest.collections.push_back(entry_of(chares_.collection(id)));
-    static_cast<void>(type_of(manifest.collections.back()));  // it can be found again
+    const Collection& collection = chares_.collection(id);
+    collection.expect_alive();
+    manifest.collections.push_back(entry_of(collection));
+    // Both can be found again.
+    static_cast<void>(type_of(manifest.collections.back()));
+    const int num_pes = chares_.runtime().num_pes();
+    static_cast<void>(shape_of(manifest.collections.back(), static_cast<std::size_t>(num_pes), num_pes));
   }
   return manifest;
 }
@@ -179,6 +190,7 @@ Task<> Checkpoints::load_all(std::string folder, std::uint64_t loading, Future<>
 
 Task<> Checkpoints::read(std::string folder, std::uint64_t loading) {
   std::string refused;
+  std::vector<std::string> damaged;
   base::StatusCode code = base::StatusCode::kNotFound;
   for (const std::uint64_t number : checkpoint_files::checkpoints_in(folder)) {
     CheckpointStep step;
@@ -193,16 +205,16 @@ Task<> Checkpoints::read(std::string folder, std::uint64_t loading) {
       step.manifest.values.clear();
       static_cast<void>(co_await on_all_pes(std::move(step)));
     } catch (const base::Error& error) {
-      if (error.code() != base::StatusCode::kCorrupt && error.code() != base::StatusCode::kNotFound &&
-          error.code() != base::StatusCode::kUnsupported) {
-        throw;
-      }
+      // Anything else, as a file that cannot be opened, is to be seen to: an older checkpoint would lose work.
+      if (error.code() != base::StatusCode::kCorrupt && error.code() != base::StatusCode::kNotFound) throw;
+      if (error.code() == base::StatusCode::kCorrupt) damaged.push_back(path);
       code = error.code();
       why = error.what();
     }
     if (why.empty()) {
       if (!refused.empty()) {
         std::fputs(base::format("weft: {}; restoring {}\n", refused, path).c_str(), stderr);
+        for (const std::string& one : damaged) checkpoint_files::set_damaged_aside(one);
       }
       co_await make(path, std::move(manifest), loading);
       co_return;
@@ -265,12 +277,20 @@ void Checkpoints::unpack_values(std::uint64_t loading, const checkpoint_detail::
   Pup p = Pup::unpacker(loaded.values.data(), loaded.values.size(), &chares_.runtime());
   const Translation* const outer = std::exchange(translation_, &loaded.translation);
   const std::shared_ptr<void> end(nullptr, [this, outer](void*) { translation_ = outer; });
-  unpack(p);
-  if (p.remaining_bytes() != 0) {
-    invalid(
-        base::format("restore has read the values of the checkpoint and {} bytes are left; pass values of "
-                     "the same types and in the same order as to checkpoint",
-                     p.remaining_bytes()));
+  try {
+    unpack(p);
+    if (p.remaining_bytes() != 0) {
+      invalid(
+          base::format("restore has read the values of the checkpoint and {} bytes are left; pass values of "
+                       "the same types and in the same order as to checkpoint",
+                       p.remaining_bytes()));
+    }
+  } catch (...) {  // the caller has no proxies with which it could destroy them
+    for (const auto& [old_id, collection] : loaded.translation) {
+      if (collection->is_destroyed()) continue;
+      static_cast<void>(chares_.end_everywhere(*collection, "restoring it from a checkpoint failed"));
+    }
+    throw;
   }
 }
 

@@ -23,7 +23,6 @@
 #include "weft/runtime/task.h"
 
 #include "checkpoint/manifest.h"
-#include "runtime/message/landing_pool.h"
 
 namespace weft::chare {
 
@@ -64,7 +63,7 @@ struct CheckpointStepResult {
 
 class Checkpoints {
  public:
-  explicit Checkpoints(Chares& chares) : chares_(chares), landing_pool_(chares.runtime()) {}
+  explicit Checkpoints(Chares& chares) : chares_(chares) {}
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
@@ -124,7 +123,6 @@ class Checkpoints {
   void read_elements(const CheckpointStep& step, const std::vector<Collection*>& made);
 
   Chares& chares_;
-  runtime::LandingPool landing_pool_;  // of device memory in states that are restored
   runtime::HandlerId first_handler_ = 0;
   std::uint64_t next_step_ = 1;
   std::unordered_map<std::uint64_t, Step> steps_;

@@ -218,6 +218,8 @@ void Messenger::set_poster(HandlerId id, MessagePoster poster, MessageDropped dr
   receiving_->set_poster(id, poster, dropped);
 }
 
+LandingPool& Messenger::landing_pool() { return receiving_->landing_pool(); }
+
 void* Messenger::handler_context(HandlerId id) const { return receiving_->handler_context(id); }
 
 std::vector<Landing> Messenger::landings_of(Message& message) const {

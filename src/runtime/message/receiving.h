@@ -52,6 +52,8 @@ class Receiving final : private Arrival::Owner {
   // For a message whose poster is to be asked, or whose buffers are to land.
   void enqueue_to_post(Message* message);
 
+  LandingPool& landing_pool() { return landing_pool_; }
+
   // See Messenger.
   std::vector<Landing> landings_of(Message& message) const;
   void place(MessagePtr message, std::span<Landing> landings);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,3 +49,16 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_restored(run_job: RunJ
     assert ended.returncode == 1 and "step" in ended.stderr  # 8, where the program expects 9
     assert f"the checkpoint file {file} is damaged" in ended.stderr
     assert f"restoring {tmp_path / 'checkpoint-2'}" in ended.stderr
+
+
+def test_a_restored_collection_is_balanced(expect_success: Callable[..., str], tmp_path: Path) -> None:
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/not-utf-8-\xff")
+    for num_pes in (2, 3):
+        assert "all checked" in expect_success(num_pes, "checkpointing.py", "balanced", folder)
+    assert (Path(folder) / "checkpoint-1").is_dir()
+
+
+def test_a_checkpoint_that_fails_and_is_not_awaited_ends_the_job(run_job: RunJob, tmp_path: Path) -> None:
+    ended = run_job(2, "checkpointing.py", "unawaited", str(tmp_path))
+    assert ended.returncode == 1
+    assert "a checkpoint that was not awaited" in ended.stderr and "coroutine that waits" in ended.stderr

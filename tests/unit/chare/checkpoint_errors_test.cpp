@@ -7,10 +7,8 @@
 
 #include "tests/unit/chare/saved_chares.h"
 
-namespace weft::chare {
+namespace weft::chare::saved {
 namespace {
-
-using namespace saved;  // NOLINT(google-build-using-namespace): the chares of these tests
 
 // The same name as a class of checkpoint_kill_test.cpp.
 struct Twin : Chare<Twin> {
@@ -105,7 +103,7 @@ TEST(Checkpoint, ADamagedOneIsNamedAndTheOneBeforeRestored) {
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
       Array<Counter> counters;
-      warning = co_await error_of_restoring(runtime, folder.path(), counters, step);
+      warning = co_await error_of(restore(runtime, folder.path(), counters, step));
       if (step != 0) {
         EXPECT_EQ((co_await counters.call<&Counter::add>(0)), std::vector<int>(4, step));
       }
@@ -125,10 +123,95 @@ TEST(Checkpoint, ADamagedOneIsNamedAndTheOneBeforeRestored) {
   EXPECT_EQ(restored_step(said), 2);
   EXPECT_TRUE(says(said, "the checkpoint file " + file + " is damaged"));
   EXPECT_TRUE(says(said, "restoring " + (folder / "checkpoint-2")));
+  // It is set aside: the whole ones that stay are as many as before, and no later one gets its number.
+  EXPECT_TRUE(std::filesystem::exists(folder / "checkpoint-3.damaged/elements-1"));
+  {
+    InProcessJob job(2);
+    EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+      Array<Counter> counters;
+      int step = 0;
+      co_await restore(runtime, folder.path(), counters, step);
+      co_await checkpoint(runtime, folder.path(), counters, step);
+    }),
+              "");
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "checkpoint-2"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "checkpoint-4"));
+  std::filesystem::remove_all(folder / "checkpoint-4");
   std::filesystem::resize_file(folder / "checkpoint-2/manifest", 30);
   EXPECT_EQ(restored_step(said), 0);
   EXPECT_TRUE(says(said, folder / "checkpoint-2/manifest"));
-  EXPECT_TRUE(says(said, file));
+}
+
+// Such a file may be read tomorrow; an older checkpoint would lose the work since then.
+TEST(Checkpoint, AFileThatCannotBeOpenedIsNoReasonToGoBack) {
+  const TemporaryFolder folder;
+  save(2, folder.path());
+  save(2, folder.path());
+  const std::string file = folder / "checkpoint-2/elements-0";
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink(file, file);  // ELOOP, for any user
+  InProcessJob job(2);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    Array<Cell> cells;
+    Singleton<Note> note;
+    int step = 0;
+    std::string text;
+    const std::string error = co_await error_of(restore(runtime, folder.path(), cells, note, step, text));
+    EXPECT_TRUE(says(error, file));
+    EXPECT_EQ(step, 0);
+  }),
+            "");
+  EXPECT_TRUE(std::filesystem::exists(folder / "checkpoint-2/manifest"));
+}
+
+struct Counted : Chare<Counted> {
+  Counted() { ++alive; }
+  ~Counted() override { --alive; }
+  void pup(Pup&) {}
+  static inline int alive = 0;
+};
+
+// Values of other types: the caller gets no proxies, so nothing else could free the elements.
+TEST(Checkpoint, WhatWasMadeEndsIfTheValuesCannotBeRead) {
+  const TemporaryFolder folder;
+  InProcessJob job(2);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto counted = Array<Counted>::create(runtime, {4});
+    co_await checkpoint(runtime, folder.path(), counted, 1);
+    EXPECT_EQ(Counted::alive, 4);
+    Array<Counted> again;
+    EXPECT_TRUE(says(co_await error_of(restore(runtime, folder.path(), again)), "4 bytes are left"));
+    co_await runtime.quiescence();
+    EXPECT_EQ(Counted::alive, 4);
+  }),
+            "");
+}
+
+// Its size depends on whether it is packed.
+struct Uneven {
+  void pup(Pup& p) {
+    int value = 0;
+    p | value;
+    if (p.is_sizing()) p | value;
+  }
+};
+
+TEST(Checkpoint, RefusesValuesThatVisitOtherMembersWhenTheyArePacked) {
+  const TemporaryFolder folder;
+  InProcessJob job(2);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto counters = Array<Counter>::create(runtime, {4});
+    try {
+      static_cast<void>(checkpoint(runtime, folder.path(), counters, Uneven{}));
+      ADD_FAILURE() << "it was saved";
+    } catch (const base::Error& error) {
+      EXPECT_TRUE(says(error.what(), "must visit the same members each time"));
+    }
+    co_return;
+  }),
+            "");
+  EXPECT_FALSE(has_checkpoint(folder.path()));
 }
 
 TEST(Checkpoint, RestoringSaysWhatDoesNotFit) {
@@ -140,17 +223,17 @@ TEST(Checkpoint, RestoringSaysWhatDoesNotFit) {
     Singleton<Note> note;
     int step = 0;
     const std::string none = folder / "none";
-    EXPECT_TRUE(says(co_await error_of_restoring(runtime, none, cells), "has no checkpoint"));
+    EXPECT_TRUE(says(co_await error_of(restore(runtime, none, cells)), "has no checkpoint"));
     EXPECT_TRUE(
-        says(co_await error_of_restoring(runtime, folder.path(), cells, note, step), "bytes are left"));
+        says(co_await error_of(restore(runtime, folder.path(), cells, note, step)), "bytes are left"));
     // A class whose state has changed is no reason to go back to an older checkpoint.
     Cell::reads_too_much = true;
-    const std::string changed = co_await error_of_restoring(runtime, folder.path(), cells, note, step);
+    const std::string changed = co_await error_of(restore(runtime, folder.path(), cells, note, step));
     Cell::reads_too_much = false;
     EXPECT_TRUE(says(changed, "cannot be restored"));
     EXPECT_EQ(changed.find("no whole checkpoint"), std::string::npos) << changed;
     Cell::throws_when_migrated = true;
-    const std::string error = co_await error_of_restoring(runtime, folder.path(), cells, note, step);
+    const std::string error = co_await error_of(restore(runtime, folder.path(), cells, note, step));
     Cell::throws_when_migrated = false;
     EXPECT_TRUE(says(error, "cannot be restored: no place here"));
     std::string text;
@@ -162,4 +245,4 @@ TEST(Checkpoint, RestoringSaysWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace weft::chare
+}  // namespace weft::chare::saved

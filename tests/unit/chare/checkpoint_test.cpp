@@ -7,10 +7,8 @@
 
 #include "tests/unit/chare/saved_chares.h"
 
-namespace weft::chare {
+namespace weft::chare::saved {
 namespace {
-
-using namespace saved;  // NOLINT(google-build-using-namespace): the chares of these tests
 
 // A job that restores them and uses all that a collection can do.
 void restore_and_use(int num_pes, const std::string& folder, const char* machine = "loopback",
@@ -131,7 +129,7 @@ TEST(Checkpoint, AGroupNeedsAsManyPes) {
     InProcessJob job(num_pes);
     EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
       Group<Counter> group;
-      const std::string error = co_await error_of_restoring(runtime, folder.path(), group);
+      const std::string error = co_await error_of(restore(runtime, folder.path(), group));
       if (num_pes == 2) {
         EXPECT_EQ(error, "");
         const std::vector<int> expected{0, 5};
@@ -173,4 +171,4 @@ TEST(Checkpoint, AnyPeLeadsAndSeveralOneAfterTheOther) {
 }
 
 }  // namespace
-}  // namespace weft::chare
+}  // namespace weft::chare::saved

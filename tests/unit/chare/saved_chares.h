@@ -8,12 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 #include "tests/unit/checkpoint/files.h"
 
 // Not unnamed: a checkpoint finds classes by their names, and several files have these.
 namespace weft::chare::saved {
 
+using test_support::error_of;
+using test_support::says;
 using testing::InProcessJob;
 using testing::TemporaryFolder;
 
@@ -95,33 +98,6 @@ struct Saver : Chare<Saver> {
     co_return counters;
   }
 };
-
-template <class T>
-Task<std::string> error_of(Future<T> future) {
-  try {
-    co_await future;
-  } catch (const base::Error& error) {
-    co_return error.what();
-  }
-  co_return "";
-}
-
-template <class... Values>
-Task<std::string> error_of_restoring(Runtime& runtime, std::string folder, Values&... values) {
-  try {
-    co_await restore(runtime, folder, values...);
-  } catch (const base::Error& error) {
-    co_return error.what();
-  }
-  co_return "";
-}
-
-inline bool says(const std::string& text, const char* part) {
-  if (text.find(part) != std::string::npos) return true;
-  ADD_FAILURE() << "'" << text << "' does not say '" << part << "'";
-  return false;
-}
-inline bool says(const std::string& text, const std::string& part) { return says(text, part.c_str()); }
 
 inline constexpr int kNumCells = 7;
 

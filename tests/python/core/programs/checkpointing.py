@@ -1,6 +1,6 @@
 """Chares that are saved to a folder and restored from it. Prints "all checked".
 
-checkpointing.py save|restore|refused FOLDER
+checkpointing.py save|restore|refused|balanced|unawaited FOLDER
 checkpointing.py save_device|restore_device FOLDER KIND
 """
 
@@ -88,6 +88,45 @@ class Computed(weft.Chare):
 
     def check(self) -> bool:
         return bool((self.field == 3.0).all())  # type: ignore[attr-defined]
+
+
+class Balanced(weft.Chare):
+    def sync(self, over: weft.Future[int]) -> None:
+        self.over = over
+        self.at_sync()
+
+    def resume_from_sync(self) -> None:
+        self.contribute(1, weft.Reducer.sum, self.over)
+        del self.over
+
+    def set_load(self, load_s: float) -> None:
+        self.load_s = load_s
+
+    def load(self) -> float:
+        return self.load_s
+
+
+async def balanced() -> None:
+    """Saves in the first job and restores in the second. Both reach a sync point."""
+    is_first = not weft.has_checkpoint(FOLDER)
+    cells = weft.Array(Balanced, 5) if is_first else (await weft.restore(FOLDER))["cells"]
+    if is_first:
+        await cells[3].set_load.call(2.5)
+    assert await cells[3].load.call() == 2.5
+    over: weft.Future[int] = weft.Future()
+    cells.sync(over)
+    assert await over == 5
+    if is_first:
+        await weft.checkpoint(FOLDER, {"cells": cells})
+
+
+async def unawaited() -> None:
+    """An error of a checkpoint that nothing awaits ends the job."""
+    cell = weft.Singleton(Cell, args=(None,))
+    until: weft.Future[None] = weft.Future()
+    cell.wait(until)
+    weft.checkpoint(FOLDER, {"cell": cell})
+    await weft.sleep(60)
 
 
 async def save() -> None:
@@ -213,7 +252,7 @@ async def refused() -> None:
 
 
 async def main() -> None:
-    modes = (save, restore, refused, save_device, restore_device)
+    modes = (save, restore, refused, balanced, unawaited, save_device, restore_device)
     await {mode.__name__: mode for mode in modes}[MODE]()
     print("all checked")
 
