@@ -198,6 +198,12 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
     const std::vector<std::string> obstacles =
         chares_.runtime().obstacles_to_moving({collection.id(), index});
     if (!obstacles.empty()) refuse(base::format("{} cannot be saved: {}", chare.where(), obstacles.front()));
+    if (chare.num_waiting_calls() != 0) {
+      refuse(base::format(
+          "{} cannot be saved: {} of its calls wait for their conditions; save it when none waits, as after "
+          "awaiting all calls",
+          chare.where(), chare.num_waiting_calls()));
+    }
     ++count.num_elements;
     count.first_reduction = std::min(count.first_reduction, chare.next_reduction_);
     count.last_reduction = std::max(count.last_reduction, chare.next_reduction_);
