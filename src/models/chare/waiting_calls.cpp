@@ -171,10 +171,16 @@ void Chares::refuse_waiting_call(ChareBase& chare, const WaitingCall& call) {
   }
   const std::exception_ptr error = std::make_exception_ptr(base::Error(base::StatusCode::kClosed, why));
   if (call.reply().kind == ReplyTo::Kind::kGather) {  // this PE has the chare's part of the results
-    const std::string method = call.method_name();
-    EntryInfo entry = call.entry();
-    entry.name = method;
-    return send_error(chare, call.reply(), entry, error);
+    const auto pack = [&error](Pup& p) {
+      p | true;
+      runtime::pack_error(p, error);
+    };
+    Pup sizer = Pup::sizer(&runtime_);
+    pack(sizer);
+    std::vector<std::byte> outcome(sizer.offset_bytes());
+    Pup p = Pup::packer(outcome.data(), outcome.size(), &runtime_);
+    pack(p);
+    return contribute_outcome(call.reply(), chare, outcome);
   }
   using runtime::FutureSetHeader;
   runtime_.send(static_cast<int>(call.reply().pe),
