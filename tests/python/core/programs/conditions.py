@@ -269,7 +269,7 @@ async def destroying() -> None:
         error = await expect_error(
             call, "Purse", ".spend still waits for its condition", "has been destroyed"
         )
-        assert error.code == "closed"
+        assert isinstance(error, weft.RemoteError) and error.type_name == "weft.Error"
 
 
 async def checkpoint() -> None:
