@@ -9,6 +9,7 @@
 #include "weft/chare/checkpoint.h"
 #include "weft/chare/payload.h"
 #include "weft/chare/proxy.h"
+#include "weft/chare/when.h"
 #include "weft/job/job.h"
 #include "weft/memory/buffer.h"
 #include "weft/runtime/device.h"
@@ -49,6 +50,8 @@ using chare::restore;
 using chare::Shape;
 using chare::Singleton;
 using chare::target_of;
+using chare::When;
+using chare::WhenConditions;
 using job::run;
 using memory::Buffer;
 using memory::ConstBuffer;

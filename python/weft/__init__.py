@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from weft._run import run
     from weft._transport import PeerTransports, TransportUse, peer_transports, transport_use
     from weft._waiting import as_completed, gather, wait
+    from weft._when import when
 
 __all__ = [
     "Array",
@@ -117,6 +118,7 @@ __all__ = [
     "stream_done",
     "transport_use",
     "wait",
+    "when",
     "yield_now",
 ]
 
@@ -144,6 +146,7 @@ _HOMES = {
     "as_completed": "weft._waiting",
     "gather": "weft._waiting",
     "wait": "weft._waiting",
+    "when": "weft._when",
 }
 
 

@@ -26,8 +26,10 @@ Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const Runtim
 Runtime::~Runtime() { close(); }
 
 void ResumeWork::resume_measured(ResumeWork& work, Runtime& runtime) {
-  const WorkMeter::Span span(runtime.meter(), *work.time_.get());
-  work.handle.resume();  // `work` may be gone then
+  WorkTime& time = *work.time_.get();
+  const WorkMeter::Span span(runtime.meter(), time);  // keeps `time`
+  work.handle.resume();                               // `work` may be gone then
+  time.resumed();
 }
 
 void Runtime::close() {

@@ -332,6 +332,19 @@ void recycle([[maybe_unused]] runtime::Runtime& runtime, Arguments& arguments) {
   std::apply([&one](auto&... value) { (one(value), ...); }, arguments);
 }
 
+// An argument of a call that waits and moves with its chare: a view as the vector of its elements.
+template <class Value>
+void pup_waiting(Pup& p, Value& value) {
+  if constexpr (kIsElementView<Value>) {
+    const auto elements = value.span();
+    std::vector<Element<Value>> own(elements.begin(), elements.end());
+    p | own;
+    if (p.is_unpacking()) value = Value(std::move(own));
+  } else {
+    p | value;
+  }
+}
+
 template <class Arguments>
 inline constexpr bool kHasBlock = false;
 template <class... Values>

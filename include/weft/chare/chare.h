@@ -24,6 +24,8 @@ namespace weft::chare {
 class Checkpoints;
 class SeenBroadcasts;
 class SyncPoints;
+class WaitingCall;
+class WaitingCalls;
 
 template <class T>
 class CollectionProxy;
@@ -88,9 +90,28 @@ class ChareBase {
   void set_load_s(std::optional<double> load_s);
   // The time that the thread has worked for this element since the last step, in seconds, or the load that was set. 0 if
   // the class does not override resume_from_sync(). The running entry method counts when it ends or suspends.
-  double load_s() const { return load_ == nullptr ? 0 : load_->load_s(); }
-  // Null if the element is not measured.
+  double load_s() const { return load_ != nullptr && collection_->is_balanced() ? load_->load_s() : 0; }
+  // Null if the element is not measured. An element of a C++ class with conditions is measured too, because that tells when
+  // a coroutine of it has been resumed.
   ElementLoad* load() const { return load_; }
+
+  // --- Calls that wait until the condition of their entry method holds, see when.h
+
+  // Their number.
+  std::size_t num_waiting_calls() const;
+
+  // For the languages. A method of this chare has run, or a coroutine of it was resumed: runs the waiting calls whose
+  // condition holds, in order of arrival, and asks the others again after each.
+  void run_ready_calls() {
+    if (waiting_calls_ != nullptr) [[unlikely]]
+      run_ready_calls_now();
+  }
+  // Whether waiting calls that can run have been left for a later turn. A call that arrives meanwhile waits behind them.
+  bool has_postponed_calls() const { return waiting_calls_ != nullptr && postpones_calls(); }
+  // Keeps the call until its condition holds. If the collection has been destroyed, the caller gets an error.
+  void add_waiting_call(std::unique_ptr<WaitingCall> call);
+  // In order of arrival. REQUIRES: used before anything runs on this PE.
+  std::vector<WaitingCall*> waiting_calls() const;
 
   // The number of suspended entry methods of this chare. It does not migrate unless this is 0.
   std::uint32_t num_suspended() const { return num_suspended_ & ~(kLeaves | kMoves); }
@@ -110,6 +131,8 @@ class ChareBase {
   // Set in it when the chare moves as soon as nothing of it is suspended.
   static constexpr std::uint32_t kMoves = std::uint32_t{1} << 30;
   [[gnu::cold]] void ended_while_leaving();
+  [[gnu::noinline]] void run_ready_calls_now();
+  [[gnu::noinline]] bool postpones_calls() const;
 
   Collection* collection_;
   std::uint64_t linear_index_;
@@ -123,7 +146,8 @@ class ChareBase {
   bool is_pinned_ = false;
   // The broadcasts that it has run, if they are not those that this PE has handled.
   std::unique_ptr<SeenBroadcasts> seen_;
-  ElementLoad* load_ = nullptr;  // holds a reference
+  std::unique_ptr<WaitingCalls> waiting_calls_;  // null if there are none
+  ElementLoad* load_ = nullptr;                  // holds a reference
 };
 
 // A constructor with this parameter makes an element that has moved. Its pup function then unpacks the state.

@@ -27,7 +27,9 @@ class Chares;
 class Checkpoints;
 class Collection;
 class LeavingChares;
+class PostponedCalls;
 class SyncPoints;
+class WaitingCall;
 struct BroadcastId;
 struct Departure;
 struct MoveHeader;
@@ -44,6 +46,10 @@ struct ReplyTo {
   static constexpr std::uint64_t kDirectly = std::uint64_t{1} << 63;
   std::uint64_t gather() const { return id & ~kDirectly; }
   bool is_direct() const { return kind == Kind::kGather && (id & kDirectly) != 0; }
+  // Whether it can be a destination in this job. What a peer sends is checked.
+  bool is_valid(int num_pes) const {
+    return kind <= Kind::kGather && pe < static_cast<std::uint32_t>(num_pes);
+  }
 };
 
 // Travels in front of the packed arguments of an entry method.
@@ -67,6 +73,8 @@ struct ChareType {
   std::unique_ptr<ChareBase> (*make)(Pup& state) = nullptr;
   // Whether elements are measured and may call ChareBase::at_sync(): the class overrides resume_from_sync().
   bool is_balanced = false;
+  // Whether it is a C++ class with conditions of entry methods, see when.h.
+  bool has_conditions = false;
 };
 struct ConstructorInfo {
   std::string_view name;
@@ -100,6 +108,9 @@ struct EntryInfo {
   bool chooses_memory = false;
   // The method of a call, for error messages, if the entry method stands for several. Null: it is `name`.
   std::string (*method_of)(const Collection& collection, Pup& arguments) = nullptr;
+  // For a method with a condition: makes the waiting call whose arguments WaitingCall::pup_arguments() has packed. Null if
+  // no such call travels so.
+  std::unique_ptr<WaitingCall> (*unpack_waiting)(Pup& arguments, const ReplyTo& reply) = nullptr;
 };
 
 enum class CollectionKind : std::uint8_t { kSingleton, kGroup, kArray };
@@ -267,6 +278,7 @@ class Chares final : public runtime::Model {
   friend class ChareBase;
   friend class Checkpoints;
   friend class LeavingChares;
+  friend class PostponedCalls;
   friend class SyncPoints;
   struct Parts;
 
@@ -314,6 +326,23 @@ class Chares final : public runtime::Model {
   void hold(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
   // Handles again what has been held for the element.
   void release_held(Collection& collection, std::uint64_t index);
+
+  // --- Calls that wait for their condition, in waiting_calls.cpp
+
+  // The gathered results of calls that wait in a chare that leaves will go to their callers directly.
+  void reply_directly(ChareBase& chare);
+  void run_postponed_calls(runtime::ElementId element);
+  // How many travel behind the state. pack_waiting_calls() packs them, or counts their bytes.
+  static std::uint32_t num_behind_state(const ChareBase& chare);
+  static void pack_waiting_calls(ChareBase& chare, Pup& p);
+  // Throws Error(kCorrupt) for a call that does not fit.
+  void unpack_waiting_calls(ChareBase& chare, std::uint32_t count, Pup& p);
+  // The chare has left: sends the calls that travel alone, and forgets all.
+  void forward_waiting_calls(ChareBase& chare);
+  // The collection has been destroyed: the callers get an error.
+  void refuse_waiting_calls(ChareBase& chare);
+  // Ends the call with `error`, because it cannot run any more. Without a caller the job ends.
+  void refuse_waiting_call(ChareBase& chare, const WaitingCall& call);
 
   // --- Calls to all elements, in broadcasts.cpp
 

@@ -1,4 +1,5 @@
-// What an element of a collection keeps for load balancing. Only elements whose class overrides resume_from_sync() have one.
+// What an element of a collection keeps for load balancing. Elements have one whose class overrides resume_from_sync(), and
+// those of a C++ class with conditions (when.h): it tells them that a coroutine of theirs has been resumed.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,8 @@
 #include "weft/runtime/work_meter.h"
 
 namespace weft::chare {
+
+class ChareBase;
 
 // Between two steps of load balancing an element runs. at_sync() makes it wait for the step. If a move of its own is pending
 // then, it waits only when it has moved.
@@ -25,6 +28,10 @@ struct ElementSync {
 struct ElementLoad final : runtime::WorkTime {
   ElementSync sync;
   double load_s() const { return sync.set_load_s.value_or(seconds()); }
+  void resumed() override;
+
+  // The element if its class has conditions; null if not, and when the element does not exist any more.
+  ChareBase* conditional = nullptr;
 };
 
 }  // namespace weft::chare

@@ -15,8 +15,11 @@
 #include "weft/chare/argument.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/method_traits.h"
 #include "weft/chare/outcome.h"
 #include "weft/chare/payload.h"
+#include "weft/chare/waiting_call.h"
+#include "weft/chare/when.h"
 
 namespace weft::chare {
 
@@ -51,7 +54,8 @@ constexpr bool overrides_resume_from_sync() {
 // The type's functions for moving, null if its class has none.
 template <class T>
 ChareType describe() {
-  ChareType type{runtime::type_name<T>(), 0, nullptr, nullptr, overrides_resume_from_sync<T>()};
+  ChareType type{runtime::type_name<T>(),       0, nullptr, nullptr, overrides_resume_from_sync<T>(),
+                 when_detail::kHasConditions<T>};
   if constexpr (base::HasMemberPup<T> &&
                 (MakesItself<T> || std::is_constructible_v<T, Moved> || std::is_default_constructible_v<T>)) {
     type.pup = [](ChareBase& chare, Pup& p) { static_cast<T&>(chare).pup(p); };
@@ -69,25 +73,6 @@ struct ChareTypeOf {
 };
 
 namespace entry_detail {
-
-template <class Method>
-struct MethodTraits;
-template <class R, class C, class... Args>
-struct MethodTraits<R (C::*)(Args...)> {
-  using Result = R;
-  using Class = C;
-  using Parameters = std::tuple<std::type_identity<Args>...>;
-  using Arguments = std::tuple<argument_detail::Stored<Args>...>;
-  static constexpr bool kTakesMutableReference = (argument_detail::kIsMutableReference<Args> || ...);
-  static constexpr bool kTakesPointer =
-      (argument_detail::kHoldsPointer<argument_detail::Stored<Args>> || ...);
-};
-template <class R, class C, class... Args>
-struct MethodTraits<R (C::*)(Args...) const> : MethodTraits<R (C::*)(Args...)> {};
-template <class R, class C, class... Args>
-struct MethodTraits<R (C::*)(Args...) noexcept> : MethodTraits<R (C::*)(Args...)> {};
-template <class R, class C, class... Args>
-struct MethodTraits<R (C::*)(Args...) const noexcept> : MethodTraits<R (C::*)(Args...)> {};
 
 template <class T>
 struct TaskValue {
@@ -107,6 +92,11 @@ std::string_view method_name() {
 
 }  // namespace entry_detail
 
+// Sends a call that waits to its chare, which has left this PE. In proxy.h.
+template <class T, auto Method, class Arguments>
+void send_waiting_on(Collection& collection, std::uint64_t index, const ReplyTo& reply,
+                     Arguments&& arguments);
+
 template <class T, auto Method>
 class EntryMethod {
   using Traits = entry_detail::MethodTraits<decltype(Method)>;
@@ -122,6 +112,14 @@ class EntryMethod {
   static constexpr bool kBlocksTravelBeside = !kHasPost && argument_detail::kHasBlock<Arguments>;
   // Whether its calls carry buffers that land before the method is called.
   static constexpr bool kIsPlaced = kHasPayload || kBlocksTravelBeside;
+  // Whether its calls wait until a condition holds, see when.h.
+  using ConditionOf = when_detail::ConditionOf<T, Method>;
+  static constexpr bool kIsConditional = !std::is_void_v<typename ConditionOf::Found>;
+  static_assert(ConditionOf::kCount <= 1, "this entry method has two conditions; join them in one method");
+  static_assert(
+      !kIsConditional || !kHasPost,
+      "an entry method with a post entry method cannot have a condition: a call that waits would keep the "
+      "memory that was chosen for it");
   static_assert(!payload_detail::kIsNoCopy<Value>, "return a weft::Payload<T>, which nocopy() makes");
   static_assert(!std::is_reference_v<Value>,
                 "an entry method returns a value: its caller may be on another PE");
@@ -139,14 +137,22 @@ class EntryMethod {
     return info_;
   }
 
-  // Runs the method on unpacked arguments.
+  // Runs the method on unpacked arguments. If its condition does not hold, the call waits in the chare.
   static void run(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments, const ReplyTo& reply) {
+    if constexpr (kIsConditional) {
+      if (!may_begin(base, arguments, reply)) return;
+    }
+    run_now(runtime, base, std::move(arguments), reply);
+    if constexpr (when_detail::kHasConditions<T>) base.run_ready_calls();
+  }
+
+ private:
+  static void run_now(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments,
+                      const ReplyTo& reply) {
     if (base.load() != nullptr) [[unlikely]]
       return run_measured(runtime, base, std::move(arguments), reply);
     run_unmeasured(runtime, base, std::move(arguments), reply);
   }
-
- private:
   static void run_unmeasured(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments,
                              const ReplyTo& reply) {
     if constexpr (entry_detail::TaskValue<Result>::kIsTask) {
@@ -280,9 +286,10 @@ class EntryMethod {
     runtime.start_detached(running, running->coroutine);
   }
 
-  // A coroutine's views need their message after the handler has released it.
+  // The views of a coroutine, and of a call that waits, need their message after the handler has released it.
   static void hold_if_suspended(Arguments& arguments, runtime::Message* message) {
-    if constexpr (entry_detail::TaskValue<Result>::kIsTask && argument_detail::kHasElementView<Arguments>) {
+    if constexpr ((entry_detail::TaskValue<Result>::kIsTask || kIsConditional) &&
+                  argument_detail::kHasElementView<Arguments>) {
       argument_detail::hold(arguments, *message);
     }
   }
@@ -385,13 +392,78 @@ class EntryMethod {
     (static_cast<T&>(base).*PostMethod)(argument.template operator()<I, Parameters>()...);
   }
 
+  // --- Calls that wait for their condition
+
+  enum class Condition : std::uint8_t { kHolds, kDoesNotHold, kHasThrown };
+
+  static Condition ask_condition(ChareBase& base, const Arguments& arguments, const ReplyTo& reply) {
+    return [&]<auto Asked>(when_detail::Constant<Asked>) {
+      static const EntryInfo asked_info{entry_detail::method_name<Asked>(), &ChareTypeOf<T>::info};
+      try {
+        const bool holds = when_detail::holds<Asked>(static_cast<const T&>(base), arguments);
+        return holds ? Condition::kHolds : Condition::kDoesNotHold;
+      } catch (...) {
+        send_error(base, reply, asked_info, std::current_exception());
+        return Condition::kHasThrown;
+      }
+    }(typename ConditionOf::Found());
+  }
+
+  // Returns whether the method is to run now. If it is not, the call waits, or its condition has thrown.
+  static bool may_begin(ChareBase& base, Arguments& arguments, const ReplyTo& reply) {
+    if (!base.has_postponed_calls()) [[likely]] {
+      const Condition condition = ask_condition(base, arguments, reply);
+      if (condition != Condition::kDoesNotHold) return condition == Condition::kHolds;
+    }
+    base.add_waiting_call(std::make_unique<Waiting>(reply, std::move(arguments)));
+    return false;
+  }
+
+  struct Waiting final : WaitingCall {
+    explicit Waiting(const ReplyTo& reply_in, Arguments&& arguments_in = {})
+        : WaitingCall(info(), reply_in), arguments(std::move(arguments_in)) {}
+
+    bool try_to_begin(ChareBase& chare) override {
+      const Condition condition = ask_condition(chare, arguments, reply());
+      if (condition == Condition::kHolds) run_now(chare.runtime(), chare, std::move(arguments), reply());
+      return condition != Condition::kDoesNotHold;
+    }
+    Travel travel() const override { return kHasPayload ? Travel::kAlone : Travel::kBehindState; }
+    void pup_arguments([[maybe_unused]] Pup& p) override {
+      if constexpr (!kHasPayload) {
+        std::apply([&p](auto&... argument) { (argument_detail::pup_waiting(p, argument), ...); }, arguments);
+      }
+    }
+    void send_on([[maybe_unused]] Collection& collection, [[maybe_unused]] std::uint64_t index) override {
+      if constexpr (kHasPayload) send_waiting_on<T, Method>(collection, index, reply(), std::move(arguments));
+    }
+
+    Arguments arguments;
+  };
+
+  static std::unique_ptr<WaitingCall> unpack_waiting(Pup& p, const ReplyTo& reply) {
+    auto call = std::make_unique<Waiting>(reply);
+    call->pup_arguments(p);
+    return call;
+  }
+  static constexpr auto unpack_waiting_function() {
+    using Function = decltype(EntryInfo::unpack_waiting);
+    if constexpr (kIsConditional && !kHasPayload) {
+      return Function(&EntryMethod::unpack_waiting);
+    } else {
+      return Function(nullptr);
+    }
+  }
+
   static inline EntryInfo info_{entry_detail::method_name<Method>(),
                                 &ChareTypeOf<T>::info,
                                 &EntryMethod::invoke,
                                 0,
                                 kIsPlaced ? &EntryMethod::place : nullptr,
                                 kIsPlaced ? &EntryMethod::invoke_placed : nullptr,
-                                kHasPost};
+                                kHasPost,
+                                nullptr,
+                                unpack_waiting_function()};
   static inline bool registered_ = runtime::Registry<EntryInfo>::add(&info_);
 };
 

@@ -166,6 +166,19 @@ void LocalCall<T, Method>::send_on() {
 
 }  // namespace proxy_detail
 
+template <class T, auto Method, class Arguments>
+void send_waiting_on(Collection& collection, std::uint64_t index, const ReplyTo& reply,
+                     Arguments&& arguments) {
+  std::apply(
+      [&](auto&&... argument) {
+        // No caller awaits that they are sent, so a failure ends the job.
+        runtime::Operation(proxy_detail::send_packed<T, Method, proxy_detail::IsForwarded::kYes>(
+                               collection, index, reply, 0, std::move(argument)...))
+            .detach();
+      },
+      std::forward<Arguments>(arguments));
+}
+
 template <class T>
 class ElementProxy {
  public:

@@ -40,6 +40,8 @@ class WorkTime {
   Clock::duration time() const { return time_; }
   double seconds() const { return std::chrono::duration<double>(time_).count(); }
   void reset() { time_ = {}; }
+  // A coroutine that counts for this object has been resumed, and has suspended again or ended. Inside its span.
+  virtual void resumed() {}
 
  protected:
   virtual ~WorkTime() = default;

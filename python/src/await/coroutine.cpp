@@ -32,12 +32,18 @@ void Coroutine::turn(runtime::Work* self, runtime::Runtime& runtime, runtime::Wo
 }
 
 void Coroutine::step() {
+  const bool has_ended = run_to_await();
+  after_step();
+  if (has_ended) destroy();
+}
+
+bool Coroutine::run_to_await() {
   const SteppedByScheduler stepped;
   PyObject* result = nullptr;
   PySendResult outcome = PyIter_Send(coroutine_.get(), Py_None, &result);
   while (outcome == PYGEN_NEXT) {
     end_if_forked();
-    if (suspend(Ref::steal(result))) return;
+    if (suspend(Ref::steal(result))) return false;
     outcome = raise_inside(&result);
   }
   end_if_forked();
@@ -46,7 +52,7 @@ void Coroutine::step() {
   } else {
     raised();
   }
-  destroy();
+  return true;
 }
 
 // Returns false with the error indicator set when it cannot wait for that.

@@ -26,6 +26,8 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
   virtual void returned(Ref result) = 0;
   // With Python's error indicator set, and to be cleared.
   virtual void raised() = 0;
+  // Called each time that it has suspended, and when it has ended.
+  virtual void after_step() {}
   // Gives back the memory of the whole object.
   virtual void destroy() { delete this; }
 
@@ -34,6 +36,8 @@ class Coroutine : public runtime::Work, public runtime::DetachedTask {
  private:
   static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
   void step();
+  // Returns whether it has ended.
+  bool run_to_await();
   bool suspend(Ref yielded);
   PySendResult raise_inside(PyObject** result);
   void finished() noexcept override {}

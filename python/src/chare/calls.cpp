@@ -1,20 +1,18 @@
 #include "chare/calls.h"
 
-#include <array>
 #include <memory>
 #include <span>
 #include <utility>
 
 #include "await/coroutine.h"
-#include "await/future.h"
 #include "base/format.h"
-#include "buffers/arrays.h"
 #include "buffers/landing.h"
+#include "chare/call_arguments.h"
 #include "chare/chare.h"
-#include "codec/attach.h"
+#include "chare/method_run.h"
+#include "chare/waiting_call.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
-#include "codec/result.h"
 #include "engine/ending.h"
 #include "engine/engine.h"
 #include "support/errors.h"
@@ -24,176 +22,11 @@ namespace weft::python {
 
 namespace {
 
-void send_error_from(PyChare& chare, const chare::ReplyTo& reply, std::size_t method) {
-  Engine& engine = Engine::current();
-  if (PyErr_Occurred() != nullptr && ended_by_exception(engine)) return;
-  chare::EntryInfo entry;
-  entry.name = method < chare.info().num_methods() ? text_of(chare.info().method_name(method)) : "?";
-  try {
-    throw;
-  } catch (const PythonError&) {
-    const Ref exception = PythonError::take();
-    chare::send_error(chare, reply, entry, as_travelling_error(exception.get()),
-                      code_of_exception(exception.get()));
-  } catch (...) {
-    chare::send_error(chare, reply, entry, std::current_exception());
-  }
-}
-
-// REQUIRES: the reply goes somewhere. Throws when the value cannot travel.
-void send_result(PyChare& chare, const chare::ReplyTo& reply, PyObject* value) {
-  const bool gathered = reply.kind == chare::ReplyTo::Kind::kGather;
-  Encoder encoder(gathered ? Beside::kNothing : Beside::kLarge);
-  // An array that the method has not kept cannot change under way.
-  if (is_sole_owner(value)) encoder.own(value);
-  encoder.value(value);
-  // In front of the value a future wants its form.
-  const std::size_t form_bytes = gathered ? 0 : 1;
-  chare::ResultMessage result(chare, reply, form_bytes + encoder.size_bytes());
-  if (!gathered) *result.value() = static_cast<std::byte>(ResultForm::kValue);
-  encoder.copy_to(result.value() + form_bytes);
-  if (runtime::Message* const carrier = result.carrier()) attach_all(encoder, *carrier);
-  std::move(result).send();
-}
-
-void finish(PyChare& chare, const chare::ReplyTo& reply, std::size_t method, PyObject* value) {
-  if (reply.kind == chare::ReplyTo::Kind::kNone) return;
-  try {
-    try {
-      send_result(chare, reply, value);
-    } catch (const PythonError&) {
-      rethrow_unsendable(base::format("the result of {}", chare.where_in(method)));
-    }
-  } catch (...) {
-    send_error_from(chare, reply, method);
-  }
-}
-
-// One run of an entry method that the PE's observer sees. Made only if there is an observer; the address is the run's
-// key.
-class ObservedRun {
- public:
-  static std::unique_ptr<ObservedRun> begin(const PyChare& chare, std::size_t method) {
-    if (chare.runtime().observer() == nullptr) [[likely]]
-      return nullptr;
-    auto run = std::make_unique<ObservedRun>(chare, method);
-    chare.runtime().observer()->entry_began(run->event());
-    return run;
-  }
-  ObservedRun(const PyChare& chare, std::size_t method) : chare_(chare), method_(method) {}
-
-  void end() const {
-    if (runtime::Observer* const observer = chare_.runtime().observer()) observer->entry_ended(event());
-  }
-
- private:
-  runtime::EntryEvent event() const {
-    return {{chare_.collection().id(), chare_.linear_index()}, chare_.info().full_method_name(method_), this};
-  }
-
-  const PyChare& chare_;
-  std::size_t method_;
-};
-
-class EntryCoroutine final : public Coroutine {
- public:
-  EntryCoroutine(Engine& engine, Ref coroutine, PyChare& chare, const chare::ReplyTo& reply,
-                 std::size_t method, std::unique_ptr<ObservedRun> observed)
-      : Coroutine(engine, std::move(coroutine)),
-        chare_(chare),
-        reply_(reply),
-        method_(method),
-        observed_(std::move(observed)) {
-    chare_.coroutine_started();
-  }
-
- private:
-  void returned(Ref result) override {
-    finish(chare_, reply_, method_, result.get());
-    ended();
-  }
-  void raised() override {
-    try {
-      throw PythonError();
-    } catch (...) {
-      send_error_from(chare_, reply_, method_);
-    }
-    ended();
-  }
-  void ended() {
-    chare_.coroutine_ended();
-    if (observed_) [[unlikely]]
-      observed_->end();
-  }
-
-  PyChare& chare_;
-  chare::ReplyTo reply_;
-  std::size_t method_;
-  std::unique_ptr<ObservedRun> observed_;
-};
-
-// The arguments of a call, with the chare in front, on the stack for usual counts.
-class CallArguments {
- public:
-  // Delegates, so that the destructor drops what was decoded if a later value does not decode.
-  CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header) : CallArguments(self) {
-    if (header.form == CallHeader::Form::kResult) {
-      const std::size_t bound = decoder.number<std::uint8_t>();
-      for (std::size_t i = 0; i < bound; ++i) push(decoder.value());
-      const auto form = static_cast<ResultForm>(header.result_form);
-      if (form != ResultForm::kNothing) push(decode_result(decoder, form));
-      num_positional_ = count_;
-      return;
-    }
-    std::size_t positional = decoder.number<std::uint8_t>();
-    std::size_t keywords = decoder.number<std::uint8_t>();
-    num_positional_ = positional + 1;
-    for (std::size_t i = 0; i < positional + keywords; ++i) push(decoder.value());
-    if (keywords == 0) return;
-    keyword_names_ = checked(PyTuple_New(static_cast<Py_ssize_t>(keywords)));
-    for (std::size_t i = 0; i < keywords; ++i) {
-      PyTuple_SET_ITEM(keyword_names_.get(), static_cast<Py_ssize_t>(i), make_text(decoder.name()).release());
-    }
-  }
-  CallArguments(const CallArguments&) = delete;
-  CallArguments& operator=(const CallArguments&) = delete;
-  ~CallArguments() {
-    for (std::size_t i = 0; i < count_; ++i) Py_DECREF(values()[i]);
-  }
-
-  Ref call(PyObject* method_name) {
-    PyObject* result =
-        PyObject_VectorcallMethod(method_name, values(), num_positional_, keyword_names_.get());
-    end_if_forked();
-    return checked(result);
-  }
-
- private:
-  explicit CallArguments(PyObject* self) { push(Ref::borrow(self)); }
-  PyObject** values() { return many_.empty() ? few_.data() : many_.data(); }
-  void push(Ref value) {
-    if (many_.empty() && count_ == few_.size()) many_.assign(few_.begin(), few_.end());
-    if (many_.empty()) {
-      few_[count_] = value.release();
-    } else {
-      many_.push_back(value.release());
-    }
-    ++count_;
-  }
-
-  std::array<PyObject*, 8> few_;
-  std::vector<PyObject*> many_;
-  std::size_t count_ = 0;
-  std::size_t num_positional_ = 0;
-  Ref keyword_names_;
-};
-
 // `chosen`: by buffer beside the message, what the post entry method gave for it.
 void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
                        std::span<const Ref> chosen) {
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
-  std::unique_ptr<ObservedRun> observed;
   try {
     Decoder decoder(p);
     auto header = decoder.number<CallHeader>();
@@ -204,21 +37,17 @@ void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& rep
     }
     ChosenArrays substitute(chosen);
     if (!chosen.empty()) decoder.set_substitute(substitute);
-    CallArguments arguments(chare.object(), decoder, header);
-    observed = ObservedRun::begin(chare, method);
-    Ref result = arguments.call(chare.info().method_name(method));
-    if (is_coroutine(result.get())) {
-      (new EntryCoroutine(Engine::current(), std::move(result), chare, reply, method,
-                          std::exchange(observed, nullptr)))
-          ->start();
+    if (const Condition* const condition = chare.info().condition(method)) [[unlikely]] {
+      run_or_wait(chare, *condition, std::make_unique<CallArguments>(chare.object(), decoder, header), reply,
+                  method);
     } else {
-      finish(chare, reply, method, result.get());
+      CallArguments arguments(chare.object(), decoder, header);
+      run_method(chare, arguments, reply, method);
     }
   } catch (...) {
     send_error_from(chare, reply, method);
   }
-  if (observed) [[unlikely]]
-    observed->end();
+  chare.run_ready_calls();
 }
 
 void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen) {

@@ -7,23 +7,11 @@
 
 #include "weft/chare/entry.h"
 
+#include "chare/call_header.h"
 #include "chare/classes.h"
 #include "support/support.h"
 
 namespace weft::python {
-
-// The first bytes of an entry method's packed arguments.
-struct CallHeader {
-  enum class Form : std::uint8_t {
-    kArguments,  // counts of positional and keyword arguments (a byte each), the values, the keywords' names
-    // A count (a byte) of bound arguments, their values; then a reduction's result in the form that `result_form` says, as
-    // the last argument. kNothing is no argument.
-    kResult,
-  };
-  std::uint16_t method = 0;
-  Form form = Form::kArguments;
-  std::uint8_t result_form = 0;
-};
 
 const chare::ConstructorInfo& python_constructor();
 const chare::EntryInfo& python_entry();

@@ -110,6 +110,7 @@ void PyChare::pack_state() {
   const Ref parts = checked(PyObject_CallOneArg(pack, object()));
   encoder->pickled(Ref::borrow(PyTuple_GetItem(parts.get(), 0)), PyTuple_GetItem(parts.get(), 1));
   encoder->value(PyTuple_GetItem(parts.get(), 2));
+  waiting_call_codec_.encode(*encoder, *this);
   packed_ = std::move(encoder);
 }
 
@@ -137,6 +138,7 @@ void PyChare::pup(Pup& p) {
       static PyObject* const unpack = import_from("weft._migration", "unpack_state").release();
       checked(PyObject_CallFunctionObjArgs(unpack, object(), pickled.get(), buffers.get(),
                                            device_arrays.get(), nullptr));
+      if (decoder.remaining_bytes() != 0) waiting_call_codec_.decode(decoder, *this);
       decoder.finish(p);
     }
     end_if_forked();

@@ -11,7 +11,16 @@
 
 namespace weft::python {
 
+class Decoder;
 class Encoder;
+class PyChare;
+
+// Encodes and decodes the waiting calls of a chare that moves, which are part of its state. In waiting_call.cpp, which is
+// above this file. `encode` writes nothing if there are none; then `decode` is not called.
+struct WaitingCallCodec {
+  void (*encode)(Encoder& encoder, const PyChare& chare);
+  void (*decode)(Decoder& decoder, PyChare& chare);
+};
 
 class PyChare final : public chare::ChareBase {
  public:
@@ -35,6 +44,11 @@ class PyChare final : public chare::ChareBase {
   // tp_new of weft.Chare: the object of the chare that is being constructed. Throws base::Error if none is.
   static PyObject* make_object(PyTypeObject* type);
   static std::size_t object_size_bytes();
+  // Once, when the extension is loaded.
+  static bool set_waiting_call_codec(const WaitingCallCodec& codec) {
+    waiting_call_codec_ = codec;
+    return true;
+  }
 
  private:
   // The Python object, made by `make`, which must return the one that make_object() has made.
@@ -43,6 +57,8 @@ class PyChare final : public chare::ChareBase {
   void pack_state();
   // Calls a method of the program's that the runtime runs and that cannot wait. `when` says when it runs.
   void call_hook(const char* name, const char* when);
+
+  static inline WaitingCallCodec waiting_call_codec_;
 
   const ClassInfo& info_;
   Ref object_;

@@ -92,6 +92,31 @@ void ClassInfo::find_post_entries() {
   }
 }
 
+// Puts the condition of each entry method beside it.
+void ClassInfo::find_conditions() {
+  conditions_.resize(methods_.size());
+  Ref names = checked(PyObject_Dir(type_.get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+    PyObject* name = PyList_GET_ITEM(names.get(), i);
+    const Ref function = Ref::steal(PyObject_GetAttr(type_.get(), name));
+    if (!function) PyErr_Clear();  // an attribute of type itself
+    std::unique_ptr<Condition> condition = function ? Condition::of(function.get()) : nullptr;
+    if (condition == nullptr) continue;
+    const int which = method(name);
+    if (which < 0) {
+      invalid(base::format("{}.{} has a condition (weft.when) and is no entry method; its entry methods: {}",
+                           name_, text_of(name), method_list()));
+    }
+    if (PyObject* const post = post_entry(static_cast<std::size_t>(which))) {
+      invalid(base::format(
+          "{}.{} has a condition (weft.when) and a post entry method, {}: a call that waits would "
+          "keep the memory that was chosen for it; take the arrays without a post entry method",
+          name_, text_of(name), text_of(post)));
+    }
+    conditions_[static_cast<std::size_t>(which)] = std::move(condition);
+  }
+}
+
 ClassInfo::ClassInfo(PyObject* type)
     : type_(Ref::borrow(type)),
       key_(importable_key(type, "the chare class")),
@@ -109,6 +134,7 @@ ClassInfo::ClassInfo(PyObject* type)
     fingerprint_ = runtime::fingerprint(text_of(methods_[i].get()), runtime::fingerprint(",", fingerprint_));
   }
   find_post_entries();
+  find_conditions();
 }
 
 const ClassInfo& ClassInfo::of(PyObject* type) {

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "chare/condition.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -35,6 +37,8 @@ class ClassInfo {
   const std::string& full_method_name(std::size_t method) const { return full_names_[method]; }
   // The name of the post entry method, an interned str; null for none.
   PyObject* post_entry(std::size_t method) const { return post_entries_[method].get(); }
+  // Null for none.
+  const Condition* condition(std::size_t method) const { return conditions_[method].get(); }
   // -1 for none.
   int method(PyObject* name) const;
   // "token, work"
@@ -43,14 +47,16 @@ class ClassInfo {
  private:
   explicit ClassInfo(PyObject* type);
   void find_post_entries();
+  void find_conditions();
 
   Ref type_;
   std::string key_;
   std::string name_;
   std::vector<Ref> methods_;
-  std::vector<std::string> full_names_;  // by method
-  std::vector<Ref> post_entries_;        // by method
-  Ref numbers_;                          // dict from name to position
+  std::vector<std::string> full_names_;                 // by method
+  std::vector<Ref> post_entries_;                       // by method
+  std::vector<std::unique_ptr<Condition>> conditions_;  // by method
+  Ref numbers_;                                         // dict from name to position
   std::uint64_t fingerprint_;
   bool is_balanced_;
 };

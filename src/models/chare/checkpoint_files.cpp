@@ -208,6 +208,12 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
           base::format("{} cannot be saved: it waits at a sync point; save it in resume_from_sync() or later",
                        chare.where()));
     }
+    if (chare.num_waiting_calls() != 0) {
+      refuse(base::format(
+          "{} cannot be saved: {} of its calls wait for their conditions; save it when none waits, as after "
+          "awaiting all calls",
+          chare.where(), chare.num_waiting_calls()));
+    }
     ++count.num_elements;
     count.first_reduction = std::min(count.first_reduction, chare.next_reduction_);
     count.last_reduction = std::max(count.last_reduction, chare.next_reduction_);

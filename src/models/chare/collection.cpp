@@ -3,6 +3,7 @@
 #include "weft/chare/chare.h"
 
 #include "base/format.h"
+#include "models/chare/waiting_list.h"  // ChareBase owns it
 
 namespace weft::chare {
 
@@ -64,9 +65,11 @@ ChareBase::ChareBase() {
   }
   collection_ = &being_constructed->collection;
   linear_index_ = being_constructed->index;
-  if (!collection_->is_balanced()) return;
+  const bool has_conditions = collection_->type()->has_conditions;
+  if (!collection_->is_balanced() && !has_conditions) return;
   load_ = new ElementLoad;
   load_->acquire();
+  if (has_conditions) load_->conditional = this;
 }
 
 std::string ChareBase::where() const {
@@ -78,7 +81,9 @@ std::string ChareBase::where(const EntryInfo& entry) const {
 }
 
 ChareBase::~ChareBase() {
-  if (load_ != nullptr) load_->release();
+  if (load_ == nullptr) return;
+  load_->conditional = nullptr;
+  load_->release();
 }
 
 }  // namespace weft::chare

@@ -145,6 +145,7 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   for (const auto& chare : chares) {
     for (const runtime::Runtime::InstalledModel& installed : runtime_.models())
       installed.model->element_ends({target.id(), chare->linear_index()}, chare);
+    refuse_waiting_calls(*chare);
   }
   std::erase_if(chares, [](const auto& chare) { return chare->num_suspended_ != 0; });
   free(std::move(chares));

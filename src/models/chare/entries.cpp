@@ -63,11 +63,8 @@ void fail_unpacking(const ChareBase& chare, const EntryInfo& entry) {
 
 const EntryInfo* Chares::checked_entry(Collection& collection, const EntryHeader& header) {
   const EntryInfo* entry = Registry<EntryInfo>::find(header.entry);
-  const ReplyTo& reply = header.reply;
-  const bool reply_fits =
-      reply.kind <= ReplyTo::Kind::kGather && reply.pe < static_cast<std::uint32_t>(runtime_.num_pes());
   if (entry != nullptr && entry->type == collection.type() && header.index < collection.shape().size() &&
-      reply_fits) [[likely]]
+      header.reply.is_valid(runtime_.num_pes())) [[likely]]
     return entry;
   fail_unfit(header);
   return nullptr;

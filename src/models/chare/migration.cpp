@@ -166,6 +166,7 @@ void Chares::move_when_idle(runtime::ElementId element) {
 std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   Collection& from = chare.collection();
   const ChareType& type = *from.type();
+  reply_directly(chare);
   MoveHeader header{from.id(),
                     chare.linear_index_,
                     chare.num_moves_ + 1,
@@ -173,11 +174,13 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
                     chare.num_results_,
                     {},
                     chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_,
-                    SyncPoints::packed(chare)};
+                    SyncPoints::packed(chare),
+                    num_behind_state(chare)};
   Leaving counted(vectors());
   Pup sizer = Pup::sizer(&runtime_);
   sizer.set_beside(&counted);
   type.pup(chare, sizer);
+  pack_waiting_calls(chare, sizer);
   header.beside = counted.types();
   const std::size_t size_bytes = base::packed_size(header, &runtime_) + sizer.offset_bytes();
   MessagePtr message = Message::create(runtime_, first_handler_ + kMove, size_bytes);
@@ -187,6 +190,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   p | header;
   p.set_beside(&given);
   type.pup(chare, p);
+  pack_waiting_calls(chare, p);
   if (p.remaining_bytes() != 0 || given.types() != header.beside) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
@@ -200,6 +204,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   std::shared_ptr<ChareBase> left(&chare);
   try {
     chare.departed();
+    forward_waiting_calls(chare);
     runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
     parts_->sync.left(from, chare);
   } catch (...) {
@@ -288,6 +293,7 @@ void Chares::on_moved_here(MessagePtr message) {
   } catch (...) {
     return runtime_.fail_unawaited(std::current_exception(), arrived->where() + " in migrated()");
   }
+  arrived->run_ready_calls();
   release_held(target, header.index);
 }
 
@@ -296,6 +302,7 @@ ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& head
   NewChare place(collection, header.index);
   std::unique_ptr<ChareBase> element = type.make(state);
   type.pup(*element, state);
+  unpack_waiting_calls(*element, header.num_waiting_calls, state);
   const std::size_t num_beside = state.beside() == nullptr ? 0 : state.beside()->types().size();
   if (state.remaining_bytes() != 0 || num_beside != header.beside.size()) {
     throw base::Error(

@@ -28,7 +28,10 @@ struct MoveHeader {
   std::vector<std::uint64_t> beside;  // the element types of the large vectors that travel beside the state
   SeenBroadcasts seen;                // the broadcasts that it has run
   std::optional<LoadOnTheMove> load = std::nullopt;  // if the collection takes part in load balancing
-  void pup(Pup& p) { p | collection | index | move | next_reduction | num_results | beside | seen | load; }
+  std::uint32_t num_waiting_calls = 0;               // behind the state
+  void pup(Pup& p) {
+    p | collection | index | move | next_reduction | num_results | beside | seen | load | num_waiting_calls;
+  }
 };
 
 // An element has arrived. The answer to MoveHeader.

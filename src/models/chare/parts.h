@@ -18,6 +18,7 @@
 #include "models/chare/collection.h"
 #include "models/chare/moving.h"
 #include "models/chare/placements.h"
+#include "models/chare/postponed_calls.h"
 #include "models/chare/sync_points.h"
 #include "runtime/collective/reductions.h"
 
@@ -165,6 +166,7 @@ struct Chares::Parts {
         leaving(chares),
         wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
         sync(chares),
+        postponed_calls(chares),
         checkpoints(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
@@ -186,6 +188,7 @@ struct Chares::Parts {
   LeavingChares leaving;
   WantedMoves wanted_moves;
   SyncPoints sync;
+  PostponedCalls postponed_calls;
   base::VectorPool vectors;
   Checkpoints checkpoints;
 };

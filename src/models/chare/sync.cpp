@@ -70,7 +70,7 @@ void SyncPoints::at_sync(ChareBase& chare) {
     throw base::Error(StatusCode::kInvalidArgument,
                       base::format("{} cannot reach a sync point: {}", chare.where(), why));
   };
-  if (chare.load_ == nullptr) {
+  if (!collection.is_balanced()) {
     refuse("its class does not override resume_from_sync(), which tells it that the step is over");
   }
   if (collection.find(chare.linear_index_) != &chare) refuse("call at_sync() after the constructor");
@@ -85,7 +85,7 @@ void SyncPoints::at_sync(ChareBase& chare) {
 }
 
 void SyncPoints::set_load_s(ChareBase& chare, std::optional<double> load_s) {
-  if (chare.load_ == nullptr) {
+  if (chare.load_ == nullptr || !chare.collection().is_balanced()) {
     throw base::Error(
         StatusCode::kInvalidArgument,
         base::format("{} has no load: its class does not override resume_from_sync()", chare.where()));
@@ -321,8 +321,9 @@ void SyncPoints::resume(ChareBase& chare) {
   try {
     chare.resume_from_sync();
   } catch (...) {
-    runtime().fail_unawaited(std::current_exception(), chare.where() + " in resume_from_sync()");
+    return runtime().fail_unawaited(std::current_exception(), chare.where() + " in resume_from_sync()");
   }
+  chare.run_ready_calls();
 }
 
 // --- Elements that move

@@ -92,6 +92,17 @@ def test_balance(run_example, language: str, num_pes: int | None) -> None:
     ]
 
 
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_conditions(run_example, language: str, num_pes: int | None) -> None:
+    values = list(range(8))
+    for _ in range(100):
+        values = [(values[i - 1] + values[(i + 1) % 8]) % 1000 for i in range(8)]
+    assert lines_of(run_example("conditions", language, num_pes)) == [
+        f"after 100 iterations: {' '.join(map(str, values))}"
+    ]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_checkpoint(run_example, tmp_path: Path, language: str) -> None:
     folder = tmp_path / "results"

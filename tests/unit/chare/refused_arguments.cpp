@@ -47,9 +47,31 @@ struct Target : weft::Chare<Target> {
   int number = 0;
 };
 
+struct Conditional : weft::Chare<Conditional> {
+  void fitting(int, std::vector<int>, std::span<const int>) {}
+  void unfit(int) {}
+  void changed(int) {}
+  void posted(weft::Payload<int>) {}
+  void post_posted(weft::Landing<int>&) {}
+  void asked_twice(int) {}
+  bool is_fit(int, const std::vector<int>&, std::span<const int>) const { return true; }
+  bool takes_text(std::string_view) const { return true; }
+  bool changes(int) { return true; }
+  bool holds() const { return true; }
+  using PostEntryMethods =
+      weft::PostEntryMethods<weft::Post<&Conditional::posted, &Conditional::post_posted>>;
+  using WhenConditions = weft::WhenConditions<weft::When<&Conditional::fitting, &Conditional::is_fit>,
+                                              weft::When<&Conditional::unfit, &Conditional::takes_text>,
+                                              weft::When<&Conditional::changed, &Conditional::changes>,
+                                              weft::When<&Conditional::posted, &Conditional::holds>,
+                                              weft::When<&Conditional::asked_twice, &Conditional::holds>,
+                                              weft::When<&Conditional::asked_twice, &Conditional::holds>>;
+};
+
 }  // namespace
 
 void send(const weft::ElementProxy<Target>& target, int& number) {
+  [[maybe_unused]] const weft::ElementProxy<Conditional> conditional;
 #if REFUSED == 0
   target.send<&Target::plain>(Plain(), std::vector<Plain>(), std::vector<std::optional<Plain>>(), "text",
                               std::vector<int>());
@@ -57,6 +79,7 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   target.send<&Target::span>(array);
   target.send<&Target::span>(std::array<int, 3>());
   target.send<&Target::span>(std::span<int>());
+  conditional.send<&Conditional::fitting>(1, std::vector<int>(), array);
 #elif REFUSED == 1
   target.send<&Target::pointer>(&number);
 #elif REFUSED == 2
@@ -83,6 +106,14 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   target.send<&Target::span_of_bool>(std::array<bool, 2>());
 #elif REFUSED == 13
   target.send<&Target::span>(std::vector<long>());
+#elif REFUSED == 14
+  conditional.send<&Conditional::unfit>(1);
+#elif REFUSED == 15
+  conditional.send<&Conditional::changed>(1);
+#elif REFUSED == 16
+  static_cast<void>(conditional.send<&Conditional::posted>(weft::nocopy(std::span<const int>())));
+#elif REFUSED == 17
+  conditional.send<&Conditional::asked_twice>(1);
 #endif
   static_cast<void>(number);
 }

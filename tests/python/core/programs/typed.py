@@ -73,6 +73,13 @@ class Block(weft.Chare):
     def nothing(self) -> None:
         pass
 
+    @weft.when(lambda self, size: size == self.size)
+    def sized(self, size: int, text: str = "") -> str:
+        return text
+
+    def call_sized(self) -> None:
+        assert_type(self.sized(self.size, text="x"), str)
+
     def get_size(self) -> int:
         return self.size
 

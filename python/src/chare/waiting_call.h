@@ -1,0 +1,17 @@
+// Calls of Python methods that wait in their chare until a condition holds, see weft/chare/waiting_call.h.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "chare/call_arguments.h"
+#include "chare/chare.h"
+#include "chare/condition.h"
+
+namespace weft::python {
+
+// Runs the method if its condition holds now; else the call waits. What the condition raises goes to the caller.
+void run_or_wait(PyChare& chare, const Condition& condition, std::unique_ptr<CallArguments> arguments,
+                 const chare::ReplyTo& reply, std::size_t method);
+
+}  // namespace weft::python
