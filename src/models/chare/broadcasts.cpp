@@ -75,7 +75,8 @@ runtime::Target Chares::target_of_all(const EntryHeader& header) const {
 runtime::Target Chares::numbered(const runtime::Target& target, ChareBase& contributor) const {
   auto header = base::unpack<EntryHeader>(target.prefix);
   runtime::Target result = target;
-  if (header.collection == contributor.collection().id()) {
+  // Elements of a sparse array have not contributed equally often.
+  if (header.collection == contributor.collection().id() && !contributor.collection().is_sparse()) {
     header.index = ++contributor.num_results_;
     header.move_or_source = kReductionSource;
     std::memcpy(result.prefix.data(), &header, sizeof header);
@@ -131,9 +132,12 @@ void Chares::on_broadcast(MessagePtr message) {
     }
     chares.push_back(&chare);
   });
+  if (target.is_sparse() && header.reply.kind == ReplyTo::Kind::kGather &&
+      !parts_->sparse.serves_gather(target, header, *message)) [[unlikely]]
+    return;
   if (header.reply.kind == ReplyTo::Kind::kGather && !parts_->is_given_up(header.reply, runtime_.pe())) {
     runtime_.reductions().open({header.reply.pe, kGatherScopes | header.reply.gather()},
-                               target.shape().size(), chares.size(), true);
+                               target.num_elements(), chares.size(), true);
   }
   if (is_numbered && !elements.departures.empty()) [[unlikely]] {
     elements.departures.handled(

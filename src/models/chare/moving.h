@@ -29,7 +29,10 @@ struct MoveHeader {
   std::vector<std::uint64_t> beside;  // the element types of the large vectors that travel beside the state
   SeenBroadcasts seen;                // the broadcasts that it has run
   std::optional<LoadOnTheMove> load = std::nullopt;  // if the collection takes part in load balancing
-  void pup(Pup& p) { p | collection | index | move | next_reduction | num_results | beside | seen | load; }
+  std::uint32_t set = 0;                             // of a sparse array: see SparseState
+  void pup(Pup& p) {
+    p | collection | index | move | next_reduction | num_results | beside | seen | load | set;
+  }
 };
 
 // An element has arrived. The answer to MoveHeader.
