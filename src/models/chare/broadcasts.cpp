@@ -199,6 +199,13 @@ void Chares::on_broadcast_copy(MessagePtr message) {
   }
   if (!chare->seen_->add(id)) return;
   if (handled.includes(*chare->seen_) && chare->seen_->includes(handled)) chare->seen_.reset();
+  if (chare->collection().is_sparse() && !message->has_attachments()) {
+    // At once: if the element were removed before a further message came, a new element of this index could get the call, and
+    // would run the broadcast a second time.
+    const EntryInfo* const entry = checked_entry(chare->collection(), header);
+    if (entry != nullptr) invoke(*chare, *entry, std::move(arguments), header.reply);
+    return;
+  }
   // From here on it is a call of this element.
   MessagePtr call = make_entry_message(header, arguments.remaining_bytes());
   call->envelope().priority = message->envelope().priority;

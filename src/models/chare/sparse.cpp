@@ -125,8 +125,7 @@ bool SparseArrays::fits(const Collection& target, const SparseMessage& message) 
   const bool is_at_home = message.kind == Kind::kInsert || message.kind == Kind::kRemoved;
   return target.is_sparse() && message.kind <= Kind::kSetKnown && message.outcome <= Outcome::kException &&
          message.set <= kMostSets && message.pe >= -1 && message.pe < static_cast<int>(num_pes) &&
-         message.count <= target.shape().size() &&
-         (!has_element || message.index < target.shape().size()) &&
+         message.count <= target.shape().size() && (!has_element || message.index < target.shape().size()) &&
          (!is_at_home || home_of(target, message.index) == chares_.runtime().pe());
 }
 

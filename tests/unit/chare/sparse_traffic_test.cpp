@@ -187,8 +187,9 @@ void reset_log(int num_pes) {
   log_of_run.latest_awaited.assign(static_cast<std::size_t>(num_pes), -1);
 }
 
-// The runs with UCX are few, because its start takes long.
-const char* machine_of(unsigned run) { return run % 16 == 3 ? "ucx" : "loopback"; }
+// The runs with UCX are few, because its start takes long. They find more orders of messages than the others: a copy of a
+// broadcast that reached a second element of its index was found so.
+const char* machine_of(unsigned run) { return run % 5 == 3 ? "ucx" : "loopback"; }
 
 TEST(SparseTraffic, LosesAndDoublesNoMessage) {
   std::uint64_t num_messages = 0;
