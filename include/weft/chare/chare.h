@@ -23,6 +23,7 @@ namespace weft::chare {
 
 class Checkpoints;
 class SeenBroadcasts;
+class SparseArrays;
 class SyncPoints;
 class WaitingCall;
 class WaitingCalls;
@@ -64,13 +65,20 @@ class ChareBase {
     if (pinned) move_to_ = -1;
   }
   bool is_pinned() const { return is_pinned_; }
-  // How often it has moved to another PE.
+  // How often it has moved to another PE. In a sparse array the insertions and removals of its index count too.
   std::uint32_t num_moves() const { return num_moves_; }
   // Runs on the new PE after a move, before any call that has waited.
   virtual void migrated() {}
   // Runs on the old PE when the state has been packed. The chare is freed when the memory that travels is not needed there
   // any more.
   virtual void departed() {}
+
+  // Ends this element of a sparse array when the running entry method has returned, and others that wait have ended. Calls that
+  // come later find no element. Throws Error(kInvalidArgument) if the collection is no sparse array. If the element has channels
+  // then, the job ends.
+  void remove_self();
+  // Whether it has been removed: true in its destructor.
+  bool is_removed() const { return is_removed_; }
 
   // Says that this element has reached a sync point. When all elements of the collection have, the job's load-balancing
   // strategy decides from the times of their entry methods since the last step, elements move, and then
@@ -123,6 +131,7 @@ class ChareBase {
 
  private:
   friend class Chares;
+  friend class SparseArrays;
   friend class SyncPoints;
   friend class Checkpoints;
 
@@ -142,8 +151,11 @@ class ChareBase {
   // Reductions to which it has contributed whose result goes to all of the collection.
   std::uint32_t num_results_ = 0;
   std::uint32_t num_moves_ = 0;
+  std::uint32_t set_ =
+      0;  // of a sparse array: the first set of counted elements that it belongs to, or a later one
   std::int32_t move_to_ = -1;  // -1: no move was asked for
   bool is_pinned_ = false;
+  bool is_removed_ = false;
   // The broadcasts that it has run, if they are not those that this PE has handled.
   std::unique_ptr<SeenBroadcasts> seen_;
   std::unique_ptr<WaitingCalls> waiting_calls_;  // null if there are none

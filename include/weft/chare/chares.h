@@ -28,6 +28,7 @@ class Checkpoints;
 class Collection;
 class LeavingChares;
 class PostponedCalls;
+class SparseArrays;
 class SyncPoints;
 class WaitingCall;
 struct BroadcastId;
@@ -113,7 +114,8 @@ struct EntryInfo {
   std::unique_ptr<WaitingCall> (*unpack_waiting)(Pup& arguments, const ReplyTo& reply) = nullptr;
 };
 
-enum class CollectionKind : std::uint8_t { kSingleton, kGroup, kArray };
+// kSparse: an array whose elements are inserted and removed one by one; its shape bounds their indices.
+enum class CollectionKind : std::uint8_t { kSingleton, kGroup, kArray, kSparse };
 
 class Collection {
  public:
@@ -126,6 +128,9 @@ class Collection {
   std::uint64_t id() const { return id_; }
   CollectionKind kind() const { return kind_; }
   const Shape& shape() const { return shape_; }
+  bool is_sparse() const { return kind_ == CollectionKind::kSparse; }
+  // The number of elements; of a sparse array, what the latest done_inserting() that this PE knows of has counted, 0 before.
+  std::uint64_t num_elements() const { return is_sparse() ? num_counted() : shape_.size(); }
   const ChareType* type() const { return type_; }
   // Whether this PE has made its elements.
   bool is_created() const { return created_; }
@@ -161,8 +166,10 @@ class Collection {
   friend class Chares;
   friend class SyncPoints;
   friend class Checkpoints;
+  friend class SparseArrays;
   struct Elements;
 
+  std::uint64_t num_counted() const;
   [[noreturn, gnu::cold]] void throw_destroyed() const;
   // "the collection Ring has been destroyed".
   std::string why_gone() const;
@@ -183,7 +190,7 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 18, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 20, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
@@ -224,6 +231,30 @@ class Chares final : public runtime::Model {
   // Error(kClosed), which nothing awaits, has left the entry method that `where` names. It ends the job, unless the chare's
   // collection has been destroyed: then its methods end so.
   void end_closed_method(const ChareBase& chare, const std::exception_ptr& error, const std::string& where);
+
+  // --- Sparse arrays, see docs/collections.md. All but create_sparse() throw Error(kInvalidArgument) for another collection,
+  // and Error(kClosed) if the collection has been destroyed on this PE.
+
+  // Starts making an array without elements on all PEs. Does not block. `constructor` and `arguments` make no element; they tell
+  // the class. Throws Error(kInvalidArgument) for a shape with a table.
+  Collection& create_sparse(const Shape& shape, const ConstructorInfo& constructor,
+                            std::span<const std::byte> arguments);
+  // Makes the element on PE `pe`, -1: on its home. The future is ready when the constructor has returned. It fails with the
+  // constructor's exception, or with Error(kInvalidArgument) if the element exists. Throws Error(kOutOfRange) if there is no
+  // such PE. Flow control may hold the call back, see Messenger::send_call().
+  runtime::Future<> insert(Collection& collection, std::uint64_t index, int pe,
+                           const ConstructorInfo& constructor, std::span<const std::byte> arguments);
+  // Ends the element when nothing of it is suspended. The future is ready when it is gone and can be inserted again. It fails
+  // with Error(kNotFound) if there is no such element, with Error(kInvalidArgument) if the element has channels.
+  runtime::Future<> remove(Collection& collection, std::uint64_t index);
+  // The same for an element of this PE; a failure ends the job.
+  void remove_self(ChareBase& chare);
+  // Counts the elements. Insertions and removals that were begun before, on any PE, are over when the future is ready. From then
+  // on calls with gathered results and reductions concern the elements that were counted. It fails with
+  // Error(kInvalidArgument) if an element is to be removed and a method of it waits.
+  runtime::Future<> done_inserting(Collection& collection);
+  SparseArrays& sparse();
+
   // The collection with that id. It is not created on this PE until its creation has arrived.
   Collection& collection(std::uint64_t id);
   // For proxies that arrive before the creation: sets kind and shape if they are not known yet.
@@ -246,8 +277,9 @@ class Chares final : public runtime::Model {
 
   // Makes a gather for the outcomes of a call. `done` is called once, with a Pup over an element count and
   // each element's outcome in index order: one byte, which is 1 if the element failed, then the value or the
-  // error.
-  ReplyTo expect_gather(std::function<void(Pup&)> done);
+  // error. `of`: the collection whose elements are called, null if it is not one's elements that give the outcomes. Throws
+  // Error(kInvalidArgument) if it is a sparse array whose elements are not counted.
+  ReplyTo expect_gather(std::function<void(Pup&)> done, Collection* of = nullptr);
   // Calls `send`, which sends a call with that reply, and returns its result. If it throws, no reply is expected.
   template <class Send>
   auto send_expecting(const ReplyTo& reply, Send send) {
@@ -279,6 +311,7 @@ class Chares final : public runtime::Model {
   friend class Checkpoints;
   friend class LeavingChares;
   friend class PostponedCalls;
+  friend class SparseArrays;
   friend class SyncPoints;
   struct Parts;
 
@@ -343,6 +376,10 @@ class Chares final : public runtime::Model {
   void refuse_waiting_calls(ChareBase& chare);
   // Ends the call with `error`, because it cannot run any more. Without a caller the job ends.
   void refuse_waiting_call(ChareBase& chare, const WaitingCall& call);
+  // --- Sparse arrays, in sparse.cpp and sparse_sets.cpp
+
+  void on_sparse(runtime::MessagePtr message);
+  void on_remove(runtime::MessagePtr message);
 
   // --- Calls to all elements, in broadcasts.cpp
 
@@ -373,6 +410,9 @@ class Chares final : public runtime::Model {
   // A message for a destroyed collection: its caller gets an error. Without a caller the job ends.
   [[gnu::cold, gnu::noinline]] void refuse(Collection& collection, const EntryHeader& header,
                                            runtime::Message& message);
+  // The same for any call that its element does not get.
+  void refuse(Collection& collection, const EntryHeader& header, const runtime::Message& message,
+              base::StatusCode code, const std::string& why);
   std::string describe_call(const Collection& collection, const EntryHeader& header,
                             runtime::Message& message);
   // Why reductions of that scope can have no result any more; empty if they can.

@@ -467,6 +467,19 @@ class EntryMethod {
   static inline bool registered_ = runtime::Registry<EntryInfo>::add(&info_);
 };
 
+// Tells the class of a sparse array, which begins without elements.
+template <class T>
+struct NoElement {
+  static const ConstructorInfo& get() {
+    static_cast<void>(registered);
+    static_cast<void>(ChareTypeOf<T>::registered);
+    return info;
+  }
+  static inline ConstructorInfo info{runtime::type_name<NoElement>(), &ChareTypeOf<T>::info,
+                                     [](Pup&) -> std::unique_ptr<ChareBase> { return nullptr; }, 0};
+  static inline bool registered = runtime::Registry<ConstructorInfo>::add(&info);
+};
+
 template <class T, class... Args>
 struct Constructor {
   static std::unique_ptr<ChareBase> construct(Pup& p) {

@@ -234,6 +234,11 @@ class ElementProxy {
     return target;
   }
 
+  // Ends this element of a sparse array when its running and waiting methods have ended. The future is ready when it is gone. It
+  // fails with Error(kNotFound) if there is no such element, with Error(kInvalidArgument) if the element has channels. Throws
+  // Error(kInvalidArgument) if the collection is no sparse array.
+  runtime::Future<> remove() const { return collection_->chares().remove(*collection_, index_); }
+
   void pup(Pup& p);
 
  private:
@@ -317,6 +322,35 @@ class CollectionProxy {
   // fail with it too. Throws Error(kClosed) if the collection has been destroyed here.
   runtime::Future<> destroy() const { return collection_->chares().destroy(*collection_); }
 
+  // --- Sparse arrays, which Array::create_sparse() makes. Any PE may call these. They throw Error(kInvalidArgument) for another
+  // collection.
+
+  // Makes an element, on its home PE. The future is ready when its constructor has returned. It fails with the exception of the
+  // constructor, or if the element exists already.
+  template <class... Args>
+  runtime::Future<> insert(const Index& index, Args&&... arguments) const {
+    return insert_on(-1, index, std::forward<Args>(arguments)...);
+  }
+  // The same on PE `pe`. Throws Error(kOutOfRange) if there is no such PE.
+  template <class... Args>
+  runtime::Future<> insert_on(int pe, const Index& index, Args&&... arguments) const {
+    using proxy_detail::Travelling;
+    static_assert(!payload_detail::kHasPayload<std::tuple<Args...>>,
+                  "a constructor cannot take a payload yet: insert the element, then send it");
+    std::tuple<Travelling<Args>...> values(std::forward<Args>(arguments)...);
+    Chares& chares = collection_->chares();
+    const std::vector<std::byte> bytes = base::pack(values, &chares.runtime());
+    return chares.insert(*collection_, shape().linear(index), pe, Constructor<T, Travelling<Args>...>::get(),
+                         bytes);
+  }
+  // Counts the elements, when all insertions and removals that were called before on any PE are over. Calls with gathered
+  // results and reductions need it, and concern the elements that it has counted. The future fails if an element that is to be
+  // removed has a method that waits.
+  runtime::Future<> done_inserting() const { return collection_->chares().done_inserting(*collection_); }
+
+  // The number of elements; of a sparse array what the latest done_inserting() has counted, 0 before.
+  std::uint64_t num_elements() const { return collection_->num_elements(); }
+
   // The element itself if it is on this PE, else null. For direct calls between chares of one PE, which run
   // at once, inside the caller. The pointer is valid until the caller suspends, because the element may move then.
   T* local(const Index& index) const {
@@ -368,6 +402,11 @@ class Array : public CollectionProxy<T> {
   static Array create(runtime::Runtime& runtime, const Shape& shape, Args&&... arguments) {
     return Array::template make<Array>(CollectionKind::kArray, runtime, shape,
                                        std::forward<Args>(arguments)...);
+  }
+  // An array without elements: insert() makes them. `bounds` bounds the indices and has the map from indices to homes; round
+  // robin suits indices that lie close together. Throws Error(kInvalidArgument) for bounds with a table.
+  static Array create_sparse(runtime::Runtime& runtime, const Shape& bounds) {
+    return Array(runtime.model<Chares>().create_sparse(bounds, NoElement<T>::get(), {}));
   }
 };
 
@@ -435,24 +474,26 @@ auto CollectionProxy<T>::call(Args&&... arguments) const {
                                     std::vector<std::conditional_t<std::is_void_v<Value>, int, Value>>>;
   runtime::Future<Values> result(collection_->chares().runtime());
   using One = std::conditional_t<std::is_void_v<Value>, std::monostate, Value>;
-  ReplyTo reply = collection_->chares().expect_gather([result](Pup& p) {
-    if (result.state()->is_set()) return;  // failed: the payloads did not reach a PE without elements
-    std::vector<One> values;
-    const std::exception_ptr error = read_gathered(
-        p, [&values](std::uint64_t count) { values.resize(count); },
-        [&values](std::uint64_t i, Pup& from) {
-          One value{};
-          from | value;
-          values[i] = std::move(value);
-        });
-    if (error) {
-      result.set_error(error);
-    } else if constexpr (std::is_void_v<Value>) {
-      result.set();
-    } else {
-      result.set(std::move(values));
-    }
-  });
+  ReplyTo reply = collection_->chares().expect_gather(
+      [result](Pup& p) {
+        if (result.state()->is_set()) return;  // failed: the payloads did not reach a PE without elements
+        std::vector<One> values;
+        const std::exception_ptr error = read_gathered(
+            p, [&values](std::uint64_t count) { values.resize(count); },
+            [&values](std::uint64_t i, Pup& from) {
+              One value{};
+              from | value;
+              values[i] = std::move(value);
+            });
+        if (error) {
+          result.set_error(error);
+        } else if constexpr (std::is_void_v<Value>) {
+          result.set();
+        } else {
+          result.set(std::move(values));
+        }
+      },
+      collection_);
   runtime::OperationState* sending = collection_->chares().send_expecting(
       reply, [&] { return broadcast<Method>(reply, std::forward<Args>(arguments)...); });
   if constexpr (EntryMethod<T, Method>::kHasPayload) delay_until_sent(*result.state(), sending);

@@ -17,7 +17,7 @@ namespace weft::python {
 
 namespace {
 
-enum class Gone : std::uint8_t { kJobEnded, kDestroyed, kMoved, kNotMade };
+enum class Gone : std::uint8_t { kJobEnded, kDestroyed, kMoved, kRemoved, kNotMade };
 
 struct ChareObject {
   PyObject_HEAD PyChare* chare;  // null when the chare is not on this PE any more
@@ -32,6 +32,8 @@ const char* why_gone(Gone gone) {
       return "this chare's collection has been destroyed";
     case Gone::kMoved:
       return "this chare has moved to another PE; what is left here is not it: use its proxy";
+    case Gone::kRemoved:
+      return "this chare has been removed from its collection";
     case Gone::kNotMade:
       return "this chare was not made: its constructor raised an exception";
   }
@@ -52,6 +54,7 @@ PyChare::~PyChare() {
   object->chare = nullptr;
   object->gone = collection().is_destroyed() ? Gone::kDestroyed
                  : runtime().closed()        ? Gone::kJobEnded
+                 : is_removed()              ? Gone::kRemoved
                                              : Gone::kNotMade;
 }
 

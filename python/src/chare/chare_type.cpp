@@ -62,6 +62,13 @@ PyObject* migrate(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
 
 PyObject* migrated(PyObject*, PyObject*) { Py_RETURN_NONE; }
 
+PyObject* remove_self(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    chare_of(self).remove_self();
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* at_sync(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     chare_of(self).at_sync();
@@ -189,6 +196,17 @@ Raises:
 --
 
 Runs on the new PE after a move, before any call that has waited. Override it; it cannot be ``async def``.)"},
+    {"remove_self", &remove_self, METH_NOARGS, R"(remove_self($self)
+--
+
+Removes this chare from its sparse array when the running entry method has returned. Does not block.
+
+If other entry methods of the chare wait, it is removed when they have ended. Calls that come later find no element. To wait
+until the chare is gone, call ``await self.proxy[index].remove()`` from another chare. If the chare has channels then, the job
+ends.
+
+Raises:
+    weft.Error: the collection is no sparse array, or has been destroyed.)"},
     {"at_sync", &at_sync, METH_NOARGS, R"(at_sync($self)
 --
 

@@ -36,7 +36,7 @@ void set_collection_proxy_types(const CollectionProxyTypes& made) {
 
 Ref make_collection_proxy(chare::Collection& collection, const ClassInfo& info) {
   PyTypeObject* type = types.any;
-  if (collection.kind() == chare::CollectionKind::kArray) type = types.array;
+  if (collection.kind() == chare::CollectionKind::kArray || collection.is_sparse()) type = types.array;
   if (collection.kind() == chare::CollectionKind::kGroup) type = types.group;
   return make_collection_proxy(type, {EngineRef(Engine::current()), &collection, &info});
 }

@@ -29,18 +29,23 @@ Ref constructor_arguments(PyObject* arguments) {
                    type_name_of(arguments)));
 }
 
+std::vector<std::byte> packed_constructor(const ClassInfo& info, PyObject* arguments) {
+  try {
+    return pack_constructor(info, arguments);
+  } catch (const PythonError&) {
+    rethrow_unsendable(base::format("an argument of {}.__init__", info.name()));
+  }
+}
+
 ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject* type, PyObject* arguments) {
   Engine& engine = Engine::current();
   engine.expect_open();
   const ClassInfo& info = ClassInfo::of(type);
   Ref values = constructor_arguments(arguments);
-  std::vector<std::byte> packed;
-  try {
-    packed = pack_constructor(info, values.get());
-  } catch (const PythonError&) {
-    rethrow_unsendable(base::format("an argument of {}.__init__", info.name()));
-  }
-  chare::Collection& collection = engine.chares().create(kind, shape, python_constructor(), packed);
+  const std::vector<std::byte> packed = packed_constructor(info, values.get());
+  chare::Collection& collection = kind == chare::CollectionKind::kSparse
+                                      ? engine.chares().create_sparse(shape, python_constructor(), packed)
+                                      : engine.chares().create(kind, shape, python_constructor(), packed);
   collection.set_class_name(info.name(), info.key());
   return {EngineRef(engine), &collection, &info};
 }
@@ -60,6 +65,20 @@ chare::Shape with_python_map(const chare::Shape& shape, PyObject* map) {
     pes.push_back(static_cast<std::uint32_t>(value));
   }
   return shape.with_table(std::move(pes));
+}
+
+// A sparse array has no table of PEs, and its indices may be close together.
+chare::Shape with_sparse_map(const chare::Shape& shape, PyObject* map) {
+  if (map == nullptr) return shape.with_map(chare::Map::kRoundRobin);
+  const std::string name = PyCallable_Check(map) != 0 ? "function" : readable(map);
+  if (name == "block") return shape.with_map(chare::Map::kBlock);
+  if (name == "round_robin") return shape.with_map(chare::Map::kRoundRobin);
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format(
+          "the map of a sparse array is 'block' or 'round_robin', not {}; to choose the PE of an element, "
+          "insert it with pe=",
+          PyCallable_Check(map) != 0 ? "a function" : name));
 }
 
 chare::Shape with_map(const chare::Shape& shape, PyObject* map) {
@@ -104,9 +123,33 @@ struct ConstructorCall {
   Arguments arguments;
 };
 
+Ref make_sparse(PyTypeObject* type, PyObject* chare_class, PyObject* bounds, PyObject* arguments,
+                PyObject* map) {
+  if (arguments != nullptr && (PyTuple_Check(arguments) == 0 || PyTuple_GET_SIZE(arguments) != 0)) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      "a sparse array begins without elements: pass the constructor's arguments to insert()");
+  }
+  chare::Shape shape(std::numeric_limits<std::int32_t>::max());
+  if (bounds != nullptr && bounds != Py_None) {
+    const Coordinates extents(bounds);
+    shape = chare::Shape(extents.values.data(), extents.count);
+  }
+  return make_collection_proxy(
+      type, create(chare::CollectionKind::kSparse, with_sparse_map(shape, map), chare_class, nullptr));
+}
+
 PyObject* make_array(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
-    ConstructorCall call("weft.Array", {"chare", "shape", "args", "map"}, 2, positional, keywords);
+    ConstructorCall call("weft.Array", {"chare", "shape", "args", "map", "sparse"}, 1, positional, keywords);
+    const int sparse = call[4] == nullptr ? 0 : PyObject_IsTrue(call[4]);
+    if (sparse < 0) throw PythonError();
+    if (sparse != 0) return make_sparse(type, call[0], call[1], call[2], call[3]).release();
+    if (call[1] == nullptr || call[1] == Py_None) {
+      throw base::Error(base::StatusCode::kInvalidArgument,
+                        "weft.Array needs a shape, an int or a tuple of extents; only a sparse array, "
+                        "sparse=True, begins without "
+                        "elements");
+    }
     Coordinates extents(call[1]);
     chare::Shape shape = with_map(chare::Shape(extents.values.data(), extents.count), call[3]);
     return make_collection_proxy(type, create(chare::CollectionKind::kArray, shape, call[0], call[2]))
@@ -154,7 +197,7 @@ Py_ssize_t length(PyObject* self) {
   try {
     const ProxyCore& core = collection_core(self);
     core.engine->expect_open();
-    return static_cast<Py_ssize_t>(core.collection->shape().size());
+    return static_cast<Py_ssize_t>(core.collection->num_elements());
   } catch (...) {
     set_python_error();
     return -1;
@@ -165,12 +208,67 @@ PyObject* iterate(PyObject* self) {
   return guarded([self]() -> PyObject* {
     const ProxyCore& core = collection_core(self);
     core.engine->expect_open();
+    if (core.collection->is_sparse()) {
+      throw base::Error(
+          base::StatusCode::kUnsupported,
+          base::format(
+              "{} is a sparse array, and no PE knows the indices of all its elements: it cannot be iterated "
+              "over. Call a method of all elements, which gives its results in index order",
+              core.info->name()));
+    }
     std::uint64_t size = core.collection->shape().size();
     Ref elements = checked(PyList_New(static_cast<Py_ssize_t>(size)));
     for (std::uint64_t i = 0; i < size; ++i) {
       PyList_SET_ITEM(elements.get(), static_cast<Py_ssize_t>(i), make_element_proxy(core, i).release());
     }
     return PyObject_GetIter(elements.get());
+  });
+}
+
+// A sparse array may be empty, and is a proxy all the same.
+int is_true(PyObject*) { return 1; }
+
+PyObject* insert(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    const Py_ssize_t num_names = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+    const bool only_pe = num_names == 0 || (num_names == 1 && PyUnicode_CompareWithASCIIString(
+                                                                  PyTuple_GET_ITEM(names, 0), "pe") == 0);
+    if (count < 1 || !only_pe) {
+      PyErr_SetString(PyExc_TypeError,
+                      "insert takes an index, the constructor's arguments by position, and pe=None");
+      throw PythonError();
+    }
+    chare::Collection& collection = *core.collection;
+    const std::uint64_t index = linear_index(collection.shape(), values[0], core.info->name());
+    int pe = -1;
+    if (num_names == 1 && values[count] != Py_None) {
+      pe = coordinate(values[count]);
+      if (pe < 0) {
+        throw base::Error(base::StatusCode::kOutOfRange,
+                          base::format("there is no PE {}; PEs are numbered from 0", pe));
+      }
+    }
+    const Ref arguments = checked(PyTuple_New(count - 1));
+    for (Py_ssize_t i = 1; i < count; ++i) PyTuple_SET_ITEM(arguments.get(), i - 1, Py_NewRef(values[i]));
+    Ref future = wrap_future(*core.engine,
+                             core.engine->chares().insert(collection, index, pe, python_constructor(),
+                                                          packed_constructor(*core.info, arguments.get())));
+    future_state(future.get())
+        ->end_job_if_unobserved(base::format("the insertion of {}", collection.element_name(index)));
+    return future.release();
+  });
+}
+
+PyObject* done_inserting(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    Ref future = wrap_future(*core.engine, core.engine->chares().done_inserting(*core.collection));
+    future_state(future.get())
+        ->end_job_if_unobserved(base::format("done_inserting() of {}", core.info->name()));
+    return future.release();
   });
 }
 
@@ -216,7 +314,8 @@ PyObject* compare(PyObject* a, PyObject* b, int operation) {
 Py_hash_t collection_hash(PyObject* self) { return hash_of(collection_core(self), 0); }
 
 PyGetSetDef collection_properties[] = {
-    {"shape", &get_shape, nullptr, "The extents, a tuple.", nullptr},
+    {"shape", &get_shape, nullptr, "The extents, a tuple; of a sparse array the bounds of its indices.",
+     nullptr},
     {},
 };
 PyMethodDef collection_methods[] = {
@@ -251,6 +350,43 @@ Returns:
 
 Raises:
     weft.Error: the collection has been destroyed on this PE, or no job is running.)"},
+    {"insert", as_method(&insert), METH_FASTCALL | METH_KEYWORDS, R"(insert($self, index, /, *args, pe=None)
+--
+
+Makes an element of a sparse array. Any PE may call it at any time; it returns at once.
+
+If the chare class has an entry method of this name, call weft.CollectionProxy.insert(proxy, ...).
+
+Args:
+    index: an int, or a tuple in several dimensions, within the array's bounds.
+    args: the constructor's arguments, by position.
+    pe: where the element is made; None: on its home PE, which the map of the array gives.
+
+Returns:
+    weft.Future: set to None when the constructor has returned. It raises the exception of the constructor as weft.RemoteError,
+    or weft.Error if the element exists. If the future is dropped then and was never awaited, the job ends.
+
+Raises:
+    weft.Error: the index is out of bounds, there is no such PE, an argument cannot travel, the collection is no sparse array,
+        it has been destroyed, or no job is running.
+    TypeError: another keyword than pe.)"},
+    {"done_inserting", &done_inserting, METH_NOARGS, R"(done_inserting($self, /)
+--
+
+Counts the elements of a sparse array. Any PE may call it; it returns at once.
+
+It waits until the insertions and removals that were called before, on any PE, are over. From then on ``proxy.method.call()``
+and reductions concern the elements that were counted, until elements are inserted or removed again. Before the first
+done_inserting, calls to elements that do not exist wait for them; after it they raise weft.Error where they are awaited, and
+end the job if nothing awaits them.
+
+Returns:
+    weft.Future: set to None when all PEs know the number of elements. It raises weft.Error if an element is to be removed and
+    a method of it waits, or if the collection is destroyed meanwhile. If the future is dropped then and was never awaited, the
+    job ends.
+
+Raises:
+    weft.Error: the collection is no sparse array, it has been destroyed, or no job is running.)"},
     {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
     {},
 };
@@ -264,6 +400,7 @@ PyType_Slot collection_slots[] = {
     {Py_tp_iter, reinterpret_cast<void*>(&iterate)},
     {Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
     {Py_mp_length, reinterpret_cast<void*>(&length)},
+    {Py_nb_bool, reinterpret_cast<void*>(&is_true)},
     {Py_tp_getset, collection_properties},
     {Py_tp_methods, collection_methods},
     {Py_tp_doc,
@@ -276,10 +413,13 @@ order. ``await proxy`` waits until all constructors have returned, and gives the
 };
 PyType_Slot array_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(&make_array)},
-    {Py_tp_doc, const_cast<char*>(R"(Array(chare, shape, args=(), map='block')
+    {Py_tp_doc, const_cast<char*>(R"(Array(chare, shape=None, args=(), map='block', sparse=False)
 --
 
 Makes a collection of chares over a shape. Returns at once; the proxy can be used at once.
+
+A sparse array, ``weft.Array(Cell, (1000, 1000), sparse=True)``, begins without elements: ``insert`` makes them, with their own
+constructor arguments, and ``proxy[i].remove()`` ends them.
 
 ``await weft.Array(...)`` gives the proxy when all constructors have returned. If one raises, the await raises its
 exception and the collection is destroyed. If the creation is not awaited in the turn that makes it, an exception in
@@ -287,10 +427,13 @@ a constructor ends the job. Only the PE that makes a collection can await it.
 
 Args:
     chare: a class derived from weft.Chare, defined at the top level of its module.
-    shape: an int, or a tuple of 1 to 6 extents, each at least 1.
-    args: the constructor's arguments; every element gets its own copy.
+    shape: an int, or a tuple of 1 to 6 extents, each at least 1. Of a sparse array the bounds of its indices, whose product is
+        less than 2^64; None: one dimension, up to 2^31 - 2.
+    args: the constructor's arguments; every element gets its own copy. Not for a sparse array.
     map: the PE of each element: 'block' (contiguous runs of the row-major order per PE), 'round_robin', or a
-        function from an index (int or tuple) to a PE, which is called here for every element.
+        function from an index (int or tuple) to a PE, which is called here for every element. Of a sparse array 'round_robin',
+        the default there, or 'block'.
+    sparse: whether the elements are inserted one by one.
 
 Raises:
     weft.Error: no job is running, an argument is not as above, or a constructor's argument cannot travel.)")},

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 
+#include "await/future.h"
 #include "base/format.h"
 #include "chare/collection_proxy.h"
 #include "chare/entry_method.h"
@@ -67,6 +68,19 @@ PyObject* with_priority(PyObject* self, PyObject* priority) {
   });
 }
 
+PyObject* remove(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    const ElementObject* element = as_element(self);
+    const ProxyCore& core = element->core;
+    core.engine->expect_open();
+    Ref future = wrap_future(*core.engine, core.engine->chares().remove(*core.collection, element->index));
+    future_state(future.get())
+        ->end_job_if_unobserved(
+            base::format("the removal of {}", core.collection->element_name(element->index)));
+    return future.release();
+  });
+}
+
 PyObject* element_text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     ElementObject* element = as_element(self);
@@ -122,6 +136,20 @@ proxies.
 
 Args:
     priority: an int of 32 bits.)"},
+    {"remove", &remove, METH_NOARGS, R"(remove($self, /)
+--
+
+Removes this chare from its sparse array. Any PE may call it; it returns at once.
+
+The chare is freed when its running and waiting entry methods have ended. Await calls to it before: a call that comes later
+finds no element. If the chare class has an entry method of this name, call weft.ElementProxy.remove(proxy).
+
+Returns:
+    weft.Future: set to None when the chare is gone, and can be inserted again. It raises weft.Error if there is no such chare,
+    or if it has channels. If the future is dropped then and was never awaited, the job ends.
+
+Raises:
+    weft.Error: the collection is no sparse array, it has been destroyed, or no job is running.)"},
     {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
     {},
 };

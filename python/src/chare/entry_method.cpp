@@ -172,7 +172,8 @@ void set_gathered(PyFutureState& state, Pup& p) {
 
 chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state, const Ref& future) {
   if (!entry.to_all) return chare::reply_to(*state);
-  return entry.core.engine->chares().expect_gather([state, future](Pup& p) { set_gathered(*state, p); });
+  return entry.core.engine->chares().expect_gather([state, future](Pup& p) { set_gathered(*state, p); },
+                                                   entry.core.collection);
 }
 
 PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t count,

@@ -75,7 +75,8 @@ runtime::Target Chares::target_of_all(const EntryHeader& header) const {
 runtime::Target Chares::numbered(const runtime::Target& target, ChareBase& contributor) const {
   auto header = base::unpack<EntryHeader>(target.prefix);
   runtime::Target result = target;
-  if (header.collection == contributor.collection().id()) {
+  // Elements of a sparse array have not contributed equally often.
+  if (header.collection == contributor.collection().id() && !contributor.collection().is_sparse()) {
     header.index = ++contributor.num_results_;
     header.move_or_source = kReductionSource;
     std::memcpy(result.prefix.data(), &header, sizeof header);
@@ -131,9 +132,12 @@ void Chares::on_broadcast(MessagePtr message) {
     }
     chares.push_back(&chare);
   });
+  if (target.is_sparse() && header.reply.kind == ReplyTo::Kind::kGather &&
+      !parts_->sparse.serves_gather(target, header, *message)) [[unlikely]]
+    return;
   if (header.reply.kind == ReplyTo::Kind::kGather && !parts_->is_given_up(header.reply, runtime_.pe())) {
     runtime_.reductions().open({header.reply.pe, kGatherScopes | header.reply.gather()},
-                               target.shape().size(), chares.size(), true);
+                               target.num_elements(), chares.size(), true);
   }
   if (is_numbered && !elements.departures.empty()) [[unlikely]] {
     elements.departures.handled(
@@ -195,6 +199,13 @@ void Chares::on_broadcast_copy(MessagePtr message) {
   }
   if (!chare->seen_->add(id)) return;
   if (handled.includes(*chare->seen_) && chare->seen_->includes(handled)) chare->seen_.reset();
+  if (chare->collection().is_sparse() && !message->has_attachments()) {
+    // At once: if the element were removed before a further message came, a new element of this index could get the call, and
+    // would run the broadcast a second time.
+    const EntryInfo* const entry = checked_entry(chare->collection(), header);
+    if (entry != nullptr) invoke(*chare, *entry, std::move(arguments), header.reply);
+    return;
+  }
   // From here on it is a call of this element.
   MessagePtr call = make_entry_message(header, arguments.remaining_bytes());
   call->envelope().priority = message->envelope().priority;

@@ -191,6 +191,12 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
     throw base::Error(base::StatusCode::kInvalidArgument, why);
   };
   ElementCount count;
+  if (collection.is_sparse()) {
+    refuse(base::format(
+        "the collection {} cannot be saved: it is a sparse array, whose set of elements checkpoints do not "
+        "keep yet",
+        collection.name()));
+  }
   if (!collection.created_) return count;  // the leader misses its elements
   if (collection.type()->pup == nullptr) {
     refuse(

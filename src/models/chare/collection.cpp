@@ -31,6 +31,10 @@ int Collection::home(std::uint64_t index) const {
   return shape_.knows_homes() ? shape_.home(index, runtime.num_pes()) : runtime.pe();
 }
 
+std::uint64_t Collection::num_counted() const {
+  return elements_->sparse == nullptr ? 0 : elements_->sparse->num_elements;
+}
+
 std::string Collection::name() const {
   if (!class_name_.empty()) return class_name_;
   return std::string(type_ == nullptr ? "chare" : type_->name);
@@ -51,8 +55,8 @@ thread_local const NewChare* being_constructed = nullptr;
 
 }  // namespace
 
-NewChare::NewChare(Collection& collection_in, std::uint64_t index_in)
-    : collection(collection_in), index(index_in), outer(being_constructed) {
+NewChare::NewChare(Collection& collection_in, std::uint64_t index_in, std::uint32_t set_in)
+    : collection(collection_in), index(index_in), set(set_in), outer(being_constructed) {
   being_constructed = this;
 }
 
@@ -65,6 +69,7 @@ ChareBase::ChareBase() {
   }
   collection_ = &being_constructed->collection;
   linear_index_ = being_constructed->index;
+  set_ = being_constructed->set;
   const bool has_conditions = collection_->type()->has_conditions;
   if (!collection_->is_balanced() && !has_conditions) return;
   load_ = new ElementLoad;

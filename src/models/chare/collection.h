@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "models/chare/local_sync.h"
 #include "models/chare/moving.h"
+#include "models/chare/sparse_state.h"
 #include "runtime/location/directory.h"
 
 namespace weft::chare {
@@ -28,6 +30,7 @@ struct Collection::Elements {
   SeenBroadcasts handled;
   Departures departures;
   LocalSync sync;
+  std::unique_ptr<SparseState> sparse;  // null before its first use, and for another collection
 };
 
 // "token" of "&Ring::token".
@@ -35,13 +38,15 @@ std::string short_name_of(const EntryInfo& entry);
 
 // While it exists, a chare that this thread constructs gets this collection and index.
 struct NewChare {
-  NewChare(Collection& collection_in, std::uint64_t index_in);
+  // `set_in`: see ChareBase::set_.
+  NewChare(Collection& collection_in, std::uint64_t index_in, std::uint32_t set_in = 0);
   ~NewChare();
   NewChare(const NewChare&) = delete;
   NewChare& operator=(const NewChare&) = delete;
 
   Collection& collection;
   std::uint64_t index;
+  std::uint32_t set;
   const NewChare* outer;
 };
 

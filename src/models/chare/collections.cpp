@@ -157,6 +157,10 @@ void Chares::on_create(MessagePtr message) {
     Pup arguments = Pup::unpacker(p.cursor(), p.remaining_bytes(), &runtime_);
     constructor->name_collection(made, arguments);
   }
+  if (made.is_sparse()) {
+    made.set_balanced(false);
+    return open_elements(made, false);
+  }
   if (construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) {
     return open_elements(made, header.exchanges);
   }
@@ -174,9 +178,11 @@ void Chares::on_create(MessagePtr message) {
 
 void Chares::open_elements(Collection& made, bool exchanges) {
   made.created_ = true;
-  runtime_.reductions().open(
-      scope_of(made), made.shape().size(), made.num_local(), false,
-      exchanges && made.elements_->on_every_pe ? exchange_of(made) : runtime::Route::kTree);
+  if (!made.is_sparse()) {
+    runtime_.reductions().open(
+        scope_of(made), made.shape().size(), made.num_local(), false,
+        exchanges && made.elements_->on_every_pe ? exchange_of(made) : runtime::Route::kTree);
+  }
   std::vector<MessagePtr> waiting;
   waiting.swap(made.elements_->waiting);
   for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));

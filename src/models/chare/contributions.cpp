@@ -13,8 +13,10 @@ using runtime::Target;
 
 // --- The results of a call to a whole collection
 
-ReplyTo Chares::expect_gather(std::function<void(Pup&)> done) {
+ReplyTo Chares::expect_gather(std::function<void(Pup&)> done, Collection* of) {
   std::uint64_t id = parts_->next_gather++;
+  if (of != nullptr && of->is_sparse()) [[unlikely]]
+    id = parts_->sparse.gather_of_set(*of, id);
   parts_->gathers.emplace(id, std::move(done));
   return {ReplyTo::Kind::kGather, static_cast<std::uint32_t>(runtime_.pe()), id};
 }
@@ -70,14 +72,15 @@ void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtim
   chare.collection().expect_alive();
   const bool to_all_elements = target.handler == broadcast_handler();
   const runtime::Target& to = to_all_elements ? numbered(target, chare) : target;
-  runtime_.reductions().contribute(scope_of(chare.collection()), chare.next_reduction_++,
+  runtime_.reductions().contribute(scope_of(chare.collection(), chare.set_), chare.next_reduction_++,
                                    chare.linear_index(), reducer, combiner, value, to);
 }
 
 void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                                std::span<const std::byte> value, runtime::FutureState* state) {
   chare.collection().expect_alive();
-  std::pair<std::uint64_t, std::uint64_t> key{chare.collection().id(), chare.next_reduction_};
+  const AllReduces::Key key{chare.collection().id(),
+                            SparseArrays::reduction_number(chare.set_, chare.next_reduction_)};
   parts_->all_reduces.wait(key, state);
   Target target;
   target.handler = first_handler_ + kAllReduced;

@@ -133,6 +133,7 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   const std::string why =
       base::format("the collection {} was destroyed before the reduction was complete", target.name());
   runtime_.reductions().close(scope_of(target), why);
+  if (elements->sparse != nullptr) parts_->sparse.end(target, *elements->sparse, why);
   parts_->all_reduces.fail(target.id(), closed_error(why));
   std::vector<std::shared_ptr<ChareBase>> chares;
   elements->directory.for_each([&](std::uint64_t, ChareBase& chare) {
@@ -152,6 +153,10 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   for (MessagePtr& early : elements->waiting) runtime_.send(runtime_.pe(), std::move(early));
   for (auto& [index, held] : elements->held) {
     for (MessagePtr& early : held) runtime_.send(runtime_.pe(), std::move(early));
+  }
+  if (elements->sparse == nullptr) return;
+  for (auto& [index, waiting] : elements->sparse->waiting) {
+    for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));
   }
 }
 
@@ -229,15 +234,21 @@ std::string Chares::describe_call(const Collection& target, const EntryHeader& h
 void Chares::refuse(Collection& target, const EntryHeader& header, Message& message) {
   const std::string why = base::format("{} comes too late: {}. Await all calls before destroy()",
                                        describe_call(target, header, message), target.why_gone());
-  const std::exception_ptr error = closed_error(why);
+  // Where the creation failed, its caller knows that nothing was done.
+  if (header.reply.kind == ReplyTo::Kind::kNone && target.failure_ != nullptr) return;
+  refuse(target, header, message, base::StatusCode::kClosed, why);
+}
+
+void Chares::refuse(Collection& target, const EntryHeader& header, const Message& message,
+                    base::StatusCode code, const std::string& why) {
+  const std::exception_ptr error = std::make_exception_ptr(base::Error(code, why));
   const ReplyTo& reply = header.reply;
   if (reply.kind > ReplyTo::Kind::kGather || reply.pe >= static_cast<std::uint32_t>(runtime_.num_pes())) {
     runtime_.fail(base::format(
         "a message from PE {} names a caller that does not exist; do all PEs run the same program?",
         message.envelope().source_pe));
   } else if (reply.kind == ReplyTo::Kind::kNone) {
-    // Where the creation failed, its caller knows that nothing was done.
-    if (target.failure_ == nullptr) runtime_.fail(base::format("PE {}: {}", runtime_.pe(), why));
+    runtime_.fail(base::format("PE {}: {}", runtime_.pe(), why));
   } else if (reply.kind == ReplyTo::Kind::kFuture) {
     using runtime::FutureSetHeader;
     runtime_.send(static_cast<int>(reply.pe),
@@ -245,7 +256,7 @@ void Chares::refuse(Collection& target, const EntryHeader& header, Message& mess
   } else if (!parts_->is_given_up(reply, runtime_.pe())) {
     // This PE has no part of the results. The caller gives them all up.
     if (!reply.is_direct()) {
-      runtime_.reductions().open({reply.pe, kGatherScopes | reply.id}, target.shape().size(), 0, true);
+      runtime_.reductions().open({reply.pe, kGatherScopes | reply.id}, target.num_elements(), 0, true);
     }
     Pup sizer = Pup::sizer(&runtime_);
     sizer | reply.gather();
@@ -297,9 +308,11 @@ std::string Chares::why_closed(std::uint32_t root_pe, std::uint64_t scope) const
     return parts_->is_given_up(reply, runtime_.pe()) ? "the results of a call were given up" : std::string();
   }
   if (scope < runtime::kFirstModelScope) return {};
-  const auto found =
-      parts_->collections.find(std::uint64_t{root_pe} << 32 | (scope - runtime::kFirstModelScope));
-  if (found == parts_->collections.end() || !found->second->is_destroyed()) return {};
+  const std::uint64_t number = scope - runtime::kFirstModelScope;
+  const auto set = static_cast<std::uint32_t>(number >> 32);
+  const auto found = parts_->collections.find(std::uint64_t{root_pe} << 32 | (number & 0xffffffff));
+  if (found == parts_->collections.end()) return {};
+  if (!found->second->is_destroyed()) return parts_->sparse.why_closed(*found->second, set);
   return base::format("the collection {} was destroyed before the reduction was complete",
                       found->second->name());
 }

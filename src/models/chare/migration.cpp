@@ -144,7 +144,8 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
 void Chares::move_when_idle(runtime::ElementId element) {
   Collection& from = collection(element.collection);
   ChareBase* const chare = from.find(element.index);
-  if (chare == nullptr) return;                                 // destroyed meanwhile
+  if (chare == nullptr) return;  // destroyed meanwhile
+  if (from.is_sparse() && parts_->sparse.remove_when_idle(*chare)) return;
   if (chare->move_to_ < 0) return parts_->sync.stayed(*chare);  // pinned meanwhile
   if (chare->num_suspended() != 0) {
     chare->num_suspended_ |= ChareBase::kMoves;
@@ -175,7 +176,8 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
                     {},
                     chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_,
                     SyncPoints::packed(chare),
-                    num_behind_state(chare)};
+                    num_behind_state(chare),
+                    chare.set_};
   Leaving counted(vectors());
   Pup sizer = Pup::sizer(&runtime_);
   sizer.set_beside(&counted);
@@ -205,7 +207,11 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   try {
     chare.departed();
     forward_waiting_calls(chare);
-    runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
+    if (from.is_sparse()) {
+      parts_->sparse.left(chare);
+    } else {
+      runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
+    }
     parts_->sync.left(from, chare);
   } catch (...) {
     runtime_.fail_unawaited(std::current_exception(),
@@ -268,7 +274,8 @@ void Chares::on_moved_here(MessagePtr message) {
   const int from_pe = static_cast<int>(message->envelope().source_pe);
   if (header.index >= target.shape().size() || !target.can_move() || target.type()->make == nullptr ||
       header.move == 0 || target.find(header.index) != nullptr || from_pe == runtime_.pe() ||
-      !header.seen.is_valid(runtime_.num_pes())) {
+      !header.seen.is_valid(runtime_.num_pes()) || header.set > kMostSets ||
+      (header.set != 0) != target.is_sparse()) {
     runtime_.fail(
         base::format("element {} of {}, which PE {} has sent to PE {}, does not fit there; do all PEs run "
                      "the same program?",
@@ -285,7 +292,11 @@ void Chares::on_moved_here(MessagePtr message) {
         std::current_exception(),
         base::format("the arrival of {} on PE {}", target.element_name(header.index), runtime_.pe()));
   }
-  runtime_.reductions().contributor_arrived(scope_of(target), header.next_reduction);
+  if (target.is_sparse()) {
+    parts_->sparse.arrived(*arrived);
+  } else {
+    runtime_.reductions().contributor_arrived(scope_of(target), header.next_reduction);
+  }
   if (!parts_->sync.arrived(*arrived, header.load, from_pe)) return;
   report_arrival(target, header, from_pe);
   try {
@@ -299,7 +310,7 @@ void Chares::on_moved_here(MessagePtr message) {
 
 ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& header, Pup& state) {
   const ChareType& type = *collection.type();
-  NewChare place(collection, header.index);
+  NewChare place(collection, header.index, header.set);
   std::unique_ptr<ChareBase> element = type.make(state);
   type.pup(*element, state);
   unpack_waiting_calls(*element, header.num_waiting_calls, state);

@@ -44,6 +44,8 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_broadcast_result>(kBroadcastResult);
   set.operator()<&Chares::on_ask_destroyed>(kAskDestroyed);
   set.operator()<&Chares::on_sync>(kSync);
+  set.operator()<&Chares::on_sparse>(kSparse);
+  set.operator()<&Chares::on_remove>(kRemove);
   parts_->checkpoints.set_handlers(first_handler_);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
@@ -88,6 +90,7 @@ void Chares::close() {
   for (auto& [id, collection] : parts_->collections) {
     collection->elements_->waiting.clear();
     collection->elements_->held.clear();
+    collection->elements_->sparse.reset();
   }
 }
 

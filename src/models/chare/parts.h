@@ -19,6 +19,7 @@
 #include "models/chare/moving.h"
 #include "models/chare/placements.h"
 #include "models/chare/postponed_calls.h"
+#include "models/chare/sparse_arrays.h"
 #include "models/chare/sync_points.h"
 #include "runtime/collective/reductions.h"
 
@@ -44,6 +45,8 @@ enum ChareHandler : runtime::HandlerId {
   kSync,
   kCheckpointStep,
   kCheckpointStepDone,
+  kSparse,
+  kRemove,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
@@ -108,11 +111,13 @@ class AllReduces {
     first_.swap(states);
   }
 
-  // The reductions of that collection have no result: their futures get `error`.
-  void fail(std::uint64_t collection, const std::exception_ptr& error) {
+  // The reductions of that collection below that number have no result: their futures get `error`.
+  void fail(std::uint64_t collection, const std::exception_ptr& error,
+            std::uint64_t below = ~std::uint64_t{0}) {
     std::vector<runtime::FutureState*> failed;
-    if (first_key_.first == collection) failed.swap(first_);
-    for (auto it = others_.lower_bound({collection, 0}); it != others_.end() && it->first.first == collection;
+    if (first_key_.first == collection && first_key_.second < below) failed.swap(first_);
+    for (auto it = others_.lower_bound({collection, 0});
+         it != others_.end() && it->first.first == collection && it->first.second < below;
          it = others_.erase(it)) {
       failed.insert(failed.end(), it->second.begin(), it->second.end());
     }
@@ -167,7 +172,8 @@ struct Chares::Parts {
         wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
         sync(chares),
         postponed_calls(chares),
-        checkpoints(chares) {}
+        checkpoints(chares),
+        sparse(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   Collection* latest = nullptr;  // successive messages are often for one collection
@@ -191,14 +197,16 @@ struct Chares::Parts {
   PostponedCalls postponed_calls;
   base::VectorPool vectors;
   Checkpoints checkpoints;
+  SparseArrays sparse;
 };
 
 // Whether results of reductions that all PEs get should travel by recursive doubling in this job.
 bool exchanges_suit(const runtime::Runtime& runtime);
 
-inline runtime::ScopeId scope_of(const Collection& collection) {
+// `set`: of a sparse array, whose reductions are numbered anew for each set of counted elements; else 0.
+inline runtime::ScopeId scope_of(const Collection& collection, std::uint32_t set = 0) {
   return {static_cast<std::uint32_t>(collection.id() >> 32),
-          runtime::kFirstModelScope + (collection.id() & 0xffffffff)};
+          runtime::kFirstModelScope + (collection.id() & 0xffffffff) + (std::uint64_t{set} << 32)};
 }
 
 // Throws Error(kCorrupt) for a message that is shorter than a header.

@@ -70,6 +70,8 @@ void SyncPoints::at_sync(ChareBase& chare) {
     throw base::Error(StatusCode::kInvalidArgument,
                       base::format("{} cannot reach a sync point: {}", chare.where(), why));
   };
+  if (collection.is_sparse())
+    refuse("it belongs to a sparse array, which takes no part in load balancing yet");
   if (!collection.is_balanced()) {
     refuse("its class does not override resume_from_sync(), which tells it that the step is over");
   }

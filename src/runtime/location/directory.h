@@ -48,6 +48,13 @@ class Directory {
     return true;
   }
 
+  // News that the object does not exist any more; `move` counts its end too. REQUIRES: this PE is its home. Until it exists
+  // again, whereabouts() gives this PE.
+  void ended(std::uint64_t index, std::uint32_t move) {
+    Whereabouts& known = elsewhere_[index];
+    if (known.move < move) known = {pe_, move};
+  }
+
   // Where to send a message for an object that is not here, and how often the object is known to have moved.
   // REQUIRES: find(index) == nullptr. The answer is this PE when it is the home and has not heard of the object: it is on
   // its way, or does not exist.

@@ -84,6 +84,17 @@ def test_migration(run_example, language: str, num_pes: int | None) -> None:
 
 @pytest.mark.parametrize("num_pes", PES)
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_sparse(run_example, language: str, num_pes: int | None) -> None:
+    leaves = [(1, 0), (2, 2), (4, 12), *((5, position) for position in range(26, 32))]
+    assert lines_of(run_example("sparse", language, num_pes)) == [
+        *(f"leaves: {count}" for count in (1, 2, 3, 4, 6, 9)),
+        *(f"level {level}, position {position}" for level, position in leaves),
+        "together they have the length 1",
+    ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_balance(run_example, language: str, num_pes: int | None) -> None:
     assert lines_of(run_example("balance", language, num_pes)) == [
         "32 blocks have finished",

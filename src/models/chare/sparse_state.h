@@ -1,0 +1,57 @@
+// What a PE knows of one sparse array, see sparse_arrays.h. Threads: one PE's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/runtime/message.h"
+
+namespace weft::chare {
+
+// The number of a set is part of the number of a gather, see SparseArrays::gather_of_set().
+inline constexpr int kGatherBits = 40;
+inline constexpr std::uint32_t kMostSets = (std::uint32_t{1} << 22) - 1;
+
+// An operation that PE `pe` has begun.
+struct Ticket {
+  std::uint32_t pe = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t id = 0;
+};
+
+// What a PE knows of one sparse array.
+struct SparseState {
+  // --- The latest set
+  std::uint32_t set = 0;
+  std::uint64_t num_elements = 0;
+  // An element of the set was removed here, or there is, or was, an element here that belongs to a later set only.
+  bool changed = false;
+
+  // --- As the home of elements
+  std::uint64_t num_at_home = 0;
+  std::uint32_t counted = 0;  // the set for which num_at_home was reported last
+  // Messages for elements that do not exist, by index; until the first set.
+  std::unordered_map<std::uint64_t, std::vector<runtime::MessagePtr>> waiting;
+  std::size_t waiting_bytes = 0;
+
+  // --- Insertions and removals that are not over
+  std::uint64_t num_begun = 0;                                      // by this PE
+  std::unordered_map<std::uint64_t, std::vector<Ticket>> removals;  // of elements of this PE, by index
+  std::uint32_t settling = 0;  // the round that waits until there are none; 0: none waits
+  bool changed_since_settled = false;
+
+  // --- On the PE that has made the array: the round of counting that is under way
+  struct Round {
+    std::uint32_t number = 0;
+    bool is_running = false;
+    int num_answers = 0;
+    std::uint64_t num_elements = 0;
+    std::vector<Ticket> callers;
+    std::vector<Ticket> later;  // callers that have come since it began
+  };
+  Round round;
+};
+
+}  // namespace weft::chare
