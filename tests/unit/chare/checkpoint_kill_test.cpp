@@ -17,7 +17,7 @@
 #include "tests/support/in_process_job.h"
 #include "tests/unit/checkpoint/files.h"
 
-namespace weft::chare {
+namespace weft::chare::saved {
 namespace {
 
 using testing::InProcessJob;
@@ -171,4 +171,4 @@ TEST(CheckpointKill, ACompletedCheckpointSurvivesAKilledJob) {
 }
 
 }  // namespace
-}  // namespace weft::chare
+}  // namespace weft::chare::saved

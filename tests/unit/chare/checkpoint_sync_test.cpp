@@ -63,7 +63,7 @@ TEST(CheckpointSync, AnElementThatWaitsAtASyncPointIsNotSaved) {
     auto balanced = Array<Balanced>::create(runtime, {4});
     co_await balanced[1].call<&Balanced::sync_alone>();
     EXPECT_TRUE(says(co_await error_of(checkpoint(runtime, folder.path(), balanced)),
-                     "Balanced[1] cannot be saved: it waits at a sync point"));
+                     "Balanced[1] on PE 0 cannot be saved: it waits at a sync point"));
     for (const int i : {0, 2, 3}) co_await balanced[i].call<&Balanced::sync_alone>();
     co_await runtime.quiescence();
     co_await checkpoint(runtime, folder.path(), balanced);

@@ -261,7 +261,7 @@ TEST(Migration, APupFunctionMayPackConstantsAndTemporaries) {
   for (const int size : {10, 100'000}) {
     testing::InProcessJob job(2);
     EXPECT_EQ(job.run([size](Runtime& runtime) -> Task<> {
-      auto frugal = Array<Frugal>::create(runtime, {1}, size);
+      auto frugal = Array<Frugal>::create(runtime, Shape(1).on_pe(0), size);
       for (const int to_pe : {1, 0}) {
         co_await frugal[0].call<&Frugal::go>(to_pe);
         EXPECT_EQ(co_await frugal[0].call<&Frugal::all>(), 7.0 * size);
@@ -304,7 +304,7 @@ struct Leaver : Chare<Leaver> {
 TEST(Migration, AnExceptionOfDepartedEndsTheJobAndNamesTheMove) {
   testing::InProcessJob job(2);
   const std::string error = job.run([](Runtime& runtime) -> Task<> {
-    auto leavers = Array<Leaver>::create(runtime, {1});
+    auto leavers = Array<Leaver>::create(runtime, Shape(1).on_pe(0));
     co_await leavers[0].call<&Leaver::go>(1);
     co_await runtime.quiescence();
   });
