@@ -249,6 +249,8 @@ class Chares final : public runtime::Model {
   }
   // Asks for the element to move, see ChareBase::migrate().
   void migrate(ChareBase& chare, int to_pe);
+  // For models that have let the element wait, see Model::prepare_to_move(): asks them again, in a turn of its own.
+  void move_again(runtime::ElementId element);
   // See ChareBase.
   void at_sync(ChareBase& chare);
   void set_load_s(ChareBase& chare, std::optional<double> load_s);
@@ -306,6 +308,7 @@ class Chares final : public runtime::Model {
   // Returns the number of bytes sent.
   std::size_t depart(ChareBase& chare, int to_pe);
   // Makes the element from its state. Throws what its class throws.
+  void arrive_destroyed(const MoveHeader& header, Pup& state);
   ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state);
   // Tells the element's home, and the PE that it has left.
   void report_arrival(Collection& collection, const MoveHeader& header, int from_pe);

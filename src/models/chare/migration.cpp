@@ -141,20 +141,30 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
   }
 }
 
+void Chares::move_again(runtime::ElementId element) { parts_->wanted_moves.add(element); }
+
 void Chares::move_when_idle(runtime::ElementId element) {
   Collection& from = collection(element.collection);
   ChareBase* const chare = from.find(element.index);
-  if (chare == nullptr || chare->move_to_ < 0) return;  // destroyed meanwhile
+  if (chare == nullptr || parts_->sync.continue_move(*chare))
+    return;                                                // destroyed meanwhile, or moves by a plan
+  if (chare->move_to_ < 0) return runtime_.stay(element);  // pinned meanwhile
   if (chare->num_suspended() != 0) {
     chare->num_suspended_ |= ChareBase::kMoves;
-    return;
+    return runtime_.stay(element);
   }
-  const int to_pe = std::exchange(chare->move_to_, -1);
-  if (to_pe == runtime_.pe()) return parts_->sync.stayed(*chare);
+  const int to_pe = chare->move_to_;
+  if (to_pe == runtime_.pe()) {
+    chare->move_to_ = -1;
+    runtime_.stay(element);
+    return parts_->sync.stayed(*chare);
+  }
   try {
     if (const std::string why = obstacle(*chare); !why.empty()) {
       refuse_move(base::StatusCode::kInvalidArgument, *chare, why);
     }
+    if (runtime_.prepare_to_move(element, true) != runtime::MoveState::kReady) return;
+    chare->move_to_ = -1;
     depart(*chare, to_pe);
   } catch (...) {  // it has not departed
     runtime_.fail_unawaited(std::current_exception(),
@@ -173,8 +183,10 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
                     {},
                     chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_,
                     SyncPoints::packed(chare)};
+  const runtime::ElementId element{from.id(), chare.linear_index_};
   Leaving counted(vectors());
   Pup sizer = Pup::sizer(&runtime_);
+  for (const auto& installed : runtime_.models()) installed.model->pack_moving(element, sizer);
   sizer.set_beside(&counted);
   type.pup(chare, sizer);
   header.beside = counted.types();
@@ -184,6 +196,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   Pup p = Pup::packer(message->payload(), message->payload_bytes(), &runtime_);
   p.set_carrier(message.get());
   p | header;
+  for (const auto& installed : runtime_.models()) installed.model->pack_moving(element, p);
   p.set_beside(&given);
   type.pup(chare, p);
   if (p.remaining_bytes() != 0 || given.types() != header.beside) {
@@ -198,6 +211,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   from.elements_->departures.add(header.index, header.move, to_pe);
   std::shared_ptr<ChareBase> left(&chare);
   chare.departed();
+  for (const auto& installed : runtime_.models()) installed.model->element_has_moved(element, left);
   runtime_.reductions().contributor_left(scope_of(from), chare.first_reduction_here_);
   parts_->sync.left(from, chare);
   std::size_t sent_bytes = message->payload_bytes();
@@ -247,7 +261,7 @@ void Chares::on_moved_here(MessagePtr message) {
   Pup p = message->unpacker();
   p | header;
   Collection& target = collection(header.collection);
-  if (target.destroyed_) return;
+  if (target.destroyed_) return arrive_destroyed(header, p);
   if (!target.created_) {
     target.elements_->waiting.push_back(std::move(message));
     return;
@@ -264,6 +278,9 @@ void Chares::on_moved_here(MessagePtr message) {
   }
   ChareBase* arrived = nullptr;
   try {
+    for (const auto& installed : runtime_.models()) {
+      installed.model->unpack_moving({header.collection, header.index}, p);
+    }
     Arrived beside(vectors(), *message);
     p.set_beside(&beside);
     arrived = &unpack_element(target, header, p);
@@ -281,6 +298,20 @@ void Chares::on_moved_here(MessagePtr message) {
     return runtime_.fail_unawaited(std::current_exception(), arrived->where() + " in migrated()");
   }
   release_held(target, header.index);
+}
+
+// The collection was destroyed while the element was on its way. The element is never made; its peers are told.
+void Chares::arrive_destroyed(const MoveHeader& header, Pup& state) {
+  const runtime::ElementId element{header.collection, header.index};
+  try {
+    for (const auto& installed : runtime_.models()) installed.model->unpack_moving(element, state);
+  } catch (...) {
+    return runtime_.fail_unawaited(
+        std::current_exception(),
+        base::format("the arrival of {} on PE {}", collection(header.collection).element_name(header.index),
+                     runtime_.pe()));
+  }
+  for (const auto& installed : runtime_.models()) installed.model->element_ends(element, nullptr);
 }
 
 ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& header, Pup& state) {
