@@ -11,7 +11,6 @@
 
 #include "machine/peer_memory/peer_stream.h"
 #include "models/channel/channel_tag.h"
-#include "models/channel/kept_messages.h"
 #include "models/channel/send_window.h"
 #include "models/channel/sent_sizes.h"
 #include "models/channel/waiting_sends.h"
@@ -22,6 +21,7 @@ class Channels;
 class CheckedMessages;
 class ClosedEnds;
 class FailedSends;
+class KeptMessages;
 
 // One chare's view of a channel: itself, its peer and the id that both name.
 struct ChannelKey {
@@ -103,7 +103,8 @@ struct ChannelEnd {
   std::uint32_t holders = 0;        // Python objects
 
   EndMoves moves;
-  std::unique_ptr<KeptMessages> kept;  // null as a rule
+  std::shared_ptr<KeptMessages> kept;  // null as a rule
+  std::uint32_t num_kept = 0;          // messages in it
   bool has_left = false;               // with its chare, to another PE: closed here, and not in the table
 
   std::shared_ptr<void> attached;  // of the program's language, see Channel::attached()
@@ -113,9 +114,7 @@ struct ChannelEnd {
     return key.self_collection == key.peer_collection && key.self_index == key.peer_index;
   }
   // Of the program.
-  std::uint32_t receives_in_flight() const {
-    return in.next - received.next() - (kept == nullptr ? 0 : kept->size());
-  }
+  std::uint32_t receives_in_flight() const { return in.next - received.next() - num_kept; }
 };
 
 // "the channel Ring[3] - Ring[4], id 0, on PE 3", for messages to people.

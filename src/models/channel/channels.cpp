@@ -455,7 +455,7 @@ struct BegunReceive {
                                                                   const memory::Buffer& buffer,
                                                                   const Contents* contents) {
   Channels::expect_open(end, "a receive");
-  if (end.kept != nullptr && !end.kept->is_empty()) end.channels->stay_for_now(end);
+  if (end.num_kept != 0) end.channels->stay_for_now(end);
   const auto [operation, counter] = begin_receive(end, buffer.size_bytes);
   start_special_receive(end, {counter, end.receive_tags[counter]}, buffer, operation, contents);
   return runtime::Operation(operation);

@@ -127,6 +127,8 @@ class Channels final : public runtime::Model {
   void on_early_note(const MoveNote& note);
   void on_stopped(ChannelEnd& end, const MoveNote& note, std::vector<SentSize> sizes);
   void ask_to_stop(ChannelEnd& end);
+  // The peer goes on, with the end where it is now.
+  void release_peer(const ChannelEnd& end);
   // Receives what the peer has sent and the program has not asked for.
   void take_early(ChannelEnd& end);
   void wait_to_move(ChannelEnd& end);

@@ -5,7 +5,6 @@
 #include "base/format.h"
 #include "machine/machine.h"
 #include "machine/peer_memory/peer_memory.h"
-#include "models/channel/channel_end.h"
 #include "models/channel/failed_sends.h"
 
 namespace weft::channel {
@@ -54,6 +53,7 @@ struct KeptMessages::Arriving : Completion {
                                      message.number, status.to_string()));
     }
     message.bytes.resize(status.ok() ? received_bytes : 0);
+    message.bytes.shrink_to_fit();
     if (message.bytes.empty()) message.why = end.failed_sends->take_reason(end, message.number);
     if (owner == nullptr) {
       const std::unique_ptr<Arriving> self(this);
@@ -84,6 +84,7 @@ void KeptMessages::take_next(std::size_t size_bytes) {
   const std::uint32_t number = end_.in.next++;
   auto* const arriving = new Arriving(*this, number, size_bytes);
   messages_.push_back(arriving);
+  ++end_.num_kept;
   const memory::Buffer into{arriving->message.bytes.data(), size_bytes, {}, nullptr};
   Status status = end_.runtime->machine().peer_memory().receive_by_tag(
       end_.in, {number, end_.receive_tags[number]}, into, arriving);
@@ -95,6 +96,7 @@ void KeptMessages::take_next(std::size_t size_bytes) {
 void KeptMessages::give_back() {
   if (messages_.empty()) return;
   end_.in.next = messages_.front()->message.number;
+  end_.num_kept = 0;
   for (Arriving* const one : std::exchange(messages_, {})) {
     if (one->is_pending) {
       one->owner = nullptr;

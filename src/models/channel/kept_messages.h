@@ -17,9 +17,9 @@
 #include "weft/base/pup.h"
 #include "weft/runtime/runtime.h"
 
-namespace weft::channel {
+#include "models/channel/channel_end.h"
 
-struct ChannelEnd;
+namespace weft::channel {
 
 // One of them, as it travels.
 struct KeptMessage {
@@ -42,8 +42,6 @@ class KeptMessages {
   // Gives them back, now or when they arrive: the end's next message is the first of them again.
   void give_back();
 
-  bool is_empty() const { return messages_.empty(); }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(messages_.size()); }
   // Whether all have arrived.
   bool is_settled() const { return num_arriving_ == 0; }
   // Sizes or packs them. REQUIRES: is_settled().

@@ -253,11 +253,17 @@ std::string SyncPoints::on_plan(Collection& collection, std::uint64_t step, int 
 void SyncPoints::carry_out(Collection& collection, ChareBase& chare, int to_pe) {
   LocalSync& here = local(collection);
   const runtime::ElementId element{collection.id(), chare.linear_index()};
+  const std::string where = chare.where();
   runtime::MoveState state = runtime::MoveState::kBusy;
-  if (can_move(chare)) {
-    state = runtime().prepare_to_move(element, false);
-  } else {
+  if (!can_move(chare)) {
     runtime().stay(element);
+  } else {
+    try {
+      state = runtime().prepare_to_move(element, false);
+    } catch (...) {
+      return runtime().fail_unawaited(std::current_exception(),
+                                      base::format("the move of {} to PE {}", where, to_pe));
+    }
   }
   if (state == runtime::MoveState::kWaits) {
     here.leaving.emplace(element.index, to_pe);
@@ -267,7 +273,6 @@ void SyncPoints::carry_out(Collection& collection, ChareBase& chare, int to_pe) 
     runtime().send(to_pe, make(collection, here.step, SyncKind::kStays));
     return;
   }
-  const std::string where = chare.where();
   try {
     here.bytes_moved += chares_.depart(chare, to_pe);
     ++here.num_moved;

@@ -90,14 +90,6 @@ struct Walker : Chare<Walker> {
     }
     co_return wrong;
   }
-  // Sends small messages only, so that it can wait for them.
-  Task<> send_and_wait(int peer, int id, int count) {
-    Channel channel = to(peer, id);
-    for (int i = 0; i < count; ++i) {
-      const auto sent = message(here(), peer, id, lines[{peer, id}].sent++, true);
-      co_await channel.send(sent->buffer());
-    }
-  }
   // A receive that is under way when the method has returned.
   void begin_receive(int peer, int id) {
     const std::uint32_t number = lines[{peer, id}].received++;
