@@ -290,9 +290,16 @@ TEST_P(MovingChannels, LoadBalancingMovesElementsWithChannels) {
         }
       }
       co_await runtime.quiescence();
+      // In the last step messages are under way.
+      const int unread = step == 4 ? 3 : 0;
+      for (int i = 0; i < kWalkers && unread != 0; ++i) co_await walkers[i].call<&Walker::use_sizes>(3);
+      for (int i = 0; i < kWalkers; ++i) walkers[i].send<&Walker::send>((i + 1) % kWalkers, 0, unread);
       Future<int> over(runtime);
       for (int i = 0; i < kWalkers; ++i) walkers[i].send<&Walker::sync>(over);
       EXPECT_EQ(co_await over, kWalkers);
+      for (int i = 0; i < kWalkers; ++i) {
+        EXPECT_EQ(co_await walkers[(i + 1) % kWalkers].call<&Walker::receive>(i, 0, unread), "");
+      }
       const std::vector<int> after = co_await walkers.call<&Walker::where_now>();
       for (int i = 0; i < kWalkers; ++i) EXPECT_EQ(after[i], (before[i] + step) % 3) << i;
     }
