@@ -94,9 +94,12 @@ void Channels::set_peer(ChannelEnd& end, EndAddress peer) {
   end.out.peer = pe;
   end.out.name = end.send_tags[0];
   end.out.on_this_pe = nullptr;
-  if (pe == runtime_.pe()) {
-    if (ChannelEnd* const other = ends_.find(peer.number); other != nullptr) end.out.on_this_pe = &other->in;
-  }
+  if (pe != runtime_.pe()) return;
+  ChannelEnd* const other = ends_.find(peer.number);
+  // An end that takes this one to be on another PE would not look for sends that wait for its receives.
+  if (other == nullptr || other->peer.pe != peer.pe || other->peer.number != end.number) return;
+  end.out.on_this_pe = &other->in;
+  other->out.on_this_pe = &end.in;
 }
 
 void Channels::learn_address(ChannelEnd& end, EndAddress peer, std::uint32_t version) {
