@@ -106,6 +106,7 @@ void Channels::learn_address(ChannelEnd& end, EndAddress peer, std::uint32_t ver
   if (end.peer.number == 0) return connect(end, peer, version);
   if (version <= end.moves.peer_version) return;
   end.moves.peer_version = version;
+  if (peer.pe == end.peer.pe && peer.number == end.peer.number) return;
   end.moves.next_peer = peer;
   end.sends_at_once = false;
   // Sends in place are over for the peer, which has received them, and about to be so here.
