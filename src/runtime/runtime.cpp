@@ -105,6 +105,32 @@ std::vector<std::string> Runtime::obstacles_to_moving(ElementId element) const {
   return obstacles;
 }
 
+std::vector<std::string> Runtime::obstacles_to_saving(ElementId element) const {
+  std::vector<std::string> obstacles = obstacles_to_moving(element);
+  for (const InstalledModel& installed : models_) {
+    std::string obstacle = installed.model->obstacle_to_saving(element);
+    if (!obstacle.empty()) obstacles.push_back(std::move(obstacle));
+  }
+  return obstacles;
+}
+
+MoveState Runtime::prepare_to_move(ElementId element, bool may_wait) const {
+  MoveState state = MoveState::kReady;
+  for (const InstalledModel& installed : models_) {
+    const MoveState one = installed.model->prepare_to_move(element, may_wait);
+    if (one == MoveState::kBusy) {
+      stay(element);
+      return one;
+    }
+    if (one == MoveState::kWaits) state = one;
+  }
+  return state;
+}
+
+void Runtime::stay(ElementId element) const {
+  for (const InstalledModel& installed : models_) installed.model->stay(element);
+}
+
 Model& Runtime::find_model(std::type_index type) {
   for (const InstalledModel& installed : models_) {
     if (installed.type == type) return *installed.model;

@@ -7,7 +7,8 @@
 // Both chares name each other and the same id. Each then has one end of the channel. The n-th receive of an end
 // gets the n-th message that the other end has sent. Either side may start first, and many operations may be in
 // flight. An end lives as long as its chare: the same peer and id give the same end again. A chare may name itself: it then
-// receives what it sends.
+// receives what it sends. Ends move with their chare: name a Channel in the chare's pup function, or make it again with the
+// same peer and id. Operations of the chare that are under way delay the move.
 //
 // When a collection is destroyed, the ends of its chares close. Their operations end, with Error(kClosed) unless a message
 // was under way, and send() and recv() throw it from then on. The other ends' operations fail with Error(kClosed), except for
@@ -52,6 +53,12 @@ namespace weft::channel {
 inline constexpr std::size_t kCopyLimitBytes = 4096;
 
 struct ChannelEnd;
+
+// What Channel::attached() keeps for an end and that travels with it.
+struct AttachedState {
+  std::uint32_t numbers[2] = {0, 0};  // of the language's own
+  std::uint32_t num_busy = 0;  // operations of the language; the chare does not move while there are any
+};
 
 // The chare at the other end of a channel.
 struct Peer {
@@ -109,6 +116,13 @@ class Channel {
   Channel beside() const;
   // For other languages: what they keep for this end. It is released with the end, or when the job ends.
   std::shared_ptr<void>& attached() const;
+  // The part of it that a move takes along. When num_busy has become 0, call attached_is_idle().
+  AttachedState& attached_state() const;
+  void attached_is_idle() const;
+
+  // For the pup function of the chare that has this end: names the end. After a move it is the same end on the new PE.
+  // Throws Error(kInvalidArgument) when unpacked where that chare is not.
+  void pup(Pup& p);
 
   // The channel's name in error messages, such as "the channel Ring[3] - Ring[4], id 0".
   std::string description() const;

@@ -55,9 +55,9 @@ class ChareBase {
   // broadcasts and reductions follow it; pointers to it, as of CollectionProxy::local(), become invalid. migrated() runs on
   // the new PE. Nothing happens if the chare is there already; the last call before the move counts.
   //
-  // A method that has been called since and waits delays the move to its end. Throws Error(kInvalidArgument) if the chare
-  // cannot move now, with the reason: a method of it waits, it has channels, it is pinned, or its class cannot move; Error(
-  // kOutOfRange) if there is no such PE. If it gets channels after the call and before the move, the job ends.
+  // A method that has been called since and waits delays the move to its end, and so do sends and receives of the chare's
+  // channels that are not complete. Throws Error(kInvalidArgument) if the chare cannot move now, with the reason: a method of
+  // it waits, it is pinned, or its class cannot move; Error(kOutOfRange) if there is no such PE.
   void migrate(int to_pe);
   // A pinned chare does not move. A move that has been asked for and has not begun is cancelled.
   void set_pinned(bool pinned) {
@@ -85,8 +85,8 @@ class ChareBase {
   // resume_from_sync() runs once on each element, on its new PE, after migrated(). Does not block; calls that arrive
   // meanwhile run as usual, and migrate() is refused until then. See docs/load-balancing.md.
   //
-  // An element stays if it is pinned, if its class cannot move, if it is one of a group, or if a method of it waits or it
-  // has channels when the caller has returned. If a move of its own is pending, the element reaches the sync point when it
+  // An element stays if it is pinned, if its class cannot move, if it is one of a group, or if a method of it waits, or a send
+  // or receive of its channels is not complete, when the caller has returned. If a move of its own is pending, the element reaches the sync point when it
   // has moved. Throws Error(kInvalidArgument) if its class does not override resume_from_sync(), or if the element waits at
   // the sync point already; Error(kClosed) if the collection has been destroyed.
   void at_sync();

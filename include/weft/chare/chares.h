@@ -292,6 +292,8 @@ class Chares final : public runtime::Model {
   }
   // Asks for the element to move, see ChareBase::migrate().
   void migrate(ChareBase& chare, int to_pe);
+  // For models that have let the element wait, see Model::prepare_to_move(): asks them again, in a turn of its own.
+  void move_again(runtime::ElementId element);
   // See ChareBase.
   void at_sync(ChareBase& chare);
   void set_load_s(ChareBase& chare, std::optional<double> load_s);
@@ -350,8 +352,12 @@ class Chares final : public runtime::Model {
   void move_when_idle(runtime::ElementId element);
   // Returns the number of bytes sent.
   std::size_t depart(ChareBase& chare, int to_pe);
-  // Makes the element from its state. Throws what its class throws.
+  // The collection was destroyed while the element was on its way: its peers are told, and the callers of calls that wait in
+  // it. Only for these it is made.
+  void arrive_destroyed(const MoveHeader& header, runtime::Message& message, Pup& state);
+  // Makes the element from its state. Throws what its class throws. unpack_element() enters it in the directory.
   ChareBase& unpack_element(Collection& collection, const MoveHeader& header, Pup& state);
+  std::unique_ptr<ChareBase> make_element(Collection& collection, const MoveHeader& header, Pup& state);
   // Tells the element's home, and the PE that it has left.
   void report_arrival(Collection& collection, const MoveHeader& header, int from_pe);
   void send_news(Collection& collection, std::uint64_t index, int to_pe, int at_pe, std::uint32_t move);

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/pup.h"
 #include "weft/runtime/handler_id.h"
 #include "weft/runtime/observer.h"
 
@@ -45,6 +46,13 @@ struct ModelOption {
   std::string_view values;    // for people: "auto or tagged"
   // Returns false for a value that it does not know.
   std::function<bool(std::string_view value)> set;
+};
+
+// Whether an element can move in this turn, as far as a model is concerned.
+enum class MoveState : std::uint8_t {
+  kReady,
+  kWaits,  // the model calls Chares::move_again() when it may be ready
+  kBusy,   // it cannot move now, and the model does not wait
 };
 
 class Model {
@@ -75,6 +83,40 @@ class Model {
   virtual std::string obstacle_to_moving(ElementId element) const {
     static_cast<void>(element);
     return {};
+  }
+  // Why the element cannot be saved in a checkpoint, besides obstacle_to_moving(); empty if it can.
+  virtual std::string obstacle_to_saving(ElementId element) const {
+    static_cast<void>(element);
+    return {};
+  }
+
+  // --- An element that moves. The calls come in this order; prepare_to_move() may come several times.
+
+  // The element is to move, and none of its entry methods runs or waits. A model with messages under way to the element
+  // has them stop. `may_wait`: whether the model may wait for operations that the program has started; else it returns
+  // kBusy for them.
+  virtual MoveState prepare_to_move(ElementId element, bool may_wait) {
+    static_cast<void>(element);
+    static_cast<void>(may_wait);
+    return MoveState::kReady;
+  }
+  // The element does not move now. Undoes prepare_to_move(), also if that was not called.
+  virtual void stay(ElementId element) { static_cast<void>(element); }
+  // Sizes or packs what the model keeps of the element, in the turn in which it is ready. Changes nothing.
+  virtual void pack_moving(ElementId element, Pup& p) {
+    static_cast<void>(element);
+    static_cast<void>(p);
+  }
+  // The element is not on this PE any more. It is freed with the last copy of `element_itself`.
+  virtual void element_has_moved(ElementId element, const std::shared_ptr<void>& element_itself) {
+    static_cast<void>(element);
+    static_cast<void>(element_itself);
+  }
+  // On the new PE, before the element is made: takes what pack_moving() has packed there, which is checked. Throws Error
+  // if it does not fit. If the collection has been destroyed, element_ends() follows, with a null pointer.
+  virtual void unpack_moving(ElementId element, Pup& p) {
+    static_cast<void>(element);
+    static_cast<void>(p);
   }
 };
 

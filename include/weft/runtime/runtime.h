@@ -87,6 +87,12 @@ class Runtime final : public Messenger {
   std::span<const InstalledModel> models() const { return models_; }
   // Why that element cannot move to another PE now: a sentence of each model that it is busy in.
   std::vector<std::string> obstacles_to_moving(ElementId element) const;
+  // The same for saving it in a checkpoint.
+  std::vector<std::string> obstacles_to_saving(ElementId element) const;
+  // Model::prepare_to_move() of all models: kBusy if one is busy, and then all stay; else kWaits if one waits.
+  MoveState prepare_to_move(ElementId element, bool may_wait) const;
+  // Model::stay() of all models.
+  void stay(ElementId element) const;
 
  private:
   // The range that the next model gets.

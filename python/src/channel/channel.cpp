@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "await/operation.h"
 #include "base/format.h"
@@ -41,6 +42,17 @@ std::uint32_t id_of(PyObject* number) {
                                  readable(number)));
 }
 
+PyTypeObject* channel_type = nullptr;
+
+Ref make_object(PyTypeObject* type, Engine& engine, const channel::Channel& channel) {
+  std::shared_ptr<void> held = channel.hold();
+  Ref object = checked(type->tp_alloc(type, 0));
+  new (&as_channel(object.get())->engine) EngineRef(engine);
+  new (&as_channel(object.get())->channel) channel::Channel(channel);
+  new (&as_channel(object.get())->held) std::shared_ptr<void>(std::move(held));
+  return object;
+}
+
 PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     static const char* const names[] = {"self", "peer", "id", nullptr};
@@ -60,14 +72,9 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
     }
     PyChare& chare = chare_of(self);
     ElementName name = element_of(peer, "weft.Channel(self, peer)");
-    Ref object = checked(type->tp_alloc(type, 0));
-    new (&as_channel(object.get())->engine) EngineRef(Engine::current());
-    new (&as_channel(object.get())->channel) channel::Channel();
-    new (&as_channel(object.get())->held) std::shared_ptr<void>();
-    as_channel(object.get())->channel =
-        channel::Channel(chare, channel::Peer(*name.collection, name.index), id);
-    as_channel(object.get())->held = as_channel(object.get())->channel.hold();
-    return object.release();
+    return make_object(type, Engine::current(),
+                       channel::Channel(chare, channel::Peer(*name.collection, name.index), id))
+        .release();
   });
 }
 
@@ -165,6 +172,30 @@ PyObject* recv_object(PyObject* self, PyObject*) {
   });
 }
 
+// What the state of a chare that moves has in the place of its channels, see _migration.py.
+PyObject* key(PyObject* self, PyObject*) {
+  return guarded([self]() -> PyObject* {
+    ChannelObject& object = *as_channel(self);
+    object.engine->expect_open();
+    const std::vector<std::byte> bytes = base::pack(object.channel, &object.engine->runtime());
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                     static_cast<Py_ssize_t>(bytes.size()));
+  });
+}
+
+PyObject* moved_channel(PyObject*, PyObject* bytes) {
+  return guarded([bytes]() -> PyObject* {
+    char* data = nullptr;
+    Py_ssize_t size_bytes = 0;
+    if (PyBytes_AsStringAndSize(bytes, &data, &size_bytes) != 0) throw PythonError();
+    Engine& engine = Engine::current();
+    Pup p = Pup::unpacker(data, static_cast<std::size_t>(size_bytes), &engine.runtime());
+    channel::Channel moved;
+    p | moved;
+    return make_object(channel_type, engine, moved).release();
+  });
+}
+
 PyObject* text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     as_channel(self)->engine->expect_open();
@@ -240,8 +271,10 @@ Raises:
     weft.Error: the job or this chare's collection has ended (code 'closed'); when awaited: the other chare has sent
         plain memory, or one of the two collections has been destroyed (code 'closed').
     weft.RemoteError: when awaited: the object could not be unpickled.)"},
+    {"_key", &key, METH_NOARGS, nullptr},
     {},
 };
+PyMethodDef functions[] = {{"_moved_channel", &moved_channel, METH_O, nullptr}, {}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(&make)},
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
@@ -254,7 +287,8 @@ An ordered two-sided stream between two chares: of plain memory, and of objects.
 
 Both chares name each other and the same id; then the sends of each meet the receives of the other in order. Either
 side may come first, and many operations may be in flight. Naming the same peer and id again gives the same end.
-A chare that names itself receives what it sends.
+A chare that names itself receives what it sends. A chare that moves takes its ends along: an attribute that is a
+channel is the same end on the new PE.
 
 Args:
     self: the chare that this end belongs to.
@@ -269,6 +303,9 @@ PyType_Spec spec = {"weft.Channel", sizeof(ChannelObject), 0, Py_TPFLAGS_DEFAULT
 
 }  // namespace
 
-void init_channel(PyObject* module) { add_type(module, spec); }
+void init_channel(PyObject* module) {
+  channel_type = add_type(module, spec);
+  add_functions(module, functions);
+}
 
 }  // namespace weft::python

@@ -111,6 +111,7 @@ Ref ObjectStream::receive(Engine& engine) {
   runtime::Operation arriving = channel_.recv(host_buffer(&receive->first, sizeof receive->first));
   state->end_job_if_unobserved("an object that was not awaited");
   receives_.push_back(receive);
+  ++channel_.attached_state().num_busy;
   std::move(arriving).then([this, receive](const base::Status& status, std::size_t) {
     receive->status = status;
     receive->has_arrived = true;
@@ -127,8 +128,13 @@ void ObjectStream::handle_arrived() {
       handle(next);
     } catch (...) {
       set_failure(next->state());
+      ended(channel_);
     }
   }
+}
+
+void ObjectStream::ended(const channel::Channel& channel) {
+  if (--channel.attached_state().num_busy == 0) channel.attached_is_idle();
 }
 
 void ObjectStream::handle(const std::shared_ptr<Receive>& receive) {
@@ -142,7 +148,8 @@ void ObjectStream::handle(const std::shared_ptr<Receive>& receive) {
                                    channel_.description()));
   }
   if (first.size_bytes <= kInlineBytes) {
-    return set_object(receive->state(), std::span(first.bytes).first(first.size_bytes));
+    set_object(receive->state(), std::span(first.bytes).first(first.size_bytes));
+    return ended(channel_);
   }
   if (first.size_bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
     Decoder::corrupt("an object of more bytes than memory can have");
@@ -158,14 +165,16 @@ void ObjectStream::handle(const std::shared_ptr<Receive>& receive) {
   }
   runtime::Operation arriving = bodies.recv(host_buffer(receive->body.get(), size_bytes));
   ++bodies_received_;
-  std::move(arriving).then([receive](const base::Status& status, std::size_t received_bytes) {
-    try {
-      if (status.failed()) base::throw_status(status);
-      set_object(receive->state(), std::span(receive->body.get(), received_bytes));
-    } catch (...) {
-      set_failure(receive->state());
-    }
-  });
+  std::move(arriving).then(
+      [receive, channel = channel_](const base::Status& status, std::size_t received_bytes) {
+        try {
+          if (status.failed()) base::throw_status(status);
+          set_object(receive->state(), std::span(receive->body.get(), received_bytes));
+        } catch (...) {
+          set_failure(receive->state());
+        }
+        ended(channel);
+      });
 }
 
 void ObjectStream::skip_bodies(channel::Channel& bodies, std::uint32_t number) {

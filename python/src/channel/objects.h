@@ -5,7 +5,8 @@
 // a body is posted when the first message has told its size. First messages are handled in the order of their receives, so
 // each body meets its own receive.
 //
-// Bodies are numbered. If Channel.recv(into) has taken a first message as plain memory, its body is skipped.
+// Bodies are numbered. Both counts travel with the end when its chare moves (AttachedState::numbers), and a chare with a
+// receive of an object under way does not move. If Channel.recv(into) has taken a first message as plain memory, its body is skipped.
 //
 // Threads: the PE's.
 #pragma once
@@ -28,7 +29,10 @@ class ObjectStream {
  public:
   // The one of that end; made by the first call.
   static ObjectStream& of(channel::Channel& channel);
-  explicit ObjectStream(channel::Channel channel) : channel_(channel) {}
+  explicit ObjectStream(channel::Channel channel)
+      : channel_(channel),
+        bodies_sent_(channel_.attached_state().numbers[0]),
+        bodies_received_(channel_.attached_state().numbers[1]) {}
 
   // A weft.Operation. Throws PythonError or base::Error if the value cannot travel or the end is closed.
   Ref send(Engine& engine, PyObject* value);
@@ -41,11 +45,13 @@ class ObjectStream {
 
   void handle_arrived();
   void handle(const std::shared_ptr<Receive>& receive);
+  // A receive of an object is over.
+  static void ended(const channel::Channel& channel);
   void skip_bodies(channel::Channel& bodies, std::uint32_t number);
 
   channel::Channel channel_;
-  std::uint32_t bodies_sent_ = 0;
-  std::uint32_t bodies_received_ = 0;
+  std::uint32_t& bodies_sent_;
+  std::uint32_t& bodies_received_;
   // Receives whose first message has not been handled, in order.
   std::deque<std::shared_ptr<Receive>> receives_;
 };

@@ -281,6 +281,13 @@ std::optional<Status> OwnPeCopies::receive(IncomingStream& stream, StreamMessage
   return status;
 }
 
+void OwnPeCopies::send_by_tag(StreamMessage message) {
+  const auto held = held_sends_.extract(message.tag);
+  if (held.empty()) return;
+  HeldSend& send = *held.mapped();
+  context_.send_tagged(context_.machine.pe(), message.tag, send.source, send.take_user());
+}
+
 // --- The end
 
 void OwnPeCopies::begin_close() {

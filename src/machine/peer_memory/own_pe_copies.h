@@ -45,6 +45,9 @@ class OwnPeCopies {
   std::optional<base::Status> receive(IncomingStream& stream, StreamMessage message,
                                       const memory::Buffer& buffer, base::Completion* user);
 
+  // If the send of that message is held, it goes with its tag.
+  void send_by_tag(StreamMessage message);
+
   bool has_copies() const { return num_copies_ > 0; }
   // Ends the sends that are held or wait for a stream.
   void begin_close();

@@ -67,6 +67,17 @@ Status PeerMemory::receive(IncomingStream& stream, StreamMessage message, const 
   return started ? *std::move(started) : machine_.tag_receive(message.tag, kFullTagMask, buffer, completion);
 }
 
+Status PeerMemory::receive_by_tag(IncomingStream& stream, StreamMessage message, const memory::Buffer& into,
+                                  Completion* completion) {
+  const bool is_other_pe = stream.peer >= 0 && stream.peer != machine_.pe();
+  const bool send_waits =
+      is_other_pe && stream.held_sends > 0 && receives_.take_waiting(stream, message.number);
+  if (stream.held_sends > 0 && !is_other_pe) own_pe_.send_by_tag(message);
+  Status status = machine_.tag_receive(message.tag, kFullTagMask, into, completion);
+  if (send_waits) receives_.answer(stream, message.number);
+  return status;
+}
+
 PeerMemory::AnnouncedSend PeerMemory::plan_announced(int pe, Tag stream, const memory::ConstBuffer& from,
                                                      bool is_movable) {
   AnnouncedSend plan;

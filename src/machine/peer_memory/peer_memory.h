@@ -68,10 +68,23 @@ class PeerMemory {
   base::Status receive(IncomingStream& stream, StreamMessage message, const memory::Buffer& into,
                        base::Completion* completion);
 
+  // Starts a receive of host memory that no device and no other process copies into: its message, sent already, comes with
+  // its tag. A smaller message than the buffer is no error.
+  base::Status receive_by_tag(IncomingStream& stream, StreamMessage message, const memory::Buffer& into,
+                              base::Completion* completion);
+
   // Both streams of a channel end that is freed. REQUIRES: nothing of them is in flight, and the peer's end sends no more.
   void forget(IncomingStream& in, OutgoingStream& out) {
     receives_.forget(in);
-    copies_.forget(out);
+    forget(out);
+  }
+  // REQUIRES: no send of it is in flight.
+  void forget(OutgoingStream& out) { copies_.forget(out); }
+  // The stream continues from another PE. Receives that are posted for the former sender stay, with their tags. REQUIRES:
+  // the former sender has sent all that it will, and its sends are over.
+  void change_peer(IncomingStream& in, int pe) {
+    receives_.withdraw(in);
+    in.peer = pe;
   }
 
   // Messages that a model announces in messages of its own before their receives are started, such as the payloads of

@@ -220,6 +220,16 @@ void PostedReceives::forget(IncomingStream& stream) {
   stream.mailbox = nullptr;
 }
 
+void PostedReceives::withdraw(IncomingStream& stream) {
+  for (const auto& receive : receives_) {
+    if (&receive->stream != &stream || receive->is_over() || !receive->withdraw()) continue;
+    receive->landing.reset();
+    receive->exported.reset();
+  }
+  forget(stream);
+  stream.has_asked_for_mailbox = false;
+}
+
 std::optional<Status> PostedReceives::start(IncomingStream& stream, StreamMessage message,
                                             const memory::Buffer& buffer, Completion* user) {
   if (!can_post(stream)) return {};

@@ -58,6 +58,10 @@ class PostedReceives {
   // sender sends no more.
   void forget(IncomingStream& stream);
 
+  // The sender of the stream changes: its receives are posted no more, and come with their tags. The stream gets a new
+  // mailbox later. REQUIRES: no send of the former sender is in flight.
+  void withdraw(IncomingStream& stream);
+
   // For tests.
   BounceArrivals& arrivals() { return arrivals_; }
   // The send of that message waits until its receive is posted: it is answered, now or when the receive is started.

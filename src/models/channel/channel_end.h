@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "weft/channel/channel.h"
 #include "weft/runtime/runtime.h"
 
 #include "machine/peer_memory/peer_stream.h"
 #include "models/channel/channel_tag.h"
 #include "models/channel/send_window.h"
+#include "models/channel/sent_sizes.h"
 #include "models/channel/waiting_sends.h"
 
 namespace weft::channel {
@@ -18,6 +21,7 @@ class Channels;
 class CheckedMessages;
 class ClosedEnds;
 class FailedSends;
+class KeptMessages;
 
 // One chare's view of a channel: itself, its peer and the id that both name.
 struct ChannelKey {
@@ -28,6 +32,9 @@ struct ChannelKey {
   std::uint64_t id = 0;  // the program's, or that and kBeside
 
   friend auto operator<=>(const ChannelKey&, const ChannelKey&) = default;
+  bool is_of(std::uint64_t collection, std::uint64_t index) const {
+    return self_collection == collection && self_index == index;
+  }
   ChannelKey reversed() const { return {peer_collection, peer_index, self_collection, self_index, id}; }
 };
 
@@ -38,6 +45,27 @@ inline constexpr std::uint64_t kBeside = std::uint64_t{1} << 32;
 struct EndAddress {
   std::uint32_t pe = 0;
   std::uint32_t number = 0;  // 0: not known
+};
+
+// The version of the address of an end that has closed.
+inline constexpr std::uint32_t kLastVersion = ~std::uint32_t{0};
+
+// What an end knows of moves of its own chare and of its peer, see moving.cpp.
+struct EndMoves {
+  std::uint32_t num = 0;  // moves of this end: the version of its address
+  // --- Of this end's chare
+  std::uint32_t round = 0;  // of the last request to the peer to stop
+  bool is_asking = false;   // the peer has been asked to stop, and has not been released
+  bool is_answered = false;
+  std::uint32_t promised =
+      0;  // the peer sends no message from this number on: if answered, and after each move
+  std::vector<SentSize> sizes;  // if answered: of messages in place that were not asked for
+  bool waits = false;           // for the end's operations; Channels::look() asks again
+  // --- Of the peer
+  std::uint32_t peer_version = 0;  // of its address
+  std::uint32_t peer_round = 0;    // of its last request, or release
+  bool peer_moves = false;         // sends wait until it releases this end
+  EndAddress next_peer;            // if known: its new address, from when no send in place is in flight
 };
 
 struct ChannelEnd {
@@ -51,8 +79,10 @@ struct ChannelEnd {
   EndAddress peer;
   // The peer is known and not gone, the window is open, no send waits, and no message is checked.
   bool sends_at_once = false;
-  // Messages are checked, or the peer or the end's own chare is gone.
+  // Messages are checked, the peer or the end's own chare is gone, or the chare is about to move.
   bool receives_specially = false;
+  // ClosedEnds looks at this end when an operation of it is over.
+  bool needs_look = false;
   EndTags send_tags;  // once the peer is known
   EndTags receive_tags;
   machine::OutgoingStream out;
@@ -60,6 +90,7 @@ struct ChannelEnd {
   SendWindow window;
   ReceiveCount received;
   WaitingSends waiting_sends;
+  SentSizes sent_in_place;
 
   // --- The end of the channel, see closing.cpp
   bool is_closed = false;           // the collection of this end's chare has been destroyed
@@ -71,9 +102,19 @@ struct ChannelEnd {
   std::weak_ptr<void> chare_alive;  // of a closed end; expired in the chare's destructor too
   std::uint32_t holders = 0;        // Python objects
 
-  std::shared_ptr<void> attached;  // of the program's language, see Channel::attached()
+  EndMoves moves;
+  std::shared_ptr<KeptMessages> kept;  // null as a rule
+  std::uint32_t num_kept = 0;          // messages in it
+  bool has_left = false;               // with its chare, to another PE: closed here, and not in the table
 
-  std::uint32_t receives_in_flight() const { return in.next - received.next(); }
+  std::shared_ptr<void> attached;  // of the program's language, see Channel::attached()
+  AttachedState attached_state;
+
+  bool is_its_own_peer() const {
+    return key.self_collection == key.peer_collection && key.self_index == key.peer_index;
+  }
+  // Of the program.
+  std::uint32_t receives_in_flight() const { return in.next - received.next() - num_kept; }
 };
 
 // "the channel Ring[3] - Ring[4], id 0, on PE 3", for messages to people.

@@ -15,15 +15,6 @@ namespace weft::channel {
 
 namespace {
 
-// Follows the EntryHeader, by which the message finds the peer.
-struct Announcement {
-  ChannelKey key;  // as the receiver of the announcement sees it
-  EndAddress from;
-  // Not 0: that end closes without having known its peer.
-  std::uint32_t is_closed = 0;
-  std::uint32_t reserved = 0;
-};
-
 // A peer's end has received all messages before number `next`.
 struct Received {
   std::uint32_t to_end = 0;
@@ -50,6 +41,7 @@ struct Asked {
                                            const memory::ConstBuffer& buffer,
                                            runtime::OperationState* operation) {
   FailedSends::watch(end, counter, operation);
+  end.sent_in_place.push(counter, buffer.size_bytes);
   if (end.window.count(buffer.size_bytes)) Channels::end_segment(end);
   const machine::StreamMessage message{counter, end.send_tags[counter]};
   operation->started(
@@ -98,15 +90,18 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
   }
   const Description description =
       end.checks != nullptr ? Description(contents, buffer.size_bytes) : Description();
-  if (end.peer.number == 0 || !end.window.is_open() || !end.waiting_sends.empty()) {
+  const bool is_stopped = end.moves.peer_moves || end.moves.next_peer.number != 0 || end.peer.number == 0;
+  if (is_stopped || !end.window.is_open() || !end.waiting_sends.empty()) {
     const bool is_copied = buffer.data == operation->extra();
     const std::size_t copied_bytes = is_copied ? buffer.size_bytes : 0;
     end.waiting_sends.push(
         {buffer, operation, description, static_cast<std::int64_t>(copied_bytes) + kMessageBytes});
+    end.channels->used_while_asking(end);
     return;
   }
   if (end.checks != nullptr) end.checks->tell(end, end.out.next, description);
   start_late_send(end, buffer, operation);
+  end.channels->used_while_asking(end);
 }
 
 [[gnu::noinline]] void start_special_receive(ChannelEnd& end, machine::StreamMessage message,
@@ -123,6 +118,7 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
     end.runtime->count_sent();  // check_received() counts it as processed
     return operation->started(Channels::closed_status(end), 0);
   }
+  end.channels->used_while_asking(end);
   if (end.checks == nullptr) return start_device_receive(end, message, buffer, operation);
   base::Completion* const data =
       end.checks->expect(end, message.number, Description(contents, buffer.size_bytes), operation);
@@ -164,7 +160,7 @@ static_assert(machine::SharedCopy::kLeastBytes <= kLeastFetchedBytes);
   if (end.received.is_due() || operation->size_bytes() != asked.size_bytes)
     end.channels->report_received(end);
   explain_received(operation, end, asked);
-  if (!end.is_closed && !end.peer_is_closed) return;
+  if (!end.needs_look) return;
   // The chare of a closed end cannot observe it, and a receive that a closed peer ends is no failure of the program.
   if (end.is_closed || operation->status().code() == base::StatusCode::kClosed) operation->observe();
   end.closed_ends->look_later(end);
@@ -192,7 +188,9 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
       failed_sends_(runtime, ends_, handler(kFailedSend)),
       checked_messages_(runtime, ends_, handler(kDescription)),
       limit_bytes_(runtime::FlowMarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes),
-      closed_ends_(runtime, ends_, [this](ChannelEnd& end) { end_is_over(end); }) {
+      closed_ends_(
+          runtime, ends_, [this](ChannelEnd& end) { end_is_over(end); },
+          [this](ChannelEnd& end) { look_at_moves(end); }) {
   runtime_.set_handler(
       handler(kAnnouncement),
       [](void* context, runtime::MessagePtr message) {
@@ -209,6 +207,12 @@ Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
       handler(kEndClosed),
       [](void* context, runtime::MessagePtr message) {
         static_cast<Channels*>(context)->on_end_closed(std::move(message));
+      },
+      this);
+  runtime_.set_handler(
+      handler(kMoveNote),
+      [](void* context, runtime::MessagePtr message) {
+        static_cast<Channels*>(context)->on_note(std::move(message));
       },
       this);
 }
@@ -245,10 +249,10 @@ std::vector<std::pair<std::string, std::string>> Channels::fingerprint() const {
   return {{"check mode of channels (WEFT_CHECK)", is_checked_ ? "on" : "off"}};
 }
 
-std::string Channels::obstacle_to_moving(runtime::ElementId element) const {
+std::string Channels::obstacle_to_saving(runtime::ElementId element) const {
   std::string obstacle;
   ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
-    obstacle = base::format("{} is open; a chare with channels cannot move yet", describe(end));
+    obstacle = base::format("{} is open; a chare with channels cannot be saved yet", describe(end));
   });
   return obstacle;
 }
@@ -265,6 +269,19 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint64_
         base::format("{} asks for a channel to {}: the collection {} has been destroyed", self.where(),
                      peer.collection->element_name(peer.index), peer.collection->name()));
   }
+  ChannelEnd& end = make_end(key);
+  announce(end);
+  if (early != early_.end()) {
+    const EarlyEnd peer = early->second;
+    early_.erase(early);
+    end.moves.peer_round = peer.round;
+    end.moves.peer_moves = peer.moves;
+    connect(end, peer.address, peer.version);
+  }
+  return end;
+}
+
+ChannelEnd& Channels::make_end(const ChannelKey& key) {
   if (ends_.num_made() == kMaxEndNumber) {
     throw base::Error(base::StatusCode::kOutOfRange,
                       base::format("PE {} has {} channel ends, the most that tags can tell apart",
@@ -283,11 +300,6 @@ ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint64_
   end.out.next = first_counter_;
   end.in.next = first_counter_;
   end.received.start_at(first_counter_);
-  announce(end);
-  if (early != early_.end()) {
-    connect(end, early->second.address);
-    early_.erase(early);
-  }
   return end;
 }
 
@@ -302,73 +314,18 @@ ChannelEnd& Channels::end_beside(const ChannelEnd& end) {
   return this->end(*self, Peer(chares.collection(key.peer_collection), key.peer_index), key.id);
 }
 
-void Channels::announce(const ChannelEnd& end, bool is_closed) {
-  chare::EntryHeader header{end.key.peer_collection, end.key.peer_index, 0, 0, {}};
-  Announcement announcement{
-      end.key.reversed(), {static_cast<std::uint32_t>(runtime_.pe()), end.number}, is_closed ? 1u : 0u};
-  auto message = runtime::Message::pack(runtime_, handler(kAnnouncement), header, announcement);
-  auto& chares = runtime_.model<chare::Chares>();
-  chares.send_to_element(chares.collection(end.key.peer_collection), end.key.peer_index, std::move(message));
-}
-
-void Channels::on_announcement(runtime::MessagePtr message) {
-  auto& chares = runtime_.model<chare::Chares>();
-  chare::EntryHeader header;
-  Announcement announcement;
-  Pup p = message->unpacker();
-  p | header | announcement;
-  chare::Collection& collection = chares.collection(header.collection);
-  // A destroyed collection has no elements, but ends that its peers must hear of.
-  if (!collection.is_destroyed() && chares.find_or_forward(message) == nullptr) return;
-  if (announcement.from.pe >= static_cast<std::uint32_t>(runtime_.num_pes()) ||
-      announcement.from.number == 0 || announcement.from.number > kMaxEndNumber) {
-    runtime_.fail(
-        base::format("a channel end numbered {} on PE {} was announced to {} on PE {}; no such end can exist",
-                     announcement.from.number, announcement.from.pe, collection.element_name(header.index),
-                     runtime_.pe()));
-    return;
-  }
-  ChannelEnd* const end = ends_.find(announcement.key);
-  const bool is_closed = announcement.is_closed != 0;
-  if (end != nullptr) {
-    const bool closes = is_closed && !end->peer_is_closed;
-    if (closes) end->peer_is_closed = true;  // before it connects, so that no waiting send starts
-    connect(*end, announcement.from);
-    if (closes) peer_closes(*end, first_counter_);
-    return;
-  }
-  // The two announcements of an end may overtake each other.
-  const bool is_known = early_.contains(announcement.key) && early_[announcement.key].is_closed;
-  if (collection.is_destroyed() || is_closed) answer_closed(announcement.from);
-  if (!collection.is_destroyed() && !is_known) early_[announcement.key] = {announcement.from, is_closed};
-}
-
-void Channels::connect(ChannelEnd& end, EndAddress peer) {
-  if (end.peer.number != 0) return;  // the peer's end has closed before its announcement came
-  end.peer = peer;
-  end.send_tags = EndTags(range_.tag_type, peer.number);
-  const auto pe = static_cast<int>(peer.pe);
-  end.in.peer = pe;
-  end.out.peer = pe;
-  end.out.name = end.send_tags[0];
-  if (pe == runtime_.pe()) {
-    if (ChannelEnd* const other = ends_.find(peer.number); other != nullptr) end.out.on_this_pe = &other->in;
-  }
-  if ((end.is_closed || end.peer_is_closed) && !end.has_told_peer) return tell_closed(end);
-  start_waiting_sends(end);
-  if (end.received.is_due()) report_received(end);
-}
-
 // --- Flow control
 
 void Channels::start_waiting_sends(ChannelEnd& end) {
-  if (end.is_closed || end.peer_is_closed) return;
+  if (end.is_closed || end.peer_is_closed || end.moves.peer_moves || end.moves.next_peer.number != 0) return;
   while (!end.waiting_sends.empty() && end.window.is_open()) {
     const WaitingSend send = end.waiting_sends.pop();
     if (end.checks != nullptr) end.checks->tell(end, end.out.next, send.description);
     start_late_send(end, send.buffer, send.operation);
   }
-  end.sends_at_once = end.checks == nullptr && end.window.is_open() && end.waiting_sends.empty();
+  end.sends_at_once = end.checks == nullptr && end.window.is_open() && end.waiting_sends.empty() &&
+                      !end.moves.is_asking && end.peer.number != 0;
+  if (end.moves.waits && end.waiting_sends.empty()) end.closed_ends->look_later(end);
 }
 
 void Channels::end_segment(ChannelEnd& end) {
@@ -378,11 +335,14 @@ void Channels::end_segment(ChannelEnd& end) {
 
 void Channels::report_received(ChannelEnd& end) {
   if (end.peer.number == 0 || end.is_closed || end.peer_is_closed || runtime_.exiting()) return;
+  // A peer that has sent nothing may not know this end yet.
+  if (end.received.next() == first_counter_) return;
   const std::uint32_t next = end.received.report();
   if (end.out.peer == runtime_.pe()) {
     ChannelEnd* const sender = ends_.find(end.peer.number);
     if (sender == nullptr) return;
     sender->window.received(next);
+    sender->sent_in_place.forget_before(next);
     if (sender->peer.number != 0) start_waiting_sends(*sender);
     return;
   }
@@ -406,6 +366,7 @@ void Channels::on_received(runtime::MessagePtr message) {
     return;
   }
   end->window.received(received.next);
+  end->sent_in_place.forget_before(received.next);
   start_waiting_sends(*end);
 }
 
@@ -421,7 +382,7 @@ void Channels::await_room(ChannelEnd& end) {
     Clock::time_point until;
   };
   if (waiting.held_bytes() > waiting.passes_until_bytes && runtime_.may_progress() &&
-      end.out.peer != runtime_.pe()) {
+      end.out.peer != runtime_.pe() && !end.moves.peer_moves) {
     Wait wait{waiting, Clock::now() + kLongestWait};
     runtime_.progress_until(
         [](void* context) {
@@ -494,6 +455,7 @@ struct BegunReceive {
                                                                   const memory::Buffer& buffer,
                                                                   const Contents* contents) {
   Channels::expect_open(end, "a receive");
+  if (end.num_kept != 0) end.channels->stay_for_now(end);
   const auto [operation, counter] = begin_receive(end, buffer.size_bytes);
   start_special_receive(end, {counter, end.receive_tags[counter]}, buffer, operation, contents);
   return runtime::Operation(operation);
@@ -538,6 +500,29 @@ std::shared_ptr<void> Channel::hold() const { return end_->channels->hold(*end_)
 Channel Channel::beside() const { return Channel(end_->channels->end_beside(*end_)); }
 
 std::shared_ptr<void>& Channel::attached() const { return end_->attached; }
+
+AttachedState& Channel::attached_state() const { return end_->attached_state; }
+
+void Channel::attached_is_idle() const {
+  if (end_->moves.waits) end_->closed_ends->look_later(*end_);
+}
+
+void Channel::pup(Pup& p) {
+  ChannelKey key;
+  if (!p.is_unpacking() && end_ != nullptr) key = end_->key;
+  p | key;
+  if (!p.is_unpacking()) return;
+  end_ = nullptr;
+  if (key == ChannelKey{}) return;
+  auto& runtime = *static_cast<runtime::Runtime*>(p.context());
+  end_ = runtime.model<Channels>().ends().find(key);
+  if (end_ != nullptr) return;
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("a channel arrives on PE {} without its chare; a weft::Channel belongs to the "
+                   "chare that has made it, and moves only in that chare's pup function",
+                   runtime.pe()));
+}
 
 std::string Channel::description() const { return describe(*end_); }
 

@@ -35,8 +35,11 @@ enum ChannelHandler : runtime::HandlerId {
   kDescription,
   kReceived,
   kEndClosed,
+  kMoveNote,
   kNumChannelHandlers
 };
+
+struct TravellingEnd;
 
 class Channels final : public runtime::Model {
  public:
@@ -48,8 +51,14 @@ class Channels final : public runtime::Model {
   // WEFT_CHECK, the same on all PEs: check mode, see CheckedMessages. WEFT_CALL_LIMIT: see await_room().
   std::vector<runtime::ModelOption> options() override;
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
-  // An end of the element whose sends wait for its peer, or that has messages of device memory in flight.
-  std::string obstacle_to_moving(runtime::ElementId element) const override;
+  // An element that has ends is not saved.
+  std::string obstacle_to_saving(runtime::ElementId element) const override;
+  // Moves the element's ends, see moving.cpp.
+  runtime::MoveState prepare_to_move(runtime::ElementId element, bool may_wait) override;
+  void stay(runtime::ElementId element) override;
+  void pack_moving(runtime::ElementId element, Pup& p) override;
+  void element_has_moved(runtime::ElementId element, const std::shared_ptr<void>& element_itself) override;
+  void unpack_moving(runtime::ElementId element, Pup& p) override;
   // Closes the element's ends, see closing.cpp.
   void element_ends(runtime::ElementId element, const std::shared_ptr<void>& element_itself) override;
   void element_has_ended(runtime::ElementId element) override;
@@ -86,10 +95,47 @@ class Channels final : public runtime::Model {
   // Tells the peer how many messages have been received.
   [[gnu::cold, gnu::noinline]] void report_received(ChannelEnd& end);
 
+  // --- For operations of an end whose chare is about to move
+  // An operation has been started that the move must wait for, or that needs messages which the peer holds back.
+  void used_while_asking(ChannelEnd& end);
+  // The chare does not move yet: its peers go on. The move is tried again.
+  void stay_for_now(const ChannelEnd& end);
+
  private:
+  struct MoveNote;
+  enum class NoteKind : std::uint32_t;
+
+  // An end with a number of its own. Throws Error when the PE has as many ends as tags can tell apart.
+  ChannelEnd& make_end(const ChannelKey& key);
   void announce(const ChannelEnd& end, bool is_closed = false);
   void on_announcement(runtime::MessagePtr message);
-  void connect(ChannelEnd& end, EndAddress peer);
+  // Whether there can be such an end; otherwise the job ends.
+  bool expect_address(EndAddress from, const ChannelKey& key);
+  void connect(ChannelEnd& end, EndAddress peer, std::uint32_t version);
+  // The peer has this address, which may be known or an earlier one.
+  void learn_address(ChannelEnd& end, EndAddress peer, std::uint32_t version);
+  void set_peer(ChannelEnd& end, EndAddress peer);
+  void change_peer(ChannelEnd& end);
+  [[nodiscard]] EndAddress address_of(const ChannelEnd& end) const {
+    return {static_cast<std::uint32_t>(runtime_.pe()), end.number};
+  }
+
+  void send_note(const ChannelEnd& end, NoteKind kind, std::uint32_t round, std::uint32_t next,
+                 const std::vector<SentSize>& sizes);
+  void on_note(runtime::MessagePtr message);
+  void on_note_to_end(ChannelEnd& end, const MoveNote& note);
+  void on_early_note(const MoveNote& note);
+  void on_stopped(ChannelEnd& end, const MoveNote& note, std::vector<SentSize> sizes);
+  void ask_to_stop(ChannelEnd& end);
+  // The peer goes on, with the end where it is now.
+  void release_peer(const ChannelEnd& end);
+  // Receives what the peer has sent and the program has not asked for.
+  void take_early(ChannelEnd& end);
+  void wait_to_move(ChannelEnd& end);
+  // An operation of the end is over.
+  void look_at_moves(ChannelEnd& end);
+  ChannelEnd& unpack_end(const TravellingEnd& from, runtime::ElementId element);
+  [[noreturn]] void refuse_arrival(runtime::ElementId element, const char* what) const;
   void on_received(runtime::MessagePtr message);
   static void start_waiting_sends(ChannelEnd& end);
 
@@ -97,7 +143,8 @@ class Channels final : public runtime::Model {
   void fail_waiting_sends(ChannelEnd& end);
   // Tells the peer that this end sends no more. REQUIRES: the peer is known.
   void tell_closed(ChannelEnd& end);
-  void answer_closed(EndAddress announced);
+  void answer_closed(EndAddress announced, std::uint32_t answers_round = 0);
+  [[nodiscard]] chare::Chares& chares() const { return runtime_.model<chare::Chares>(); }
   void on_end_closed(runtime::MessagePtr message);
   // The peer sends no message from number `sent` on, a claim that is checked.
   void peer_closes(ChannelEnd& end, std::uint32_t sent);
@@ -112,6 +159,9 @@ class Channels final : public runtime::Model {
   struct EarlyEnd {
     EndAddress address;
     bool is_closed = false;  // and has been answered: the chare's end is never made
+    std::uint32_t version = 0;
+    std::uint32_t round = 0;  // see EndMoves::peer_round
+    bool moves = false;       // the chare's end may not send yet
   };
   std::map<ChannelKey, EarlyEnd> early_;
   std::uint32_t first_counter_ = 0;
@@ -120,6 +170,9 @@ class Channels final : public runtime::Model {
   bool is_checked_ = false;
   std::int64_t limit_bytes_;
   ClosedEnds closed_ends_;
+  // Ends that have left with their chares, while handles of them may exist.
+  std::vector<std::unique_ptr<ChannelEnd>> left_;
+  void sweep_left();
   std::shared_ptr<void> alive_ = std::make_shared<char>();  // goes before the ends
 };
 

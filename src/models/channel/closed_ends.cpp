@@ -46,7 +46,9 @@ void ClosedEnds::Look::turn(runtime::Work* self, runtime::Runtime& runtime, runt
 void ClosedEnds::look() {
   for (const std::uint32_t number : std::exchange(numbers_, {})) {
     ChannelEnd* const end = ends_.find(number);
-    if (end == nullptr || !is_idle(*end)) continue;
+    if (end == nullptr) continue;
+    moves_(*end);
+    if (!is_idle(*end)) continue;
     if (is_in_use(*end)) {
       look_later(*end);
       continue;

@@ -1,4 +1,5 @@
-// Channel ends that are closed, or whose peers are, until nothing of them is in flight.
+// Channel ends that are closed, or whose peers are, until nothing of them is in flight; and ends that wait for the end of
+// operations because their chare moves, or their peer has.
 //
 // Threads: the PE's.
 #pragma once
@@ -16,9 +17,11 @@ namespace weft::channel {
 
 class ClosedEnds {
  public:
-  // `over` is called for an end of which nothing is in flight, and may erase it. Both references must outlive it.
-  ClosedEnds(runtime::Runtime& runtime, const EndTable& ends, std::function<void(ChannelEnd&)> over)
-      : runtime_(runtime), ends_(ends), over_(std::move(over)) {}
+  // `over` is called for an end of which nothing is in flight, and may erase it. `moves` is called for each end that is
+  // looked at. Both references must outlive it.
+  ClosedEnds(runtime::Runtime& runtime, const EndTable& ends, std::function<void(ChannelEnd&)> over,
+             std::function<void(ChannelEnd&)> moves)
+      : runtime_(runtime), ends_(ends), over_(std::move(over)), moves_(std::move(moves)) {}
   ClosedEnds(const ClosedEnds&) = delete;
   ClosedEnds& operator=(const ClosedEnds&) = delete;
 
@@ -40,6 +43,7 @@ class ClosedEnds {
   runtime::Runtime& runtime_;
   const EndTable& ends_;
   std::function<void(ChannelEnd&)> over_;
+  std::function<void(ChannelEnd&)> moves_;
   std::vector<std::uint32_t> numbers_;  // of the ends to look at
   Look look_{*this};
 };

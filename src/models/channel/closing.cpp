@@ -20,6 +20,7 @@
 #include "machine/machine.h"
 #include "machine/peer_memory/peer_memory.h"
 #include "models/channel/channels.h"
+#include "models/channel/kept_messages.h"
 
 namespace weft::channel {
 
@@ -30,6 +31,8 @@ struct EndClosed {
   std::uint32_t to_end = 0;
   std::uint32_t from_end = 0;
   std::uint32_t sent = 0;
+  // Not 0: the answer to the release with this number, whose receiver is gone. It had been stopped before.
+  std::uint32_t answers_round = 0;
 };
 
 // More than the windows of a channel let a sender be ahead of its receiver.
@@ -43,12 +46,18 @@ base::Status Channels::closed_status(const ChannelEnd& end, std::string_view ope
   const std::uint64_t gone = end.is_closed ? end.key.self_collection : end.key.peer_collection;
   std::string why = base::format("the collection {} {} has been destroyed", chares.collection(gone).name(),
                                  end.is_closed ? "of this end" : "at the other end");
+  if (end.has_left) {
+    why = base::format(
+        "{} has moved to another PE, and this handle belongs to the object that has stayed behind",
+        chares.collection(gone).element_name(end.key.self_index));
+  }
   if (!operation.empty()) why = base::format("{}: {}: {}", describe(end), operation, why);
   return {base::StatusCode::kClosed, std::move(why)};
 }
 
 void Channels::expect_open(const ChannelEnd& end, std::string_view operation) {
-  if (end.is_closed && !end.chare_alive.expired()) base::throw_status(closed_status(end, operation));
+  if (end.is_closed && (end.has_left || !end.chare_alive.expired()))
+    base::throw_status(closed_status(end, operation));
 }
 
 void Channels::element_ends(runtime::ElementId element, const std::shared_ptr<void>& element_itself) {
@@ -70,6 +79,9 @@ void Channels::element_has_ended(runtime::ElementId element) {
 
 void Channels::close_end(ChannelEnd& end, const std::shared_ptr<void>& chare) {
   end.is_closed = true;
+  end.moves.is_asking = false;
+  if (end.kept != nullptr) end.kept->give_back();
+  end.needs_look = true;
   end.sends_at_once = false;
   end.receives_specially = true;
   end.received.report_each();
@@ -103,10 +115,10 @@ void Channels::tell_closed(ChannelEnd& end) {
                                        EndClosed{end.peer.number, end.number, end.out.next}));
 }
 
-void Channels::answer_closed(EndAddress announced) {
-  runtime_.send(
-      static_cast<int>(announced.pe),
-      runtime::Message::pack(runtime_, handler(kEndClosed), EndClosed{announced.number, 0, first_counter_}));
+void Channels::answer_closed(EndAddress announced, std::uint32_t answers_round) {
+  runtime_.send(static_cast<int>(announced.pe),
+                runtime::Message::pack(runtime_, handler(kEndClosed),
+                                       EndClosed{announced.number, 0, first_counter_, answers_round}));
 }
 
 void Channels::on_end_closed(runtime::MessagePtr message) {
@@ -122,10 +134,20 @@ void Channels::on_end_closed(runtime::MessagePtr message) {
         closed.from_end, closed.to_end, runtime_.pe()));
     return;
   }
+  if (end->peer_is_closed) return;
+  if (closed.answers_round != 0) {
+    const bool was_stopped = end->moves.num != 0 && !end->moves.is_answered;
+    if (was_stopped) peer_closes(*end, end->moves.promised);
+    return;
+  }
   // An answer to an announcement that comes late: the peer's end closes by a message of its own.
-  if (end->peer_is_closed || (closed.from_end == 0 && end->peer.number != 0)) return;
-  // The message may have overtaken the announcement.
-  if (closed.from_end != 0) connect(*end, {pe, closed.from_end});
+  if (closed.from_end == 0 && end->peer.number != 0) return;
+  // The message may have overtaken the announcement, or the news of a move; it is the peer's last.
+  if (closed.from_end != 0) {
+    end->peer_is_closed = true;  // before it connects, so that no waiting send starts
+    learn_address(*end, {pe, closed.from_end}, kLastVersion);
+    end->peer_is_closed = false;
+  }
   peer_closes(*end, closed.sent);
 }
 
@@ -140,12 +162,14 @@ void Channels::peer_closes(ChannelEnd& end, std::uint32_t sent) {
   }
   end.peer_is_closed = true;
   end.incoming_end = sent;
+  end.needs_look = true;
   end.sends_at_once = false;
   end.receives_specially = true;
   end.received.report_each();
   end.in.has_asked_for_mailbox = true;  // a new one would serve no further stream
   fail_waiting_sends(end);
-  if (end.peer.number != 0 && !end.has_told_peer) tell_closed(end);
+  // Otherwise the new address is told.
+  if (end.peer.number != 0 && end.moves.next_peer.number == 0 && !end.has_told_peer) tell_closed(end);
   // Receives whose messages do not come.
   const std::string why(closed_status(end).message());
   for (std::uint32_t number = sent; static_cast<std::int32_t>(end.in.next - number) > 0; ++number) {
@@ -154,6 +178,7 @@ void Channels::peer_closes(ChannelEnd& end, std::uint32_t sent) {
     if (end.checks != nullptr) end.checks->expect_none(end, number);
   }
   if (end.is_closed) drain(end);
+  if (end.moves.is_asking) chares().move_again({end.key.self_collection, end.key.self_index});
   closed_ends_.look_later(end);
 }
 
@@ -182,7 +207,12 @@ std::shared_ptr<void> Channels::hold(ChannelEnd& end) {
   // The model may be gone when the share is released, and the end with it.
   return {&end, [this, alive = std::weak_ptr<void>(alive_)](ChannelEnd* held) {
             if (alive.expired()) return;
-            if (--held->holders == 0 && held->is_closed) closed_ends_.look_later(*held);
+            if (--held->holders != 0) return;
+            if (held->has_left) {
+              sweep_left();
+            } else if (held->is_closed) {
+              closed_ends_.look_later(*held);
+            }
           }};
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "models/channel/channel_end.h"
@@ -24,10 +25,12 @@ class EndTable {
   ChannelEnd* find(std::uint32_t number) const {
     return number == 0 || number > by_number_.size() ? nullptr : by_number_[number - 1];
   }
-  // The same for what a message of `peer` names: null also when the end's peer is known and is another.
+  // The same for what a message of `peer` names: null also when the end's peer is known and is another. Messages of a peer
+  // that has moved, or is moving, may name any of its addresses.
   ChannelEnd* find(std::uint32_t number, EndAddress peer) const {
     ChannelEnd* const end = find(number);
     if (end == nullptr || end->peer.number == 0) return end;
+    if (end->moves.peer_version != 0 || end->moves.peer_moves) return end;
     return end->peer.pe == peer.pe && end->peer.number == peer.number ? end : nullptr;
   }
   // A new end with the next number. REQUIRES: there is none with that key.
@@ -53,9 +56,11 @@ class EndTable {
   bool is_gone(std::uint32_t number) const {
     return number != 0 && number <= by_number_.size() && by_number_[number - 1] == nullptr;
   }
-  void erase(ChannelEnd& end) {
+  void erase(ChannelEnd& end) { static_cast<void>(take(end)); }
+  // The end is not in the table any more.
+  std::unique_ptr<ChannelEnd> take(ChannelEnd& end) {
     by_number_[end.number - 1] = nullptr;
-    ends_.erase(ChannelKey(end.key));
+    return std::move(ends_.extract(end.key).mapped());
   }
   // All that were made.
   std::size_t num_made() const { return by_number_.size(); }

@@ -37,7 +37,7 @@ void FailedSends::watch(ChannelEnd& end, std::uint32_t counter, runtime::Operati
       [](runtime::OperationState* sent, void* context) {
         auto& from = *static_cast<ChannelEnd*>(context);
         --from.watched_sends;
-        if (from.is_closed || from.peer_is_closed) [[unlikely]]
+        if (from.needs_look) [[unlikely]]
           from.closed_ends->look_later(from);
         if (!sent->status().failed()) return;
         // The receiver has failed, or its PE: it need not be told.

@@ -27,6 +27,8 @@ constexpr std::int64_t window_cost(std::size_t size_bytes) {
 
 class SendWindow {
  public:
+  // For a window that a peer has sent.
+  bool is_valid() const { return first_ < kSegments && num_segments_ <= kSegments; }
   bool is_open() const { return num_segments_ < kSegments; }
   // Counts a message that is sent. Returns whether it is the last one of its segment; then call end_segment().
   bool count(std::size_t size_bytes) {

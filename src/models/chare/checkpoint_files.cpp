@@ -207,7 +207,7 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
   }
   collection.elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
     const std::vector<std::string> obstacles =
-        chares_.runtime().obstacles_to_moving({collection.id(), index});
+        chares_.runtime().obstacles_to_saving({collection.id(), index});
     if (!obstacles.empty()) refuse(base::format("{} cannot be saved: {}", chare.where(), obstacles.front()));
     if (chare.load_ != nullptr && chare.load_->sync.phase != SyncPhase::kRuns) {
       refuse(

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct LocalSync {
   std::uint64_t num_arrived = 0;  // or stayed on their PE after all; may precede the plan
   std::uint64_t num_moved = 0;
   std::uint64_t bytes_moved = 0;
+  std::map<std::uint64_t, int>
+      leaving;  // elements that leave when their peers have answered, and their new PEs
 
   // --- On the PE that has made the collection, and decides
   std::uint64_t decided_step = 0;  // the step that it collects, or decides on

@@ -141,22 +141,34 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
   }
 }
 
+void Chares::move_again(runtime::ElementId element) { parts_->wanted_moves.add(element); }
+
 void Chares::move_when_idle(runtime::ElementId element) {
   Collection& from = collection(element.collection);
   ChareBase* const chare = from.find(element.index);
   if (chare == nullptr) return;  // destroyed meanwhile
   if (from.is_sparse() && parts_->sparse.remove_when_idle(*chare)) return;
-  if (chare->move_to_ < 0) return parts_->sync.stayed(*chare);  // pinned meanwhile
+  if (parts_->sync.continue_move(*chare)) return;
+  if (chare->move_to_ < 0) {  // pinned meanwhile
+    runtime_.stay(element);
+    return parts_->sync.stayed(*chare);
+  }
   if (chare->num_suspended() != 0) {
     chare->num_suspended_ |= ChareBase::kMoves;
-    return;
+    return runtime_.stay(element);
   }
-  const int to_pe = std::exchange(chare->move_to_, -1);
-  if (to_pe == runtime_.pe()) return parts_->sync.stayed(*chare);
+  const int to_pe = chare->move_to_;
+  if (to_pe == runtime_.pe()) {
+    chare->move_to_ = -1;
+    runtime_.stay(element);
+    return parts_->sync.stayed(*chare);
+  }
   try {
     if (const std::string why = obstacle(*chare); !why.empty()) {
       refuse_move(base::StatusCode::kInvalidArgument, *chare, why);
     }
+    if (runtime_.prepare_to_move(element, true) != runtime::MoveState::kReady) return;
+    chare->move_to_ = -1;
     depart(*chare, to_pe);
   } catch (...) {  // it has not departed
     runtime_.fail_unawaited(std::current_exception(),
@@ -177,9 +189,12 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
                     chare.seen_ == nullptr ? from.elements_->handled : *chare.seen_,
                     SyncPoints::packed(chare),
                     num_behind_state(chare),
+                    chare.num_waiting_calls() != 0,
                     chare.set_};
+  const runtime::ElementId element{from.id(), chare.linear_index_};
   Leaving counted(vectors());
   Pup sizer = Pup::sizer(&runtime_);
+  for (const auto& installed : runtime_.models()) installed.model->pack_moving(element, sizer);
   sizer.set_beside(&counted);
   type.pup(chare, sizer);
   pack_waiting_calls(chare, sizer);
@@ -190,6 +205,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   Pup p = Pup::packer(message->payload(), message->payload_bytes(), &runtime_);
   p.set_carrier(message.get());
   p | header;
+  for (const auto& installed : runtime_.models()) installed.model->pack_moving(element, p);
   p.set_beside(&given);
   type.pup(chare, p);
   pack_waiting_calls(chare, p);
@@ -206,6 +222,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   std::shared_ptr<ChareBase> left(&chare);
   try {
     chare.departed();
+    for (const auto& installed : runtime_.models()) installed.model->element_has_moved(element, left);
     forward_waiting_calls(chare);
     if (from.is_sparse()) {
       parts_->sparse.left(chare);
@@ -266,7 +283,7 @@ void Chares::on_moved_here(MessagePtr message) {
   Pup p = message->unpacker();
   p | header;
   Collection& target = collection(header.collection);
-  if (target.destroyed_) return;
+  if (target.destroyed_) return arrive_destroyed(header, *message, p);
   if (!target.created_) {
     target.elements_->waiting.push_back(std::move(message));
     return;
@@ -284,6 +301,9 @@ void Chares::on_moved_here(MessagePtr message) {
   }
   ChareBase* arrived = nullptr;
   try {
+    for (const auto& installed : runtime_.models()) {
+      installed.model->unpack_moving({header.collection, header.index}, p);
+    }
     Arrived beside(vectors(), *message);
     p.set_beside(&beside);
     arrived = &unpack_element(target, header, p);
@@ -308,7 +328,32 @@ void Chares::on_moved_here(MessagePtr message) {
   release_held(target, header.index);
 }
 
+void Chares::arrive_destroyed(const MoveHeader& header, Message& message, Pup& state) {
+  const runtime::ElementId element{header.collection, header.index};
+  Collection& target = collection(header.collection);
+  try {
+    for (const auto& installed : runtime_.models()) installed.model->unpack_moving(element, state);
+    if (header.has_waiting_calls) {
+      Arrived beside(vectors(), message);
+      state.set_beside(&beside);
+      refuse_waiting_calls(*make_element(target, header, state));
+    }
+  } catch (...) {
+    return runtime_.fail_unawaited(
+        std::current_exception(),
+        base::format("the arrival of {} on PE {}", target.element_name(header.index), runtime_.pe()));
+  }
+  for (const auto& installed : runtime_.models()) installed.model->element_ends(element, nullptr);
+}
+
 ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& header, Pup& state) {
+  ChareBase& element = *make_element(collection, header, state).release();
+  collection.elements_->directory.insert(header.index, &element);
+  return element;
+}
+
+std::unique_ptr<ChareBase> Chares::make_element(Collection& collection, const MoveHeader& header,
+                                                Pup& state) {
   const ChareType& type = *collection.type();
   NewChare place(collection, header.index, header.set);
   std::unique_ptr<ChareBase> element = type.make(state);
@@ -330,9 +375,7 @@ ChareBase& Chares::unpack_element(Collection& collection, const MoveHeader& head
   if (!handled.includes(header.seen) || !header.seen.includes(handled)) {
     element->seen_ = std::make_unique<SeenBroadcasts>(header.seen);
   }
-  ChareBase& inserted = *element;
-  collection.elements_->directory.insert(header.index, element.release());
-  return inserted;
+  return element;
 }
 
 void Chares::report_arrival(Collection& collection, const MoveHeader& header, int from_pe) {

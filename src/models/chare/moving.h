@@ -29,6 +29,7 @@ struct MoveHeader {
   SeenBroadcasts seen;                // the broadcasts that it has run
   std::optional<LoadOnTheMove> load = std::nullopt;  // if the collection takes part in load balancing
   std::uint32_t num_waiting_calls = 0;               // behind the state
+  bool has_waiting_calls = false;                    // there, or in the state
   std::uint32_t set = 0;                             // of a sparse array: see SparseState
   void pup(Pup& p) {
     p | collection | index | move | next_reduction | num_results | beside | seen | load | num_waiting_calls |

@@ -216,7 +216,8 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   removed.tickets = std::move(asked->second);
   here.removals.erase(asked);
   runtime::Runtime& runtime = chares_.runtime();
-  std::vector<std::string> reasons = runtime.obstacles_to_moving({from.id(), index});
+  // What is not saved would be lost.
+  std::vector<std::string> reasons = runtime.obstacles_to_saving({from.id(), index});
   if (chare.num_waiting_calls() != 0) {
     reasons.push_back(base::format("{} of its calls wait for their conditions; await them before",
                                    chare.num_waiting_calls()));

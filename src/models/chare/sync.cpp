@@ -7,7 +7,8 @@
 //            without elements reports nothing.
 //   plan     All elements have been reported: the decider runs the strategy. Each PE that gives or takes elements gets its
 //            moves and the number of elements that will come.
-//   stays    An element has become unable to move since it was reported. Its new PE counts it as come.
+//   stays    An element has become unable to move since it was reported, or models are busy in it. Its new PE counts it as
+//            come.
 //   done     The PE has sent its elements and has got those that come.
 //   resume   All PEs are done. Goes to all PEs: each element runs resume_from_sync().
 //
@@ -262,17 +263,43 @@ void SyncPoints::make_next_move(std::uint64_t id) {
 
 void SyncPoints::carry_out(Collection& collection, ChareBase& chare, int to_pe) {
   LocalSync& here = local(collection);
+  const runtime::ElementId element{collection.id(), chare.linear_index()};
+  const std::string where = chare.where();
+  runtime::MoveState state = runtime::MoveState::kBusy;
   if (!can_move(chare)) {
+    runtime().stay(element);
+  } else {
+    try {
+      state = runtime().prepare_to_move(element, false);
+    } catch (...) {
+      return runtime().fail_unawaited(std::current_exception(),
+                                      base::format("the move of {} to PE {}", where, to_pe));
+    }
+  }
+  if (state == runtime::MoveState::kWaits) {
+    here.leaving.emplace(element.index, to_pe);
+    return;
+  }
+  if (state == runtime::MoveState::kBusy) {
     runtime().send(to_pe, make(collection, here.step, SyncKind::kStays));
     return;
   }
-  const std::string where = chare.where();
   try {
     here.bytes_moved += chares_.depart(chare, to_pe);
     ++here.num_moved;
   } catch (...) {
     runtime().fail_unawaited(std::current_exception(), base::format("the move of {} to PE {}", where, to_pe));
   }
+}
+
+bool SyncPoints::continue_move(ChareBase& chare) {
+  if (chare.load_ == nullptr) return false;
+  Collection& collection = chare.collection();
+  const auto planned = local(collection).leaving.extract(chare.linear_index());
+  if (planned.empty()) return false;
+  carry_out(collection, chare, planned.mapped());
+  if (!runtime().stopped()) finish_plan(collection);
+  return true;
 }
 
 std::string SyncPoints::on_stays(Collection& collection, std::uint64_t step) {
@@ -285,7 +312,10 @@ std::string SyncPoints::on_stays(Collection& collection, std::uint64_t step) {
 
 void SyncPoints::finish_plan(Collection& collection) {
   LocalSync& here = local(collection);
-  if (!here.has_plan || !here.planned.empty() || here.num_arrived != here.num_expected) return;
+  if (!here.has_plan || !here.planned.empty() || !here.leaving.empty() ||
+      here.num_arrived != here.num_expected) {
+    return;
+  }
   runtime().send(decider(collection),
                  make(collection, here.step, SyncKind::kDone, here.num_moved, here.bytes_moved));
 }

@@ -48,6 +48,8 @@ class SyncPoints {
   // Why the program cannot move it now; empty if it can.
   static std::string obstacle(const ChareBase& chare);
   static std::optional<LoadOnTheMove> packed(const ChareBase& chare);
+  // The models may be ready for the element to move. Returns false if it does not move by a plan.
+  bool continue_move(ChareBase& chare);
   // The element has asked for a move to the PE where it is. Nothing has moved.
   void stayed(ChareBase& chare);
   // The element is not in the directory any more.
