@@ -185,6 +185,9 @@ class Handle(weft.Chare):
         left_behind.append(self.own)
         self.migrate(to_pe)
 
+    def where(self) -> int:
+        return weft.my_pe()
+
     async def read(self) -> Any:
         assert weft.Channel(self, self.proxy[self.index]) is not None
         return await self.own.recv_object()
@@ -212,6 +215,8 @@ async def handles() -> None:
     await handle[0].fill.call()
     for pe in range(weft.num_pes()):  # it is on one of them
         await handle[0].go.call(pe)
+        while await handle[0].where.call() != pe:  # a later call would take the place of this one
+            pass
     assert await handle[0].read.call() == "unread " * 100
     await weft.quiescence()
     texts = await weft.Group(Behind).text.call()
