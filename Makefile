@@ -43,9 +43,10 @@ test-cpp: $(RELEASE)/build.ninja
 	cmake --build $(RELEASE)
 	ctest -j 2 --test-dir $(RELEASE) --output-on-failure --no-tests=error
 
+# With 60 s of random traffic between elements that move, come and go.
 test-sanitized: $(SANITIZED)/build.ninja
 	cmake --build $(SANITIZED) --target weft_tests
-	ctest -j 2 --test-dir $(SANITIZED) --output-on-failure --no-tests=error
+	WEFT_SPARSE_TRAFFIC_S=30 ctest -j 2 --test-dir $(SANITIZED) --output-on-failure --no-tests=error
 
 test-python: build
 	cmake --build $(RELEASE)

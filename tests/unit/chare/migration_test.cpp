@@ -309,7 +309,7 @@ TEST(Migration, AnExceptionOfDepartedEndsTheJobAndNamesTheMove) {
     co_await runtime.quiescence();
   });
   EXPECT_TRUE(says(error, "no goodbye"));
-  EXPECT_TRUE(says(error, "the move of Leaver[0] to PE 1"));
+  EXPECT_TRUE(says(error, "Leaver[0] on PE 0 to PE 1"));
 }
 
 TEST(Migration, LargeVectorsTravelBesideTheState) {

@@ -171,7 +171,9 @@ std::string failure_of_move(const std::optional<LoadOnTheMove>& load) {
     header.index = 3;
     header.move = 1;
     header.load = load;
-    peer.send(0, runtime::Message::pack(peer, handler, header, Future<int>(), false, 0, 0, 0, 0));
+    const std::vector<std::uint64_t> no_channels;
+    peer.send(0,
+              runtime::Message::pack(peer, handler, header, no_channels, Future<int>(), false, 0, 0, 0, 0));
     co_await runtime.quiescence();
   });
 }
