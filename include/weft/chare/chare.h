@@ -60,10 +60,7 @@ class ChareBase {
   // it waits, it is pinned, or its class cannot move; Error(kOutOfRange) if there is no such PE.
   void migrate(int to_pe);
   // A pinned chare does not move. A move that has been asked for and has not begun is cancelled.
-  void set_pinned(bool pinned) {
-    is_pinned_ = pinned;
-    if (pinned) move_to_ = -1;
-  }
+  void set_pinned(bool pinned);
   bool is_pinned() const { return is_pinned_; }
   // How often it has moved to another PE. In a sparse array the insertions and removals of its index count too.
   std::uint32_t num_moves() const { return num_moves_; }
@@ -86,9 +83,10 @@ class ChareBase {
   // meanwhile run as usual, and migrate() is refused until then. See docs/load-balancing.md.
   //
   // An element stays if it is pinned, if its class cannot move, if it is one of a group, or if a method of it waits, or a send
-  // or receive of its channels is not complete, when the caller has returned. If a move of its own is pending, the element reaches the sync point when it
-  // has moved. Throws Error(kInvalidArgument) if its class does not override resume_from_sync(), or if the element waits at
-  // the sync point already; Error(kClosed) if the collection has been destroyed.
+  // or receive of its channels is not complete, when the caller has returned. If a move of its own is pending, the element
+  // reaches the sync point when it has moved, or where it is if such a send or receive is not complete. Throws
+  // Error(kInvalidArgument) if its class does not override resume_from_sync(), or if the element waits at the sync point
+  // already; Error(kClosed) if the collection has been destroyed.
   void at_sync();
   // Runs after a step of load balancing. The elements of a class that overrides it are measured.
   virtual void resume_from_sync() {}

@@ -54,8 +54,9 @@ inline constexpr std::uint32_t kLastVersion = ~std::uint32_t{0};
 struct EndMoves {
   std::uint32_t num = 0;  // moves of this end: the version of its address
   // --- Of this end's chare
-  std::uint32_t round = 0;  // of the last request to the peer to stop
-  bool is_asking = false;   // the peer has been asked to stop, and has not been released
+  std::uint32_t round = 0;          // of the last request to the peer to stop
+  std::uint32_t stopped_round = 0;  // of the last request that the peer has answered
+  bool is_asking = false;           // the peer has been asked to stop, and has not been released
   bool is_answered = false;
   std::uint32_t promised =
       0;  // the peer sends no message from this number on: if answered, and after each move

@@ -136,7 +136,10 @@ void Channels::on_end_closed(runtime::MessagePtr message) {
   }
   if (end->peer_is_closed) return;
   if (closed.answers_round != 0) {
-    const bool was_stopped = end->moves.num != 0 && !end->moves.is_answered;
+    const EndMoves& moves = end->moves;
+    // A peer that has not answered the last request sends its end by itself.
+    const bool was_stopped =
+        moves.num != 0 && !moves.is_answered && closed.answers_round == moves.stopped_round;
     if (was_stopped) peer_closes(*end, end->moves.promised);
     return;
   }

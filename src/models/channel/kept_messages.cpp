@@ -48,6 +48,10 @@ struct KeptMessages::Arriving : Completion {
 
   void arrived(const Status& status, std::size_t received_bytes) {
     is_pending = false;
+    if (owner == nullptr && status.failed()) {  // cancelled; the end may be gone
+      delete this;
+      return;
+    }
     if (status.failed() && !end.runtime->exiting() && status.code() != base::StatusCode::kClosed) {
       end.runtime->fail(base::format("{}: message {} could not be received for a move: {}", describe(end),
                                      message.number, status.to_string()));
@@ -99,7 +103,9 @@ void KeptMessages::give_back() {
   end_.num_kept = 0;
   for (Arriving* const one : std::exchange(messages_, {})) {
     if (one->is_pending) {
+      // If it has arrived already, it is given back when its completion runs.
       one->owner = nullptr;
+      end_.runtime->machine().cancel(one);
       continue;
     }
     give(end_, std::move(one->message));

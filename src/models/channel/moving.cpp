@@ -95,7 +95,9 @@ MoveState Channels::prepare_to_move(ElementId element, bool may_wait) {
       end->moves.promised = end->out.next;
     } else if (end->peer_is_closed) {
       end->moves.is_asking = end->moves.is_answered = true;
-      end->moves.promised = end->incoming_end;
+      // A receive that has failed was counted, and no message belongs to it.
+      end->moves.promised =
+          difference(end->incoming_end, end->in.next) > 0 ? end->incoming_end : end->in.next;
     } else if (!end->moves.is_asking) {
       ask_to_stop(*end);
     }
@@ -109,7 +111,8 @@ MoveState Channels::prepare_to_move(ElementId element, bool may_wait) {
   bool has_taken_all = true;
   for (ChannelEnd* const end : ends) {
     if (difference(end->moves.promised, end->in.next) > 0) {
-      if (end->checks != nullptr) {  // the descriptions would have to travel too
+      // In check mode the descriptions would have to travel too. The sizes of a closed peer's messages are not known.
+      if (end->checks != nullptr || end->peer_is_closed) {
         stay(element);
         return wait();
       }
@@ -276,12 +279,14 @@ void Channels::on_stopped(ChannelEnd& end, const MoveNote& note, std::vector<Sen
     return;
   }
   end.moves.is_answered = true;
+  end.moves.stopped_round = note.round;
   end.moves.promised = note.next;
   end.moves.sizes = std::move(sizes);
   bool all_answered = true;
   const ElementId element{end.key.self_collection, end.key.self_index};
   ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& other) {
-    all_answered &= other.moves.is_answered || other.peer_is_closed;
+    // An end that has been made meanwhile is asked when prepare_to_move() is called again.
+    all_answered &= !other.moves.is_asking || other.moves.is_answered || other.peer_is_closed;
   });
   if (all_answered) chares().move_again(element);
 }

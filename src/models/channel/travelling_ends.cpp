@@ -174,7 +174,7 @@ ChannelEnd& Channels::unpack_end(const TravellingEnd& from, ElementId element) {
   }
   ChannelEnd& end = make_end(key);
   end.moves.num = from.num_moves + 1;
-  end.moves.round = from.round;
+  end.moves.round = end.moves.stopped_round = from.round;
   end.moves.peer_version = from.peer_version;
   end.moves.peer_round = from.peer_round;
   end.moves.peer_moves = from.peer_moves != 0;

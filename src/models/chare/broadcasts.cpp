@@ -140,8 +140,14 @@ void Chares::on_broadcast(MessagePtr message) {
                                target.num_elements(), chares.size(), true);
   }
   if (is_numbered && !elements.departures.empty()) [[unlikely]] {
-    elements.departures.handled(
-        id, elements.handled, [&](const Departure& left) { send_after(target, *message, header, id, left); });
+    elements.departures.handled(id, elements.handled, [&](const Departure& left) {
+      // An element of a set that is not counted yet has no part in a gather.
+      if (header.reply.kind == ReplyTo::Kind::kGather && target.is_sparse() &&
+          left.set > elements.sparse->set) {
+        return;
+      }
+      send_after(target, *message, header, id, left);
+    });
   }
   if (!message->attachments().empty()) return share_broadcast(std::move(message), header, chares);
   for (std::size_t i = 0; i < chares.size(); ++i) {
@@ -203,7 +209,7 @@ void Chares::on_broadcast_copy(MessagePtr message) {
     // At once: if the element were removed before a further message came, a new element of this index could get the call, and
     // would run the broadcast a second time.
     const EntryInfo* const entry = checked_entry(chare->collection(), header);
-    if (entry != nullptr) invoke(*chare, *entry, std::move(arguments), header.reply);
+    if (entry != nullptr) invoke(*chare, *entry, Pup(arguments), header.reply);
     return;
   }
   // From here on it is a call of this element.

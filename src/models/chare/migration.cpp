@@ -136,9 +136,15 @@ void Chares::migrate(ChareBase& chare, int to_pe) {
   for (const std::string& why : {obstacle(chare), SyncPoints::obstacle(chare)}) {
     if (!why.empty()) refuse_move(base::StatusCode::kInvalidArgument, chare, why);
   }
-  if (std::exchange(chare.move_to_, to_pe) < 0) {
-    parts_->wanted_moves.add({chare.collection().id(), chare.linear_index()});
-  }
+  chare.move_to_ = to_pe;
+  // Also if a move is pending: it may wait for operations, and not be wanted any more.
+  parts_->wanted_moves.add({chare.collection().id(), chare.linear_index()});
+}
+
+void ChareBase::set_pinned(bool pinned) {
+  is_pinned_ = pinned;
+  if (!pinned || std::exchange(move_to_, -1) < 0) return;
+  collection_->chares().move_again({collection_->id(), linear_index_});
 }
 
 void Chares::move_again(runtime::ElementId element) { parts_->wanted_moves.add(element); }
@@ -167,8 +173,13 @@ void Chares::move_when_idle(runtime::ElementId element) {
     if (const std::string why = obstacle(*chare); !why.empty()) {
       refuse_move(base::StatusCode::kInvalidArgument, *chare, why);
     }
-    if (runtime_.prepare_to_move(element, true) != runtime::MoveState::kReady) return;
+    // What an element at a sync point waits for may come after the step, so it does not move then.
+    const ElementLoad* const load = chare->load();
+    const bool may_wait = load == nullptr || load->sync.phase != SyncPhase::kMovesFirst;
+    const runtime::MoveState state = runtime_.prepare_to_move(element, may_wait);
+    if (state == runtime::MoveState::kWaits) return;
     chare->move_to_ = -1;
+    if (state == runtime::MoveState::kBusy) return parts_->sync.stayed(*chare);
     depart(*chare, to_pe);
   } catch (...) {  // it has not departed
     runtime_.fail_unawaited(std::current_exception(),
@@ -218,11 +229,11 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   }
   // From here on the move is made, whatever the program's functions throw.
   from.elements_->directory.leave(header.index, to_pe, header.move);
-  from.elements_->departures.add(header.index, header.move, to_pe);
+  from.elements_->departures.add(header.index, header.move, to_pe, header.set);
   std::shared_ptr<ChareBase> left(&chare);
   try {
-    chare.departed();
     for (const auto& installed : runtime_.models()) installed.model->element_has_moved(element, left);
+    chare.departed();
     forward_waiting_calls(chare);
     if (from.is_sparse()) {
       parts_->sparse.left(chare);
@@ -334,6 +345,11 @@ void Chares::arrive_destroyed(const MoveHeader& header, Message& message, Pup& s
   try {
     for (const auto& installed : runtime_.models()) installed.model->unpack_moving(element, state);
     if (header.has_waiting_calls) {
+      if (header.index >= target.shape().size() || target.type() == nullptr ||
+          target.type()->make == nullptr || !header.seen.is_valid(runtime_.num_pes())) {
+        throw base::Error(base::StatusCode::kCorrupt,
+                          "it does not fit there; do all PEs run the same program?");
+      }
       Arrived beside(vectors(), message);
       state.set_beside(&beside);
       refuse_waiting_calls(*make_element(target, header, state));

@@ -33,7 +33,7 @@ struct MoveHeader {
   std::uint32_t set = 0;                             // of a sparse array: see SparseState
   void pup(Pup& p) {
     p | collection | index | move | next_reduction | num_results | beside | seen | load | num_waiting_calls |
-        set;
+        has_waiting_calls | set;
   }
 };
 
@@ -51,6 +51,7 @@ struct Departure {
   std::uint64_t index = 0;
   std::uint32_t move = 0;
   int to_pe = 0;
+  std::uint32_t set = 0;  // as in MoveHeader
   bool has_arrived = false;
   SeenBroadcasts missed;  // if it has arrived: what its new PE had handled by then
 };
@@ -61,8 +62,8 @@ struct Departure {
 class Departures {
  public:
   bool empty() const { return departures_.empty(); }
-  void add(std::uint64_t index, std::uint32_t move, int to_pe) {
-    departures_.insert_or_assign(Key{index, move}, Departure{index, move, to_pe, false, {}});
+  void add(std::uint64_t index, std::uint32_t move, int to_pe, std::uint32_t set) {
+    departures_.insert_or_assign(Key{index, move}, Departure{index, move, to_pe, set, false, {}});
   }
   // Returns false if no such departure is known. `handled_here`: what this PE has handled.
   bool arrived(Arrival&& arrival, const SeenBroadcasts& handled_here) {

@@ -37,6 +37,15 @@ std::size_t bytes_of(const Message& message) {
   return bytes;
 }
 
+// Of a message that asks for a removal; without an id if the message does not fit.
+Ticket ticket_of(Message& message) {
+  Ticket ticket;
+  if (message.payload_bytes() == sizeof(EntryHeader) + sizeof ticket) {
+    std::memcpy(&ticket, message.payload() + sizeof(EntryHeader), sizeof ticket);
+  }
+  return ticket;
+}
+
 }  // namespace
 
 // --- Insertion
@@ -174,12 +183,19 @@ void SparseArrays::remove_self(ChareBase& chare) {
 }
 
 void SparseArrays::on_remove(MessagePtr message) {
+  const EntryHeader header = read_header(*message);
+  Collection& target = chares_.collection(header.collection);
+  if (target.is_destroyed()) {
+    const Ticket ticket = ticket_of(*message);
+    if (ticket.pe >= static_cast<std::uint32_t>(chares_.runtime().num_pes()))
+      return fail_unfit(target, *message);
+    SparseMessage removed;
+    removed.collection = target.id();
+    return reply({ticket}, removed.with_error(StatusCode::kClosed, target.why_gone()));
+  }
   ChareBase* const chare = chares_.find_or_forward(message);
   if (chare == nullptr) return;
-  Ticket ticket;
-  if (message->payload_bytes() == sizeof(EntryHeader) + sizeof ticket) {
-    std::memcpy(&ticket, message->payload() + sizeof(EntryHeader), sizeof ticket);
-  }
+  const Ticket ticket = ticket_of(*message);
   if (ticket.id == 0 || ticket.pe >= static_cast<std::uint32_t>(chares_.runtime().num_pes()) ||
       !chare->collection().is_sparse()) {
     return fail_unfit(chare->collection(), *message);
@@ -204,6 +220,7 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   if (asked == here.removals.end()) return false;
   if (chare.num_suspended() != 0) {
     chare.num_suspended_ |= ChareBase::kMoves;  // the end of the last method asks again
+    chares_.runtime().stay({from.id(), index});
     settle_if_quiet(from);
     return true;
   }
@@ -218,6 +235,11 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   runtime::Runtime& runtime = chares_.runtime();
   // What is not saved would be lost.
   std::vector<std::string> reasons = runtime.obstacles_to_saving({from.id(), index});
+  if (chare.set_ > here.set && chare.next_reduction_ != 0) {
+    reasons.emplace_back(
+        "it has contributed to a reduction of elements that are not counted yet; await done_inserting() "
+        "before");
+  }
   if (chare.num_waiting_calls() != 0) {
     reasons.push_back(base::format("{} of its calls wait for their conditions; await them before",
                                    chare.num_waiting_calls()));
@@ -270,10 +292,7 @@ void SparseArrays::has_no_element(Collection& target, EntryHeader header, Messag
   const std::string name = target.element_name(header.index);
   const runtime::HandlerId kind = message->envelope().handler - chares_.first_handler_;
   if (kind == kRemove) {
-    Ticket ticket;
-    if (message->payload_bytes() == sizeof header + sizeof ticket) {
-      std::memcpy(&ticket, message->payload() + sizeof header, sizeof ticket);
-    }
+    const Ticket ticket = ticket_of(*message);
     if (ticket.pe >= static_cast<std::uint32_t>(runtime.num_pes())) return fail_unfit(target, *message);
     SparseMessage outcome;
     outcome.collection = target.id();

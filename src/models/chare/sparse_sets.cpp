@@ -131,7 +131,6 @@ void SparseArrays::settle_if_quiet(Collection& target) {
   }
   if (answer.outcome == SparseMessage::Outcome::kDone) {
     if (here.num_begun != 0 || !here.removals.empty()) return;
-    here.changed_since_settled = false;
   }
   here.settling = 0;
   send(leader_of(target), answer);
@@ -140,6 +139,8 @@ void SparseArrays::settle_if_quiet(Collection& target) {
 void SparseArrays::on_count(Collection& target, const SparseMessage& message) {
   SparseState& here = state(target);
   here.counted = message.set;
+  // All insertions and removals that had begun when the round began are over, and in this count.
+  here.changed_since_settled = false;
   SparseMessage answer = step_of(target, Kind::kCounted, message.number);
   answer.count = here.num_at_home;
   send(leader_of(target), answer);
@@ -240,9 +241,10 @@ bool SparseArrays::serves_gather(Collection& target, const EntryHeader& header, 
   }
   chares_.refuse(
       target, header, message, StatusCode::kInvalidArgument,
-      base::format("{} has no results: elements were inserted or removed since they were counted. Await "
-                   "done_inserting() before the call, and the call before elements change",
-                   chares_.describe_call(target, header, message)));
+      base::format(
+          "{} has no results: elements were inserted, removed or counted again since they were counted. "
+          "Await done_inserting() before the call, and the call before elements change",
+          chares_.describe_call(target, header, message)));
   return false;
 }
 

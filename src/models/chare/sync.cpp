@@ -82,6 +82,7 @@ void SyncPoints::at_sync(ChareBase& chare) {
   }
   if (chare.move_to_ >= 0) {
     chare.load_->sync.phase = SyncPhase::kMovesFirst;
+    chares_.move_again({collection.id(), chare.linear_index()});  // it may wait for an operation
   } else {
     wait(chare);
   }

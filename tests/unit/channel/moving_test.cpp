@@ -260,9 +260,60 @@ TEST_P(MovingChannels, APeerHearsOfTheEndOfElementsThatMove) {
         EXPECT_NE(error.find("has been destroyed"), std::string::npos) << error;
       }
       co_await runtime.quiescence();
+      // The receive that has failed was counted, and no message belongs to it.
+      for (int i = 0; i < 3; ++i) {
+        const int to_pe = (co_await others[i].call<&Pair::where_now>() + 1) % 3;
+        co_await others[i].call<&Pair::go>(to_pe);
+        co_await runtime.quiescence();
+        EXPECT_EQ(co_await others[i].call<&Pair::where_now>(), to_pe);
+      }
     }),
               "")
         << turns;
+  }
+}
+
+// An end that is made between the request to the peers and their answers is asked too.
+TEST_P(MovingChannels, AnEndThatIsMadeDuringTheMoveTravels) {
+  for (int turns = 0; turns < 12; ++turns) {
+    InProcessJob job(2, GetParam());
+    EXPECT_EQ(job.run([turns](Runtime& runtime) -> Task<> {
+      auto walkers = Array<Walker>::create(runtime, {2});
+      for (int i = 0; i < 2; ++i) co_await walkers[i].call<&Walker::open>(1 - i, 0);
+      co_await runtime.quiescence();
+      co_await walkers[0].call<&Walker::go>(1);
+      for (int i = 0; i < turns; ++i) co_await yield_now(runtime);
+      walkers[0].send<&Walker::open>(1, 1);
+      co_await runtime.quiescence();
+      EXPECT_EQ(co_await walkers[0].call<&Walker::where_now>(), 1);
+      for (const int id : {0, 1}) {
+        walkers[1].send<&Walker::send>(0, id, 2);
+        EXPECT_EQ(co_await walkers[0].call<&Walker::receive>(1, id, 2), "");
+      }
+    }),
+              "")
+        << turns;
+  }
+}
+
+// The message comes after the step, so the element neither moves nor keeps the others waiting.
+TEST_P(MovingChannels, AReceiveThatIsUnderWayDoesNotDelayASyncPoint) {
+  for (const bool is_asked_before : {false, true}) {
+    InProcessJob job(2, GetParam());
+    EXPECT_EQ(job.run([is_asked_before](Runtime& runtime) -> Task<> {
+      auto walkers = Array<Walker>::create(runtime, {2});
+      co_await walkers[0].call<&Walker::begin_receive>(1, 0);
+      co_await walkers[0].call<&Walker::go>(1);
+      if (is_asked_before) co_await runtime.quiescence();
+      Future<int> over(runtime);
+      for (int i = 0; i < 2; ++i) walkers[i].send<&Walker::sync>(over);
+      EXPECT_EQ(co_await over, 2);
+      EXPECT_EQ(co_await walkers[0].call<&Walker::where_now>(), 0);
+      co_await walkers[1].call<&Walker::send>(0, 0, 1);
+      co_await runtime.quiescence();
+    }),
+              "")
+        << is_asked_before;
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/chare/saved_chares.h"
@@ -17,7 +18,7 @@ struct Balanced : Chare<Balanced> {
     contributes = false;
   }
   void sync(Future<int> target) {
-    over = target;
+    over = std::move(target);
     contributes = true;
     at_sync();
   }

@@ -11,6 +11,7 @@
 
 #include "weft/weft.h"
 
+#include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::chare {
@@ -95,13 +96,7 @@ std::string thrown_by(Call call) {
   return "";
 }
 
-bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-
-#define EXPECT_SAYS(text, part)                                    \
-  do {                                                             \
-    const std::string said = text;                                 \
-    EXPECT_TRUE(says(said, part)) << "it says \"" << said << "\""; \
-  } while (false)
+#define EXPECT_SAYS(text, part) EXPECT_TRUE(test_support::says(text, part))
 
 void expect_job(int num_pes, const std::function<Task<>(Runtime&)>& body, const char* machine = "loopback") {
   SCOPED_TRACE(std::to_string(num_pes) + " PEs, " + machine);
@@ -439,7 +434,7 @@ TEST(SparseArray, DestroyingEndsOperationsUnderWay) {
             auto over = cells.destroy();
             for (const Future<>& one : begun) {
               const std::string error = co_await error_of(one);
-              if (!error.empty() && !says(error, "is to be removed, and a method")) {
+              if (!error.empty() && !test_support::says(error, "is to be removed, and a method")) {
                 EXPECT_SAYS(error, "has been destroyed");
               }
             }
@@ -491,6 +486,78 @@ TEST(SparseArray, AnElementWithChannelsIsNotRemoved) {
     co_await talkers.done_inserting();
     EXPECT_EQ(talkers.collection().num_elements(), 2U);
     co_await talkers.destroy();
+  });
+}
+
+// Its part would be in the next set of elements, which does not count it.
+TEST(SparseArray, AnElementThatHasContributedBeforeItIsCountedIsNotRemoved) {
+  expect_job(2, [](Runtime& runtime) -> Task<> {
+    auto cells = Array<Cell>::create_sparse(runtime, 8);
+    Future<int> built(runtime);
+    for (int i = 0; i < 3; ++i) co_await cells.insert(i, std::string("cell"), built);
+    EXPECT_SAYS(co_await error_of(cells[1].remove()), "elements that are not counted yet");
+    co_await cells.done_inserting();
+    EXPECT_EQ(co_await built, 3);
+    co_await cells[1].remove();
+    co_await cells.done_inserting();
+    EXPECT_EQ((co_await cells.call<&Cell::get>()).size(), 2U);
+  });
+}
+
+// An element away from its home: the news of its end reaches the home after the request to settle.
+TEST(SparseArray, DoneInsertingCountsRemovalsOfElementsAwayFromHome) {
+  for (const char* machine : {"loopback", "ucx"}) {
+    expect_job(
+        3,
+        [](Runtime& runtime) -> Task<> {
+          auto cells = Array<Cell>::create_sparse(runtime, 30);
+          for (int i = 0; i < 30; ++i) co_await cells.insert_on(i % 3, i, i);
+          co_await cells.done_inserting();
+          for (int left = 29; left > 0; --left) {
+            static_cast<void>(cells[left].remove());
+            co_await cells.done_inserting();
+            EXPECT_EQ((co_await cells.call<&Cell::get>()).size(), static_cast<std::size_t>(left));
+          }
+        },
+        machine);
+  }
+}
+
+struct Remover : Chare<Remover> {
+  Task<std::string> remove(Array<Cell> cells, int index) {
+    co_return co_await error_of(cells[index].remove());
+  }
+};
+
+TEST(SparseArray, ARemovalThatMeetsTheEndOfTheArrayTellsItsCaller) {
+  for (int turns = 0; turns < 10; ++turns) {
+    expect_job(3, [turns](Runtime& runtime) -> Task<> {
+      auto cells = Array<Cell>::create_sparse(runtime, 8);
+      auto removers = Group<Remover>::create(runtime);
+      for (int i = 0; i < 8; ++i) co_await cells.insert_on(i % 3, i, i);
+      co_await removers.created();
+      std::vector<Future<std::string>> removals;
+      for (int i = 0; i < 8; ++i) removals.push_back(removers[1 + i % 2].call<&Remover::remove>(cells, i));
+      for (int i = 0; i < turns; ++i) co_await yield_now(runtime);
+      co_await cells.destroy();
+      for (const Future<std::string>& removal : removals) {
+        const std::string error = co_await removal;
+        if (!error.empty()) {
+          EXPECT_SAYS(error, "has been destroyed");
+        }
+      }
+    });
+  }
+}
+
+int home_on_pe_0(const Index&, const Shape&, int) { return 0; }
+
+TEST(SparseArray, BoundsWithAFunctionAsTheirMapAskItForInsertedIndicesOnly) {
+  expect_job(2, [](Runtime& runtime) -> Task<> {
+    auto cells = Array<Cell>::create_sparse(runtime, Shape{1 << 30, 1 << 30}.with_map<&home_on_pe_0>());
+    const Index far{1 << 29, 5};
+    co_await cells.insert(far, 3);
+    EXPECT_EQ(co_await cells[far].call<&Cell::pe_now>(), 0);
   });
 }
 

@@ -171,9 +171,9 @@ std::string failure_of_move(const std::optional<LoadOnTheMove>& load) {
     header.index = 3;
     header.move = 1;
     header.load = load;
-    const std::vector<std::uint64_t> no_channels;
-    peer.send(0,
-              runtime::Message::pack(peer, handler, header, no_channels, Future<int>(), false, 0, 0, 0, 0));
+    // What the channels of the element would have: ends, and announcements of peers.
+    const std::vector<std::uint64_t> none;
+    peer.send(0, runtime::Message::pack(peer, handler, header, none, none, Future<int>(), false, 0, 0, 0, 0));
     co_await runtime.quiescence();
   });
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/weft.h"
@@ -173,7 +174,7 @@ TEST(Sync, RefusesAClassThatIsNotResumed) {
 template <class T>
 struct Still : Chare<T> {
   void sync(Future<int> target) {
-    over = target;
+    over = std::move(target);
     this->set_load_s(this->linear_index());
     this->at_sync();
   }
@@ -211,7 +212,7 @@ struct Linked : Chare<Linked> {
   void pup(Pup& p) { p | over; }
   void link() { channel.emplace(*this, proxy()[1 - static_cast<int>(linear_index())]); }
   void sync(Future<int> target) {
-    over = target;
+    over = std::move(target);
     at_sync();
   }
   int where_now() { return pe(); }

@@ -30,7 +30,7 @@ struct Nomad : Chare<Nomad> {
     last_step = num_steps;
     random_state = seed * 2862933555777941757 + linear_index() * 3037000493 + 1;
     cargo.assign(static_cast<std::size_t>(cargo_size), linear_index());
-    over = target;
+    over = std::move(target);
     go_on();
   }
   void go_on() {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/weft.h"
@@ -59,18 +60,18 @@ struct Worker : Chare<Worker> {
   }
 
   void sync(Future<int> target) {
-    over = target;
+    over = std::move(target);
     has_target = true;
     at_sync();
   }
   void sync_with(double load_s, Future<int> target) {
     set_load_s(load_s);
-    sync(target);
+    sync(std::move(target));
   }
   void sync_alone() { at_sync(); }
   // Both end when open() is called.
   Task<> sync_and_wait(Future<int> target) {
-    sync(target);
+    sync(std::move(target));
     co_await wait();
   }
   Task<> wait() {
@@ -81,10 +82,10 @@ struct Worker : Chare<Worker> {
   void go(int to_pe) { migrate(to_pe); }
   void go_and_sync(int to_pe, Future<int> target) {
     migrate(to_pe);
-    sync(target);
+    sync(std::move(target));
   }
   void go_sync_and_pin(int to_pe, Future<int> target) {
-    go_and_sync(to_pe, target);
+    go_and_sync(to_pe, std::move(target));
     set_pinned(true);
   }
   void pin(bool pinned) { set_pinned(pinned); }

@@ -338,6 +338,28 @@ TEST(When, TheEndOfTheCollectionEndsWaitingCalls) {
   EXPECT_TRUE(says(failure, "still waits for its condition")) << failure;
 }
 
+// Also if the chare is on its way to another PE then.
+TEST(When, TheEndOfTheCollectionEndsWaitingCallsOfAChareThatMoves) {
+  for (int turns = 0; turns < 12; ++turns) {
+    testing::InProcessJob job(3);
+    EXPECT_EQ(job.run([turns](Runtime& runtime) -> Task<> {
+      auto cells = Array<Cell>::create(runtime, Shape(4).on_pe(1));
+      std::vector<Future<std::string>> waiting;
+      for (int i = 0; i < 4; ++i) waiting.push_back(cells[i].call<&Cell::spend>("a"));
+      co_await runtime.quiescence();
+      for (int i = 0; i < 4; ++i) cells[i].send<&Cell::go>(2 * (i % 2));
+      for (int i = 0; i < turns; ++i) co_await yield_now(runtime);
+      co_await cells.destroy();
+      for (const Future<std::string>& call : waiting) {
+        const std::string error = co_await error_of(call);
+        EXPECT_TRUE(says(error, "has been destroyed")) << error;
+      }
+    }),
+              "")
+        << turns;
+  }
+}
+
 TEST(When, AClassWithoutConditionsIsNotMeasured) {
   testing::InProcessJob job(1);
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {

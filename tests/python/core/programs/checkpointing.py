@@ -100,7 +100,7 @@ class Balanced(weft.Chare):
         del self.over
 
     def set_load(self, load_s: float) -> None:
-        self.load_s = load_s
+        self.set_load_s(load_s)
 
     def load(self) -> float:
         return self.load_s
