@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/weft.h"
@@ -36,8 +37,8 @@ struct Block : weft::Chare<Block> {
 
   void round(bool sets_load, weft::Future<int> when_iterated, weft::Future<int> when_resumed) {
     if (sets_load) set_load_s(kIterations * work_of(linear_index(), collection().shape().size()));
-    iterated = when_iterated;
-    resumed = when_resumed;
+    iterated = std::move(when_iterated);
+    resumed = std::move(when_resumed);
     iteration = 0;
     state.resize(1000);
     iterate();
@@ -100,7 +101,7 @@ weft::Task<> measure_ramp(weft::Runtime& runtime, bool sets_loads) {
 template <class T>
 struct Peer : weft::Chare<T> {
   void begin(std::int64_t count, weft::Future<double> when_done) {
-    done = when_done;
+    done = std::move(when_done);
     watch = Stopwatch();
     token(count);
   }

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/weft.h"
@@ -40,7 +41,7 @@ class Traveller : public weft::Chare<Traveller> {
 
   void go(int hops, weft::Future<std::int64_t> arrived) {
     hops_left_ = hops;
-    arrived_ = arrived;
+    arrived_ = std::move(arrived);
     hop();
   }
   void migrated() override {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/chare/chares.h"
@@ -71,7 +72,7 @@ class Peer : public weft::Chare<Peer> {
   // By entry methods.
   void start(std::int64_t messages, weft::Future<> done) {
     left_ = messages / 2;
-    done_ = done;
+    done_ = std::move(done);
     pong(0);
   }
   void ping(std::uint64_t number) { proxy()[0].send<&Peer::pong>(number); }

@@ -4,6 +4,7 @@
 // WEFT_MESSAGING_PATH=tagged|active forces one of the two wire paths (ARCHITECTURE.md, "Attachments"). By
 // default the runtime takes the path that is faster for the size.
 #include <span>
+#include <utility>
 
 #include "weft/weft.h"
 
@@ -29,7 +30,7 @@ class Peer : public weft::Chare<Peer> {
     bench_ = static_cast<Bench>(bench);
     left_ = step.warmup;
     timed_left_ = step.iterations;
-    done_ = done;
+    done_ = std::move(done);
     next();
   }
 

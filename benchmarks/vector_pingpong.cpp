@@ -2,6 +2,7 @@
 // its own. entry_pingpong has values that the method views where they arrived.
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "weft/weft.h"
@@ -25,7 +26,7 @@ class Peer : public weft::Chare<Peer> {
     bench_ = static_cast<Bench>(bench);
     left_ = step.warmup;
     timed_left_ = step.iterations;
-    done_ = done;
+    done_ = std::move(done);
     next();
   }
 

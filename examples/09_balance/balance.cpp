@@ -3,6 +3,7 @@
 //   weft run -n 2 --lb-verbose build/release/examples/balance
 #include <chrono>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "weft/weft.h"
@@ -19,7 +20,7 @@ struct Block : weft::Chare<Block> {
   void pup(weft::Pup& p) { p | values_ | num_iterations_ | finished_; }
 
   void start(weft::Future<int> finished) {
-    finished_ = finished;
+    finished_ = std::move(finished);
     values_.assign(1000, static_cast<double>(linear_index()));
     iterate();
   }
