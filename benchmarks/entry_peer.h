@@ -100,4 +100,14 @@ class MeasuredChare : public weft::Chare<T> {
 using EntryPeer = BasicEntryPeer<weft::Chare>;
 using MeasuredEntryPeer = BasicEntryPeer<MeasuredChare>;
 
+// The steps one after the other, between elements 0 and 1 of `peers`.
+template <class Peer>
+weft::Task<> play(weft::Runtime& runtime, weft::CollectionProxy<Peer> peers, const Arguments& arguments) {
+  for (const Step& step : arguments.steps) {
+    weft::Future<double> done(runtime);
+    peers[0].template send<&Peer::begin>(static_cast<int>(arguments.bench), step, /*partner=*/1, done);
+    report(arguments.bench, step, co_await done);
+  }
+}
+
 }  // namespace weft::benchmarks

@@ -5,7 +5,8 @@
 //   weft run -n 1 load_balancing metering    a local entry method with 8 bytes, of a class that is measured and of one that is not
 //
 // ramp: rounds of 10 iterations, each ended by a step. The clock of PE 0 runs from the start of a round to its last iteration, and
-// on to the end of the step. The work is wall time, so that a shared processor changes the figures little. The imbalance
+// on to the end of the step. The work is wall time, so that a shared processor changes the figures little; with ramp, loads must be
+// wall time too: WEFT_LB_CLOCK=wall. The imbalance
 // is computed from the work of the elements on each PE.
 //
 // metering: two elements of one PE call each other; both classes take turns, the medians of 9 runs are printed.

@@ -4,28 +4,16 @@
 #include "benchmarks/entry_peer.h"
 #include "benchmarks/measuring.h"
 
-namespace weft::benchmarks {
-namespace {
-
-template <class Peer>
-weft::Task<> play(weft::Runtime& runtime, const Arguments& arguments) {
-  auto peers = weft::Array<Peer>::create(runtime, {2}, /*pinned=*/true);
-  for (const Step& step : arguments.steps) {
-    weft::Future<double> done(runtime);
-    peers[0].template send<&Peer::begin>(static_cast<int>(arguments.bench), step, /*partner=*/1, done);
-    report(arguments.bench, step, co_await done);
-  }
-}
-
-}  // namespace
-}  // namespace weft::benchmarks
-
 int main(int argc, char** argv) {
   using namespace weft::benchmarks;
   Arguments arguments = parse_arguments(argc, argv);
   return weft::run(argc, argv, [&arguments](weft::Runtime& runtime) -> weft::Task<> {
     if (runtime.num_pes() != 1) die("this needs 1 PE: weft run -n 1 local_entry_rate ...");
     const bool is_measured = arguments.way == "measured";
-    return is_measured ? play<MeasuredEntryPeer>(runtime, arguments) : play<EntryPeer>(runtime, arguments);
+    if (is_measured) {
+      return play<MeasuredEntryPeer>(
+          runtime, weft::Array<MeasuredEntryPeer>::create(runtime, {2}, /*pinned=*/true), arguments);
+    }
+    return play<EntryPeer>(runtime, weft::Array<EntryPeer>::create(runtime, {2}, /*pinned=*/true), arguments);
   });
 }

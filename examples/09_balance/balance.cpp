@@ -1,7 +1,9 @@
 // Blocks of unequal work, which load balancing moves at a sync point after every fifth iteration.
 //
 //   weft run -n 2 --lb-verbose build/release/examples/balance
+//   weft run -n 2 --lb-verbose --lb round_robin build/release/examples/balance
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -81,4 +83,16 @@ weft::Task<> start(weft::Runtime& runtime) {
   std::printf("every PE has blocks: %s\n", is_used ? "yes" : "no");
 }
 
-int main(int argc, char** argv) { return weft::run(argc, argv, start); }
+// A strategy of this program: deals the blocks out to the PEs and ignores their loads.
+weft::balance::Placement round_robin(const weft::balance::Snapshot& snapshot) {
+  weft::balance::Placement pes = weft::balance::present_placement(snapshot);
+  for (std::size_t i = 0; i < pes.size(); ++i) {
+    if (snapshot.objects[i].can_move) pes[i] = static_cast<int>(i) % snapshot.num_pes;
+  }
+  return pes;
+}
+
+int main(int argc, char** argv) {
+  weft::balance::register_strategy("round_robin", &round_robin);
+  return weft::run(argc, argv, start);
+}

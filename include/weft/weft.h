@@ -2,6 +2,7 @@
 // runtime/runtime.h.
 #pragma once
 
+#include "weft/balance/register_strategy.h"
 #include "weft/base/error.h"
 #include "weft/base/pup.h"
 #include "weft/channel/channel.h"
@@ -9,6 +10,8 @@
 #include "weft/chare/checkpoint.h"
 #include "weft/chare/payload.h"
 #include "weft/chare/proxy.h"
+#include "weft/chare/quiescence.h"
+#include "weft/chare/section.h"
 #include "weft/chare/when.h"
 #include "weft/job/job.h"
 #include "weft/memory/buffer.h"
@@ -35,6 +38,7 @@ using chare::Array;
 using chare::Chare;
 using chare::checkpoint;
 using chare::CollectionProxy;
+using chare::combine;
 using chare::ElementProxy;
 using chare::Group;
 using chare::has_checkpoint;
@@ -46,7 +50,10 @@ using chare::nocopy;
 using chare::Payload;
 using chare::Post;
 using chare::PostEntryMethods;
+using chare::quiescence;
+using chare::Range;
 using chare::restore;
+using chare::Section;
 using chare::Shape;
 using chare::Singleton;
 using chare::target_of;

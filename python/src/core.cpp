@@ -17,6 +17,7 @@
 #include "chare/collection_type.h"
 #include "chare/element_proxy.h"
 #include "chare/entry_method.h"
+#include "chare/section.h"
 #include "chare/sent.h"
 #include "codec/byte_values.h"
 #include "codec/landed_memory.h"
@@ -26,6 +27,7 @@
 #include "job/report.h"
 #include "job/run.h"
 #include "load_balancing/comparison.h"
+#include "load_balancing/python_strategy.h"
 #include "support/errors.h"
 #include "support/support.h"
 
@@ -54,6 +56,7 @@ void init_topics(PyObject* module) {
   init_element_proxy(module);
   init_collection_proxy(module);
   init_entry_method(module);
+  init_section(module);
   init_sent(module);
   init_checkpoint(module);
   init_channel(module);
@@ -61,6 +64,7 @@ void init_topics(PyObject* module) {
   init_run(module);
   init_report(module);
   init_load_balancing(module);
+  init_python_strategy(module);
 }
 
 PyModuleDef definition = {

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
-    from weft import emulated
+    from weft import emulated, load_balancing
     from weft._asyncio import as_asyncio, asyncio_future
     from weft._checkpoint import checkpoint, has_checkpoint, restore
     from weft._core import (
@@ -48,8 +48,10 @@ if TYPE_CHECKING:
         Landing,
         Operation,
         RemoteError,
+        Section,
         Singleton,
         Stream,
+        combine,
         exit,
         my_pe,
         nocopy,
@@ -90,6 +92,7 @@ __all__ = [
     "Pool",
     "Reducer",
     "RemoteError",
+    "Section",
     "Singleton",
     "Stream",
     "TransportUse",
@@ -97,11 +100,13 @@ __all__ = [
     "as_completed",
     "asyncio_future",
     "checkpoint",
+    "combine",
     "device",
     "emulated",
     "exit",
     "gather",
     "has_checkpoint",
+    "load_balancing",
     "my_pe",
     "nocopy",
     "num_pes",
@@ -161,8 +166,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     import importlib
 
-    if name == "emulated":
-        return importlib.import_module("weft.emulated")
+    if name in ("emulated", "load_balancing"):
+        return importlib.import_module(f"weft.{name}")
     found = getattr(importlib.import_module(_HOMES.get(name, "weft._core")), name)
     globals()[name] = found
     return found

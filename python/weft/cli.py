@@ -28,7 +28,9 @@ columns:
   external        bytes that objects on different PEs exchange, before and after
   decision        the time that the strategy takes, the median of 5 runs; the moves themselves are not in it
 
-exit code: 0, or 2 if the file cannot be read or a strategy is not known"""
+FILE.py:FUNCTION runs the file, so keep strategies in a file that does not call weft.run().
+
+exit code: 0, or 2 if the file cannot be read or a strategy is not known or fails"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class _Setting:
             parser.add_argument(self.option, dest=self.variable, action="store_const", const="1", help=text)
 
 
-# As in src/balance/strategy_table.cpp. The launcher does not load the extension module.
+# As in src/balance/strategy_table.cpp. The launcher does not load the extension module. It does not know the
+# strategies that the program registers: the PEs refuse an unknown name.
 STRATEGIES = ("none", "greedy", "refine", "greedy_refine", "diffusion", "rotate", "random")
 
 _SETTINGS = (
@@ -103,14 +106,28 @@ _SETTINGS = (
     _Setting(
         "--lb",
         "WEFT_LB",
-        "the strategy that balances the load when all chares of a collection have called at_sync (default: "
-        "greedy_refine)",
-        STRATEGIES,
+        "the strategy that balances the load when all chares of a collection have called at_sync: "
+        f"{', '.join(STRATEGIES)}, or one that the program registers (default: greedy_refine)",
+        metavar="NAME",
+    ),
+    _Setting(
+        "--lb-period",
+        "WEFT_LB_PERIOD",
+        "seconds between two rounds of load balancing for chares whose class sets balance_periodically "
+        "(default: no rounds)",
+        metavar="SECONDS",
     ),
     _Setting(
         "--lb-verbose",
         "WEFT_LB_VERBOSE",
         "each step of load balancing prints imbalance, moves, bytes and times",
+    ),
+    _Setting(
+        "--lb-clock",
+        "WEFT_LB_CLOCK",
+        "running: the measured load of a chare does not contain the time in which its PE waits for a "
+        "processor, because other processes have it (default); wall: it does",
+        ("running", "wall"),
     ),
     _Setting(
         "--lb-record",
@@ -257,7 +274,8 @@ def _add_lb(commands: argparse._SubParsersAction[_Parser]) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a strategy to compare; may be given several times (default: all)",
+        help="a strategy to compare: a name, or FILE.py:FUNCTION for a function of a snapshot, see "
+        "weft.load_balancing; may be given several times (default: all strategies of Weft)",
     )
     parser.set_defaults(function=_lb, parser=parser)
 

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "weft/balance/snapshot.h"
 #include "weft/base/status.h"
 
-#include "balance/snapshot.h"
 #include "balance/strategy.h"
+#include "balance/strategy_table.h"
 #include "balance/summary.h"
 
 namespace weft::balance {
@@ -22,9 +23,15 @@ struct Comparison {
 
 inline constexpr int kComparisonRuns = 5;
 
-// One comparison for each name, in their order. No names mean all strategies. kInvalidArgument for an invalid snapshot or an
-// unknown name.
-base::Result<std::vector<Comparison>> compare(const Snapshot& snapshot, std::span<const std::string> names,
+// What is compared: a strategy by its name, or one that `make` makes and that no table knows.
+struct Candidate {
+  std::string name;
+  StrategyMaker make = nullptr;
+};
+
+// One comparison for each candidate, in their order. No candidates mean all strategies of Weft. kInvalidArgument for an invalid
+// snapshot, an unknown name or a placement that does not fit; the message names the strategy. Exceptions of a strategy pass.
+base::Result<std::vector<Comparison>> compare(const Snapshot& snapshot, std::span<const Candidate> candidates,
                                               const StrategyOptions& options = {});
 
 }  // namespace weft::balance

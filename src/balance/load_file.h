@@ -19,9 +19,8 @@
 #include <string>
 #include <string_view>
 
+#include "weft/balance/snapshot.h"
 #include "weft/base/status.h"
-
-#include "balance/snapshot.h"
 
 namespace weft::balance {
 

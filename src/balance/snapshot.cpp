@@ -1,4 +1,4 @@
-#include "balance/snapshot.h"
+#include "weft/balance/snapshot.h"
 
 #include <algorithm>
 #include <cmath>
@@ -87,8 +87,7 @@ Status check_edges(const Snapshot& snapshot) {
       return invalid("the communication edges up to number {} add up to more than 2^64 bytes or messages", i);
     }
   }
-  // Strategies count a byte at both of its ends, and with a sign.
-  if (bytes_sum > std::numeric_limits<std::uint64_t>::max() / 4) {
+  if (bytes_sum > kMaxEdgeBytes) {
     return invalid("the communication edges add up to {} bytes; expected at most 2^62", bytes_sum);
   }
   return {};

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "balance/snapshot.h"
+#include "weft/balance/snapshot.h"
 
 namespace weft::balance {
 
@@ -25,12 +25,13 @@ class Strategy {
   Strategy& operator=(const Strategy&) = delete;
   virtual ~Strategy() = default;
 
-  // The name in the table of strategies.
+  // The name in the table of strategies, or the one under which the program has registered it.
   virtual std::string_view name() const = 0;
 
   // Where each object shall be. REQUIRES: check(snapshot).ok(). The result passes check(snapshot, placement).
   // Equal objects of Strategy give equal placements for equal sequences of snapshots, on every machine. The call may change
   // the strategy's own state, for example the position in its sequence of random numbers.
+  // A strategy of a program may do otherwise: callers check the placement, and are ready for an exception.
   virtual Placement place(const Snapshot& snapshot) = 0;
 };
 

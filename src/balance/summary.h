@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "balance/snapshot.h"
+#include "weft/balance/snapshot.h"
 
 namespace weft::balance {
 

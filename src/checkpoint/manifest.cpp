@@ -12,13 +12,13 @@ namespace weft::checkpoint_files {
 
 namespace {
 
-struct Header {
+struct ManifestHeader {
   char magic[8] = {'W', 'E', 'F', 'T', 'M', 'A', 'N', '\n'};
   std::uint32_t version = kFormatVersion;
   std::uint32_t crc = 0;
   std::uint64_t size_bytes = 0;  // of what follows
 };
-static_assert(sizeof(Header) == 24);
+static_assert(sizeof(ManifestHeader) == 24);
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw base::Error(base::StatusCode::kCorrupt,
@@ -69,7 +69,7 @@ std::vector<std::uint64_t> Manifest::collection_sizes() const {
 
 void write_manifest(const std::string& path, const Manifest& manifest) {
   const std::vector<std::byte> packed = base::pack(manifest);
-  Header header;
+  ManifestHeader header;
   header.size_bytes = packed.size();
   header.crc = crc32c(packed.data(), packed.size());
   DiskFile file = DiskFile::create(path);
@@ -81,10 +81,10 @@ void write_manifest(const std::string& path, const Manifest& manifest) {
 Manifest read_manifest(const std::string& path) {
   const DiskFile file = DiskFile::open(path);
   const std::uint64_t size_bytes = file.size_bytes();
-  Header header;
+  ManifestHeader header;
   if (size_bytes < sizeof header) refuse(path, base::format("no manifest has {} bytes", size_bytes));
   file.read(0, &header, sizeof header);
-  const Header expected;
+  const ManifestHeader expected;
   if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0) refuse(path, "it is no manifest");
   if (header.version != expected.version) {
     throw base::Error(base::StatusCode::kUnsupported,

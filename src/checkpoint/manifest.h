@@ -26,10 +26,10 @@ struct CollectionEntry {
   std::string map_name;
   std::vector<std::uint32_t> table;
   std::uint64_t num_elements = 0;
-  bool is_balanced = false;  // elements reach sync points
+  std::uint8_t balancing = 0;  // how elements take part in load balancing
   void pup(Pup& p) {
     p | id | kind | type_name | class_name | class_key | extents | map | map_pe | map_name | table |
-        num_elements | is_balanced;
+        num_elements | balancing;
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "runtime/future_refusal.h"
+#include "runtime/handlers.h"
 
 namespace weft::runtime {
 
@@ -27,22 +28,8 @@ bool FutureState::accept() {
   return !set_;
 }
 
-void FutureState::mark_ready() {
-  set_ = true;
-  if (held_) [[unlikely]]
-    return;
-  ready_ = true;
-  // The waiting frames and callbacks are being destroyed, in any order, so none of them may be posted.
-  if (messenger_.closed()) waiters_ = nullptr;
-  while (waiters_ != nullptr) {
-    Work* work = waiters_;
-    waiters_ = work->next;
-    messenger_.post(work);
-  }
-}
-
 void FutureState::when_ready(Work* work) {
-  if (remote_.id != 0) {
+  if (remote_.id != 0 && !is_mirror_) {
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("this future belongs to PE {}; only that PE can wait for it", remote_.pe));
   }
@@ -57,15 +44,6 @@ void FutureState::when_ready(Work* work) {
     last_waiter_->next = work;
   }
   last_waiter_ = work;
-}
-
-void FutureState::forget_export() { FutureTable::of(messenger_).forget(address_.id); }
-
-std::exception_ptr released_future_error() {
-  return std::make_exception_ptr(base::Error(base::StatusCode::kNotFound,
-                                             "a copy of a future returned to the PE that made it after the "
-                                             "value was set and released there; keep the future that was "
-                                             "sent"));
 }
 
 void throw_taken() {
@@ -92,9 +70,7 @@ void FutureState::set_error(std::exception_ptr error) {
                         pack_future_error(messenger_, {remote_.id, FutureSetHeader::kError}, error));
     return;
   }
-  if (!accept()) return;
-  error_ = std::move(error);
-  mark_ready();
+  if (accept()) end_with(std::move(error));
 }
 
 void FutureState::end_hold() {
@@ -113,14 +89,6 @@ void FutureRefusal::refuse() const {
       base::format("{} holds a future, which cannot be saved: nothing can set it in a later job", holder_));
 }
 
-FutureAddress FutureState::address() {
-  FutureRefusal::check();
-  if (remote_.id != 0) return remote_;
-  if (address_.id == 0)
-    address_ = {static_cast<std::uint32_t>(messenger_.pe()), FutureTable::of(messenger_).enter(this)};
-  return address_;
-}
-
 void send_future_message(Messenger& messenger, std::uint32_t pe, MessagePtr message) {
   messenger.send(static_cast<int>(pe), std::move(message));
 }
@@ -136,75 +104,57 @@ MessagePtr pack_future_error(Messenger& messenger, FutureSetHeader header, const
   return message;
 }
 
-FutureState* find_exported_future(Messenger& messenger, std::uint64_t id) {
-  return FutureTable::of(messenger).find(id);
+void FutureHandle::pup(Pup& p) {
+  p | future.pe | future.id;
+  if (future.id == 0) return;
+  std::uint8_t which = static_cast<std::uint8_t>(kind);
+  p | which;
+  if (which > static_cast<std::uint8_t>(Kind::kOutcome)) p.refuse("a future of no known kind");
+  if (p.is_unpacking()) kind = static_cast<Kind>(which);
+  if (kind == Kind::kLinked) p | link.pe | link.id;
 }
 
-std::uint32_t future_home_pe(Messenger& messenger) { return static_cast<std::uint32_t>(messenger.pe()); }
-
-// --- The futures that others may set
-
-FutureTable::FutureTable(Messenger& messenger) : messenger_(messenger) {
-  messenger_.set_handler(
-      kFutureSetHandler,
-      [](void* context, MessagePtr message) { static_cast<FutureTable*>(context)->set(std::move(message)); },
-      this);
+void pack_future(Pup& p, FutureState* state) {
+  const FutureHandle handle = state == nullptr ? FutureHandle() : state->handle();
+  p | handle;
+  if (handle.kind == FutureHandle::Kind::kOutcome) state->pack_outcome(p);
 }
 
-FutureTable::~FutureTable() { clear(); }
-
-void FutureTable::clear() {
-  auto states = std::exchange(states_, {});
-  for (auto& [id, state] : states) state->release();
-}
-
-FutureTable& FutureTable::of(Messenger& messenger) {
-  return *static_cast<FutureTable*>(messenger.handler_context(kFutureSetHandler));
-}
-
-std::uint64_t FutureTable::enter(FutureState* state) {
-  const std::uint64_t id = next_++;
-  state->acquire();
-  states_.emplace(id, state);
-  return id;
-}
-
-FutureState* FutureTable::find(std::uint64_t id) const {
-  auto found = states_.find(id);
-  return found == states_.end() ? nullptr : found->second;
-}
-
-void FutureTable::forget(std::uint64_t id) {
-  auto node = states_.extract(id);
-  if (!node.empty()) node.mapped()->release();
-}
-
-void FutureTable::set(MessagePtr message) {
-  Pup p = message->unpacker();
-  FutureSetHeader header;
-  p | header;
-  auto node = states_.extract(header.id);
-  if (header.failed == FutureSetHeader::kErrorUnlessSet &&
-      (node.empty() || (node.mapped()->is_set() && !node.mapped()->expects_more()))) {
-    if (!node.empty()) node.mapped()->release();
-    return;
+void FutureState::pack_outcome(Pup& p) {
+  std::exception_ptr error = error_;
+  if (!error && !has_value()) {
+    try {
+      throw_taken();
+    } catch (...) {
+      error = std::current_exception();
+    }
   }
-  if (node.empty()) {
-    messenger_.fail(base::format("PE {} set a future of PE {} that was set before; each is set exactly once",
-                                 message->envelope().source_pe, messenger_.pe()));
-    return;
-  }
-  FutureState* state = node.mapped();
-  if (header.failed != FutureSetHeader::kValue) {
-    state->set_error(unpack_error(p));
-  } else {
-    state->set_packed(p);
-  }
-  if (state->expects_more()) {
-    states_.insert(std::move(node));
-    return;
-  }
-  state->release();
+  const bool failed = error != nullptr;
+  p | failed;
+  failed ? pack_error(p, error) : pup_value(p);
+}
+
+void FutureState::unpack_outcome(Pup& p) {
+  bool failed = false;
+  p | failed;
+  if (!failed) return pup_value(p);
+  end_with(unpack_error(p));
+}
+
+void FutureState::end_with(std::exception_ptr error) {
+  error_ = std::move(error);
+  mark_ready();
+}
+
+void FutureState::send_outcome(std::uint32_t to_pe, FutureAddress future) {
+  Pup sizer = Pup::sizer(&runtime());
+  sizer | future.pe | future.id;
+  pack_outcome(sizer);
+  MessagePtr message = Message::create(messenger_, kFutureCopyHandler, sizer.offset_bytes());
+  Pup p = Pup::packer(message->payload(), message->payload_bytes(), &runtime());
+  p | future.pe | future.id;
+  pack_outcome(p);
+  messenger_.send(static_cast<int>(to_pe), std::move(message));
 }
 
 }  // namespace weft::runtime

@@ -19,6 +19,9 @@ enum RuntimeHandler : HandlerId {
   kReductionExchangeHandler,
   kFlowCreditHandler,
   kFlowProbeHandler,
+  kFutureWantHandler,
+  kFutureReleaseHandler,
+  kFutureCopyHandler,
 };
 
 }  // namespace weft::runtime

@@ -6,6 +6,7 @@
 #include "machine/machine.h"
 #include "runtime/collective/quiescence.h"
 #include "runtime/collective/reductions.h"
+#include "runtime/future_table.h"
 #include "runtime/message/payload_tag.h"
 #include "runtime/termination.h"
 

@@ -1,4 +1,4 @@
-// What tests ask of errors: the text of the one that an await throws, and whether a text says something.
+// What tests ask of errors: the text of the one that an await or a call throws, and whether a text says something.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,6 +19,17 @@ Task<std::string> error_of(Awaited awaited) {
     co_return error.what();
   }
   co_return "";
+}
+
+// The text of the error that `call()` throws, or "".
+template <class Call>
+std::string thrown_by(Call call) {
+  try {
+    call();
+  } catch (const base::Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 inline ::testing::AssertionResult says(const std::string& text, const std::string& part) {

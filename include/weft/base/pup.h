@@ -362,6 +362,9 @@ void Pup::visit(T& value) {
     }
   } else if constexpr (pup_detail::HasVisitType<T>) {
     pup_detail::visit_type(*this, value);
+  } else if constexpr (pup_detail::kIsBulk<T> && std::is_empty_v<T>) {
+    std::byte nothing{};  // the one byte of an empty class has no value
+    bytes(&nothing, sizeof nothing);
   } else if constexpr (pup_detail::kIsBulk<T>) {
     pup_detail::expect_no_pointer<T>();
     bytes(&value, sizeof value);

@@ -217,6 +217,16 @@ std::size_t packed_size(const Argument& argument, void* context) {
   }
 }
 
+// The same for a value that is stored: what it would take in a message of its own.
+template <class Value>
+std::size_t stored_size(const Value& value, void* context) {
+  if constexpr (kIsElementView<Value>) {
+    return packed_size<false, Value>(value.span(), context);
+  } else {
+    return packed_size<false, Value>(value, context);
+  }
+}
+
 template <bool kMayTravelBeside, class Value, class Argument>
 void pack_block(Pup& p, Argument&& argument) {
   using T = Element<Value>;

@@ -22,6 +22,7 @@
 namespace weft::chare {
 
 class Checkpoints;
+class Sections;
 class SeenBroadcasts;
 class SparseArrays;
 class SyncPoints;
@@ -30,6 +31,8 @@ class WaitingCalls;
 
 template <class T>
 class CollectionProxy;
+template <class T>
+class Section;
 
 class ChareBase {
  public:
@@ -91,11 +94,11 @@ class ChareBase {
   // Runs after a step of load balancing. The elements of a class that overrides it are measured.
   virtual void resume_from_sync() {}
   // The load that the following steps use in place of the measured one, in seconds from 0 to 1e12; nothing: the measured
-  // one again. It travels with the element. Throws Error(kInvalidArgument) for another number, and if the class does not
-  // override resume_from_sync().
+  // one again. It travels with the element. Throws Error(kInvalidArgument) for another number, and if the class takes no part
+  // in load balancing.
   void set_load_s(std::optional<double> load_s);
   // The time that the thread has worked for this element since the last step, in seconds, or the load that was set. 0 if
-  // the class does not override resume_from_sync(). The running entry method counts when it ends or suspends.
+  // the class takes no part in load balancing in this job. The running entry method counts when it ends or suspends.
   double load_s() const { return load_ != nullptr && collection_->is_balanced() ? load_->load_s() : 0; }
   // Null if the element is not measured. An element of a C++ class with conditions is measured too, because that tells when
   // a coroutine of it has been resumed.
@@ -129,6 +132,8 @@ class ChareBase {
 
  private:
   friend class Chares;
+  friend class PeriodicBalancing;
+  friend class Sections;
   friend class SparseArrays;
   friend class SyncPoints;
   friend class Checkpoints;
@@ -189,6 +194,16 @@ class Chare : public ChareBase {
   void contribute(const runtime::Target& target) {
     chares().contribute(*this, runtime::Reducer::kCustom, runtime::nothing_combiner(), {}, target);
   }
+
+  // The same over a section, see section.h: every member must contribute, and only they. Members number their reductions over
+  // each section on its own. kGather and kConcat keep the order of the section. Throws Error(kInvalidArgument) if this chare is
+  // no member.
+  template <class Value>
+  void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target,
+                  const Section<T>& section);
+  template <auto Merge, class Value>
+  void contribute(const Value& value, const runtime::Target& target, const Section<T>& section);
+  void contribute(const runtime::Target& target, const Section<T>& section);
 
   // The same, and every element gets the result: co_await allreduce(x, Reducer::kSum).
   template <class Value>

@@ -28,7 +28,9 @@ class Checkpoints;
 class Collection;
 class LeavingChares;
 class PostponedCalls;
+class Sections;
 class SparseArrays;
+class PeriodicBalancing;
 class SyncPoints;
 class WaitingCall;
 struct BroadcastId;
@@ -64,6 +66,14 @@ struct EntryHeader {
 };
 static_assert(std::is_trivially_copyable_v<EntryHeader> && sizeof(EntryHeader) == 40);
 
+// How the elements of a class take part in load balancing.
+enum class Balancing : std::uint8_t {
+  kNone,
+  kAtSync,    // its elements may call ChareBase::at_sync(): it overrides resume_from_sync()
+  kPeriodic,  // elements may move between any two calls: it has a constant kBalancePeriodically
+};
+constexpr bool is_valid(Balancing balancing) { return balancing <= Balancing::kPeriodic; }
+
 // A chare type, its constructors and its entry methods, as the compiler registered them.
 struct ChareType {
   std::string_view name;
@@ -72,10 +82,12 @@ struct ChareType {
   // sized, packed and unpacked in this order. `make` makes the element that unpacks it, and may read from the state first.
   void (*pup)(ChareBase& chare, Pup& p) = nullptr;
   std::unique_ptr<ChareBase> (*make)(Pup& state) = nullptr;
-  // Whether elements are measured and may call ChareBase::at_sync(): the class overrides resume_from_sync().
-  bool is_balanced = false;
+  Balancing balancing = Balancing::kNone;
   // Whether it is a C++ class with conditions of entry methods, see when.h.
   bool has_conditions = false;
+  // Starts created() of an element that was just constructed, see created.h; Chares::created_ended() tells its end. Null: the
+  // class has no such method.
+  void (*begin_created)(ChareBase& chare) = nullptr;
 };
 struct ConstructorInfo {
   std::string_view name;
@@ -83,8 +95,8 @@ struct ConstructorInfo {
   // Returns null if the constructor has ended the job.
   std::unique_ptr<ChareBase> (*construct)(Pup& arguments) = nullptr;
   std::uint32_t id = 0;
-  // Calls Collection::set_class_name() and set_balanced(), on every PE and before its elements are made. Null: the C++ type
-  // tells both.
+  // Calls Collection::set_class_name(), set_balancing() and set_has_created(), on every PE and before its elements are made.
+  // Null: the C++ type tells all.
   void (*name_collection)(Collection& made, Pup& arguments) = nullptr;
 };
 struct EntryInfo {
@@ -143,6 +155,9 @@ class Collection {
   }
 
   ChareBase* find(std::uint64_t index) const;
+  // The same, also if created() of the element has not ended.
+  ChareBase* find_constructed(std::uint64_t index) const;
+  // Those whose created() has not ended count too.
   std::size_t num_local() const;
   // Whether its elements may move. Those of a group, one for each PE, do not, nor those of a class without a pup function.
   bool can_move() const;
@@ -154,9 +169,14 @@ class Collection {
     class_key_ = std::move(key);
   }
   const std::string& class_key() const { return class_key_; }
-  // Whether its elements are measured and take part in load balancing.
+  // What its class says.
+  Balancing balancing() const { return balancing_; }
+  void set_balancing(Balancing balancing) { balancing_ = balancing; }
+  // Whether its elements are measured and take part in load balancing in this job.
   bool is_balanced() const { return is_balanced_; }
-  void set_balanced(bool balanced) { is_balanced_ = balanced; }
+  // Whether created() runs on its elements when they have been constructed.
+  bool has_created() const { return has_created_; }
+  void set_has_created(bool has_created) { has_created_ = has_created; }
   // "Ring", for error messages.
   std::string name() const;
   // "Ring[3]", for error messages.
@@ -166,6 +186,8 @@ class Collection {
   friend class Chares;
   friend class SyncPoints;
   friend class Checkpoints;
+  friend class PeriodicBalancing;
+  friend class Sections;
   friend class SparseArrays;
   struct Elements;
 
@@ -181,7 +203,9 @@ class Collection {
   const ChareType* type_ = nullptr;
   bool created_ = false;
   bool destroyed_ = false;
+  Balancing balancing_ = Balancing::kNone;
   bool is_balanced_ = false;
+  bool has_created_ = false;
   std::unique_ptr<std::string> failure_;  // why it was not made on all PEs; null if it was, or may be
   std::string class_name_;
   std::string class_key_;
@@ -190,15 +214,15 @@ class Collection {
 
 class Chares final : public runtime::Model {
  public:
-  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 20, .uses_tags = false};
+  static constexpr runtime::ModelNeeds kNeeds{.name = "chare", .num_handlers = 24, .uses_tags = false};
 
   Chares(runtime::Runtime& runtime, const runtime::ModelRange& range);
   ~Chares() override;
   // Drops messages that wait for collections, while the coroutines that may await their sending still exist.
   void close() override;
-  // The registered names, which must be equal on all PEs.
+  // The registered names and the period of load balancing, which must be equal on all PEs.
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
-  // The load balancer's: WEFT_LB, WEFT_LB_VERBOSE, WEFT_LB_RECORD.
+  // The load balancer's: WEFT_LB, WEFT_LB_PERIOD, WEFT_LB_VERBOSE, WEFT_LB_CLOCK, WEFT_LB_RECORD.
   std::vector<runtime::ModelOption> options() override;
   // Names the element if it has suspended coroutines.
   std::string obstacle_to_moving(runtime::ElementId element) const override;
@@ -208,6 +232,10 @@ class Chares final : public runtime::Model {
   base::VectorPool& vectors();
   // Saves and restores collections, see weft/chare/checkpoint.h.
   Checkpoints& checkpoints();
+  // Load balancing without sync points, see src/models/chare/periodic/.
+  PeriodicBalancing& periodic();
+  // Calls to some elements of a collection, and reductions over them, see weft/chare/section.h.
+  Sections& sections();
   // The handlers of messages to one element and to all elements of a collection, for targets of reductions.
   runtime::HandlerId entry_handler() const { return first_handler_ + 1; }
   runtime::HandlerId broadcast_handler() const { return first_handler_ + 2; }
@@ -218,10 +246,14 @@ class Chares final : public runtime::Model {
   // are packed for `constructor`.
   Collection& create(CollectionKind kind, const Shape& shape, const ConstructorInfo& constructor,
                      std::span<const std::byte> arguments);
-  // Ready when all constructors have returned; calls that are sent before wait for that anyway. If a constructor throws, the
-  // future gets its exception and the collection is destroyed; if creation is not awaited then, the job ends. Call it in the
+  // Ready when all constructors have returned, and created() of all elements has ended; calls that are sent before wait for that
+  // anyway. If one of them throws, the future gets its exception and the collection is destroyed; if creation is not awaited then, the job ends. Call it in the
   // turn in which the collection is made. Throws Error(kInvalidArgument) on another PE than the one that has made it.
   runtime::Future<> created(Collection& collection);
+  // For the languages: created() of the element has ended; `error` is null, or what has left it, and `code` its code in another
+  // language. Nothing of the element's method may use the element any more.
+  void created_ended(ChareBase& chare, const std::exception_ptr& error,
+                     std::optional<base::StatusCode> code = {}) noexcept;
   // Ends the collection on all PEs, from any PE. The future is ready when each PE has freed its elements that run
   // nothing; an element with an entry method that waits is freed when the method has ended. What a method awaits on a
   // channel ends with Error(kClosed). Calls that have not begun are refused with Error(kClosed); one that nothing awaits
@@ -268,7 +300,7 @@ class Chares final : public runtime::Model {
   // The same for a message of another model. Flow control does not hold it back.
   void send_to_element(Collection& collection, std::uint64_t index, runtime::MessagePtr message);
   // For handlers of other models whose payload begins with an EntryHeader (entry unused). Returns the element
-  // if it is on this PE. Otherwise it keeps or forwards the message and returns null.
+  // if it is on this PE, also while its created() runs. Otherwise it keeps or forwards the message and returns null.
   ChareBase* find_or_forward(runtime::MessagePtr& message);
   // A message that runs the entry method on every element of the collection. `header.reply` of kind kGather
   // gathers the outcomes. Attached buffers land once for each element, as in a call to one element.
@@ -312,7 +344,9 @@ class Chares final : public runtime::Model {
   friend class ChareBase;
   friend class Checkpoints;
   friend class LeavingChares;
+  friend class PeriodicBalancing;
   friend class PostponedCalls;
+  friend class Sections;
   friend class SparseArrays;
   friend class SyncPoints;
   struct Parts;
@@ -348,6 +382,9 @@ class Chares final : public runtime::Model {
   runtime::Posting place_moved(runtime::Message& message, std::span<runtime::Landing> landings);
   void on_arrived(runtime::MessagePtr message);
   void on_sync(runtime::MessagePtr message);
+  void on_periodic(runtime::MessagePtr message);
+  // Decides whether the elements of a collection are measured. To be called before they are made.
+  void choose_balancing(Collection& made);
   // Moves the element if nothing of it is suspended, else when that has ended.
   void move_when_idle(runtime::ElementId element);
   // Returns the number of bytes sent.
@@ -426,6 +463,13 @@ class Chares final : public runtime::Model {
   // Returns false if a constructor has ended the job, or has thrown: then the creator is told.
   bool construct_elements(Collection& collection, const ConstructorInfo& constructor,
                           std::span<const std::byte> arguments);
+  // Tells the creator that `where` has thrown.
+  void report_not_created(Collection& collection, const std::string& where, const std::exception_ptr& error);
+  // created() of the elements that were constructed, in created.cpp.
+  void begin_created(Collection& made);
+  void end_created(ChareBase& chare, const std::exception_ptr& error, std::optional<base::StatusCode> code);
+  // Messages for the collection have waited until all elements of this PE are there.
+  void release_waiting(Collection& made);
   // All elements of this PE are made: opens their reductions, and handles the messages that have waited for them.
   // `exchanges`: whether results for all may travel by recursive doubling.
   void open_elements(Collection& made, bool exchanges);
@@ -437,6 +481,8 @@ class Chares final : public runtime::Model {
   [[gnu::cold, gnu::noinline]] void fail_unfit(const EntryHeader& header);
   // find_or_forward() for a message whose header has been read. This and invoke() are inline in entries.cpp.
   inline ChareBase* find_or_forward(const EntryHeader& header, runtime::MessagePtr& message);
+  // The same where an element whose created() runs gets nothing yet.
+  ChareBase* find_ready_or_forward(runtime::MessagePtr& message);
   inline void invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply);
   // Returns null, and fails the job, if the header does not fit the collection.
   const EntryInfo* checked_entry(Collection& collection, const EntryHeader& header);

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "weft/base/pup.h"
+#include "weft/chare/sent_messages.h"
 #include "weft/runtime/work_meter.h"
 
 namespace weft::chare {
@@ -29,7 +31,12 @@ struct ElementLoad final : runtime::WorkTime {
   ElementSync sync;
   double load_s() const { return sync.set_load_s.value_or(seconds()); }
   void resumed() override;
+  void sent(runtime::ElementId to, std::uint64_t size_bytes) override {
+    if (messages != nullptr) messages->add(to, size_bytes);
+  }
 
+  // What it has sent since its last report; null if the job does not count messages (BalancingOptions).
+  std::unique_ptr<SentMessages> messages;
   // The element if its class has conditions; null if not, and when the element does not exist any more.
   ChareBase* conditional = nullptr;
 };

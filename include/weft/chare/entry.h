@@ -15,6 +15,7 @@
 #include "weft/chare/argument.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/created.h"
 #include "weft/chare/method_traits.h"
 #include "weft/chare/outcome.h"
 #include "weft/chare/payload.h"
@@ -51,15 +52,42 @@ constexpr bool overrides_resume_from_sync() {
   }
 }
 
+template <class T>
+constexpr bool kIsMovable = base::HasMemberPup<T> && (MakesItself<T> || std::is_constructible_v<T, Moved> ||
+                                                      std::is_default_constructible_v<T>);
+
+// How elements of T take part in load balancing: `static constexpr bool kBalancePeriodically = true;` says that they may move
+// between any two calls.
+template <class T>
+constexpr Balancing balancing_of() {
+  if constexpr (requires { T::kBalancePeriodically; }) {
+    if constexpr (T::kBalancePeriodically) {
+      static_assert(!overrides_resume_from_sync<T>(),
+                    "a class takes part in load balancing at sync points (resume_from_sync) or periodically "
+                    "(kBalancePeriodically), not both");
+      static_assert(kIsMovable<T>,
+                    "elements that are balanced periodically must be able to move: give the class a public "
+                    "function `void pup(weft::Pup& p)` and a constructor without arguments or one that takes "
+                    "weft::Moved");
+      return Balancing::kPeriodic;
+    }
+  }
+  return overrides_resume_from_sync<T>() ? Balancing::kAtSync : Balancing::kNone;
+}
+
 // The type's functions for moving, null if its class has none.
 template <class T>
 ChareType describe() {
-  ChareType type{runtime::type_name<T>(),       0, nullptr, nullptr, overrides_resume_from_sync<T>(),
+  ChareType type{runtime::type_name<T>(),       0, nullptr, nullptr, balancing_of<T>(),
                  when_detail::kHasConditions<T>};
-  if constexpr (base::HasMemberPup<T> &&
-                (MakesItself<T> || std::is_constructible_v<T, Moved> || std::is_default_constructible_v<T>)) {
+  if constexpr (kIsMovable<T>) {
     type.pup = [](ChareBase& chare, Pup& p) { static_cast<T&>(chare).pup(p); };
     type.make = &make<T>;
+  }
+  if constexpr (created_detail::BeginsItself<T>) {
+    type.begin_created = &T::begin_created;
+  } else if constexpr (created_detail::HasCreated<T>) {
+    type.begin_created = &created_detail::Run<T>::begin;
   }
   return type;
 }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -23,6 +24,10 @@
 #include "weft/chare/outcome.h"
 
 namespace weft::chare {
+
+struct Range;
+template <class T>
+class Section;
 
 namespace proxy_detail {
 
@@ -50,6 +55,9 @@ struct LocalCall final : runtime::Work {
   static void turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
   // Sends the call as a message, because the chare has moved to another PE.
   [[gnu::cold, gnu::noinline]] void send_on();
+  // Counts the bytes that the arguments would take in a message, so that calls on one PE and between PEs compare. The sizes of
+  // arguments that are no plain bytes are those of their pup functions.
+  [[gnu::noinline]] void count(runtime::WorkMeter& meter) const noexcept;
 
   Collection& collection;
   std::uint64_t index;
@@ -164,6 +172,23 @@ void LocalCall<T, Method>::send_on() {
       std::move(arguments));
 }
 
+template <class T, auto Method>
+void LocalCall<T, Method>::count(runtime::WorkMeter& meter) const noexcept {
+  if (meter.running() == nullptr) return;
+  std::uint64_t size_bytes = 0;
+  try {
+    std::apply(
+        [&](const auto&... argument) {
+          size_bytes = (std::uint64_t{0} + ... +
+                        argument_detail::stored_size(argument, &collection.chares().runtime()));
+        },
+        arguments);
+  } catch (...) {  // it cannot be sent, and need not be
+    size_bytes = sizeof(Arguments);
+  }
+  meter.count_message({collection.id(), index}, size_bytes);
+}
+
 }  // namespace proxy_detail
 
 template <class T, auto Method, class Arguments>
@@ -262,6 +287,8 @@ class ElementProxy {
     auto* call = proxy_detail::make_local_call<Call>(runtime, *collection_, index_, reply, priority_,
                                                      std::index_sequence_for<Args...>(),
                                                      std::forward<Args>(arguments)...);
+    if (runtime.meter().counts_messages()) [[unlikely]]
+      call->count(runtime.meter());
     runtime.count_sent();
     runtime.post(call, priority_);
     return nullptr;
@@ -291,6 +318,17 @@ class CollectionProxy {
   ElementProxy<T> operator()(Ints... coordinates) const {
     return (*this)[Index{static_cast<int>(coordinates)...}];
   }
+
+  // Some of the elements, see section.h, which has the functions. section(): those with these indices, in this order. Throws
+  // Error(kOutOfRange) for an index outside of the shape, Error(kInvalidArgument) for one that is there twice.
+  Section<T> section(std::initializer_list<Index> indices) const;
+  Section<T> section(const std::vector<Index>& indices) const;
+  // Those that the function `bool accepts(const Index&)` accepts, in row-major order. This and slice() throw
+  // Error(kInvalidArgument) for a sparse array.
+  template <class Accepts>
+  Section<T> section_if(Accepts accepts) const;
+  // One range for each dimension: grid.slice({Range::one(0), Range::all()}) is the first row.
+  Section<T> slice(std::initializer_list<Range> ranges) const;
 
   // Runs the method on every element. For a method with payloads it returns an Operation that completes when
   // their memory may change again, else nothing.

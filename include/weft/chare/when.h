@@ -96,7 +96,7 @@ bool holds(const T& chare, const Arguments& arguments) {
                   "a condition is a const method: it reads the chare and changes nothing");
     static_assert(std::is_same_v<typename Traits::Result, bool>, "a condition returns a bool");
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      const auto argument = [&]<std::size_t Which, class Parameter>() -> decltype(auto) {
+      [[maybe_unused]] const auto argument = [&]<std::size_t Which, class Parameter>() -> decltype(auto) {
         const auto& value = std::get<Which>(arguments);
         if constexpr (argument_detail::kIsView<Parameter>) {
           return argument_detail::view_of<Parameter>(value);

@@ -2,7 +2,8 @@
 //
 // A future belongs to the PE that made it. Its copies are cheap and share one state. A copy that travels in a
 // message can be set on the PE where it arrives; the value travels back. Only the future's own PE can await
-// it or give it a callback.
+// it or give it a callback, with one exception: a copy in the state of an element that moves can be awaited on the
+// element's new PE, see src/runtime/future_table.h.
 //
 // Threads: one PE's thread.
 #pragma once
@@ -12,7 +13,6 @@
 #include <functional>
 #include <optional>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -29,6 +29,20 @@ namespace weft::runtime {
 struct FutureAddress {
   std::uint32_t pe = 0;
   std::uint64_t id = 0;  // 0: nowhere
+  bool operator==(const FutureAddress&) const = default;
+};
+
+// What a copy of a future carries to another PE.
+struct FutureHandle {
+  enum class Kind : std::uint8_t {
+    kSetter,   // it can be set where it arrives
+    kLinked,   // and awaited: the PE `link.pe` sends the value, which it knows by the number `link.id`
+    kOutcome,  // and awaited: the value or the error follows, see FutureState::pack_outcome()
+  };
+  FutureAddress future;
+  Kind kind = Kind::kSetter;
+  FutureAddress link;
+  void pup(Pup& p);
 };
 
 class FutureState {
@@ -42,6 +56,8 @@ class FutureState {
   void release() {
     --references_;
     if (references_ == 0) {
+      if (is_mirror_) [[unlikely]]
+        forget_mirror();
       delete this;
     } else if (references_ == 1 && ready_ && address_.id != 0 && !expects_more()) {
       forget_export();
@@ -74,7 +90,7 @@ class FutureState {
   // Whether a future of several values waits for some, which may also come after an error.
   bool expects_more() const { return values_left_ != 0; }
 
-  // Posts `work` when the future is ready, at once if it is. REQUIRES: the future belongs to this PE.
+  // Posts `work` when the future is ready, at once if it is. Throws Error if the future belongs to another PE and is no mirror.
   void when_ready(Work* work);
   // Undoes when_ready() for work that has not been posted. The cost grows with the number of waiters.
   void forget(Work* work);
@@ -83,8 +99,23 @@ class FutureState {
   FutureAddress remote() const { return remote_; }
   // The address by which other PEs can set it. The first call enters it in the PE's FutureTable.
   FutureAddress address();
+  // What a copy that is packed now carries. While an element is packed for a move, the copy can be awaited where it arrives.
+  FutureHandle handle();
+  // Whether it is the copy of a future of another PE, and gets its value.
+  bool is_mirror() const { return is_mirror_; }
+
+  // --- The value, or the list of all values, on its way to a copy
+  // The error or the value, and which of them it is. REQUIRES: sizing or packing, is_ready().
+  void pack_outcome(Pup& p);
+  // Sets what pack_outcome() has packed. REQUIRES: it is not set.
+  void unpack_outcome(Pup& p);
+  // Sends what pack_outcome() packs to the PE's copy of `future`.
+  virtual void send_outcome(std::uint32_t to_pe, FutureAddress future);
 
  private:
+  friend class FutureTable;
+  // The last share of a mirror is gone.
+  [[gnu::cold]] void forget_mirror();
   // The future is set, and only the PE's FutureTable holds it: the table releases its share.
   void forget_export();
 
@@ -93,8 +124,14 @@ class FutureState {
   void expect_unset() const;
   // Counts a value that is to be stored. Returns false if it is to be dropped. Throws if all values were set before.
   bool accept();
-  // Marks it as set. Unless it is held, it is ready, and its waiters are posted.
+  // Marks it as set. Unless it is held, it is ready, its waiters are posted, and copies get the value.
   void mark_ready();
+  // Makes `error` the result, on this PE. REQUIRES: it is not set.
+  void end_with(std::exception_ptr error);
+  // Packs the value, which stays, or unpacks it and calls mark_ready(). REQUIRES: no error; when packing, has_value().
+  virtual void pup_value(Pup& p) = 0;
+  // False if the value was taken, see Future::get(). REQUIRES: ready without an error.
+  virtual bool has_value() const { return true; }
 
   FutureAddress remote_;
 
@@ -108,40 +145,14 @@ class FutureState {
   bool set_ = false;
   bool held_ = false;
   bool collects_ = false;
+  bool is_mirror_ = false;         // the PE's FutureTable knows it by remote_
+  bool has_links_ = false;         // the PE's FutureTable holds shares for copies that wait for the value
   std::uint64_t values_left_ = 0;  // of a future that collects
   std::exception_ptr error_;
   // In order of arrival. last_waiter_ is valid only if waiters_ is not null.
   Work* waiters_ = nullptr;
   Work* last_waiter_ = nullptr;
   FutureAddress address_;
-};
-
-// The futures of one PE that others may set.
-class FutureTable {
- public:
-  explicit FutureTable(Messenger& messenger);
-  ~FutureTable();
-  FutureTable(const FutureTable&) = delete;
-  FutureTable& operator=(const FutureTable&) = delete;
-
-  // The table that was made for `messenger`.
-  static FutureTable& of(Messenger& messenger);
-
-  // Enters `state`, of which the table then holds a share. Returns its number, by which other PEs name it.
-  std::uint64_t enter(FutureState* state);
-  // Null if the future was set and has no holder on this PE any more.
-  FutureState* find(std::uint64_t id) const;
-  // Releases the table's share, if it has one.
-  void forget(std::uint64_t id);
-  // Releases all shares.
-  void clear();
-
- private:
-  void set(MessagePtr message);
-
-  Messenger& messenger_;
-  std::unordered_map<std::uint64_t, FutureState*> states_;
-  std::uint64_t next_ = 1;
 };
 
 // Throws: the value is move-only and was already taken.
@@ -171,6 +182,35 @@ class FutureShare {
  private:
   State* state_ = nullptr;
 };
+
+// The state of the future on this PE, if it is known; else null. Throws Error(kCorrupt) if no PE of the job can have sent
+// the handle.
+FutureState* find_future(Messenger& messenger, const FutureHandle& handle);
+// `state` is new: makes it the copy of that future. `other_type`: find_future() has found one of another type.
+void bind_future(FutureState& state, const FutureHandle& handle, bool other_type);
+// A linked handle has arrived, and `state` stands for it: a second link is given back.
+void accept_link(FutureState& state, const FutureHandle& handle);
+
+// Unpacks a handle: finds or makes the state. None for an empty future.
+template <class State>
+FutureShare<State> unpack_future(Messenger& messenger, Pup& p) {
+  FutureHandle handle;
+  p | handle;
+  if (handle.future.id == 0) return {};
+  FutureState* const known = find_future(messenger, handle);
+  FutureShare<State> share(dynamic_cast<State*>(known));
+  if (share.get() == nullptr) {
+    share = FutureShare<State>(new State(messenger));
+    bind_future(*share.get(), handle, known != nullptr);
+  }
+  if (handle.kind == FutureHandle::Kind::kLinked) accept_link(*share.get(), handle);
+  if (handle.kind == FutureHandle::Kind::kOutcome) {
+    const bool is_wanted = share->is_mirror() && !share->is_ready();
+    const FutureShare<State> into = is_wanted ? share : FutureShare<State>(new State(messenger));
+    into->unpack_outcome(p);
+  }
+  return share;
+}
 
 // Awaits a copy of a Future or FutureList, and resumes with the result of its get().
 template <class AnyFuture>
@@ -215,6 +255,11 @@ class [[nodiscard]] Future {
       if constexpr (!std::is_void_v<T>) p | value;
       set(std::move(value));
     }
+    void pup_value(Pup& p) override {
+      if (p.is_unpacking()) return set_packed(p);
+      if constexpr (!std::is_void_v<T>) p | std::as_const(*result);
+    }
+    bool has_value() const override { return result.has_value(); }
     std::optional<Stored> result;
   };
 
@@ -332,9 +377,8 @@ void send_future_message(Messenger& messenger, std::uint32_t pe, MessagePtr mess
 MessagePtr pack_future_error(Messenger& messenger, FutureSetHeader header, const std::exception_ptr& error);
 // Null if the future was set and has no holder on this PE any more.
 FutureState* find_exported_future(Messenger& messenger, std::uint64_t id);
-// The error held by a copy of a future that returns after the value was set and released.
-std::exception_ptr released_future_error();
-std::uint32_t future_home_pe(Messenger& messenger);
+// Sizes or packs the handle, and the outcome if it has one. `state` may be null.
+void pack_future(Pup& p, FutureState* state);
 inline constexpr HandlerId kFutureSetHandler = 0;
 
 template <class T>
@@ -357,24 +401,22 @@ template <class T>
 Future<T> Future<T>::at(Messenger& messenger, FutureAddress address) {
   Future future;
   if (address.id == 0) return future;
-  if (address.pe != future_home_pe(messenger)) {
-    future = Future(messenger);
-    future.state_->remote_ = address;
-  } else if (auto* state = dynamic_cast<State*>(find_exported_future(messenger, address.id))) {
-    future = Future(state);
-  } else {
-    future = Future(messenger);
-    future.state_->set_error(released_future_error());
-  }
+  const FutureHandle handle{address, FutureHandle::Kind::kSetter, {}};
+  FutureState* const known = find_future(messenger, handle);
+  future = Future(dynamic_cast<State*>(known));
+  if (future.state_.get() != nullptr) return future;
+  future = Future(messenger);
+  bind_future(*future.state_.get(), handle, known != nullptr);
   return future;
 }
 
 template <class T>
 void Future<T>::pup(Pup& p) {
-  FutureAddress address;
-  if (p.is_packing() && state_.get() != nullptr) address = state_->address();
-  p | address.pe | address.id;
-  if (p.is_unpacking()) *this = at(messenger_of<T>(p), address);
+  if (p.is_unpacking()) {
+    state_ = unpack_future<State>(messenger_of<T>(p), p);
+  } else {
+    pack_future(p, state_.get());
+  }
 }
 
 }  // namespace weft::runtime

@@ -4,7 +4,8 @@
 //   workers.send<&Worker::work>(squares);             // each of the four calls squares.set(value)
 //   std::vector<int> all = co_await squares;          // in the order of arrival
 //
-// Like weft::Future it belongs to the PE that made it, where alone it is awaited; its copies are cheap and share one state.
+// Like weft::Future it belongs to the PE that made it, and is awaited there or in an element that has moved with it; its copies
+// are cheap and share one state.
 // Threads: one PE's thread.
 #pragma once
 
@@ -28,7 +29,6 @@ class [[nodiscard]] FutureList {
       expect_values(count);
       if (count == 0) mark_ready();
     }
-    void belong_to(FutureAddress address) { remote_ = address; }
     void set(T value) {
       if (!accept()) return;
       values.push_back(std::move(value));
@@ -38,6 +38,15 @@ class [[nodiscard]] FutureList {
       T value{};
       p | value;
       set(std::move(value));
+    }
+    // A copy gets all values at once.
+    void pup_value(Pup& p) override {
+      if (!p.is_unpacking()) {
+        p | std::as_const(values);
+        return;
+      }
+      p | values;
+      mark_ready();
     }
     std::vector<T> values;
   };
@@ -75,30 +84,15 @@ class [[nodiscard]] FutureList {
   auto operator co_await() const { return FutureAwaiter<FutureList>(*this); }
 
   void pup(Pup& p) {
-    FutureAddress address;
-    if (p.is_packing() && state_.get() != nullptr) address = state_->address();
-    p | address.pe | address.id;
-    if (p.is_unpacking()) *this = at(messenger_of<T>(p), address);
+    if (p.is_unpacking()) {
+      state_ = unpack_future<State>(messenger_of<T>(p), p);
+    } else {
+      pack_future(p, state_.get());
+    }
   }
 
  private:
   explicit FutureList(State* state) : state_(state) {}
-  static FutureList at(Messenger& messenger, FutureAddress address) {
-    if (address.id == 0) return {};
-    const bool is_here = address.pe == future_home_pe(messenger);
-    if (is_here) {
-      if (auto* const state = dynamic_cast<State*>(find_exported_future(messenger, address.id))) {
-        return FutureList(state);
-      }
-    }
-    FutureList future(new State(messenger));
-    if (is_here) {
-      future.set_error(released_future_error());
-    } else {
-      future.state_->belong_to(address);
-    }
-    return future;
-  }
 
   FutureShare<State> state_;
 };

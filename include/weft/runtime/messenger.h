@@ -54,6 +54,8 @@ class Messenger : public Scheduler {
   void broadcast_call(MessagePtr message);
   // Whether the PE is not past its first mark; for `pe` < 0, whether no PE is.
   bool has_room(int pe) const;
+  // How far the PE is from its first mark; negative if it is past it.
+  std::int64_t room_bytes(int pe) const;
   // Posts `work` when has_room(pe).
   void when_room(int pe, Work* work);
   // Undoes when_room() for work that has not been posted.

@@ -22,6 +22,7 @@
 
 namespace weft::runtime {
 
+class FutureTable;
 class Quiescence;
 class Reductions;
 class Termination;

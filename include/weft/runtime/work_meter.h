@@ -8,13 +8,24 @@
 // span in kSampledSpans is measured and counts for all of them. After a long span every span is measured, the longer the more
 // of them. So the time of a long span is missed only if so many short ones come before it that they take ten times as long.
 //
-// Without an object that is measured, a resumption costs one branch and reads no clock. Threads: the PE's.
+// Without an object that is measured, a resumption costs one branch and reads no clock.
+//
+// A span takes longer if another process has the processor meanwhile: a time slice of some ms counts for one object, by chance. With
+// leave_out_waits() the meter asks the system how long the thread has waited for a processor. It asks after each span of kLong, and
+// before a span if it has not asked for so long, because that takes about a microsecond. A wait that it does not take off is
+// therefore shorter than kLong, or it was less than kLong behind the last question and before its span. What it takes off was a wait.
+//
+// On request the objects are also told what they send: models count each message to an element (counts_messages()).
+// Threads: the PE's.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <utility>
+
+#include "weft/runtime/observer.h"
 
 namespace weft::runtime {
 
@@ -42,6 +53,8 @@ class WorkTime {
   void reset() { time_ = {}; }
   // A coroutine that counts for this object has been resumed, and has suspended again or ended. Inside its span.
   virtual void resumed() {}
+  // The object has sent a message with that many bytes of arguments or data to that element.
+  virtual void sent(ElementId, std::uint64_t) {}
 
  protected:
   virtual ~WorkTime() = default;
@@ -109,6 +122,21 @@ class WorkMeter {
   // What is measured now; null for nothing.
   WorkTime* running() const { return running_; }
 
+  // How long the thread has waited for a processor while it could run, since any fixed time.
+  using WaitClock = std::function<WorkTime::Clock::duration()>;
+  // From now on these waits do not count. Empty: they count, as they do at first.
+  void leave_out_waits(WaitClock clock);
+  bool leaves_out_waits() const { return wait_clock_ != nullptr; }
+  static constexpr WorkTime::Clock::duration kLong = std::chrono::microseconds(500);
+
+  // Whether models report each message to an element with count_message(). False at first: to report costs more than a branch.
+  bool counts_messages() const { return counts_messages_; }
+  void set_counts_messages(bool counts) { counts_messages_ = counts; }
+  // What is measured now has sent it.
+  void count_message(ElementId to, std::uint64_t size_bytes) {
+    if (running_ != nullptr) running_->sent(to, size_bytes);
+  }
+
   class Span {
    public:
     Span(WorkMeter& meter, WorkTime& time)
@@ -116,22 +144,24 @@ class WorkMeter {
       meter_.running_ = &time;
       meter_.is_skipped_ = outer_ == nullptr && time.skip_span();
       if (meter_.is_skipped_) return;
-      const auto now = WorkTime::Clock::now();
+      auto now = WorkTime::Clock::now();
       if (outer_ != nullptr) {
-        if (!outer_is_skipped_) outer_->add(now - meter_.since_);
+        if (!outer_is_skipped_) outer_->add(meter_.time_until(now));
         outer_->measure_next(WorkTime::kExactSpans);  // a part of a span must not count for several
       }
+      if (now - meter_.asked_at_ >= kLong) [[unlikely]]
+        meter_.ask(now);
       meter_.since_ = now;
     }
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
     ~Span() {
       if (!meter_.is_skipped_) {
-        const auto now = WorkTime::Clock::now();
+        auto now = WorkTime::Clock::now();
         if (outer_ == nullptr) {
-          time_.get()->add_span(now - meter_.since_);
+          time_.get()->add_span(meter_.time_until(now));
         } else {
-          time_.get()->add(now - meter_.since_);
+          time_.get()->add(meter_.time_until(now));
         }
         meter_.since_ = now;
       }
@@ -147,9 +177,25 @@ class WorkMeter {
   };
 
  private:
+  // The time of the running span since since_. Moves `now` on if it takes long to find out.
+  WorkTime::Clock::duration time_until(WorkTime::Clock::time_point& now) {
+    const WorkTime::Clock::duration time = now - since_;
+    if (time < kLong) [[likely]]
+      return time;
+    return long_time_until(now);
+  }
+  [[gnu::noinline]] WorkTime::Clock::duration long_time_until(WorkTime::Clock::time_point& now);
+  // Sets waited_ and asked_at_. REQUIRES: waits are left out.
+  [[gnu::noinline]] void ask(WorkTime::Clock::time_point& now);
+
   WorkTime* running_ = nullptr;
   bool is_skipped_ = false;  // the running span is not measured
+  bool counts_messages_ = false;
   WorkTime::Clock::time_point since_;
+  WaitClock wait_clock_;
+  WorkTime::Clock::duration waited_{};  // by its last answer
+  // The end of time: waits are not left out.
+  WorkTime::Clock::time_point asked_at_ = WorkTime::Clock::time_point::max();
 };
 
 }  // namespace weft::runtime

@@ -1,7 +1,10 @@
 // weft.Future.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
+#include <utility>
 
 #include "weft/runtime/future.h"
 
@@ -23,17 +26,29 @@ class PyFutureState final : public runtime::FutureState {
   Ref result();
   void set(Ref value);
   void set_packed(Pup& p) override;
+  void send_outcome(std::uint32_t to_pe, runtime::FutureAddress future) override;
   // Makes it a future of `count` values, whose result is their list in the order of arrival. REQUIRES: nothing was set.
   void collect(std::uint64_t count);
   // The result of an allreduce comes without the byte that says its form.
   void expect_bare(ResultForm form) { bare_form_ = static_cast<int>(form); }
   // From now on an error ends the job if the future is dropped without being observed.
   void end_job_if_unobserved(std::string where) { where_ = std::move(where); }
-  void bind_remote(runtime::FutureAddress at) { remote_ = at; }
   void observe() { observed_ = true; }
+
+  // --- A copy in the state of an element that moves
+  // What end_job_if_unobserved() got, for the copy; empty for none. The duty itself goes with the outcome.
+  std::string duty() const { return observed_ ? std::string() : where_; }
+  // REQUIRES: ready without an error. A borrowed reference.
+  PyObject* value() const { return value_.get(); }
+  // The value that has come with a copy. Does nothing if this future has its value.
+  void arrive(Ref value);
+  void arrive_error(std::exception_ptr error);
 
  private:
   void store(Ref value);
+  // Unpacks: values are packed by Encoder.
+  void pup_value(Pup& p) override;
+  bool waits_for_copy() const { return is_mirror() && !is_ready(); }
 
   EngineRef engine_;
   Ref value_;

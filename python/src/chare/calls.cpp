@@ -112,7 +112,8 @@ std::unique_ptr<chare::ChareBase> construct(Pup& p) {
                        "define it in the same way on every PE",
                        info.name()));
     }
-    static_cast<void>(decoder.number<std::uint8_t>());  // read by name_collection()
+    static_cast<void>(decoder.number<std::uint8_t>());  // this and the next were read by name_collection()
+    static_cast<void>(decoder.number<std::uint8_t>());
     auto chare = std::make_unique<PyChare>(info);
     Ref arguments = decoder.value();
     chare->construct(arguments.get());
@@ -133,7 +134,9 @@ void name_collection(chare::Collection& made, Pup& arguments) {
   const std::string_view key = decoder.name();
   made.set_class_name(std::string(name_in_key(key)), std::string(key));
   static_cast<void>(decoder.number<std::uint64_t>());  // the fingerprint
-  made.set_balanced(decoder.number<std::uint8_t>() != 0);
+  const auto balancing = static_cast<chare::Balancing>(decoder.number<std::uint8_t>());
+  made.set_balancing(chare::is_valid(balancing) ? balancing : chare::Balancing::kNone);
+  made.set_has_created(decoder.number<std::uint8_t>() != 0);
 }
 
 std::string method_of(const chare::Collection& collection, Pup& arguments) {
@@ -175,7 +178,8 @@ std::vector<std::byte> pack_constructor(const ClassInfo& info, PyObject* argumen
   Encoder encoder;
   encoder.name(info.key());
   encoder.number(info.fingerprint());
-  encoder.number(std::uint8_t{info.is_balanced()});
+  encoder.number(static_cast<std::uint8_t>(info.balancing()));
+  encoder.number(std::uint8_t{info.has_created()});
   encoder.value(arguments);
   return encoder.copy();
 }

@@ -1,5 +1,6 @@
 #include "chare/chare.h"
 
+#include <optional>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -150,6 +151,53 @@ void PyChare::pup(Pup& p) {
     std::rethrow_exception(caught_as_travelling_error());
   }
 }
+
+// --- created()
+
+namespace {
+
+// With Python's error indicator set: what has left created() goes to the caller of the creation.
+void created_has_raised(PyChare& chare) {
+  if (ended_by_exception(Engine::current())) return;
+  const Ref exception = PythonError::take();
+  chare.collection().chares().created_ended(chare, as_travelling_error(exception.get()),
+                                            code_of_exception(exception.get()));
+}
+
+class CreatedCoroutine final : public Coroutine {
+ public:
+  CreatedCoroutine(Ref coroutine, PyChare& chare)
+      : Coroutine(Engine::current(), std::move(coroutine)), chare_(chare) {
+    chare_.coroutine_started();
+  }
+
+ private:
+  void returned(Ref) override {
+    chare_.coroutine_ended();
+    chare_.collection().chares().created_ended(chare_, nullptr);
+  }
+  void raised() override {
+    chare_.coroutine_ended();
+    created_has_raised(chare_);
+  }
+
+  PyChare& chare_;
+};
+
+}  // namespace
+
+void PyChare::begin_created(chare::ChareBase& base) {
+  auto& chare = static_cast<PyChare&>(base);
+  std::optional<runtime::WorkMeter::Span> span;
+  if (base.load() != nullptr) span.emplace(base.runtime().meter(), *base.load());
+  Ref result = Ref::steal(PyObject_CallMethod(chare.object(), "created", nullptr));
+  end_if_forked();
+  if (!result) return created_has_raised(chare);
+  if (is_coroutine(result.get())) return (new CreatedCoroutine(std::move(result), chare))->start();
+  chare.collection().chares().created_ended(chare, nullptr);
+}
+
+// --- Hooks that cannot wait
 
 void PyChare::migrated() { call_hook("migrated", "before any other call"); }
 

@@ -33,6 +33,8 @@ class PyChare final : public chare::ChareBase {
   void migrated() override;
   void departed() override;
   void resume_from_sync() override;
+  // Runs the program's created(), which may be a coroutine, see weft/chare/created.h.
+  static void begin_created(chare::ChareBase& base);
 
   // Calls the class. Throws PythonError.
   void construct(PyObject* arguments);

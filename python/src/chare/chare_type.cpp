@@ -33,14 +33,15 @@ PyObject* get_proxy(PyObject* self, void*) {
 
 PyObject* contribute(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
-    Arguments arguments("Chare.contribute", {"value", "reducer", "target"}, 0, values, count, names);
+    Arguments arguments("Chare.contribute", {"value", "reducer", "target", "section"}, 0, values, count,
+                        names);
     if (arguments[2] == nullptr) {
       PyErr_SetString(PyExc_TypeError,
                       "Chare.contribute needs the argument 'target': contribute(value, reducer, target), or "
                       "contribute(target=target) without a value");
       throw PythonError();
     }
-    contribute_to_target(chare_of(self), arguments[0], arguments[1], arguments[2]);
+    contribute_to_target(chare_of(self), arguments[0], arguments[1], arguments[2], arguments[3]);
     Py_RETURN_NONE;
   });
 }
@@ -61,6 +62,7 @@ PyObject* migrate(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
 }
 
 PyObject* migrated(PyObject*, PyObject*) { Py_RETURN_NONE; }
+PyObject* created(PyObject*, PyObject*) { Py_RETURN_NONE; }
 
 PyObject* remove_self(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
@@ -139,7 +141,7 @@ PyGetSetDef properties[] = {
 
 PyMethodDef methods[] = {
     {"contribute", as_method(&contribute), METH_FASTCALL | METH_KEYWORDS,
-     R"(contribute($self, value=None, reducer=None, target=...)
+     R"(contribute($self, value=None, reducer=None, target=..., section=None)
 --
 
 Contributes to the collection's next reduction; every element must, in the same order. Does not block.
@@ -153,11 +155,14 @@ contributed, a target method runs without an argument, or a target future gets N
 Args:
     value: this chare's part; None without a reducer.
     reducer: a weft.Reducer, the same for every element. None: nothing is reduced, for every element.
-    target: a weft.Future, or an entry method of an element or of a whole collection (``proxy[i].method`` or
-        ``proxy.method``, not called), whose only argument the result is. The target of any element is used.
+    target: a weft.Future, or an entry method of an element, of a whole collection or of a section (``proxy[i].method``,
+        ``proxy.method`` or ``section.method``, not called), whose only argument the result is. The target of any element is
+        used.
+    section: a weft.Section of which this chare is a member: every member contributes, and only they. Members number their
+        reductions over each section on its own. Gathered values are in the order of the section. None: the whole collection.
 
 Raises:
-    weft.Error: not a reducer or target, a value without a reducer, the value cannot travel, or the job has ended.)"},
+    weft.Error: this chare is no member of the section; not a reducer or target, a value without a reducer, the value cannot travel, or the job has ended.)"},
     {"allreduce", as_method(&allreduce), METH_FASTCALL | METH_KEYWORDS,
      R"(allreduce($self, value=None, reducer=None)
 --
@@ -196,6 +201,13 @@ Raises:
 --
 
 Runs on the new PE after a move, before any call that has waited. Override it; it cannot be ``async def``.)"},
+    {"created", &created, METH_NOARGS, R"(created($self)
+--
+
+Runs once, right after the constructors of this PE, before any other method of the chare. Override it; it may be ``async def``.
+
+Calls to the chare wait until it has ended, and so does ``await weft.Array(...)``, or ``insert`` of a sparse array. An exception
+fails the creation as one of ``__init__`` does. It does not run after a move or when a checkpoint is restored.)"},
     {"remove_self", &remove_self, METH_NOARGS, R"(remove_self($self)
 --
 
@@ -261,7 +273,10 @@ already.)")},
 void init_chare(PyObject* module) {
   PyType_Spec spec = {"weft.Chare", static_cast<int>(PyChare::object_size_bytes()), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-  set_chare_type(add_type(module, spec));
+  PyTypeObject* const type = add_type(module, spec);
+  if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), "balance_periodically", Py_False) < 0)
+    throw PythonError();
+  set_chare_type(type);
 }
 
 }  // namespace weft::python

@@ -59,6 +59,10 @@ std::vector<Ref> entry_method_names(PyObject* type) {
   return found;
 }
 
+bool overrides(PyObject* type, const char* method) {
+  return attribute(type, method).get() != attribute(reinterpret_cast<PyObject*>(base_type), method).get();
+}
+
 }  // namespace
 
 void set_chare_type(PyTypeObject* type) { base_type = type; }
@@ -117,6 +121,24 @@ void ClassInfo::find_conditions() {
   }
 }
 
+namespace {
+
+chare::Balancing balancing_of(PyObject* type, const std::string& name) {
+  const bool reaches_sync_points = overrides(type, "resume_from_sync");
+  const int is_periodic = PyObject_IsTrue(attribute(type, "balance_periodically").get());
+  if (is_periodic < 0) throw PythonError();
+  if (is_periodic == 0) return reaches_sync_points ? chare::Balancing::kAtSync : chare::Balancing::kNone;
+  if (reaches_sync_points) {
+    invalid(base::format(
+        "{} sets balance_periodically and overrides resume_from_sync: a class takes part in load "
+        "balancing periodically or at sync points; remove one of them",
+        name));
+  }
+  return chare::Balancing::kPeriodic;
+}
+
+}  // namespace
+
 ClassInfo::ClassInfo(PyObject* type)
     : type_(Ref::borrow(type)),
       key_(importable_key(type, "the chare class")),
@@ -124,8 +146,8 @@ ClassInfo::ClassInfo(PyObject* type)
       methods_(entry_method_names(type)),
       numbers_(checked(PyDict_New())),
       fingerprint_(runtime::fingerprint(key_)),
-      is_balanced_(attribute(type, "resume_from_sync").get() !=
-                   attribute(reinterpret_cast<PyObject*>(base_type), "resume_from_sync").get()) {
+      balancing_(balancing_of(type, name_)),
+      has_created_(overrides(type, "created")) {
   if (methods_.size() > 0xffff) invalid(base::format("{} has more than 65535 methods", name_));
   for (std::size_t i = 0; i < methods_.size(); ++i) {
     Ref number = checked(PyLong_FromSize_t(i));

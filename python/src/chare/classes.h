@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/chare/chares.h"
+
 #include "chare/condition.h"
 #include "support/support.h"
 
@@ -28,8 +30,10 @@ class ClassInfo {
   const std::string& key() const { return key_; }
   const std::string& name() const { return name_; }
   std::uint64_t fingerprint() const { return fingerprint_; }
-  // Whether the class overrides resume_from_sync(): its chares take part in load balancing.
-  bool is_balanced() const { return is_balanced_; }
+  // How its chares take part in load balancing.
+  chare::Balancing balancing() const { return balancing_; }
+  // Whether the class overrides created().
+  bool has_created() const { return has_created_; }
   std::size_t num_methods() const { return methods_.size(); }
   // REQUIRES: method < num_methods(). An interned str.
   PyObject* method_name(std::size_t method) const { return methods_[method].get(); }
@@ -58,7 +62,8 @@ class ClassInfo {
   std::vector<std::unique_ptr<Condition>> conditions_;  // by method
   Ref numbers_;                                         // dict from name to position
   std::uint64_t fingerprint_;
-  bool is_balanced_;
+  chare::Balancing balancing_;
+  bool has_created_;
 };
 
 // weft.Chare, once, when the extension is initialised: the base of all chare classes.

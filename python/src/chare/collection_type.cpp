@@ -13,6 +13,7 @@
 #include "chare/element_proxy.h"
 #include "chare/entry_method.h"
 #include "chare/indices.h"
+#include "chare/section.h"
 #include "support/errors.h"
 
 namespace weft::python {
@@ -180,6 +181,8 @@ PyObject* subscript(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     const ProxyCore& core = collection_core(self);
     core.engine->expect_open();
+    if (PyLong_CheckExact(index) == 0 && names_section(index))
+      return make_section(core, members_of_slices(core, index)).release();
     return make_element_proxy(core, linear_index(core.collection->shape(), index, core.info->name()))
         .release();
   });
@@ -269,6 +272,22 @@ PyObject* done_inserting(PyObject* self, PyObject*) {
     future_state(future.get())
         ->end_job_if_unobserved(base::format("done_inserting() of {}", core.info->name()));
     return future.release();
+  });
+}
+
+PyObject* section(PyObject* self, PyObject* which) {
+  return guarded([&]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    return make_section(core, members_of(core, which)).release();
+  });
+}
+
+PyObject* split(PyObject* self, PyObject* parts) {
+  return guarded([&]() -> PyObject* {
+    const ProxyCore& core = collection_core(self);
+    core.engine->expect_open();
+    return split_section(core, *all_members(core), parts).release();
   });
 }
 
@@ -387,6 +406,38 @@ Returns:
 
 Raises:
     weft.Error: the collection is no sparse array, it has been destroyed, or no job is running.)"},
+    {"section", &section, METH_O, R"(section($self, which, /)
+--
+
+Some chares of the collection, with calls and reductions of their own: ``array.section([1, 5, 9])``,
+``array.section(lambda index: index % 5 == 0)``. Slices make sections too: ``grid[0, :]``, ``array[::2]``.
+
+If the chare class has an entry method of this name, call weft.CollectionProxy.section(proxy, which).
+
+Args:
+    which: a function that takes an index (int or tuple) and says whether the chare is in, called here for every element; the
+        order is that of the indices. Or the indices, such as a list of them, in the order of the section.
+
+Returns:
+    weft.Section.
+
+Raises:
+    weft.Error: an index is outside of the shape, or is there twice; a function for a sparse array; or no job is running.)"},
+    {"split", &split, METH_O, R"(split($self, parts, /)
+--
+
+Splits the collection into sections of successive chares, whose sizes differ by one at most.
+
+If the chare class has an entry method of this name, call weft.CollectionProxy.split(proxy, parts).
+
+Args:
+    parts: the number of sections, at least 1.
+
+Returns:
+    list of weft.Section.
+
+Raises:
+    weft.Error: parts is less than 1, the collection is a sparse array, or no job is running.)"},
     {"__reduce__", &reduce_proxy, METH_NOARGS, nullptr},
     {},
 };
@@ -407,7 +458,7 @@ PyType_Slot collection_slots[] = {
      const_cast<char*>(R"(Names a collection of chares from anywhere; a cheap value that travels in messages.
 
 ``proxy.method(args)`` calls an entry method of every element. ``await proxy.method.call(args)`` gives the results in
-index order. ``proxy[i]`` or ``proxy[i, j]`` names an element; ``for element in proxy`` names all of them in index
+index order. ``proxy[i]`` or ``proxy[i, j]`` names an element, ``proxy[a:b]`` or ``proxy[i, :]`` a section; ``for element in proxy`` names all of them in index
 order. ``await proxy`` waits until all constructors have returned, and gives the proxy.)")},
     {0, nullptr},
 };

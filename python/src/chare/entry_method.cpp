@@ -3,9 +3,11 @@
 #include <structmember.h>
 
 #include <new>
+#include <utility>
 
 #include "weft/chare/outcome.h"
 #include "weft/chare/proxy.h"
+#include "weft/chare/sections.h"
 
 #include "await/future.h"
 #include "await/operation.h"
@@ -29,9 +31,10 @@ struct EntryMethodObject {
   std::uint64_t index;
   std::int32_t priority;
   std::uint16_t method;
-  bool to_all;
-  std::uint8_t num_bound;  // arguments of bind(), which come first in every call
-  Ref bound;               // bytes: their encoded values; null if there are none
+  bool to_all;                             // of a collection or of a section
+  std::uint8_t num_bound;                  // arguments of bind(), which come first in every call
+  Ref bound;                               // bytes: their encoded values; null if there are none
+  chare::SectionMembers::Pointer section;  // the members, if it is of a section
 };
 
 PyTypeObject* type = nullptr;
@@ -91,8 +94,9 @@ struct Sent {
 Sent send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
   chare::Chares& chares = entry.core.engine->chares();
   const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
-  runtime::MessagePtr message = entry.to_all ? chares.make_broadcast_message(header, encoder.size_bytes())
-                                             : chares.make_entry_message(header, encoder.size_bytes());
+  runtime::MessagePtr message = entry.to_all && entry.section == nullptr
+                                    ? chares.make_broadcast_message(header, encoder.size_bytes())
+                                    : chares.make_entry_message(header, encoder.size_bytes());
   encoder.copy_to(message->payload() + sizeof header);
   Sent sent;
   if (!encoder.attached().empty()) {
@@ -100,7 +104,9 @@ Sent send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo
     sent.sending = chare::report_sending_in_place(*message);
   }
   runtime::send_reported(sent.sending, [&] {
-    if (entry.to_all) {
+    if (entry.section != nullptr) {
+      chares.sections().send(*entry.core.collection, *entry.section, reply, std::move(message));
+    } else if (entry.to_all) {
       chares.broadcast_entry(*entry.core.collection, std::move(message));
     } else {
       message->envelope().priority = entry.priority;
@@ -148,16 +154,17 @@ PyObject* send_with_operation(PyObject* self, PyObject* const* values, Py_ssize_
   });
 }
 
-// The results of all elements, or the first one's error.
-void set_gathered(PyFutureState& state, Pup& p) {
+// The results of all elements, or the first one's error. `places`: where in the list each is; empty: in this order.
+void set_gathered(PyFutureState& state, Pup& p, const std::vector<std::uint64_t>& places) {
   if (state.is_set()) return;  // the arguments did not reach a PE that has no elements
   try {
     Ref results;
     const std::exception_ptr error = chare::read_gathered(
         p, [&results](std::uint64_t count) { results = checked(PyList_New(static_cast<Py_ssize_t>(count))); },
-        [&results](std::uint64_t i, Pup& from) {
+        [&](std::uint64_t i, Pup& from) {
           Decoder decoder(from);
-          PyList_SET_ITEM(results.get(), static_cast<Py_ssize_t>(i), decoder.value().release());
+          PyList_SET_ITEM(results.get(), static_cast<Py_ssize_t>(places.empty() ? i : places.at(i)),
+                          decoder.value().release());
           decoder.finish(from);
         });
     if (error) {
@@ -172,8 +179,13 @@ void set_gathered(PyFutureState& state, Pup& p) {
 
 chare::ReplyTo expect_reply(const EntryMethodObject& entry, PyFutureState* state, const Ref& future) {
   if (!entry.to_all) return chare::reply_to(*state);
-  return entry.core.engine->chares().expect_gather([state, future](Pup& p) { set_gathered(*state, p); },
-                                                   entry.core.collection);
+  chare::Chares& chares = entry.core.engine->chares();
+  if (entry.section != nullptr) {
+    return chares.sections().expect_gather([state, future, places = entry.section->places_by_index()](
+                                               Pup& p) { set_gathered(*state, p, places); });
+  }
+  return chares.expect_gather([state, future](Pup& p) { set_gathered(*state, p, {}); },
+                              entry.core.collection);
 }
 
 PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t count,
@@ -213,7 +225,7 @@ PyObject* bind(PyObject* self, PyObject* const* values, Py_ssize_t count) {
     Ref bound = checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
                                                   static_cast<Py_ssize_t>(bytes.size())));
     const std::optional<std::uint64_t> index = entry.to_all ? std::nullopt : std::optional(entry.index);
-    Ref result = make_entry_method(entry.core, index, entry.method, entry.priority);
+    Ref result = make_entry_method(entry.core, index, entry.method, entry.priority, entry.section);
     as_method_object(result.get())->num_bound = static_cast<std::uint8_t>(entry.num_bound + count);
     as_method_object(result.get())->bound = std::move(bound);
     return result.release();
@@ -230,6 +242,7 @@ PyObject* text(PyObject* self) {
 void deallocate(PyObject* self) {
   as_method_object(self)->core.~ProxyCore();
   as_method_object(self)->bound.~Ref();
+  as_method_object(self)->section.~shared_ptr();
   free_object(self);
 }
 
@@ -238,7 +251,11 @@ PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     const EntryMethodObject& entry = *as_method_object(self);
     Encoder encoder;
-    encode_core(encoder, entry.to_all ? ValueTag::kCollection : ValueTag::kElement, entry.core);
+    if (entry.section != nullptr) {
+      encode_section(encoder, entry.core, *entry.section);
+    } else {
+      encode_core(encoder, entry.to_all ? ValueTag::kCollection : ValueTag::kElement, entry.core);
+    }
     if (!entry.to_all) {
       encoder.number(entry.index);
       encoder.number(entry.priority);
@@ -281,7 +298,10 @@ PyObject* compare(PyObject* a, PyObject* b, int operation) {
     const EntryMethodObject& right = *as_method_object(b);
     bool equal = left.core.collection == right.core.collection && left.index == right.index &&
                  left.method == right.method && left.to_all == right.to_all &&
-                 left.num_bound == right.num_bound;
+                 left.num_bound == right.num_bound && (left.section == nullptr) == (right.section == nullptr);
+    if (equal && left.section != nullptr) {
+      equal = left.section->id() == right.section->id();
+    }
     if (equal && left.num_bound != 0) {
       const int same = PyObject_RichCompareBool(left.bound.get(), right.bound.get(), Py_EQ);
       checked(same);
@@ -320,7 +340,9 @@ PyMethodDef methods[] = {
      "Args:\n"
      "    args, kwargs: the arguments of the entry method.\n\n"
      "Returns:\n"
-     "    A weft.Future. For a call to a whole collection its result is a list in index order.\n\n"
+     "    A weft.Future. For a call to a whole collection its result is a list in index order, for one to a "
+     "section in the "
+     "order of the section.\n\n"
      "Raises:\n"
      "    weft.Error: an argument cannot be sent.\n"
      "    weft.RemoteError: when awaited, if the method raised an exception. Its type_name is the name of\n"
@@ -358,7 +380,7 @@ PyType_Slot slots[] = {
     {Py_tp_hash, reinterpret_cast<void*>(&hash)},
     {Py_tp_doc,
      const_cast<char*>(
-         "``proxy.method``: an entry method of one chare or of all chares of a collection.\n\n"
+         "``proxy.method``: an entry method of one chare, of all chares of a collection, or of a section.\n\n"
          "    proxy.method(a)        calls it; an exception that the method raises ends the job\n"
          "    proxy.method.send(a)   the same, and returns a weft.Operation\n"
          "    proxy.method.call(a)   calls it and returns a weft.Future of the result\n\n"
@@ -386,12 +408,13 @@ PyMethodDef functions[] = {
 }  // namespace
 
 Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index, int method,
-                      std::int32_t priority) {
+                      std::int32_t priority, chare::SectionMembers::Pointer section) {
   auto* object = reinterpret_cast<EntryMethodObject*>(type->tp_alloc(type, 0));
   if (object == nullptr) throw PythonError();
   object->vectorcall = &call_without_result;
   new (&object->core) ProxyCore(core);
   new (&object->bound) Ref();
+  new (&object->section) chare::SectionMembers::Pointer(std::move(section));
   object->index = index.value_or(0);
   object->priority = priority;
   object->method = static_cast<std::uint16_t>(method);
@@ -405,9 +428,9 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
   entry.core.engine->expect_open();
   const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, {}};
   runtime::Target target;
-  if (entry.to_all) {
+  if (entry.to_all && entry.section == nullptr) {
     target = entry.core.engine->chares().target_of_all(header);
-  } else {
+  } else if (!entry.to_all) {
     target.handler = entry.core.engine->chares().entry_handler();
     target.pe = static_cast<std::uint32_t>(entry.core.collection->home(entry.index));
   }
@@ -416,6 +439,10 @@ std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t r
   encoder.number(CallHeader{entry.method, CallHeader::Form::kResult, result_form});
   encoder.number(entry.num_bound);
   encode_bound(entry, encoder);
+  if (entry.section != nullptr) {
+    return entry.core.engine->chares().sections().target(*entry.core.collection, *entry.section,
+                                                         encoder.copy());
+  }
   target.prefix.resize(encoder.size_bytes());
   encoder.copy_to(target.prefix.data());
   return target;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "weft/chare/section_members.h"
 #include "weft/runtime/reduction.h"
 
 #include "chare/proxy_core.h"
@@ -13,11 +14,11 @@ namespace weft::python {
 
 void init_entry_method(PyObject* module);
 
-// Of one element, or without an index of every element.
+// Of one element, or without an index of every element, or of every member of `section`.
 Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index, int method,
-                      std::int32_t priority);
+                      std::int32_t priority, chare::SectionMembers::Pointer section = nullptr);
 
-// The entry method `proxy.method` or `proxy[i].method` as the target of a reduction whose result has the form
+// The entry method `proxy.method`, `proxy[i].method` or `section.method` as the target of a reduction whose result has the form
 // `result_form`; nullopt for any other object.
 std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t result_form);
 

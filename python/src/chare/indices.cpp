@@ -1,6 +1,7 @@
 #include "chare/indices.h"
 
 #include <climits>
+#include <optional>
 
 #include "weft/base/error.h"
 
@@ -11,6 +12,7 @@ namespace weft::python {
 int coordinate(PyObject* object) {
   Ref number = Ref::steal(PyNumber_Index(object));
   if (!number) {
+    if (PyIndex_Check(object) != 0) throw PythonError();  // raised by the program's __index__
     PyErr_Clear();
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("an index or extent is a whole number, not a {}", type_name_of(object)));
@@ -42,13 +44,9 @@ Coordinates::Coordinates(PyObject* object) {
   }
 }
 
-std::uint64_t linear_index(const chare::Shape& shape, PyObject* index, const std::string& name) {
-  if (PyLong_CheckExact(index) && shape.num_dimensions() == 1) {
-    long i = PyLong_AsLong(index);
-    if (i >= 0 && static_cast<std::uint64_t>(i) < shape.size()) return static_cast<std::uint64_t>(i);
-    PyErr_Clear();
-  }
-  Coordinates coordinates(index);
+namespace {
+
+std::optional<std::uint64_t> linear_if_inside(const chare::Shape& shape, const Coordinates& coordinates) {
   bool inside = coordinates.count == shape.num_dimensions();
   std::uint64_t linear = 0;
   for (int d = 0; inside && d < coordinates.count; ++d) {
@@ -56,11 +54,40 @@ std::uint64_t linear_index(const chare::Shape& shape, PyObject* index, const std
     inside = at >= 0 && at < shape.extent(d);
     linear = linear * static_cast<std::uint64_t>(shape.extent(d)) + static_cast<std::uint64_t>(at);
   }
-  if (inside) return linear;
+  return inside ? std::optional(linear) : std::nullopt;
+}
+
+}  // namespace
+
+std::uint64_t linear_index(const chare::Shape& shape, PyObject* index, const std::string& name) {
+  if (PyLong_CheckExact(index) && shape.num_dimensions() == 1) {
+    long i = PyLong_AsLong(index);
+    if (i >= 0 && static_cast<std::uint64_t>(i) < shape.size()) return static_cast<std::uint64_t>(i);
+    PyErr_Clear();
+  }
+  if (const auto linear = linear_if_inside(shape, Coordinates(index))) return *linear;
   throw base::Error(
       base::StatusCode::kOutOfRange,
       base::format("index {} is outside {} of shape {}; each coordinate counts from 0 to its extent - 1",
                    readable(index), name, readable(shape_object(shape).get())));
+}
+
+std::optional<std::uint64_t> linear_index_if_any(const chare::Shape& shape, PyObject* index) {
+  const auto is_number = [](PyObject* one) { return PyIndex_Check(one) != 0; };
+  bool is_index = is_number(index);
+  if (PyTuple_Check(index) != 0) {
+    is_index = PyTuple_GET_SIZE(index) >= 1 && PyTuple_GET_SIZE(index) <= chare::kMaxDimensions;
+    for (Py_ssize_t i = 0; is_index && i < PyTuple_GET_SIZE(index); ++i) {
+      is_index = is_number(PyTuple_GET_ITEM(index, i));
+    }
+  }
+  if (!is_index) return std::nullopt;
+  try {
+    return linear_if_inside(shape, Coordinates(index));
+  } catch (const base::Error& error) {
+    if (error.code() == base::StatusCode::kOutOfRange) return std::nullopt;  // a coordinate of 2^31 or more
+    throw;
+  }
 }
 
 Ref index_object(const chare::Index& index) {

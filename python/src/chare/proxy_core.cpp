@@ -61,6 +61,11 @@ void encode_core(Encoder& encoder, ValueTag tag, const ProxyCore& core) {
   encoder.name(core.info->key());
 }
 
+void encode_section(Encoder& encoder, const ProxyCore& core, const chare::SectionMembers& members) {
+  encode_core(encoder, ValueTag::kSection, core);
+  encoder.packed(Pup::sizer(&core.engine->runtime()), [&members](Pup& p) { members.pack(p); });
+}
+
 ProxyCore decode_core(Decoder& decoder) {
   Engine& engine = Engine::current();
   chare::Collection* collection = nullptr;

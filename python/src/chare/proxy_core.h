@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "weft/chare/chares.h"
+#include "weft/chare/section_members.h"
 
 #include "chare/classes.h"
 #include "codec/encoding.h"
@@ -32,5 +33,7 @@ PyObject* reduce_proxy(PyObject* proxy, PyObject*);
 // The tag of a proxy, its collection and its class.
 void encode_core(Encoder& encoder, ValueTag tag, const ProxyCore& core);
 ProxyCore decode_core(Decoder& decoder);
+// The form of a section, see ValueTag::kSection.
+void encode_section(Encoder& encoder, const ProxyCore& core, const chare::SectionMembers& members);
 
 }  // namespace weft::python

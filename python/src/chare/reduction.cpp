@@ -4,11 +4,13 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/chare/sections.h"
 #include "weft/runtime/reduction.h"
 
 #include "await/future.h"
 #include "base/format.h"
 #include "chare/entry_method.h"
+#include "chare/section.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/result.h"
@@ -164,18 +166,30 @@ runtime::Target read_target(PyObject* target, ResultForm form) {
   if (auto method = target_of_method(target, static_cast<std::uint8_t>(form))) return *std::move(method);
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      base::format("the target of a reduction is a weft.Future or an entry method such as proxy[0].method, "
-                   "not a {}",
+      base::format("a target is a weft.Future or an entry method such as proxy[0].method, not a {}",
                    type_name_of(target)));
 }
 
 }  // namespace
 
-void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target) {
+runtime::Target target_without_value(PyObject* target) { return read_target(target, ResultForm::kNothing); }
+
+void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target,
+                          PyObject* section) {
   static_cast<void>(Engine::current());  // refuses other threads
+  if (!is_absent(section) && !is_section(section)) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("section is a weft.Section, such as self.proxy[::2], not a {}", type_name_of(section)));
+  }
   ReducerChoice choice = read_reducer(value, reducer);
   runtime::Target to = read_target(target, choice.form);
   std::vector<std::byte> packed = pack_contribution(chare, choice, value);
+  if (!is_absent(section)) {
+    return chare.collection().chares().sections().contribute(chare, *section_core(section).collection,
+                                                             *section_members(section), choice.reducer,
+                                                             combiner_of(choice), packed, to);
+  }
   chare.collection().chares().contribute(chare, choice.reducer, combiner_of(choice), packed, to);
 }
 

@@ -39,6 +39,12 @@ enum class ValueTag : std::uint8_t {
   // bytes in C order.
   kMemoryView,
   kPickle,  // 4 bytes count of buffers, 8 bytes size, pickle; then for each buffer 8 bytes size and its bytes
+  // A collection as pup_collection packs it, its class, the members as SectionMembers packs them. New forms come last: pickles in
+  // checkpoints have the numbers of the others.
+  kSection,
+  // In the state of an element that moves: FutureAddress, 1 byte FutureHandle::Kind, FutureAddress of the link; the text of an
+  // unobserved error and the packed error as values; the value, if the future has one.
+  kCopiedFuture,
 };
 
 // A flag in the size of a pickle's buffer: the bytes are in an attachment, whose number follows in 4 bytes.

@@ -5,9 +5,12 @@
 #include <csignal>
 #include <memory>
 
+#include "weft/chare/quiescence.h"
+
 #include "await/coroutine.h"
 #include "await/future.h"
 #include "base/format.h"
+#include "chare/reduction.h"
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "engine/ending.h"
@@ -206,9 +209,14 @@ PyObject* sleep(PyObject*, PyObject* duration) {
   });
 }
 
-PyObject* quiescence(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* {
+PyObject* quiescence(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    const Arguments arguments("quiescence", {"target"}, 0, values, count, keywords);
     Engine& engine = Engine::current();
+    if (arguments[0] != nullptr && arguments[0] != Py_None) {
+      chare::quiescence(engine.runtime(), target_without_value(arguments[0]));
+      Py_RETURN_NONE;
+    }
     return wrap_future(engine, engine.runtime().quiescence()).release();
   });
 }
@@ -313,18 +321,24 @@ Returns:
 
 Raises:
     weft.Error: no job is running, or `seconds` is out of range.)"},
-    {"quiescence", &quiescence, METH_NOARGS, R"(quiescence()
+    {"quiescence", as_method(&quiescence), METH_FASTCALL | METH_KEYWORDS, R"(quiescence(target=None)
 --
 
 Awaitable: ready when every PE is idle and no message and no channel transfer is in flight.
 
-Sleeps do not count, nor do coroutines that wait for something other than a message.
+Sleeps do not count, nor do coroutines that wait for something other than a message. Does not block. With a target nothing is
+to be awaited: when the job is quiescent, the target runs once.
+
+Args:
+    target: None; or a weft.Future, which then gets None; or an entry method of an element, of a whole collection or of a
+        section (``proxy[i].method``, ``proxy.method``, ``section.method``, also with ``bind``), which then runs without
+        further arguments.
 
 Returns:
-    a weft.Future of None.
+    a weft.Future of None; with a target None.
 
 Raises:
-    weft.Error: no job is running.)"},
+    weft.Error: no job is running, or no target.)"},
     {"post_from_any_thread", &post_from_any_thread, METH_O, R"(post_from_any_thread(function, /)
 --
 

@@ -1,5 +1,6 @@
 #include "load_balancing/comparison.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "balance/comparison.h"
 #include "balance/load_file.h"
 #include "balance/strategy_table.h"
+#include "load_balancing/python_strategy.h"
 #include "support/errors.h"
 
 namespace weft::python {
@@ -26,14 +28,27 @@ PyObject* load_balancing_strategies(PyObject*, PyObject*) {
   });
 }
 
-std::vector<std::string> names_of(PyObject* sequence) {
-  Ref names = checked(PySequence_Fast(sequence, "the names of strategies must be a sequence"));
-  std::vector<std::string> result;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(names.get()); ++i) {
-    PyObject* name = PySequence_Fast_GET_ITEM(names.get(), i);
-    const char* text = PyUnicode_AsUTF8(name);
+// A name, or (name, function).
+balance::Candidate candidate_of(PyObject* given) {
+  if (PyTuple_Check(given) == 0) {
+    const char* text = PyUnicode_AsUTF8(given);
     if (text == nullptr) throw PythonError();
-    result.emplace_back(text);
+    return {text};
+  }
+  const char* text = nullptr;
+  PyObject* function = nullptr;
+  checked(PyArg_ParseTuple(given, "sO", &text, &function) != 0 ? 0 : -1);
+  std::string name = text;
+  return {name, [name, function = Ref::borrow(function)](const balance::StrategyOptions&) {
+            return std::make_unique<PythonStrategy>(name, function);
+          }};
+}
+
+std::vector<balance::Candidate> candidates_of(PyObject* sequence) {
+  Ref given = checked(PySequence_Fast(sequence, "the strategies must be a sequence"));
+  std::vector<balance::Candidate> result;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given.get()); ++i) {
+    result.push_back(candidate_of(PySequence_Fast_GET_ITEM(given.get(), i)));
   }
   return result;
 }
@@ -56,10 +71,10 @@ PyObject* compare_strategies(PyObject*, PyObject* const* values, Py_ssize_t coun
     PyObject* encoded = nullptr;
     checked(PyUnicode_FSConverter(arguments[0], static_cast<void*>(&encoded)) != 0 ? 0 : -1);
     const Ref path = Ref::steal(encoded);
-    const std::vector<std::string> names = names_of(arguments[1]);
+    const std::vector<balance::Candidate> candidates = candidates_of(arguments[1]);
     auto snapshot = balance::read_load_file(PyBytes_AS_STRING(path.get()));
     if (!snapshot.ok()) base::throw_status(snapshot.status());
-    auto comparisons = balance::compare(*snapshot, names);
+    auto comparisons = balance::compare(*snapshot, candidates);
     if (!comparisons.ok()) base::throw_status(comparisons.status());
     Ref list = checked(PyList_New(0));
     for (const balance::Comparison& comparison : *comparisons) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "balance/snapshot.h"
+#include "weft/balance/snapshot.h"
 
 namespace weft::balance {
 

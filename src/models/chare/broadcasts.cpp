@@ -105,7 +105,8 @@ void Chares::on_broadcast(MessagePtr message) {
   EntryHeader header = read_header(*message);
   Collection& target = collection(header.collection);
   if (target.destroyed_) return refuse(target, header, *message);
-  if (!target.created_) {
+  // An element of a sparse array that is being created is being inserted: it may get the call or not.
+  if (!target.created_ || (!target.is_sparse() && !target.elements_->being_created.empty())) {
     target.elements_->waiting.push_back(std::move(message));
     return;
   }
@@ -150,6 +151,7 @@ void Chares::on_broadcast(MessagePtr message) {
     });
   }
   if (!message->attachments().empty()) return share_broadcast(std::move(message), header, chares);
+  const Sections::SharedArguments shared(parts_->sections, message->payload_span().subspan(sizeof header));
   for (std::size_t i = 0; i < chares.size(); ++i) {
     ChareBase* const chare = chares[i];
     // The elements of a large collection do not fit in the cache, and the processor cannot foresee their order.
@@ -186,7 +188,7 @@ void Chares::on_broadcast_copy(MessagePtr message) {
   const EntryHeader header = read_header(*message);
   // The broadcast itself came in time.
   if (header.reply.kind == ReplyTo::Kind::kNone && collection(header.collection).destroyed_) return;
-  ChareBase* const chare = find_or_forward(message);
+  ChareBase* const chare = find_ready_or_forward(message);
   if (chare == nullptr) return;
   CopyOf copy_of;
   Pup arguments = arguments_of(*message);

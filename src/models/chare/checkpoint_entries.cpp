@@ -83,7 +83,7 @@ CollectionEntry entry_of(const Collection& collection) {
   if (shape.map() == Map::kUser) entry.map_name = Registry<MapInfo>::find(shape.map_argument())->name;
   if (shape.map() == Map::kTable) entry.table = *shape.table();
   entry.num_elements = shape.size();
-  entry.is_balanced = collection.is_balanced();
+  entry.balancing = static_cast<std::uint8_t>(collection.balancing());
   return entry;
 }
 
@@ -91,6 +91,8 @@ Shape shape_of(const CollectionEntry& entry, std::size_t num_pes_then, int num_p
   const auto as_many = num_pes_then == static_cast<std::size_t>(num_pes_now);
   if (entry.kind > static_cast<std::uint8_t>(CollectionKind::kArray))
     cannot_restore("a collection has no kind");
+  if (!is_valid(static_cast<Balancing>(entry.balancing)))
+    cannot_restore("a collection takes part in load balancing in no known way");
   if (entry.kind == static_cast<std::uint8_t>(CollectionKind::kGroup) && !as_many) {
     cannot_restore(base::format(
         "the checkpoint has a group, {}, with one element on each of {} PEs; this job has {} PEs. "

@@ -174,6 +174,12 @@ CheckpointStepResult Checkpoints::do_step(const CheckpointStep& step) {
       case CheckpointStep::Kind::kMake:
         result.counts = make_elements(step);
         break;
+      case CheckpointStep::Kind::kHold:
+        chares_.parts_->periodic.hold();
+        break;
+      case CheckpointStep::Kind::kRelease:
+        chares_.parts_->periodic.release();
+        break;
     }
   } catch (const base::Error& error) {
     fail(error.code(), error.what());
@@ -198,11 +204,23 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
         collection.name()));
   }
   if (!collection.created_) return count;  // the leader misses its elements
+  if (const auto& being_created = collection.elements_->being_created; !being_created.empty()) {
+    refuse(base::format(
+        "the collection {} cannot be saved: created() of {} has not ended; await the creation before",
+        collection.name(), being_created.begin()->second.chare->where()));
+  }
   if (collection.type()->pup == nullptr) {
     refuse(
         base::format("the collection {} cannot be saved: give the class a public function "
                      "`void pup(weft::Pup& p) {{ p | a | b; }}` that names its members, and a constructor "
                      "without arguments or one that takes weft::Moved",
+                     collection.name()));
+  }
+  if (chares_.sections().has_incomplete(collection)) {
+    refuse(
+        base::format("the collection {} cannot be saved: some members of a section have contributed to a "
+                     "reduction that is not "
+                     "complete; save it when all have",
                      collection.name()));
   }
   collection.elements_->directory.for_each([&](std::uint64_t index, const ChareBase& chare) {
@@ -292,7 +310,8 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
     collection.shape_ = shape_of(entry, step.manifest.files.size(), num_pes);
     collection.type_ = &type_of(entry);
     if (!entry.class_key.empty()) collection.set_class_name(entry.class_name, entry.class_key);
-    collection.set_balanced(entry.is_balanced);
+    collection.set_balancing(static_cast<Balancing>(entry.balancing));
+    chares_.choose_balancing(collection);
     std::vector<bool> is_home(static_cast<std::size_t>(num_pes));
     for (std::uint64_t index = 0; index < entry.num_elements; ++index) {
       is_home[static_cast<std::size_t>(collection.home(index))] = true;

@@ -81,12 +81,26 @@ Future<> Checkpoints::save(const std::string& folder, const checkpoint_detail::V
 
 Task<> Checkpoints::save_all(std::string folder, std::vector<std::uint64_t> collections,
                              std::vector<std::byte> values, Future<> done) {
+  std::exception_ptr error;
   try {
+    co_await hold_periodic_moves(true);
     co_await write(std::move(folder), std::move(collections), std::move(values));
-    done.set();
   } catch (...) {
-    done.set_error(std::current_exception());
+    error = std::current_exception();
   }
+  co_await hold_periodic_moves(false);
+  if (error == nullptr) {
+    done.set();
+  } else {
+    done.set_error(error);
+  }
+}
+
+Task<> Checkpoints::hold_periodic_moves(bool holds) {
+  if (chares_.parts_->sync.options().period_s == 0) co_return;
+  CheckpointStep step;
+  step.kind = holds ? CheckpointStep::Kind::kHold : CheckpointStep::Kind::kRelease;
+  static_cast<void>(co_await on_all_pes(std::move(step)));
 }
 
 Task<> Checkpoints::write(std::string folder, std::vector<std::uint64_t> collections,
@@ -333,7 +347,7 @@ void Checkpoints::on_step(MessagePtr message) {
   Pup p = message->unpacker();
   p | step;
   if (step.leader >= static_cast<std::uint32_t>(runtime.num_pes()) ||
-      step.kind > CheckpointStep::Kind::kMake) {
+      step.kind > CheckpointStep::Kind::kRelease) {
     runtime.fail(
         base::format("PE {} sends a step of a checkpoint that PE {} does not know; do all PEs run the same "
                      "program?",

@@ -1,7 +1,8 @@
 // Saving and restoring collections, on one PE. The PE that the program calls leads: it sends all PEs one step after the
 // other, and each PE answers each step. A step runs in one turn, so no code of the program runs on the PE meanwhile.
 //
-//   save:     quiescence, then kCheck: may all elements be saved?  kWrite: each PE writes its file
+//   save:     kHold in a job with periodic load balancing, whose moves wait until kRelease
+//             quiescence, then kCheck: may all elements be saved?  kWrite: each PE writes its file
 //             then the leader writes the manifest
 //   restore:  kVerify: each PE reads its share of the files  kMake: each PE makes its elements
 //
@@ -28,7 +29,7 @@ namespace weft::chare {
 
 // What all PEs do at the same time.
 struct CheckpointStep {
-  enum class Kind : std::uint8_t { kCheck, kWrite, kVerify, kMake };
+  enum class Kind : std::uint8_t { kCheck, kWrite, kVerify, kMake, kHold, kRelease };
   std::uint64_t number = 0;  // of the leader's
   std::uint32_t leader = 0;
   Kind kind = Kind::kCheck;
@@ -104,6 +105,8 @@ class Checkpoints {
   // --- Of the leader
   runtime::Task<> save_all(std::string folder, std::vector<std::uint64_t> collections,
                            std::vector<std::byte> values, runtime::Future<> done);
+  // All PEs do, or do not any more. Does nothing in a job without periodic load balancing.
+  runtime::Task<> hold_periodic_moves(bool holds);
   runtime::Task<> load_all(std::string folder, std::uint64_t loading, runtime::Future<> done);
   runtime::Task<> write(std::string folder, std::vector<std::uint64_t> collections,
                         std::vector<std::byte> values);

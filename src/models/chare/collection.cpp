@@ -20,11 +20,21 @@ std::string short_name_of(const EntryInfo& entry) {
 
 ChareBase* Collection::find(std::uint64_t index) const { return elements_->directory.find(index); }
 
+ChareBase* Collection::find_constructed(std::uint64_t index) const {
+  if (!elements_->being_created.empty()) {
+    const auto found = elements_->being_created.find(index);
+    if (found != elements_->being_created.end()) return found->second.chare;
+  }
+  return find(index);
+}
+
 bool Collection::can_move() const {
   return kind_ != CollectionKind::kGroup && type_ != nullptr && type_->pup != nullptr;
 }
 
-std::size_t Collection::num_local() const { return elements_->directory.num_local(); }
+std::size_t Collection::num_local() const {
+  return elements_->directory.num_local() + elements_->being_created.size();
+}
 
 int Collection::home(std::uint64_t index) const {
   const runtime::Runtime& runtime = chares_.runtime();
@@ -75,6 +85,9 @@ ChareBase::ChareBase() {
   load_ = new ElementLoad;
   load_->acquire();
   if (has_conditions) load_->conditional = this;
+  if (collection_->is_balanced() && runtime().meter().counts_messages()) {
+    load_->messages = std::make_unique<SentMessages>(runtime::ElementId{collection_->id(), linear_index_});
+  }
 }
 
 std::string ChareBase::where() const {

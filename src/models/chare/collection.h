@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -10,15 +12,25 @@
 
 #include "models/chare/local_sync.h"
 #include "models/chare/moving.h"
+#include "models/chare/periodic/local_round.h"
+#include "models/chare/sparse_messages.h"
 #include "models/chare/sparse_state.h"
 #include "runtime/location/directory.h"
 
 namespace weft::chare {
 
+// An element whose created() has not ended.
+struct BeingCreated {
+  ChareBase* chare = nullptr;
+  std::optional<SparseMessage> insertion = std::nullopt;  // of an element of a sparse array
+};
+
 struct Collection::Elements {
   explicit Elements(int pe) : directory(pe) {}
 
   runtime::Directory<ChareBase> directory;
+  // Not in the directory, by index. See created.cpp.
+  std::map<std::uint64_t, BeingCreated> being_created;
   // Whether each PE is the home of an element; the same on all PEs.
   bool on_every_pe = false;
   // Entry and broadcast messages that arrived before the collection was made on this PE.
@@ -30,6 +42,7 @@ struct Collection::Elements {
   SeenBroadcasts handled;
   Departures departures;
   LocalSync sync;
+  LocalRound periodic;
   std::unique_ptr<SparseState> sparse;  // null before its first use, and for another collection
 };
 

@@ -153,17 +153,17 @@ void Chares::on_create(MessagePtr message) {
   made.kind_ = header.kind;
   made.shape_ = header.shape;
   made.type_ = constructor->type;
-  made.set_balanced(constructor->type->is_balanced);
+  made.set_balancing(constructor->type->balancing);
+  made.set_has_created(constructor->type->begin_created != nullptr);
   if (constructor->name_collection != nullptr) {
     Pup arguments = Pup::unpacker(p.cursor(), p.remaining_bytes(), &runtime_);
     constructor->name_collection(made, arguments);
   }
-  if (made.is_sparse()) {
-    made.set_balanced(false);
-    return open_elements(made, false);
-  }
+  choose_balancing(made);
+  if (made.is_sparse()) return open_elements(made, false);
   if (construct_elements(made, *constructor, {p.cursor(), p.remaining_bytes()})) {
-    return open_elements(made, header.exchanges);
+    open_elements(made, header.exchanges);
+    return begin_created(made);
   }
   // The collection is never made on this PE. Its messages wait for its end, which may be among them, or for the job's.
   std::vector<MessagePtr>& waiting = made.elements_->waiting;
@@ -177,16 +177,29 @@ void Chares::on_create(MessagePtr message) {
   runtime_.send(runtime_.pe(), std::move(held));
 }
 
+void Chares::choose_balancing(Collection& made) {
+  switch (made.balancing()) {
+    case Balancing::kAtSync:
+      made.is_balanced_ = !made.is_sparse();
+      break;
+    case Balancing::kPeriodic:
+      made.is_balanced_ = parts_->sync.options().period_s > 0 && made.kind() != CollectionKind::kGroup;
+      break;
+    default:
+      made.is_balanced_ = false;
+  }
+}
+
 void Chares::open_elements(Collection& made, bool exchanges) {
   made.created_ = true;
+  parts_->sync.collection_begins(made);
+  parts_->periodic.collection_begins(made);
   if (!made.is_sparse()) {
     runtime_.reductions().open(
         scope_of(made), made.shape().size(), made.num_local(), false,
         exchanges && made.elements_->on_every_pe ? exchange_of(made) : runtime::Route::kTree);
   }
-  std::vector<MessagePtr> waiting;
-  waiting.swap(made.elements_->waiting);
-  for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));
+  release_waiting(made);
 }
 
 bool Chares::construct_elements(Collection& made, const ConstructorInfo& constructor,
@@ -209,24 +222,32 @@ bool Chares::construct_elements(Collection& made, const ConstructorInfo& constru
       Pup p = Pup::unpacker(arguments.data(), arguments.size(), &runtime_);
       std::unique_ptr<ChareBase> element = constructor.construct(p);
       if (element == nullptr) return false;
-      made.elements_->directory.insert(index, element.release());
+      if (made.has_created()) {
+        made.elements_->being_created.emplace(index, BeingCreated{element.release()});
+      } else {
+        made.elements_->directory.insert(index, element.release());
+      }
     }
   } catch (...) {
     const std::string where = base::format("the constructor of {} on PE {}", made.element_name(index), pe);
-    const std::exception_ptr error = runtime::as_remote_error(std::current_exception(), "in " + where);
-    made.failure_ = std::make_unique<std::string>(where + " has thrown");
-    Pup sizer = Pup::sizer(&runtime_);
-    sizer | NotCreated{made.id(), where};
-    runtime::pack_error(sizer, error);
-    MessagePtr report = Message::create(runtime_, first_handler_ + kNotCreated, sizer.offset_bytes());
-    Pup p = Pup::packer(report->payload(), report->payload_bytes(), &runtime_);
-    p | NotCreated{made.id(), where};
-    runtime::pack_error(p, error);
-    runtime_.send(static_cast<int>(made.id() >> 32), std::move(report));
+    report_not_created(made, where, runtime::as_remote_error(std::current_exception(), "in " + where));
     return false;
   }
   made.elements_->on_every_pe = num_homes == runtime_.num_pes();
   return true;
+}
+
+void Chares::report_not_created(Collection& collection, const std::string& where,
+                                const std::exception_ptr& error) {
+  collection.failure_ = std::make_unique<std::string>(where + " has thrown");
+  Pup sizer = Pup::sizer(&runtime_);
+  sizer | NotCreated{collection.id(), where};
+  runtime::pack_error(sizer, error);
+  MessagePtr report = Message::create(runtime_, first_handler_ + kNotCreated, sizer.offset_bytes());
+  Pup p = Pup::packer(report->payload(), report->payload_bytes(), &runtime_);
+  p | NotCreated{collection.id(), where};
+  runtime::pack_error(p, error);
+  runtime_.send(static_cast<int>(collection.id() >> 32), std::move(report));
 }
 
 // --- Creations that are awaited
@@ -262,7 +283,8 @@ void Chares::on_await_created(MessagePtr message) {
   }
   Collection& target = collection(awaited.collection);
   if (target.failure_ != nullptr) return;  // the creator is told, and gives up
-  if (target.created_ || target.destroyed_) {
+  const bool is_ready = target.created_ && (target.is_sparse() || target.elements_->being_created.empty());
+  if (is_ready || target.destroyed_) {
     take_part(awaited.pe, awaited.gather);
   } else {
     target.elements_->waiting.push_back(std::move(message));

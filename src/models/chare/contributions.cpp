@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "models/chare/parts.h"
+#include "runtime/future_table.h"
 
 namespace weft::chare {
 

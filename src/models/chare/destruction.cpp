@@ -124,6 +124,8 @@ void Chares::on_destroy(MessagePtr message) {
 
 void Chares::end_collection(Collection& target, const std::string& failure) {
   if (!failure.empty()) target.failure_ = std::make_unique<std::string>(failure);
+  parts_->sync.collection_ends(target);
+  parts_->periodic.collection_ends(target);
   target.destroyed_ = true;
   target.created_ = false;
   target.shape_ = target.shape_.without_table();
@@ -133,15 +135,22 @@ void Chares::end_collection(Collection& target, const std::string& failure) {
   const std::string why =
       base::format("the collection {} was destroyed before the reduction was complete", target.name());
   runtime_.reductions().close(scope_of(target), why);
+  parts_->sections.end(target, why);
   if (elements->sparse != nullptr) parts_->sparse.end(target, *elements->sparse, why);
   parts_->all_reduces.fail(target.id(), closed_error(why));
   std::vector<std::shared_ptr<ChareBase>> chares;
-  elements->directory.for_each([&](std::uint64_t, ChareBase& chare) {
+  const auto ends = [&](std::uint64_t, ChareBase& chare) {
     chares.emplace_back(&chare);
     if (chare.num_suspended() == 0) return;
     chare.num_suspended_ |= ChareBase::kLeaves;
     parts_->leaving.add(chares.back());
-  });
+  };
+  elements->directory.for_each(ends);
+  for (const auto& [index, one] : elements->being_created) {
+    ends(index, *one.chare);
+    if (one.insertion) parts_->sparse.collection_ends(target, *one.insertion);
+  }
+  elements->being_created.clear();
   elements->directory = runtime::Directory<ChareBase>(runtime_.pe());  // owns nothing any more
   for (const auto& chare : chares) {
     for (const runtime::Runtime::InstalledModel& installed : runtime_.models())

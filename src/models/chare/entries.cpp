@@ -36,8 +36,24 @@ void Chares::note_move(Message& message, std::uint32_t move) {
   std::memcpy(message.payload(), &header, sizeof header);
 }
 
+namespace {
+
+// For load balancing: the running element calls that one.
+[[gnu::cold, gnu::noinline]] void count_call(const Collection& collection, std::uint64_t index,
+                                             Message& message) {
+  std::uint64_t size_bytes = message.payload_bytes() - sizeof(EntryHeader);
+  for (const runtime::Attachment& attachment : message.attachments()) {
+    size_bytes += attachment.buffer().size_bytes;
+  }
+  message.runtime().meter().count_message({collection.id(), index}, size_bytes);
+}
+
+}  // namespace
+
 int Chares::send_entry(Collection& collection, std::uint64_t index, MessagePtr message) {
   collection.expect_alive();
+  if (runtime_.meter().counts_messages()) [[unlikely]]
+    count_call(collection, index, *message);
   const int to = pe_of(collection, index, *message);
   runtime_.send_call(to, std::move(message));
   return to;
@@ -145,6 +161,12 @@ bool Chares::invoke_if_placed(Message& message) {
 }
 
 ChareBase* Chares::find_or_forward(MessagePtr& message) {
+  const EntryHeader header = read_header(*message);
+  if (ChareBase* const chare = collection(header.collection).find_constructed(header.index)) return chare;
+  return find_or_forward(header, message);
+}
+
+ChareBase* Chares::find_ready_or_forward(MessagePtr& message) {
   return find_or_forward(read_header(*message), message);
 }
 
@@ -171,6 +193,9 @@ void Chares::forward(Collection& target, EntryHeader header, MessagePtr message)
     runtime_.fail(base::format("a message from PE {} is for element {} of a collection of shape {}",
                                message->envelope().source_pe, header.index, target.shape().to_string()));
     return;
+  }
+  if (target.elements_->being_created.contains(header.index)) {
+    return hold(target, header.index, std::move(message));
   }
   const runtime::Whereabouts at =
       target.elements_->directory.whereabouts(header.index, target.home(header.index));

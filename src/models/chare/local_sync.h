@@ -19,7 +19,18 @@ struct LocalSync {
   std::vector<std::uint64_t> unreported;  // those of them that the deciding PE does not know
   // Elements that wait in a later step: they have come from a PE that was ahead of this one.
   std::vector<std::uint64_t> early;
-  bool is_posted = false;  // a report
+  bool is_posted = false;     // a report, or a message about silent steps
+  bool has_reported = false;  // in the present step
+
+  // --- Background load, see sync_background.cpp. Times in ns; the sums wrap around.
+  std::uint64_t work_ns =
+      0;  // for elements of this collection on this PE, up to their reports and departures
+  std::uint64_t others_mark_ns = 0;  // the work for other collections when it was measured last
+  double background_s = 0;           // since the step has begun here
+  double known_background_s = 0;     // what the deciding PE knows of this PE
+  // Steps that are over, in which this PE has had no elements, and the background load of all of them: still to be told.
+  std::uint64_t num_silent_steps = 0;
+  double silent_s = 0;
 
   // --- The plan of this step
   bool has_plan = false;
@@ -35,12 +46,22 @@ struct LocalSync {
   std::uint64_t decided_step = 0;  // the step that it collects, or decides on
   std::unique_ptr<SyncStep> deciding;
   std::unique_ptr<balance::Strategy> strategy;
+  // The background load of one step on each PE, as it was told last; empty: nothing yet.
+  std::vector<double> background_of_pe_s;
+  // What PEs without elements have told since the last decision.
+  struct Silence {
+    std::uint64_t num_steps = 0;
+    double sum_s = 0;
+  };
+  std::map<int, Silence> silences;
 
   // Begins that step, without elements that wait.
   void begin(std::uint64_t new_step) {
     step = new_step;
     num_waiting = 0;
     unreported.clear();
+    has_reported = false;
+    background_s = 0;
     has_plan = false;
     planned.clear();
     num_expected = num_arrived = num_moved = bytes_moved = 0;

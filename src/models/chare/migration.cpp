@@ -5,6 +5,7 @@
 // A message may overtake the element: it says how often the element has moved, so the new PE knows that the element is
 // still to come and keeps the message. Calls to all elements: broadcasts.cpp.
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "weft/chare/chare.h"
@@ -14,6 +15,7 @@
 
 #include "base/format.h"
 #include "models/chare/parts.h"
+#include "runtime/future_table.h"
 
 namespace weft::chare {
 
@@ -154,7 +156,7 @@ void Chares::move_when_idle(runtime::ElementId element) {
   ChareBase* const chare = from.find(element.index);
   if (chare == nullptr) return;  // destroyed meanwhile
   if (from.is_sparse() && parts_->sparse.remove_when_idle(*chare)) return;
-  if (parts_->sync.continue_move(*chare)) return;
+  if (parts_->sync.continue_move(*chare) || parts_->periodic.continue_move(*chare)) return;
   if (chare->move_to_ < 0) {  // pinned meanwhile
     runtime_.stay(element);
     return parts_->sync.stayed(*chare);
@@ -201,8 +203,10 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
                     SyncPoints::packed(chare),
                     num_behind_state(chare),
                     chare.num_waiting_calls() != 0,
-                    chare.set_};
+                    chare.set_,
+                    parts_->sections.counts_of(chare)};
   const runtime::ElementId element{from.id(), chare.linear_index_};
+  std::optional<runtime::MovingFutures> futures(std::in_place);
   Leaving counted(vectors());
   Pup sizer = Pup::sizer(&runtime_);
   for (const auto& installed : runtime_.models()) installed.model->pack_moving(element, sizer);
@@ -210,6 +214,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   type.pup(chare, sizer);
   pack_waiting_calls(chare, sizer);
   header.beside = counted.types();
+  header.futures = futures->links();
   const std::size_t size_bytes = base::packed_size(header, &runtime_) + sizer.offset_bytes();
   MessagePtr message = Message::create(runtime_, first_handler_ + kMove, size_bytes);
   Leaving given(vectors(), message.get());
@@ -220,6 +225,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   p.set_beside(&given);
   type.pup(chare, p);
   pack_waiting_calls(chare, p);
+  futures.reset();
   if (p.remaining_bytes() != 0 || given.types() != header.beside) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
@@ -233,6 +239,7 @@ std::size_t Chares::depart(ChareBase& chare, int to_pe) {
   std::shared_ptr<ChareBase> left(&chare);
   try {
     for (const auto& installed : runtime_.models()) installed.model->element_has_moved(element, left);
+    parts_->sections.left(chare);
     chare.departed();
     forward_waiting_calls(chare);
     if (from.is_sparse()) {
@@ -323,6 +330,7 @@ void Chares::on_moved_here(MessagePtr message) {
         std::current_exception(),
         base::format("the arrival of {} on PE {}", target.element_name(header.index), runtime_.pe()));
   }
+  parts_->sections.arrived(*arrived, header.sections);
   if (target.is_sparse()) {
     parts_->sparse.arrived(*arrived);
   } else {
@@ -342,6 +350,9 @@ void Chares::on_moved_here(MessagePtr message) {
 void Chares::arrive_destroyed(const MoveHeader& header, Message& message, Pup& state) {
   const runtime::ElementId element{header.collection, header.index};
   Collection& target = collection(header.collection);
+  for (const std::uint64_t link : header.futures) {
+    runtime::FutureTable::of(runtime_).release_link({message.envelope().source_pe, link});
+  }
   try {
     for (const auto& installed : runtime_.models()) installed.model->unpack_moving(element, state);
     if (header.has_waiting_calls) {

@@ -44,9 +44,11 @@ Chares::Chares(runtime::Runtime& runtime, const runtime::ModelRange& range)
   set.operator()<&Chares::on_broadcast_result>(kBroadcastResult);
   set.operator()<&Chares::on_ask_destroyed>(kAskDestroyed);
   set.operator()<&Chares::on_sync>(kSync);
+  set.operator()<&Chares::on_periodic>(kPeriodic);
   set.operator()<&Chares::on_sparse>(kSparse);
   set.operator()<&Chares::on_remove>(kRemove);
   parts_->checkpoints.set_handlers(first_handler_);
+  parts_->sections.set_handlers(first_handler_);
   runtime_.reductions().set_closed_function(
       [](void* context, runtime::ScopeId scope) {
         return static_cast<Chares*>(context)->why_closed(scope.root_pe, scope.id);
@@ -82,6 +84,7 @@ Chares::~Chares() {
   parts_->leaving.clear();
   for (const auto& elements : all) {
     elements->directory.for_each([](std::uint64_t, ChareBase& chare) { delete &chare; });
+    for (const auto& [index, one] : elements->being_created) delete one.chare;
   }
 }
 
@@ -97,10 +100,12 @@ void Chares::close() {
 std::vector<std::pair<std::string, std::string>> Chares::fingerprint() const {
   return {runtime::registry_fact<ChareType>("chare types"),
           runtime::registry_fact<ConstructorInfo>("constructors"),
-          runtime::registry_fact<EntryInfo>("entry methods"), runtime::registry_fact<MapInfo>("maps")};
+          runtime::registry_fact<EntryInfo>("entry methods"),
+          runtime::registry_fact<MapInfo>("maps"),
+          {"WEFT_LB_PERIOD", base::format("{} s", parts_->sync.options().period_s)}};
 }
 
-std::vector<runtime::ModelOption> Chares::options() { return parts_->sync.options().variables(); }
+std::vector<runtime::ModelOption> Chares::options() { return parts_->sync.variables(); }
 
 std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
   const auto found = parts_->collections.find(element.collection);
@@ -113,5 +118,6 @@ std::string Chares::obstacle_to_moving(runtime::ElementId element) const {
 
 base::VectorPool& Chares::vectors() { return parts_->vectors; }
 Checkpoints& Chares::checkpoints() { return parts_->checkpoints; }
+PeriodicBalancing& Chares::periodic() { return parts_->periodic; }
 
 }  // namespace weft::chare

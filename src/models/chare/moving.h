@@ -11,6 +11,7 @@
 
 #include "weft/base/pup.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/sections.h"
 
 #include "models/chare/seen_broadcasts.h"
 #include "models/chare/sync_points.h"
@@ -31,9 +32,11 @@ struct MoveHeader {
   std::uint32_t num_waiting_calls = 0;               // behind the state
   bool has_waiting_calls = false;                    // there, or in the state
   std::uint32_t set = 0;                             // of a sparse array: see SparseState
+  std::vector<SectionCount> sections = {};           // its reductions over sections
+  std::vector<std::uint64_t> futures = {};           // links of the old PE, see runtime::FutureTable
   void pup(Pup& p) {
     p | collection | index | move | next_reduction | num_results | beside | seen | load | num_waiting_calls |
-        has_waiting_calls | set;
+        has_waiting_calls | set | sections | futures;
   }
 };
 

@@ -13,10 +13,12 @@
 
 #include "weft/chare/chare.h"
 #include "weft/chare/chares.h"
+#include "weft/chare/sections.h"
 
 #include "models/chare/checkpoints.h"
 #include "models/chare/collection.h"
 #include "models/chare/moving.h"
+#include "models/chare/periodic/periodic_balancing.h"
 #include "models/chare/placements.h"
 #include "models/chare/postponed_calls.h"
 #include "models/chare/sparse_arrays.h"
@@ -47,6 +49,10 @@ enum ChareHandler : runtime::HandlerId {
   kCheckpointStepDone,
   kSparse,
   kRemove,
+  kSectionCall,
+  kSectionTarget,
+  kSectionPart,
+  kPeriodic,
 };
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
@@ -171,9 +177,11 @@ struct Chares::Parts {
         leaving(chares),
         wanted_moves(runtime, [&chares](runtime::ElementId element) { chares.move_when_idle(element); }),
         sync(chares),
+        periodic(chares),
         postponed_calls(chares),
         checkpoints(chares),
-        sparse(chares) {}
+        sparse(chares),
+        sections(chares) {}
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Collection>> collections;
   Collection* latest = nullptr;  // successive messages are often for one collection
@@ -194,10 +202,12 @@ struct Chares::Parts {
   LeavingChares leaving;
   WantedMoves wanted_moves;
   SyncPoints sync;
+  PeriodicBalancing periodic;
   PostponedCalls postponed_calls;
   base::VectorPool vectors;
   Checkpoints checkpoints;
   SparseArrays sparse;
+  Sections sections;
 };
 
 // Whether results of reductions that all PEs get should travel by recursive doubling in this job.

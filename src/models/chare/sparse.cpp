@@ -157,7 +157,7 @@ void SparseArrays::on_message(MessagePtr message) {
     case Kind::kInsert:
       return on_insert(target, header, rest);
     case Kind::kMake:
-      if (header.number == 0 || header.set == 0 || target.find(header.index) != nullptr) {
+      if (header.number == 0 || header.set == 0 || target.find_constructed(header.index) != nullptr) {
         return fail_unfit(target, *message);
       }
       return construct(target, header, rest);

@@ -41,11 +41,19 @@ class SparseArrays {
   void remove_self(ChareBase& chare);
   runtime::Future<> done_inserting(Collection& collection);
 
+  // created() of an inserted element has ended, see created.cpp.
+  void is_made(ChareBase& chare, const SparseMessage& insertion);
+  void not_made(ChareBase& chare, const SparseMessage& insertion, const std::exception_ptr& error);
+  // The collection ends before that.
+  void collection_ends(Collection& target, const SparseMessage& insertion);
+
   void on_message(runtime::MessagePtr message);
   void on_remove(runtime::MessagePtr message);
   // Removes the element if that was asked for and nothing of it is suspended. Returns false if it has to do nothing more with the
   // element, which is still there then.
   bool remove_when_idle(ChareBase& chare);
+  // Whether its removal has been asked for.
+  bool is_to_be_removed(const ChareBase& chare) const;
   // A message for an element that its home, this PE, does not know. It waits for the element, or is refused.
   void has_no_element(Collection& target, EntryHeader header, runtime::MessagePtr message);
   // The collection is destroyed; its state was taken from it.
@@ -97,6 +105,8 @@ class SparseArrays {
 
   void on_insert(Collection& target, SparseMessage& message, std::span<const std::byte> arguments);
   void construct(Collection& target, const SparseMessage& message, std::span<const std::byte> arguments);
+  // The element could not be made: its home forgets it and tells the caller.
+  void no_element(Collection& target, const SparseMessage& insertion, const std::exception_ptr& error);
   void on_removed(Collection& target, const SparseMessage& message, std::span<const std::byte> rest);
   void remove_here(ChareBase& chare, const Ticket& ticket);
   void release_waiting(Collection& target, std::uint64_t index);

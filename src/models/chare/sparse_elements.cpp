@@ -84,7 +84,7 @@ void SparseArrays::on_insert(Collection& target, SparseMessage& message,
   const int pe = chares_.runtime().pe();
   auto& directory = target.elements_->directory;
   const runtime::Whereabouts at = directory.whereabouts(message.index, pe);
-  if (target.find(message.index) != nullptr || at.pe != pe) {
+  if (target.find_constructed(message.index) != nullptr || at.pe != pe) {
     return reply(message.tickets,
                  message.with_error(StatusCode::kInvalidArgument,
                                     base::format("{} cannot be inserted: it exists already. Remove it first",
@@ -121,38 +121,76 @@ void SparseArrays::construct(Collection& target, const SparseMessage& message,
     std::unique_ptr<ChareBase> made = constructor->construct(p);
     if (made == nullptr) return;  // it has ended the job
     made->num_moves_ = message.number;
-    ChareBase& chare = *made;
-    target.elements_->directory.insert(message.index, made.release());
-    arrived(chare);
-    reply(message.tickets, message);
+    ChareBase& chare = *made.release();
+    if (target.has_created()) {
+      target.elements_->being_created.emplace(message.index, BeingCreated{&chare, message});
+      return target.type()->begin_created(chare);
+    }
+    target.elements_->directory.insert(message.index, &chare);
+    is_made(chare, message);
   } catch (...) {
-    const std::exception_ptr error = runtime::as_remote_error(
-        std::current_exception(),
-        base::format("in the constructor of {} on PE {}", target.element_name(message.index), runtime.pe()));
-    Pup sizer = Pup::sizer(&runtime);
-    runtime::pack_error(sizer, error);
-    std::vector<std::byte> packed(sizer.offset_bytes());
-    Pup packer = Pup::packer(packed.data(), packed.size(), &runtime);
-    runtime::pack_error(packer, error);
-    SparseMessage gone = message;
-    gone.kind = Kind::kRemoved;
-    gone.number = message.number + 1;
-    gone.outcome = Outcome::kException;
-    const int home = home_of(target, message.index);
-    target.elements_->directory.leave(message.index, home, gone.number);
-    // The constructor may have asked for the removal of its element.
-    if (auto asked = state(target).removals.extract(message.index); !asked.empty()) {
-      SparseMessage removed;
-      removed.collection = target.id();
-      reply(asked.mapped(), removed);
-    }
-    if (home == runtime.pe()) {
-      on_removed(target, gone, packed);
-    } else {
-      send(home, gone, packed);
-    }
+    no_element(target, message,
+               runtime::as_remote_error(std::current_exception(),
+                                        base::format("in the constructor of {} on PE {}",
+                                                     target.element_name(message.index), runtime.pe())));
   }
   chares_.release_held(target, message.index);
+}
+
+void SparseArrays::is_made(ChareBase& chare, const SparseMessage& insertion) {
+  arrived(chare);
+  reply(insertion.tickets, insertion);
+}
+
+void SparseArrays::not_made(ChareBase& chare, const SparseMessage& insertion,
+                            const std::exception_ptr& error) {
+  Collection& target = chare.collection();
+  chare.is_removed_ = true;
+  std::shared_ptr<ChareBase> gone(&chare);
+  for (const runtime::Runtime::InstalledModel& installed : chares_.runtime().models())
+    installed.model->element_ends({target.id(), chare.linear_index()}, gone);
+  const std::exception_ptr with_place = runtime::as_remote_error(error, "in created() of " + chare.where());
+  // In a later turn: the caller is the end of its method.
+  chares_.parts_->leaving.add(std::move(gone));
+  if (chare.num_suspended() == 0) {
+    chares_.free_later(chare);
+  } else {
+    chare.num_suspended_ |= ChareBase::kLeaves;
+  }
+  no_element(target, insertion, with_place);
+  chares_.release_held(target, insertion.index);
+}
+
+void SparseArrays::no_element(Collection& target, const SparseMessage& insertion,
+                              const std::exception_ptr& error) {
+  runtime::Runtime& runtime = chares_.runtime();
+  Pup sizer = Pup::sizer(&runtime);
+  runtime::pack_error(sizer, error);
+  std::vector<std::byte> packed(sizer.offset_bytes());
+  Pup packer = Pup::packer(packed.data(), packed.size(), &runtime);
+  runtime::pack_error(packer, error);
+  SparseMessage gone = insertion;
+  gone.kind = Kind::kRemoved;
+  gone.number = insertion.number + 1;
+  gone.outcome = Outcome::kException;
+  const int home = home_of(target, insertion.index);
+  target.elements_->directory.leave(insertion.index, home, gone.number);
+  chares_.parts_->sections.forget(target, insertion.index);
+  // The constructor may have asked for the removal of its element.
+  if (auto asked = state(target).removals.extract(insertion.index); !asked.empty()) {
+    SparseMessage removed;
+    removed.collection = target.id();
+    reply(asked.mapped(), removed);
+  }
+  if (home == runtime.pe()) {
+    on_removed(target, gone, packed);
+  } else {
+    send(home, gone, packed);
+  }
+}
+
+void SparseArrays::collection_ends(Collection& target, const SparseMessage& insertion) {
+  refuse(target, insertion, {});
 }
 
 // --- Removal
@@ -193,7 +231,7 @@ void SparseArrays::on_remove(MessagePtr message) {
     removed.collection = target.id();
     return reply({ticket}, removed.with_error(StatusCode::kClosed, target.why_gone()));
   }
-  ChareBase* const chare = chares_.find_or_forward(message);
+  ChareBase* const chare = chares_.find_ready_or_forward(message);
   if (chare == nullptr) return;
   const Ticket ticket = ticket_of(*message);
   if (ticket.id == 0 || ticket.pe >= static_cast<std::uint32_t>(chares_.runtime().num_pes()) ||
@@ -212,6 +250,11 @@ void SparseArrays::remove_here(ChareBase& chare, const Ticket& ticket) {
   }
 }
 
+bool SparseArrays::is_to_be_removed(const ChareBase& chare) const {
+  const std::unique_ptr<SparseState>& here = chare.collection().elements_->sparse;
+  return here != nullptr && here->removals.contains(chare.linear_index());
+}
+
 bool SparseArrays::remove_when_idle(ChareBase& chare) {
   Collection& from = chare.collection();
   SparseState& here = state(from);
@@ -221,6 +264,7 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   if (chare.num_suspended() != 0) {
     chare.num_suspended_ |= ChareBase::kMoves;  // the end of the last method asks again
     chares_.runtime().stay({from.id(), index});
+    chares_.parts_->periodic.give_up_move(chare);
     settle_if_quiet(from);
     return true;
   }
@@ -235,7 +279,9 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   runtime::Runtime& runtime = chares_.runtime();
   // What is not saved would be lost.
   std::vector<std::string> reasons = runtime.obstacles_to_saving({from.id(), index});
-  if (chare.set_ > here.set && chare.next_reduction_ != 0) {
+  const bool has_contributed =
+      chare.next_reduction_ != 0 || chares_.parts_->sections.has_contributed(chare, chare.set_);
+  if (chare.set_ > here.set && has_contributed) {
     reasons.emplace_back(
         "it has contributed to a reduction of elements that are not counted yet; await done_inserting() "
         "before");
@@ -252,6 +298,9 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
     return false;
   }
   left(chare);
+  chares_.parts_->sections.left(chare);
+  chares_.parts_->sync.left(from, chare);
+  chares_.parts_->periodic.give_up_move(chare);
   chare.is_removed_ = true;
   here.changed = true;
   here.changed_since_settled = true;
@@ -299,7 +348,9 @@ void SparseArrays::has_no_element(Collection& target, EntryHeader header, Messag
     return reply({ticket}, outcome.with_error(StatusCode::kNotFound,
                                               base::format("{} cannot be removed: it does not exist", name)));
   }
-  const bool is_gathered = header.reply.kind == ReplyTo::Kind::kGather;
+  // A call to a section waits, as one to the element does: its caller knows its members.
+  const bool is_of_section = kind == kEntry && header.reply.is_direct();
+  const bool is_gathered = header.reply.kind == ReplyTo::Kind::kGather && !is_of_section;
   // Its copy of a broadcast, which it has not waited for.
   if (kind == kBroadcastCopy && !is_gathered) return;
   if (is_gathered && !header.reply.is_direct()) {

@@ -153,6 +153,7 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
   here.num_elements = message.count;
   const std::string why = why_closed(target, before);
   if (before != 0) reductions.close(scope_of(target, before), why);
+  chares_.parts_->sections.close_sets(target, message.set, why);
   chares_.parts_->all_reduces.fail(target.id(),
                                    std::make_exception_ptr(base::Error(StatusCode::kClosed, why)),
                                    reduction_number(message.set, 0));

@@ -11,6 +11,8 @@
 //            come.
 //   done     The PE has sent its elements and has got those that come.
 //   resume   All PEs are done. Goes to all PEs: each element runs resume_from_sync().
+//   background  Steps are over in which the PE has had no elements and has reported nothing: it tells its background load, unless it
+//            is 0 still. Reports have it too. See sync_background.cpp.
 //
 // Invariants:
 //   - An element that waits moves by the plan only, so the decider knows where it is.
@@ -72,11 +74,12 @@ void SyncPoints::at_sync(ChareBase& chare) {
                       base::format("{} cannot reach a sync point: {}", chare.where(), why));
   };
   if (collection.is_sparse())
-    refuse("it belongs to a sparse array, which takes no part in load balancing yet");
-  if (!collection.is_balanced()) {
+    refuse("it belongs to a sparse array, which takes part in periodic load balancing only");
+  if (collection.balancing() != Balancing::kAtSync) {
     refuse("its class does not override resume_from_sync(), which tells it that the step is over");
   }
-  if (collection.find(chare.linear_index_) != &chare) refuse("call at_sync() after the constructor");
+  if (collection.find(chare.linear_index_) != &chare)
+    refuse("call at_sync() after the constructor, and after created()");
   if (chare.load_->sync.phase != SyncPhase::kRuns) {
     refuse("it waits at one already; call at_sync() again in resume_from_sync() or later");
   }
@@ -89,17 +92,19 @@ void SyncPoints::at_sync(ChareBase& chare) {
 }
 
 void SyncPoints::set_load_s(ChareBase& chare, std::optional<double> load_s) {
-  if (chare.load_ == nullptr || !chare.collection().is_balanced()) {
+  const Collection& collection = chare.collection();
+  if (collection.balancing() == Balancing::kNone ||
+      (collection.balancing() == Balancing::kAtSync && !collection.is_balanced())) {
     throw base::Error(
         StatusCode::kInvalidArgument,
-        base::format("{} has no load: its class does not override resume_from_sync()", chare.where()));
+        base::format("{} has no load: its collection takes no part in load balancing", chare.where()));
   }
   if (load_s && !is_load(*load_s)) {
     throw base::Error(StatusCode::kInvalidArgument,
                       base::format("the load of {} is set to {} s: give 0 to {} s", chare.where(), *load_s,
                                    balance::kMaxLoadS));
   }
-  chare.load_->sync.set_load_s = load_s;
+  if (collection.is_balanced()) chare.load_->sync.set_load_s = load_s;  // else the job has no period
 }
 
 void SyncPoints::wait(ChareBase& chare) {
@@ -122,7 +127,13 @@ void SyncPoints::wait(ChareBase& chare) {
 
 void SyncPoints::post_report(Collection& collection) {
   LocalSync& here = local(collection);
-  if (here.is_posted || here.unreported.empty() || here.num_waiting != collection.num_local()) return;
+  if (here.unreported.empty() || here.num_waiting != collection.num_local()) return;
+  post(collection);
+}
+
+void SyncPoints::post(Collection& collection) {
+  LocalSync& here = local(collection);
+  if (here.is_posted) return;
   here.is_posted = true;
   runtime().count_sent();  // for quiescence, as a message
   posted_.push_back(collection.id());
@@ -149,16 +160,38 @@ void SyncPoints::report(Collection& collection) {
   if (!collection.created_) return;  // destroyed
   LocalSync& here = local(collection);
   here.is_posted = false;
+  report_silence(collection);
   if (here.unreported.empty() || here.num_waiting != collection.num_local()) return;
+  here.has_reported = true;
+  here.known_background_s = background_s(collection);
+  std::uint64_t has_set_loads = 0;
   std::vector<ReportedLoad> loads;
+  std::vector<ReportedMessages> messages;
   loads.reserve(here.unreported.size());
   for (const std::uint64_t index : here.unreported) {
-    const ChareBase& chare = *collection.find(index);
-    loads.push_back({index, std::min(chare.load_s(), balance::kMaxLoadS), can_move(chare) ? 1U : 0U});
-    chare.load_->reset();
+    ChareBase& chare = *collection.find(index);
+    if (chare.load_->sync.set_load_s) has_set_loads = 1;
+    loads.push_back(take_load(collection, chare));
+    take_messages(chare, loads.size() - 1, messages);
   }
   here.unreported.clear();
-  runtime().send(decider(collection), make(collection, here.step, SyncKind::kLoads, loads));
+  runtime().send(decider(collection), make(collection, here.step, SyncKind::kLoads, here.known_background_s,
+                                           has_set_loads, loads, messages));
+}
+
+ReportedLoad SyncPoints::take_load(Collection& collection, ChareBase& chare) {
+  const ReportedLoad load{chare.linear_index_, std::min(chare.load_s(), balance::kMaxLoadS),
+                          can_move(chare) ? 1U : 0U};
+  local(collection).work_ns += nanoseconds(*chare.load_);
+  chare.load_->reset();
+  return load;
+}
+
+void SyncPoints::take_messages(ChareBase& chare, std::uint64_t position,
+                               std::vector<ReportedMessages>& messages) {
+  if (chare.load_->messages == nullptr) return;
+  for (const SentTo& sent : chare.load_->messages->sorted()) messages.push_back({position, sent});
+  chare.load_->messages->clear();
 }
 
 // --- Messages
@@ -184,7 +217,7 @@ void SyncPoints::on_message(MessagePtr message) {
   std::string wrong;
   if (from_pe < 0 || from_pe >= runtime().num_pes()) {
     wrong = "there is no such PE";
-  } else if (!target.is_balanced()) {
+  } else if (!target.is_balanced() || target.balancing() != Balancing::kAtSync) {
     wrong = "the collection does not take part";
   } else {
     switch (header.kind) {
@@ -203,6 +236,9 @@ void SyncPoints::on_message(MessagePtr message) {
       case SyncKind::kResume:
         wrong = on_resume(target, header.step, from_pe);
         break;
+      case SyncKind::kBackground:
+        wrong = on_background(target, from_pe, p);
+        break;
       default:
         wrong = base::format("there is no kind {}", static_cast<std::uint32_t>(header.kind));
     }
@@ -216,6 +252,7 @@ bool SyncPoints::advance(Collection& collection, std::uint64_t step) {
   LocalSync& here = local(collection);
   if (step <= here.step) return step == here.step;
   if (here.num_waiting != 0) return false;
+  steps_are_over(collection, step - here.step);
   here.begin(step);
   for (const std::uint64_t index : std::exchange(here.early, {})) {
     if (ChareBase* const chare = collection.find(index)) wait(*chare);
@@ -369,7 +406,9 @@ std::string SyncPoints::obstacle(const ChareBase& chare) {
 std::optional<LoadOnTheMove> SyncPoints::packed(const ChareBase& chare) {
   if (chare.load_ == nullptr) return std::nullopt;
   const auto measured = std::chrono::duration_cast<std::chrono::nanoseconds>(chare.load_->time());
-  return LoadOnTheMove{chare.load_->sync, std::min<std::int64_t>(measured.count(), kMostNs)};
+  LoadOnTheMove load{chare.load_->sync, std::min<std::int64_t>(measured.count(), kMostNs)};
+  if (chare.load_->messages != nullptr) load.sent = chare.load_->messages->sorted();
+  return load;
 }
 
 void SyncPoints::stayed(ChareBase& chare) {
@@ -378,6 +417,7 @@ void SyncPoints::stayed(ChareBase& chare) {
 
 void SyncPoints::left(Collection& from, const ChareBase& chare) {
   if (chare.load_ == nullptr) return;
+  local(from).work_ns += nanoseconds(*chare.load_);
   if (chare.load_->sync.phase == SyncPhase::kWaits) --local(from).num_waiting;
   post_report(from);
 }
@@ -389,16 +429,20 @@ bool SyncPoints::arrived(ChareBase& chare, const std::optional<LoadOnTheMove>& l
     unfit(collection, from_pe, base::format("element {} has come, {}", chare.linear_index_, what));
     return false;
   };
-  if (load.has_value() != (chare.load_ != nullptr)) return wrong("with and without a load");
+  if (load.has_value() != (chare.load_ != nullptr))
+    return wrong("with and without a load (WEFT_LB_PERIOD must be the same on all PEs)");
   if (!load) return true;
   const ElementSync& sync = load->sync;
   if (sync.phase > SyncPhase::kWaits || load->measured_ns < 0 || load->measured_ns > kMostNs ||
-      !is_load(sync.set_load_s.value_or(0))) {
+      !is_load(sync.set_load_s.value_or(0)) ||
+      !SentMessages::are_valid(load->sent, chare.linear_index_, collection.shape().size())) {
     return wrong("with a load that is none");
   }
   if (sync.step < here.step) return wrong("from a step that is over");
   chare.load_->sync = sync;
   chare.load_->add(std::chrono::nanoseconds(load->measured_ns));
+  if (chare.load_->messages != nullptr) chare.load_->messages->restore(load->sent);
+  here.work_ns -= static_cast<std::uint64_t>(load->measured_ns);  // other PEs have worked for it
   if (sync.phase == SyncPhase::kMovesFirst) wait(chare);
   if (sync.phase != SyncPhase::kWaits) return true;
   if (!advance(collection, sync.step)) return wrong("from a later step");

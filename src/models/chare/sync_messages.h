@@ -1,8 +1,10 @@
 // The messages of load balancing at sync points: their header, which the values of each kind follow. sync.cpp has the protocol.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
+#include "weft/chare/element_load.h"
 #include "weft/runtime/message.h"
 
 #include "models/chare/parts.h"
@@ -11,11 +13,14 @@
 namespace weft::chare {
 
 enum class SyncKind : std::uint32_t {
-  kLoads,   // std::vector<ReportedLoad>
-  kPlan,    // std::uint64_t number of arrivals, std::vector<PlannedMove>
-  kStays,   // nothing
-  kDone,    // std::uint64_t moves, std::uint64_t bytes
-  kResume,  // nothing
+  // double background load in s, std::uint64_t whether loads are set (0 or 1), std::vector<ReportedLoad>,
+  // std::vector<ReportedMessages>
+  kLoads,
+  kPlan,        // std::uint64_t number of arrivals, std::vector<PlannedMove>
+  kStays,       // nothing
+  kDone,        // std::uint64_t moves, std::uint64_t bytes
+  kResume,      // nothing
+  kBackground,  // std::uint64_t steps without elements, double background load of them all in s
 };
 
 struct SyncPoints::Header {
@@ -24,6 +29,12 @@ struct SyncPoints::Header {
   SyncKind kind = SyncKind::kLoads;
   std::uint32_t reserved = 0;
 };
+
+// What the PE has worked for the element since its last report. Of a type whose sums wrap around.
+inline std::uint64_t nanoseconds(const ElementLoad& load) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(load.time()).count());
+}
 
 template <class... Values>
 runtime::MessagePtr SyncPoints::make(const Collection& collection, std::uint64_t step, SyncKind kind,

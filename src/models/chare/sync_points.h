@@ -13,6 +13,7 @@
 #include "weft/runtime/work.h"
 
 #include "models/chare/balancing_options.h"
+#include "models/chare/sync_step.h"
 #include "models/chare/wanted_moves.h"
 
 namespace weft::chare {
@@ -24,7 +25,8 @@ struct LocalSync;
 struct LoadOnTheMove {
   ElementSync sync;
   std::int64_t measured_ns = 0;
-  void pup(Pup& p) { p | sync | measured_ns; }
+  std::vector<SentTo> sent = {};  // since its last report, in the order of indices
+  void pup(Pup& p) { p | sync | measured_ns | sent; }
 };
 
 class SyncPoints {
@@ -37,11 +39,17 @@ class SyncPoints {
   SyncPoints& operator=(const SyncPoints&) = delete;
 
   BalancingOptions& options() { return options_; }
+  // See Model::options(). Setting one of them also decides whether the PE counts messages.
+  std::vector<runtime::ModelOption> variables();
 
   // See ChareBase.
   void at_sync(ChareBase& chare);
   void set_load_s(ChareBase& chare, std::optional<double> load_s);
   void on_message(runtime::MessagePtr message);
+
+  // --- For collections.cpp and destruction.cpp: the collection is there, and the collection ends with its elements.
+  void collection_begins(Collection& collection);
+  void collection_ends(Collection& collection);
 
   // --- For migration.cpp
 
@@ -52,11 +60,25 @@ class SyncPoints {
   bool continue_move(ChareBase& chare);
   // The element has asked for a move to the PE where it is. Nothing has moved.
   void stayed(ChareBase& chare);
+  // Whether it may move by a plan as it is now.
+  static bool can_move(const ChareBase& chare);
   // The element is not in the directory any more.
   void left(Collection& from, const ChareBase& chare);
   // The element is in the directory; `load` is what it has taken along. Returns false, and ends the job, if that does not
   // fit.
   bool arrived(ChareBase& chare, const std::optional<LoadOnTheMove>& load, int from_pe);
+
+  // --- For periodic_rounds.cpp
+
+  // What this PE knows of its element for a decision. The measured time begins anew.
+  ReportedLoad take_load(Collection& collection, ChareBase& chare);
+  // Adds what the element has sent since its last report. It is number `position` of the report.
+  static void take_messages(ChareBase& chare, std::uint64_t position,
+                            std::vector<ReportedMessages>& messages);
+  // What this PE has worked for other collections since the last call.
+  double take_background_s(Collection& collection);
+  // Writes the loads into a file if the job wants that.
+  void record(const balance::Snapshot& snapshot);
 
  private:
   struct Header;
@@ -79,11 +101,30 @@ class SyncPoints {
 
   void wait(ChareBase& chare);
   void post_report(Collection& collection);
+  void post(Collection& collection);
   void report(Collection& collection);
-  static bool can_move(const ChareBase& chare);
   // All steps before that one are over. Returns false if an element of this PE still waits in one of them.
   bool advance(Collection& collection, std::uint64_t step);
   void finish_plan(Collection& collection);
+
+  // A measured collection begins: from now on measured times leave out waits for a processor, unless an option says otherwise.
+  void leave_out_waits();
+
+  // --- Background load, in sync_background.cpp
+
+  static bool is_measured(const Collection& collection);
+  static std::uint64_t work_ns(Collection& collection);
+  std::uint64_t work_for_others_ns(const Collection& collection) const;
+  // What this PE has worked for other collections in the present step.
+  double background_s(Collection& collection);
+  // That many steps are over, which end with the present one.
+  void steps_are_over(Collection& collection, std::uint64_t num_steps);
+  void report_silence(Collection& collection);
+  std::string on_background(Collection& collection, int from_pe, Pup& p);
+  // Takes what PEs without elements have told since the last decision.
+  void use_silences(LocalSync& here);
+  // Returns what is wrong with it, empty if nothing is.
+  std::string know_background(Collection& collection, int pe, double background_s);
 
   // Handlers. They return what is wrong with the message, empty if nothing is.
   std::string on_loads(Collection& collection, std::uint64_t step, int from_pe, Pup& p);
@@ -93,7 +134,6 @@ class SyncPoints {
   std::string on_resume(Collection& collection, std::uint64_t step, int from_pe);
 
   std::string decide(Collection& collection);
-  void record(const Collection& collection);
   void end_step(Collection& collection);
   // The first of the moves that are still to be made.
   void make_next_move(std::uint64_t collection);
@@ -102,7 +142,9 @@ class SyncPoints {
 
   Chares& chares_;
   BalancingOptions options_;
+  bool leaves_out_waits_ = false;
   std::uint64_t num_recorded_ = 0;
+  std::uint64_t ended_work_ns_ = 0;    // for collections that have ended; wraps around
   std::vector<std::uint64_t> posted_;  // collections
   ReportWork work_{*this};
   WantedMoves moves_;  // of plans

@@ -1,6 +1,5 @@
 #include "models/chare/sync_step.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
@@ -14,16 +13,10 @@ namespace {
 
 Status invalid(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
 
-double seconds_since(SyncStep::Clock::time_point then) {
-  return std::chrono::duration<double>(SyncStep::Clock::now() - then).count();
-}
-
 }  // namespace
 
 SyncStep::SyncStep(std::uint64_t collection, std::uint64_t size, int num_pes)
-    : is_reported_(size),
-      most_moves_(static_cast<std::size_t>(num_pes)),
-      has_plan_(static_cast<std::size_t>(num_pes)) {
+    : Decision(num_pes), is_reported_(size) {
   snapshot_.num_pes = num_pes;
   snapshot_.background_load_s.assign(static_cast<std::size_t>(num_pes), 0.0);
   snapshot_.objects.resize(size);
@@ -54,43 +47,33 @@ Status SyncStep::add(int pe, std::span<const ReportedLoad> loads) {
   return {};
 }
 
+Status SyncStep::add_messages(std::span<const ReportedLoad> loads,
+                              std::span<const ReportedMessages> messages) {
+  return read_messages(
+      loads, messages, is_reported_.size(), sent_bytes_, [this](std::uint64_t sender, const SentTo& to) {
+        snapshot_.edges.push_back({static_cast<std::uint32_t>(sender), static_cast<std::uint32_t>(to.index),
+                                   to.messages, to.bytes});
+      });
+}
+
+// All edges of one sender are from one report, in the order of receivers.
+void SyncStep::sort_edges() {
+  std::vector<std::size_t> next(is_reported_.size() + 1);
+  for (const balance::CommunicationEdge& edge : snapshot_.edges) ++next[edge.from + 1];
+  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  std::vector<balance::CommunicationEdge> sorted(snapshot_.edges.size());
+  for (const balance::CommunicationEdge& edge : snapshot_.edges) sorted[next[edge.from]++] = edge;
+  snapshot_.edges = std::move(sorted);
+}
+
+void SyncStep::set_background(std::span<const double> background_s) {
+  if (ignores_background_) return;
+  snapshot_.background_load_s.assign(background_s.begin(), background_s.end());
+}
+
 base::Result<std::vector<PlanOfPe>> SyncStep::decide(balance::Strategy& strategy) {
-  began_ = Clock::now();
-  if (Status status = balance::check(snapshot_); !status.ok()) return status;
-  const balance::Placement placement = strategy.place(snapshot_);
-  if (Status status = balance::check(snapshot_, placement); !status.ok()) return status;
-  decision_s_ = seconds_since(began_);
-  summary_ = balance::summarize(snapshot_, placement);
-  std::vector<PlanOfPe> plans(most_moves_.size());
-  for (std::size_t i = 0; i < placement.size(); ++i) {
-    const balance::ObjectLoad& object = snapshot_.objects[i];
-    if (placement[i] == object.pe) continue;
-    const auto to_pe = static_cast<std::size_t>(placement[i]);
-    plans[static_cast<std::size_t>(object.pe)].moves.push_back({object.index, to_pe});
-    ++plans[to_pe].num_arrivals;
-  }
-  for (std::size_t pe = 0; pe < plans.size(); ++pe) {
-    if (plans[pe].is_empty()) continue;
-    has_plan_[pe] = true;
-    most_moves_[pe] = plans[pe].moves.size();
-    ++num_plans_;
-  }
-  return plans;
+  if (!snapshot_.edges.empty()) sort_edges();
+  return Decision::decide(snapshot_, strategy);
 }
-
-Status SyncStep::done(int pe, std::uint64_t moves, std::uint64_t bytes_moved) {
-  const auto which = static_cast<std::size_t>(pe);
-  if (!has_plan_[which]) return invalid("it has no moves to carry out");
-  if (moves > most_moves_[which]) {
-    return invalid(base::format("it has moved {} elements and was asked for {}", moves, most_moves_[which]));
-  }
-  has_plan_[which] = false;
-  --num_plans_;
-  moves_ += moves;
-  bytes_moved_ += bytes_moved;
-  return {};
-}
-
-double SyncStep::elapsed_s() const { return seconds_since(began_); }
 
 }  // namespace weft::chare

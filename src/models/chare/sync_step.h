@@ -4,18 +4,18 @@
 // It sends nothing. The numbers are claims of peers: each one is checked before use. Threads: the PE's.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "weft/balance/snapshot.h"
 #include "weft/base/status.h"
 
-#include "balance/snapshot.h"
 #include "balance/strategy.h"
-#include "balance/summary.h"
+#include "models/chare/decision.h"
+#include "models/chare/reported_messages.h"
 
 namespace weft::chare {
 
@@ -27,61 +27,39 @@ struct ReportedLoad {
 };
 static_assert(std::is_trivially_copyable_v<ReportedLoad> && sizeof(ReportedLoad) == 24);
 
-// An element that shall move.
-struct PlannedMove {
-  std::uint64_t index = 0;
-  std::uint64_t to_pe = 0;
-};
-static_assert(std::is_trivially_copyable_v<PlannedMove> && sizeof(PlannedMove) == 16);
-
-// What one PE has to do.
-struct PlanOfPe {
-  std::vector<PlannedMove> moves;  // its elements that leave
-  std::uint64_t num_arrivals = 0;  // elements that come
-  bool is_empty() const { return moves.empty() && num_arrivals == 0; }
-};
-
-class SyncStep {
+class SyncStep : public Decision {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // Of a collection with `size` elements, at least one.
   SyncStep(std::uint64_t collection, std::uint64_t size, int num_pes);
 
   // Elements of that PE. kInvalidArgument, which says what is wrong: an element does not exist, was reported before, or its
   // load is no load.
   base::Status add(int pe, std::span<const ReportedLoad> loads);
+  // What these elements have sent, in the order of `loads` and then of the receivers. kInvalidArgument: it is not in this order,
+  // or a number is none. REQUIRES: `loads` were added.
+  base::Status add_messages(std::span<const ReportedLoad> loads, std::span<const ReportedMessages> messages);
+  // The background load of each PE. REQUIRES: loads of the limits of a snapshot.
+  void set_background(std::span<const double> background_s);
+  // The loads of elements are numbers that the program has set: they may have another unit than background load, which is
+  // therefore 0 in this step.
+  void ignore_background() { ignores_background_ = true; }
   // Whether all elements have been reported.
   bool is_complete() const { return num_reported_ == is_reported_.size(); }
 
-  // Runs the strategy. Returns one plan for each PE. REQUIRES: is_complete().
+  // See Decision. REQUIRES: is_complete().
   base::Result<std::vector<PlanOfPe>> decide(balance::Strategy& strategy);
   // REQUIRES: decided.
   const balance::Snapshot& snapshot() const { return snapshot_; }
-  const balance::Summary& summary() const { return summary_; }
-  double decision_s() const { return decision_s_; }
-
-  // The PE has carried out its plan. kInvalidArgument: it had none, or has said so before.
-  base::Status done(int pe, std::uint64_t moves, std::uint64_t bytes_moved);
-  // Whether all PEs with a plan have carried it out. REQUIRES: decided.
-  bool is_done() const { return num_plans_ == 0; }
-  std::uint64_t moves() const { return moves_; }
-  std::uint64_t bytes_moved() const { return bytes_moved_; }
-  // The time since decide() was called.
-  double elapsed_s() const;
 
  private:
+  // In the order of the senders: the decision does not depend on the order of the reports.
+  void sort_edges();
+
   std::vector<bool> is_reported_;
   std::uint64_t num_reported_ = 0;
+  bool ignores_background_ = false;
+  std::uint64_t sent_bytes_ = 0;  // the sum of all edges
   balance::Snapshot snapshot_;
-  balance::Summary summary_;
-  Clock::time_point began_;
-  double decision_s_ = 0;
-  std::vector<std::uint64_t> most_moves_;  // of each PE whose plan is under way
-  std::vector<bool> has_plan_;
-  std::uint64_t num_plans_ = 0;
-  std::uint64_t moves_ = 0;
-  std::uint64_t bytes_moved_ = 0;
 };
 
 }  // namespace weft::chare

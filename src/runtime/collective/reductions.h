@@ -73,6 +73,9 @@ class Reductions {
   using ClosedFunction = std::string (*)(void* context, ScopeId scope);
   void set_closed_function(ClosedFunction function, void* context);
 
+  // A reduction has no result, with the reason. Only a future as the target learns of it, once, also when several PEs tell it.
+  void give_up(const Target& target, const std::string& why);
+
   // One contribution. `index` orders kGather and kConcat. All contributors of a reduction must name the same
   // reducer and target. REQUIRES: open() was called; `combiner` is null for kGather and kConcat only.
   void contribute(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
@@ -136,8 +139,6 @@ class Reductions {
   void forget_scope(ScopeId id);
   // For a message: the scope, null if it is closed. Then futures that are targets of `partial` have got an error.
   Scope* open_scope(ScopeId id, const Partial* partial);
-  // The reduction has no result. Only a future as the target learns of it, once, also when several PEs tell it.
-  void give_up(const Target& target, const std::string& why);
 
   void on_partial(MessagePtr message);
   void on_silent(MessagePtr message);

@@ -80,6 +80,7 @@ class FlowControl {
 
   // See Messenger.
   bool has_room(int pe) const;
+  std::int64_t room_bytes(int pe) const { return peers_[static_cast<std::size_t>(pe)].room_bytes; }
   void when_room(int pe, Work* work);
   void forget_waiter(Work* work);
   // The urgent handlers of kFlowCreditHandler and kFlowProbeHandler.

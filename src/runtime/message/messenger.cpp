@@ -113,6 +113,7 @@ void Messenger::broadcast(MessagePtr message) { broadcast_as<Sender::kRuntime>(s
 void Messenger::broadcast_call(MessagePtr message) { broadcast_as<Sender::kCall>(std::move(message)); }
 
 bool Messenger::has_room(int pe) const { return flow_->has_room(pe); }
+std::int64_t Messenger::room_bytes(int pe) const { return flow_->room_bytes(pe); }
 void Messenger::when_room(int pe, Work* work) { flow_->when_room(pe, work); }
 void Messenger::forget_room(Work* work) { flow_->forget_waiter(work); }
 void Messenger::expect_queue_room(std::size_t block_bytes) { flow_->expect_queue_room(block_bytes); }

@@ -40,6 +40,18 @@ def test_what_cannot_be_says_why(expect_success: Callable[..., str]) -> None:
     assert "all checked" in expect_success(2, "balancing.py", "refused")
 
 
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+@pytest.mark.parametrize("which", ["periodic", "periodic_sparse"])
+def test_chares_move_periodically(expect_success: Callable[..., str], num_pes: int, which: str) -> None:
+    assert "all checked" in expect_success(
+        num_pes, "balancing.py", which, environment={"WEFT_LB_PERIOD": "0.002"}
+    )
+
+
+def test_without_a_period_chares_stay(expect_success: Callable[..., str]) -> None:
+    assert "all checked" in expect_success(2, "balancing.py", "no_period")
+
+
 @pytest.mark.parametrize("num_pes", [1, 3])
 def test_a_collection_may_be_destroyed_in_a_step(expect_success: Callable[..., str], num_pes: int) -> None:
     ended = expect_success(num_pes, "balancing.py", "destroyed", environment={"WEFT_LB": "rotate"})
@@ -102,9 +114,6 @@ def test_an_unknown_strategy_is_refused_with_the_names(run_job: RunJob, num_pes:
     assert "WEFT_LB" in ended.stderr
     for name in cli.STRATEGIES:
         assert name in ended.stderr
-    with pytest.raises(SystemExit) as end:
-        cli.main(["run", "-n", "1", "--lb", "fair", "program.py"])
-    assert end.value.code == 2
 
 
 def test_weft_run_knows_all_strategies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,3 +124,43 @@ def test_weft_run_knows_all_strategies(tmp_path: Path, capsys: pytest.CaptureFix
     assert cli.main(["lb", str(loads)]) == 0
     rows = capsys.readouterr().out.splitlines()[2:]
     assert [row.split()[0] for row in rows] == list(cli.STRATEGIES)
+
+
+def edges_in(lines: list[str]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Messages and bytes by sender and receiver, from lines that begin with "edge"."""
+    rows = [[int(word) for word in line.split()[1:]] for line in lines if line.startswith("edge ")]
+    assert len({(row[0], row[1]) for row in rows}) == len(rows)
+    return {(row[0], row[1]): (row[2], row[3]) for row in rows}
+
+
+def check_edges(edges: dict[tuple[int, int], tuple[int, int]]) -> None:
+    assert set(edges) == {(0, 1), (0, 7), (1, 6), (2, 3), (4, 5)}
+    assert edges[0, 1] == edges[0, 7]  # on one PE, and between PEs
+    for ends, (messages, size_bytes) in {(0, 7): (3, 3000), (1, 6): (1, 100_000), (2, 3): (1, 0)}.items():
+        assert edges[ends][0] == messages
+        # With what tells the receiver the type and the size of an argument.
+        assert size_bytes <= edges[ends][1] <= size_bytes + 100 * messages
+    assert edges[4, 5][1] >= 8000
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 4])
+def test_a_strategy_that_reads_communication_gets_it(
+    expect_success: Callable[..., str], num_pes: int
+) -> None:
+    lines = expect_success(num_pes, "communicating.py", environment={"WEFT_LB": "reads"}).splitlines()
+    assert lines[-1] == "all checked"
+    check_edges(edges_in(lines))
+
+
+@pytest.mark.parametrize("strategy", ["ignores", "diffusion"])
+def test_other_strategies_run_as_before(expect_success: Callable[..., str], strategy: str) -> None:
+    ended = expect_success(2, "communicating.py", environment={"WEFT_LB": strategy})
+    assert ended.splitlines() == ["all checked"]
+
+
+def test_recorded_loads_have_the_communication(run_job: RunJob, tmp_path: Path) -> None:
+    loads = tmp_path / "loads"
+    ended = run_job(2, "communicating.py", environment={"WEFT_LB": "greedy", "WEFT_LB_RECORD": str(loads)})
+    assert ended.returncode == 0, ended.stderr
+    check_edges(edges_in(Path(f"{loads}.1").read_text().splitlines()))
+    assert edges_in(Path(f"{loads}.2").read_text().splitlines()) == {}

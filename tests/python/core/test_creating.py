@@ -27,3 +27,18 @@ def test_a_constructor_that_nothing_awaits_ends_the_job(run_job: RunJob, num_pes
         "creating.py",
     ):
         assert word in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["ready", "raises", "saved", "sparse"])
+def test_the_created_hook(expect_success: Callable[..., str], mode: str, num_pes: int) -> None:
+    assert "all checked" in expect_success(num_pes, "created_hook.py", mode)
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_a_created_hook_that_nothing_awaits_ends_the_job(run_job: RunJob, num_pes: int) -> None:
+    ended = run_job(num_pes, "created_hook.py", "unawaited")
+    assert ended.returncode == 1
+    for word in (f"created() of Block[6] on PE {num_pes - 1}", "ValueError", "no block 6", "created_hook.py"):
+        assert word in ended.stderr, ended.stderr
+    assert run_job(num_pes, "created_hook.py", "exits").returncode == 3

@@ -42,3 +42,8 @@ def test_a_value_from_some_elements_only_ends_the_job(run_job: RunJob, num_pes: 
     ended = run_job(num_pes, "empty_reductions.py", "mixed")
     assert ended.returncode == 1
     assert "contributors to one reduction name different reducers" in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+def test_targets_of_quiescence(expect_success: Callable[..., str], num_pes: int) -> None:
+    assert "all checked" in expect_success(num_pes, "quiescence_targets.py")

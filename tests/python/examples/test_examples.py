@@ -95,12 +95,40 @@ def test_sparse(run_example, language: str, num_pes: int | None) -> None:
 
 @pytest.mark.parametrize("num_pes", PES)
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_sections(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("sections", language, num_pes)) == [
+        "row 1: 40 50 60 70",
+        "column 3 from below: 15 11 70 3",
+        "diagonal: 0 50 10 15",
+        "sums of the rows: 6 220 38 54",
+        "sum of a half of the diagonal: 50",
+        "sum of a half of the diagonal: 25",
+    ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_balance(run_example, language: str, num_pes: int | None) -> None:
     assert lines_of(run_example("balance", language, num_pes)) == [
         "32 blocks have finished",
         "32 of them are whole",
         "every PE has blocks: yes",
     ]
+
+
+def test_balance_has_a_strategy_of_its_own(run_example, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_LB", "round_robin")
+    assert "32 of them are whole" in lines_of(run_example("balance", "cpp", 2))
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_periodic(run_example, language: str, num_pes: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_LB_PERIOD", "0.005")
+    lines = lines_of(run_example("periodic", language, num_pes))
+    # How many workers move depends on the time that the machine takes.
+    assert lines[0] == "16 workers have done 1600 items"
+    assert len(lines) == 2 and lines[1].startswith("workers that have moved: ")
 
 
 @pytest.mark.parametrize("num_pes", PES)

@@ -1,4 +1,4 @@
-#include "balance/snapshot.h"
+#include "weft/balance/snapshot.h"
 
 #include <gtest/gtest.h>
 

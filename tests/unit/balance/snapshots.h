@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "balance/snapshot.h"
+#include "weft/balance/snapshot.h"
+
 #include "balance/strategy_table.h"
 #include "balance/summary.h"
 

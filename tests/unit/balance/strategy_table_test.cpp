@@ -19,6 +19,13 @@ TEST(StrategyTable, NamesAreDistinctAndTheDefaultIsThere) {
   EXPECT_EQ(strategy_names(), "none, greedy, refine, greedy_refine, diffusion, rotate, random");
 }
 
+TEST(StrategyTable, SaysWhichStrategiesReadCommunication) {
+  for (const StrategyEntry& entry : strategy_table()) {
+    EXPECT_EQ(reads_communication(entry.name), entry.name == "diffusion") << entry.name;
+  }
+  EXPECT_FALSE(reads_communication("fastest"));
+}
+
 TEST(StrategyTable, AnUnknownNameIsRefusedWithTheKnownOnes) {
   for (const std::string name : {"", "Greedy", "greedy ", "fastest"}) {
     auto strategy = make_strategy(name);

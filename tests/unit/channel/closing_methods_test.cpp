@@ -28,7 +28,7 @@ int alive = 0;
 int ended = 0;
 
 // The parameters: machine, PEs, memory, bytes, check mode.
-using Case = std::tuple<std::string, int, bool, int, bool>;
+using MethodCase = std::tuple<std::string, int, bool, int, bool>;
 
 struct Ended {
   Ended() = default;
@@ -99,7 +99,7 @@ struct Party : Chare<Party> {
   TestMemory out;
 };
 
-struct ClosingMethods : ::testing::TestWithParam<Case> {
+struct ClosingMethods : ::testing::TestWithParam<MethodCase> {
   ClosingMethods() : job(std::get<1>(GetParam()), std::get<0>(GetParam())) {
     alive = ended = 0;
     if (!std::get<4>(GetParam())) return;
@@ -286,7 +286,7 @@ TEST_P(ClosingMethods, TheJobMayEndMeanwhile) {
   }
 }
 
-std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+std::string name_of_method_case(const ::testing::TestParamInfo<MethodCase>& info) {
   const auto& [machine, num_pes, is_device, size, is_checked] = info.param;
   return machine + "_" + std::to_string(num_pes) + "_pes_" + (is_device ? "device_" : "host_") +
          std::to_string(size) + (is_checked ? "_checked" : "");
@@ -296,12 +296,12 @@ INSTANTIATE_TEST_SUITE_P(Host, ClosingMethods,
                          ::testing::Combine(::testing::Values("loopback", "ucx"), ::testing::Values(1, 3),
                                             ::testing::Values(false), ::testing::Values(100, 5000, 70'000),
                                             ::testing::Bool()),
-                         name_of);
+                         name_of_method_case);
 INSTANTIATE_TEST_SUITE_P(Device, ClosingMethods,
                          ::testing::Combine(::testing::Values("loopback", "ucx"), ::testing::Values(1, 2),
                                             ::testing::Values(true), ::testing::Values(100, 50'000),
                                             ::testing::Values(false)),
-                         name_of);
+                         name_of_method_case);
 
 }  // namespace
 }  // namespace weft::channel

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+
+#include "weft/balance/register_strategy.h"
 
 #include "balance/strategy_table.h"
 
@@ -26,7 +29,18 @@ TEST(BalancingOptions, TakesTheNamesOfStrategiesAndNoOther) {
   }
   EXPECT_FALSE(set(options, "WEFT_LB", "Greedy"));
   EXPECT_FALSE(set(options, "WEFT_LB", ""));
-  EXPECT_EQ(options.variables().front().values, balance::strategy_names());  // the error lists them
+  EXPECT_TRUE(
+      options.variables().front().values.starts_with(balance::strategy_names()));  // the error lists them
+}
+
+TEST(BalancingOptions, TakesStrategiesThatTheProgramHasRegistered) {
+  BalancingOptions options;
+  EXPECT_FALSE(set(options, "WEFT_LB", "of_the_program"));
+  balance::register_strategy("of_the_program", &balance::present_placement);
+  EXPECT_TRUE(set(options, "WEFT_LB", "of_the_program"));
+  EXPECT_EQ(options.strategy, "of_the_program");
+  EXPECT_NE(options.variables().front().values.find(", of_the_program"), std::string_view::npos);
+  balance::unregister_strategy("of_the_program");
 }
 
 TEST(BalancingOptions, IsVerboseOnRequest) {
@@ -38,6 +52,41 @@ TEST(BalancingOptions, IsVerboseOnRequest) {
   EXPECT_FALSE(set(options, "WEFT_LB_VERBOSE", "yes"));
   EXPECT_TRUE(set(options, "WEFT_LB_RECORD", "loads"));
   EXPECT_EQ(options.record_path, "loads");
+}
+
+TEST(BalancingOptions, TakesAPeriodInSeconds) {
+  BalancingOptions options;
+  EXPECT_EQ(options.period_s, 0);
+  EXPECT_TRUE(set(options, "WEFT_LB_PERIOD", ""));
+  EXPECT_EQ(options.period_s, 0);
+  EXPECT_TRUE(set(options, "WEFT_LB_PERIOD", "0.5"));
+  EXPECT_EQ(options.period_s, 0.5);
+  EXPECT_TRUE(set(options, "WEFT_LB_PERIOD", "10"));
+  EXPECT_EQ(options.period_s, 10);
+  for (const char* wrong : {"0", "-1", "0.0001", "1e7", "nan", "inf", "1s", "soon"}) {
+    EXPECT_FALSE(set(options, "WEFT_LB_PERIOD", wrong)) << wrong;
+  }
+}
+
+TEST(BalancingOptions, AskForCommunicationIfTheStrategyReadsItOrLoadsAreRecorded) {
+  BalancingOptions options;
+  EXPECT_FALSE(options.reads_communication());
+  EXPECT_TRUE(set(options, "WEFT_LB", "diffusion"));
+  EXPECT_TRUE(options.reads_communication());
+  EXPECT_TRUE(set(options, "WEFT_LB", "greedy"));
+  EXPECT_FALSE(options.reads_communication());
+  EXPECT_TRUE(set(options, "WEFT_LB_RECORD", "loads"));
+  EXPECT_TRUE(options.reads_communication());
+}
+
+TEST(BalancingOptions, LeaveOutWaitsForAProcessorUnlessTheClockIsThatOfTheWall) {
+  BalancingOptions options;
+  EXPECT_FALSE(options.counts_waits);
+  EXPECT_TRUE(set(options, "WEFT_LB_CLOCK", "wall"));
+  EXPECT_TRUE(options.counts_waits);
+  EXPECT_TRUE(set(options, "WEFT_LB_CLOCK", "running"));
+  EXPECT_FALSE(options.counts_waits);
+  EXPECT_FALSE(set(options, "WEFT_LB_CLOCK", "cpu"));
 }
 
 TEST(BalancingOptions, NamesAFileForEachStepAndPe) {

@@ -16,7 +16,7 @@ struct Element : Chare<Element> {
 };
 
 // Makes an array and sends its proxy to the last PE, where it arrives before or after the creation.
-struct Maker : Chare<Maker> {
+struct CollectionMaker : Chare<CollectionMaker> {
   int use(CollectionProxy<Element> elements) {
     for (std::uint64_t i = 0; i < elements.shape().size(); ++i) {
       elements[static_cast<int>(i)].send<&Element::touch>();
@@ -24,10 +24,10 @@ struct Maker : Chare<Maker> {
     elements.send<&Element::touch>();
     return 0;
   }
-  void make(ElementProxy<Maker> user, bool table, Future<std::vector<int>> result) {
+  void make(ElementProxy<CollectionMaker> user, bool table, Future<std::vector<int>> result) {
     Shape shape = table ? Shape(10).with_table({2, 2, 1, 0, 1, 0, 2, 1, 0, 0}) : Shape(10);
     auto elements = Array<Element>::create(runtime(), shape);
-    user.send<&Maker::use>(elements);
+    user.send<&CollectionMaker::use>(elements);
     runtime().quiescence().then([elements, result](const Future<>&) {
       elements.call<&Element::touch>().then(
           [result](const Future<std::vector<int>>& all) { result.set(all.get()); });
@@ -50,9 +50,9 @@ TEST(Chares, MessagesThatComeBeforeTheCreationWait) {
       testing::InProcessJob job(3);
       std::vector<int> touched;
       EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
-        auto makers = Group<Maker>::create(runtime);
+        auto makers = Group<CollectionMaker>::create(runtime);
         Future<std::vector<int>> result(runtime);
-        makers[maker].send<&Maker::make>(makers[user % 3], user >= 3, result);
+        makers[maker].send<&CollectionMaker::make>(makers[user % 3], user >= 3, result);
         touched = co_await result;
       }),
                 "");

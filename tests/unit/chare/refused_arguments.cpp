@@ -68,6 +68,17 @@ struct Conditional : weft::Chare<Conditional> {
                                               weft::When<&Conditional::asked_twice, &Conditional::holds>>;
 };
 
+struct BalancedTwice : weft::Chare<BalancedTwice> {
+  static constexpr bool kBalancePeriodically = true;
+  void resume_from_sync() override {}
+  void pup(weft::Pup&) {}
+  void method() {}
+};
+struct BalancedAndFixed : weft::Chare<BalancedAndFixed> {
+  static constexpr bool kBalancePeriodically = true;
+  void method() {}
+};
+
 }  // namespace
 
 void send(const weft::ElementProxy<Target>& target, int& number) {
@@ -114,6 +125,10 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   static_cast<void>(conditional.send<&Conditional::posted>(weft::nocopy(std::span<const int>())));
 #elif REFUSED == 17
   conditional.send<&Conditional::asked_twice>(1);
+#elif REFUSED == 18
+  weft::ElementProxy<BalancedTwice>().send<&BalancedTwice::method>();
+#elif REFUSED == 19
+  weft::ElementProxy<BalancedAndFixed>().send<&BalancedAndFixed::method>();
 #endif
   static_cast<void>(number);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,7 +91,11 @@ struct WireLoad {
   double load_s;
   std::uint64_t can_move;
 };
-enum WireKind : std::uint32_t { kLoads, kPlan, kStays, kDone, kResume, kNoSuchKind };
+struct WireMessages {
+  std::uint64_t position;
+  SentTo sent;
+};
+enum WireKind : std::uint32_t { kLoads, kPlan, kStays, kDone, kResume, kBackground, kNoSuchKind };
 
 template <class... Values>
 void send_sync(Runtime& from, int to_pe, const Collection& collection, std::uint64_t step, std::uint32_t kind,
@@ -144,16 +149,38 @@ TEST(SyncDecision, AnElementMayBeAheadOfItsNewPe) {
 TEST(SyncDecision, ChecksWhatPeersSend) {
   using Loads = std::vector<WireLoad>;
   using Moves = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-  EXPECT_EQ(failure_of(0, kLoads, Loads{{2, 1, 1}}), "");
-  EXPECT_TRUE(says(failure_of(0, kLoads, Loads{{4, 1, 1}}), "element 4 of 4"));
-  EXPECT_TRUE(says(failure_of(0, kLoads, Loads{{2, 1, 1}, {2, 1, 1}}), "reported before"));
-  EXPECT_TRUE(says(failure_of(0, kLoads, Loads{{2, -1, 1}}), "expected 0 to"));
-  EXPECT_TRUE(says(failure_of(1, kLoads, Loads{}), "loads of step 1, not 0"));
+  using Messages = std::vector<WireMessages>;
+  const std::uint64_t are_measured = 0;
+  const Messages none;
+  EXPECT_EQ(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, 1, 1}}, none), "");
+  EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, Loads{{4, 1, 1}}, none), "element 4 of 4"));
+  EXPECT_TRUE(
+      says(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, 1, 1}, {2, 1, 1}}, none), "reported before"));
+  EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, -1, 1}}, none), "expected 0 to"));
+  EXPECT_TRUE(says(failure_of(1, kLoads, 0.5, are_measured, Loads{}, none), "loads of step 1, not 0"));
+  EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, std::uint64_t{2}, Loads{}, none), "loads with a flag of 2"));
+  constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+  for (const double wrong : {-1.0, 2e12, kNoNumber}) {
+    EXPECT_TRUE(says(failure_of(0, kLoads, wrong, are_measured, Loads{}, none), "a background load of"));
+    EXPECT_TRUE(says(failure_of(0, kBackground, std::uint64_t{1}, wrong), "a background load of"));
+  }
+  for (const std::uint64_t wrong : {std::uint64_t{0}, (std::uint64_t{1} << 48) + 1}) {
+    EXPECT_TRUE(says(failure_of(0, kBackground, wrong, 0.5), "a background load of"));
+  }
+  EXPECT_EQ(failure_of(0, kBackground, std::uint64_t{3}, 0.5), "");
   EXPECT_TRUE(says(failure_of(0, kLoads, std::uint64_t{1} << 60), "bytes"));
+  const Loads two{{2, 1, 1}, {3, 1, 1}};
+  EXPECT_EQ(failure_of(0, kLoads, 0.5, are_measured, two, Messages{{0, {3, 1, 8}}, {1, {0, 5, 0}}}), "");
+  for (const Messages& wrong :
+       {Messages{{2, {3, 1, 8}}}, Messages{{1, {0, 1, 8}}, {0, {3, 1, 8}}}, Messages{{0, {4, 1, 8}}},
+        Messages{{0, {2, 1, 8}}}, Messages{{0, {3, 0, 8}}}, Messages{{0, {3, 1, 8}}, {0, {3, 1, 8}}},
+        Messages{{0, {3, 1, ~std::uint64_t{0}}}}}) {
+    EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, two, wrong), "messages of element"));
+  }
   EXPECT_TRUE(says(failure_of(0, kPlan, std::uint64_t{0}, Moves{}), "another PE decides"));
   EXPECT_TRUE(says(failure_of(0, kResume), "another PE decides"));
   EXPECT_TRUE(says(failure_of(0, kDone, std::uint64_t{0}, std::uint64_t{0}), "no moves of step 0"));
-  EXPECT_TRUE(says(failure_of(0, kNoSuchKind), "there is no kind 5"));
+  EXPECT_TRUE(says(failure_of(0, kNoSuchKind), "there is no kind 6"));
 }
 
 // PE 1 sends its element 3 to PE 0, with this load beside a state that is right.
@@ -180,7 +207,7 @@ std::string failure_of_move(const std::optional<LoadOnTheMove>& load) {
 
 LoadOnTheMove load_on_the_move(std::uint64_t step, SyncPhase phase, std::optional<double> set_load_s,
                                std::int64_t measured_ns) {
-  return {{step, phase, set_load_s}, measured_ns};
+  return {{step, phase, set_load_s}, measured_ns, {}};
 }
 
 TEST(SyncDecision, ChecksTheLoadOfAnElementThatComes) {
@@ -190,6 +217,11 @@ TEST(SyncDecision, ChecksTheLoadOfAnElementThatComes) {
   for (const LoadOnTheMove& load :
        {load_on_the_move(0, kNoPhase, std::nullopt, 0), load_on_the_move(0, kRuns, -1.0, 0),
         load_on_the_move(0, kRuns, std::nullopt, -1), load_on_the_move(0, kRuns, 1e300, 0)}) {
+    EXPECT_TRUE(says(failure_of_move(load), "with a load that is none"));
+  }
+  for (const SentTo& sent : {SentTo{4, 1, 8}, SentTo{3, 1, 8}, SentTo{2, 0, 8}}) {
+    LoadOnTheMove load = load_on_the_move(0, kRuns, std::nullopt, 0);
+    load.sent = {sent};
     EXPECT_TRUE(says(failure_of_move(load), "with a load that is none"));
   }
   // This load is right. PE 1 does not know that it has sent the element.

@@ -58,6 +58,53 @@ TEST(SyncStep, RefusesReportsThatCannotBe) {
   EXPECT_NE(error_of(step.add(1, Loads{{0, 1, 1}})).find("has been reported before"), std::string::npos);
 }
 
+using Messages = std::vector<ReportedMessages>;
+
+// The edges do not depend on the order of the reports.
+TEST(SyncStep, CollectsWhatElementsHaveSent) {
+  const std::vector<ReportedLoad> on_pe_0{{1, 1, 1}, {0, 1, 1}};
+  const std::vector<ReportedLoad> on_pe_1{{2, 1, 1}};
+  for (const bool is_pe_0_first : {true, false}) {
+    SyncStep step(kCollection, 3, 2);
+    for (const bool is_pe_0 : {is_pe_0_first, !is_pe_0_first}) {
+      const std::vector<ReportedLoad>& loads = is_pe_0 ? on_pe_0 : on_pe_1;
+      ASSERT_TRUE(step.add(is_pe_0 ? 0 : 1, loads).ok());
+      const Messages messages =
+          is_pe_0 ? Messages{{0, {0, 3, 30}}, {0, {2, 1, 10}}, {1, {1, 2, 20}}} : Messages{{0, {0, 5, 50}}};
+      ASSERT_TRUE(step.add_messages(loads, messages).ok());
+    }
+    const auto none = strategy("none");
+    ASSERT_TRUE(step.decide(*none).ok());
+    const auto& edges = step.snapshot().edges;
+    const std::vector<std::vector<std::uint64_t>> expected{
+        {0, 1, 2, 20}, {1, 0, 3, 30}, {1, 2, 1, 10}, {2, 0, 5, 50}};
+    ASSERT_EQ(edges.size(), expected.size());
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      EXPECT_EQ((std::vector<std::uint64_t>{edges[i].from, edges[i].to, edges[i].messages, edges[i].bytes}),
+                expected[i]);
+    }
+  }
+}
+
+TEST(SyncStep, RefusesMessagesThatCannotBe) {
+  constexpr std::uint64_t kSize = 20'000;
+  SyncStep step(kCollection, kSize, 2);
+  std::vector<ReportedLoad> loads;
+  for (std::uint64_t i = 0; i < kSize; ++i) loads.push_back({i, 1, 1});
+  ASSERT_TRUE(step.add(0, loads).ok());
+  const auto refused = [&](const Messages& messages) { return error_of(step.add_messages(loads, messages)); };
+  EXPECT_EQ(refused({{kSize, {1, 1, 1}}}),
+            "it reports messages of element number 20000 of 20000 of its report");
+  EXPECT_NE(refused({{1, {0, 1, 1}}, {0, {1, 1, 1}}}).find("element number 0"), std::string::npos);
+  EXPECT_NE(refused({{1, {kSize, 1, 1}}}).find("1 receivers of messages of element 1,"), std::string::npos);
+  EXPECT_NE(refused({{1, {1, 1, 1}}}).find("that cannot be"), std::string::npos);
+  EXPECT_NE(refused({{1, {2, 1, 1}}, {1, {2, 1, 1}}}).find("that cannot be"), std::string::npos);
+  Messages many;
+  for (std::uint64_t i = 0; i < kSize; ++i)
+    many.push_back({i, {(i + 1) % kSize, 1, SentMessages::kMostBytes}});
+  EXPECT_NE(refused(many).find("that make the sum of bytes"), std::string::npos);
+}
+
 TEST(SyncStep, PlansMovesAndCountsThePesThatHaveCarriedThemOut) {
   SyncStep step(kCollection, 4, 3);
   const std::vector<ReportedLoad> loads{{0, 1, 1}, {1, 1, 1}, {2, 1, 1}, {3, 1, 0}};
@@ -85,6 +132,21 @@ TEST(SyncStep, PlansMovesAndCountsThePesThatHaveCarriedThemOut) {
   EXPECT_EQ(step.moves(), 2U);
   EXPECT_EQ(step.bytes_moved(), 100U);
   EXPECT_EQ(error_of(step.done(0, 0, 0)), "it has no moves to carry out");
+}
+
+TEST(SyncStep, HasBackgroundLoadUnlessLoadsAreSet) {
+  for (const bool are_set : {false, true}) {
+    SyncStep step(kCollection, 1, 2);
+    ASSERT_TRUE(step.add(1, std::vector<ReportedLoad>{{0, 1, 1}}).ok());
+    if (are_set) step.ignore_background();
+    step.set_background(std::vector<double>{0.25, 4});
+    const auto greedy_refine = strategy("greedy_refine");
+    const auto plans = step.decide(*greedy_refine);
+    ASSERT_TRUE(plans.ok());
+    EXPECT_EQ(step.snapshot().background_load_s,
+              are_set ? (std::vector<double>{0, 0}) : (std::vector<double>{0.25, 4}));
+    EXPECT_EQ(plans.value()[0].num_arrivals, are_set ? 0U : 1U);
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "weft/weft.h"
 
+#include "runtime/processor_wait.h"
 #include "tests/support/in_process_job.h"
 #include "tests/unit/chare/sync_worker.h"
 
@@ -142,6 +143,30 @@ TEST(Sync, RefusesMovesAndASecondSyncWhileAnElementWaits) {
     }
   }),
             "");
+}
+
+// A job whose class is not measured does not ask the system.
+TEST(Sync, MeasuredTimesLeaveOutWaitsForAProcessorUnlessTheOptionSaysWall) {
+  const bool is_known = runtime::ProcessorWait::open() != nullptr;
+  for (const char* clock : {"running", "wall", "the default"}) {
+    SCOPED_TRACE(clock);
+    InProcessJob job(2);
+    for (int pe = 0; pe < 2; ++pe) {
+      for (const runtime::ModelOption& option : job.runtime(pe).model<Chares>().options()) {
+        if (option.variable != "WEFT_LB_CLOCK") continue;
+        EXPECT_EQ(option.set(clock), clock != std::string("the default"));
+      }
+    }
+    const bool leaves_out = is_known && clock != std::string("wall");
+    EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+      EXPECT_FALSE(runtime.meter().leaves_out_waits());
+      auto workers = Array<Worker>::create(runtime, {4});
+      for (int i = 0; i < 4; ++i) co_await workers[i].call<&Worker::spin>(1000);
+      for (int pe = 0; pe < 2; ++pe) EXPECT_EQ(job.runtime(pe).meter().leaves_out_waits(), leaves_out);
+      co_await step(runtime, workers, std::vector<double>(4, 1.0));
+    }),
+              "");
+  }
 }
 
 // --- Other classes

@@ -12,10 +12,14 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::chare {
 namespace {
+
+using test_support::error_of;
+using test_support::says;
 
 constexpr std::size_t kMany = 10'000;  // doubles: more than travel in the message
 
@@ -102,18 +106,6 @@ std::vector<int> up_to(int count) {
   std::iota(values.begin(), values.end(), 0);
   return values;
 }
-
-template <class T>
-Task<std::string> error_of(Future<T> future) {
-  try {
-    co_await future;
-  } catch (const base::Error& error) {
-    co_return error.what();
-  }
-  co_return "";
-}
-
-bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 TEST(When, CallsRunWhenTheirConditionHoldsWhateverTheirOrder) {
   for (const int num_pes : {1, 3}) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/future_table.h"
 #include "runtime/handlers.h"
 #include "tests/support/in_process_job.h"
 

@@ -14,8 +14,8 @@
 namespace weft::runtime {
 namespace {
 
-constexpr std::int64_t kFirst = 100 * FlowControl::kMessageBytes;
-constexpr FlowMarks kMarks{kFirst, 2 * kFirst, 10 * kFirst};
+constexpr std::int64_t kFirstMark = 100 * FlowControl::kMessageBytes;
+constexpr FlowMarks kCycleMarks{kFirstMark, 2 * kFirstMark, 10 * kFirstMark};
 constexpr int kEndless = 3000;  // more than the third mark lets pass
 
 struct Calling : Chare<Calling> {
@@ -74,7 +74,7 @@ struct Turns final : IdleHook {
 struct FlowCycleTest : ::testing::Test {
   static RuntimeOptions options() {
     RuntimeOptions options;
-    options.flow_marks = kMarks;
+    options.flow_marks = kCycleMarks;
     return options;
   }
   void start(int num_pes) {

@@ -12,7 +12,7 @@
 namespace weft::runtime {
 namespace {
 
-struct Setter : Chare<Setter> {
+struct ListSetter : Chare<ListSetter> {
   void set(FutureList<std::string> list) { list.set("PE " + std::to_string(pe())); }
   void set_or_fail(FutureList<int> list, int failing) {
     if (index() == failing) {
@@ -22,7 +22,7 @@ struct Setter : Chare<Setter> {
     }
   }
   void set_back(FutureList<int> list) { list.set(7); }
-  void pass_on(FutureList<std::string> list, int to) { proxy()[to].send<&Setter::set>(list); }
+  void pass_on(FutureList<std::string> list, int to) { proxy()[to].send<&ListSetter::set>(list); }
   void contribute_index(FutureList<int> sums) {
     contribute(static_cast<int>(index()), Reducer::kSum, target_of(sums));
   }
@@ -35,13 +35,13 @@ TEST_P(FutureLists, CollectTheValuesOfAllPes) {
   std::vector<std::string> values;
   std::vector<std::string> passed;
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
-    auto setters = Group<Setter>::create(runtime);
+    auto setters = Group<ListSetter>::create(runtime);
     const auto count = static_cast<std::uint64_t>(runtime.num_pes());
     FutureList<std::string> list(runtime, count);
-    setters.send<&Setter::set>(list);
+    setters.send<&ListSetter::set>(list);
     values = co_await list;
     FutureList<std::string> once_more(runtime, count);
-    setters.send<&Setter::pass_on>(once_more, runtime.num_pes() - 1);
+    setters.send<&ListSetter::pass_on>(once_more, runtime.num_pes() - 1);
     passed = co_await once_more;
   }),
             "");
@@ -56,11 +56,11 @@ TEST_P(FutureLists, TheFirstErrorIsTheResultAndTheRestIsDropped) {
   testing::InProcessJob job(GetParam());
   std::vector<std::string> messages;
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
-    auto setters = Group<Setter>::create(runtime);
+    auto setters = Group<ListSetter>::create(runtime);
     for (const bool keeps_handle : {true, false}) {
       for (int failing = 0; failing < runtime.num_pes(); ++failing) {
         FutureList<int> list(runtime, static_cast<std::uint64_t>(runtime.num_pes()));
-        setters.send<&Setter::set_or_fail>(list, failing);
+        setters.send<&ListSetter::set_or_fail>(list, failing);
         try {
           co_await list;
         } catch (const std::exception& error) {
@@ -83,10 +83,10 @@ TEST_P(FutureLists, ResultsOfReductionsAreValues) {
   std::vector<int> sums;
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
     FutureList<int> list(runtime, 2);
-    auto three = Array<Setter>::create(runtime, {3});
-    auto five = Array<Setter>::create(runtime, {5});
-    three.send<&Setter::contribute_index>(list);
-    five.send<&Setter::contribute_index>(list);
+    auto three = Array<ListSetter>::create(runtime, {3});
+    auto five = Array<ListSetter>::create(runtime, {5});
+    three.send<&ListSetter::contribute_index>(list);
+    five.send<&ListSetter::contribute_index>(list);
     sums = co_await list;
   }),
             "");
@@ -123,10 +123,10 @@ TEST(FutureList, ComesHomeAsItself) {
   testing::InProcessJob job(2);
   std::vector<int> values;
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
-    auto setters = Group<Setter>::create(runtime);
+    auto setters = Group<ListSetter>::create(runtime);
     FutureList<int> list(runtime, 2);
-    setters[0].send<&Setter::set_back>(list);
-    setters[1].send<&Setter::set_back>(list);
+    setters[0].send<&ListSetter::set_back>(list);
+    setters[1].send<&ListSetter::set_back>(list);
     values = co_await list;
   }),
             "");
@@ -136,10 +136,10 @@ TEST(FutureList, ComesHomeAsItself) {
 TEST(FutureList, AValueTooManyOfAnotherPeEndsTheJob) {
   testing::InProcessJob job(2);
   const std::string failure = job.run([](Runtime& runtime) -> Task<> {
-    auto setters = Group<Setter>::create(runtime);
+    auto setters = Group<ListSetter>::create(runtime);
     FutureList<int> list(runtime, 1);
-    setters[1].send<&Setter::set_back>(list);
-    setters[1].send<&Setter::set_back>(list);
+    setters[1].send<&ListSetter::set_back>(list);
+    setters[1].send<&ListSetter::set_back>(list);
     co_await list;
     co_await runtime.make_future<>();
   });

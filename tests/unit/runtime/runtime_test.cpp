@@ -12,14 +12,14 @@
 namespace weft::runtime {
 namespace {
 
-constexpr HandlerId kTestHandler = kNumHandlers - 1;
+constexpr HandlerId kOwnHandler = kNumHandlers - 1;
 
 // Records what reaches the handler on each PE.
 struct Received {
   explicit Received(testing::InProcessJob& job) : payloads(static_cast<std::size_t>(job.num_pes())) {
     for (int pe = 0; pe < job.num_pes(); ++pe) {
       job.runtime(pe).set_handler(
-          kTestHandler,
+          kOwnHandler,
           [](void* context, MessagePtr message) {
             auto& list = *static_cast<std::vector<std::vector<std::byte>>*>(context);
             list.emplace_back(message->payload_span().begin(), message->payload_span().end());
@@ -39,7 +39,7 @@ TEST(Runtime, MessagesOfAllSizesArriveWhole) {
     for (std::size_t i = 0; i < size; ++i) sent[i] = static_cast<std::byte>(i * 7);
     EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
       for (int to : {0, 1}) {
-        MessagePtr message = Message::create(runtime, kTestHandler, size);
+        MessagePtr message = Message::create(runtime, kOwnHandler, size);
         std::copy(sent.begin(), sent.end(), message->payload());
         runtime.send(to, std::move(message));
       }
@@ -57,8 +57,8 @@ TEST(Runtime, BroadcastReachesEveryPeOnceFromAnyRoot) {
   testing::InProcessJob job(11);
   Received received(job);
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
-    job.runtime(0).broadcast(Message::pack(job.runtime(0), kTestHandler, 1));
-    job.runtime(5).broadcast(Message::pack(job.runtime(5), kTestHandler, 2));
+    job.runtime(0).broadcast(Message::pack(job.runtime(0), kOwnHandler, 1));
+    job.runtime(5).broadcast(Message::pack(job.runtime(5), kOwnHandler, 2));
     co_await runtime.quiescence();
   }),
             "");
@@ -92,7 +92,7 @@ TEST(Runtime, UserWorkIsDroppedOnceTheJobEnds) {
 TEST(Runtime, SendingToAPeThatDoesNotExistSaysSo) {
   testing::InProcessJob job(2);
   try {
-    job.runtime(0).send(2, Message::pack(job.runtime(0), kTestHandler, 1));
+    job.runtime(0).send(2, Message::pack(job.runtime(0), kOwnHandler, 1));
     FAIL() << "did not throw";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "PE 2 does not exist; this job has PEs 0 to 1");

@@ -8,19 +8,19 @@
 namespace weft::runtime {
 namespace {
 
-constexpr memory::Place kDevice{memory::Kind::kEmulated, 1};
+constexpr memory::Place kStreamDevice{memory::Kind::kEmulated, 1};
 
 struct StreamTest : ::testing::Test {
   testing::InProcessJob job{1};
   memory::EmulatedBackend& device = testing::emulated(job.memory(0));
-  memory::StreamHandle stream = device.create_stream(kDevice.device).value();
+  memory::StreamHandle stream = device.create_stream(kStreamDevice.device).value();
 };
 
 TEST_F(StreamTest, AKernelIsAwaitedWhileOthersRun) {
   int turns_of_others = 0;
   bool done = false;
   ASSERT_TRUE(device
-                  .launch(stream, kDevice.device,
+                  .launch(stream, kStreamDevice.device,
                           [&] {
                             done = turns_of_others > 10;
                             return done ? Status() : Status::pending();
@@ -34,7 +34,7 @@ TEST_F(StreamTest, AKernelIsAwaitedWhileOthersRun) {
   };
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
     runtime.spawn(others(runtime), "others");
-    co_await stream_done(runtime, kDevice, stream);
+    co_await stream_done(runtime, kStreamDevice, stream);
     EXPECT_TRUE(done);
   }),
             "");
@@ -43,10 +43,10 @@ TEST_F(StreamTest, AKernelIsAwaitedWhileOthersRun) {
 
 TEST_F(StreamTest, WhatIsQueuedLaterIsNotWaitedFor) {
   bool never = false;
-  Operation before = stream_done(job.runtime(0), kDevice, stream);
+  Operation before = stream_done(job.runtime(0), kStreamDevice, stream);
   ASSERT_TRUE(
-      device.launch(stream, kDevice.device, [&] { return never ? Status() : Status::pending(); }).ok());
-  Operation after = stream_done(job.runtime(0), kDevice, stream);
+      device.launch(stream, kStreamDevice.device, [&] { return never ? Status() : Status::pending(); }).ok());
+  Operation after = stream_done(job.runtime(0), kStreamDevice, stream);
   EXPECT_EQ(job.run_until([&] { return before.is_done(); }), "");
   EXPECT_FALSE(after.is_done());
   job.runtime(0).close();
@@ -55,13 +55,13 @@ TEST_F(StreamTest, WhatIsQueuedLaterIsNotWaitedFor) {
 
 TEST_F(StreamTest, AFailedKernelIsThrown) {
   ASSERT_TRUE(device
-                  .launch(stream, kDevice.device,
+                  .launch(stream, kStreamDevice.device,
                           [] { return Status(StatusCode::kInternal, "the kernel divides by zero"); })
                   .ok());
   std::string message;
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
     try {
-      co_await stream_done(runtime, kDevice, stream);
+      co_await stream_done(runtime, kStreamDevice, stream);
     } catch (const Error& error) {
       message = error.what();
     }

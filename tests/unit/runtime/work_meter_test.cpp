@@ -51,6 +51,96 @@ TEST(WorkMeter, CountsNestedSpansOnce) {
   EXPECT_EQ(outer.get()->seconds(), 0);
 }
 
+// A thread that has waited for a processor for as long as the test says.
+struct Waiting {
+  Clock::duration waited{};
+  int questions = 0;
+  WorkMeter::WaitClock clock() {
+    return [this] {
+      ++questions;
+      return waited;
+    };
+  }
+};
+
+TEST(WorkMeter, LeavesOutWaitsForAProcessor) {
+  int alive = 0;
+  WorkMeter meter;
+  Waiting waiting;
+  const WorkTimeShare time(new Time(alive));
+  const auto span = [&](Clock::duration works, Clock::duration waits) {
+    time.get()->reset();
+    const auto began = Clock::now();
+    {
+      const WorkMeter::Span measured(meter, *time.get());
+      work(works);
+      waiting.waited += waits;
+    }
+    return Clock::now() - began;
+  };
+  span(10 * kWork, 9 * kWork);
+  EXPECT_GE(time.get()->time(), 10 * kWork) << "it counts waits at first";
+  meter.leave_out_waits(waiting.clock());
+  const Clock::duration elapsed = span(10 * kWork, 8 * kWork);
+  EXPECT_LE(time.get()->time(), elapsed - 8 * kWork + WorkMeter::kLong);
+  EXPECT_GE(time.get()->time(), 2 * kWork);
+  span(10 * kWork, {});
+  EXPECT_GE(time.get()->time(), 10 * kWork) << "it has not waited in this one";
+  span(4 * kWork, 1'000'000 * kWork);
+  EXPECT_EQ(time.get()->time(), Clock::duration::zero()) << "more than it took";
+  // Waits between spans belong to none of them.
+  for (const Clock::duration pause : {Clock::duration::zero(), WorkMeter::kLong / 2, 3 * kWork}) {
+    work(pause);
+    waiting.waited += pause;
+    span(4 * kWork, {});
+    EXPECT_GE(time.get()->time(), 4 * kWork);
+  }
+  meter.leave_out_waits({});
+  span(10 * kWork, 9 * kWork);
+  EXPECT_GE(time.get()->time(), 10 * kWork);
+}
+
+TEST(WorkMeter, LeavesOutTheWaitsOfTheInnerOrOfTheOuterSpan) {
+  int alive = 0;
+  WorkMeter meter;
+  Waiting waiting;
+  meter.leave_out_waits(waiting.clock());
+  const WorkTimeShare outer(new Time(alive));
+  const WorkTimeShare inner(new Time(alive));
+  Clock::duration of_inner_elapsed{};
+  {
+    const WorkMeter::Span of_outer(meter, *outer.get());
+    work(4 * kWork);
+    {
+      const auto began = Clock::now();
+      {
+        const WorkMeter::Span of_inner(meter, *inner.get());
+        work(4 * kWork);
+        waiting.waited += 4 * kWork;
+      }
+      of_inner_elapsed = Clock::now() - began;
+    }
+    work(4 * kWork);
+  }
+  EXPECT_GE(outer.get()->time(), 8 * kWork);
+  EXPECT_LE(inner.get()->time(), of_inner_elapsed - 4 * kWork + WorkMeter::kLong);
+}
+
+TEST(WorkMeter, AsksForWaitsAtMostOnceInALongTime) {
+  int alive = 0;
+  WorkMeter meter;
+  Waiting waiting;
+  meter.leave_out_waits(waiting.clock());
+  const WorkTimeShare time(new Time(alive));
+  const auto began = Clock::now();
+  for (int i = 0; i < 2000; ++i) {
+    const WorkMeter::Span measured(meter, *time.get());
+    work(kWork / 500);
+  }
+  // At the beginning of a span, and at its end if it was long, as when another process has had the processor.
+  EXPECT_LE(waiting.questions, 2 + 2 * ((Clock::now() - began) / WorkMeter::kLong));
+}
+
 TEST(WorkMeter, CountsASpanInsideOneOfTheSameObjectOnce) {
   int alive = 0;
   WorkMeter meter;

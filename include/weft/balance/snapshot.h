@@ -55,6 +55,8 @@ using Placement = std::vector<int>;
 inline constexpr int kMaxPes = 1 << 24;
 inline constexpr std::size_t kMaxObjects = std::size_t{1} << 31;
 inline constexpr double kMaxLoadS = 1e12;
+// Of all edges together: strategies count a byte at both of its ends, and with a sign.
+inline constexpr std::uint64_t kMaxEdgeBytes = ~std::uint64_t{0} / 4;
 inline constexpr double kMinSpeed = 1e-6;
 inline constexpr double kMaxSpeed = 1e6;
 

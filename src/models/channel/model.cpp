@@ -1,0 +1,145 @@
+// Channels as a model of the runtime: its handlers and options, and how ends are made and found.
+#include <charconv>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "models/channel/channels.h"
+
+namespace weft::channel {
+
+Channels::Channels(runtime::Runtime& runtime, const runtime::ModelRange& range)
+    : runtime_(runtime),
+      range_(range),
+      failed_sends_(runtime, ends_, handler(kFailedSend)),
+      checked_messages_(runtime, ends_, handler(kDescription)),
+      limit_bytes_(runtime::FlowMarks::for_job(runtime.num_pes(), runtime.num_pes()).third_bytes),
+      closed_ends_(
+          runtime, ends_, [this](ChannelEnd& end) { end_is_over(end); },
+          [this](ChannelEnd& end) { look_at_moves(end); }) {
+  runtime_.set_handler(
+      handler(kAnnouncement),
+      [](void* context, runtime::MessagePtr message) {
+        static_cast<Channels*>(context)->on_announcement(std::move(message));
+      },
+      this);
+  runtime_.set_urgent_handler(
+      handler(kReceived),
+      [](void* context, runtime::MessagePtr message) {
+        static_cast<Channels*>(context)->on_received(std::move(message));
+      },
+      this);
+  runtime_.set_handler(
+      handler(kEndClosed),
+      [](void* context, runtime::MessagePtr message) {
+        static_cast<Channels*>(context)->on_end_closed(std::move(message));
+      },
+      this);
+  runtime_.set_handler(
+      handler(kMoveNote),
+      [](void* context, runtime::MessagePtr message) {
+        static_cast<Channels*>(context)->on_note(std::move(message));
+      },
+      this);
+}
+
+void Channels::close() {
+  // Sends whose peer has not made its end, or has not received what was sent before.
+  const base::Status closed(base::StatusCode::kClosed,
+                            "the job ended before the peer received earlier messages");
+  std::vector<std::shared_ptr<void>> chares;
+  ends_.for_each([&](ChannelEnd& end) {
+    end.attached = nullptr;
+    while (!end.waiting_sends.empty()) end.waiting_sends.pop().operation->complete(closed, 0);
+    if (end.chare != nullptr) chares.push_back(std::exchange(end.chare, nullptr));
+  });
+  checked_messages_.close();
+}
+
+std::vector<runtime::ModelOption> Channels::options() {
+  return {{"WEFT_CHECK", "1 or 0",
+           [this](std::string_view value) {
+             is_checked_ = value == "1";
+             return value.empty() || value == "0" || value == "1";
+           }},
+          {"WEFT_CALL_LIMIT", "a number of MiB, 1 or more", [this](std::string_view value) {
+             if (value.empty()) return true;
+             std::int64_t limit_mib = 0;
+             const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), limit_mib);
+             limit_bytes_ = limit_mib << 20;
+             return error == std::errc() && end == value.data() + value.size() && limit_mib > 0;
+           }}};
+}
+
+std::vector<std::pair<std::string, std::string>> Channels::fingerprint() const {
+  return {{"check mode of channels (WEFT_CHECK)", is_checked_ ? "on" : "off"}};
+}
+
+std::string Channels::obstacle_to_saving(runtime::ElementId element) const {
+  std::string obstacle;
+  ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
+    obstacle = base::format("{} is open; a chare with channels cannot be saved yet", describe(end));
+  });
+  return obstacle;
+}
+
+ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint64_t id) {
+  ChannelKey key{self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id};
+  if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
+  peer.collection->expect_alive();
+  self.collection().expect_alive();
+  const auto early = early_.find(key);
+  if (early != early_.end() && early->second.is_closed) {  // its end overtakes that of its collection
+    throw base::Error(
+        base::StatusCode::kClosed,
+        base::format("{} asks for a channel to {}: the collection {} has been destroyed", self.where(),
+                     peer.collection->element_name(peer.index), peer.collection->name()));
+  }
+  ChannelEnd& end = make_end(key);
+  announce(end);
+  if (early != early_.end()) {
+    const EarlyEnd peer = early->second;
+    early_.erase(early);
+    end.moves.peer_round = peer.round;
+    end.moves.peer_moves = peer.moves;
+    connect(end, peer.address, peer.version);
+  }
+  return end;
+}
+
+ChannelEnd& Channels::make_end(const ChannelKey& key) {
+  if (ends_.num_made() == kMaxEndNumber) {
+    throw base::Error(base::StatusCode::kOutOfRange,
+                      base::format("PE {} has {} channel ends, the most that tags can tell apart",
+                                   runtime_.pe(), kMaxEndNumber));
+  }
+  ChannelEnd& end = ends_.add(key);
+  end.runtime = &runtime_;
+  end.channels = this;
+  end.failed_sends = &failed_sends_;
+  end.closed_ends = &closed_ends_;
+  if (is_checked_) end.checks = &checked_messages_;
+  end.receives_specially = is_checked_;
+  end.receive_tags = EndTags(range_.tag_type, end.number);
+  end.in.name = end.receive_tags[0];
+  end.in.takes_used_mailbox = true;
+  end.out.next = first_counter_;
+  end.in.next = first_counter_;
+  end.received.start_at(first_counter_);
+  return end;
+}
+
+ChannelEnd& Channels::end_beside(const ChannelEnd& end) {
+  ChannelKey key = end.key;
+  key.id |= kBeside;
+  if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
+  auto& chares = runtime_.model<chare::Chares>();
+  chare::ChareBase* const self =
+      end.is_closed ? nullptr : chares.collection(key.self_collection).find_constructed(key.self_index);
+  if (self == nullptr) base::throw_status(closed_status(end));
+  return this->end(*self, Peer(chares.collection(key.peer_collection), key.peer_index), key.id);
+}
+
+}  // namespace weft::channel

@@ -1,0 +1,77 @@
+// created() of elements that were just constructed.
+//
+// Until it has ended, the element is not in the directory but in Elements::being_created, so that calls do not find it: those to
+// the element are held as for one that is on its way to this PE, and those to all elements wait as before the constructors.
+// What is not a call of the program goes on: reductions are open, and channels of the element connect, because created() may
+// wait for both.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/chares.h"
+#include "weft/chare/outcome.h"
+#include "weft/runtime/remote_error.h"
+
+#include "base/format.h"
+#include "models/chare/parts.h"
+
+namespace weft::chare {
+
+using runtime::MessagePtr;
+
+namespace {
+
+const EntryInfo created_info{"created"};
+
+}  // namespace
+
+void Chares::begin_created(Collection& made) {
+  std::vector<std::uint64_t> indices;  // created() that ends at once takes its element out of the list
+  for (const auto& [index, one] : made.elements_->being_created) indices.push_back(index);
+  for (const std::uint64_t index : indices) {
+    if (runtime_.stopped() || made.failure_ != nullptr) return;
+    made.type_->begin_created(*made.elements_->being_created.at(index).chare);
+  }
+}
+
+void Chares::created_ended(ChareBase& chare, const std::exception_ptr& error,
+                           std::optional<base::StatusCode> code) noexcept {
+  try {
+    end_created(chare, error, code);
+  } catch (...) {
+    runtime_.fail_unawaited(std::current_exception(), chare.where(created_info));
+  }
+}
+
+void Chares::end_created(ChareBase& chare, const std::exception_ptr& error,
+                         std::optional<base::StatusCode> code) {
+  Collection& in = chare.collection();
+  if (in.destroyed_) {  // then it ends as any entry method
+    if (error && code) send_error(chare, {}, created_info, error, *code);
+    if (error && !code) send_error(chare, {}, created_info, error);
+    return;
+  }
+  const std::uint64_t index = chare.linear_index();
+  if (error && !in.is_sparse()) {  // it stays in the list until the collection ends
+    const std::string where = base::format("created() of {}", chare.where());
+    return report_not_created(in, where, runtime::as_remote_error(error, "in " + where));
+  }
+  auto node = in.elements_->being_created.extract(index);
+  if (error) return parts_->sparse.not_made(chare, node.mapped().insertion.value(), error);
+  in.elements_->directory.insert(index, &chare);
+  if (in.is_sparse()) parts_->sparse.is_made(chare, node.mapped().insertion.value());
+  // The constructor may have asked for a move, and created() for a removal.
+  if (chare.move_to_ >= 0 || in.is_sparse()) parts_->wanted_moves.add({in.id(), index});
+  release_held(in, index);
+  if (!in.is_sparse() && in.elements_->being_created.empty()) release_waiting(in);
+}
+
+void Chares::release_waiting(Collection& made) {
+  std::vector<MessagePtr> waiting;
+  waiting.swap(made.elements_->waiting);
+  for (MessagePtr& early : waiting) runtime_.send(runtime_.pe(), std::move(early));
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,70 @@
+#include "models/chare/decision.h"
+
+#include <utility>
+
+#include "base/format.h"
+
+namespace weft::chare {
+
+using base::Status;
+using base::StatusCode;
+
+namespace {
+
+double seconds_since(Decision::Clock::time_point then) {
+  return std::chrono::duration<double>(Decision::Clock::now() - then).count();
+}
+
+}  // namespace
+
+base::Result<std::vector<PlanOfPe>> Decision::decide(const balance::Snapshot& snapshot,
+                                                     balance::Strategy& strategy) {
+  began_ = Clock::now();
+  if (Status status = balance::check(snapshot); !status.ok()) return status;
+  const balance::Placement placement = strategy.place(snapshot);
+  if (Status status = balance::check(snapshot, placement); !status.ok()) return status;
+  decision_s_ = seconds_since(began_);
+  summary_ = balance::summarize(snapshot, placement);
+  std::vector<PlanOfPe> plans(most_moves_.size());
+  for (std::size_t i = 0; i < placement.size(); ++i) {
+    const balance::ObjectLoad& object = snapshot.objects[i];
+    if (placement[i] == object.pe) continue;
+    const auto to_pe = static_cast<std::size_t>(placement[i]);
+    plans[static_cast<std::size_t>(object.pe)].moves.push_back({object.index, to_pe});
+    ++plans[to_pe].num_arrivals;
+  }
+  for (std::size_t pe = 0; pe < plans.size(); ++pe) {
+    if (plans[pe].is_empty()) continue;
+    has_plan_[pe] = true;
+    most_moves_[pe] = plans[pe].moves.size();
+    ++num_plans_;
+  }
+  return plans;
+}
+
+Status Decision::done(int pe, std::uint64_t moves, std::uint64_t bytes_moved) {
+  const auto which = static_cast<std::size_t>(pe);
+  if (!has_plan_[which]) return {StatusCode::kInvalidArgument, "it has no moves to carry out"};
+  if (moves > most_moves_[which]) {
+    return {StatusCode::kInvalidArgument,
+            base::format("it has moved {} elements and was asked for {}", moves, most_moves_[which])};
+  }
+  has_plan_[which] = false;
+  --num_plans_;
+  moves_ += moves;
+  bytes_moved_ += bytes_moved;
+  return {};
+}
+
+StepReport Decision::report(std::string collection, std::uint64_t step, std::string_view strategy) const {
+  return {.collection = std::move(collection),
+          .step = step,
+          .strategy = std::string(strategy),
+          .planned = summary_,
+          .moves = moves_,
+          .bytes_moved = bytes_moved_,
+          .decision_s = decision_s_,
+          .whole_s = seconds_since(began_)};
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,84 @@
+// Load balancing without sync points, on one PE: in rounds, a period apart, elements move between two of their calls.
+// periodic_rounds.cpp describes the protocol.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "weft/base/pup.h"
+#include "weft/chare/chares.h"
+#include "weft/runtime/work.h"
+
+#include "models/chare/wanted_moves.h"
+
+namespace weft::chare {
+
+struct LocalRound;
+
+class PeriodicBalancing {
+ public:
+  explicit PeriodicBalancing(Chares& chares)
+      : chares_(chares),
+        moves_(chares.runtime(), [this](runtime::ElementId element) { make_move(element); }) {}
+  PeriodicBalancing(const PeriodicBalancing&) = delete;
+  PeriodicBalancing& operator=(const PeriodicBalancing&) = delete;
+
+  // --- For collections.cpp and destruction.cpp: the collection is there, and the collection ends with its elements.
+  void collection_begins(const Collection& collection);
+  void collection_ends(const Collection& collection);
+
+  void on_message(runtime::MessagePtr message);
+  // For migration.cpp. The models may be ready for the element to move. Returns false if it does not move by a plan.
+  bool continue_move(ChareBase& chare);
+  // For sparse_elements.cpp. The element is gone, or does not move by a plan any more.
+  void give_up_move(const ChareBase& chare);
+
+  // For checkpoints. While a PE holds, no element begins to move, and no round begins; plans are given up. Each hold() needs a release().
+  void hold();
+  void release() { num_holds_ -= num_holds_ > 0 ? 1 : 0; }
+
+ private:
+  enum class Kind : std::uint32_t;
+  struct Header;
+  struct Tick : runtime::Work {
+    explicit Tick(PeriodicBalancing& owner_in) : runtime::Work(&Tick::turn), owner(owner_in) {}
+    static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
+      if (action != runtime::WorkAction::kDrop) static_cast<Tick*>(self)->owner.tick();
+    }
+    PeriodicBalancing& owner;
+  };
+
+  runtime::Runtime& runtime() const { return chares_.runtime(); }
+  static LocalRound& local(Collection& collection);
+  static int decider(const Collection& collection);
+  template <class... Values>
+  runtime::MessagePtr make(const Collection& collection, std::uint64_t round, Kind kind,
+                           const Values&... values) const;
+
+  void arm();
+  void tick();
+  void begin_round(Collection& collection);
+  void report(Collection& collection, std::uint64_t round);
+  void decide(Collection& collection);
+  void end_round(Collection& collection);
+  void make_move(runtime::ElementId element);
+  // The element is in the plan.
+  void carry_out(Collection& collection, ChareBase& chare);
+  void give_up_plan(Collection& collection);
+  void finish_plan(Collection& collection);
+
+  // Handlers. They return what is wrong with the message, empty if nothing is.
+  std::string on_loads(Collection& collection, std::uint64_t round, int from_pe, Pup& p);
+  std::string on_plan(Collection& collection, std::uint64_t round, Pup& p);
+  std::string on_done(Collection& collection, std::uint64_t round, int from_pe, Pup& p);
+
+  Chares& chares_;
+  std::set<std::uint64_t> decided_;  // collections
+  bool is_armed_ = false;
+  int num_holds_ = 0;
+  Tick tick_{*this};
+  WantedMoves moves_;
+};
+
+}  // namespace weft::chare

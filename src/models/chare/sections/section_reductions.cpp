@@ -1,0 +1,197 @@
+// Reductions over sections.
+//
+// A PE merges what its members contribute in one turn, and sends it to the PE that counts. Only the number of contributions
+// decides that a reduction is complete, so it does not matter where members are, and nothing is told when they move: an element
+// takes with it how many reductions it has contributed to.
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "weft/chare/chare.h"
+#include "weft/chare/sections.h"
+
+#include "base/format.h"
+#include "models/chare/parts.h"
+#include "models/chare/sections/section_state.h"
+
+namespace weft::chare {
+
+using runtime::Message;
+using runtime::MessagePtr;
+using runtime::Partial;
+
+namespace {
+
+int counting_pe(const SectionKey& key, const runtime::Runtime& runtime) {
+  // Equal sections of several collections are counted on several PEs.
+  return static_cast<int>((key.section.low + key.collection) % static_cast<std::uint64_t>(runtime.num_pes()));
+}
+
+void give_up(runtime::Runtime& runtime, const Partial& partial, const std::string& why) {
+  if (partial.has_target) runtime.reductions().give_up(partial.target, why);
+}
+
+}  // namespace
+
+void Sections::contribute(ChareBase& chare, const Collection& of, const SectionMembers& members,
+                          runtime::Reducer reducer, const runtime::Combiner* combiner,
+                          std::span<const std::byte> value, const runtime::Target& target) {
+  const Collection& collection = chare.collection();
+  collection.expect_alive();
+  const std::optional<std::uint64_t> place =
+      &of == &collection ? members.position(chare.linear_index()) : std::nullopt;
+  if (!place.has_value()) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("{} contributes to a reduction over a section of {} in which it is no member",
+                     chare.where(), of.name()));
+  }
+  const SectionKey key{collection.id(), id_of(collection, members), chare.set_};
+  SectionCount& count = state_->counts[collection.id()][chare.linear_index()]
+                            .try_emplace(key.section, SectionCount{key.section, key.set, 0})
+                            .first->second;
+  if (count.set != key.set) count = {key.section, key.set, 0};
+  const std::uint64_t sequence = count.next++;
+  runtime::Target to = target;
+  if (target.handler == chares_.broadcast_handler()) {
+    // Results of the collection's own reductions are numbered; this one is a call that the collection's creator makes.
+    const auto header = base::unpack<EntryHeader>(target.prefix);
+    to.handler = state_->first_handler + kBroadcastResult;
+    to.flags = 0;
+    to.pe = static_cast<std::uint32_t>(header.collection >> 32);
+  }
+  runtime::Runtime& runtime = chares_.runtime();
+  if (state_->merged.empty()) {
+    runtime.count_sent();
+    runtime.post(&state_->flush);
+  }
+  State::Merged& merged = state_->merged[{key, sequence}];
+  merged.num_members = members.size();
+  merged.partial.add_contribution(runtime, *place, reducer, combiner, value, to);
+}
+
+void Sections::State::FlushWork::turn(runtime::Work* self, runtime::Runtime& runtime,
+                                      runtime::WorkAction action) {
+  if (action == runtime::WorkAction::kDrop) return;
+  runtime.count_processed();
+  Sections& sections = static_cast<FlushWork*>(self)->owner;
+  State& state = *sections.state_;
+  for (auto& [name, merged] : std::exchange(state.merged, {})) {
+    const SectionPart part{name.first, merged.num_members, name.second};
+    const int pe = counting_pe(part.key, runtime);
+    if (pe == runtime.pe()) {
+      state.count(sections.chares_, part, merged.partial);
+    } else {
+      runtime.send(pe, Message::pack(runtime, state.first_handler + kSectionPart, part, merged.partial));
+    }
+  }
+}
+
+void Sections::on_part(MessagePtr message) {
+  SectionPart part;
+  Partial partial;
+  Pup p = message->unpacker();
+  p | part | partial;
+  const runtime::Runtime& runtime = chares_.runtime();
+  if (part.key.collection >> 32 >= static_cast<std::uint64_t>(runtime.num_pes()) ||
+      part.key.set > kMostSets || counting_pe(part.key, runtime) != runtime.pe() || !partial.has_target ||
+      partial.count == 0 || partial.count > part.num_members) {
+    chares_.runtime().fail(
+        base::format("PE {} has sent a part of a reduction over a section that does not fit; do all PEs run "
+                     "the same program?",
+                     message->envelope().source_pe));
+    return;
+  }
+  state_->count(chares_, part, partial);
+}
+
+void Sections::State::count(Chares& chares, const SectionPart& part, const Partial& partial) {
+  runtime::Runtime& runtime = chares.runtime();
+  Collection& target = chares.collection(part.key.collection);
+  std::string why;
+  if (target.is_destroyed()) {
+    why = base::format("the collection {} was destroyed before the reduction was complete", target.name());
+  } else if (target.is_sparse()) {
+    why = chares.sparse().why_closed(target, part.key.set);
+  }
+  if (!why.empty()) return give_up(runtime, partial, why);
+  CountedSection& section = counted.try_emplace(part.key, part.num_members).first->second;
+  if (section.num_members() != part.num_members) {
+    return runtime.fail(
+        base::format("parts of one reduction over a section of {} name {} and {} members; do all PEs run the "
+                     "same program?",
+                     target.name(), section.num_members(), part.num_members));
+  }
+  Partial* const into = section.is_complete(part.sequence) ? nullptr : &section.open(part.sequence);
+  if (into == nullptr || into->count + partial.count > section.num_members()) {
+    return runtime.fail(
+        base::format("reduction {} over a section of {} has got more contributions than the section's {} "
+                     "members; a member "
+                     "that was "
+                     "removed and inserted again contributes after the next done_inserting()",
+                     part.sequence, target.name(), section.num_members()));
+  }
+  into->add(runtime, partial.view());
+  if (into->count < section.num_members()) return;
+  Partial complete = section.complete(part.sequence);
+  try {
+    runtime.deliver(complete.target, complete.result());
+  } catch (...) {  // a damaged target or item
+    runtime.fail_unawaited(std::current_exception(), "the result of a reduction over a section");
+  }
+}
+
+// --- Elements that move, and ends
+
+std::vector<SectionCount> Sections::counts_of(const ChareBase& chare) const {
+  std::vector<SectionCount> all;
+  const auto collection = state_->counts.find(chare.collection().id());
+  if (collection == state_->counts.end()) return all;
+  const auto found = collection->second.find(chare.linear_index());
+  if (found == collection->second.end()) return all;
+  for (const auto& [section, count] : found->second) all.push_back(count);
+  return all;
+}
+
+bool Sections::has_contributed(const ChareBase& chare, std::uint32_t set) const {
+  return std::ranges::any_of(counts_of(chare), [set](const SectionCount& one) { return one.set == set; });
+}
+
+void Sections::left(const ChareBase& chare) { forget(chare.collection(), chare.linear_index()); }
+
+void Sections::forget(const Collection& collection, std::uint64_t index) {
+  const auto counts = state_->counts.find(collection.id());
+  if (counts != state_->counts.end()) counts->second.erase(index);
+}
+
+void Sections::arrived(const ChareBase& chare, const std::vector<SectionCount>& counts) {
+  if (counts.empty()) return;
+  State::Counts& here = state_->counts[chare.collection().id()][chare.linear_index()];
+  for (const SectionCount& one : counts) here[one.section] = one;
+}
+
+void Sections::end(const Collection& collection, const std::string& why) {
+  state_->counts.erase(collection.id());
+  for (State::Recent& one : state_->recent) {
+    if (one.collection == collection.id()) one = {};
+  }
+  close_sets(collection, ~std::uint32_t{0}, why);
+}
+
+void Sections::close_sets(const Collection& collection, std::uint32_t set, const std::string& why) {
+  runtime::Runtime& runtime = chares_.runtime();
+  std::erase_if(state_->counted, [&](auto& one) {
+    if (one.first.collection != collection.id() || one.first.set >= set) return false;
+    for (const auto& [sequence, partial] : one.second.all_open()) give_up(runtime, partial, why);
+    return true;
+  });
+  // Those of this turn go to the PE that counts, which refuses them, because the flush is counted already.
+}
+
+bool Sections::has_incomplete(const Collection& collection) const {
+  return std::ranges::any_of(state_->counted, [&collection](const auto& one) {
+    return one.first.collection == collection.id() && one.second.has_open();
+  });
+}
+
+}  // namespace weft::chare

@@ -1,0 +1,13 @@
+"""Sections: some chares of a collection, with calls and reductions of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 4])
+@pytest.mark.parametrize("which", ["calls", "reductions", "refused", "moving"])
+def test_sections(expect_success: Callable[..., str], num_pes: int, which: str) -> None:
+    assert "all checked" in expect_success(num_pes, "sections.py", which)
