@@ -51,14 +51,14 @@ class Decision {
   bool is_done() const { return num_plans_ == 0; }
   std::uint64_t moves() const { return moves_; }
   std::uint64_t bytes_moved() const { return bytes_moved_; }
-  // The time since decide() was called.
+  // The time since decide() was called, or since construction if nothing was to be decided.
   Clock::duration elapsed() const { return Clock::now() - began_; }
   // Of the step with that number, from 1. REQUIRES: is_done().
   StepReport report(std::string collection, std::uint64_t step, std::string_view strategy) const;
 
  private:
   balance::Summary summary_;
-  Clock::time_point began_;
+  Clock::time_point began_ = Clock::now();
   double decision_s_ = 0;
   std::vector<std::uint64_t> most_moves_;  // of each PE whose plan is under way
   std::vector<bool> has_plan_;

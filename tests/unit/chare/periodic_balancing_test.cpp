@@ -322,6 +322,24 @@ TEST(PeriodicBalancing, StrategiesGetNoSnapshotWithoutElements) {
   balance::unregister_strategy("first_decides");
 }
 
+// A round without elements ends at once, and the next one is a period away.
+TEST(PeriodicBalancing, ElementsAreInsertedAfterRoundsWithoutAny) {
+  InProcessJob job(2);
+  balance_with(job, "rotate");
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    auto empty = Array<Roamer>::create_sparse(runtime, 100);
+    auto others = Array<Roamer>::create(runtime, {4});
+    const Patience patience;
+    // Rounds of both collections begin at the same time.
+    while (co_await moves_of(others) < 20 && !patience.ends()) {
+    }
+    co_await empty.insert(3);
+    while (co_await empty[3].call<&Roamer::times_moved>() == 0 && !patience.ends()) {
+    }
+  }),
+            "");
+}
+
 // --- What peers claim
 
 struct WireHeader {

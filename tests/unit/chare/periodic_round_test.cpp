@@ -50,6 +50,17 @@ TEST(PeriodicRound, IsCompleteWhenEachPeHasReported) {
   EXPECT_TRUE(round.is_done());
 }
 
+TEST(PeriodicRound, WithoutElementsTakesNoTimeFromBefore) {
+  const auto before = Round::Clock::now();
+  Round round(7, 4, 1);
+  EXPECT_TRUE(round.add(0, 0, 0, {}, {}).ok());
+  Rotate strategy;
+  EXPECT_TRUE(round.decide(strategy).ok());
+  EXPECT_TRUE(round.is_done());
+  const auto elapsed = round.elapsed();
+  EXPECT_LE(elapsed, Round::Clock::now() - before);
+}
+
 TEST(PeriodicRound, AnElementThatMovedBetweenTwoReportsIsWhereItCameLast) {
   for (const bool swapped : {false, true}) {
     Round round(7, 4, 3);
