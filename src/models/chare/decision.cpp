@@ -7,7 +7,6 @@
 namespace weft::chare {
 
 using base::Status;
-using base::StatusCode;
 
 namespace {
 
@@ -44,16 +43,22 @@ base::Result<std::vector<PlanOfPe>> Decision::decide(const balance::Snapshot& sn
 
 Status Decision::done(int pe, std::uint64_t moves, std::uint64_t bytes_moved) {
   const auto which = static_cast<std::size_t>(pe);
-  if (!has_plan_[which]) return {StatusCode::kInvalidArgument, "it has no moves to carry out"};
+  if (!has_plan_[which]) return invalid("it has no moves to carry out");
   if (moves > most_moves_[which]) {
-    return {StatusCode::kInvalidArgument,
-            base::format("it has moved {} elements and was asked for {}", moves, most_moves_[which])};
+    return invalid(base::format("it has moved {} elements and was asked for {}", moves, most_moves_[which]));
   }
   has_plan_[which] = false;
   --num_plans_;
   moves_ += moves;
   bytes_moved_ += bytes_moved;
   return {};
+}
+
+Status Decision::done(int pe, Pup& message) {
+  std::uint64_t moves = 0;
+  std::uint64_t bytes_moved = 0;
+  message | moves | bytes_moved;
+  return done(pe, moves, bytes_moved);
 }
 
 StepReport Decision::report(std::string collection, std::uint64_t step, std::string_view strategy) const {

@@ -9,9 +9,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "weft/balance/snapshot.h"
+#include "weft/base/pup.h"
 #include "weft/base/status.h"
 
 #include "balance/strategy.h"
@@ -47,6 +49,8 @@ class Decision {
 
   // The PE has carried out its plan. kInvalidArgument: it had none, or has said so before.
   base::Status done(int pe, std::uint64_t moves, std::uint64_t bytes_moved);
+  // The same, with the numbers from a message.
+  base::Status done(int pe, Pup& message);
   // Whether all PEs with a plan have carried it out. REQUIRES: decided.
   bool is_done() const { return num_plans_ == 0; }
   std::uint64_t moves() const { return moves_; }
@@ -55,6 +59,11 @@ class Decision {
   Clock::duration elapsed() const { return Clock::now() - began_; }
   // Of the step with that number, from 1. REQUIRES: is_done().
   StepReport report(std::string collection, std::uint64_t step, std::string_view strategy) const;
+
+ protected:
+  static base::Status invalid(std::string text) {
+    return {base::StatusCode::kInvalidArgument, std::move(text)};
+  }
 
  private:
   balance::Summary summary_;

@@ -203,47 +203,56 @@ void SyncPoints::unfit(const Collection& collection, int from_pe, const std::str
                    from_pe, collection.name(), runtime().pe(), what));
 }
 
-void SyncPoints::on_message(MessagePtr message) {
-  Header header;
-  Pup p = message->unpacker();
+Collection* SyncPoints::receive(MessagePtr& message, Balancing mode, Pup& p, BalancingHeader& header) {
   p | header;
   const auto from_pe = static_cast<int>(message->envelope().source_pe);
   Collection& target = chares_.collection(header.collection);
-  if (target.destroyed_) return;
+  if (target.destroyed_) return nullptr;
   if (!target.created_) {
     target.elements_->waiting.push_back(std::move(message));
-    return;
+    return nullptr;
   }
-  std::string wrong;
   if (from_pe < 0 || from_pe >= runtime().num_pes()) {
-    wrong = "there is no such PE";
-  } else if (!target.is_balanced() || target.balancing() != Balancing::kAtSync) {
-    wrong = "the collection does not take part";
-  } else {
-    switch (header.kind) {
-      case SyncKind::kLoads:
-        wrong = on_loads(target, header.step, from_pe, p);
-        break;
-      case SyncKind::kPlan:
-        wrong = on_plan(target, header.step, from_pe, p);
-        break;
-      case SyncKind::kStays:
-        wrong = on_stays(target, header.step);
-        break;
-      case SyncKind::kDone:
-        wrong = on_done(target, header.step, from_pe, p);
-        break;
-      case SyncKind::kResume:
-        wrong = on_resume(target, header.step, from_pe);
-        break;
-      case SyncKind::kBackground:
-        wrong = on_background(target, from_pe, p);
-        break;
-      default:
-        wrong = base::format("there is no kind {}", static_cast<std::uint32_t>(header.kind));
-    }
+    unfit(target, from_pe, "there is no such PE");
+    return nullptr;
   }
-  if (!wrong.empty()) unfit(target, from_pe, wrong);
+  if (!target.is_balanced() || target.balancing() != mode) {
+    unfit(target, from_pe, "the collection does not take part here; is WEFT_LB_PERIOD the same on each PE?");
+    return nullptr;
+  }
+  return &target;
+}
+
+void SyncPoints::on_message(MessagePtr message) {
+  BalancingHeader header;
+  Pup p = message->unpacker();
+  Collection* const target = receive(message, Balancing::kAtSync, p, header);
+  if (target == nullptr) return;
+  const auto from_pe = static_cast<int>(message->envelope().source_pe);
+  std::string wrong;
+  switch (static_cast<SyncKind>(header.kind)) {
+    case SyncKind::kLoads:
+      wrong = on_loads(*target, header.number, from_pe, p);
+      break;
+    case SyncKind::kPlan:
+      wrong = on_plan(*target, header.number, from_pe, p);
+      break;
+    case SyncKind::kStays:
+      wrong = on_stays(*target, header.number);
+      break;
+    case SyncKind::kDone:
+      wrong = on_done(*target, header.number, from_pe, p);
+      break;
+    case SyncKind::kResume:
+      wrong = on_resume(*target, header.number, from_pe);
+      break;
+    case SyncKind::kBackground:
+      wrong = on_background(*target, from_pe, p);
+      break;
+    default:
+      wrong = base::format("there is no kind {}", header.kind);
+  }
+  if (!wrong.empty()) unfit(*target, from_pe, wrong);
 }
 
 // --- Moves

@@ -87,13 +87,10 @@ void SyncPoints::record(const balance::Snapshot& snapshot) {
 
 std::string SyncPoints::on_done(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
   LocalSync& here = local(collection);
-  std::uint64_t moves = 0;
-  std::uint64_t bytes_moved = 0;
-  p | moves | bytes_moved;
   if (here.deciding == nullptr || !here.deciding->is_complete() || step != here.decided_step) {
     return base::format("no moves of step {} are under way", step);
   }
-  if (const base::Status status = here.deciding->done(from_pe, moves, bytes_moved); !status.ok()) {
+  if (const base::Status status = here.deciding->done(from_pe, p); !status.ok()) {
     return std::string(status.message());
   }
   if (here.deciding->is_done()) end_step(collection);

@@ -23,13 +23,6 @@ enum class SyncKind : std::uint32_t {
   kBackground,  // std::uint64_t steps without elements, double background load of them all in s
 };
 
-struct SyncPoints::Header {
-  std::uint64_t collection = 0;
-  std::uint64_t step = 0;
-  SyncKind kind = SyncKind::kLoads;
-  std::uint32_t reserved = 0;
-};
-
 // What the PE has worked for the element since its last report. Of a type whose sums wrap around.
 inline std::uint64_t nanoseconds(const ElementLoad& load) {
   return static_cast<std::uint64_t>(
@@ -40,7 +33,8 @@ template <class... Values>
 runtime::MessagePtr SyncPoints::make(const Collection& collection, std::uint64_t step, SyncKind kind,
                                      const Values&... values) {
   return runtime::Message::pack(runtime(), chares_.first_handler_ + kSync,
-                                Header{collection.id(), step, kind, 0}, values...);
+                                BalancingHeader{collection.id(), step, static_cast<std::uint32_t>(kind), 0},
+                                values...);
 }
 
 }  // namespace weft::chare

@@ -29,6 +29,14 @@ struct LoadOnTheMove {
   void pup(Pup& p) { p | sync | measured_ns | sent; }
 };
 
+// What a message of load balancing begins with.
+struct BalancingHeader {
+  std::uint64_t collection = 0;
+  std::uint64_t number = 0;  // of the step, or of the round
+  std::uint32_t kind = 0;    // a SyncKind, or a kind of periodic_rounds.cpp
+  std::uint32_t reserved = 0;
+};
+
 class SyncPoints {
  public:
   explicit SyncPoints(Chares& chares)
@@ -70,6 +78,11 @@ class SyncPoints {
 
   // --- For periodic_rounds.cpp
 
+  // Reads the header. Returns the collection; null if the message is not to be handled: its collection has ended, it waits until
+  // its collection is there, or it does not fit, which ends the job.
+  Collection* receive(runtime::MessagePtr& message, Balancing mode, Pup& p, BalancingHeader& header);
+  // Ends the job: a message of that PE does not fit, and why.
+  void unfit(const Collection& collection, int from_pe, const std::string& what);
   // What this PE knows of its element for a decision. The measured time begins anew.
   ReportedLoad take_load(Collection& collection, ChareBase& chare);
   // Adds what the element has sent since its last report. It is number `position` of the report.
@@ -81,8 +94,6 @@ class SyncPoints {
   void record(const balance::Snapshot& snapshot);
 
  private:
-  struct Header;
-
   // Reports of collections whose elements on this PE all wait. In a turn of its own: the last caller of at_sync() must have
   // returned, so that its time is complete, and it may be a coroutine.
   struct ReportWork : runtime::Work {
@@ -97,7 +108,6 @@ class SyncPoints {
   template <class... Values>
   runtime::MessagePtr make(const Collection& collection, std::uint64_t step, SyncKind kind,
                            const Values&... values);
-  void unfit(const Collection& collection, int from_pe, const std::string& what);
 
   void wait(ChareBase& chare);
   void post_report(Collection& collection);

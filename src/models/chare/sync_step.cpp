@@ -7,13 +7,6 @@
 namespace weft::chare {
 
 using base::Status;
-using base::StatusCode;
-
-namespace {
-
-Status invalid(std::string text) { return {StatusCode::kInvalidArgument, std::move(text)}; }
-
-}  // namespace
 
 SyncStep::SyncStep(std::uint64_t collection, std::uint64_t size, int num_pes)
     : Decision(num_pes), is_reported_(size) {

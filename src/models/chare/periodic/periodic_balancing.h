@@ -40,7 +40,6 @@ class PeriodicBalancing {
 
  private:
   enum class Kind : std::uint32_t;
-  struct Header;
   struct Tick : runtime::Work {
     explicit Tick(PeriodicBalancing& owner_in) : runtime::Work(&Tick::turn), owner(owner_in) {}
     static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {

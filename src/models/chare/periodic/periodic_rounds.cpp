@@ -36,13 +36,6 @@ enum class PeriodicBalancing::Kind : std::uint32_t {
   kDone,  // std::uint64_t moves, std::uint64_t bytes
 };
 
-struct PeriodicBalancing::Header {
-  std::uint64_t collection = 0;
-  std::uint64_t round = 0;
-  Kind kind = Kind::kAsk;
-  std::uint32_t reserved = 0;
-};
-
 void Chares::on_periodic(MessagePtr message) { parts_->periodic.on_message(std::move(message)); }
 
 LocalRound& PeriodicBalancing::local(Collection& collection) { return collection.elements_->periodic; }
@@ -54,8 +47,9 @@ int PeriodicBalancing::decider(const Collection& collection) {
 template <class... Values>
 MessagePtr PeriodicBalancing::make(const Collection& collection, std::uint64_t round, Kind kind,
                                    const Values&... values) const {
-  MessagePtr message = runtime::Message::pack(runtime(), chares_.first_handler_ + kPeriodic,
-                                              Header{collection.id(), round, kind, 0}, values...);
+  MessagePtr message = runtime::Message::pack(
+      runtime(), chares_.first_handler_ + kPeriodic,
+      BalancingHeader{collection.id(), round, static_cast<std::uint32_t>(kind), 0}, values...);
   message->envelope().flags |= runtime::kControlFlag;
   return message;
 }
@@ -155,14 +149,12 @@ void PeriodicBalancing::decide(Collection& collection) {
 
 std::string PeriodicBalancing::on_done(Collection& collection, std::uint64_t round, int from_pe, Pup& p) {
   LocalRound& here = local(collection);
-  std::uint64_t moves = 0;
-  std::uint64_t bytes_moved = 0;
-  p | moves | bytes_moved;
   if (here.deciding == nullptr || !here.deciding->is_complete() || round != here.num_rounds) {
     return base::format("no moves of round {} are under way", round);
   }
-  const base::Status status = here.deciding->done(from_pe, moves, bytes_moved);
-  if (!status.ok()) return std::string(status.message());
+  if (const base::Status status = here.deciding->done(from_pe, p); !status.ok()) {
+    return std::string(status.message());
+  }
   if (here.deciding->is_done()) end_round(collection);
   return {};
 }
@@ -286,48 +278,29 @@ void PeriodicBalancing::finish_plan(Collection& collection) {
 // --- Messages
 
 void PeriodicBalancing::on_message(MessagePtr message) {
-  Header header;
+  SyncPoints& sync = chares_.parts_->sync;
+  BalancingHeader header;
   Pup p = message->unpacker();
-  p | header;
+  Collection* const target = sync.receive(message, Balancing::kPeriodic, p, header);
+  if (target == nullptr) return;
   const auto from_pe = static_cast<int>(message->envelope().source_pe);
-  Collection& target = chares_.collection(header.collection);
-  if (target.destroyed_) return;
-  if (!target.created_) {
-    target.elements_->waiting.push_back(std::move(message));
-    return;
-  }
-  const int decides = decider(target);
-  const bool is_of_decider = header.kind == Kind::kAsk || header.kind == Kind::kPlan;
+  const auto kind = static_cast<Kind>(header.kind);
+  const bool is_of_decider = kind == Kind::kAsk || kind == Kind::kPlan;
   std::string wrong;
-  if (from_pe < 0 || from_pe >= runtime().num_pes()) {
-    wrong = "there is no such PE";
-  } else if (!target.is_balanced() || target.balancing() != Balancing::kPeriodic) {
-    wrong = "the collection does not take part here; is WEFT_LB_PERIOD set on each PE?";
-  } else if (is_of_decider ? from_pe != decides : runtime().pe() != decides) {
+  if ((is_of_decider ? from_pe : runtime().pe()) != decider(*target)) {
     wrong = "another PE decides";
+  } else if (kind == Kind::kAsk) {
+    report(*target, header.number);
+  } else if (kind == Kind::kLoads) {
+    wrong = on_loads(*target, header.number, from_pe, p);
+  } else if (kind == Kind::kPlan) {
+    wrong = on_plan(*target, header.number, p);
+  } else if (kind == Kind::kDone) {
+    wrong = on_done(*target, header.number, from_pe, p);
   } else {
-    switch (header.kind) {
-      case Kind::kAsk:
-        report(target, header.round);
-        break;
-      case Kind::kLoads:
-        wrong = on_loads(target, header.round, from_pe, p);
-        break;
-      case Kind::kPlan:
-        wrong = on_plan(target, header.round, p);
-        break;
-      case Kind::kDone:
-        wrong = on_done(target, header.round, from_pe, p);
-        break;
-      default:
-        wrong = base::format("there is no kind {}", static_cast<std::uint32_t>(header.kind));
-    }
+    wrong = base::format("there is no kind {}", header.kind);
   }
-  if (wrong.empty()) return;
-  runtime().fail(
-      base::format("PE {} has sent a message of load balancing of {} that does not fit on PE {}: {}; do all "
-                   "PEs run the same program?",
-                   from_pe, target.name(), runtime().pe(), wrong));
+  if (!wrong.empty()) sync.unfit(*target, from_pe, wrong);
 }
 
 }  // namespace weft::chare
