@@ -2,6 +2,7 @@
 // codec.
 #include "await/future.h"
 #include "await/operation.h"
+#include "await/travelling_future.h"
 #include "await/turn.h"
 #include "buffers/array_codec.h"
 #include "buffers/device_array_type.h"
@@ -43,6 +44,7 @@ void init_topics(PyObject* module) {
   init_byte_values(module);
   init_operation(module);
   init_future(module);
+  init_travelling_futures(module);
   init_turn(module);
   init_array_codec(module);
   init_object_buffer(module);
