@@ -11,17 +11,27 @@
 
 constexpr int kDeepest = 5;
 
-// Stands for an interval: the index is (level, position).
+// The index of a leaf.
+struct Interval {
+  int level = 0;
+  int position = 0;
+
+  Interval(int level_in, int position_in) : level(level_in), position(position_in) {}
+  explicit Interval(const weft::Index& index) : Interval(index[0], index[1]) {}
+  operator weft::Index() const { return {level, position}; }
+
+  double low() const { return std::ldexp(position, -level); }
+  double high() const { return std::ldexp(position + 1, -level); }
+  Interval half(int which) const { return {level + 1, 2 * position + which}; }
+};
+
 struct Leaf : weft::Chare<Leaf> {
   void split_if_steep() {
-    const int level = index()[0];
-    const int position = index()[1];
-    const double low = std::ldexp(position, -level);
-    const double high = std::ldexp(position + 1, -level);
-    if (level == kDeepest || std::pow(high, 8) - std::pow(low, 8) <= 0.1) return;
+    const Interval here(index());
+    if (here.level == kDeepest || std::pow(here.high(), 8) - std::pow(here.low(), 8) <= 0.1) return;
     // done_inserting() waits for them.
-    static_cast<void>(proxy().insert({level + 1, 2 * position}));
-    static_cast<void>(proxy().insert({level + 1, 2 * position + 1}));
+    static_cast<void>(proxy().insert(here.half(0)));
+    static_cast<void>(proxy().insert(here.half(1)));
     remove_self();  // when this method has returned
   }
 
@@ -35,8 +45,7 @@ struct Leaf : weft::Chare<Leaf> {
 weft::Task<> start(weft::Runtime& runtime) {
   const weft::Shape bounds{kDeepest + 1, 1 << kDeepest};
   auto leaves = weft::Array<Leaf>::create_sparse(runtime, bounds.with_map(weft::Map::kRoundRobin));
-  const weft::Index root{0, 0};
-  co_await leaves.insert(root);
+  co_await leaves.insert(Interval(0, 0));
   co_await leaves.done_inserting();
   std::uint64_t num_leaves = 0;
   while (leaves.num_elements() != num_leaves) {

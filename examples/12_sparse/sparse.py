@@ -3,34 +3,47 @@
 weft run -n 2 examples/12_sparse/sparse.py
 """
 
+import typing
+
 import weft
 
 DEEPEST = 5
 
 
+class Interval(typing.NamedTuple):
+    level: int
+    position: int
+
+    def low(self):
+        return self.position / 2**self.level
+
+    def high(self):
+        return (self.position + 1) / 2**self.level
+
+    def half(self, which):
+        return Interval(self.level + 1, 2 * self.position + which)
+
+
 class Leaf(weft.Chare):
-    """Stands for an interval: the index is (level, position)."""
+    index_type = Interval
 
     def split_if_steep(self):
-        level, position = self.index
-        low = position / 2**level
-        high = (position + 1) / 2**level
-        if level < DEEPEST and high**8 - low**8 > 0.1:
-            self.proxy.insert((level + 1, 2 * position))
-            self.proxy.insert((level + 1, 2 * position + 1))
+        here = self.index
+        if here.level < DEEPEST and here.high() ** 8 - here.low() ** 8 > 0.1:
+            self.proxy.insert(here.half(0))
+            self.proxy.insert(here.half(1))
             self.remove_self()  # when this method has returned
 
     def describe(self):
         return self.index
 
     def add_up(self, done):
-        level, _ = self.index
-        self.contribute(2.0**-level, weft.Reducer.sum, done)
+        self.contribute(2.0**-self.index.level, weft.Reducer.sum, done)
 
 
 async def main():
     leaves = weft.Array(Leaf, (DEEPEST + 1, 2**DEEPEST), sparse=True)
-    await leaves.insert((0, 0))
+    await leaves.insert(Interval(0, 0))
     num_leaves = 0
     await leaves.done_inserting()
     while len(leaves) != num_leaves:

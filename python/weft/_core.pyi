@@ -46,7 +46,7 @@ class RemoteError(Error):
 
 class Chare:
     @property
-    def index(self) -> Any: ...  # int, or tuple[int, ...] in more than one dimension
+    def index(self) -> Any: ...  # int, tuple[int, ...] in more than one dimension, or index_type
     @property
     def proxy(self) -> CollectionProxy: ...
     @overload
@@ -73,6 +73,7 @@ class Chare:
     def remove_self(self) -> None: ...
     pinned: bool
     balance_periodically: ClassVar[bool]
+    index_type: ClassVar[type[Any] | None]
     def at_sync(self) -> None: ...
     def resume_from_sync(self) -> None: ...
     def set_load_s(self, load_s: float | None) -> None: ...
@@ -89,7 +90,7 @@ class EntryMethod:
 @final
 class ElementProxy:
     @property
-    def index(self) -> Any: ...  # int, or tuple[int, ...] in more than one dimension
+    def index(self) -> Any: ...  # as Chare.index
     @property
     def collection(self) -> CollectionProxy: ...
     def with_priority(self, priority: int, /) -> ElementProxy: ...

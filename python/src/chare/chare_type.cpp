@@ -21,7 +21,10 @@ PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
 }
 
 PyObject* get_index(PyObject* self, void*) {
-  return guarded([self] { return index_object(chare_of(self).index()).release(); });
+  return guarded([self] {
+    const PyChare& chare = chare_of(self);
+    return chare.info().index_object(chare.index()).release();
+  });
 }
 
 PyObject* get_proxy(PyObject* self, void*) {
@@ -274,8 +277,10 @@ void init_chare(PyObject* module) {
   PyType_Spec spec = {"weft.Chare", static_cast<int>(PyChare::object_size_bytes()), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   PyTypeObject* const type = add_type(module, spec);
-  if (PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), "balance_periodically", Py_False) < 0)
-    throw PythonError();
+  for (const auto& [name, value] :
+       {std::pair("balance_periodically", Py_False), std::pair("index_type", Py_None)}) {
+    checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), name, value));
+  }
   set_chare_type(type);
 }
 

@@ -8,6 +8,7 @@
 #include "weft/runtime/registry.h"
 
 #include "base/format.h"
+#include "chare/indices.h"
 #include "support/importable.h"
 
 namespace weft::python {
@@ -137,6 +138,21 @@ chare::Balancing balancing_of(PyObject* type, const std::string& name) {
   return chare::Balancing::kPeriodic;
 }
 
+Ref index_type_of(PyObject* type, const std::string& name) {
+  Ref index_type = attribute(type, "index_type");
+  if (index_type.get() == Py_None) return {};
+  const bool is_tuple =
+      PyType_Check(index_type.get()) != 0 &&
+      PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(index_type.get()), &PyTuple_Type) != 0;
+  if (!is_tuple && PyObject_HasAttrString(index_type.get(), "__index__") == 0) {
+    invalid(base::format(
+        "{}.index_type is {}: it must be a tuple class such as a typing.NamedTuple of whole numbers, "
+        "or, for one dimension, a class with __index__",
+        name, readable(index_type.get())));
+  }
+  return index_type;
+}
+
 }  // namespace
 
 ClassInfo::ClassInfo(PyObject* type)
@@ -147,7 +163,8 @@ ClassInfo::ClassInfo(PyObject* type)
       numbers_(checked(PyDict_New())),
       fingerprint_(runtime::fingerprint(key_)),
       balancing_(balancing_of(type, name_)),
-      has_created_(overrides(type, "created")) {
+      has_created_(overrides(type, "created")),
+      index_type_(index_type_of(type, name_)) {
   if (methods_.size() > 0xffff) invalid(base::format("{} has more than 65535 methods", name_));
   for (std::size_t i = 0; i < methods_.size(); ++i) {
     Ref number = checked(PyLong_FromSize_t(i));
@@ -177,6 +194,15 @@ const ClassInfo& ClassInfo::find(std::string_view key) {
   auto& known = table().by_key;
   if (auto found = known.find(key); found != known.end()) return *found->second;
   return of(import_key(key).get());
+}
+
+Ref ClassInfo::index_object(const chare::Index& index) const {
+  Ref coordinates = python::index_object(index);
+  if (!index_type_) return coordinates;
+  if (PyTuple_Check(coordinates.get()) == 0) {
+    return checked(PyObject_CallOneArg(index_type_.get(), coordinates.get()));
+  }
+  return checked(PyObject_CallObject(index_type_.get(), coordinates.get()));
 }
 
 int ClassInfo::method(PyObject* name) const {

@@ -34,6 +34,8 @@ class ClassInfo {
   chare::Balancing balancing() const { return balancing_; }
   // Whether the class overrides created().
   bool has_created() const { return has_created_; }
+  // As the program sees it: an int, a tuple, or what the class's `index_type` makes of them.
+  Ref index_object(const chare::Index& index) const;
   std::size_t num_methods() const { return methods_.size(); }
   // REQUIRES: method < num_methods(). An interned str.
   PyObject* method_name(std::size_t method) const { return methods_[method].get(); }
@@ -64,6 +66,7 @@ class ClassInfo {
   std::uint64_t fingerprint_;
   chare::Balancing balancing_;
   bool has_created_;
+  Ref index_type_;  // null for none
 };
 
 // weft.Chare, once, when the extension is initialised: the base of all chare classes.

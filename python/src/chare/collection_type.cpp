@@ -51,11 +51,11 @@ ProxyCore create(chare::CollectionKind kind, const chare::Shape& shape, PyObject
   return {EngineRef(engine), &collection, &info};
 }
 
-chare::Shape with_python_map(const chare::Shape& shape, PyObject* map) {
+chare::Shape with_python_map(const chare::Shape& shape, const ClassInfo& info, PyObject* map) {
   std::vector<std::uint32_t> pes;
   pes.reserve(shape.size());
   for (std::uint64_t i = 0; i < shape.size(); ++i) {
-    Ref pe = checked(PyObject_CallOneArg(map, index_object(shape.index(i)).get()));
+    Ref pe = checked(PyObject_CallOneArg(map, info.index_object(shape.index(i)).get()));
     long value = PyLong_AsLong(pe.get());
     if (value == -1 && PyErr_Occurred() != nullptr) throw PythonError();
     if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
@@ -82,8 +82,8 @@ chare::Shape with_sparse_map(const chare::Shape& shape, PyObject* map) {
           PyCallable_Check(map) != 0 ? "a function" : name));
 }
 
-chare::Shape with_map(const chare::Shape& shape, PyObject* map) {
-  if (map != nullptr && PyCallable_Check(map) != 0) return with_python_map(shape, map);
+chare::Shape with_map(const chare::Shape& shape, PyObject* type, PyObject* map) {
+  if (map != nullptr && PyCallable_Check(map) != 0) return with_python_map(shape, ClassInfo::of(type), map);
   std::string name = map == nullptr ? "block" : readable(map);
   if (name == "block") return shape.with_map(chare::Map::kBlock);
   if (name == "round_robin") return shape.with_map(chare::Map::kRoundRobin);
@@ -152,7 +152,7 @@ PyObject* make_array(PyTypeObject* type, PyObject* positional, PyObject* keyword
                         "elements");
     }
     Coordinates extents(call[1]);
-    chare::Shape shape = with_map(chare::Shape(extents.values.data(), extents.count), call[3]);
+    chare::Shape shape = with_map(chare::Shape(extents.values.data(), extents.count), call[0], call[3]);
     return make_collection_proxy(type, create(chare::CollectionKind::kArray, shape, call[0], call[2]))
         .release();
   });

@@ -45,7 +45,8 @@ PyObject* get_index(PyObject* self, void*) {
   return guarded([self]() -> PyObject* {
     ElementObject* element = as_element(self);
     element->core.engine->expect_open();
-    return index_object(element->core.collection->shape().index(element->index)).release();
+    return element->core.info->index_object(element->core.collection->shape().index(element->index))
+        .release();
   });
 }
 
@@ -85,7 +86,7 @@ PyObject* element_text(PyObject* self) {
   return guarded([self]() -> PyObject* {
     ElementObject* element = as_element(self);
     element->core.engine->expect_open();
-    Ref index = index_object(element->core.collection->shape().index(element->index));
+    Ref index = element->core.info->index_object(element->core.collection->shape().index(element->index));
     return make_text(
                base::format("<weft.ElementProxy {}[{}]>", element->core.info->name(), readable(index.get())))
         .release();
@@ -122,7 +123,8 @@ Ref decode(Decoder& decoder) {
 }
 
 PyGetSetDef element_properties[] = {
-    {"index", &get_index, nullptr, "The element's index: an int, or a tuple for several dimensions.",
+    {"index", &get_index, nullptr,
+     "The element's index: an int, a tuple for several dimensions, or an ``index_type`` of the class.",
      nullptr},
     {"collection", &get_collection, nullptr, "The proxy of the collection that the element is in.", nullptr},
     {},

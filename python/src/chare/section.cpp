@@ -38,7 +38,7 @@ SectionObject* as_section(PyObject* object) { return reinterpret_cast<SectionObj
 const chare::Shape& shape_of(const ProxyCore& core) { return core.collection->shape(); }
 
 Ref index_at(const ProxyCore& core, std::uint64_t linear) {
-  return index_object(shape_of(core).index(linear));
+  return core.info->index_object(shape_of(core).index(linear));
 }
 
 bool accepts(PyObject* function, PyObject* index) {
@@ -370,8 +370,8 @@ SectionMembers::Pointer members_of_slices(const ProxyCore& core, PyObject* subsc
 
 SectionMembers::Pointer members_of(const ProxyCore& core, PyObject* which) {
   if (PyCallable_Check(which) == 0) return SectionMembers::of_list(*core.collection, listed(core, which));
-  return SectionMembers::of_function(*core.collection, [which](const chare::Index& index) {
-    return accepts(which, index_object(index).get());
+  return SectionMembers::of_function(*core.collection, [&core, which](const chare::Index& index) {
+    return accepts(which, core.info->index_object(index).get());
   });
 }
 

@@ -36,6 +36,12 @@ def test_the_created_hook(expect_success: Callable[..., str], mode: str, num_pes
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
+def test_indices_of_a_type_of_the_program(run_job: RunJob, num_pes: int) -> None:
+    ended = run_job(num_pes, "own_indices.py")
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
 def test_a_created_hook_that_nothing_awaits_ends_the_job(run_job: RunJob, num_pes: int) -> None:
     ended = run_job(num_pes, "created_hook.py", "unawaited")
     assert ended.returncode == 1
