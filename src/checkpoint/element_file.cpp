@@ -89,8 +89,7 @@ FileSummary ElementFileWriter::finish() {
 }
 
 ElementFileReader::ElementFileReader(const std::string& path, std::uint64_t checkpoint, std::uint32_t pe,
-                                     const FileSummary& summary,
-                                     std::span<const std::uint64_t> collection_sizes)
+                                     const FileSummary& summary, std::span<const std::uint64_t> num_indices)
     : file_(DiskFile::open(path)) {
   const std::uint64_t size_bytes = file_.size_bytes();
   if (summary.index_offset < sizeof(Header) || summary.index_offset > size_bytes ||
@@ -113,7 +112,7 @@ ElementFileReader::ElementFileReader(const std::string& path, std::uint64_t chec
     refuse(error.what());
   }
   if (elements_.size() != summary.num_elements) refuse("its index has another number of elements");
-  check_index(collection_sizes, summary.index_offset);
+  check_index(num_indices, summary.index_offset);
 }
 
 void ElementFileReader::refuse(const std::string& what) const {
@@ -121,7 +120,7 @@ void ElementFileReader::refuse(const std::string& what) const {
                     base::format("the checkpoint file {} is damaged: {}", file_.path(), what));
 }
 
-void ElementFileReader::check_index(std::span<const std::uint64_t> collection_sizes,
+void ElementFileReader::check_index(std::span<const std::uint64_t> num_indices,
                                     std::uint64_t index_offset) const {
   std::uint64_t offset = sizeof(Header);
   const auto pass = [&](std::uint64_t size_bytes) {
@@ -129,8 +128,7 @@ void ElementFileReader::check_index(std::span<const std::uint64_t> collection_si
     offset += size_bytes;
   };
   for (const ElementEntry& element : elements_) {
-    if (element.collection >= collection_sizes.size() ||
-        element.index >= collection_sizes[element.collection]) {
+    if (element.collection >= num_indices.size() || element.index >= num_indices[element.collection]) {
       refuse("it has an element that no collection has");
     }
     if (element.offset != offset) refuse("a state is not where its index says");

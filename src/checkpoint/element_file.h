@@ -24,7 +24,7 @@ namespace weft::checkpoint_files {
 using base::Pup;
 
 // The revision of the files. Files of another one are refused.
-inline constexpr std::uint32_t kFormatVersion = 2;
+inline constexpr std::uint32_t kFormatVersion = 3;
 
 struct BufferEntry {
   std::uint64_t size_bytes = 0;
@@ -81,10 +81,10 @@ class ElementFileWriter {
 
 class ElementFileReader {
  public:
-  // Reads the index. `collection_sizes` bounds the indices of the elements. Throws Error(kCorrupt), which names the file,
+  // Reads the index. `num_indices` bounds the indices of the elements, by collection. Throws Error(kCorrupt), which names the file,
   // if anything does not fit; kNotFound if there is no file.
   ElementFileReader(const std::string& path, std::uint64_t checkpoint, std::uint32_t pe,
-                    const FileSummary& summary, std::span<const std::uint64_t> collection_sizes);
+                    const FileSummary& summary, std::span<const std::uint64_t> num_indices);
 
   const std::vector<ElementEntry>& elements() const { return elements_; }
   // Reads the state of the element, or one of its buffers, into memory of its size. Throws Error(kCorrupt) if it is damaged.
@@ -95,7 +95,7 @@ class ElementFileReader {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const;
-  void check_index(std::span<const std::uint64_t> collection_sizes, std::uint64_t index_offset) const;
+  void check_index(std::span<const std::uint64_t> num_indices, std::uint64_t index_offset) const;
   void read_checked(std::uint64_t offset, void* to, std::uint64_t size_bytes, std::uint32_t crc) const;
 
   DiskFile file_;

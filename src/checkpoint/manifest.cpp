@@ -1,6 +1,7 @@
 #include "checkpoint/manifest.h"
 
 #include <cstring>
+#include <optional>
 
 #include "weft/base/error.h"
 
@@ -25,24 +26,32 @@ static_assert(sizeof(ManifestHeader) == 24);
                     base::format("the checkpoint file {} is damaged: {}", path, what));
 }
 
+// Of the extents. Nothing if there is no such shape.
+std::optional<std::uint64_t> num_indices_of(const CollectionEntry& collection) {
+  std::uint64_t product = 1;
+  for (const std::int32_t extent : collection.extents) {
+    if (extent < 1 || __builtin_mul_overflow(product, static_cast<std::uint64_t>(extent), &product))
+      return {};
+  }
+  if (collection.extents.empty()) return {};
+  return product;
+}
+
 }  // namespace
 
 void check_manifest(const std::string& path, const Manifest& manifest) {
   std::uint64_t num_elements = 0;
   for (const CollectionEntry& collection : manifest.collections) {
-    std::uint64_t product = 1;
-    for (const std::int32_t extent : collection.extents) {
-      if (extent < 1 || __builtin_mul_overflow(product, static_cast<std::uint64_t>(extent), &product)) {
-        refuse(path, "a collection has a shape that does not exist");
-      }
+    const std::optional<std::uint64_t> num_indices = num_indices_of(collection);
+    if (!num_indices) refuse(path, "a collection has a shape that does not exist");
+    if (collection.num_elements > *num_indices) {
+      refuse(path, "a collection has more elements than its shape");
     }
-    if (collection.extents.empty() || product != collection.num_elements) {
-      refuse(path, "a collection has another number of elements than its shape");
-    }
-    if (!collection.table.empty() && collection.table.size() != product) {
+    if (!collection.table.empty() && collection.table.size() != *num_indices) {
       refuse(path, "a map has another number of elements than its collection");
     }
-    if (__builtin_add_overflow(num_elements, product, &num_elements)) refuse(path, "too many elements");
+    if (__builtin_add_overflow(num_elements, collection.num_elements, &num_elements))
+      refuse(path, "too many elements");
   }
   std::uint64_t in_files = 0;
   if (manifest.files.empty()) refuse(path, "it names no file");
@@ -60,11 +69,11 @@ void check_manifest(const std::string& path, const Manifest& manifest) {
 
 std::string element_file_name(std::size_t pe) { return base::format("elements-{}", pe); }
 
-std::vector<std::uint64_t> Manifest::collection_sizes() const {
-  std::vector<std::uint64_t> sizes;
-  sizes.reserve(collections.size());
-  for (const CollectionEntry& collection : collections) sizes.push_back(collection.num_elements);
-  return sizes;
+std::vector<std::uint64_t> Manifest::num_indices() const {
+  std::vector<std::uint64_t> all;
+  all.reserve(collections.size());
+  for (const CollectionEntry& collection : collections) all.push_back(num_indices_of(collection).value());
+  return all;
 }
 
 void write_manifest(const std::string& path, const Manifest& manifest) {

@@ -25,11 +25,13 @@ struct CollectionEntry {
   std::uint32_t map_pe = 0;
   std::string map_name;
   std::vector<std::uint32_t> table;
-  std::uint64_t num_elements = 0;
-  std::uint8_t balancing = 0;  // how elements take part in load balancing
+  std::uint64_t num_elements =
+      0;  // in the files; of a sparse array it may be less than the product of the extents
+  std::uint8_t balancing = 0;    // how elements take part in load balancing
+  std::uint8_t has_created = 0;  // whether created() runs on elements that are inserted later
   void pup(Pup& p) {
     p | id | kind | type_name | class_name | class_key | extents | map | map_pe | map_name | table |
-        num_elements | balancing;
+        num_elements | balancing | has_created;
   }
 };
 
@@ -39,7 +41,8 @@ struct Manifest {
   std::vector<FileSummary> files;  // by PE
   std::vector<std::byte> values;
 
-  std::vector<std::uint64_t> collection_sizes() const;
+  // By collection: the product of the extents, which bounds the indices of its elements. REQUIRES: check_manifest().
+  std::vector<std::uint64_t> num_indices() const;
   void pup(Pup& p) { p | checkpoint | collections | files | values; }
 };
 

@@ -57,6 +57,7 @@ bool has_checkpoint(const std::string& folder);
 //     future (kInvalidArgument);
 //   - a state has a proxy of a collection of which the values have none (kInvalidArgument);
 //   - elements have contributed to a reduction that is not complete (kInvalidArgument);
+//   - elements of a sparse array were inserted or removed since its last done_inserting() (kInvalidArgument);
 //   - something has called the elements after quiescence was reached (kInvalidArgument);
 //   - a file cannot be written, or another checkpoint into the folder is under way (kUnsupported, kClosed).
 template <class... Values>

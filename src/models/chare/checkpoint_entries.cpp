@@ -82,14 +82,15 @@ CollectionEntry entry_of(const Collection& collection) {
   if (shape.map() == Map::kOnePe) entry.map_pe = shape.map_argument();
   if (shape.map() == Map::kUser) entry.map_name = Registry<MapInfo>::find(shape.map_argument())->name;
   if (shape.map() == Map::kTable) entry.table = *shape.table();
-  entry.num_elements = shape.size();
+  entry.num_elements = collection.num_elements();
   entry.balancing = static_cast<std::uint8_t>(collection.balancing());
+  entry.has_created = collection.has_created() ? 1 : 0;
   return entry;
 }
 
 Shape shape_of(const CollectionEntry& entry, std::size_t num_pes_then, int num_pes_now) {
   const auto as_many = num_pes_then == static_cast<std::size_t>(num_pes_now);
-  if (entry.kind > static_cast<std::uint8_t>(CollectionKind::kArray))
+  if (entry.kind > static_cast<std::uint8_t>(CollectionKind::kSparse))
     cannot_restore("a collection has no kind");
   if (!is_valid(static_cast<Balancing>(entry.balancing)))
     cannot_restore("a collection takes part in load balancing in no known way");
@@ -101,6 +102,11 @@ Shape shape_of(const CollectionEntry& entry, std::size_t num_pes_then, int num_p
         num_pes_then));
   }
   const Shape shape(entry.extents.data(), static_cast<int>(std::min<std::size_t>(entry.extents.size(), 99)));
+  const bool is_sparse = entry.kind == static_cast<std::uint8_t>(CollectionKind::kSparse);
+  if (!is_sparse && entry.num_elements != shape.size())
+    cannot_restore("a collection has another number of elements than its shape");
+  if (is_sparse && entry.map == static_cast<std::uint8_t>(Map::kTable))
+    cannot_restore("a sparse array has a table of PEs");
   switch (static_cast<Map>(entry.map)) {
     case Map::kBlock:
     case Map::kRoundRobin:
@@ -122,7 +128,7 @@ Shape shape_of(const CollectionEntry& entry, std::size_t num_pes_then, int num_p
                          entry.map_name));
       }
       Shape placed = shape.with_user_map(map->id);
-      placed.check_homes(num_pes_now);
+      if (!is_sparse) placed.check_homes(num_pes_now);  // bounds may have more indices than can be asked
       return placed;
     }
   }

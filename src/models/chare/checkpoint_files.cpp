@@ -35,7 +35,7 @@ std::string path_of(const CheckpointStep& step, std::size_t pe) {
 
 ElementFileReader open_file(const CheckpointStep& step, std::size_t pe) {
   return ElementFileReader(path_of(step, pe), step.manifest.checkpoint, static_cast<std::uint32_t>(pe),
-                           step.manifest.files[pe], step.manifest.collection_sizes());
+                           step.manifest.files[pe], step.manifest.num_indices());
 }
 
 // Calls `work`. An Error of it says in which element it happened.
@@ -197,12 +197,6 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
     throw base::Error(base::StatusCode::kInvalidArgument, why);
   };
   ElementCount count;
-  if (collection.is_sparse()) {
-    refuse(base::format(
-        "the collection {} cannot be saved: it is a sparse array, whose set of elements checkpoints do not "
-        "keep yet",
-        collection.name()));
-  }
   if (!collection.created_) return count;  // the leader misses its elements
   if (const auto& being_created = collection.elements_->being_created; !being_created.empty()) {
     refuse(base::format(
@@ -214,6 +208,12 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
         base::format("the collection {} cannot be saved: give the class a public function "
                      "`void pup(weft::Pup& p) {{ p | a | b; }}` that names its members, and a constructor "
                      "without arguments or one that takes weft::Moved",
+                     collection.name()));
+  }
+  if (collection.is_sparse() && !chares_.sparse().is_counted(collection)) {
+    refuse(
+        base::format("the collection {} cannot be saved: elements were inserted or removed since they were "
+                     "counted; await done_inserting() before",
                      collection.name()));
   }
   if (chares_.sections().has_incomplete(collection)) {
@@ -311,7 +311,9 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
     collection.type_ = &type_of(entry);
     if (!entry.class_key.empty()) collection.set_class_name(entry.class_name, entry.class_key);
     collection.set_balancing(static_cast<Balancing>(entry.balancing));
+    collection.set_has_created(entry.has_created != 0);
     chares_.choose_balancing(collection);
+    if (collection.is_sparse()) continue;
     std::vector<bool> is_home(static_cast<std::size_t>(num_pes));
     for (std::uint64_t index = 0; index < entry.num_elements; ++index) {
       is_home[static_cast<std::size_t>(collection.home(index))] = true;
@@ -323,8 +325,11 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
   read_elements(step, made);
   translation_ = outer;
   std::vector<ElementCount> counts;
-  for (Collection* const collection : made) {
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    Collection* const collection = made[i];
     collection->failure_.reset();
+    if (collection->is_sparse())
+      chares_.sparse().restored(*collection, step.manifest.collections[i].num_elements);
     chares_.open_elements(*collection, step.exchanges);
     counts.push_back({collection->num_local()});
   }
@@ -356,6 +361,7 @@ void Checkpoints::read_elements(const CheckpointStep& step, const std::vector<Co
         p | set_load_s;
         MoveHeader header;
         header.index = element.index;
+        if (collection.is_sparse()) header.set = SparseArrays::kFirstSet;
         ChareBase& chare = chares_.unpack_element(collection, header, p);
         chare.is_pinned_ = (element.flags & kPinnedFlag) != 0;
         if (set_load_s) chare.set_load_s(set_load_s);

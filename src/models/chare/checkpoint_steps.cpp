@@ -158,11 +158,11 @@ void Checkpoints::expect_complete(const std::vector<std::uint64_t>& collections,
       all.first_reduction = std::min(all.first_reduction, result.counts[i].first_reduction);
       all.last_reduction = std::max(all.last_reduction, result.counts[i].last_reduction);
     }
-    if (all.num_elements != collection.shape().size()) {
+    if (all.num_elements != collection.num_elements()) {
       invalid(base::format("the collection {} has {} elements instead of {} at the time of the checkpoint",
-                           collection.name(), all.num_elements, collection.shape().size()));
+                           collection.name(), all.num_elements, collection.num_elements()));
     }
-    if (all.first_reduction != all.last_reduction) {
+    if (all.num_elements != 0 && all.first_reduction != all.last_reduction) {
       invalid(
           base::format("the collection {} cannot be saved: some of its elements have contributed to {} "
                        "reductions and others to {}; save it when all have contributed to the same",
@@ -259,7 +259,7 @@ Task<> Checkpoints::make(std::string path, checkpoint_files::Manifest manifest, 
     loaded.translation.emplace(entry.id, &chares_.collection(id));
   }
   const std::vector<std::uint64_t> collections = step.collections;
-  const std::vector<std::uint64_t> sizes = manifest.collection_sizes();
+  const std::vector<checkpoint_files::CollectionEntry> entries = manifest.collections;
   step.manifest = std::move(manifest);
   std::exception_ptr failure;
   try {
@@ -267,9 +267,9 @@ Task<> Checkpoints::make(std::string path, checkpoint_files::Manifest manifest, 
     for (std::size_t i = 0; i < collections.size(); ++i) {
       std::uint64_t count = 0;
       for (const CheckpointStepResult& result : made) count += result.counts[i].num_elements;
-      if (count == sizes[i]) continue;
-      invalid(
-          base::format("the checkpoint {} has {} of the {} elements of a collection", path, count, sizes[i]));
+      if (count == entries[i].num_elements) continue;
+      invalid(base::format("the checkpoint {} has {} of the {} elements of a collection", path, count,
+                           entries[i].num_elements));
     }
   } catch (...) {
     failure = std::current_exception();

@@ -56,6 +56,13 @@ class SparseArrays {
   bool is_to_be_removed(const ChareBase& chare) const;
   // A message for an element that its home, this PE, does not know. It waits for the element, or is refused.
   void has_no_element(Collection& target, EntryHeader header, runtime::MessagePtr message);
+  // --- For checkpoints
+  // Whether the elements of this PE are those of the latest set, which exists.
+  bool is_counted(const Collection& collection) const;
+  // The elements of this PE were made from a checkpoint, at home and in the set kFirstSet, which has `num_elements` on all PEs.
+  static constexpr std::uint32_t kFirstSet = 1;
+  void restored(Collection& collection, std::uint64_t num_elements);
+
   // The collection is destroyed; its state was taken from it.
   void end(Collection& target, SparseState& state, const std::string& why);
 

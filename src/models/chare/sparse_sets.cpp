@@ -189,6 +189,23 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
   send(leader_of(target), step_of(target, Kind::kSetKnown, message.number));
 }
 
+// --- Checkpoints
+
+bool SparseArrays::is_counted(const Collection& collection) const {
+  const std::unique_ptr<SparseState>& here = collection.elements_->sparse;
+  return here != nullptr && here->set != 0 && !here->changed;
+}
+
+void SparseArrays::restored(Collection& collection, std::uint64_t num_elements) {
+  SparseState& here = state(collection);
+  here.set = kFirstSet;
+  here.counted = kFirstSet;
+  here.num_elements = num_elements;
+  here.num_at_home = collection.num_local();
+  chares_.runtime().reductions().open(scope_of(collection, kFirstSet), num_elements, collection.num_local(),
+                                      false);
+}
+
 // --- Reductions and gathers
 
 void SparseArrays::left(const ChareBase& chare) {

@@ -22,6 +22,13 @@ def test_restored_on_any_number_of_pes(
     assert names == ["checkpoint-3", "checkpoint-4", "lock"]
 
 
+def test_a_sparse_array_is_restored_on_any_number_of_pes(
+    expect_success: Callable[..., str], tmp_path: Path
+) -> None:
+    for num_pes in (2, 3, 1, 2):
+        assert "all checked" in expect_success(num_pes, "checkpointing_sparse.py", str(tmp_path))
+
+
 @pytest.mark.parametrize("num_pes", [1, 2])
 def test_what_cannot_be_saved_says_why(
     expect_success: Callable[..., str], tmp_path: Path, num_pes: int

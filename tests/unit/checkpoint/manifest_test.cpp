@@ -38,7 +38,7 @@ TEST(Manifest, ReadsWhatWasWritten) {
   write_manifest(folder / "m", some_manifest());
   const Manifest read = read_manifest(folder / "m");
   EXPECT_EQ(base::pack(read), base::pack(some_manifest()));
-  EXPECT_EQ(read.collection_sizes(), (std::vector<std::uint64_t>{6, 2}));
+  EXPECT_EQ(read.num_indices(), (std::vector<std::uint64_t>{6, 2}));
 }
 
 TEST(Manifest, EveryDamageIsFound) {
@@ -54,6 +54,10 @@ TEST(Manifest, RefusesNumbersThatDoNotFit) {
     return code_of([&] { check_manifest("the file", manifest); }, "the file") == StatusCode::kCorrupt;
   };
   EXPECT_FALSE(refused([](Manifest&) {}));
+  EXPECT_FALSE(refused([](Manifest& m) {  // a sparse array
+    m.collections[0].num_elements = 3;
+    m.files[0].num_elements = 2;
+  }));
   EXPECT_TRUE(refused([](Manifest& m) { m.collections[0].num_elements = 7; }));
   EXPECT_TRUE(refused([](Manifest& m) { m.collections[0].extents = {}; }));
   EXPECT_TRUE(refused([](Manifest& m) { m.collections[0].extents = {-2, -3}; }));
