@@ -97,21 +97,35 @@ void Runtime::add_model(std::type_index type, const ModelNeeds& needs, std::uniq
   models_.push_back({type, needs, allot(needs), std::move(model)});
 }
 
-std::vector<std::string> Runtime::obstacles_to_moving(ElementId element) const {
-  std::vector<std::string> obstacles;
-  for (const InstalledModel& installed : models_) {
-    std::string obstacle = installed.model->obstacle_to_moving(element);
+namespace {
+
+// Adds what each model says, if anything.
+template <class Say>
+void add_obstacles(std::vector<std::string>& obstacles, std::span<const Runtime::InstalledModel> models,
+                   Say say) {
+  for (const Runtime::InstalledModel& installed : models) {
+    std::string obstacle = say(*installed.model);
     if (!obstacle.empty()) obstacles.push_back(std::move(obstacle));
   }
+}
+
+}  // namespace
+
+std::vector<std::string> Runtime::obstacles_to_moving(ElementId element) const {
+  std::vector<std::string> obstacles;
+  add_obstacles(obstacles, models_, [=](const Model& model) { return model.obstacle_to_moving(element); });
   return obstacles;
 }
 
 std::vector<std::string> Runtime::obstacles_to_saving(ElementId element) const {
   std::vector<std::string> obstacles = obstacles_to_moving(element);
-  for (const InstalledModel& installed : models_) {
-    std::string obstacle = installed.model->obstacle_to_saving(element);
-    if (!obstacle.empty()) obstacles.push_back(std::move(obstacle));
-  }
+  add_obstacles(obstacles, models_, [=](const Model& model) { return model.obstacle_to_saving(element); });
+  return obstacles;
+}
+
+std::vector<std::string> Runtime::obstacles_to_removing(ElementId element) const {
+  std::vector<std::string> obstacles = obstacles_to_saving(element);
+  add_obstacles(obstacles, models_, [=](const Model& model) { return model.obstacle_to_removing(element); });
   return obstacles;
 }
 

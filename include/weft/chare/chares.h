@@ -500,6 +500,9 @@ runtime::Attachment copy_beside(runtime::Runtime& runtime, const void* data, std
 
 // Packs a collection as its id, kind and shape, the wire format of a proxy. Throws Error for damaged bytes.
 void pup_collection(Pup& p, Collection*& collection);
+// Packs the number of a collection, 0 for none, as handles of models have it in a state. A checkpoint notes it as it notes proxies,
+// and Error passes. Unpacked from a checkpoint it is the number of the restored collection; returns whether that is so.
+bool pup_collection_id(Pup& p, std::uint64_t& id);
 
 // A future as the target of a reduction: of one value, or a FutureList, of which the result is one value.
 template <class Future>

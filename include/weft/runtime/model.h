@@ -90,6 +90,12 @@ class Model {
     return {};
   }
 
+  // Why the element cannot be removed while its collection lives, besides obstacle_to_saving(); empty if it can.
+  virtual std::string obstacle_to_removing(ElementId element) const {
+    static_cast<void>(element);
+    return {};
+  }
+
   // --- An element that moves. The calls come in this order; prepare_to_move() may come several times.
 
   // The element is to move, and none of its entry methods runs or waits. A model with messages under way to the element

@@ -90,6 +90,8 @@ class Runtime final : public Messenger {
   std::vector<std::string> obstacles_to_moving(ElementId element) const;
   // The same for saving it in a checkpoint.
   std::vector<std::string> obstacles_to_saving(ElementId element) const;
+  // The same for removing it while its collection lives.
+  std::vector<std::string> obstacles_to_removing(ElementId element) const;
   // Model::prepare_to_move() of all models: kBusy if one is busy, and then all stay; else kWaits if one waits.
   MoveState prepare_to_move(ElementId element, bool may_wait) const;
   // Model::stay() of all models.

@@ -382,12 +382,16 @@ void Channel::attached_is_idle() const {
 void Channel::pup(Pup& p) {
   ChannelKey key;
   if (!p.is_unpacking() && end_ != nullptr) key = end_->key;
-  p | key;
+  bool is_restored = chare::pup_collection_id(p, key.self_collection);
+  p | key.self_index;
+  is_restored |= chare::pup_collection_id(p, key.peer_collection);
+  p | key.peer_index | key.id;
   if (!p.is_unpacking()) return;
   end_ = nullptr;
   if (key == ChannelKey{}) return;
   auto& runtime = *static_cast<runtime::Runtime*>(p.context());
-  end_ = runtime.model<Channels>().ends().find(key);
+  end_ =
+      is_restored ? &runtime.model<Channels>().restored_end(key) : runtime.model<Channels>().ends().find(key);
   if (end_ != nullptr) return;
   throw base::Error(
       base::StatusCode::kInvalidArgument,

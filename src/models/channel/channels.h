@@ -53,6 +53,7 @@ class Channels final : public runtime::Model {
   std::vector<std::pair<std::string, std::string>> fingerprint() const override;
   // An element that has ends is not saved.
   std::string obstacle_to_saving(runtime::ElementId element) const override;
+  std::string obstacle_to_removing(runtime::ElementId element) const override;
   // Moves the element's ends, see moving.cpp.
   runtime::MoveState prepare_to_move(runtime::ElementId element, bool may_wait) override;
   void stay(runtime::ElementId element) override;
@@ -68,6 +69,9 @@ class Channels final : public runtime::Model {
   // The end of `self` whose peer is `peer`, made at first use. If `peer` is `self`, the end is its own peer. Throws Error
   // when the PE has as many ends as tags can tell apart.
   ChannelEnd& end(chare::ChareBase& self, const Peer& peer, std::uint64_t id);
+  // The end of an element that is being restored from a checkpoint, as if no message had been sent. Throws Error(kCorrupt) if it
+  // cannot be on this PE.
+  ChannelEnd& restored_end(const ChannelKey& key);
   // The end that Channel::beside() gives.
   ChannelEnd& end_beside(const ChannelEnd& end);
   const EndTable& ends() const { return ends_; }

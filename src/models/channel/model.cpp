@@ -77,13 +77,44 @@ std::vector<std::pair<std::string, std::string>> Channels::fingerprint() const {
   return {{"check mode of channels (WEFT_CHECK)", is_checked_ ? "on" : "off"}};
 }
 
+// --- Elements that are saved or removed
+
+// It is asked after quiescence, which waits until each message has been received: new ends of both sides then go on where these are.
 std::string Channels::obstacle_to_saving(runtime::ElementId element) const {
   std::string obstacle;
   ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
-    obstacle = base::format("{} is open; a chare with channels cannot be saved yet", describe(end));
+    if (end.is_closed || end.peer_is_closed) return;
+    const std::size_t num_open =
+        end.receives_in_flight() + end.num_kept + end.waiting_sends.size() + end.attached_state.num_busy;
+    if (num_open == 0) return;
+    obstacle = base::format("{} has {} sends or receives that are not over; await them before", describe(end),
+                            num_open);
   });
   return obstacle;
 }
+
+std::string Channels::obstacle_to_removing(runtime::ElementId element) const {
+  std::string obstacle;
+  ends_.for_each_of(element.collection, element.index, [&](const ChannelEnd& end) {
+    obstacle = base::format("{} is open; a chare with channels cannot be removed", describe(end));
+  });
+  return obstacle;
+}
+
+ChannelEnd& Channels::restored_end(const ChannelKey& key) {
+  const chare::Collection& self = chares().collection(key.self_collection);
+  const chare::Collection& peer = chares().collection(key.peer_collection);
+  if (key.self_index >= self.shape().size() || key.peer_index >= peer.shape().size() ||
+      self.home(key.self_index) != runtime_.pe()) {
+    throw base::Error(base::StatusCode::kCorrupt, "its state has a channel of another chare");
+  }
+  if (ChannelEnd* const found = ends_.find(key); found != nullptr) return *found;
+  ChannelEnd& end = make_end(key);
+  announce(end);
+  return end;
+}
+
+// --- Ends
 
 ChannelEnd& Channels::end(chare::ChareBase& self, const Peer& peer, std::uint64_t id) {
   ChannelKey key{self.collection().id(), self.linear_index(), peer.collection->id(), peer.index, id};

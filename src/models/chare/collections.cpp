@@ -137,6 +137,18 @@ void pup_collection(Pup& p, Collection*& collection) {
   chares.know_shape(*collection, kind, shape);
 }
 
+bool pup_collection_id(Pup& p, std::uint64_t& id) {
+  auto* const runtime = static_cast<runtime::Runtime*>(p.context());
+  Chares* const chares = runtime == nullptr ? nullptr : &runtime->model<Chares>();
+  if (!p.is_unpacking() && id != 0 && chares != nullptr)
+    chares->checkpoints().note_proxy(chares->collection(id));
+  p | id;
+  if (!p.is_unpacking() || id == 0 || chares == nullptr || !chares->checkpoints().translates_proxies())
+    return false;
+  id = chares->checkpoints().translated(id).id();
+  return true;
+}
+
 void Chares::on_create(MessagePtr message) {
   CreateHeader header;
   Pup p = message->unpacker();

@@ -278,7 +278,7 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   here.removals.erase(asked);
   runtime::Runtime& runtime = chares_.runtime();
   // What is not saved would be lost.
-  std::vector<std::string> reasons = runtime.obstacles_to_saving({from.id(), index});
+  std::vector<std::string> reasons = runtime.obstacles_to_removing({from.id(), index});
   const bool has_contributed =
       chare.next_reduction_ != 0 || chares_.parts_->sections.has_contributed(chare, chare.set_);
   if (chare.set_ > here.set && has_contributed) {

@@ -101,6 +101,11 @@ struct Walker : Chare<Walker> {
       EXPECT_EQ(got->now(), expected->filled());
     });
   }
+  // To an element of another class.
+  template <class T>
+  void answer(chare::ElementProxy<T> peer, int id, int value) {
+    Channel(*this, peer, static_cast<std::uint32_t>(id)).send(std::span(&value, 1)).detach();
+  }
   void use_sizes(int count) { num_sizes = static_cast<std::uint32_t>(count); }
   void open(int peer, int id) { to(peer, id); }
   void keep(int peer, int id) { kept = to(peer, id); }
