@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "runtime/future_refusal.h"
+#include "runtime/future_table.h"
 #include "runtime/handlers.h"
 
 namespace weft::runtime {
@@ -121,6 +122,7 @@ void pack_future(Pup& p, FutureState* state) {
 }
 
 void FutureState::pack_outcome(Pup& p) {
+  const MovingFutures::Outcome packing(*this);
   std::exception_ptr error = error_;
   if (!error && !has_value()) {
     try {

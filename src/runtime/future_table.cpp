@@ -55,7 +55,7 @@ FutureHandle FutureState::handle() {
   FutureHandle handle{address(), FutureHandle::Kind::kSetter, {}};
   MovingFutures* const moving = MovingFutures::active();
   if (moving == nullptr || (remote_.id != 0 && !is_mirror_)) return handle;
-  if (ready_) {
+  if (ready_ && moving->takes_outcome(*this)) {
     handle.kind = FutureHandle::Kind::kOutcome;
   } else {
     handle.kind = FutureHandle::Kind::kLinked;
@@ -294,6 +294,8 @@ void bind_future(FutureState& state, const FutureHandle& handle, bool other_type
 }
 
 void accept_link(FutureState& state, const FutureHandle& handle) {
+  // The program copies a state that is about to leave, and the link leaves with it.
+  if (handle.link.pe == static_cast<std::uint32_t>(state.messenger().pe())) return;
   FutureTable& table = FutureTable::of(state.messenger());
   if (table.link_of(state) != handle.link) table.release_link(handle.link);
 }

@@ -11,6 +11,7 @@
 // What peers send is checked: a number that no link has does nothing, and a link serves one PE. Threads: one PE's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -117,14 +118,38 @@ class MovingFutures {
     if (is_new) links_.push_back(at->second = FutureTable::of(state.messenger()).link(state));
     return at->second;
   }
+  // While it exists, the value of that future is being packed.
+  class Outcome {
+   public:
+    explicit Outcome(FutureState& state) : moving_(active_) {
+      if (moving_ != nullptr) moving_->outcomes_.push_back(&state);
+    }
+    ~Outcome() {
+      if (moving_ != nullptr) moving_->outcomes_.pop_back();
+    }
+    Outcome(const Outcome&) = delete;
+    Outcome& operator=(const Outcome&) = delete;
+
+   private:
+    MovingFutures* moving_;
+  };
+  // Whether the value of a ready future may travel where its copy is packed now. Otherwise it is asked for later: values of
+  // futures may hold futures, and also themselves.
+  bool takes_outcome(const FutureState& state) const {
+    return outcomes_.size() < kMostNested && std::ranges::find(outcomes_, &state) == outcomes_.end();
+  }
+
   // All links that were made, in their order.
   const std::vector<std::uint64_t>& links() const { return links_; }
 
  private:
+  static constexpr std::size_t kMostNested = 16;
+
   static inline thread_local MovingFutures* active_ = nullptr;
   MovingFutures* outer_;
   std::unordered_map<FutureState*, std::uint64_t> known_;
   std::vector<std::uint64_t> links_;
+  std::vector<const FutureState*> outcomes_;
 };
 
 }  // namespace weft::runtime

@@ -53,7 +53,7 @@ bool has_checkpoint(const std::string& folder);
 // while it runs nothing else. The future is ready when all is on the disk. The last two checkpoints of the folder stay.
 //
 // The future fails with weft::Error, the job goes on, and earlier checkpoints stay as they are, if
-//   - the class of a collection has no pup function, or an element waits, also at a sync point, has channels or holds a
+//   - the class of a collection has no pup function, or an element waits, also at a sync point, has operations on channels that are not over, or holds a
 //     future (kInvalidArgument);
 //   - a state has a proxy of a collection of which the values have none (kInvalidArgument);
 //   - elements have contributed to a reduction that is not complete (kInvalidArgument);

@@ -140,6 +140,9 @@ PyObject* call_future_function(PyObject*, PyObject* where) {
   });
 }
 
+// Copies of a future are the same future.
+PyObject* itself(PyObject* self, PyObject*) { return Py_NewRef(self); }
+
 PyMethodDef methods[] = {
     {"set", as_method(&set), METH_FASTCALL, R"(set($self, value=None, /)
 --
@@ -192,6 +195,8 @@ The value; does not wait.
 Raises:
     weft.RemoteError: the future was set to an error.
     weft.Error: the future is not set yet.)"},
+    {"__copy__", &itself, METH_NOARGS, nullptr},
+    {"__deepcopy__", &itself, METH_O, nullptr},
     {"__class_getitem__", &Py_GenericAlias, METH_O | METH_CLASS, nullptr},
     {},
 };

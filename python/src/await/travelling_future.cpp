@@ -7,6 +7,7 @@
 #include "codec/decoder.h"
 #include "codec/encoder.h"
 #include "codec/forms.h"
+#include "runtime/future_table.h"
 #include "support/errors.h"
 
 namespace weft::python {
@@ -121,6 +122,7 @@ bool encode(Encoder& encoder, PyObject* future) {
   encoder.number(handle.link.id);
   encoder.value(make_text(duty_for_copy(state, handle)).get());
   encoder.value(error_bytes(state).get());
+  const runtime::MovingFutures::Outcome packing(state);
   if (handle.kind == Kind::kOutcome && !state.error()) encoder.value(state.value());
   return true;
 }

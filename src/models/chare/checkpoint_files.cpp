@@ -311,7 +311,9 @@ std::vector<ElementCount> Checkpoints::make_elements(const CheckpointStep& step)
     collection.type_ = &type_of(entry);
     if (!entry.class_key.empty()) collection.set_class_name(entry.class_name, entry.class_key);
     collection.set_balancing(static_cast<Balancing>(entry.balancing));
-    collection.set_has_created(entry.has_created != 0);
+    // A C++ class may have got or lost its created(); a class of another language says it in its own way.
+    const bool has_created = collection.type()->begin_created != nullptr;
+    collection.set_has_created(has_created && (entry.class_key.empty() || entry.has_created != 0));
     chares_.choose_balancing(collection);
     if (collection.is_sparse()) continue;
     std::vector<bool> is_home(static_cast<std::size_t>(num_pes));

@@ -22,11 +22,12 @@ def test_restored_on_any_number_of_pes(
     assert names == ["checkpoint-3", "checkpoint-4", "lock"]
 
 
-def test_a_sparse_array_is_restored_on_any_number_of_pes(
-    expect_success: Callable[..., str], tmp_path: Path
+@pytest.mark.parametrize("program", ["checkpointing_sparse.py", "checkpointing_channels.py"])
+def test_saved_and_restored_again_and_again(
+    expect_success: Callable[..., str], tmp_path: Path, program: str
 ) -> None:
     for num_pes in (2, 3, 1, 2):
-        assert "all checked" in expect_success(num_pes, "checkpointing_sparse.py", str(tmp_path))
+        assert "all checked" in expect_success(num_pes, program, str(tmp_path))
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])

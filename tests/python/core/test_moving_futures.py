@@ -24,6 +24,12 @@ def test_nothing_is_lost_under_random_traffic(expect_success: Callable[..., str]
     assert "all checked" in expect_success(num_pes, "moving_futures.py", "random")
 
 
+@pytest.mark.parametrize("num_pes", [1, 3])
+@pytest.mark.parametrize("how", ["plain", "deepcopy", "pickled", "nested"])
+def test_copies_and_nested_ones(expect_success: Callable[..., str], how: str, num_pes: int) -> None:
+    assert "all checked" in expect_success(num_pes, "moving_copies.py", how)
+
+
 @pytest.mark.parametrize("kind", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_device_arrays(
     expect_success: Callable[..., str], need_gpus: Callable[[int], None], kind: str
