@@ -4,7 +4,6 @@
 
 #include "base/format.h"
 #include "runtime/future_refusal.h"
-#include "runtime/future_table.h"
 #include "runtime/handlers.h"
 
 namespace weft::runtime {
@@ -119,21 +118,6 @@ void pack_future(Pup& p, FutureState* state) {
   const FutureHandle handle = state == nullptr ? FutureHandle() : state->handle();
   p | handle;
   if (handle.kind == FutureHandle::Kind::kOutcome) state->pack_outcome(p);
-}
-
-void FutureState::pack_outcome(Pup& p) {
-  const MovingFutures::Outcome packing(*this);
-  std::exception_ptr error = error_;
-  if (!error && !has_value()) {
-    try {
-      throw_taken();
-    } catch (...) {
-      error = std::current_exception();
-    }
-  }
-  const bool failed = error != nullptr;
-  p | failed;
-  failed ? pack_error(p, error) : pup_value(p);
 }
 
 void FutureState::unpack_outcome(Pup& p) {

@@ -64,6 +64,21 @@ FutureHandle FutureState::handle() {
   return handle;
 }
 
+void FutureState::pack_outcome(Pup& p) {
+  const MovingFutures::Outcome packing(*this);
+  std::exception_ptr error = error_;
+  if (!error && !has_value()) {
+    try {
+      throw_taken();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  const bool failed = error != nullptr;
+  p | failed;
+  failed ? pack_error(p, error) : pup_value(p);
+}
+
 void FutureState::forget_mirror() { FutureTable::of(messenger_).remove_mirror(*this); }
 
 // --- The table
