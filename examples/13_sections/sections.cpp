@@ -1,4 +1,4 @@
-// Rows and columns of a grid: sections with calls and reductions of their own.
+// Rows and columns of a grid: sections with calls and reductions of their own, also of several collections.
 //
 //   weft run -n 2 build/release/examples/sections
 #include <cstdio>
@@ -12,6 +12,9 @@ struct Cell : weft::Chare<Cell> {
   void scale(int factor) { value *= factor; }
   int get() const { return value; }
   void add_up(weft::Section<Cell> section, weft::Future<int> done) {
+    contribute(value, weft::Reducer::kSum, weft::target_of(done), section);
+  }
+  void add_up_all(weft::CombinedSection<Cell> section, weft::Future<int> done) {
     contribute(value, weft::Reducer::kSum, weft::target_of(done), section);
   }
 
@@ -49,6 +52,12 @@ weft::Task<> start(weft::Runtime& runtime) {
     half.send<&Cell::add_up>(half, done);
     std::printf("sum of a half of the diagonal: %d\n", co_await done);
   }
+
+  const auto border = weft::Array<Cell>::create(runtime, {1, kSize});
+  const weft::CombinedSection all(diagonal, border);
+  weft::Future<int> done(runtime);
+  all.send<&Cell::add_up_all>(all, done);
+  std::printf("sum of the diagonal and the border: %d\n", co_await done);
 }
 
 int main(int argc, char** argv) { return weft::run(argc, argv, start); }

@@ -1,4 +1,4 @@
-"""Rows and columns of a grid: sections with calls and reductions of their own.
+"""Rows and columns of a grid: sections with calls and reductions of their own, also of several collections.
 
 weft run -n 2 examples/13_sections/sections.py
 """
@@ -41,6 +41,12 @@ async def main():
         done = weft.Future()
         half.add_up(half, done)
         print("sum of a half of the diagonal:", await done)
+
+    border = weft.Array(Cell, (1, SIZE))
+    both = weft.combine(diagonal, border)
+    done = weft.Future()
+    both.add_up(both, done)
+    print("sum of the diagonal and the border:", await done)
 
 
 weft.run(main)

@@ -8,6 +8,7 @@
 #include "weft/channel/channel.h"
 #include "weft/chare/chare.h"
 #include "weft/chare/checkpoint.h"
+#include "weft/chare/combined_section.h"
 #include "weft/chare/payload.h"
 #include "weft/chare/proxy.h"
 #include "weft/chare/quiescence.h"
@@ -39,6 +40,7 @@ using chare::Chare;
 using chare::checkpoint;
 using chare::CollectionProxy;
 using chare::combine;
+using chare::CombinedSection;
 using chare::ElementProxy;
 using chare::Group;
 using chare::has_checkpoint;

@@ -16,6 +16,7 @@
 #include "chare/chare_type.h"
 #include "chare/checkpoint.h"
 #include "chare/collection_type.h"
+#include "chare/combined_section.h"
 #include "chare/element_proxy.h"
 #include "chare/entry_method.h"
 #include "chare/section.h"
@@ -59,6 +60,7 @@ void init_topics(PyObject* module) {
   init_collection_proxy(module);
   init_entry_method(module);
   init_section(module);
+  init_combined_section(module);
   init_sent(module);
   init_checkpoint(module);
   init_channel(module);

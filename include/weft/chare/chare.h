@@ -32,6 +32,8 @@ class WaitingCalls;
 template <class T>
 class CollectionProxy;
 template <class T>
+class CombinedSection;
+template <class T>
 class Section;
 
 class ChareBase {
@@ -204,6 +206,13 @@ class Chare : public ChareBase {
   template <auto Merge, class Value>
   void contribute(const Value& value, const runtime::Target& target, const Section<T>& section);
   void contribute(const runtime::Target& target, const Section<T>& section);
+  // The same over members of several collections, see combined_section.h.
+  template <class Value>
+  void contribute(const Value& value, runtime::Reducer reducer, const runtime::Target& target,
+                  const CombinedSection<T>& section);
+  template <auto Merge, class Value>
+  void contribute(const Value& value, const runtime::Target& target, const CombinedSection<T>& section);
+  void contribute(const runtime::Target& target, const CombinedSection<T>& section);
 
   // The same, and every element gets the result: co_await allreduce(x, Reducer::kSum).
   template <class Value>

@@ -139,7 +139,7 @@ class Section {
 };
 
 // The members of the first, then those of the second that are not among them, and so on. REQUIRES: all of one collection; throws
-// Error(kInvalidArgument) otherwise.
+// Error(kInvalidArgument) otherwise. For several collections see combined_section.h.
 template <class T, class... More>
 Section<T> combine(const Section<T>& first, const More&... more) {
   (section_detail::expect_same(first.collection(), more.collection()), ...);

@@ -18,6 +18,8 @@
 
 namespace weft::chare {
 
+class CombinedMembers;
+
 // How many reductions over one section an element has contributed to. It moves with the element.
 struct SectionCount {
   SectionId section;
@@ -37,6 +39,8 @@ class Sections {
 
   // As SectionMembers::unpack(). A section that is unpacked again and again, as for each member of a call, is one object.
   SectionMembers::Pointer unpack(Pup& p, const Collection& collection);
+  // The same for a combined section.
+  std::shared_ptr<const CombinedMembers> unpack_combined(Pup& p);
   // While it exists, several elements unpack these arguments: unpack() reads each section in them once. REQUIRES: the bytes do
   // not change meanwhile.
   class SharedArguments {
@@ -61,10 +65,19 @@ class Sections {
   // destroyed here; then nothing was sent.
   void send(Collection& collection, const SectionMembers& members, const ReplyTo& reply,
             runtime::MessagePtr call);
+  // The same for a combined section, with one packed call for all parts. `replies`: for each part what expect_gather() has
+  // given, or none at all. Before a part's message is sent, `adapt` gets the number of the part and what is behind the header.
+  using Adapt = std::function<void(std::size_t part, std::byte* arguments)>;
+  void send(const CombinedMembers& members, std::span<const ReplyTo> replies, runtime::MessagePtr call,
+            const Adapt& adapt = {});
+  // Of replies that are not expected any more, because send() has thrown.
+  void forget_replies(std::span<const ReplyTo> replies);
   // Every member as the target of a reduction. `call` is the packed EntryHeader and, behind it, arguments that come before
   // the result.
   runtime::Target target(Collection& collection, const SectionMembers& members,
                          std::span<const std::byte> call) const;
+  // The same for a combined section, with a call for each part.
+  runtime::Target target(const CombinedMembers& members, std::span<const base::SmallBytes> calls) const;
 
   // --- Reductions
 
@@ -73,6 +86,11 @@ class Sections {
   void contribute(ChareBase& chare, const Collection& of, const SectionMembers& members,
                   runtime::Reducer reducer, const runtime::Combiner* combiner,
                   std::span<const std::byte> value, const runtime::Target& target);
+  // Over a combined section. Throws Error(kInvalidArgument) also if a part is of a sparse array, and Error(kClosed) if the
+  // collection of any part has been destroyed here.
+  void contribute(ChareBase& chare, const CombinedMembers& members, runtime::Reducer reducer,
+                  const runtime::Combiner* combiner, std::span<const std::byte> value,
+                  const runtime::Target& target);
 
   // --- For the chare model: what becomes of elements and collections
 
@@ -93,10 +111,17 @@ class Sections {
  private:
   struct State;
   struct Member;
+  struct Outgoing;
   // Whether flow control may hold the messages back.
   enum class IsCall : bool { kNo, kYes };
 
   SectionMembers::Pointer unpack_anew(Pup& p, const Collection& collection);
+  // The members of a part by PE, and the message for them.
+  Outgoing outgoing(Collection& collection, const SectionMembers& members, runtime::MessagePtr call) const;
+  void send_all(std::span<Outgoing> parts, IsCall is_call);
+  // Prepares the buffers of a call for several messages. The result reports jointly with these and sends nothing, so that the
+  // buffers come free if there are none; null if there are no buffers.
+  runtime::MessagePtr share_buffers(runtime::Message& call) const;
   void send_to_members(Collection& collection, const SectionMembers& members, runtime::MessagePtr call,
                        IsCall is_call);
   void send_to_pe(int pe, std::span<const Member> members, runtime::Message& call, IsCall is_call);
@@ -105,9 +130,17 @@ class Sections {
                               runtime::HandlerId handler) const;
   // The identity of a section of the collection. It is computed once for sections that are used in turn.
   const SectionId& id_of(const Collection& collection, const SectionMembers& members);
+  SectionId id_of(const CombinedMembers& members);
+  // The results of a call to no member.
+  void send_no_results(const ReplyTo& reply) const;
   void on_call(runtime::MessagePtr message);
   void on_target(runtime::MessagePtr message);
+  void on_combined_target(runtime::MessagePtr message);
   void on_part(runtime::MessagePtr message);
+  struct Contribution;
+  void contribute(ChareBase& chare, const Contribution& contribution, runtime::Reducer reducer,
+                  const runtime::Combiner* combiner, std::span<const std::byte> value,
+                  const runtime::Target& target);
 
   Chares& chares_;
   std::unique_ptr<State> state_;
@@ -115,5 +148,7 @@ class Sections {
 
 // Packs a section as its collection and members.
 void pup_section(Pup& p, Collection*& collection, SectionMembers::Pointer& members);
+// A combined section, or null: one without parts.
+void pup_combined(Pup& p, std::shared_ptr<const CombinedMembers>& members);
 
 }  // namespace weft::chare

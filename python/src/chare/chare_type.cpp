@@ -161,8 +161,9 @@ Args:
     target: a weft.Future, or an entry method of an element, of a whole collection or of a section (``proxy[i].method``,
         ``proxy.method`` or ``section.method``, not called), whose only argument the result is. The target of any element is
         used.
-    section: a weft.Section of which this chare is a member: every member contributes, and only they. Members number their
-        reductions over each section on its own. Gathered values are in the order of the section. None: the whole collection.
+    section: a weft.Section or weft.CombinedSection of which this chare is a member: every member contributes, and only they.
+        Members number their reductions over each section on its own. Gathered values are in the order of the section. None:
+        the whole collection.
 
 Raises:
     weft.Error: this chare is no member of the section; not a reducer or target, a value without a reducer, the value cannot travel, or the job has ended.)"},

@@ -185,6 +185,8 @@ Ref make_element_proxy(const ProxyCore& core, std::uint64_t index, std::int32_t 
 
 bool is_element_proxy(PyObject* object) { return Py_TYPE(object) == element_type; }
 
+const ProxyCore& element_core(PyObject* proxy) { return as_element(proxy)->core; }
+
 ElementName element_of(PyObject* proxy, const char* use) {
   if (!is_element_proxy(proxy)) {
     throw base::Error(base::StatusCode::kInvalidArgument,

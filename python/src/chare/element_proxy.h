@@ -13,6 +13,8 @@ void init_element_proxy(PyObject* module);
 Ref make_element_proxy(const ProxyCore& core, std::uint64_t index, std::int32_t priority = 0);
 bool is_element_proxy(PyObject* object);
 
+// REQUIRES: is_element_proxy(proxy).
+const ProxyCore& element_core(PyObject* proxy);
 // The chare that an element proxy names; throws base::Error for any other object. `use` says what for.
 struct ElementName {
   chare::Collection* collection;

@@ -13,6 +13,7 @@
 #include "await/operation.h"
 #include "base/format.h"
 #include "chare/calls.h"
+#include "chare/combined_calls.h"
 #include "chare/sent.h"
 #include "codec/attach.h"
 #include "codec/decoder.h"
@@ -35,6 +36,8 @@ struct EntryMethodObject {
   std::uint8_t num_bound;                  // arguments of bind(), which come first in every call
   Ref bound;                               // bytes: their encoded values; null if there are none
   chare::SectionMembers::Pointer section;  // the members, if it is of a section
+  // If it is of a combined section; `core` and `method` are then those of its first part.
+  std::shared_ptr<const CombinedMethod> combined;
 };
 
 PyTypeObject* type = nullptr;
@@ -80,9 +83,13 @@ void encode_call(const EntryMethodObject& entry, Encoder& encoder, PyObject* con
   for (Py_ssize_t k = 0; k < num_keywords; ++k) encoder.name(text_of(PyTuple_GET_ITEM(keyword_names, k)));
 }
 
+bool has_post_entry(const EntryMethodObject& entry) {
+  return entry.combined != nullptr ? entry.combined->has_post_entry()
+                                   : entry.core.info->post_entry(entry.method) != nullptr;
+}
+
 Beside beside_of(const EntryMethodObject& entry) {
-  const bool has_post = entry.core.info->post_entry(entry.method) != nullptr;
-  return has_post ? Beside::kArrays : Beside::kLarge;
+  return has_post_entry(entry) ? Beside::kArrays : Beside::kLarge;
 }
 
 struct Sent {
@@ -91,12 +98,14 @@ struct Sent {
   int pe = -1;  // all
 };
 
-Sent send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo& reply) {
+// `replies`: one, or one for each part of a combined section; or none.
+Sent send(const EntryMethodObject& entry, Encoder& encoder, std::span<const chare::ReplyTo> replies) {
   chare::Chares& chares = entry.core.engine->chares();
+  const chare::ReplyTo reply = replies.empty() ? chare::ReplyTo{} : replies.front();
   const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, reply};
-  runtime::MessagePtr message = entry.to_all && entry.section == nullptr
-                                    ? chares.make_broadcast_message(header, encoder.size_bytes())
-                                    : chares.make_entry_message(header, encoder.size_bytes());
+  const bool is_broadcast = entry.to_all && entry.section == nullptr && entry.combined == nullptr;
+  runtime::MessagePtr message = is_broadcast ? chares.make_broadcast_message(header, encoder.size_bytes())
+                                             : chares.make_entry_message(header, encoder.size_bytes());
   encoder.copy_to(message->payload() + sizeof header);
   Sent sent;
   if (!encoder.attached().empty()) {
@@ -104,7 +113,9 @@ Sent send(const EntryMethodObject& entry, Encoder& encoder, const chare::ReplyTo
     sent.sending = chare::report_sending_in_place(*message);
   }
   runtime::send_reported(sent.sending, [&] {
-    if (entry.section != nullptr) {
+    if (entry.combined != nullptr) {
+      send_combined(*entry.combined, replies, std::move(message));
+    } else if (entry.section != nullptr) {
       chares.sections().send(*entry.core.collection, *entry.section, reply, std::move(message));
     } else if (entry.to_all) {
       chares.broadcast_entry(*entry.core.collection, std::move(message));
@@ -198,9 +209,16 @@ PyObject* call_with_result(PyObject* self, PyObject* const* values, Py_ssize_t c
     auto* state = new PyFutureState(*entry.core.engine);
     Ref future = make_future_object(state);
     state->end_job_if_unobserved("a call whose result was not awaited");
-    const chare::ReplyTo reply = expect_reply(entry, state, future);
-    runtime::OperationState* sending = entry.core.engine->chares().send_expecting(
-        reply, [&] { return send(entry, encoder, reply).sending; });
+    runtime::OperationState* sending = nullptr;
+    if (entry.combined != nullptr) {
+      sending = send_expecting_combined(*entry.combined, state, future, [&](const auto& replies) {
+        return send(entry, encoder, replies).sending;
+      });
+    } else {
+      const chare::ReplyTo reply = expect_reply(entry, state, future);
+      sending = entry.core.engine->chares().send_expecting(
+          reply, [&] { return send(entry, encoder, {&reply, 1}).sending; });
+    }
     chare::delay_until_sent(*state, sending);
     return future.release();
   });
@@ -210,7 +228,7 @@ PyObject* bind(PyObject* self, PyObject* const* values, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     EntryMethodObject& entry = *as_method_object(self);
     entry.core.engine->expect_open();
-    if (entry.core.info->post_entry(entry.method) != nullptr) {
+    if (has_post_entry(entry)) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
           base::format("{} has a post entry method, which chooses where the arguments of each call "
@@ -226,6 +244,7 @@ PyObject* bind(PyObject* self, PyObject* const* values, Py_ssize_t count) {
                                                   static_cast<Py_ssize_t>(bytes.size())));
     const std::optional<std::uint64_t> index = entry.to_all ? std::nullopt : std::optional(entry.index);
     Ref result = make_entry_method(entry.core, index, entry.method, entry.priority, entry.section);
+    as_method_object(result.get())->combined = entry.combined;
     as_method_object(result.get())->num_bound = static_cast<std::uint8_t>(entry.num_bound + count);
     as_method_object(result.get())->bound = std::move(bound);
     return result.release();
@@ -243,6 +262,7 @@ void deallocate(PyObject* self) {
   as_method_object(self)->core.~ProxyCore();
   as_method_object(self)->bound.~Ref();
   as_method_object(self)->section.~shared_ptr();
+  as_method_object(self)->combined.~shared_ptr();
   free_object(self);
 }
 
@@ -251,7 +271,9 @@ PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     const EntryMethodObject& entry = *as_method_object(self);
     Encoder encoder;
-    if (entry.section != nullptr) {
+    if (entry.combined != nullptr) {
+      encode_combined(encoder, *entry.combined->proxy);
+    } else if (entry.section != nullptr) {
       encode_section(encoder, entry.core, *entry.section);
     } else {
       encode_core(encoder, entry.to_all ? ValueTag::kCollection : ValueTag::kElement, entry.core);
@@ -298,7 +320,10 @@ PyObject* compare(PyObject* a, PyObject* b, int operation) {
     const EntryMethodObject& right = *as_method_object(b);
     bool equal = left.core.collection == right.core.collection && left.index == right.index &&
                  left.method == right.method && left.to_all == right.to_all &&
-                 left.num_bound == right.num_bound && (left.section == nullptr) == (right.section == nullptr);
+                 left.num_bound == right.num_bound &&
+                 (left.section == nullptr) == (right.section == nullptr) &&
+                 (left.combined == nullptr) == (right.combined == nullptr);
+    if (equal && left.combined != nullptr) equal = *left.combined == *right.combined;
     if (equal && left.section != nullptr) {
       equal = left.section->id() == right.section->id();
     }
@@ -415,6 +440,7 @@ Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index,
   new (&object->core) ProxyCore(core);
   new (&object->bound) Ref();
   new (&object->section) chare::SectionMembers::Pointer(std::move(section));
+  new (&object->combined) std::shared_ptr<const CombinedMethod>();
   object->index = index.value_or(0);
   object->priority = priority;
   object->method = static_cast<std::uint16_t>(method);
@@ -422,10 +448,22 @@ Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index,
   return Ref::steal(reinterpret_cast<PyObject*>(object));
 }
 
+Ref make_combined_method(std::shared_ptr<const CombinedMethod> method) {
+  Ref object = make_entry_method(method->proxy->cores.front(), std::nullopt, method->methods.front(), 0);
+  as_method_object(object.get())->combined = std::move(method);
+  return object;
+}
+
 std::optional<runtime::Target> target_of_method(PyObject* object, std::uint8_t result_form) {
   if (Py_TYPE(object) != type) return std::nullopt;
   EntryMethodObject& entry = *as_method_object(object);
   entry.core.engine->expect_open();
+  if (entry.combined != nullptr) {
+    Encoder bound;
+    bound.number(entry.num_bound);
+    encode_bound(entry, bound);
+    return target_of_combined(*entry.combined, result_form, bound.copy());
+  }
   const chare::EntryHeader header{entry.core.collection->id(), entry.index, python_entry().id, 0, {}};
   runtime::Target target;
   if (entry.to_all && entry.section == nullptr) {

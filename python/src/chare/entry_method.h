@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "weft/chare/section_members.h"
@@ -12,11 +13,15 @@
 
 namespace weft::python {
 
+struct CombinedMethod;
+
 void init_entry_method(PyObject* module);
 
 // Of one element, or without an index of every element, or of every member of `section`.
 Ref make_entry_method(const ProxyCore& core, std::optional<std::uint64_t> index, int method,
                       std::int32_t priority, chare::SectionMembers::Pointer section = nullptr);
+// Of every member of a combined section.
+Ref make_combined_method(std::shared_ptr<const CombinedMethod> method);
 
 // The entry method `proxy.method`, `proxy[i].method` or `section.method` as the target of a reduction whose result has the form
 // `result_form`; nullopt for any other object.

@@ -9,6 +9,7 @@
 
 #include "await/future.h"
 #include "base/format.h"
+#include "chare/combined_section.h"
 #include "chare/entry_method.h"
 #include "chare/section.h"
 #include "codec/decoder.h"
@@ -177,7 +178,7 @@ runtime::Target target_without_value(PyObject* target) { return read_target(targ
 void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target,
                           PyObject* section) {
   static_cast<void>(Engine::current());  // refuses other threads
-  if (!is_absent(section) && !is_section(section)) {
+  if (!is_absent(section) && !is_section(section) && !is_combined_section(section)) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         base::format("section is a weft.Section, such as self.proxy[::2], not a {}", type_name_of(section)));
@@ -185,6 +186,10 @@ void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, Py
   ReducerChoice choice = read_reducer(value, reducer);
   runtime::Target to = read_target(target, choice.form);
   std::vector<std::byte> packed = pack_contribution(chare, choice, value);
+  if (!is_absent(section) && is_combined_section(section)) {
+    return chare.collection().chares().sections().contribute(chare, *combined_section(section)->members,
+                                                             choice.reducer, combiner_of(choice), packed, to);
+  }
   if (!is_absent(section)) {
     return chare.collection().chares().sections().contribute(chare, *section_core(section).collection,
                                                              *section_members(section), choice.reducer,

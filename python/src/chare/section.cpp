@@ -202,26 +202,6 @@ PyObject* split(PyObject* self, PyObject* parts) {
   });
 }
 
-PyObject* combine(PyObject*, PyObject* const* sections, Py_ssize_t count) {
-  return guarded([&]() -> PyObject* {
-    std::vector<SectionMembers::Pointer> all;
-    for (Py_ssize_t i = 0; i < count; ++i) {
-      if (!is_section(sections[i])) {
-        throw Error(StatusCode::kInvalidArgument,
-                    base::format("weft.combine takes sections, such as proxy[::2], not a {}",
-                                 type_name_of(sections[i])));
-      }
-      chare::section_detail::expect_same(*section_core(sections[0]).collection,
-                                         *section_core(sections[i]).collection);
-      all.push_back(section_members(sections[i]));
-    }
-    if (count == 0) throw Error(StatusCode::kInvalidArgument, "weft.combine needs at least one section");
-    const ProxyCore& core = section_core(sections[0]);
-    core.engine->expect_open();
-    return make_section(core, SectionMembers::combined(*core.collection, all)).release();
-  });
-}
-
 PyObject* text(PyObject* self) {
   return PyUnicode_FromFormat("<weft.Section of %zd chares of %s>", length(self),
                               as_section(self)->core.info->name().c_str());
@@ -318,23 +298,6 @@ a section stays valid when they move. Sections with the same members in the same
 PyType_Spec spec = {"weft.Section", sizeof(SectionObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
-PyMethodDef functions[] = {
-    {"combine", as_method(&combine), METH_FASTCALL, R"(combine(*sections)
---
-
-A section with the members of all: those of the first, then those of the second that are not among them, and so on.
-
-Args:
-    sections: weft.Section, one or more, all of one collection.
-
-Returns:
-    weft.Section.
-
-Raises:
-    weft.Error: an argument is no section, the sections are of several collections, or no job is running.)"},
-    {},
-};
-
 }  // namespace
 
 Ref make_section(const ProxyCore& core, SectionMembers::Pointer members) {
@@ -395,7 +358,6 @@ void init_section(PyObject* module) {
   section_type = add_type(module, spec);
   add_encoding(section_type, &encode);
   add_decoding(ValueTag::kSection, &decode);
-  add_functions(module, functions);
 }
 
 }  // namespace weft::python

@@ -45,6 +45,7 @@ enum class ValueTag : std::uint8_t {
   // In the state of an element that moves: FutureAddress, 1 byte FutureHandle::Kind, FutureAddress of the link; the text of an
   // unobserved error and the packed error as values; the value, if the future has one.
   kCopiedFuture,
+  kCombinedSection,  // as CombinedMembers packs it; then the class of each part
 };
 
 // A flag in the size of a pickle's buffer: the bytes are in an attachment, whose number follows in 4 bytes.

@@ -53,7 +53,11 @@ enum ChareHandler : runtime::HandlerId {
   kSectionTarget,
   kSectionPart,
   kPeriodic,
+  kCombinedTarget,
+  kNumChareHandlers,
 };
+// Otherwise the last ones are those of the next model.
+static_assert(kNumChareHandlers == Chares::kNeeds.num_handlers);
 
 // Set in the scopes of gathers, to separate them from those of collections, whose numbers are smaller.
 inline constexpr std::uint64_t kGatherScopes = std::uint64_t{1} << 62;

@@ -103,6 +103,7 @@ def test_sections(run_example, language: str, num_pes: int | None) -> None:
         "sums of the rows: 6 220 38 54",
         "sum of a half of the diagonal: 50",
         "sum of a half of the diagonal: 25",
+        "sum of the diagonal and the border: 81",
     ]
 
 

@@ -39,7 +39,7 @@ TEST(Section, PartsOfReductionsThatDoNotFitEndTheJobWithASentence) {
     SCOPED_TRACE(wrong);
     const std::string failure = failure_of([wrong](Runtime& runtime, const Array<Cell>& cells) {
       const std::uint64_t collection = wrong == 0 ? std::uint64_t{2} << 32 : cells.collection().id();
-      SectionPart part{{collection, {7, 1 - collection}, 0}, 4, 0};  // PE 1 counts
+      SectionPart part{{collection, {7, 1 - collection}, 0}, 4, 0, {}};  // PE 1 counts
       runtime::Partial partial;
       const int one = 1;
       Future<int> target(runtime);

@@ -18,21 +18,6 @@ namespace weft::chare {
 using runtime::Message;
 using runtime::MessagePtr;
 
-// Behind the arguments of a message to several members.
-struct Sections::Member {
-  std::uint64_t index = 0;
-  std::uint32_t move = 0;  // how often it has moved, as far as the caller knows
-  std::uint32_t reserved = 0;
-};
-
-namespace {
-
-void write_header(Message& message, const EntryHeader& header) {
-  std::memcpy(message.payload(), &header, sizeof header);
-}
-
-}  // namespace
-
 Sections::Sections(Chares& chares) : chares_(chares), state_(std::make_unique<State>(*this)) {}
 Sections::~Sections() = default;
 
@@ -50,6 +35,7 @@ void Sections::set_handlers(runtime::HandlerId first_handler) {
   };
   set.operator()<&Sections::on_call>(kSectionCall);
   set.operator()<&Sections::on_target>(kSectionTarget);
+  set.operator()<&Sections::on_combined_target>(kCombinedTarget);
   set.operator()<&Sections::on_part>(kSectionPart);
 }
 
@@ -99,12 +85,12 @@ const SectionId& Sections::id_of(const Collection& collection, const SectionMemb
 
 Sections::SharedArguments::SharedArguments(Sections& sections, std::span<const std::byte> arguments)
     : sections_(sections), outer_(std::exchange(sections.state_->shared.arguments, arguments)) {
-  sections_.state_->shared.sections.clear();
+  sections_.state_->shared.clear();
 }
 
 Sections::SharedArguments::~SharedArguments() {
   sections_.state_->shared.arguments = outer_;
-  sections_.state_->shared.sections.clear();
+  sections_.state_->shared.clear();
 }
 
 void pup_section(Pup& p, Collection*& collection, SectionMembers::Pointer& members) {
@@ -125,8 +111,7 @@ void Sections::send(Collection& collection, const SectionMembers& members, const
     return send_to_members(collection, members, std::move(call), IsCall::kYes);
   runtime::Runtime& runtime = chares_.runtime();
   if (members.size() == 0) {
-    runtime.send(runtime.pe(),
-                 Message::pack(runtime, state_->first_handler + kGathered, reply.gather(), std::uint64_t{0}));
+    send_no_results(reply);
     return send_to_members(collection, members, std::move(call), IsCall::kYes);
   }
   const runtime::ScopeId scope{reply.pe, kGatherScopes | reply.gather()};
@@ -135,7 +120,7 @@ void Sections::send(Collection& collection, const SectionMembers& members, const
   EntryHeader header = read_header(*call);
   header.reply = reply;
   header.reply.id |= ReplyTo::kDirectly;
-  write_header(*call, header);
+  write_section_header(*call, header);
   try {
     send_to_members(collection, members, std::move(call), IsCall::kYes);
   } catch (...) {
@@ -146,33 +131,55 @@ void Sections::send(Collection& collection, const SectionMembers& members, const
 
 void Sections::send_to_members(Collection& collection, const SectionMembers& members, MessagePtr call,
                                IsCall is_call) {
-  runtime::Runtime& runtime = chares_.runtime();
-  std::vector<std::vector<Member>> groups(static_cast<std::size_t>(runtime.num_pes()));
+  const MessagePtr none = share_buffers(*call);
+  Outgoing part = outgoing(collection, members, std::move(call));
+  send_all({&part, 1}, is_call);
+}
+
+MessagePtr Sections::share_buffers(Message& call) const {
+  for (runtime::Attachment& one : call.attachments()) one.copy_now();
+  return call.has_attachments() ? copy_of(call, 0, 0) : nullptr;
+}
+
+Sections::Outgoing Sections::outgoing(Collection& collection, const SectionMembers& members,
+                                      MessagePtr call) const {
+  const runtime::Runtime& runtime = chares_.runtime();
+  Outgoing part{std::vector<std::vector<Member>>(static_cast<std::size_t>(runtime.num_pes())),
+                std::move(call)};
   for (std::uint64_t i = 0; i < members.size(); ++i) {
     const std::uint64_t index = members.at(i);
     runtime::Whereabouts at{runtime.pe(), 0};
     if (collection.find(index) == nullptr) {
       at = collection.elements_->directory.whereabouts(index, collection.home(index));
     }
-    groups[static_cast<std::size_t>(at.pe)].push_back({index, at.move, 0});
+    part.members_by_pe[static_cast<std::size_t>(at.pe)].push_back({index, at.move, 0});
   }
-  const bool has_buffers = call->has_attachments();
-  for (runtime::Attachment& one : call->attachments()) one.copy_now();
-  // If there are no members, it reports jointly with a message that sends nothing: the buffers are free.
-  const MessagePtr none = has_buffers ? copy_of(*call, 0, 0) : nullptr;
+  return part;
+}
+
+void Sections::send_all(std::span<Outgoing> parts, IsCall is_call) {
+  const runtime::Runtime& runtime = chares_.runtime();
   // Flow control may hold one of the messages back, and may refuse it. So it is the first: then none has been sent. It is the one
   // to the PE with the least room, so that the slowest PE sets the pace.
+  Outgoing* first = nullptr;
   int held_back = -1;
-  for (int pe = 0; is_call == IsCall::kYes && pe < runtime.num_pes(); ++pe) {
-    if (groups[static_cast<std::size_t>(pe)].empty() || runtime.has_room(pe)) continue;
-    if (held_back < 0 || runtime.room_bytes(pe) < runtime.room_bytes(held_back)) held_back = pe;
+  for (Outgoing& part : parts) {
+    for (int pe = 0; is_call == IsCall::kYes && pe < runtime.num_pes(); ++pe) {
+      if (part.members_by_pe[static_cast<std::size_t>(pe)].empty() || runtime.has_room(pe)) continue;
+      if (held_back >= 0 && runtime.room_bytes(pe) >= runtime.room_bytes(held_back)) continue;
+      first = &part;
+      held_back = pe;
+    }
   }
-  if (held_back >= 0) {
-    send_to_pe(held_back, groups[static_cast<std::size_t>(held_back)], *call, IsCall::kYes);
-    groups[static_cast<std::size_t>(held_back)].clear();
+  if (first != nullptr) {
+    std::vector<Member>& members = first->members_by_pe[static_cast<std::size_t>(held_back)];
+    send_to_pe(held_back, members, *first->call, IsCall::kYes);
+    members.clear();
   }
-  for (int pe = 0; pe < runtime.num_pes(); ++pe)
-    send_to_pe(pe, groups[static_cast<std::size_t>(pe)], *call, IsCall::kNo);
+  for (const Outgoing& part : parts) {
+    for (int pe = 0; pe < runtime.num_pes(); ++pe)
+      send_to_pe(pe, part.members_by_pe[static_cast<std::size_t>(pe)], *part.call, IsCall::kNo);
+  }
 }
 
 MessagePtr Sections::copy_of(Message& call, std::size_t behind_bytes, runtime::HandlerId handler) const {
@@ -188,7 +195,7 @@ void Sections::send_to_pe(int pe, std::span<const Member> members, Message& call
   if (members.empty()) return;
   EntryHeader header = read_header(call);
   const auto send = [&](MessagePtr message) {
-    write_header(*message, header);
+    write_section_header(*message, header);
     if (is_call == IsCall::kYes) {
       runtime.send_call(pe, std::move(message));
     } else {

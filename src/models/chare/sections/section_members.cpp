@@ -10,6 +10,7 @@
 #include "weft/chare/chares.h"
 
 #include "base/format.h"
+#include "models/chare/sections/section_hash.h"
 
 namespace weft::chare {
 
@@ -17,14 +18,6 @@ namespace {
 
 using base::Error;
 using base::StatusCode;
-
-std::uint64_t mixed(std::uint64_t x) {  // the finalizer of SplitMix64
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 void expect_not_sparse(const Collection& collection, const char* how) {
   if (!collection.is_sparse()) return;
@@ -66,8 +59,8 @@ void expect_same(const Collection& a, const Collection& b) {
   if (&a == &b) return;
   throw Error(
       StatusCode::kInvalidArgument,
-      base::format("sections of two collections, {} and {}, cannot be combined: a section has members "
-                   "of one collection",
+      base::format("sections of two collections, {} and {}, cannot be combined to one section: make a "
+                   "CombinedSection of them",
                    a.name(), b.name()));
 }
 
@@ -270,11 +263,11 @@ std::vector<std::uint64_t> SectionMembers::places_by_index() const {
 
 const SectionId& SectionMembers::id() const {
   if (id_.has_value()) return *id_;
-  SectionId id{mixed(size_), mixed(size_ + 0x9e3779b97f4a7c15)};
+  SectionId id{section_detail::mixed(size_), section_detail::mixed(size_ + 0x9e3779b97f4a7c15)};
   for (std::uint64_t i = 0; i < size_; ++i) {
     const std::uint64_t member = at(i);
-    id.high = mixed(id.high + member + 0x9e3779b97f4a7c15);
-    id.low = mixed((id.low ^ member) + 0xd1b54a32d192ed03);
+    id.high = section_detail::mixed(id.high + member + 0x9e3779b97f4a7c15);
+    id.low = section_detail::mixed((id.low ^ member) + 0xd1b54a32d192ed03);
   }
   return id_.emplace(id);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weft/chare/chare.h"
+#include "weft/chare/combined_members.h"
 #include "weft/chare/sections.h"
 
 #include "base/format.h"
@@ -27,11 +28,30 @@ int counting_pe(const SectionKey& key, const runtime::Runtime& runtime) {
   return static_cast<int>((key.section.low + key.collection) % static_cast<std::uint64_t>(runtime.num_pes()));
 }
 
+std::string why_destroyed(const Collection& collection) {
+  if (!collection.is_destroyed()) return {};
+  return base::format("the collection {} was destroyed before the reduction was complete", collection.name());
+}
+
+// Whether the section has members of that collection.
+bool concerns(const SectionKey& key, const CountedSection& section, std::uint64_t collection) {
+  return key.collection == collection ||
+         std::ranges::find(section.others(), collection) != section.others().end();
+}
+
 void give_up(runtime::Runtime& runtime, const Partial& partial, const std::string& why) {
   if (partial.has_target) runtime.reductions().give_up(partial.target, why);
 }
 
 }  // namespace
+
+// To which reduction, and where in it.
+struct Sections::Contribution {
+  SectionKey key;
+  std::uint64_t place;
+  std::uint64_t num_members;
+  const CombinedMembers* combined;  // null for a section
+};
 
 void Sections::contribute(ChareBase& chare, const Collection& of, const SectionMembers& members,
                           runtime::Reducer reducer, const runtime::Combiner* combiner,
@@ -47,7 +67,46 @@ void Sections::contribute(ChareBase& chare, const Collection& of, const SectionM
                      chare.where(), of.name()));
   }
   const SectionKey key{collection.id(), id_of(collection, members), chare.set_};
-  SectionCount& count = state_->counts[collection.id()][chare.linear_index()]
+  contribute(chare, {key, *place, members.size(), nullptr}, reducer, combiner, value, target);
+}
+
+void Sections::contribute(ChareBase& chare, const CombinedMembers& members, runtime::Reducer reducer,
+                          const runtime::Combiner* combiner, std::span<const std::byte> value,
+                          const runtime::Target& target) {
+  const auto parts = members.parts();
+  for (const CombinedMembers::Part& part : parts) {
+    part.collection->expect_alive();
+    if (!part.collection->is_sparse()) continue;
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("{} contributes to a reduction over a combined section with a part of {}, "
+                                   "a sparse array, whose reductions are numbered anew by each "
+                                   "done_inserting(); reduce over each part and combine the results",
+                                   chare.where(), part.collection->name()));
+  }
+  const auto place = members.position(chare.collection(), chare.linear_index());
+  if (!place.has_value()) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("{} contributes to a reduction over a combined section in which it is no member",
+                     chare.where()));
+  }
+  const SectionKey key{parts.front().collection->id(), id_of(members), 0};
+  contribute(chare, {key, *place, members.size(), &members}, reducer, combiner, value, target);
+}
+
+SectionId Sections::id_of(const CombinedMembers& members) {
+  if (members.known_id().has_value()) return *members.known_id();
+  std::vector<SectionId> ids;
+  for (const CombinedMembers::Part& part : members.parts())
+    ids.push_back(id_of(*part.collection, *part.members));
+  return members.id(ids);
+}
+
+void Sections::contribute(ChareBase& chare, const Contribution& contribution, runtime::Reducer reducer,
+                          const runtime::Combiner* combiner, std::span<const std::byte> value,
+                          const runtime::Target& target) {
+  const SectionKey& key = contribution.key;
+  SectionCount& count = state_->counts[chare.collection().id()][chare.linear_index()]
                             .try_emplace(key.section, SectionCount{key.section, key.set, 0})
                             .first->second;
   if (count.set != key.set) count = {key.section, key.set, 0};
@@ -65,9 +124,11 @@ void Sections::contribute(ChareBase& chare, const Collection& of, const SectionM
     runtime.count_sent();
     runtime.post(&state_->flush);
   }
-  State::Merged& merged = state_->merged[{key, sequence}];
-  merged.num_members = members.size();
-  merged.partial.add_contribution(runtime, *place, reducer, combiner, value, to);
+  const auto [found, is_new] = state_->merged.try_emplace({key, sequence});
+  State::Merged& merged = found->second;
+  merged.num_members = contribution.num_members;
+  if (is_new && contribution.combined != nullptr) merged.others = contribution.combined->other_collections();
+  merged.partial.add_contribution(runtime, contribution.place, reducer, combiner, value, to);
 }
 
 void Sections::State::FlushWork::turn(runtime::Work* self, runtime::Runtime& runtime,
@@ -77,7 +138,7 @@ void Sections::State::FlushWork::turn(runtime::Work* self, runtime::Runtime& run
   Sections& sections = static_cast<FlushWork*>(self)->owner;
   State& state = *sections.state_;
   for (auto& [name, merged] : std::exchange(state.merged, {})) {
-    const SectionPart part{name.first, merged.num_members, name.second};
+    const SectionPart part{name.first, merged.num_members, name.second, std::move(merged.others)};
     const int pe = counting_pe(part.key, runtime);
     if (pe == runtime.pe()) {
       state.count(sections.chares_, part, merged.partial);
@@ -93,7 +154,10 @@ void Sections::on_part(MessagePtr message) {
   Pup p = message->unpacker();
   p | part | partial;
   const runtime::Runtime& runtime = chares_.runtime();
-  if (part.key.collection >> 32 >= static_cast<std::uint64_t>(runtime.num_pes()) ||
+  const auto has_no_creator = [&runtime](std::uint64_t collection) {
+    return collection >> 32 >= static_cast<std::uint64_t>(runtime.num_pes());
+  };
+  if (has_no_creator(part.key.collection) || std::ranges::any_of(part.others, has_no_creator) ||
       part.key.set > kMostSets || counting_pe(part.key, runtime) != runtime.pe() || !partial.has_target ||
       partial.count == 0 || partial.count > part.num_members) {
     chares_.runtime().fail(
@@ -108,19 +172,19 @@ void Sections::on_part(MessagePtr message) {
 void Sections::State::count(Chares& chares, const SectionPart& part, const Partial& partial) {
   runtime::Runtime& runtime = chares.runtime();
   Collection& target = chares.collection(part.key.collection);
-  std::string why;
-  if (target.is_destroyed()) {
-    why = base::format("the collection {} was destroyed before the reduction was complete", target.name());
-  } else if (target.is_sparse()) {
-    why = chares.sparse().why_closed(target, part.key.set);
+  std::string why = why_destroyed(target);
+  for (const std::uint64_t other : part.others) {
+    if (why.empty()) why = why_destroyed(chares.collection(other));
   }
+  if (why.empty() && target.is_sparse()) why = chares.sparse().why_closed(target, part.key.set);
   if (!why.empty()) return give_up(runtime, partial, why);
-  CountedSection& section = counted.try_emplace(part.key, part.num_members).first->second;
-  if (section.num_members() != part.num_members) {
+  CountedSection& section = counted.try_emplace(part.key, part.num_members, part.others).first->second;
+  if (section.num_members() != part.num_members || section.others() != part.others) {
     return runtime.fail(
-        base::format("parts of one reduction over a section of {} name {} and {} members; do all PEs run the "
-                     "same program?",
-                     target.name(), section.num_members(), part.num_members));
+        base::format("parts of one reduction over a section of {} name {} members in {} collections and {} "
+                     "in {}; do all PEs run the same program?",
+                     target.name(), section.num_members(), section.others().size() + 1, part.num_members,
+                     part.others.size() + 1));
   }
   Partial* const into = section.is_complete(part.sequence) ? nullptr : &section.open(part.sequence);
   if (into == nullptr || into->count + partial.count > section.num_members()) {
@@ -181,7 +245,7 @@ void Sections::end(const Collection& collection, const std::string& why) {
 void Sections::close_sets(const Collection& collection, std::uint32_t set, const std::string& why) {
   runtime::Runtime& runtime = chares_.runtime();
   std::erase_if(state_->counted, [&](auto& one) {
-    if (one.first.collection != collection.id() || one.first.set >= set) return false;
+    if (!concerns(one.first, one.second, collection.id()) || one.first.set >= set) return false;
     for (const auto& [sequence, partial] : one.second.all_open()) give_up(runtime, partial, why);
     return true;
   });
@@ -190,7 +254,7 @@ void Sections::close_sets(const Collection& collection, std::uint32_t set, const
 
 bool Sections::has_incomplete(const Collection& collection) const {
   return std::ranges::any_of(state_->counted, [&collection](const auto& one) {
-    return one.first.collection == collection.id() && one.second.has_open();
+    return concerns(one.first, one.second, collection.id()) && one.second.has_open();
   });
 }
 

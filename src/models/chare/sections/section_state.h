@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <set>
 #include <span>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/chare/combined_members.h"
 #include "weft/chare/sections.h"
 #include "weft/runtime/work.h"
 
@@ -25,7 +27,7 @@ namespace weft::chare {
 
 // One section, and of a sparse array one set of counted elements: its reductions are numbered from 0.
 struct SectionKey {
-  std::uint64_t collection = 0;
+  std::uint64_t collection = 0;  // of a combined section: that of the first part
   SectionId section;
   std::uint32_t set = 0;
 
@@ -42,15 +44,20 @@ struct SectionPart {
   SectionKey key;
   std::uint64_t num_members = 0;
   std::uint64_t sequence = 0;
-  void pup(Pup& p) { p | key | num_members | sequence; }
+  // Of a combined section: its other collections.
+  std::vector<std::uint64_t> others;
+  void pup(Pup& p) { p | key | num_members | sequence | others; }
 };
 
 // The reductions over one section, on the PE that counts.
 class CountedSection {
  public:
-  explicit CountedSection(std::uint64_t num_members) : num_members_(num_members) {}
+  explicit CountedSection(std::uint64_t num_members, std::vector<std::uint64_t> others)
+      : num_members_(num_members), others_(std::move(others)) {}
 
   std::uint64_t num_members() const { return num_members_; }
+  // Of a combined section: its collections but that of the key.
+  const std::vector<std::uint64_t>& others() const { return others_; }
   bool is_complete(std::uint64_t sequence) const { return sequence < up_to_ || beyond_.contains(sequence); }
   runtime::Partial& open(std::uint64_t sequence) { return open_[sequence]; }
   // Takes the reduction out, as complete.
@@ -65,10 +72,28 @@ class CountedSection {
 
  private:
   std::uint64_t num_members_;
+  std::vector<std::uint64_t> others_;
   std::map<std::uint64_t, runtime::Partial> open_;
   std::uint64_t up_to_ = 0;         // all reductions below are complete
   std::set<std::uint64_t> beyond_;  // further ones, because contributions may overtake one another
 };
+
+// Behind the arguments of a message to several members.
+struct Sections::Member {
+  std::uint64_t index = 0;
+  std::uint32_t move = 0;  // how often it has moved, as far as the caller knows
+  std::uint32_t reserved = 0;
+};
+
+// A call to the members of one section that is ready to leave.
+struct Sections::Outgoing {
+  std::vector<std::vector<Member>> members_by_pe;
+  runtime::MessagePtr call;
+};
+
+inline void write_section_header(runtime::Message& message, const EntryHeader& header) {
+  std::memcpy(message.payload(), &header, sizeof header);
+}
 
 struct Sections::State {
   explicit State(Sections& owner) : flush(owner) {}
@@ -82,6 +107,7 @@ struct Sections::State {
 
   struct Merged {
     std::uint64_t num_members = 0;
+    std::vector<std::uint64_t> others;  // of a combined section: its other collections
     runtime::Partial partial;
   };
   using MergedKey = std::pair<SectionKey, std::uint64_t>;  // and the number of the reduction
@@ -107,8 +133,18 @@ struct Sections::State {
     bool holds(const std::byte* at) const {
       return at >= arguments.data() && at < arguments.data() + arguments.size();
     }
+    struct Combined {
+      const std::byte* at;
+      std::size_t size_bytes;
+      CombinedMembers::Pointer members;
+    };
+    void clear() {
+      sections.clear();
+      combined.clear();
+    }
     std::span<const std::byte> arguments;  // empty between messages
     std::vector<Section> sections;
+    std::vector<Combined> combined;
   };
 
   // Merges a part into the reduction, and delivers the result if it is complete.
