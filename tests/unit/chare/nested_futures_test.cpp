@@ -39,11 +39,6 @@ struct Graph : Chare<Graph> {
       head = one;
     }
   }
-  void make_circle() {
-    head = Future<Node>(runtime());
-    head.set({7, {head}});
-  }
-  void cut() { head = Future<Node>(); }
   void go(int to_pe) { migrate(to_pe); }
   int where_now() { return pe(); }
   // Of the value, and of the one in it.
@@ -85,8 +80,9 @@ TEST(NestedFutures, ValuesOfSixteenLevelsTravel) {
             "");
 }
 
-// Deeper, wider and round ones neither overflow the stack nor grow without a bound.
-TEST(NestedFutures, ChainsDiamondsAndCirclesMove) {
+// Deeper and wider ones neither overflow the stack nor grow without a bound. Round ones: moving_copies.py, because C++ does not
+// free them.
+TEST(NestedFutures, ChainsAndDiamondsMove) {
   testing::InProcessJob job(2);
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
     const auto graph = Array<Graph>::create(runtime, Shape(1).on_pe(0));
@@ -96,12 +92,9 @@ TEST(NestedFutures, ChainsDiamondsAndCirclesMove) {
     EXPECT_EQ(chain, (std::vector<int>{5000, 4999, 4998}));
     co_await move(runtime, graph, 0);
     co_await graph[0].call<&Graph::make_diamonds>(100);
-    co_await graph[0].call<&Graph::make_chain>(1);
-    co_await graph[0].call<&Graph::make_circle>();
     co_await move(runtime, graph, 1);
-    const std::vector<int> circle = co_await graph[0].call<&Graph::read>(2);
-    EXPECT_EQ(circle, (std::vector<int>{7, 7}));
-    co_await graph[0].call<&Graph::cut>();
+    const std::vector<int> diamonds = co_await graph[0].call<&Graph::read>(3);
+    EXPECT_EQ(diamonds, (std::vector<int>{100, 99, 98}));
   }),
             "");
 }
