@@ -15,6 +15,7 @@
 
 #include <concepts>
 #include <exception>
+#include <type_traits>
 
 #include "weft/chare/chare.h"
 #include "weft/runtime/task.h"
@@ -26,6 +27,21 @@ template <class T>
 concept HasCreated = requires(T& chare) {
   { chare.created() } -> std::same_as<runtime::Task<>>;
 };
+// Whether T has a member of that name, also one that is not public: then the name is ambiguous in Both.
+struct Named {
+  int created;
+};
+template <class T>
+struct Both : T, Named {};
+template <class T>
+constexpr bool names_created() {
+  if constexpr (requires { requires std::is_member_object_pointer_v<decltype(&T::created)>; }) return false;
+  if constexpr (std::is_final_v<T>) {
+    return requires { &T::created; };
+  } else {
+    return !requires { &Both<T>::created; };
+  }
+}
 // A type that stands for the classes of another language.
 template <class T>
 concept BeginsItself = requires(ChareBase& chare) {

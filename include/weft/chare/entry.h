@@ -88,6 +88,11 @@ ChareType describe() {
     type.begin_created = &T::begin_created;
   } else if constexpr (created_detail::HasCreated<T>) {
     type.begin_created = &created_detail::Run<T>::begin;
+  } else {
+    static_assert(
+        !created_detail::names_created<T>(),
+        "created() of a chare is a public method `weft::Task<> created()` without parameters; it runs "
+        "after the constructors. Declare it so, or give this member another name");
   }
   return type;
 }

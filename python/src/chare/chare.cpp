@@ -184,6 +184,13 @@ class CreatedCoroutine final : public Coroutine {
   PyChare& chare_;
 };
 
+// Whether the method has left work to whoever reads its result, which nobody does.
+bool is_left_over(PyObject* result) {
+  const PyAsyncMethods* const async = Py_TYPE(result)->tp_as_async;
+  return PyGen_Check(result) ||
+         (async != nullptr && (async->am_await != nullptr || async->am_anext != nullptr));
+}
+
 }  // namespace
 
 void PyChare::begin_created(chare::ChareBase& base) {
@@ -194,7 +201,16 @@ void PyChare::begin_created(chare::ChareBase& base) {
   end_if_forked();
   if (!result) return created_has_raised(chare);
   if (is_coroutine(result.get())) return (new CreatedCoroutine(std::move(result), chare))->start();
-  chare.collection().chares().created_ended(chare, nullptr);
+  std::exception_ptr error;
+  if (is_left_over(result.get())) {
+    error = std::make_exception_ptr(base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format(
+            "created() of the class {} has returned an object of the type {}, which nothing runs or "
+            "awaits. Define it as `async def created(self)`, without yield, and await what it waits for",
+            chare.info_.name(), Py_TYPE(result.get())->tp_name)));
+  }
+  chare.collection().chares().created_ended(chare, error);
 }
 
 // --- Hooks that cannot wait

@@ -273,10 +273,13 @@ runtime::Future<> Chares::created(Collection& collection) {
   }
   collection.expect_alive();
   runtime::Future<> done(runtime_);
-  const ReplyTo reply = expect_gather([this, done, id = collection.id()](Pup& p) {
-    parts_->awaited_creations.erase(id);
+  const ReplyTo reply = expect_gather([this, done, &collection](Pup& p) {
+    parts_->awaited_creations.erase(collection.id());
     const auto nothing = [](auto&&...) {};
-    const std::exception_ptr error = read_gathered(p, nothing, nothing);
+    std::exception_ptr error = read_gathered(p, nothing, nothing);
+    if (error && !parts_->failed_creations.contains(collection.id())) {  // refused, because it was destroyed
+      error = std::make_exception_ptr(base::Error(base::StatusCode::kClosed, collection.why_gone()));
+    }
     error ? done.set_error(error) : done.set();
   });
   parts_->awaited_creations.emplace(collection.id(), reply.id);
@@ -296,7 +299,14 @@ void Chares::on_await_created(MessagePtr message) {
   Collection& target = collection(awaited.collection);
   if (target.failure_ != nullptr) return;  // the creator is told, and gives up
   const bool is_ready = target.created_ && (target.is_sparse() || target.elements_->being_created.empty());
-  if (is_ready || target.destroyed_) {
+  if (target.destroyed_) {  // perhaps before it was ready
+    const ReplyTo reply{ReplyTo::Kind::kGather, awaited.pe, awaited.gather | ReplyTo::kDirectly};
+    if (parts_->is_given_up(reply, runtime_.pe())) return;
+    // What other PEs have contributed passes through.
+    const runtime::ScopeId scope{awaited.pe, kGatherScopes | awaited.gather};
+    runtime_.reductions().open(scope, static_cast<std::uint64_t>(runtime_.num_pes()), 0, true);
+    refuse(target, {target.id(), 0, 0, 0, reply}, *message, base::StatusCode::kClosed, target.why_gone());
+  } else if (is_ready) {
     take_part(awaited.pe, awaited.gather);
   } else {
     target.elements_->waiting.push_back(std::move(message));

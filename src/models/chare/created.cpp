@@ -25,6 +25,18 @@ namespace {
 
 const EntryInfo created_info{"created"};
 
+// `code`: that of another language.
+bool is_closed(const std::exception_ptr& error, std::optional<base::StatusCode> code) {
+  if (code) return *code == base::StatusCode::kClosed;
+  try {
+    std::rethrow_exception(error);
+  } catch (const base::Error& known) {
+    return known.code() == base::StatusCode::kClosed;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void Chares::begin_created(Collection& made) {
@@ -48,7 +60,9 @@ void Chares::created_ended(ChareBase& chare, const std::exception_ptr& error,
 void Chares::end_created(ChareBase& chare, const std::exception_ptr& error,
                          std::optional<base::StatusCode> code) {
   Collection& in = chare.collection();
-  if (in.destroyed_) {  // then it ends as any entry method
+  if (in.destroyed_) {
+    // The creation has failed, and its caller has been told of the first error. Else it ends as any entry method.
+    if (in.failure_ != nullptr) return;
     if (error && code) send_error(chare, {}, created_info, error, *code);
     if (error && !code) send_error(chare, {}, created_info, error);
     return;
@@ -56,7 +70,9 @@ void Chares::end_created(ChareBase& chare, const std::exception_ptr& error,
   const std::uint64_t index = chare.linear_index();
   if (error && !in.is_sparse()) {  // it stays in the list until the collection ends
     const std::string where = base::format("created() of {}", chare.where());
-    return report_not_created(in, where, runtime::as_remote_error(error, "in " + where));
+    const std::exception_ptr with_place = runtime::as_remote_error(error, "in " + where);
+    if (is_closed(error, code)) return end_closed_method(chare, with_place, where);
+    return report_not_created(in, where, with_place);
   }
   auto node = in.elements_->being_created.extract(index);
   if (error) return parts_->sparse.not_made(chare, node.mapped().insertion.value(), error);

@@ -181,11 +181,14 @@ void Chares::free(std::vector<std::shared_ptr<ChareBase>> chares) {
 // --- Methods that end with their collection
 
 // The end of a channel may arrive before the end of the chare's own collection, if both end at the same time. The PE that
-// destroys knows of both by then, so all PEs are asked before the job ends.
+// destroys knows of both by then, so all PEs are asked before the job ends, or before created() has failed.
 void Chares::end_closed_method(const ChareBase& chare, const std::exception_ptr& error,
                                const std::string& where) {
-  if (chare.collection().is_destroyed()) return;
-  const ReplyTo reply = expect_gather([this, error, where](Pup& p) {
+  Collection& in = chare.collection();
+  if (in.is_destroyed()) return;
+  // Until then the only method that runs is created().
+  const bool is_created = !in.elements_->being_created.contains(chare.linear_index());
+  const ReplyTo reply = expect_gather([this, &in, is_created, error, where](Pup& p) {
     bool is_destroyed = false;
     read_gathered(
         p, [](std::uint64_t) {},
@@ -194,10 +197,11 @@ void Chares::end_closed_method(const ChareBase& chare, const std::exception_ptr&
           from | is_known;
           is_destroyed = is_destroyed || is_known;
         });
-    if (!is_destroyed) runtime_.fail_unawaited(error, where);
+    if (is_destroyed) return;
+    is_created ? runtime_.fail_unawaited(error, where) : report_not_created(in, where, error);
   });
-  send_to_all(Message::pack(runtime_, first_handler_ + kAskDestroyed,
-                            AskDestroyed{chare.collection().id(), reply.id, reply.pe}));
+  send_to_all(
+      Message::pack(runtime_, first_handler_ + kAskDestroyed, AskDestroyed{in.id(), reply.id, reply.pe}));
 }
 
 void Chares::on_ask_destroyed(MessagePtr message) {
@@ -241,10 +245,13 @@ std::string Chares::describe_call(const Collection& target, const EntryHeader& h
 }
 
 void Chares::refuse(Collection& target, const EntryHeader& header, Message& message) {
-  const std::string why = base::format("{} comes too late: {}. Await all calls before destroy()",
-                                       describe_call(target, header, message), target.why_gone());
+  const bool has_failed = target.failure_ != nullptr;
+  const std::string why =
+      base::format("{} {}: {}. Await {}", describe_call(target, header, message),
+                   has_failed ? "has no result" : "comes too late", target.why_gone(),
+                   has_failed ? "the creation, which tells the error" : "all calls before destroy()");
   // Where the creation failed, its caller knows that nothing was done.
-  if (header.reply.kind == ReplyTo::Kind::kNone && target.failure_ != nullptr) return;
+  if (header.reply.kind == ReplyTo::Kind::kNone && has_failed) return;
   refuse(target, header, message, base::StatusCode::kClosed, why);
 }
 

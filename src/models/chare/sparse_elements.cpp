@@ -124,9 +124,14 @@ void SparseArrays::construct(Collection& target, const SparseMessage& message,
     ChareBase& chare = *made.release();
     if (target.has_created()) {
       target.elements_->being_created.emplace(message.index, BeingCreated{&chare, message});
+      if (SparseState& here = state(target); chare.set_ == here.set) {  // counted already
+        arrived(chare);
+        here.changed = true;
+      }
       return target.type()->begin_created(chare);
     }
     target.elements_->directory.insert(message.index, &chare);
+    arrived(chare);
     is_made(chare, message);
   } catch (...) {
     no_element(target, message,
@@ -138,13 +143,14 @@ void SparseArrays::construct(Collection& target, const SparseMessage& message,
 }
 
 void SparseArrays::is_made(ChareBase& chare, const SparseMessage& insertion) {
-  arrived(chare);
+  if (SparseState& here = state(chare.collection()); chare.set_ > here.set) here.changed = true;
   reply(insertion.tickets, insertion);
 }
 
 void SparseArrays::not_made(ChareBase& chare, const SparseMessage& insertion,
                             const std::exception_ptr& error) {
   Collection& target = chare.collection();
+  left(chare);
   chare.is_removed_ = true;
   std::shared_ptr<ChareBase> gone(&chare);
   for (const runtime::Runtime::InstalledModel& installed : chares_.runtime().models())

@@ -160,12 +160,14 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
   here.changed = here.changed_since_settled;
   std::uint64_t num_from_start = 0;
   std::vector<std::uint32_t> later;
+  const auto joins = [&message](ChareBase& chare) {
+    if (chare.set_ >= message.set) return;
+    chare.set_ = message.set;
+    chare.next_reduction_ = 0;
+    chare.first_reduction_here_ = 0;
+  };
   target.elements_->directory.for_each([&](std::uint64_t, ChareBase& chare) {
-    if (chare.set_ < message.set) {
-      chare.set_ = message.set;
-      chare.next_reduction_ = 0;
-      chare.first_reduction_here_ = 0;
-    }
+    joins(chare);
     if (chare.set_ > message.set) {
       here.changed = true;
     } else if (chare.first_reduction_here_ == 0) {
@@ -174,6 +176,13 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
       later.push_back(chare.first_reduction_here_);
     }
   });
+  // A PE may have begun insertions after it had settled. These elements are counted, but no call finds them yet.
+  for (const auto& [index, one] : target.elements_->being_created) {
+    joins(*one.chare);
+    if (one.chare->set_ != message.set) continue;
+    here.changed = true;
+    ++num_from_start;
+  }
   reductions.open(scope_of(target, message.set), message.count, num_from_start, false);
   for (const std::uint32_t first : later)
     reductions.contributor_arrived(scope_of(target, message.set), first);

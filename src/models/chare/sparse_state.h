@@ -26,7 +26,8 @@ struct SparseState {
   // --- The latest set
   std::uint32_t set = 0;
   std::uint64_t num_elements = 0;
-  // An element of the set was removed here, or there is, or was, an element here that belongs to a later set only.
+  // An element of the set was removed here, or its created() had not ended when it was counted, or there is, or was, an
+  // element here that belongs to a later set only.
   bool changed = false;
 
   // --- As the home of elements

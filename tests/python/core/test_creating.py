@@ -30,7 +30,7 @@ def test_a_constructor_that_nothing_awaits_ends_the_job(run_job: RunJob, num_pes
 
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
-@pytest.mark.parametrize("mode", ["ready", "raises", "saved", "sparse"])
+@pytest.mark.parametrize("mode", ["ready", "raises", "several", "destroyed", "forms", "saved", "sparse"])
 def test_the_created_hook(expect_success: Callable[..., str], mode: str, num_pes: int) -> None:
     assert "all checked" in expect_success(num_pes, "created_hook.py", mode)
 

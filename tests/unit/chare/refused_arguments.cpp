@@ -79,6 +79,19 @@ struct BalancedAndFixed : weft::Chare<BalancedAndFixed> {
   void method() {}
 };
 
+struct CreatedInVain : weft::Chare<CreatedInVain> {
+  void method() {}
+
+ private:
+  weft::Task<> created() { co_return; }
+};
+
+// No method of that name, but a variable.
+struct NamedCreated : weft::Chare<NamedCreated> {
+  void method() {}
+  bool created = false;
+};
+
 }  // namespace
 
 void send(const weft::ElementProxy<Target>& target, int& number) {
@@ -91,6 +104,7 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   target.send<&Target::span>(std::array<int, 3>());
   target.send<&Target::span>(std::span<int>());
   conditional.send<&Conditional::fitting>(1, std::vector<int>(), array);
+  weft::ElementProxy<NamedCreated>().send<&NamedCreated::method>();
 #elif REFUSED == 1
   target.send<&Target::pointer>(&number);
 #elif REFUSED == 2
@@ -129,6 +143,8 @@ void send(const weft::ElementProxy<Target>& target, int& number) {
   weft::ElementProxy<BalancedTwice>().send<&BalancedTwice::method>();
 #elif REFUSED == 19
   weft::ElementProxy<BalancedAndFixed>().send<&BalancedAndFixed::method>();
+#elif REFUSED == 20
+  weft::ElementProxy<CreatedInVain>().send<&CreatedInVain::method>();
 #endif
   static_cast<void>(number);
 }

@@ -234,7 +234,7 @@ TEST(SparseArray, RefusesWhatItDoesNotServe) {
     auto cells = Array<Cell>::create_sparse(runtime, 2);
     co_await cells.insert(0, 1);
     EXPECT_SAYS(co_await error_of(checkpoint(runtime, ::testing::TempDir() + "sparse_checkpoint", cells)),
-                "is a sparse array");
+                "await done_inserting() before");
   });
 }
 

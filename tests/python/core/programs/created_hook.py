@@ -93,6 +93,41 @@ class Inherits(Plain):
     pass
 
 
+class Late(weft.Chare):
+    """Each fails later than the one before it."""
+
+    async def created(self) -> None:
+        for _ in range(self.index):
+            await weft.sleep(0.01)
+        raise ValueError(f"no settings for {self.index}")
+
+
+class Dependent(weft.Chare):
+    async def created(self) -> None:
+        await weft.sleep(0)
+        if self.index == 0:
+            raise ValueError("no first")
+        await self.proxy[0].number.call()
+
+    def number(self) -> int:
+        return 1
+
+
+class Generates(weft.Chare):
+    async def created(self) -> Any:
+        yield
+
+
+class Yields(weft.Chare):
+    def created(self) -> Any:
+        yield
+
+
+class Returns(weft.Chare):
+    def created(self) -> Any:
+        return weft.Future()
+
+
 async def error_of(awaitable: Any) -> Any:
     try:
         await awaitable
@@ -161,6 +196,35 @@ async def raises() -> None:
         text = str(await error_of(early))
         assert "the collection Block could not be created: created() of Block[" in text, text
     await weft.quiescence()
+
+
+async def several() -> None:
+    for _ in range(5):
+        error = await error_of(weft.Array(Late, 6))
+        assert isinstance(error, weft.RemoteError) and "no settings for" in str(error), error
+        assert "no first" in str(await error_of(weft.Array(Dependent, 6)))
+    await weft.sleep(0.2)  # the slowest of Late
+
+
+async def destroyed() -> None:
+    holder = weft.Singleton(Holder, pe=0)
+    gate = await holder.open.call()
+    blocks = weft.Array(Block, 4, args=(holder, -1))
+    made = blocks.created()
+    await weft.quiescence()
+    assert not made.done()
+    await blocks.destroy()
+    error = await error_of(made)
+    assert error.code == "closed" and "the collection Block has been destroyed" in str(error), error
+    gate.set()
+    await weft.quiescence()
+
+
+async def forms() -> None:
+    for kind, result in ((Generates, "async_generator"), (Yields, "generator"), (Returns, "weft.Future")):
+        text = str(await error_of(weft.Array(kind, 2)))
+        assert f"created() of the class {kind.__name__} has returned" in text, text
+        assert f"an object of the type {result}" in text and "async def created(self)" in text, text
 
 
 async def sparse() -> None:
