@@ -184,7 +184,7 @@ class CreatedCoroutine final : public Coroutine {
   PyChare& chare_;
 };
 
-// Whether the method has left work to whoever reads its result, which nobody does.
+// Whether the method has returned work that nothing does.
 bool is_left_over(PyObject* result) {
   const PyAsyncMethods* const async = Py_TYPE(result)->tp_as_async;
   return PyGen_Check(result) ||
