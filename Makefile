@@ -79,6 +79,7 @@ bench-gpu: build
 
 lint: $(RELEASE)/build.ninja
 	tools/check_layers.py
+	tools/check_names.py
 	ruff check
 	ruff format --check
 	mypy

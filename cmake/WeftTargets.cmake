@@ -94,7 +94,7 @@ endfunction()
 # A GoogleTest executable and one ctest entry that runs all of it: starting a process per test case costs
 # more than the cases do. Each run may take TIMEOUT seconds (120), so that a hang is a failure. LONG: so much work that
 # the tests are optimised with sanitizers too. TOGETHER: with sanitizers four files are compiled at a time, in two thirds of
-# the processor time; names in their anonymous namespaces are unique then.
+# the processor time; names in their anonymous namespaces are unique then (tools/check_names.py).
 function(weft_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 test "LONG;TOGETHER" "NAME;TIMEOUT" "SOURCES;LIBS")
   if(test_UNPARSED_ARGUMENTS)

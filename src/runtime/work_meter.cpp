@@ -20,6 +20,34 @@ void WorkMeter::ask(Clock::time_point& now) {
   asked_at_ = now = Clock::now();
 }
 
+void WorkMeter::Span::begin() {
+  auto now = Clock::now();
+  if (outer_ != nullptr) {
+    if (!outer_is_skipped_) outer_->add(meter_.time_until(now));
+    outer_->measure_next(WorkTime::kExactSpans);  // a part of a span must not count for several
+  }
+  if (now - meter_.asked_at_ >= kLong) [[unlikely]]
+    meter_.ask(now);
+  meter_.since_ = now;
+}
+
+void WorkMeter::Span::end() {
+  auto now = Clock::now();
+  if (outer_ == nullptr) {
+    time_.get()->add_span(meter_.time_until(now));
+  } else {
+    time_.get()->add(meter_.time_until(now));
+  }
+  meter_.since_ = now;
+}
+
+Clock::duration WorkMeter::time_until(Clock::time_point& now) {
+  const Clock::duration time = now - since_;
+  if (time < kLong) [[likely]]
+    return time;
+  return long_time_until(now);
+}
+
 Clock::duration WorkMeter::long_time_until(Clock::time_point& now) {
   if (!wait_clock_ || asked_at_ > since_) return now - since_;
   const Clock::duration waited_before = waited_;

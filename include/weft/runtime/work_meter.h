@@ -143,33 +143,23 @@ class WorkMeter {
         : meter_(meter), time_(&time), outer_(meter.running_), outer_is_skipped_(meter.is_skipped_) {
       meter_.running_ = &time;
       meter_.is_skipped_ = outer_ == nullptr && time.skip_span();
-      if (meter_.is_skipped_) return;
-      auto now = WorkTime::Clock::now();
-      if (outer_ != nullptr) {
-        if (!outer_is_skipped_) outer_->add(meter_.time_until(now));
-        outer_->measure_next(WorkTime::kExactSpans);  // a part of a span must not count for several
-      }
-      if (now - meter_.asked_at_ >= kLong) [[unlikely]]
-        meter_.ask(now);
-      meter_.since_ = now;
+      if (!meter_.is_skipped_) [[unlikely]]
+        begin();
     }
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
     ~Span() {
-      if (!meter_.is_skipped_) {
-        auto now = WorkTime::Clock::now();
-        if (outer_ == nullptr) {
-          time_.get()->add_span(meter_.time_until(now));
-        } else {
-          time_.get()->add(meter_.time_until(now));
-        }
-        meter_.since_ = now;
-      }
+      if (!meter_.is_skipped_) [[unlikely]]
+        end();
       meter_.running_ = outer_;
       meter_.is_skipped_ = outer_is_skipped_;
     }
 
    private:
+    // Read the clock. Out of line, so that a span that is not measured is a few instructions in each entry method.
+    [[gnu::noinline]] void begin();
+    [[gnu::noinline]] void end();
+
     WorkMeter& meter_;
     WorkTimeShare time_;  // the object may be destroyed inside the span
     WorkTime* outer_;     // a span of its own keeps it
@@ -178,13 +168,8 @@ class WorkMeter {
 
  private:
   // The time of the running span since since_. Moves `now` on if it takes long to find out.
-  WorkTime::Clock::duration time_until(WorkTime::Clock::time_point& now) {
-    const WorkTime::Clock::duration time = now - since_;
-    if (time < kLong) [[likely]]
-      return time;
-    return long_time_until(now);
-  }
-  [[gnu::noinline]] WorkTime::Clock::duration long_time_until(WorkTime::Clock::time_point& now);
+  WorkTime::Clock::duration time_until(WorkTime::Clock::time_point& now);
+  WorkTime::Clock::duration long_time_until(WorkTime::Clock::time_point& now);
   // Sets waited_ and asked_at_. REQUIRES: waits are left out.
   [[gnu::noinline]] void ask(WorkTime::Clock::time_point& now);
 

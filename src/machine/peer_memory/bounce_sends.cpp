@@ -19,9 +19,7 @@ using base::StatusCode;
 namespace {
 
 // How long close() lets receivers make room.
-constexpr std::chrono::milliseconds kCloseLimit{200};
-
-Status closed() { return {StatusCode::kClosed, "the machine was closed before the message was sent"}; }
+constexpr std::chrono::milliseconds kRoomLimit{200};
 
 }  // namespace
 
@@ -372,7 +370,7 @@ void BounceSends::end(Send& send) {
     send.ring.entry(send.offer).pull.compare_exchange_strong(offered, BounceEntry::Pull::kRevoked);
   }
   dequeue(send);
-  send.failure = closed();
+  send.failure = closed_before_sending();
   end_if_over(send);
 }
 
@@ -383,7 +381,7 @@ void BounceSends::begin_close() {
 }
 
 void BounceSends::end_waits() {
-  const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
+  const auto limit = std::chrono::steady_clock::now() + kRoomLimit;
   while (is_waiting() && std::chrono::steady_clock::now() < limit) {
     if (!context_.memory.progress() && !poll()) std::this_thread::yield();
   }

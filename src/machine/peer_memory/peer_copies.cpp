@@ -14,12 +14,6 @@ using base::Completion;
 using base::Status;
 using base::StatusCode;
 
-namespace {
-
-Status closed() { return {StatusCode::kClosed, "the machine was closed before the message was sent"}; }
-
-}  // namespace
-
 // A copy under way into a peer's buffer. Deletes itself.
 struct PeerCopies::Copy final : Completion, PeerOperation {
   Copy(PeerCopies& copies_in, const OutgoingStream& stream, StreamMessage message_in, Slot& slot_in,
@@ -305,7 +299,7 @@ void PeerCopies::begin_close() {
   for (LateSend* late : std::exchange(late_sends_, {})) {
     --context_.memory_waits;
     late->copies = nullptr;
-    late->complete(closed(), 0);
+    late->complete(closed_before_sending(), 0);
   }
 }
 
@@ -314,7 +308,7 @@ void PeerCopies::end_close() {
   for (Copy* copy : std::exchange(copies_, {})) {
     --context_.memory_waits;
     copy->copies = nullptr;
-    copy->complete(closed(), 0);
+    copy->complete(closed_before_sending(), 0);
   }
   bounces_.end_close();
 }

@@ -64,6 +64,11 @@ class PeerOperation {
   base::Completion* user_;  // null when it is over
 };
 
+// Ends a send that is in flight when the machine closes.
+inline base::Status closed_before_sending() {
+  return {base::StatusCode::kClosed, "the machine was closed before the message was sent"};
+}
+
 // What the parts of a PE's peer memory share.
 struct PeerContext {
   TransportMachine& machine;

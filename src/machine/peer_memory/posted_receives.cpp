@@ -18,10 +18,12 @@ using base::StatusCode;
 namespace {
 
 // How long close() waits for copies that senders have begun.
-constexpr auto kCloseLimit = std::chrono::milliseconds(200);
+constexpr auto kArrivalLimit = std::chrono::milliseconds(200);
 constexpr std::uint32_t kPollsPerLateHalf = 64;
 
-Status closed() { return {StatusCode::kClosed, "the machine was closed before the message arrived"}; }
+Status closed_before_arrival() {
+  return {StatusCode::kClosed, "the machine was closed before the message arrived"};
+}
 
 }  // namespace
 
@@ -475,9 +477,9 @@ bool PostedReceives::before_sleep() {
 
 void PostedReceives::close() {
   // A sender that has taken a posting may still write to the buffer, unless it is gone.
-  const auto limit = std::chrono::steady_clock::now() + kCloseLimit;
+  const auto limit = std::chrono::steady_clock::now() + kArrivalLimit;
   for (const auto& receive : receives_) {
-    if (receive->lacks_tagged_half() && receive->withdraw()) receive->end_with(closed(), 0);
+    if (receive->lacks_tagged_half() && receive->withdraw()) receive->end_with(closed_before_arrival(), 0);
     while (!receive->is_over() && !receive->is_copied() && std::chrono::steady_clock::now() < limit) {
       const bool has_copied =
           poll_arrivals() || context_.memory.progress() || (receive->is_shared() && receive->copy_chunk());
@@ -487,7 +489,8 @@ void PostedReceives::close() {
     if (receive->is_copied()) {
       receive->end_copied();
     } else {
-      receive->end_with(receive->tagged_failure.failed() ? receive->tagged_failure : closed(), 0);
+      receive->end_with(receive->tagged_failure.failed() ? receive->tagged_failure : closed_before_arrival(),
+                        0);
     }
   }
   for (auto& receive : receives_) {

@@ -35,10 +35,6 @@ struct EndClosed {
   std::uint32_t answers_round = 0;
 };
 
-// More than the windows of a channel let a sender be ahead of its receiver.
-constexpr std::int32_t kMostUnreceived = std::int32_t{1} << 20;
-static_assert(kMostUnreceived > (kSegments + 1) * (kSegmentBytes / kMessageBytes));
-
 }  // namespace
 
 base::Status Channels::closed_status(const ChannelEnd& end, std::string_view operation) {

@@ -47,9 +47,6 @@ struct Channels::MoveNote {
 
 namespace {
 
-// More than the windows of a channel let a sender be ahead of its receiver.
-constexpr std::int32_t kMostUnreceived = std::int32_t{1} << 20;
-
 // Each takes kCopyLimitBytes of memory until its size is known.
 constexpr int kTakenAtOnce = 256;
 

@@ -21,6 +21,10 @@ inline constexpr std::size_t kLeastFetchedBytes = 600'000;
 inline constexpr std::int64_t kSegmentBytes = std::int64_t{4} << 20;
 inline constexpr std::uint32_t kSegments = 8;
 
+// More messages than this are never between a sender and its receiver: the windows hold fewer.
+inline constexpr std::int32_t kMostUnreceived = std::int32_t{1} << 20;
+static_assert(kMostUnreceived > (kSegments + 1) * (kSegmentBytes / kMessageBytes));
+
 constexpr std::int64_t window_cost(std::size_t size_bytes) {
   return kMessageBytes + (size_bytes < kLeastFetchedBytes ? static_cast<std::int64_t>(size_bytes) : 0);
 }

@@ -30,7 +30,7 @@ namespace weft::chare::argument_detail {
 
 namespace {
 
-[[noreturn]] void corrupt(const std::string& what) {
+[[noreturn]] void damaged_argument(const std::string& what) {
   throw base::Error(base::StatusCode::kCorrupt,
                     base::format("an argument arrived damaged: {}; do all PEs run the same program?", what));
 }
@@ -80,7 +80,7 @@ std::size_t read_padded_count(Pup& p, std::size_t element_bytes, std::size_t pad
   const std::uint64_t padding = count >> kPaddingShift;
   count &= kMaxCount;
   if (padding > padding_bytes + 1 || (padding > 0 && padding_bytes == 0)) {
-    corrupt(base::format("a count of {} elements comes with the padding {}", count, padding));
+    damaged_argument(base::format("a count of {} elements comes with the padding {}", count, padding));
   }
   if (padding > 0) p.skip(padding - 1);
   after_bytes = padding == 0 ? 0 : padding_bytes - (padding - 1);
@@ -93,13 +93,15 @@ void expect_distinct(std::span<const std::uint32_t> which, std::span<const runti
     if (which[i] == kNoBuffer) continue;
     const bool is_taken =
         std::ranges::find(which.first(i), which[i]) != which.begin() + static_cast<std::ptrdiff_t>(i);
-    if (is_taken || landings[which[i]].into) corrupt(base::format("two arguments have buffer {}", which[i]));
+    if (is_taken || landings[which[i]].into)
+      damaged_argument(base::format("two arguments have buffer {}", which[i]));
   }
 }
 
 runtime::Attachment take_landed(runtime::Message& message, std::uint32_t which) {
   const std::span<runtime::Attachment> landed = message.attachments();
-  if (which >= landed.size() || !landed[which]) corrupt(base::format("buffer {} has not landed", which));
+  if (which >= landed.size() || !landed[which])
+    damaged_argument(base::format("buffer {} has not landed", which));
   return std::move(landed[which]);
 }
 
@@ -108,17 +110,18 @@ BesideBlock read_block(Pup& p, std::span<runtime::Landing> landings, std::size_t
   p | block.count | block.which;
   block.count &= ~kBesideFlag;
   if (block.which >= landings.size() || landings[block.which].into) {
-    corrupt(base::format("no buffer numbered {} comes with it", block.which));
+    damaged_argument(base::format("no buffer numbered {} comes with it", block.which));
   }
   block.landing = &landings[block.which];
   if (!block.landing->place.is_host()) {
-    corrupt(base::format("buffer {} is of {} memory", block.which, memory::place_name(block.landing->place)));
+    damaged_argument(
+        base::format("buffer {} is of {} memory", block.which, memory::place_name(block.landing->place)));
   }
   std::size_t size_bytes = 0;
   if (__builtin_mul_overflow(block.count, element_bytes, &size_bytes) ||
       size_bytes != block.landing->size_bytes) {
-    corrupt(base::format("a buffer of {} bytes comes for {} elements of {}", block.landing->size_bytes,
-                         block.count, element_bytes));
+    damaged_argument(base::format("a buffer of {} bytes comes for {} elements of {}",
+                                  block.landing->size_bytes, block.count, element_bytes));
   }
   return block;
 }

@@ -24,14 +24,15 @@ memory::Buffer located(runtime::Runtime& runtime, memory::Buffer buffer) {
   return buffer;
 }
 
-[[noreturn]] void corrupt(const std::string& what) {
+[[noreturn]] void damaged_payload(const std::string& what) {
   throw base::Error(base::StatusCode::kCorrupt,
                     base::format("a payload arrived damaged: {}; do all PEs run the same program?", what));
 }
 
 void expect_whole_elements(std::size_t size_bytes, std::size_t element_bytes) {
   if (size_bytes % element_bytes == 0) return;
-  corrupt(base::format("{} bytes are no whole number of elements of {} bytes", size_bytes, element_bytes));
+  damaged_payload(
+      base::format("{} bytes are no whole number of elements of {} bytes", size_bytes, element_bytes));
 }
 
 void pack(Pup& p, runtime::Attachment& attachment) {
@@ -53,7 +54,7 @@ void unpack(Pup& p, runtime::Attachment& attachment, std::size_t element_bytes) 
   p | which;
   auto* message = static_cast<runtime::Message*>(p.carrier());
   if (message == nullptr || which >= message->attachments().size() || !message->attachments()[which]) {
-    corrupt(base::format("no buffer numbered {} came with it", which));
+    damaged_payload(base::format("no buffer numbered {} came with it", which));
   }
   runtime::Attachment& landed = message->attachments()[which];
   expect_whole_elements(landed.buffer().size_bytes, element_bytes);
@@ -84,7 +85,7 @@ void choose(runtime::Runtime& runtime, runtime::Landing& landing, const memory::
 }
 
 runtime::Landing& find(std::span<runtime::Landing> landings, std::uint32_t which, std::size_t element_bytes) {
-  if (which >= landings.size()) corrupt(base::format("no buffer numbered {} comes with it", which));
+  if (which >= landings.size()) damaged_payload(base::format("no buffer numbered {} comes with it", which));
   expect_whole_elements(landings[which].size_bytes, element_bytes);
   return landings[which];
 }

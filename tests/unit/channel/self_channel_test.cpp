@@ -18,7 +18,7 @@ namespace {
 
 using testing::TestMemory;
 
-constexpr memory::Place kDevice{memory::Kind::kEmulated, 0};
+constexpr memory::Place kOwnDevice{memory::Kind::kEmulated, 0};
 
 struct Alone : Chare<Alone> {
   ~Alone() override { ++ended; }
@@ -58,8 +58,8 @@ struct Alone : Chare<Alone> {
   }
   Task<bool> between_devices(int size) {
     const auto bytes = static_cast<std::size_t>(size);
-    TestMemory out(runtime().memory(), kDevice, bytes, 7);
-    TestMemory in(runtime().memory(), kDevice, bytes, 1);
+    TestMemory out(runtime().memory(), kOwnDevice, bytes, 7);
+    TestMemory in(runtime().memory(), kOwnDevice, bytes, 1);
     Channel channel = to_itself(2);
     Operation sent = channel.send(out.buffer());
     co_await channel.recv(in.buffer());

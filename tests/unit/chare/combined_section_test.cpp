@@ -18,6 +18,7 @@
 #include "models/chare/sections/section_state.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
+#include "tests/unit/chare/chare_handler.h"
 #include "tests/unit/checkpoint/files.h"
 
 namespace weft::chare {
@@ -387,10 +388,6 @@ TEST(CombinedSection, ACallThatIsRefusedReachesNoMember) {
 }
 
 // --- Claims of a peer
-
-runtime::HandlerId handler_of(Runtime& runtime, ChareHandler which) {
-  return static_cast<runtime::HandlerId>(runtime.model<Chares>().entry_handler() - kEntry + which);
-}
 
 std::string failure_of(const std::function<runtime::MessagePtr(Runtime&, const Nodes&)>& make) {
   testing::InProcessJob job(2, "loopback");

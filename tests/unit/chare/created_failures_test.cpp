@@ -19,7 +19,7 @@ namespace {
 using test_support::error_of;
 using test_support::says;
 
-int alive = 0;  // on all PEs of the test's job
+int num_alive = 0;  // on all PEs of the test's job
 
 struct Gate : Chare<Gate> {
   Future<> open() { return opened = Future<>(runtime()); }
@@ -31,8 +31,8 @@ class CreatedFailures : public ::testing::TestWithParam<int> {};
 
 // Each fails some turns after the one before it.
 struct Late : Chare<Late> {
-  explicit Late(int turns_in) : turns(turns_in) { ++alive; }
-  ~Late() override { --alive; }
+  explicit Late(int turns_in) : turns(turns_in) { ++num_alive; }
+  ~Late() override { --num_alive; }
   Task<> created() {
     const int wait = turns * static_cast<int>(linear_index());
     for (int i = 0; i < wait; ++i) co_await yield_now(runtime());
@@ -43,12 +43,12 @@ struct Late : Chare<Late> {
 
 TEST_P(CreatedFailures, SeveralFailOneAfterTheOther) {
   for (const int turns : {0, 1, 5, 50}) {
-    alive = 0;
+    num_alive = 0;
     testing::InProcessJob job(GetParam());
     EXPECT_EQ(job.run([turns](Runtime& runtime) -> Task<> {
       auto all = Array<Late>::create(runtime, {6}, turns);
       EXPECT_TRUE(says(co_await error_of(all.created()), "no settings"));
-      while (alive != 0) co_await yield_now(runtime);
+      while (num_alive != 0) co_await yield_now(runtime);
       co_await runtime.quiescence();
     }),
               "")
@@ -58,8 +58,8 @@ TEST_P(CreatedFailures, SeveralFailOneAfterTheOther) {
 
 // The others wait for element 0, which fails.
 struct Dependent : Chare<Dependent> {
-  Dependent() { ++alive; }
-  ~Dependent() override { --alive; }
+  Dependent() { ++num_alive; }
+  ~Dependent() override { --num_alive; }
   Task<> created() {
     for (int i = 0; i < 5; ++i) co_await yield_now(runtime());
     if (linear_index() == 0) throw std::runtime_error("no first");
@@ -69,7 +69,7 @@ struct Dependent : Chare<Dependent> {
 };
 
 TEST_P(CreatedFailures, OthersWaitForTheOneThatFails) {
-  alive = 0;
+  num_alive = 0;
   testing::InProcessJob job(GetParam());
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
     auto all = Array<Dependent>::create(runtime, {6});
@@ -80,7 +80,7 @@ TEST_P(CreatedFailures, OthersWaitForTheOneThatFails) {
     EXPECT_TRUE(says(why, "could not be created: created() of"));
     EXPECT_TRUE(says(why, "Await the creation"));
     EXPECT_EQ(why.find("destroy"), std::string::npos) << why;
-    while (alive != 0) co_await yield_now(runtime);
+    while (num_alive != 0) co_await yield_now(runtime);
     co_await runtime.quiescence();
   }),
             "");

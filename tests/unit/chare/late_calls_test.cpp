@@ -92,9 +92,9 @@ TEST(Destruction, ALateCallOfAllFailsOnce) {
             "");
 }
 
-struct Caller : Chare<Caller> {
-  explicit Caller(ElementProxy<Counted> to_in) : to(to_in) {}
-  ~Caller() override {
+struct LateCaller : Chare<LateCaller> {
+  explicit LateCaller(ElementProxy<Counted> to_in) : to(to_in) {}
+  ~LateCaller() override {
     if (!runtime().stopped()) to.send<&Counted::note>();
   }
   int ready() { return 1; }
@@ -105,8 +105,8 @@ TEST(Destruction, DestructorsMayCall) {
   testing::InProcessJob job(2);
   EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
     auto counted = Singleton<Counted>::create(runtime, 0);
-    auto callers = Array<Caller>::create(runtime, {10}, counted.element());
-    co_await callers.call<&Caller::ready>();
+    auto callers = Array<LateCaller>::create(runtime, {10}, counted.element());
+    co_await callers.call<&LateCaller::ready>();
     co_await callers.destroy();
     co_await runtime.quiescence();
     EXPECT_EQ((co_await counted.element().call<&Counted::touch>()), 11);

@@ -187,29 +187,29 @@ struct Patch {
   operator Index() const { return {level, x}; }
 };
 
-struct Block : Chare<Block> {
-  Block() = default;
-  explicit Block(int value_in) : value(value_in) {}
+struct Tile : Chare<Tile> {
+  Tile() = default;
+  explicit Tile(int value_in) : value(value_in) {}
   int describe() { return 1000 * Patch(index()).level + 10 * Patch(index()).x + value; }
   Task<int> ask(int x) {
     Patch other(index());
     other.x = x;
-    co_return co_await proxy()[other].call<&Block::describe>();
+    co_return co_await proxy()[other].call<&Tile::describe>();
   }
   int value = 0;
 };
 
 TEST_P(ProxyTest, TypesThatConvertToAnIndexAreIndices) {
   run([](Runtime& runtime) -> Task<> {
-    const auto blocks = Array<Block>::create_sparse(runtime, {8, 100});
+    const auto blocks = Array<Tile>::create_sparse(runtime, {8, 100});
     co_await blocks.insert(Patch(2, 30), 7);
     co_await blocks.insert_on(runtime.num_pes() - 1, Patch(2, 31), 8);
-    EXPECT_EQ((co_await blocks[Patch(2, 31)].call<&Block::describe>()), 2318);
-    EXPECT_EQ((co_await blocks[Patch(2, 31)].call<&Block::ask>(30)), 2307);
+    EXPECT_EQ((co_await blocks[Patch(2, 31)].call<&Tile::describe>()), 2318);
+    EXPECT_EQ((co_await blocks[Patch(2, 31)].call<&Tile::ask>(30)), 2307);
     EXPECT_EQ(Patch(blocks[Patch(2, 31)].index()).x, 31);
     const auto section = blocks.section({Patch(2, 31), Patch(2, 30)});
     EXPECT_TRUE(section.contains(Patch(2, 30)));
-    const std::vector<int> described = co_await section.call<&Block::describe>();
+    const std::vector<int> described = co_await section.call<&Tile::describe>();
     EXPECT_EQ(described, (std::vector<int>{2318, 2307}));
   });
 }

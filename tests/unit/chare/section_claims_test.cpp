@@ -11,16 +11,13 @@
 #include "models/chare/parts.h"
 #include "models/chare/sections/section_state.h"
 #include "tests/support/errors.h"
+#include "tests/unit/chare/chare_handler.h"
 #include "tests/unit/chare/section_cell.h"
 
 namespace weft::chare::section_testing {
 namespace {
 
 using test_support::says;
-
-runtime::HandlerId handler_of(Runtime& runtime, ChareHandler which) {
-  return static_cast<runtime::HandlerId>(runtime.model<Chares>().entry_handler() - kEntry + which);
-}
 
 // Sends a message to PE 1, which counts or which has the members.
 std::string failure_of(const std::function<runtime::MessagePtr(Runtime&, const Array<Cell>&)>& make) {

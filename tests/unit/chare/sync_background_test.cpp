@@ -20,7 +20,7 @@ namespace {
 using balance::Placement;
 using balance::Snapshot;
 
-constexpr const char* kName = "of_the_test";
+constexpr const char* kBackgroundName = "of_the_test";
 constexpr int kSpinUs = 1000;
 constexpr double kSpinS = kSpinUs * 1e-6;
 
@@ -29,7 +29,7 @@ constexpr double kSpinS = kSpinUs * 1e-6;
 std::vector<std::vector<double>> background_loads(std::function<Task<>(Runtime&)> main,
                                                   const std::vector<int>& to_pes = {}) {
   std::vector<std::vector<double>> seen;
-  balance::register_strategy(kName, [&seen, to_pes](const Snapshot& snapshot) {
+  balance::register_strategy(kBackgroundName, [&seen, to_pes](const Snapshot& snapshot) {
     const int to_pe = seen.size() < to_pes.size() ? to_pes[seen.size()] : -1;
     seen.push_back(snapshot.background_load_s);
     if (to_pe < 0) return balance::present_placement(snapshot);
@@ -37,10 +37,10 @@ std::vector<std::vector<double>> background_loads(std::function<Task<>(Runtime&)
   });
   {
     InProcessJob job(3);
-    use_strategy(job, kName);
+    use_strategy(job, kBackgroundName);
     EXPECT_EQ(job.run(std::move(main)), "");
   }
-  balance::unregister_strategy(kName);
+  balance::unregister_strategy(kBackgroundName);
   return seen;
 }
 
@@ -211,7 +211,7 @@ TEST(SyncBackground, CountsAllWorkOnceWhileElementsMove) {
     double background = 0;  // of the observers, all PEs and steps
     double reported = 0;    // by the elements that work
     double reported_before = 0;
-    balance::register_strategy(kName, [&](const Snapshot& snapshot) {
+    balance::register_strategy(kBackgroundName, [&](const Snapshot& snapshot) {
       Placement placement = balance::present_placement(snapshot);
       if (snapshot.objects.size() == 3) {  // the observers, one on each PE
         for (const double one : snapshot.background_load_s) background += one;
@@ -224,7 +224,7 @@ TEST(SyncBackground, CountsAllWorkOnceWhileElementsMove) {
     });
     {
       InProcessJob job(3);
-      use_strategy(job, kName);
+      use_strategy(job, kBackgroundName);
       EXPECT_EQ(job.run([&random](Runtime& runtime) -> Task<> {
         auto observers = Array<Worker>::create(runtime, {3});
         co_await observers.created();
@@ -245,7 +245,7 @@ TEST(SyncBackground, CountsAllWorkOnceWhileElementsMove) {
       }),
                 "");
     }
-    balance::unregister_strategy(kName);
+    balance::unregister_strategy(kBackgroundName);
     EXPECT_GT(reported_before, 0);
     // The observers' last step lies between the last two of the others. The sums are of up to 1000 rounded numbers.
     constexpr double kRoundingS = 1e-9;

@@ -23,7 +23,7 @@ namespace {
 using balance::Communication;
 using balance::Snapshot;
 
-constexpr const char* kName = "of_the_test";
+constexpr const char* kCommunicationName = "of_the_test";
 
 // From, to, messages, bytes.
 using Edges = std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>>;
@@ -95,7 +95,7 @@ std::vector<Edges> edges_of(std::function<Task<>(Runtime&)> main,
                             Communication communication = Communication::kRead) {
   std::vector<Edges> seen;
   balance::register_strategy(
-      kName,
+      kCommunicationName,
       [&seen](const Snapshot& snapshot) {
         Edges& edges = seen.emplace_back();
         for (const auto& edge : snapshot.edges)
@@ -105,10 +105,10 @@ std::vector<Edges> edges_of(std::function<Task<>(Runtime&)> main,
       communication);
   {
     InProcessJob job(3);
-    use_strategy(job, kName);
+    use_strategy(job, kCommunicationName);
     EXPECT_EQ(job.run(std::move(main)), "");
   }
-  balance::unregister_strategy(kName);
+  balance::unregister_strategy(kCommunicationName);
   return seen;
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 using balance::Snapshot;
 
-constexpr const char* kName = "of_the_test";
+constexpr const char* kDeviceStrategy = "of_the_test";
 constexpr int kUnitUs = 200;
 constexpr double kUnitS = kUnitUs * 1e-6;
 
@@ -121,16 +121,16 @@ struct Plain : Chare<Plain> {
 std::vector<Snapshot> snapshots_of(std::function<Task<>(Runtime&)> main) {
   std::vector<Snapshot> seen;
   may_end = true;
-  balance::register_strategy(kName, [&seen](const Snapshot& snapshot) {
+  balance::register_strategy(kDeviceStrategy, [&seen](const Snapshot& snapshot) {
     seen.push_back(snapshot);
     return balance::present_placement(snapshot);
   });
   {
     InProcessJob job(2);
-    use_strategy(job, kName);
+    use_strategy(job, kDeviceStrategy);
     EXPECT_EQ(job.run(std::move(main)), "");
   }
-  balance::unregister_strategy(kName);
+  balance::unregister_strategy(kDeviceStrategy);
   return seen;
 }
 
