@@ -330,14 +330,5 @@ TEST(SyncDevices, OtherClassesAreNotMeasured) {
   });
 }
 
-TEST(SyncDevices, AVerboseStepNamesTheResource) {
-  StepReport report;
-  report.collection = "Block";
-  report.step = 1;
-  report.strategy = "refine";
-  report.is_by_device_time = true;
-  EXPECT_TRUE(says(report.text(), "step 1: refine by device time, imbalance"));
-}
-
 }  // namespace
 }  // namespace weft::chare::sync_testing
