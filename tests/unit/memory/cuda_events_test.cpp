@@ -23,8 +23,8 @@ class CudaEventsTest : public testing::Test {
     auto driver = CudaDriver::load(FAKE_CUDA);
     EXPECT_TRUE(driver.ok()) << driver.status().to_string();
     backend = std::make_unique<CudaBackend>(std::move(*driver));
-    data = *backend->allocate(64, kGpu.device);
-    stream = *backend->create_stream(kGpu.device);
+    data = backend->allocate(64, kGpu.device).value();
+    stream = backend->create_stream(kGpu.device).value();
   }
   void TearDown() override {
     EXPECT_TRUE(backend->deallocate(data).ok());
