@@ -13,7 +13,7 @@ namespace {
 using base::Status;
 using base::StatusCode;
 
-class SoftwareStreamsTest : public testing::Test {
+class SoftwareStreamsTest : public ::testing::Test {
  protected:
   // Done at the `polls`th poll.
   SoftwareStreams::Work note(int number, int polls = 1) {
