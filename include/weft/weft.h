@@ -9,6 +9,7 @@
 #include "weft/chare/chare.h"
 #include "weft/chare/checkpoint.h"
 #include "weft/chare/combined_section.h"
+#include "weft/chare/device_work.h"
 #include "weft/chare/payload.h"
 #include "weft/chare/proxy.h"
 #include "weft/chare/quiescence.h"
@@ -41,6 +42,7 @@ using chare::checkpoint;
 using chare::CollectionProxy;
 using chare::combine;
 using chare::CombinedSection;
+using chare::DeviceWork;
 using chare::ElementProxy;
 using chare::Group;
 using chare::has_checkpoint;

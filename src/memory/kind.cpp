@@ -30,6 +30,13 @@ base::Result<Buffer> KindBackend::import_allocation(std::span<const std::byte>, 
 
 Status KindBackend::release_import(void*) { return not_shareable(kind()); }
 
+base::Result<EventHandle> KindBackend::record_timed(StreamHandle, int) {
+  return Status(StatusCode::kUnsupported,
+                base::format("{} devices do not measure how long they work", kind_name(kind())));
+}
+
+Status KindBackend::elapsed(EventHandle, EventHandle, double&) { return record_timed(nullptr, 0).status(); }
+
 Status KindBackend::with_current(int, const std::function<void()>& body) {
   body();
   return {};

@@ -128,6 +128,16 @@ class KindBackend {
   virtual base::Status stream_wait(StreamHandle stream, int device, EventHandle event) = 0;
   virtual void release_event(EventHandle event) = 0;
 
+  // --- How long a device works. These make no progress on devices that advance only when polled.
+
+  // The stream of programs that name none; null: the kind's own stream of the device.
+  virtual StreamHandle default_stream() const { return nullptr; }
+  // As record(). The event has a time too, which elapsed() reads. kUnsupported: the kind has no clock.
+  virtual base::Result<EventHandle> record_timed(StreamHandle stream, int device);
+  // Sets `seconds` to the device's time from `begin` to `end`. pending: one of them is not done yet. Any other status: one of
+  // them failed, or cannot be asked. REQUIRES: both are of record_timed(), on one stream and in this order.
+  virtual base::Status elapsed(EventHandle begin, EventHandle end, double& seconds);
+
   // A device hangs: from now on the kind frees nothing, neither memory of allocate_host() nor anything in its
   // destructor. The device may still write to that memory, and the driver would wait for the device. The
   // operating system frees it when the process ends.

@@ -233,6 +233,12 @@ Status Memory::when_stream_done(Place place, StreamHandle stream, Completion* co
   return state_->copies.when_stream_done(place, stream, completion);
 }
 
+Status Memory::when_event_done(Place place, EventHandle event, Completion* completion) {
+  Status status = state_->check_place(place);
+  if (status.failed()) return status;
+  return state_->copies.when_event_done(place, event, completion);
+}
+
 bool Memory::is_stream_idle(Place place, StreamHandle stream) {
   return state_->check_place(place).ok() && backend(place.kind)->is_idle(stream, place.device);
 }

@@ -77,6 +77,8 @@ class Memory {
 
   // Completes when the work that is queued on `stream` of `place` now is done.
   base::Status when_stream_done(Place place, StreamHandle stream, base::Completion* completion);
+  // Completes when that event of the kind's is done. REQUIRES: the caller releases it afterwards.
+  base::Status when_event_done(Place place, EventHandle event, base::Completion* completion);
   // Whether that work is done already. False also if the stream cannot be asked or has failed: what waits for it then
   // says why.
   bool is_stream_idle(Place place, StreamHandle stream);

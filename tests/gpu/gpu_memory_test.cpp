@@ -235,6 +235,45 @@ TEST_F(GpuMemoryTest, ThousandsInFlight) {
   EXPECT_EQ(result, bytes);
 }
 
+// More copies take longer, by the device's clock. All are queued before the first one starts, so the host's speed does not count.
+TEST_F(GpuMemoryTest, TimedEventsMeasureTheDevice) {
+  constexpr std::size_t kCopyBytes = std::size_t{64} << 20;
+  const Buffer from = make(kCopyBytes, kGpu0);
+  const Buffer to = make(kCopyBytes, kGpu0);
+  const StreamHandle stream = cuda().create_stream(0).value();
+  const auto record = [&] { return cuda().record_timed(stream, 0).value(); };
+  const auto copy = [&](int times) {
+    for (int i = 0; i < times; ++i)
+      EXPECT_TRUE(cuda().copy_async(to.data, kGpu0, from.data, kGpu0, kCopyBytes, stream).ok());
+  };
+  copy(1);  // the first use of a device takes longer
+  StreamGate gate;
+  gate.block(stream);
+  const EventHandle first = record();
+  copy(2);
+  const EventHandle second = record();
+  copy(20);
+  const EventHandle last = record();
+  double short_s = -1;
+  double long_s = -1;
+  EXPECT_TRUE(cuda().elapsed(first, last, long_s).is_pending());
+  gate.open();
+  Outcome outcome;
+  ASSERT_TRUE(memory.when_event_done(kGpu0, last, &outcome).is_pending());
+  finish(outcome);
+  EXPECT_TRUE(cuda().elapsed(first, second, short_s).ok());
+  EXPECT_TRUE(cuda().elapsed(second, last, long_s).ok());
+  EXPECT_GT(short_s, 0);
+  EXPECT_GT(long_s, 2 * short_s);
+  for (const EventHandle event : {first, second, last}) cuda().release_event(event);
+  EXPECT_TRUE(cuda().destroy_stream(stream).ok());
+  const EventHandle on_default = cuda().record_timed(cuda().default_stream(), 0).value();
+  Outcome default_done;
+  ASSERT_TRUE(memory.when_event_done(kGpu0, on_default, &default_done).is_pending());
+  finish(default_done);
+  cuda().release_event(on_default);
+}
+
 TEST_F(GpuMemoryTest, CloseWaitsForTheDevice) {
   const Buffer device = make(64 << 20, kGpu0);
   std::vector<unsigned char> bytes(64 << 20);

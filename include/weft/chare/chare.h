@@ -102,6 +102,12 @@ class ChareBase {
   // The time that the thread has worked for this element since the last step, in seconds, or the load that was set. 0 if
   // the class takes no part in load balancing in this job. The running entry method counts when it ends or suspends.
   double load_s() const { return load_ != nullptr && collection_->is_balanced() ? load_->load_s() : 0; }
+  // The time that devices have worked for this element since the last step, in seconds, as far as they are done with its work: the
+  // spans of its DeviceWork objects. Other than load_s(), it is never the load that was set. 0 if the class takes no part in load
+  // balancing in this job.
+  double device_load_s() const {
+    return load_ != nullptr && collection_->is_balanced() ? load_->device_load_s() : 0;
+  }
   // Null if the element is not measured. An element of a C++ class with conditions is measured too, because that tells when
   // a coroutine of it has been resumed.
   ElementLoad* load() const { return load_; }

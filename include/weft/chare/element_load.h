@@ -8,6 +8,7 @@
 
 #include "weft/base/pup.h"
 #include "weft/chare/sent_messages.h"
+#include "weft/runtime/device_time.h"
 #include "weft/runtime/work_meter.h"
 
 namespace weft::chare {
@@ -30,11 +31,22 @@ struct ElementSync {
 struct ElementLoad final : runtime::WorkTime {
   ElementSync sync;
   double load_s() const { return sync.set_load_s.value_or(seconds()); }
+  // The time of its device work since its last report, as far as devices are done with it.
+  double device_load_s() {
+    if (device == nullptr) return 0;
+    device->settle();
+    return device->seconds();
+  }
+  runtime::DeviceTime& device_time(runtime::Runtime& runtime) {
+    if (device == nullptr) device = std::make_unique<runtime::DeviceTime>(runtime);
+    return *device;
+  }
   void resumed() override;
   void sent(runtime::ElementId to, std::uint64_t size_bytes) override {
     if (messages != nullptr) messages->add(to, size_bytes);
   }
 
+  std::unique_ptr<runtime::DeviceTime> device;  // null until it says that it has device work
   // What it has sent since its last report; null if the job does not count messages (BalancingOptions).
   std::unique_ptr<SentMessages> messages;
   // The element if its class has conditions; null if not, and when the element does not exist any more.

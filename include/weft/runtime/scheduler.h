@@ -25,6 +25,7 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 #include "weft/runtime/block_pool.h"
+#include "weft/runtime/device_meter.h"
 #include "weft/runtime/observer.h"
 #include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
@@ -83,6 +84,7 @@ class Scheduler {
 
   // The times of objects that take part in load balancing.
   WorkMeter& meter() { return meter_; }
+  DeviceMeter& device_meter() { return device_meter_; }
 
   // --- Work
   void post(Work* work) { queue_.push(work); }
@@ -230,6 +232,7 @@ class Scheduler {
   std::shared_ptr<machine::TransferObserver> transfer_reports_;  // to observer_
   bool is_idle_observed_ = false;
   WorkMeter meter_;
+  DeviceMeter device_meter_;
   std::uint64_t last_trace_ = 0;
   int idle_rounds_ = 0;
   // How much queued work may still run before the next look at the network; 0 if no queued work is running.

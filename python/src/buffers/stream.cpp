@@ -12,6 +12,7 @@
 #include "await/memory_operation.h"
 #include "base/format.h"
 #include "engine/engine.h"
+#include "memory/kind.h"
 #include "memory/memory.h"
 #include "memory/native_api.h"
 #include "support/errors.h"
@@ -222,20 +223,46 @@ memory::Place device_of_foreign(Engine& engine, PyObject* stream) {
   return place;
 }
 
+bool is_given(PyObject* argument) { return argument != nullptr && argument != Py_None; }
+
+}  // namespace
+
+PlacedStream placed_stream_from(PyObject* stream, PyObject* kind, const char* use) {
+  memory::Place place;
+  if (is_given(kind)) {
+    place = place_from(kind, use);
+  } else if (Py_TYPE(stream) == stream_type) {
+    place = as_stream(stream)->place;
+  } else {
+    place = device_of_foreign(Engine::current(), stream);
+  }
+  return {place, stream_from(stream, place, use)};
+}
+
+PlacedStream placed_stream_or_default(PyObject* stream, PyObject* kind, const char* use) {
+  if (is_given(stream)) return placed_stream_from(stream, kind, use);
+  Engine& engine = Engine::current();
+  memory::Memory& memory = engine.runtime().memory();
+  const auto own =
+      memory.backend(memory::Kind::kCuda) != nullptr ? memory::Kind::kCuda : memory::Kind::kEmulated;
+  const memory::Place place = is_given(kind) ? place_from(kind, use) : engine.runtime().own_place(own);
+  if (place.is_host()) invalid(base::format("{} names host memory, which has no streams", use));
+  memory::KindBackend* const backend = memory.backend(place.kind);
+  if (backend == nullptr) base::throw_status(memory.availability(place.kind));
+  // Kernels on devices of software go to a stream of the engine's if they name none.
+  if (backend->software_device() != nullptr) return {place, {engine.own_stream(place), Ref()}};
+  return {place, {backend->default_stream(), Ref()}};
+}
+
+namespace {
+
 PyObject* stream_done(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* names) {
   return guarded([&]() -> PyObject* {
     Arguments arguments("weft.stream_done", {"stream", "kind"}, 1, values, count, names);
     Engine& engine = Engine::current();
-    memory::Place place;
-    if (arguments[1] != nullptr && arguments[1] != Py_None) {
-      place = place_from(arguments[1], "weft.stream_done");
-    } else if (Py_TYPE(arguments[0]) == stream_type) {
-      place = as_stream(arguments[0])->place;
-    } else {
-      place = device_of_foreign(engine, arguments[0]);
-    }
-    NamedStream stream = stream_from(arguments[0], place, "weft.stream_done");
-    return start_stream_wait(engine, place, stream.handle, std::move(stream.keeper)).release();
+    PlacedStream named = placed_stream_from(arguments[0], arguments[1], "weft.stream_done");
+    return start_stream_wait(engine, named.place, named.stream.handle, std::move(named.stream.keeper))
+        .release();
   });
 }
 

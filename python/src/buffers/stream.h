@@ -27,7 +27,18 @@ struct NamedStream {
 //   - an object with __cuda_stream__(), .ptr or .cuda_stream.
 // Throws base::Error, whose message begins with `use`.
 NamedStream stream_from(PyObject* object, memory::Place place, const char* use);
-// The same for a handle from a protocol, which calls it `what`. 0 is refused, because it is ambiguous.
+// The stream from a `stream` argument and its place: the one that the argument `kind` names, else the stream's, else this PE's own
+// GPU. Throws base::Error, whose message begins with `use`. REQUIRES: `stream` is neither null nor None.
+struct PlacedStream {
+  memory::Place place;
+  NamedStream stream;
+};
+PlacedStream placed_stream_from(PyObject* stream, PyObject* kind, const char* use);
+// The same for arguments that may be null or None. Without a stream: the one on which programs work that name none. That is CUDA's
+// legacy default stream, or on an emulated device the one that all launches without a stream share. Without a kind: of this PE's
+// own GPU, or of its emulated device if the process can use no GPU.
+PlacedStream placed_stream_or_default(PyObject* stream, PyObject* kind, const char* use);
+// The same as stream_from() for a handle from a protocol, which calls it `what`. 0 is refused, because it is ambiguous.
 memory::StreamHandle stream_from_handle(PyObject* number, const char* what);
 // CUDA's legacy default stream. A null handle names no stream.
 memory::StreamHandle legacy_default_stream();

@@ -8,6 +8,7 @@
 #include "chare/chare.h"
 #include "chare/classes.h"
 #include "chare/collection_proxy.h"
+#include "chare/device_work.h"
 #include "chare/indices.h"
 #include "chare/reduction.h"
 #include "support/errors.h"
@@ -96,6 +97,17 @@ PyObject* set_load_s(PyObject* self, PyObject* const* values, Py_ssize_t count, 
   });
 }
 
+PyObject* device_work(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* names) {
+  return guarded([&] {
+    Arguments arguments("Chare.device_work", {"stream", "kind"}, 0, values, count, names);
+    return make_device_work(chare_of(self), arguments[0], arguments[1]).release();
+  });
+}
+
+PyObject* get_device_load(PyObject* self, void*) {
+  return guarded([self] { return PyFloat_FromDouble(chare_of(self).device_load_s()); });
+}
+
 PyObject* get_load(PyObject* self, void*) {
   return guarded([self] { return PyFloat_FromDouble(chare_of(self).load_s()); });
 }
@@ -138,6 +150,12 @@ PyGetSetDef properties[] = {
      "set_load_s() has\n"
      "set, a float. The running method counts when it returns or awaits. 0 unless the class overrides\n"
      "resume_from_sync().",
+     nullptr},
+    {"device_load_s", &get_device_load, nullptr,
+     "The seconds that devices have worked for this chare since the last step of load balancing, a float: "
+     "the "
+     "bodies of\n"
+     "device_work(), as far as devices are done with them. Never what set_load_s() has set.",
      nullptr},
     {},
 };
@@ -254,6 +272,25 @@ Args:
 Raises:
     weft.Error: another number, or the class does not override ``resume_from_sync``.
     TypeError: not a number.)"},
+    {"device_work", as_method(&device_work), METH_FASTCALL | METH_KEYWORDS,
+     R"(device_work($self, stream=None, kind=None)
+--
+
+A context manager: what its body queues on `stream` is device work of this chare. Does not block.
+
+The device measures the time from the begin of the body to its end, for load balancing by device time. What other code
+queues on the stream meanwhile counts too. Bodies of one chare on one stream may overlap, also over an await, and then count
+once. It does nothing if the class takes no part in load balancing.
+
+Args:
+    stream: a weft.Stream, the stream of another library (CuPy, PyTorch, Numba, anything with ``__cuda_stream__``), or the
+        handle of a CUDA stream. None: CUDA's legacy default stream, where CuPy and PyTorch work if no stream is current;
+        without a GPU, the stream of weft.emulated.launch without a stream.
+    kind: the device of the stream, such as ``"cuda:1"``, if the stream does not name it; by default this PE's GPU, or its
+        emulated device if there is no GPU.
+
+Raises:
+    weft.Error: not a stream, or no such device in this process.)"},
     {"__reduce__", &no_pickle, METH_NOARGS, nullptr},
     {},
 };
@@ -283,6 +320,7 @@ void init_chare(PyObject* module) {
     checked(PyObject_SetAttrString(reinterpret_cast<PyObject*>(type), name, value));
   }
   set_chare_type(type);
+  init_device_work(module);
 }
 
 }  // namespace weft::python

@@ -257,6 +257,12 @@ Status CopyEngine::when_stream_done(Place place, StreamHandle stream, Completion
   return Status::pending();
 }
 
+Status CopyEngine::when_event_done(Place place, EventHandle event, Completion* completion) {
+  if (closed_) return closed_status("an event");
+  watches_.push_back({kind_of(place), event, completion, false});
+  return Status::pending();
+}
+
 bool CopyEngine::poll_watches() {
   bool any = false;
   for (std::size_t i = 0; i < watches_.size();) {
@@ -266,7 +272,7 @@ bool CopyEngine::poll_watches() {
       ++i;
       continue;
     }
-    watch.kind->release_event(watch.event);
+    watch.release();
     done_.push_back({watch.completion, std::move(status), 0});
     watch = watches_.back();
     watches_.pop_back();
@@ -350,7 +356,7 @@ void CopyEngine::close() {
     forget(transfer);
   }
   for (const Watch& watch : watches_) {
-    watch.kind->release_event(watch.event);
+    watch.release();
     done_.push_back({watch.completion, closed_status("a stream's work"), 0});
   }
   watches_.clear();

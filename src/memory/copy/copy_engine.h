@@ -63,6 +63,7 @@ class CopyEngine {
   // REQUIRES: equal sizes, known kinds and devices, host sides name no stream.
   base::Status copy(const Buffer& destination, const ConstBuffer& source, base::Completion* completion);
   base::Status when_stream_done(Place place, StreamHandle stream, base::Completion* completion);
+  base::Status when_event_done(Place place, EventHandle event, base::Completion* completion);
 
   bool progress();
   bool has_pending() const;
@@ -80,6 +81,11 @@ class CopyEngine {
     KindBackend* kind = nullptr;
     EventHandle event = nullptr;
     base::Completion* completion = nullptr;
+    bool owns_event = true;
+
+    void release() const {
+      if (owns_event) kind->release_event(event);
+    }
   };
   struct Done {
     base::Completion* completion = nullptr;

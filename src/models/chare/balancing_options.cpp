@@ -65,10 +65,10 @@ std::string record_file_name(const std::string& path, int pe, std::uint64_t step
 
 std::string StepReport::text() const {
   return base::format(
-      "weft: load balancing of {}, step {}: {}, imbalance {:.1f}% before, {:.1f}% after, {} moves, {} bytes, "
-      "decision {:.3f} ms, step {:.3f} ms\n",
-      collection, step, strategy, 100 * planned.imbalance_before, 100 * planned.imbalance_after, moves,
-      bytes_moved, 1e3 * decision_s, 1e3 * whole_s);
+      "weft: load balancing of {}, step {}: {}{}, imbalance {:.1f}% before, {:.1f}% after, {} moves, {} "
+      "bytes, decision {:.3f} ms, step {:.3f} ms\n",
+      collection, step, strategy, is_by_device_time ? " by device time" : "", 100 * planned.imbalance_before,
+      100 * planned.imbalance_after, moves, bytes_moved, 1e3 * decision_s, 1e3 * whole_s);
 }
 
 }  // namespace weft::chare

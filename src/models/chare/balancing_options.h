@@ -47,6 +47,7 @@ struct StepReport {
   std::string collection;
   std::uint64_t step = 0;  // of the collection, from 1
   std::string strategy;
+  bool is_by_device_time = false;  // the loads were those of devices
   balance::Summary planned;
   // What was done: fewer moves than planned if elements could not move any more.
   std::uint64_t moves = 0;

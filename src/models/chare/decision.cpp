@@ -1,5 +1,6 @@
 #include "models/chare/decision.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
@@ -15,6 +16,23 @@ double seconds_since(Decision::Clock::time_point then) {
 }
 
 }  // namespace
+
+Status Decision::check_device_load(std::uint64_t index, double device_load_s) {
+  if (device_load_s >= 0 && device_load_s <= balance::kMaxLoadS) return {};
+  return invalid(base::format("it reports element {} with a device load of {} s; expected 0 to {} s", index,
+                              device_load_s, balance::kMaxLoadS));
+}
+
+void Decision::use_busier_resource(balance::Snapshot& snapshot, std::span<const double> device_loads_s) {
+  double host_s = 0;
+  double device_s = 0;
+  for (const balance::ObjectLoad& object : snapshot.objects) host_s += object.load_s;
+  for (const double load_s : device_loads_s) device_s += load_s;
+  is_by_device_time_ = device_s > host_s;
+  if (!is_by_device_time_) return;
+  for (std::size_t i = 0; i < device_loads_s.size(); ++i) snapshot.objects[i].load_s = device_loads_s[i];
+  std::ranges::fill(snapshot.background_load_s, 0.0);
+}
 
 base::Result<std::vector<PlanOfPe>> Decision::decide(const balance::Snapshot& snapshot,
                                                      balance::Strategy& strategy) {
@@ -65,6 +83,7 @@ StepReport Decision::report(std::string collection, std::uint64_t step, std::str
   return {.collection = std::move(collection),
           .step = step,
           .strategy = std::string(strategy),
+          .is_by_device_time = is_by_device_time_,
           .planned = summary_,
           .moves = moves_,
           .bytes_moved = bytes_moved_,

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -64,11 +65,18 @@ class Decision {
   static base::Status invalid(std::string text) {
     return {base::StatusCode::kInvalidArgument, std::move(text)};
   }
+  // The limits are those of other loads.
+  static base::Status check_device_load(std::uint64_t index, double device_load_s);
+  // A PE takes about as long as its busier resource. So if devices have worked longer for all objects together than the PEs,
+  // the loads of the objects are those of the devices, one for each object; and there is no background load, because nothing
+  // measures it on devices. REQUIRES: loads within the limits of a snapshot.
+  void use_busier_resource(balance::Snapshot& snapshot, std::span<const double> device_loads_s);
 
  private:
   balance::Summary summary_;
   Clock::time_point began_ = Clock::now();
   double decision_s_ = 0;
+  bool is_by_device_time_ = false;
   std::vector<std::uint64_t> most_moves_;  // of each PE whose plan is under way
   std::vector<bool> has_plan_;
   std::uint64_t num_plans_ = 0;

@@ -122,6 +122,7 @@ void SyncPoints::wait(ChareBase& chare) {
   }
   ++here.num_waiting;
   here.unreported.push_back(chare.linear_index_);
+  here.device_mark = 0;
   post_report(collection);
 }
 
@@ -162,6 +163,7 @@ void SyncPoints::report(Collection& collection) {
   here.is_posted = false;
   report_silence(collection);
   if (here.unreported.empty() || here.num_waiting != collection.num_local()) return;
+  if (waits_for_devices(collection)) return;
   here.has_reported = true;
   here.known_background_s = background_s(collection);
   std::uint64_t has_set_loads = 0;
@@ -180,11 +182,15 @@ void SyncPoints::report(Collection& collection) {
 }
 
 ReportedLoad SyncPoints::take_load(Collection& collection, ChareBase& chare) {
-  const ReportedLoad load{chare.linear_index_, std::min(chare.load_s(), balance::kMaxLoadS),
-                          can_move(chare) ? 1U : 0U};
-  local(collection).work_ns += nanoseconds(*chare.load_);
-  chare.load_->reset();
-  return load;
+  ElementLoad& load = *chare.load_;
+  const double device_load_s = load.device_load_s();
+  const ReportedLoad reported{chare.linear_index_, std::min(load.load_s(), balance::kMaxLoadS),
+                              can_move(chare) ? 1U : 0U,
+                              std::min(load.sync.set_load_s.value_or(device_load_s), balance::kMaxLoadS)};
+  local(collection).work_ns += nanoseconds(load);
+  load.reset();
+  if (load.device != nullptr) load.device->reset();
+  return reported;
 }
 
 void SyncPoints::take_messages(ChareBase& chare, std::uint64_t position,
@@ -417,6 +423,7 @@ std::optional<LoadOnTheMove> SyncPoints::packed(const ChareBase& chare) {
   const auto measured = std::chrono::duration_cast<std::chrono::nanoseconds>(chare.load_->time());
   LoadOnTheMove load{chare.load_->sync, std::min<std::int64_t>(measured.count(), kMostNs)};
   if (chare.load_->messages != nullptr) load.sent = chare.load_->messages->sorted();
+  load.device_s = std::min(chare.load_->device_load_s(), balance::kMaxLoadS);
   return load;
 }
 
@@ -443,7 +450,7 @@ bool SyncPoints::arrived(ChareBase& chare, const std::optional<LoadOnTheMove>& l
   if (!load) return true;
   const ElementSync& sync = load->sync;
   if (sync.phase > SyncPhase::kWaits || load->measured_ns < 0 || load->measured_ns > kMostNs ||
-      !is_load(sync.set_load_s.value_or(0)) ||
+      !is_load(sync.set_load_s.value_or(0)) || !is_load(load->device_s) ||
       !SentMessages::are_valid(load->sent, chare.linear_index_, collection.shape().size())) {
     return wrong("with a load that is none");
   }
@@ -451,6 +458,7 @@ bool SyncPoints::arrived(ChareBase& chare, const std::optional<LoadOnTheMove>& l
   chare.load_->sync = sync;
   chare.load_->add(std::chrono::nanoseconds(load->measured_ns));
   if (chare.load_->messages != nullptr) chare.load_->messages->restore(load->sent);
+  if (load->device_s > 0) chare.load_->device_time(runtime()).add(load->device_s);
   here.work_ns -= static_cast<std::uint64_t>(load->measured_ns);  // other PEs have worked for it
   if (sync.phase == SyncPhase::kMovesFirst) wait(chare);
   if (sync.phase != SyncPhase::kWaits) return true;

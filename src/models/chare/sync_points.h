@@ -26,7 +26,8 @@ struct LoadOnTheMove {
   ElementSync sync;
   std::int64_t measured_ns = 0;
   std::vector<SentTo> sent = {};  // since its last report, in the order of indices
-  void pup(Pup& p) { p | sync | measured_ns | sent; }
+  double device_s = 0;            // of the device work that was done when it left
+  void pup(Pup& p) { p | sync | measured_ns | sent | device_s; }
 };
 
 // What a message of load balancing begins with.
@@ -113,6 +114,8 @@ class SyncPoints {
   void post_report(Collection& collection);
   void post(Collection& collection);
   void report(Collection& collection);
+  // In sync_devices.cpp. Whether devices still work for elements that are to be reported. Then the PE reports when they are done.
+  bool waits_for_devices(Collection& collection);
   // All steps before that one are over. Returns false if an element of this PE still waits in one of them.
   bool advance(Collection& collection, std::uint64_t step);
   void finish_plan(Collection& collection);

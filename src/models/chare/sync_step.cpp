@@ -13,6 +13,7 @@ SyncStep::SyncStep(std::uint64_t collection, std::uint64_t size, int num_pes)
   snapshot_.num_pes = num_pes;
   snapshot_.background_load_s.assign(static_cast<std::size_t>(num_pes), 0.0);
   snapshot_.objects.resize(size);
+  device_loads_s_.resize(size);
   for (balance::ObjectLoad& object : snapshot_.objects) object.collection = collection;
 }
 
@@ -33,7 +34,9 @@ Status SyncStep::add(int pe, std::span<const ReportedLoad> loads) {
     object.pe = pe;
     object.load_s = load.load_s;
     object.can_move = load.can_move != 0;
+    device_loads_s_[load.index] = load.device_load_s;
     if (Status status = balance::check_object(snapshot_, object); !status.ok()) return status;
+    if (Status status = check_device_load(load.index, load.device_load_s); !status.ok()) return status;
     is_reported_[load.index] = true;
     ++num_reported_;
   }
@@ -66,6 +69,7 @@ void SyncStep::set_background(std::span<const double> background_s) {
 
 base::Result<std::vector<PlanOfPe>> SyncStep::decide(balance::Strategy& strategy) {
   if (!snapshot_.edges.empty()) sort_edges();
+  use_busier_resource(snapshot_, device_loads_s_);
   return Decision::decide(snapshot_, strategy);
 }
 

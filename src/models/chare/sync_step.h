@@ -24,8 +24,9 @@ struct ReportedLoad {
   std::uint64_t index = 0;
   double load_s = 0;
   std::uint64_t can_move = 0;  // 0 or 1
+  double device_load_s = 0;
 };
-static_assert(std::is_trivially_copyable_v<ReportedLoad> && sizeof(ReportedLoad) == 24);
+static_assert(std::is_trivially_copyable_v<ReportedLoad> && sizeof(ReportedLoad) == 32);
 
 class SyncStep : public Decision {
  public:
@@ -59,6 +60,7 @@ class SyncStep : public Decision {
   std::uint64_t num_reported_ = 0;
   bool ignores_background_ = false;
   std::uint64_t sent_bytes_ = 0;  // the sum of all edges
+  std::vector<double> device_loads_s_;
   balance::Snapshot snapshot_;
 };
 

@@ -134,6 +134,15 @@ def test_periodic(run_example, language: str, num_pes: int | None, monkeypatch: 
 
 @pytest.mark.parametrize("num_pes", PES)
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_device_load(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("device_load", language, num_pes)) == [
+        "4 blocks have been balanced",
+        "the heavy ones are apart: yes",
+    ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_conditions(run_example, language: str, num_pes: int | None) -> None:
     values = list(range(8))
     for _ in range(100):

@@ -108,6 +108,8 @@ TEST(BalancingOptions, ReportsAStepInALine) {
   EXPECT_EQ(report.text(),
             "weft: load balancing of Block, step 2: refine, imbalance 50.0% before, 1.2% after, 4 moves, "
             "1000 bytes, decision 0.250 ms, step 1.500 ms\n");
+  report.is_by_device_time = true;
+  EXPECT_NE(report.text().find("step 2: refine by device time, imbalance 50.0% before"), std::string::npos);
 }
 
 }  // namespace

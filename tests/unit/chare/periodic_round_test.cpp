@@ -77,6 +77,24 @@ TEST(PeriodicRound, AnElementThatMovedBetweenTwoReportsIsWhereItCameLast) {
   }
 }
 
+TEST(PeriodicRound, LoadsAreThoseOfTheBusierResource) {
+  for (const double device_s : {1.0, 3.0}) {
+    const bool is_by_device_time = device_s == 3.0;
+    Round round(7, 4, 2);
+    EXPECT_TRUE(round.add(0, 1, 0, std::vector<PeriodicLoad>{{2, 1.5, 1, 4, 0.5}}, {}).ok());
+    EXPECT_TRUE(
+        round.add(1, 1, 0, std::vector<PeriodicLoad>{{2, 0.5, 1, 5, device_s}, {0, 1, 1, 0, 0}}, {}).ok());
+    Rotate strategy;
+    ASSERT_TRUE(round.decide(strategy).ok());
+    const auto& objects = round.snapshot().objects;
+    ASSERT_EQ(objects.size(), 2U);
+    EXPECT_EQ(objects[0].load_s, is_by_device_time ? 0.0 : 1.0);
+    EXPECT_EQ(objects[1].load_s, is_by_device_time ? 3.5 : 2.0) << "the sum of its two reports";
+    EXPECT_EQ(round.snapshot().background_load_s[0], is_by_device_time ? 0.0 : 1.0);
+    EXPECT_EQ(round.report("Block", 1, "rotate").is_by_device_time, is_by_device_time);
+  }
+}
+
 TEST(PeriodicRound, BackgroundIsNoPartOfSetLoads) {
   Round round(7, 4, 2);
   EXPECT_TRUE(round.add(0, 3, 1, {}, {}).ok());

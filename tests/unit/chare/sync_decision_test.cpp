@@ -224,6 +224,11 @@ TEST(SyncDecision, ChecksTheLoadOfAnElementThatComes) {
     load.sent = {sent};
     EXPECT_TRUE(says(failure_of_move(load), "with a load that is none"));
   }
+  for (const double device_s : {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    LoadOnTheMove load = load_on_the_move(0, kRuns, std::nullopt, 0);
+    load.device_s = device_s;
+    EXPECT_TRUE(says(failure_of_move(load), "with a load that is none"));
+  }
   // This load is right. PE 1 does not know that it has sent the element.
   EXPECT_TRUE(says(failure_of_move(load_on_the_move(0, kRuns, 1.0, 1)), "which PE 1 has not sent there"));
 }

@@ -52,10 +52,33 @@ TEST(SyncStep, RefusesReportsThatCannotBe) {
   EXPECT_NE(error_of(step.add(0, Loads{{0, -1, 1}})).find("expected 0 to"), std::string::npos);
   EXPECT_NE(error_of(step.add(0, Loads{{0, std::numeric_limits<double>::quiet_NaN(), 1}})).find("expected"),
             std::string::npos);
+  for (const double device_s : {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_NE(error_of(step.add(0, Loads{{0, 1, 1, device_s}})).find("with a device load of"),
+              std::string::npos);
+  }
   EXPECT_NE(error_of(step.add(2, Loads{{0, 1, 1}})).find("is on PE 2"), std::string::npos);
   EXPECT_FALSE(step.is_complete());
   ASSERT_TRUE(step.add(0, Loads{{0, 1, 1}}).ok());
   EXPECT_NE(error_of(step.add(1, Loads{{0, 1, 1}})).find("has been reported before"), std::string::npos);
+}
+
+TEST(SyncStep, LoadsAreThoseOfTheBusierResource) {
+  using Loads = std::vector<double>;
+  // The sums: 5 s of the host; of devices 4.5 s, as much as the host's, and more.
+  for (const double device_s : {4.0, 4.5, 5.0}) {
+    const bool is_by_device_time = device_s == 5.0;
+    SyncStep step(kCollection, 3, 2);
+    ASSERT_TRUE(step.add(0, std::vector<ReportedLoad>{{2, 2, 1, 0.5}, {0, 1, 1, 0}}).ok());
+    ASSERT_TRUE(step.add(1, std::vector<ReportedLoad>{{1, 2, 1, device_s}}).ok());
+    step.set_background(Loads{3, 4});
+    const auto none = strategy("none");
+    ASSERT_TRUE(step.decide(*none).ok());
+    Loads loads_s;
+    for (const balance::ObjectLoad& object : step.snapshot().objects) loads_s.push_back(object.load_s);
+    EXPECT_EQ(loads_s, is_by_device_time ? (Loads{0, device_s, 0.5}) : (Loads{1, 2, 2}));
+    EXPECT_EQ(step.snapshot().background_load_s, is_by_device_time ? (Loads{0, 0}) : (Loads{3, 4}));
+    EXPECT_EQ(step.report("Block", 1, "none").is_by_device_time, is_by_device_time);
+  }
 }
 
 using Messages = std::vector<ReportedMessages>;

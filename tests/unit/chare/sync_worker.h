@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <chrono>
 #include <string>
@@ -14,12 +13,14 @@
 
 #include "tests/support/errors.h"
 #include "tests/support/in_process_job.h"
+#include "tests/support/thread_time.h"
 
 namespace weft::chare::sync_testing {
 
 using test_support::error_of;
 using test_support::says;
 using testing::InProcessJob;
+using testing::thread_time;
 
 // The elements that exist, on all PEs of the process.
 inline int alive = 0;
@@ -34,11 +35,6 @@ inline void use_strategy(InProcessJob& job, std::string_view name) {
 }
 
 // The thread's time, because loads leave out waits for a processor; a thousandth more, because the clocks may differ a little.
-inline std::chrono::nanoseconds thread_time() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 inline void work(std::chrono::microseconds time) {
   const std::chrono::nanoseconds end = thread_time() + time * 1001 / 1000;
   while (thread_time() < end) {

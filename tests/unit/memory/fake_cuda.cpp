@@ -80,6 +80,7 @@ int queue_copy(std::uintptr_t destination, std::uintptr_t source, std::size_t si
   if (!known_destination || !known_source) ++fake_cuda()->blocking_copies;
   stream->queue.emplace_back([=] {
     std::memcpy(reinterpret_cast<void*>(destination), reinterpret_cast<void*>(source), size_bytes);
+    ++fake_cuda()->now_ms;
     return true;
   });
   return 0;
@@ -402,8 +403,9 @@ int fake_cuda_calls(const char* name) { return fake_cuda()->calls[name]; }
 int cuEventCreate(CudaEventTag** event, unsigned flags) {
   const int result = enter_context("cuEventCreate");
   if (result != 0) return result;
-  if (flags != 2) return kInvalidValue;
+  if (flags != 2 && flags != 0) return kInvalidValue;
   *event = new CudaEventTag;
+  (*event)->is_timed = flags == 0;
   (*event)->device = t_current->device;
   fake_cuda()->events.insert(*event);
   return 0;
@@ -424,7 +426,10 @@ int cuEventRecord(CudaEventTag* event, CudaStreamTag* stream) {
   if (stream->device != event->device) return kInvalidHandle;
   event->recorded = std::make_shared<FakeEventState>();
   event->recorded->done = false;
-  stream->queue.emplace_back([recorded = event->recorded] { return recorded->done = true; });
+  stream->queue.emplace_back([recorded = event->recorded] {
+    recorded->at_ms = fake_cuda()->now_ms;
+    return recorded->done = true;
+  });
   return 0;
 }
 
@@ -435,6 +440,17 @@ int cuEventQuery(CudaEventTag* event) {
   if (event->recorded->done) return 0;
   step_streams();
   return event->recorded->done ? 0 : kNotReady;
+}
+
+int cuEventElapsedTime(float* milliseconds, CudaEventTag* begin, CudaEventTag* end) {
+  const int result = enter_context("cuEventElapsedTime", begin->device);
+  if (result != 0) return result;
+  if (fake_cuda()->broken != 0) return fake_cuda()->broken;
+  if (begin->device != end->device || !begin->is_timed || !end->is_timed) return kInvalidHandle;
+  if (!begin->recorded->done || !end->recorded->done) return kNotReady;
+  if (begin->recorded->at_ms < 0 || end->recorded->at_ms < 0) return kInvalidHandle;
+  *milliseconds = static_cast<float>(end->recorded->at_ms - begin->recorded->at_ms);
+  return 0;
 }
 
 }  // extern "C"

@@ -2,8 +2,8 @@
 // hardware runs on any machine. It is strict where the driver is lenient, since mistakes that a driver
 // tolerates today are what it is here to find: a call without the right context current fails and is counted.
 //
-// Streams move when an event is queried, one operation of each per query. The tests reach it through
-// fake_cuda().
+// Streams move when an event is queried, one operation of each per query. The devices' clock moves on by a millisecond with each
+// copy. The tests reach it through fake_cuda().
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,12 @@ struct CudaContextTag {
 
 struct FakeEventState {
   bool done = true;  // an event that was never recorded is done, as with the driver
+  int at_ms = -1;    // negative: never recorded
 };
 
 struct CudaEventTag {
   int device = 0;
+  bool is_timed = false;
   std::shared_ptr<FakeEventState> recorded = std::make_shared<FakeEventState>();
 };
 
@@ -81,6 +83,7 @@ struct FakeCuda {
   int wrong_context_calls = 0;
   // Copies that a real driver would have blocked the CPU for.
   int blocking_copies = 0;
+  int now_ms = 0;
   int peer_copies = 0;
 
   // What another library would do behind our back.

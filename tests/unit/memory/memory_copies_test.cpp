@@ -259,6 +259,39 @@ TEST_F(MemoryTest, WhenStreamDone) {
   EXPECT_EQ(closed.status.code(), StatusCode::kClosed);
 }
 
+// The event stays the caller's.
+TEST_F(MemoryTest, WhenEventDone) {
+  bool go = false;
+  const StreamHandle stream = stream_with(emulated(), 0, until(go));
+  const EventHandle event = emulated().record_timed(stream, 0).value();
+  Outcome first;
+  Outcome second;
+  ASSERT_TRUE(memory.when_event_done(kDevice0, event, &first).is_pending());
+  ASSERT_TRUE(memory.when_event_done(kDevice0, event, &second).is_pending());
+  for (int i = 0; i < 100; ++i) memory.progress();
+  EXPECT_EQ(first.calls + second.calls, 0);
+  go = true;
+  poll_until_idle(memory);
+  EXPECT_EQ(first.calls, 1);
+  EXPECT_EQ(second.calls, 1);
+  double seconds = -1;
+  EXPECT_TRUE(emulated().elapsed(event, event, seconds).ok());
+  EXPECT_EQ(seconds, 0);
+  EXPECT_EQ(memory.when_event_done({Kind::kEmulated, 99}, event, &first).code(), StatusCode::kOutOfRange);
+
+  go = false;
+  ASSERT_TRUE(emulated().launch(stream, 0, until(go)).ok());
+  const EventHandle never = emulated().record_timed(stream, 0).value();
+  Outcome closed;
+  ASSERT_TRUE(memory.when_event_done(kDevice0, never, &closed).is_pending());
+  memory.close();
+  EXPECT_EQ(closed.calls, 1);
+  EXPECT_EQ(closed.status.code(), StatusCode::kClosed);
+  EXPECT_EQ(memory.when_event_done(kDevice0, event, &second).code(), StatusCode::kClosed);
+  emulated().release_event(event);
+  emulated().release_event(never);
+}
+
 TEST_F(MemoryTest, AFailedKernelFailsTheWaitAndTheCopyBehindIt) {
   const Buffer device = make(64, kDevice0);
   const auto broken = [] { return Status(StatusCode::kInternal, "kernel went wrong"); };

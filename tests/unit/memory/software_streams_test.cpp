@@ -1,8 +1,11 @@
 #include "memory/kinds/software/software_streams.h"
 
+#include <chrono>
 #include <vector>
 
 #include "gtest/gtest.h"
+
+#include "tests/support/thread_time.h"
 
 namespace weft::memory {
 namespace {
@@ -10,7 +13,7 @@ namespace {
 using base::Status;
 using base::StatusCode;
 
-class SoftwareStreamsTest : public testing::Test {
+class SoftwareStreamsTest : public ::testing::Test {
  protected:
   // Done at the `polls`th poll.
   SoftwareStreams::Work note(int number, int polls = 1) {
@@ -23,6 +26,16 @@ class SoftwareStreamsTest : public testing::Test {
   static SoftwareStreams::Work failing(const char* why) {
     return [why] { return Status(StatusCode::kInternal, why); };
   }
+  // Takes that much processor time.
+  static SoftwareStreams::Work busy(std::chrono::microseconds time) {
+    return [time] {
+      const auto end = testing::thread_time() + time;
+      while (testing::thread_time() < end) {
+      }
+      return Status();
+    };
+  }
+  EventHandle record_timed(StreamHandle stream) { return streams.record_timed(stream, 0).value(); }
   StreamHandle make(int device = 0) { return streams.create(device).value(); }
   EventHandle record(StreamHandle stream, int device = 0) { return streams.record(stream, device).value(); }
   Status finish(EventHandle event) {
@@ -129,6 +142,55 @@ TEST_F(SoftwareStreamsTest, AFailureGoesThroughAWait) {
   EXPECT_EQ(finish(record(consumer)).message(), "broken");
   EXPECT_EQ(finish(produced).message(), "broken");
   EXPECT_TRUE(order.empty());
+}
+
+TEST_F(SoftwareStreamsTest, TimedEventsMeasureTheWorkBetweenThem) {
+  const StreamHandle stream = make();
+  const StreamHandle other = make();
+  ASSERT_TRUE(streams.enqueue(stream, 0, busy(std::chrono::microseconds(500))).ok());
+  const EventHandle empty = record_timed(stream);
+  const EventHandle begin = record_timed(stream);
+  ASSERT_TRUE(streams.enqueue(stream, 0, busy(std::chrono::microseconds(200))).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, note(1, 3)).ok());
+  ASSERT_TRUE(streams.enqueue(stream, 0, busy(std::chrono::microseconds(200))).ok());
+  for (int i = 0; i < 8; ++i)
+    ASSERT_TRUE(streams.enqueue(other, 0, busy(std::chrono::microseconds(50))).ok());
+  const EventHandle end = record_timed(stream);
+  double seconds = -1;
+  EXPECT_TRUE(SoftwareStreams::elapsed(begin, end, seconds).is_pending());
+  EXPECT_TRUE(SoftwareStreams::elapsed(begin, end, seconds).is_pending()) << "asking is no poll";
+  Status status = Status::pending();
+  for (int i = 0; i < 100 && status.is_pending(); ++i) status = streams.query(end);
+  EXPECT_TRUE(status.ok());
+  EXPECT_TRUE(SoftwareStreams::elapsed(empty, begin, seconds).ok());
+  EXPECT_EQ(seconds, 0) << "no work ran between these";
+  EXPECT_TRUE(SoftwareStreams::elapsed(begin, end, seconds).ok());
+  EXPECT_GE(seconds, 0.0004);
+  for (const EventHandle event : {empty, begin, end}) streams.release(event);
+}
+
+// The program's own event must get the failure.
+TEST_F(SoftwareStreamsTest, TimedEventsLeaveAFailureToTheNextEvent) {
+  const StreamHandle stream = make();
+  const EventHandle begin = record_timed(stream);
+  ASSERT_TRUE(streams.enqueue(stream, 0, failing("broken")).ok());
+  const EventHandle end = record_timed(stream);
+  const EventHandle plain = record(stream);
+  EXPECT_EQ(finish(plain).message(), "broken");
+  double seconds = -1;
+  EXPECT_EQ(SoftwareStreams::elapsed(begin, end, seconds).message(), "broken");
+  EXPECT_EQ(seconds, -1);
+  streams.release(begin);
+  streams.release(end);
+  EXPECT_TRUE(finish(record(stream)).ok());
+}
+
+TEST_F(SoftwareStreamsTest, TimedEventsMayBeReleasedBeforeTheyAreDone) {
+  const StreamHandle stream = make();
+  streams.release(record_timed(stream));
+  ASSERT_TRUE(streams.enqueue(stream, 0, note(1)).ok());
+  EXPECT_TRUE(finish(record(stream)).ok());
+  EXPECT_EQ(streams.record_timed(stream, 1).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(SoftwareStreamsTest, ADestroyedStreamFinishesItsWorkAndTakesNoMore) {

@@ -63,23 +63,33 @@ class CudaBackend final : public KindBackend {
   void deallocate_host(void* data) override;
   bool host_copy_is_async(const void* host_address, std::size_t size_bytes) override;
 
-  base::Result<EventHandle> record(StreamHandle stream, int device) override;
+  base::Result<EventHandle> record(StreamHandle stream, int device) override {
+    return record(stream, device, false);
+  }
   base::Status query(EventHandle event) override;
   bool is_idle(StreamHandle stream, int device) override;
   base::Status stream_wait(StreamHandle stream, int device, EventHandle event) override;
   void release_event(EventHandle event) override;
+  StreamHandle default_stream() const override { return cuda::kLegacyStream; }
+  base::Result<EventHandle> record_timed(StreamHandle stream, int device) override {
+    return record(stream, device, true);
+  }
+  base::Status elapsed(EventHandle begin, EventHandle end, double& seconds) override;
   void abandon() override { is_abandoned_ = true; }
 
  private:
   struct Event {
     CudaEvent handle = nullptr;
     int device = 0;
+    bool is_timed = false;
   };
   struct Device {
     CudaDevice handle = 0;
     CudaContext context = nullptr;  // null until the device is first used
     CudaStream own_stream = nullptr;
     std::vector<Event*> free_events;
+    std::vector<Event*> free_timed_events;
+    std::vector<Event*>& free_list(bool is_timed) { return is_timed ? free_timed_events : free_events; }
     std::vector<int> peers;  // devices for which enable_peer() was called, with or without success
   };
 
@@ -91,7 +101,8 @@ class CudaBackend final : public KindBackend {
   void enable_peer(int device, int peer);
   // The driver's stream; a null handle means a stream of the backend's own.
   base::Result<CudaStream> stream_of(StreamHandle stream, Device& device);
-  base::Result<Event*> take_event(Device& device, int ordinal);
+  base::Result<Event*> take_event(Device& device, int ordinal, bool is_timed);
+  base::Result<EventHandle> record(StreamHandle stream, int device, bool is_timed);
   base::Status call_failed(CudaResult result, const char* call, int device) const;
   bool is_page_locked(std::uintptr_t address) const;
 

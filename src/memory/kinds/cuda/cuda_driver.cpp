@@ -90,6 +90,7 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuEventDestroy_v2", EventDestroy);
   need("cuEventRecord", EventRecord);
   need("cuEventQuery", EventQuery);
+  need("cuEventElapsedTime", EventElapsedTime);
   if (missing == nullptr) return {};
   return Status(
       StatusCode::kUnsupported,

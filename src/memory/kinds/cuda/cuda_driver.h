@@ -36,6 +36,7 @@ inline constexpr CudaResult kDeinitialized = 4;
 inline constexpr CudaResult kNotReady = 600;
 
 inline const CudaStream kLegacyStream = reinterpret_cast<CudaStream>(std::uintptr_t{1});
+inline constexpr unsigned kEventDefault = 0;  // with a time
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kHostAllocPortable = 1;
@@ -103,6 +104,7 @@ class CudaDriver {
   CudaResult (*EventDestroy)(CudaEvent event) = nullptr;
   CudaResult (*EventRecord)(CudaEvent event, CudaStream stream) = nullptr;
   CudaResult (*EventQuery)(CudaEvent event) = nullptr;
+  CudaResult (*EventElapsedTime)(float* milliseconds, CudaEvent begin, CudaEvent end) = nullptr;
 
  private:
   CudaDriver() = default;

@@ -26,6 +26,12 @@ class SoftwareKind : public KindBackend {
     return streams_.wait(stream, device, event);
   }
   void release_event(EventHandle event) final { streams_.release(event); }
+  base::Result<EventHandle> record_timed(StreamHandle stream, int device) final {
+    return streams_.record_timed(stream, device);
+  }
+  base::Status elapsed(EventHandle begin, EventHandle end, double& seconds) final {
+    return SoftwareStreams::elapsed(begin, end, seconds);
+  }
 
  protected:
   SoftwareKind(Kind kind, int num_devices)

@@ -1,5 +1,6 @@
 #include "memory/kinds/software/software_streams.h"
 
+#include <ctime>
 #include <utility>
 
 #include "base/format.h"
@@ -13,6 +14,13 @@ using base::StatusCode;
 namespace {
 // Device i's own stream has the handle kFirstHandle + i.
 constexpr std::uintptr_t kFirstHandle = 0x1000;
+
+// Of the calling thread. Other processes that have the processor meanwhile do not make a device slow.
+std::chrono::nanoseconds processor_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 }  // namespace
 
@@ -78,10 +86,12 @@ Status SoftwareStreams::enqueue(StreamHandle stream, int device, Work work) {
   return {};
 }
 
-Result<EventHandle> SoftwareStreams::record(StreamHandle stream, int device) {
+Result<EventHandle> SoftwareStreams::record(StreamHandle stream, int device, bool is_timed) {
   Result<Stream*> target = find(stream, device);
   if (!target.ok()) return target.status();
   auto event = std::make_shared<Event>();
+  event->is_timed = is_timed;
+  target.value()->is_timed |= is_timed;
   target.value()->queue.push_back({nullptr, event, nullptr});
   return static_cast<EventHandle>(new std::shared_ptr<Event>(std::move(event)));
 }
@@ -100,6 +110,16 @@ Status SoftwareStreams::query(EventHandle event) {
   return state.failure;
 }
 
+Status SoftwareStreams::elapsed(EventHandle begin, EventHandle end, double& seconds) {
+  const Event& from = **static_cast<std::shared_ptr<Event>*>(begin);
+  const Event& to = **static_cast<std::shared_ptr<Event>*>(end);
+  if (!from.done || !to.done) return Status::pending();
+  if (!from.failure.ok()) return from.failure;
+  if (!to.failure.ok()) return to.failure;
+  seconds = std::chrono::duration<double>(to.at - from.at).count();
+  return {};
+}
+
 void SoftwareStreams::release(EventHandle event) { delete static_cast<std::shared_ptr<Event>*>(event); }
 
 void SoftwareStreams::poll() {
@@ -110,6 +130,14 @@ void SoftwareStreams::poll() {
   }
 }
 
+Status SoftwareStreams::run(Stream& stream, Work& work) {
+  if (!stream.is_timed) return work();
+  const std::chrono::nanoseconds began = processor_time();
+  Status status = work();
+  stream.clock += processor_time() - began;
+  return status;
+}
+
 void SoftwareStreams::advance(Stream& stream) {
   bool worked = false;
   while (!stream.queue.empty()) {
@@ -118,12 +146,14 @@ void SoftwareStreams::advance(Stream& stream) {
       if (!operation.waits_for->done) return;
       if (stream.failure.ok()) stream.failure = operation.waits_for->failure;
     } else if (operation.signals != nullptr) {
-      operation.signals->failure = std::exchange(stream.failure, Status());
-      operation.signals->done = true;
+      Event& event = *operation.signals;
+      event.failure = event.is_timed ? stream.failure : std::exchange(stream.failure, Status());
+      event.at = stream.clock;
+      event.done = true;
     } else {
       if (worked) return;
       if (stream.failure.ok()) {
-        Status status = operation.work();
+        Status status = run(stream, operation.work);
         if (status.is_pending()) return;
         stream.failure = std::move(status);
       }

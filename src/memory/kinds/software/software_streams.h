@@ -4,11 +4,15 @@
 // A poll is a query() of an event that is not done. In a poll every stream, oldest first, does at most one
 // piece of work and the event and wait operations after it. If work fails, the stream skips its further work
 // up to the next event, which reports the failure. A stream that waits for a failed event gets the same
-// failure.
+// failure. A timed event reports the failure too, and leaves it to the next event that is not timed: programs do not see timed
+// events.
+//
+// A stream's clock is the processor time that its work has taken since the first timed event on it.
 //
 // Threads: one. Invariants: work never runs inside enqueue(); a stream's operations are done in order.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -31,7 +35,12 @@ class SoftwareStreams {
 
   // A null stream is the device's own.
   base::Status enqueue(StreamHandle stream, int device, Work work);
-  base::Result<EventHandle> record(StreamHandle stream, int device);
+  base::Result<EventHandle> record(StreamHandle stream, int device) { return record(stream, device, false); }
+  base::Result<EventHandle> record_timed(StreamHandle stream, int device) {
+    return record(stream, device, true);
+  }
+  // No poll. See KindBackend::elapsed().
+  static base::Status elapsed(EventHandle begin, EventHandle end, double& seconds);
   base::Status wait(StreamHandle stream, int device, EventHandle event);
   base::Status query(EventHandle event);
   // No poll.
@@ -40,8 +49,10 @@ class SoftwareStreams {
 
  private:
   struct Event {
+    bool is_timed = false;
     bool done = false;
     base::Status failure;
+    std::chrono::nanoseconds at{};  // by the stream's clock
   };
   // One of the three.
   struct Operation {
@@ -54,11 +65,15 @@ class SoftwareStreams {
     bool destroyed = false;
     std::deque<Operation> queue;
     base::Status failure;
+    bool is_timed = false;
+    std::chrono::nanoseconds clock{};
   };
 
   base::Result<Stream*> find(StreamHandle stream, int device);
+  base::Result<EventHandle> record(StreamHandle stream, int device, bool is_timed);
   void poll();
   static void advance(Stream& stream);
+  static base::Status run(Stream& stream, Work& work);
 
   Kind kind_;
   int num_devices_;

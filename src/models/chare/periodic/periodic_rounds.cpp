@@ -98,7 +98,8 @@ void PeriodicBalancing::report(Collection& collection, std::uint64_t round) {
   collection.elements_->directory.for_each([&](std::uint64_t index, ChareBase& chare) {
     if (chare.load_->sync.set_load_s) has_set_loads = 1;
     const ReportedLoad load = sync.take_load(collection, chare);
-    loads.push_back({index, load.load_s, static_cast<std::uint32_t>(load.can_move), chare.num_moves()});
+    loads.push_back({index, load.load_s, static_cast<std::uint32_t>(load.can_move), chare.num_moves(),
+                     load.device_load_s});
     SyncPoints::take_messages(chare, loads.size() - 1, messages);
   });
   const double background_s = sync.take_background_s(collection);

@@ -40,7 +40,9 @@ Status Round::add(int pe, double background_s, std::uint64_t has_set_loads,
     one.object.load_s = load.load_s;
     one.object.can_move = load.can_move != 0;
     one.num_moves = load.num_moves;
+    one.device_load_s = load.device_load_s;
     if (Status status = balance::check_object(snapshot_, one.object); !status.ok()) return status;
+    if (Status status = check_device_load(load.index, load.device_load_s); !status.ok()) return status;
     reported_.push_back(one);
   }
   Status read = read_messages(loads, messages, size_, sent_bytes_,
@@ -81,17 +83,21 @@ base::Result<std::vector<PlanOfPe>> Round::decide(balance::Strategy& strategy) {
   std::ranges::sort(reported_, {}, [](const Reported& one) {
     return std::tuple(one.object.index, one.num_moves, one.object.pe);
   });
+  std::vector<double> device_loads_s;
   for (const Reported& one : reported_) {
     if (snapshot_.objects.empty() || snapshot_.objects.back().index != one.object.index) {
       snapshot_.objects.push_back(one.object);
+      device_loads_s.push_back(one.device_load_s);
       continue;
     }
     balance::ObjectLoad& known = snapshot_.objects.back();
     const double sum_s = std::min(known.load_s + one.object.load_s, balance::kMaxLoadS);
     known = one.object;
     known.load_s = sum_s;
+    device_loads_s.back() = std::min(device_loads_s.back() + one.device_load_s, balance::kMaxLoadS);
   }
   reported_.clear();
+  use_busier_resource(snapshot_, device_loads_s);
   make_edges();
   // No element is there, or all are under way: a strategy of the program need not know that case.
   if (snapshot_.objects.empty()) return std::vector<PlanOfPe>(is_reported_.size());

@@ -27,8 +27,9 @@ struct PeriodicLoad {
   double load_s = 0;
   std::uint32_t can_move = 0;  // 0 or 1
   std::uint32_t num_moves = 0;
+  double device_load_s = 0;
 };
-static_assert(std::is_trivially_copyable_v<PeriodicLoad> && sizeof(PeriodicLoad) == 24);
+static_assert(std::is_trivially_copyable_v<PeriodicLoad> && sizeof(PeriodicLoad) == 32);
 
 class Round : public Decision {
  public:
@@ -52,6 +53,7 @@ class Round : public Decision {
   struct Reported {
     balance::ObjectLoad object;
     std::uint32_t num_moves = 0;
+    double device_load_s = 0;
   };
   struct Sent {
     std::uint64_t from = 0;  // an index

@@ -1,0 +1,48 @@
+// Says which work on a device stream is a chare's, for load balancing by device time:
+//
+//   void Block::iterate() {
+//     weft::DeviceWork work(*this, stream_);
+//     launch_kernels(..., stream_.handle());
+//   }                                          // the end of the work
+//
+// The device measures the time between both ends, see runtime/device_time.h; nothing waits for it. What else is queued on the
+// stream between them counts too. Objects of one chare and one stream may overlap, and then count once. An object may live
+// across co_await. It does nothing if the chare's class takes no part in load balancing.
+//
+// Threads: the PE's.
+#pragma once
+
+#include "weft/chare/chare.h"
+#include "weft/memory/buffer.h"
+#include "weft/runtime/device.h"
+
+namespace weft::chare {
+
+class DeviceWork {
+ public:
+  // REQUIRES: the stream outlives this object.
+  DeviceWork(ChareBase& chare, const runtime::Stream& stream)
+      : DeviceWork(chare, stream.place(), stream.handle()) {}
+  // A stream of the program's own. Null: the stream of programs that name none; of cuda, the legacy default stream.
+  DeviceWork(ChareBase& chare, memory::Place place, memory::StreamHandle stream)
+      : place_(place), stream_(stream) {
+    if (chare.load() == nullptr || !chare.collection().is_balanced()) return;
+    load_ = chare.load();
+    load_->acquire();
+    load_->device_time(chare.runtime()).begin(place_, stream_);
+  }
+  ~DeviceWork() {
+    if (load_ == nullptr) return;
+    load_->device->end(place_, stream_);
+    load_->release();
+  }
+  DeviceWork(const DeviceWork&) = delete;
+  DeviceWork& operator=(const DeviceWork&) = delete;
+
+ private:
+  ElementLoad* load_ = nullptr;  // a coroutine with this object may outlive the element on its PE
+  memory::Place place_;
+  memory::StreamHandle stream_;
+};
+
+}  // namespace weft::chare
