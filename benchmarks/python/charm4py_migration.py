@@ -3,10 +3,10 @@
     python -m charmrun.start +p2 ++local benchmarks/python/charm4py_migration.py COUNT:SIZE:HOPS:ROUNDS...
     mpiexec -n 2 python benchmarks/python/charm4py_migration.py COUNT:SIZE:HOPS:ROUNDS...
 
-The first line starts a charm4py from PyPI, the second one that was built on UCX or MPI (benchmarks/README.md).
+The first line starts a charm4py from PyPI, the second one a charm4py on UCX or MPI (benchmarks/README.md).
 
-charm4py cannot move a chare from inside `migrated()`, which runs while the chare is unpacked. A chare that arrives
-sends itself an entry method, which moves it again. That message is part of the time of a hop.
+charm4py cannot move a chare from inside `migrated()`, which runs while the chare is unpacked. A chare that
+arrives sends itself a message, which moves it again. That message is part of the time of a hop.
 """
 
 import json
@@ -25,7 +25,7 @@ class Pin(Chare):
 
 
 class OnPe0(ArrayMap):
-    def procNum(self, index):
+    def procNum(self, index):  # noqa: N802 - charm4py's name
         return 0
 
 
