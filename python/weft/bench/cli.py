@@ -251,5 +251,5 @@ def add_running_options(parser: argparse.ArgumentParser) -> None:
         "--charm4py-source",
         type=Path,
         metavar="DIR",
-        help="where charm4py was built in place on MPI, to be measured beside the installed one",
+        help="a charm4py on UCX or MPI (benchmarks/README.md), to be measured beside the installed one",
     )
