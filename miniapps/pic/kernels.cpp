@@ -23,11 +23,10 @@ inline Force coulomb(double dx, double dy, double charge, double other) {
 }
 
 [[noreturn]] void refuse(const Fields& fields, std::size_t i) {
-  throw std::runtime_error(
-      fmt::format("particle {} with velocity ({}, {}) and charge {} has got to ({}, {}), further than a step "
-                  "reaches",
-                  fields[kId][i], fields[kVx][i], fields[kVy][i], fields[kCharge][i], fields[kX][i],
-                  fields[kY][i]));
+  throw std::runtime_error(fmt::format(
+      "particle {} with velocity ({}, {}) and charge {} has got to ({}, {}), further than a step "
+      "reaches",
+      fields[kId][i], fields[kVx][i], fields[kVy][i], fields[kCharge][i], fields[kX][i], fields[kY][i]));
 }
 
 }  // namespace
@@ -112,8 +111,7 @@ void take_out(Fields& fields, std::span<const Leaving> leaving, std::span<const 
 void put_in(Fields& fields, std::span<const double> incoming, const Area& area) {
   const std::size_t number = incoming.size() / kNumFields;
   if (number * kNumFields != incoming.size()) {
-    throw std::runtime_error(
-        fmt::format("{} numbers have arrived, which are no particles", incoming.size()));
+    throw std::runtime_error(fmt::format("{} numbers have arrived, which are no particles", incoming.size()));
   }
   for (std::size_t i = 0; i < number; ++i) {
     if (!area.contains(incoming[i], incoming[number + i])) {

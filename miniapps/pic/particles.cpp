@@ -14,9 +14,7 @@ class Clock {
   explicit Clock(double& total_s) : total_s_(total_s) {}
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
-  ~Clock() {
-    total_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  ~Clock() { total_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
  private:
   double& total_s_;

@@ -24,8 +24,7 @@ void say(const std::string& text) {
 
 weft::Task<Result> solve(weft::Runtime& runtime, const Options& options) {
   const Setup setup{options.problem, options.lb_every, options.counts_particles};
-  auto blocks =
-      weft::Array<Block>::create(runtime, {static_cast<int>(options.problem.num_blocks())}, setup);
+  auto blocks = weft::Array<Block>::create(runtime, {static_cast<int>(options.problem.num_blocks())}, setup);
   weft::Future<> warm(runtime);
   blocks.send<&Block::run>(1, warm);
   co_await warm;

@@ -2,8 +2,8 @@
 
     weft run -n 2 --lb greedy_refine miniapps/pic/pic.py --odf 16 --lb-every 10 --verify
 
-pic_problem.py has the problem, pic_particles.py a block's data with the kernels of pic_numba.py, pic_blocks.py the
-chares, pic_device.py those whose particles are in the memory of a GPU.
+pic_problem.py has the problem, pic_particles.py a block's data with the kernels of pic_numba.py,
+pic_blocks.py the chares, pic_device.py those whose particles are in the memory of a GPU.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
         "--load",
         choices=["time", "particles"],
         default="time",
-        help="what the strategy takes for the load of a block: its measured time, or the number of its particles (time)",
+        help="what the strategy takes for the load of a block: its measured time, or the number of its "
+        "particles (time)",
     )
     add(
         "--memory",

@@ -16,8 +16,8 @@ from pic_verification import Found, examine
 class Setup:
     """The constructor argument of every block.
 
-    There is a sync point before every `lb_every`-th timed step, from the first one on; 0: none. `counts_particles`: the
-    load of a block is the number of its particles, not the time that was measured.
+    There is a sync point before every `lb_every`-th timed step, from the first one on; 0: none.
+    `counts_particles`: the load of a block is the number of its particles, not the time that was measured.
     """
 
     problem: Problem
@@ -70,8 +70,8 @@ class Block(weft.Chare):
         self._particles = Particles(setup.problem, self.index, setup.kernel)
         self._has_moved = False  # in this step
         self._num_arrived = 0  # messages of this step
-        # Messages that have come before this block has moved its own particles in that step. A partner is one step ahead
-        # at most, because it needs this block's particles for the next.
+        # Messages that have come before this block has moved its own particles in that step. A partner is one
+        # step ahead at most, because it needs this block's particles for the next.
         self._early: list[Values | None] = []
         self._done: Any = None
 

@@ -1,6 +1,7 @@
-"""PIC with charm4py: the problem and the kernels of pic.py, in an array of chares that its load balancer moves.
+"""PIC with charm4py: the problem and the kernels of pic.py, in chares that its load balancer moves.
 
-    python -m charmrun.start +p2 ++local miniapps/pic/pic_charm4py.py --odf 16 --lb-every 10 --verify +balancer GreedyRefineLB
+python -m charmrun.start +p2 ++local miniapps/pic/pic_charm4py.py --odf 16 --lb-every 10 --verify +balancer
+GreedyRefineLB
 """
 
 from __future__ import annotations
@@ -132,7 +133,9 @@ def main(arguments: list[str]) -> None:
         parser.add_argument("--lb-every", type=at_least(0), default=0, metavar="N", help="as in pic.py (0)")
         options = parser.parse_args(arguments[1:])
         problem = problem_of(options, charm.numPes() * options.odf)
-        print(describe(problem, "Python with charm4py", charm.numPes(), options.odf, options.steps), flush=True)
+        print(
+            describe(problem, "Python with charm4py", charm.numPes(), options.odf, options.steps), flush=True
+        )
         result = solve(options, problem)
         print(report(problem, result, charm.numPes(), options.odf, options.steps), flush=True)
         if result.verdict is not None and not result.verdict.correct:

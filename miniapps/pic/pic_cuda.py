@@ -1,6 +1,7 @@
 """The kernels on a GPU, with CuPy: compiled when first used, on the block's stream, timed by its events.
 
-They compute the same as pic_numba.py, to the last bit. Only the order of the particles of a block differs, from run to run.
+They compute the same as pic_numba.py, to the last bit. Only the order of the particles of a block differs,
+from run to run.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import weft
 from pic_problem import NUM_FIELDS
 
 _SOURCE = r"""
+typedef long long Long;
 const int kFields = 6;
 
 // In the order of the array `geometry` on the host.
-#define GEOMETRY long long size, long long first_column, long long end_column, long long first_row, long long end_row, \
-                 long long blocks_x, long long blocks_y
+#define GEOMETRY Long size, Long first_column, Long end_column, Long first_row, Long end_row, \
+                 Long blocks_x, Long blocks_y
 
 // What the host reads: whether a particle is where none can be, how many leave, how many in each slot.
 const int kStray = 0, kLeaving = 1, kCounts = 2;
@@ -31,13 +33,13 @@ __device__ void coulomb(double dx, double dy, double charge, double other, doubl
   *y = force * dy / r;
 }
 
-extern "C" __global__ void move(double* values, long long capacity, long long count, const double* grid, GEOMETRY,
+extern "C" __global__ void move(double* values, Long capacity, Long count, const double* grid, GEOMETRY,
                                 const int* slot_of_block, int* leaving, int* slots, int* totals) {
-  long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  Long i = (Long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   double *xs = values, *ys = xs + capacity, *vxs = ys + capacity, *vys = vxs + capacity;
   double x = xs[i], y = ys[i], charge = vys[capacity + i];
-  long long column = (long long)x, row = (long long)y, points = end_row - first_row + 1;
+  Long column = (Long)x, row = (Long)y, points = end_row - first_row + 1;
   double left = x - column, below = y - row, right = 1.0 - left, above = 1.0 - below;
   const double* at = grid + (column - first_column) * points + (row - first_row);
   double x0, x1, x2, x3, y0, y1, y2, y3;
@@ -59,8 +61,8 @@ extern "C" __global__ void move(double* values, long long capacity, long long co
   if (x >= first_column && x < end_column && y >= first_row && y < end_row) return;
   int slot = -1;
   if (x >= 0 && x < length && y >= 0 && y < length) {
-    long long in_x = (((long long)x + 1) * blocks_x - 1) / size;
-    long long in_y = (((long long)y + 1) * blocks_y - 1) / size;
+    Long in_x = (((Long)x + 1) * blocks_x - 1) / size;
+    Long in_y = (((Long)y + 1) * blocks_y - 1) / size;
     slot = slot_of_block[in_x * blocks_y + in_y];
   }
   if (slot < 0) {
@@ -72,39 +74,45 @@ extern "C" __global__ void move(double* values, long long capacity, long long co
   atomicAdd(&totals[kCounts + slot], 1);
 }
 
-// Copies the particles that leave. `places` of them that are to be filled are in front of the `kept` first ones. Behind the
-// counts of `totals` are a number for each slot, and the two of `gaps`.
-extern "C" __global__ void take_out(const double* values, long long capacity, long long kept, int number,
-                                    const int* leaving, const int* slots, int num_slots, int* totals, int* places,
-                                    double* outgoing) {
+// Copies the particles that leave. `places` gets the gaps among the `kept` particles at the front. Behind the
+// counts of `totals` are the numbers taken of each slot, and the numbers of gaps found and filled.
+extern "C" __global__ void take_out(const double* values, Long capacity, Long kept, int number,
+                                    const int* leaving, const int* slots, int num_slots, int* totals,
+                                    int* places, double* outgoing) {
   int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= number) return;
   int i = leaving[j], slot = slots[i], count = totals[kCounts + slot];
   int* taken = totals + kCounts + num_slots;
-  long long at = 0;
-  for (int before = 0; before < slot; ++before) at += (long long)kFields * totals[kCounts + before];
+  Long at = 0;
+  for (int before = 0; before < slot; ++before) at += (Long)kFields * totals[kCounts + before];
   at += atomicAdd(&taken[slot], 1);
-  for (int field = 0; field < kFields; ++field) outgoing[at + (long long)field * count] = values[field * capacity + i];
+  for (int field = 0; field < kFields; ++field) {
+    outgoing[at + (Long)field * count] = values[field * capacity + i];
+  }
   if (i < kept) places[atomicAdd(&taken[num_slots], 1)] = i;
 }
 
 // The last particles that stay fill the gaps.
-extern "C" __global__ void fill_gaps(double* values, long long capacity, long long kept, int number, const int* slots,
+extern "C" __global__ void fill_gaps(double* values, Long capacity, Long kept, int number, const int* slots,
                                      int num_slots, int* totals, const int* places) {
   int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= number || slots[kept + j] >= 0) return;
   int* filled = totals + kCounts + 2 * num_slots + 1;
   int to = places[atomicAdd(filled, 1)];
-  for (int field = 0; field < kFields; ++field) values[field * capacity + to] = values[field * capacity + kept + j];
+  for (int field = 0; field < kFields; ++field) {
+    values[field * capacity + to] = values[field * capacity + kept + j];
+  }
 }
 
-extern "C" __global__ void put_in(double* values, long long capacity, long long count, const double* incoming,
-                                  long long number, GEOMETRY, int* totals) {
-  long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+extern "C" __global__ void put_in(double* values, Long capacity, Long count, const double* incoming,
+                                  Long number, GEOMETRY, int* totals) {
+  Long i = (Long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= number) return;
   double x = incoming[i], y = incoming[number + i];
   if (!(x >= first_column && x < end_column && y >= first_row && y < end_row)) totals[kStray] = 1;
-  for (int field = 0; field < kFields; ++field) values[field * capacity + count + i] = incoming[field * number + i];
+  for (int field = 0; field < kFields; ++field) {
+    values[field * capacity + count + i] = incoming[field * number + i];
+  }
 }
 """
 _THREADS = 256
@@ -143,7 +151,9 @@ class CudaWork:
     def move(self, values: Any, capacity: int, count: int, grid: Any) -> None:
         with self._queue:
             if len(self._slots) < capacity:
-                self._leaving, self._slots, self._places = (cupy.empty(capacity, cupy.int32) for _ in range(3))
+                self._leaving, self._slots, self._places = (
+                    cupy.empty(capacity, cupy.int32) for _ in range(3)
+                )
             self._totals[1:] = 0
             arguments = (np.intp(values.ptr), np.int64(capacity), np.int64(count), np.intp(grid.ptr))
             scratch = (self._slot_of_block, self._leaving, self._slots, self._totals)
@@ -170,7 +180,7 @@ class CudaWork:
             self._launch("fill_gaps", number, (*head, *slots))
 
     def put_in(self, values: Any, capacity: int, count: int, incoming: Any) -> None:
-        number = incominsize // NUM_FIELDS
+        number = incoming.size // NUM_FIELDS
         head = (np.intp(values.ptr), np.int64(capacity), np.int64(count))
         with self._queue:
             self._launch(

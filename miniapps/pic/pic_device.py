@@ -1,7 +1,8 @@
 """Blocks whose particles and grid points are in device memory, from which particles travel to device memory.
 
-The kernels are those of pic_cuda.py, or on an emulated device those of the host, which run as a device's would. A block
-waits for its device once a step, because the sizes of its messages are known on the device first.
+The kernels are those of pic_cuda.py, or on an emulated device those of the host, which run as a device's
+would. A block waits for its device once a step, because the sizes of its messages are known on the device
+first.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def expect_usable(memory: str) -> None:
 class EmulatedWork:
     """Queues the kernels of one block on an emulated device. CudaWork in pic_cuda.py does the same on a GPU.
 
-    `values` are the particles, field by field with room for `capacity` of them, `grid` the charges of the points.
+    `values` are the particles, field by field with room for `capacity` of them, `grid` the charges of the
+    points.
     """
 
     def __init__(self, geometry: Any, slot_of_block: Any, num_slots: int, kernel: str) -> None:
@@ -61,7 +63,10 @@ class EmulatedWork:
         )
 
     def number_leaving(self) -> int:
-        """Negative if a particle is where none can be. REQUIRES: move() is done. `counts` are those of each slot then."""
+        """Negative if a particle is where none can be. REQUIRES: move() is done.
+
+        `counts` are the numbers of each slot then.
+        """
         return -1 if self._arrived[0] < 0 else int(self._number[0])
 
     def take_out(self, values: Any, capacity: int, count: int, outgoing: Any) -> None:
@@ -82,9 +87,7 @@ class EmulatedWork:
         def run(particles: Any, arrived: Any) -> None:
             self._arrived[0] |= min(self._kernels.put_in(particles, count, arrived, self._geometry), 0)
 
-        weft.emulated.launch(
-            run, values.reshape((NUM_FIELDS, capacity)), incoming, stream=self.stream
-        )
+        weft.emulated.launch(run, values.reshape((NUM_FIELDS, capacity)), incoming, stream=self.stream)
 
     def copy(self, values: Any, capacity: int, count: int, larger: Any, larger_capacity: int) -> None:
         """The particles, to an array with more room."""
@@ -113,7 +116,10 @@ def make_work(memory: str, geometry: Any, slot_of_block: Any, num_slots: int, ke
 
 
 class DeviceParticles:
-    """A block. start_move(), when the stream is done finish_move(), and then put_in() for each message are one step."""
+    """A block.
+
+    A step is start_move(), when the stream is done finish_move(), and then put_in() for each message.
+    """
 
     def __init__(self, problem: Problem, number: int, memory: str, kernel: str) -> None:
         self.problem, self.number, self.memory, self.kernel = problem, number, memory, kernel
@@ -160,7 +166,9 @@ class DeviceParticles:
         self.compute_s += self._work.take_compute_s()
         number = self._work.number_leaving()
         if number < 0:
-            raise RuntimeError(f"block {self.number}: a particle is further from its place than a step reaches")
+            raise RuntimeError(
+                f"block {self.number}: a particle is further from its place than a step reaches"
+            )
         if NUM_FIELDS * number > self._outgoing_size:
             self._outgoing_size = 2 * NUM_FIELDS * number
             self._outgoing = self._array(self._outgoing_size)
@@ -183,7 +191,9 @@ class DeviceParticles:
         if incoming is None:
             return
         if incoming.dtype != np.float64 or incoming.ndim != 1 or incoming.size % NUM_FIELDS != 0:
-            raise RuntimeError(f"block {self.number}: {incoming.size} numbers have arrived, which are no particles")
+            raise RuntimeError(
+                f"block {self.number}: {incoming.size} numbers have arrived, which are no particles"
+            )
         number = incoming.size // NUM_FIELDS
         self._reserve(self.count + number)
         self._work.put_in(self.values, self.capacity, self.count, incoming)

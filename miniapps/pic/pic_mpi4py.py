@@ -1,6 +1,6 @@
-"""PIC with mpi4py: the problem and the kernels of pic.py, one block per rank, and nothing that balances the load.
+"""PIC with mpi4py: the problem and the kernels of pic.py, one block per rank, without load balancing.
 
-    mpiexec -n 2 python miniapps/pic/pic_mpi4py.py --verify
+mpiexec -n 2 python miniapps/pic/pic_mpi4py.py --verify
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The kernels compiled by Numba, kept on disk between runs. pic_numpy.py computes the same to the last bit.
 
-`particles` has NUM_FIELDS rows, of which the first `count` columns are in use. `geometry` holds: size of the grid, first
-and end column, first and end row of the block, blocks in x, blocks in y.
+`particles` has NUM_FIELDS rows, of which the first `count` columns are in use. `geometry` holds: size of the
+grid, first and end column, first and end row of the block, blocks in x, blocks in y.
 """
 
 import math
@@ -37,14 +37,15 @@ def _find_leaving(particles, count, geometry, slot_of_block, leaving, counts):
 
 
 @njit(
-    "int64(float64[:, ::1], int64, float64[:, ::1], int64[::1], int32[::1], int32[:, ::1], int64[::1])", **_OPTIONS
+    "int64(float64[:, ::1], int64, float64[:, ::1], int64[::1], int32[::1], int32[:, ::1], int64[::1])",
+    **_OPTIONS,
 )
 def move(particles, count, grid, geometry, slot_of_block, leaving, counts):
     """One step of all particles; finds those that leave the block.
 
-    `slot_of_block` maps blocks to slots, one for each partner. `leaving` gets the places of the particles that leave, in
-    ascending order, and their slots; `counts` the number in each slot. Returns how many leave, or -1 - i if particle i
-    has got to a block that is no partner.
+    `slot_of_block` maps blocks to slots, one for each partner. `leaving` gets the places of the particles
+    that leave, in ascending order, and their slots; `counts` the number in each slot. Returns how many leave,
+    or -1 - i if particle i has got to a block that is no partner.
     """
     size, first_column, first_row = geometry[0], geometry[1], geometry[3]
     length = float(size)
@@ -93,8 +94,8 @@ def move(particles, count, grid, geometry, slot_of_block, leaving, counts):
 def take_out(particles, count, leaving, num_leaving, counts, places, outgoing):
     """Takes the particles out that leave. Returns how many are left.
 
-    Those of a slot lie together in `outgoing`, field by field; `places` are where those of each slot begin. The last
-    particles fill the gaps.
+    Those of a slot lie together in `outgoing`, field by field; `places` are where those of each slot begin.
+    The last particles fill the gaps.
     """
     for j in range(num_leaving - 1, -1, -1):
         i, slot = leaving[0, j], leaving[1, j]
@@ -109,7 +110,10 @@ def take_out(particles, count, leaving, num_leaving, counts, places, outgoing):
 
 @njit("int64(float64[:, ::1], int64, float64[::1], int64[::1])", **_OPTIONS)
 def put_in(particles, count, incoming, geometry):
-    """Adds particles, which lie field by field in `incoming`. Returns the new count, or -1 if one is outside of the block."""
+    """Adds particles, which lie field by field in `incoming`.
+
+    Returns the new count, or -1 if one is outside of the block.
+    """
     num_fields = particles.shape[0]
     number = len(incoming) // num_fields
     for i in range(number):

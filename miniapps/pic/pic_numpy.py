@@ -1,4 +1,4 @@
-"""The kernels of pic_numba.py without Numba, some ten times slower. The results are the same to the last bit."""
+"""The kernels of pic_numba.py without Numba, which is slower. The results are the same to the last bit."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ from pic_problem import DISTRIBUTIONS, Problem, UserError, check, cut
 from pic_verification import Verdict
 
 DESCRIPTION = """\
-The Parallel Research Kernel PIC: charged particles move through a periodic grid of fixed charges. The distribution of the
-particles makes the work of the blocks unequal, and moves with the particles."""
+The Parallel Research Kernel PIC: charged particles move through a periodic grid of fixed charges. The
+distribution of the particles makes the work of the blocks unequal, and moves with the particles."""
 
 METHOD = """\
-What is timed: --steps steps, after one step of warm-up, from the start on PE 0 until all blocks have ended. compute is the
-time of the kernels on all PEs, divided by the number of PEs: with a perfect balance and no other costs the run would take
-as long. balancing is the time from the last block that reaches a sync point until the last PE goes on, summed over all
-sync points; it needs all PEs on one host.
+What is timed: --steps steps, after one step of warm-up, from the start on PE 0 until all blocks
+have ended. compute is the time of the kernels on all PEs, divided by the number of PEs: with a perfect
+balance and no other costs the run would take as long. balancing is the time from the last block that reaches
+a sync point until the last PE goes on, summed over all sync points; it needs all PEs on one host.
 
 The last line is a JSON object with the time as "value" in seconds, as those of the measuring programs."""
 
@@ -63,7 +63,13 @@ def make_parser(program: str, usage: str) -> Parser:
     add("--k", type=count, default=0, metavar="K", help="particles move 2 K + 1 columns in a step (0)")
     add("--m", type=int, default=1, metavar="M", help="particles move M rows in a step (1)")
     add("--distribution", choices=DISTRIBUTIONS, default="geometric", help="over the columns (geometric)")
-    add("--ratio", type=float, default=0.99, metavar="R", help="geometric: of a column to the one before (0.99)")
+    add(
+        "--ratio",
+        type=float,
+        default=0.99,
+        metavar="R",
+        help="geometric: of a column to the one before (0.99)",
+    )
     add(
         "--linear",
         nargs=2,
@@ -86,7 +92,9 @@ def make_parser(program: str, usage: str) -> Parser:
         default="x",
         help="blocks lie along x, across the skew of the distributions; along y; or in both (x)",
     )
-    add("--kernel", choices=["auto", "numba", "numpy"], default="auto", help="auto: numba if installed (auto)")
+    add(
+        "--kernel", choices=["auto", "numba", "numpy"], default="auto", help="auto: numba if installed (auto)"
+    )
     add("--verify", action="store_true", help="check the place of every particle, their number and their ids")
     return parser
 
@@ -128,9 +136,9 @@ class Result:
 def describe(problem: Problem, language: str, num_pes: int, odf: int, steps: int) -> str:
     """One line before it starts."""
     return (
-        f"PIC in {language}: {problem.particles} particles, {problem.distribution}, on {problem.size} x {problem.size} "
-        f"cells in {problem.blocks_x} x {problem.blocks_y} blocks, {num_pes} PE{'' if num_pes == 1 else 's'}, "
-        f"ODF {odf}; {steps} steps after 1"
+        f"PIC in {language}: {problem.particles} particles, {problem.distribution}, on {problem.size} x "
+        f"{problem.size} cells in {problem.blocks_x} x {problem.blocks_y} blocks, {num_pes} "
+        f"PE{'' if num_pes == 1 else 's'}, ODF {odf}; {steps} steps after 1"
     )
 
 
@@ -159,7 +167,11 @@ def report(problem: Problem, result: Result, num_pes: int, odf: int, steps: int)
 
 
 def balancing_s(syncs: Sequence[Sequence[tuple[float, float, int]]]) -> float:
-    """From the time of each block at each sync point: when it got there, when it went on, and then on which PE."""
+    """See METHOD.
+
+    Args:
+        syncs: for each block and sync point when it got there, when it went on, and then on which PE.
+    """
     total = 0.0
     for step in zip(*syncs, strict=True):
         resumed: dict[int, float] = {}

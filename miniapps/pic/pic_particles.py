@@ -25,7 +25,9 @@ def kernels_named(name: str) -> Any:
             return importlib.import_module("pic_numba")
         except ImportError:
             if name == "numba":
-                raise UserError("--kernel numba needs Numba: pip install numba, or use --kernel numpy") from None
+                raise UserError(
+                    "--kernel numba needs Numba: pip install numba, or use --kernel numpy"
+                ) from None
     return importlib.import_module("pic_numpy")
 
 
@@ -46,7 +48,7 @@ class Particles:
         self._prepare()
 
     def move(self) -> list[tuple[int, Values | None]]:
-        """Moves all particles. Returns each partner with its particles: None, or an array that the next call reuses.
+        """Moves all particles. Returns each partner with its particles: None, or an array that is reused.
 
         Raises:
             RuntimeError: a particle has got further than to a partner.
@@ -83,7 +85,9 @@ class Particles:
             return
         begin = time.perf_counter()
         if incoming.dtype != np.float64 or incoming.ndim != 1 or len(incoming) % NUM_FIELDS != 0:
-            raise RuntimeError(f"block {self.number}: {incoming.size} numbers have arrived, which are no particles")
+            raise RuntimeError(
+                f"block {self.number}: {incoming.size} numbers have arrived, which are no particles"
+            )
         self._reserve(self.count + len(incoming) // NUM_FIELDS)
         count = self._put_in(self.values, self.count, incoming, self._geometry)
         if count < 0:
@@ -130,6 +134,6 @@ class Particles:
     def _refuse(self, place: int) -> None:
         x, y, vx, vy, charge, number = self.values[:, place].tolist()
         raise RuntimeError(
-            f"block {self.number}: particle {number:.0f} with velocity ({vx}, {vy}) and charge {charge} has got to "
-            f"({x}, {y}), further than a step reaches"
+            f"block {self.number}: particle {number:.0f} with velocity ({vx}, {vy}) and charge {charge} has "
+            f"got to ({x}, {y}), further than a step reaches"
         )

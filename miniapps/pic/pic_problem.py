@@ -1,13 +1,15 @@
-"""What is computed: the grid, the particles at the start and at the end, the blocks. problem.h is the same in C++.
+"""The grid, the particles at the start and at the end, and the blocks. problem.h is the same in C++.
 
 Nothing here needs Weft: the programs for mpi4py and charm4py use this module too.
 
-A grid of size x size cells is periodic in both dimensions; `size` is even. The grid point at the lower left corner of a
-cell has the cell's column and row. Points of even columns have the charge 1, those of odd columns -1. Particles start in
-the centres of cells, with charges by which each one moves 2 k + 1 columns and m rows in each step.
+A grid of size x size cells is periodic in both dimensions; `size` is even. The grid point at the lower left
+corner of a cell has the cell's column and row. Points of even columns have the charge 1, those of odd columns
+-1. Particles start in the centres of cells, with charges by which each one moves 2 k + 1 columns and m rows
+in each step.
 
-Particle `id` is one of 1 to `particles`. Its first column and row follow from its id alone, see Problem.columns_of() and
-rows_of(), so every block makes its own particles, and every particle can be checked without its history.
+Particle `id` is one of 1 to `particles`. Its first column and row follow from its id alone, see
+Problem.columns_of() and rows_of(), so every block makes its own particles, and every particle can be checked
+without its history.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ class UserError(Exception):
 class Problem:
     """The same on all processes.
 
-    `ratio` belongs to the geometric distribution, `alpha` and `beta` to the linear one, `patch` to the patch: its first
-    and last column, its first and last row.
+    `ratio` belongs to the geometric distribution, `alpha` and `beta` to the linear one, `patch` to the patch:
+    its first and last column, its first and last row.
     """
 
     size: int
@@ -112,7 +114,7 @@ class Problem:
         return particles
 
     def charge(self) -> float:
-        """By which a particle in the centre of a cell moves `columns_per_step` columns from rest in a step of time 1."""
+        """Moves a particle in the centre of a cell by `columns_per_step` columns in its first step."""
         r_squared = 0.5 * 0.5 + 0.5 * 0.5
         cos = 0.5 / math.sqrt(r_squared)
         return self.columns_per_step * (1.0 / (cos / r_squared + cos / r_squared))
@@ -157,7 +159,9 @@ def check(problem: Problem) -> None:
     """Raises UserError if there is no such problem."""
     size = problem.size
     if size % 2 != 0:
-        raise UserError(f"--size must be even, not {size}: charges alternate by column, and the grid is periodic")
+        raise UserError(
+            f"--size must be even, not {size}: charges alternate by column, and the grid is periodic"
+        )
     if size > MAX_SIZE or problem.particles > MAX_PARTICLES:
         raise UserError(f"--size must be at most {MAX_SIZE}, and --particles at most {MAX_PARTICLES}")
     if problem.k > MAX_MOVE or abs(problem.m) > MAX_MOVE:
@@ -172,17 +176,18 @@ def check(problem: Problem) -> None:
         left, right, bottom, top = problem.patch
         if not (0 <= left <= right < size and 0 <= bottom <= top < size):
             raise UserError(
-                f"--patch LEFT RIGHT BOTTOM TOP must lie in the grid of {size} x {size} cells, not {problem.patch}"
+                f"--patch LEFT RIGHT BOTTOM TOP must lie in the grid of {size} x {size} cells, not "
+                f"{problem.patch}"
             )
     if problem.blocks_x > size or problem.blocks_y > size:
         raise UserError(
-            f"a grid of {size} x {size} cells cannot be cut into {problem.blocks_x} x {problem.blocks_y} blocks: "
-            "take a larger --size, or a smaller --odf"
+            f"a grid of {size} x {size} cells cannot be cut into {problem.blocks_x} x {problem.blocks_y} "
+            "blocks: take a larger --size, or a smaller --odf"
         )
 
 
 def cut(num_blocks: int, split: str) -> tuple[int, int]:
-    """The numbers of blocks in x and in y: `split` is x, y, or 2d for blocks that are as square as possible."""
+    """The numbers of blocks in x and in y. `split` is x, y, or 2d, whose blocks are as square as possible."""
     if split == "x":
         return num_blocks, 1
     if split == "y":
@@ -212,14 +217,14 @@ class Block:
         )
 
     def grid(self) -> npt.NDArray[np.float64]:
-        """The charges of the points around its cells: [column, row], one more of each than there are cells."""
+        """The charges [column, row] of the points around its cells: one more of each than there are cells."""
         shape = (self.end_column - self.first_column + 1, self.end_row - self.first_row + 1)
         columns = np.arange(self.first_column, self.end_column + 1)
         return np.ascontiguousarray(np.broadcast_to(np.where(columns % 2 == 0, 1.0, -1.0)[:, None], shape))
 
 
 def partners(problem: Problem, number: int) -> list[int]:
-    """The other blocks into which a particle of this one can get in a step, in either direction, and from which one comes.
+    """The other blocks into which a particle of this one can get in a step, and from which one comes.
 
     A step reaches 2 k + 1 columns and |m| rows. If blocks are smaller than that, particles jump over blocks.
     """
@@ -228,7 +233,11 @@ def partners(problem: Problem, number: int) -> list[int]:
         i
         for i in range(problem.blocks_x)
         if _reaches(
-            size, problem.columns_per_step, own.first_column, own.end_column, *_range(size, problem.blocks_x, i)
+            size,
+            problem.columns_per_step,
+            own.first_column,
+            own.end_column,
+            *_range(size, problem.blocks_x, i),
         )
     ]
     in_y = [
@@ -244,7 +253,7 @@ def _range(size: int, num_blocks: int, number: int) -> tuple[int, int]:
 
 
 def _reaches(size: int, reach: int, first: int, end: int, other_first: int, other_end: int) -> bool:
-    """Whether `reach` steps lead from a cell of one range to one of the other, around the periodic grid too."""
+    """Whether `reach` cells lead from one range to the other, around the periodic grid too."""
     if first == other_first:
         return True
     return min((other_first - (end - 1)) % size, (first - (other_end - 1)) % size) <= reach

@@ -15,7 +15,10 @@ EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class Found:
-    """What a block, or all blocks, hold. `checksum` is a hash of every bit of positions, velocities and ids."""
+    """What a block, or all blocks, hold.
+
+    `checksum` is a hash of every bit of positions, velocities and ids.
+    """
 
     count: int = 0
     id_sum: int = 0
@@ -75,7 +78,8 @@ def judge(problem: Problem, found: Iterable[Found]) -> Verdict:
         faults.append(f"the sum of the ids is {total.id_sum} instead of {n * (n + 1) // 2}")
     if total.misplaced:
         faults.append(
-            f"{total.misplaced} particles are not where they must be; the one with the least id is {total.first_misplaced}"
+            f"{total.misplaced} particles are not where they must be; the one with the least id is "
+            f"{total.first_misplaced}"
         )
     if faults:
         return Verdict(False, "; ".join(faults))

@@ -97,8 +97,7 @@ void check(const Problem& problem) {
   if (problem.distribution == Distribution::kGeometric && !(problem.ratio > 0 && problem.ratio <= 1)) {
     throw UserError(fmt::format("--ratio must be above 0 and at most 1, not {}", problem.ratio));
   }
-  if (problem.distribution == Distribution::kLinear &&
-      !(problem.beta > 0 && problem.alpha <= problem.beta)) {
+  if (problem.distribution == Distribution::kLinear && !(problem.beta > 0 && problem.alpha <= problem.beta)) {
     throw UserError("--linear ALPHA BETA: BETA must be above 0, and ALPHA at most BETA");
   }
   const Area& patch = problem.patch;
@@ -133,7 +132,8 @@ std::vector<std::int64_t> partners(const Problem& problem, std::int64_t block) {
   const std::vector<std::int64_t> in_y =
       reached(problem.size, blocks_y, std::abs(problem.m), block % blocks_y);
   std::vector<std::int64_t> found;
-  for (std::int64_t i : reached(problem.size, problem.blocks_x, problem.columns_per_step(), block / blocks_y)) {
+  for (std::int64_t i :
+       reached(problem.size, problem.blocks_x, problem.columns_per_step(), block / blocks_y)) {
     for (std::int64_t j : in_y) {
       if (i * blocks_y + j != block) found.push_back(i * blocks_y + j);
     }
@@ -171,7 +171,8 @@ std::int64_t Start::row_of(std::int64_t id) const {
 }
 
 double Start::x_after(std::int64_t id, std::int64_t steps) const {
-  return static_cast<double>(modulo(column_of(id) + steps * problem_.columns_per_step(), problem_.size)) + 0.5;
+  return static_cast<double>(modulo(column_of(id) + steps * problem_.columns_per_step(), problem_.size)) +
+         0.5;
 }
 
 double Start::y_after(std::int64_t id, std::int64_t steps) const {
@@ -182,8 +183,8 @@ Fields Start::particles_of(const Area& area) const {
   const double r_squared = 0.5 * 0.5 + 0.5 * 0.5;
   const double cosine = 0.5 / std::sqrt(r_squared);
   // By which a particle in the centre of a cell moves that many columns from rest in a step of time 1.
-  const double charge = static_cast<double>(problem_.columns_per_step()) *
-                        (1.0 / (cosine / r_squared + cosine / r_squared));
+  const double charge =
+      static_cast<double>(problem_.columns_per_step()) * (1.0 / (cosine / r_squared + cosine / r_squared));
   Fields fields;
   for (std::int64_t column = area.first_column; column < area.end_column; ++column) {
     const auto at = static_cast<std::size_t>(column);

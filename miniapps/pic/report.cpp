@@ -58,17 +58,16 @@ std::string describe(const Options& options, int num_pes) {
 }
 
 std::string report(const Options& options, const Result& result, int num_pes) {
-  std::string text = fmt::format(
-      "time {:.4f} s, compute {:.4f} s, {} sync points, balancing {:.4f} s, checksum {:016x}\n",
-      result.overall_s, result.compute_s, result.num_syncs, result.balancing_s, result.checksum);
+  std::string text =
+      fmt::format("time {:.4f} s, compute {:.4f} s, {} sync points, balancing {:.4f} s, checksum {:016x}\n",
+                  result.overall_s, result.compute_s, result.num_syncs, result.balancing_s, result.checksum);
   if (result.verdict) text += fmt::format("verify: {}\n", result.verdict->text);
-  return text +
-         fmt::format(R"({{"size_bytes": {}, "metric": "time_s", "value": {}, "compute_s": {}, )"
-                     R"("balancing_s": {}, "syncs": {}, "pes": {}, "odf": {}, "steps": {}, )"
-                     R"("checksum": "{:016x}", "verified": {}}})",
-                     static_cast<std::size_t>(options.problem.particles) * kNumFields * sizeof(double),
-                     result.overall_s, result.compute_s, result.balancing_s, result.num_syncs, num_pes,
-                     options.odf, options.steps, result.checksum, verified(result));
+  return text + fmt::format(R"({{"size_bytes": {}, "metric": "time_s", "value": {}, "compute_s": {}, )"
+                            R"("balancing_s": {}, "syncs": {}, "pes": {}, "odf": {}, "steps": {}, )"
+                            R"("checksum": "{:016x}", "verified": {}}})",
+                            static_cast<std::size_t>(options.problem.particles) * kNumFields * sizeof(double),
+                            result.overall_s, result.compute_s, result.balancing_s, result.num_syncs, num_pes,
+                            options.odf, options.steps, result.checksum, verified(result));
 }
 
 }  // namespace pic

@@ -62,9 +62,8 @@ Verdict judge(const Problem& problem, const Found& total) {
     faults.push_back(fmt::format("the sum of the ids is {} instead of {}", total.id_sum, n * (n + 1) / 2));
   }
   if (total.misplaced != 0) {
-    faults.push_back(
-        fmt::format("{} particles are not where they must be; the one with the least id is {}",
-                    total.misplaced, total.first_misplaced));
+    faults.push_back(fmt::format("{} particles are not where they must be; the one with the least id is {}",
+                                 total.misplaced, total.first_misplaced));
   }
   if (!faults.empty()) return {false, fmt::format("{}", fmt::join(faults, "; "))};
   return {true, fmt::format("all {} particles are where they must be, and none is lost or doubled", n)};

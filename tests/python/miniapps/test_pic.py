@@ -1,4 +1,4 @@
-"""PIC in both languages, and its twins: every particle ends where it must, however the grid is cut and blocks move."""
+"""PIC in both languages, and its twins: every particle ends where it must."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def test_every_particle_ends_where_it_must(run_pic, distribution, num_pes, odf, 
     assert len(checksums) == 1, "both languages come to the same bits"
 
 
-# Particles that jump over blocks, in both dimensions; blocks that all move, as those of an emulated device do.
+# Particles that jump over blocks, in both dimensions; blocks that all move, as those of an emulated device
+# do.
 @pytest.mark.parametrize("split", ["x", "y", "2d"])
 @pytest.mark.parametrize(
     ("language", "extra"),
@@ -108,7 +109,9 @@ def test_particle_counts_as_loads_give_a_balance(run_pic, language) -> None:
     done = run_pic(language, 2, *arguments, launcher=[*LB, "--lb-verbose"])
     verified(done)
     (line,) = [line for line in done.stderr.splitlines() if "step 1:" in line]
-    before, after = (float(part.split("%")[0].split()[-1]) for part in line.split("imbalance")[1].split(",")[:2])
+    before, after = (
+        float(part.split("%")[0].split()[-1]) for part in line.split("imbalance")[1].split(",")[:2]
+    )
     assert before > 50
     assert after < 10
 
@@ -257,8 +260,8 @@ def test_what_a_block_must_not_hold_is_refused(modules, kernel) -> None:
     problem = make_problem(modules, num_blocks=4)
     block = modules[1].Particles(problem, 0, kernel)
     for message in (np.full(6, 7.5), np.full(6, np.nan), np.full(6, -1.0), np.full(5, 1.5), np.full(6, 1)):
-        with pytest.raises(RuntimeError, match="block 0: .* arrived"):
+        with pytest.raises(RuntimeError, match=r"block 0: .* arrived"):
             block.put_in(message)
     block.values[modules[0].VX, 0] = 10.0  # two blocks away
-    with pytest.raises(RuntimeError, match="block 0: particle 1 .* further than a step reaches"):
+    with pytest.raises(RuntimeError, match=r"block 0: particle 1 .* further than a step reaches"):
         block.move()

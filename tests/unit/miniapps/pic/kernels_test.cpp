@@ -20,9 +20,7 @@ Problem small_problem() {
   return problem;
 }
 
-Geometry geometry_of(const Problem& problem, const Area& area) {
-  return {problem.size, area, 2, 1, {-1, 0}};
-}
+Geometry geometry_of(const Problem& problem, const Area& area) { return {problem.size, area, 2, 1, {-1, 0}}; }
 
 TEST(MoveTest, ParticlesMoveByWholeCellsAroundTheGrid) {
   const Problem problem = small_problem();

@@ -35,9 +35,16 @@ TEST(OptionsTest, AreRead) {
 }
 
 TEST(OptionsTest, MistakesAreRefused) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"--odf", "0"}, {"--size"}, {"--size", "--odf"}, {"--ratio", "high"}, {"--ratio", "nan"},
-           {"--k", "-1"}, {"--split", "z"}, {"--patch", "1", "2", "3"}, {"--fast"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--odf", "0"},
+                                             {"--size"},
+                                             {"--size", "--odf"},
+                                             {"--ratio", "high"},
+                                             {"--ratio", "nan"},
+                                             {"--k", "-1"},
+                                             {"--split", "z"},
+                                             {"--patch", "1", "2", "3"},
+                                             {"--fast"}}) {
     EXPECT_THROW(parse(words), UserError) << words[0];
   }
 }

@@ -56,7 +56,8 @@ TEST(VerificationTest, ADoubledParticleIsFound) {
 TEST(VerificationTest, AParticleInThePlaceOfAnotherIsFound) {
   Fields fields = right_result();
   for (std::vector<double>& field : fields) field[5] = field[3];
-  EXPECT_NE(fault(fields).find("the sum of the ids is 818 instead of 820"), std::string::npos) << fault(fields);
+  EXPECT_NE(fault(fields).find("the sum of the ids is 818 instead of 820"), std::string::npos)
+      << fault(fields);
 }
 
 TEST(VerificationTest, ADisplacedParticleIsFound) {
