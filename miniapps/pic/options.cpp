@@ -139,13 +139,13 @@ std::string help_text() {
 The Parallel Research Kernel PIC: charged particles move through a periodic grid of fixed charges. The distribution of the
 particles makes the work of the blocks unequal, and moves with the particles.
 
-  --size L               cells along each dimension, even (1000)
-  --particles N          (1000000)
+  --size L               cells along each dimension, even (2000)
+  --particles N          (2000000)
   --steps N              timed steps, after one more of warm-up (100)
   --k K                  particles move 2 K + 1 columns in a step (0)
   --m M                  particles move M rows in a step (1)
   --distribution NAME    over the columns: geometric, sinusoidal, linear, patch or uniform (geometric)
-  --ratio R              geometric: of a column to the one before (0.99)
+  --ratio R              geometric: of a column to the one before (0.997)
   --linear ALPHA BETA    linear: BETA - ALPHA x, with x from 0 to 1 over the columns (1 1)
   --patch LEFT RIGHT BOTTOM TOP
                          patch: the columns and rows of its edges (the lower left quarter of the grid)

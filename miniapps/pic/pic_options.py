@@ -57,8 +57,8 @@ def make_parser(program: str, usage: str) -> Parser:
     )
     positive, count = at_least(1), at_least(0)
     add = parser.add_argument
-    add("--size", type=at_least(2), default=1000, metavar="L", help="cells along each dimension, even (1000)")
-    add("--particles", type=positive, default=1_000_000, metavar="N", help="(1000000)")
+    add("--size", type=at_least(2), default=2000, metavar="L", help="cells along each dimension, even (2000)")
+    add("--particles", type=positive, default=2_000_000, metavar="N", help="(2000000)")
     add("--steps", type=count, default=100, metavar="N", help="timed steps, after one more of warm-up (100)")
     add("--k", type=count, default=0, metavar="K", help="particles move 2 K + 1 columns in a step (0)")
     add("--m", type=int, default=1, metavar="M", help="particles move M rows in a step (1)")
@@ -66,9 +66,9 @@ def make_parser(program: str, usage: str) -> Parser:
     add(
         "--ratio",
         type=float,
-        default=0.99,
+        default=0.997,
         metavar="R",
-        help="geometric: of a column to the one before (0.99)",
+        help="geometric: of a column to the one before (0.997)",
     )
     add(
         "--linear",

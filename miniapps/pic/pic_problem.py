@@ -53,7 +53,7 @@ class Problem:
     k: int = 0
     m: int = 1
     distribution: str = "geometric"
-    ratio: float = 0.99
+    ratio: float = 0.997
     alpha: float = 1.0
     beta: float = 1.0
     patch: tuple[int, int, int, int] = (0, 0, 0, 0)

@@ -59,12 +59,12 @@ struct Area {
 // The same on all PEs. `ratio` belongs to the geometric distribution, `alpha` and `beta` to the linear one, `patch` to the
 // patch.
 struct Problem {
-  std::int64_t size = 1000;
-  std::int64_t particles = 1'000'000;
+  std::int64_t size = 2000;
+  std::int64_t particles = 2'000'000;
   std::int64_t k = 0;
   std::int64_t m = 1;
   Distribution distribution = Distribution::kGeometric;
-  double ratio = 0.99;
+  double ratio = 0.997;
   double alpha = 1;
   double beta = 1;
   Area patch;
