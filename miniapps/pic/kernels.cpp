@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <stdexcept>
 
 #include "fmt/format.h"
@@ -43,7 +44,10 @@ void move(Fields& fields, std::span<const double> grid, const Geometry& geometry
   double* const vys = fields[kVy].data();
   const double* const own = fields[kCharge].data();
   const std::size_t count = fields[kX].size();
+// No array overlaps another. g++ would need more checks at run time than it makes.
+#if !defined(__clang__)
 #pragma GCC ivdep
+#endif
   for (std::size_t i = 0; i < count; ++i) {
     const auto column = static_cast<std::int32_t>(xs[i]);
     const auto row = static_cast<std::int32_t>(ys[i]);
@@ -94,9 +98,9 @@ void take_out(Fields& fields, std::span<const Leaving> leaving, std::span<const 
     places[slot + 1] = places[slot] + kNumFields * counts[slot];
   }
   std::size_t count = fields[kX].size();
-  for (auto gone = leaving.rbegin(); gone != leaving.rend(); ++gone) {
-    const auto slot = static_cast<std::size_t>(gone->slot);
-    const auto place = static_cast<std::size_t>(gone->place);
+  for (const Leaving& gone : std::views::reverse(leaving)) {
+    const auto slot = static_cast<std::size_t>(gone.slot);
+    const auto place = static_cast<std::size_t>(gone.place);
     std::size_t at = places[slot]++;
     --count;
     for (std::vector<double>& field : fields) {

@@ -43,7 +43,8 @@ TEST(LeavingTest, ParticlesAreTakenOutAndTheOthersStay) {
   const Geometry geometry = geometry_of(problem, {0, 4, 0, 8});
   Fields fields;
   for (std::size_t field = 0; field < kNumFields; ++field) {
-    for (double i = 0; i < 4; ++i) fields[field].push_back(10.0 * static_cast<double>(field) + i);
+    const double first = 10.0 * static_cast<double>(field);
+    fields[field] = {first, first + 1, first + 2, first + 3};
   }
   fields[kX] = {4.5, 1.5, 2.5, 7.5};
   fields[kY] = {0.5, 1.5, 2.5, 3.5};
