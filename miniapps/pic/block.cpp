@@ -1,7 +1,10 @@
 #include "block.h"
 
 #include <chrono>
+#include <stdexcept>
 #include <utility>
+
+#include "fmt/format.h"
 
 namespace pic {
 namespace {
@@ -25,6 +28,9 @@ void Block::run(std::int64_t last_step, weft::Future<> done) {
 
 void Block::arrive(std::int64_t step, std::span<const double> particles) {
   if (!has_moved_ || step != step_) {
+    if (step != step_ + (has_moved_ ? 1 : 0)) {
+      throw std::runtime_error(fmt::format("particles of step {} have come in step {}", step, step_));
+    }
     early_.emplace_back(particles.begin(), particles.end());
     return;
   }

@@ -63,7 +63,9 @@ def block_class(options: argparse.Namespace) -> type[weft.Chare]:
 
 
 async def solve(options: argparse.Namespace, problem: Problem) -> Result:
-    setup = Setup(problem, options.kernel, options.memory, options.lb_every, options.load == "particles")
+    setup = Setup(
+        problem, options.kernel, options.memory, options.lb_every, options.load == "particles", options.pin
+    )
     blocks: Any = await weft.Array(block_class(options), problem.num_blocks, args=(setup,))
     warm: Any = weft.Future()
     blocks.run(1, warm)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import weft
+from pic_options import pin
 from pic_particles import Particles, Values
 from pic_problem import Problem
 from pic_verification import Found, examine
@@ -25,6 +26,7 @@ class Setup:
     memory: str = "host"
     lb_every: int = 0
     counts_particles: bool = False
+    pin: bool = False
 
 
 class Schedule:
@@ -46,6 +48,11 @@ class Schedule:
         self._sync_s = time.perf_counter()
         return True
 
+    def expect(self, step: int, *expected: int) -> None:
+        """Raises RuntimeError if a message is of another step than one of those."""
+        if step not in expected:
+            raise RuntimeError(f"particles of step {step} have come in step {self.step}")
+
     def resumed(self) -> None:
         self.syncs.append((self._sync_s, time.perf_counter(), weft.my_pe()))
 
@@ -65,6 +72,8 @@ class Block(weft.Chare):
     """
 
     def __init__(self, setup: Setup) -> None:
+        if setup.pin:
+            pin(weft.my_pe())
         self._setup = setup
         self._schedule = Schedule(setup)
         self._particles = Particles(setup.problem, self.index, setup.kernel)
@@ -88,6 +97,7 @@ class Block(weft.Chare):
             if self._num_arrived == len(self._particles.partners):
                 self._go_on()
         else:
+            self._schedule.expect(step, self._schedule.step + self._has_moved)
             self._early.append(particles)
 
     def resume_from_sync(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from charm4py import Array, Chare, Future, charm
 
-from pic_options import Result, at_least, balancing_s, describe, make_parser, problem_of, report
+from pic_options import Result, at_least, balancing_s, describe, make_parser, pin, problem_of, report
 from pic_particles import Particles
 from pic_problem import UserError
 from pic_verification import Found, examine, judge
@@ -23,7 +23,9 @@ USAGE = "charmrun +pPES pic_charm4py.py [options] [+balancer NAME]"
 class Block(Chare):
     """See pic_blocks.py, which does the same with Weft."""
 
-    def __init__(self, problem: Any, kernel: str, lb_every: int) -> None:
+    def __init__(self, problem: Any, kernel: str, lb_every: int, pins: bool) -> None:
+        if pins:
+            pin(charm.myPe())
         self.lb_every = lb_every
         self.particles = Particles(problem, self.thisIndex[0], kernel)
         self.step = self.last_step = self.synced_step = 0
@@ -98,7 +100,7 @@ def solve(options: Any, problem: Any) -> Result:
     blocks = Array(
         Block,
         problem.num_blocks,
-        args=[problem, options.kernel, options.lb_every],
+        args=[problem, options.kernel, options.lb_every, options.pin],
         useAtSync=options.lb_every > 0,
     )
     warm = Future()

@@ -14,6 +14,7 @@ import numpy as np
 
 import weft
 from pic_blocks import Account, Schedule, Setup
+from pic_options import pin
 from pic_particles import kernels_named
 from pic_problem import NUM_FIELDS, Block, Problem, UserError, partners
 from pic_verification import Found, examine
@@ -236,6 +237,8 @@ class DeviceBlock(weft.Chare):
     """See pic_blocks.Block. A step waits, so it is a coroutine; none is suspended at a sync point."""
 
     def __init__(self, setup: Setup) -> None:
+        if setup.pin:
+            pin(weft.my_pe())
         self._setup = setup
         self._schedule = Schedule(setup)
         self._particles = DeviceParticles(setup.problem, self.index, setup.memory, setup.kernel)
@@ -252,8 +255,8 @@ class DeviceBlock(weft.Chare):
         await self._go_on()
 
     def arrive(self, step: int, particles: Any) -> None:
-        messages = self._messages[step % 2]
-        messages.append(particles)
+        self._schedule.expect(step, self._schedule.step, self._schedule.step + 1)
+        self._messages[step % 2].append(particles)
         if self._all_arrived is not None and step == self._schedule.step and self._has_all():
             self._all_arrived.set()
 

@@ -12,7 +12,7 @@ import time
 import numpy as np
 from mpi4py import MPI
 
-from pic_options import Result, describe, make_parser, problem_of, report
+from pic_options import Result, describe, make_parser, pin, problem_of, report
 from pic_particles import Particles
 from pic_problem import Problem, UserError
 from pic_verification import Found, examine, judge
@@ -78,6 +78,8 @@ def main() -> int:
         problem = problem_of(options, comm.Get_size())
         if is_first:
             print(describe(problem, "Python with mpi4py", comm.Get_size(), 1, options.steps), flush=True)
+        if options.pin:
+            pin(comm.Get_rank())
         result = solve(comm, options, problem)
     except UserError as error:
         if is_first:

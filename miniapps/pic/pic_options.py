@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -95,8 +96,16 @@ def make_parser(program: str, usage: str) -> Parser:
     add(
         "--kernel", choices=["auto", "numba", "numpy"], default="auto", help="auto: numba if installed (auto)"
     )
+    add("--pin", action="store_true", help="bind each process to a processor: that with its number")
     add("--verify", action="store_true", help="check the place of every particle, their number and their ids")
     return parser
+
+
+def pin(number: int) -> None:
+    """Binds this process, which has that number in the job, to one of the processors that it may use."""
+    processors = sorted(os.sched_getaffinity(0))
+    if len(processors) > 1:
+        os.sched_setaffinity(0, {processors[number % len(processors)]})
 
 
 def problem_of(options: argparse.Namespace, num_blocks: int) -> Problem:
