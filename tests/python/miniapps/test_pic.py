@@ -253,6 +253,18 @@ def test_the_verification_finds_lost_doubled_and_displaced_particles(modules) ->
     assert not verification.judge(problem, [verification.examine(problem, particles, 1)]).correct
 
 
+def test_balancing_ends_when_the_last_pe_goes_on(modules) -> None:
+    # The second block of PE 1 goes on late, because the first one computes.
+    syncs = [
+        [(1.0, 5.0, 0), (10.0, 11.0, 1)],
+        [(2.0, 6.0, 1), (9.0, 10.5, 1)],
+        [(4.0, 9.0, 1), (8.0, 10.25, 0)],
+    ]
+    balancing_s = importlib.import_module("pic_options").balancing_s
+    assert balancing_s(syncs) == pytest.approx((6.0 - 4.0) + (10.5 - 10.0))
+    assert balancing_s([[], []]) == 0
+
+
 @pytest.mark.parametrize("kernel", ["numba", "numpy"])
 def test_what_a_block_must_not_hold_is_refused(modules, kernel) -> None:
     if kernel == "numba":
