@@ -1,4 +1,4 @@
-"""The kernels on a GPU, with CuPy: compiled when first used, on the block's stream, timed by its events.
+"""The kernels on a GPU, with CuPy: compiled by the first block, on the block's stream, timed by its events.
 
 They compute the same as pic_numba.py, to the last bit. Only the order of the particles of a block differs,
 from run to run.
@@ -122,8 +122,10 @@ _NUM_HEAD = 2  # kStray, kLeaving
 
 @functools.cache
 def _kernel(name: str) -> cupy.RawKernel:
-    """CuPy compiles it when it is first launched on a device."""
-    return cupy.RawKernel(_SOURCE, name, options=_OPTIONS)
+    """Compiled for this PE's device."""
+    kernel = cupy.RawKernel(_SOURCE, name, options=_OPTIONS)
+    kernel.compile()
+    return kernel
 
 
 class CudaWork:
@@ -134,6 +136,8 @@ class CudaWork:
         number = int(self.stream.kind.partition(":")[2])
         cupy.cuda.Device(number).use()
         self._queue = cupy.cuda.ExternalStream(self.stream.handle, number)
+        for name in ("move", "take_out", "fill_gaps", "put_in"):
+            _kernel(name)  # outside of the timed part
         self._geometry = tuple(np.int64(value) for value in geometry)
         self._num_slots = num_slots
         with self._queue:
