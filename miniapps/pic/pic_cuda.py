@@ -1,4 +1,4 @@
-"""The kernels on a GPU, with CuPy: compiled by the first block, on the block's stream, timed by its events.
+"""The kernels on a GPU, with CuPy: compiled by the first block of a PE, launched on the block's stream.
 
 They compute the same as pic_numba.py, to the last bit. Only the order of the particles of a block differs,
 from run to run.
