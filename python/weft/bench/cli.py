@@ -79,7 +79,7 @@ second, one direction. (OSU osu_mbw_mr with one pair.)
 """,
 }
 _JACOBI3D_METHOD = """
-Jacobi's iteration on a 3D grid (examples/04_jacobi3d): blocks of points, ODF of them on each PE, exchange
+Jacobi's iteration on a 3D grid (miniapps/jacobi3d): blocks of points, ODF of them on each PE, exchange
 their faces with their neighbours over channels or as arguments of entry methods. Every case, which is a
 language, a model, a way of the faces, a number of PEs and an ODF, runs in RUNS fresh jobs, case after case in
 turns; the figures are medians.
@@ -158,7 +158,7 @@ def _minutes(text: str) -> float:
 def _add_jacobi3d(benches: Any) -> None:
     parser = benches.add_parser(
         "jacobi3d",
-        help="the Jacobi3D example: scaling, models, faces staged or not, where the time goes",
+        help="the mini-app Jacobi3D: scaling, models, faces staged or not, where the time goes",
         description=_JACOBI3D_METHOD,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
