@@ -4,7 +4,7 @@ A claim is about a ratio of mean times of two variants of a group. It is judged 
 99 % interval in the group with the most PEs that has both:
 
 - reproduced: the whole interval is on the claimed side of the claimed limit;
-- out of reach here: the limit is beyond what this number of PEs permits, or one of the two was not measured;
+- out of reach here: the limit is beyond what this number of PEs permits, or one of the two lacks trials;
 - not reproduced: all else. If the interval contains the limit, the verdict says so.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from weft.study.plan import Group, Study, Variant
 from weft.study.statistics import Interval, interval_of_ratio
-from weft.study.summary import Values
+from weft.study.summary import FEWEST_TRIALS, Values
 
 REPRODUCED, NOT_REPRODUCED, OUT_OF_REACH = "reproduced", "not reproduced", "out of reach here"
 
@@ -154,6 +154,11 @@ def _judge(claim: Claim, study: Study, values: Values) -> Verdict:
     ratio = interval_of_ratio(*times)
     interval = f"{ratio.estimate:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
     measured = f"{above.name} / {below.name} = {interval}, {group.name}"
+    trials = min(map(len, times))
+    if trials < FEWEST_TRIALS:
+        return Verdict(
+            claim, OUT_OF_REACH, f"{measured}; {trials} trials are too few, {FEWEST_TRIALS} are needed", ratio
+        )
     verdict, remark = _decide(claim, ratio, group.pes)
     return Verdict(claim, verdict, f"{measured}{remark}", ratio)
 

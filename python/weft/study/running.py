@@ -97,12 +97,16 @@ def _run_group(
     launch: Launch,
     outcome: Outcome,
 ) -> None:
+    results = {trial.fields.get("checksum") for trial in file.trials if trial.group == group.name}
+
     def run(variant: Variant, what: str) -> Reading | None:
         label = label_of(group, variant)
         if label in outcome.failed:
             return None
         try:
-            return launches.run(f"{label}, {what}", functools.partial(launch, group, variant))
+            reading = launches.run(f"{label}, {what}", functools.partial(launch, group, variant))
+            _expect_same_result(reading, results, label)
+            return reading
         except BenchError as error:
             outcome.failed[label] = str(error)
             return None
@@ -115,6 +119,17 @@ def _run_group(
         if reading is not None:
             now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
             file.add(Trial(group.name, variant.name, number, *reading, now))
+
+
+def _expect_same_result(reading: Reading, results: set[Any], label: str) -> None:
+    """Raises BenchError if a program has another "checksum" than the programs of its group before it."""
+    own = reading[1].get("checksum")
+    others = results - {None}
+    if own is not None and others and own not in others:
+        raise BenchError(
+            f"{label} has the checksum {own!r}, and the others of its group have {others.pop()!r}"
+        )
+    results.add(own)
 
 
 def launch_program(group: Group, variant: Variant, *, programs: Programs) -> Reading:

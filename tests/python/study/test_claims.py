@@ -26,7 +26,7 @@ AT_MOST = Claim("fake", "a text", "a source", weft_without_odf, named("mpi4py"),
 
 
 def values_of(times: dict[str, list[float]], group: str = "strong, 2 PEs"):
-    return lambda name, variant: times.get(variant, []) if name == group else []
+    return lambda name, variant: 5 * times.get(variant, []) if name == group else []
 
 
 def verdict_of(claim: Claim, study, times: dict[str, list[float]], group: str = "strong, 2 PEs"):
@@ -37,7 +37,7 @@ def verdict_of(claim: Claim, study, times: dict[str, list[float]], group: str = 
 @pytest.mark.parametrize(
     ("mpi4py", "balanced_weft", "verdict", "part"),
     [
-        ([2.0, 2.1, 2.2], [1.0, 1.1], REPRODUCED, "mpi4py / Weft, ODF 8, LB = 2.000 (1.8"),
+        ([2.0, 2.1, 2.2], [1.0, 1.1], REPRODUCED, "mpi4py / Weft, ODF 8, LB = 2.000 (1.9"),
         ([1.0, 1.1], [1.0, 1.1], NOT_REPRODUCED, "the limit is 1.5"),
         ([1.0, 2.0, 2.2], [1.0, 1.2], NOT_REPRODUCED, "the interval contains the limit 1.5"),
         ([], [1.0], OUT_OF_REACH, "not both measured"),
@@ -81,13 +81,13 @@ def test_what_the_pes_do_not_permit_is_out_of_reach(make_study) -> None:
 
 def test_the_group_with_the_most_pes_that_has_both_counts(make_study) -> None:
     times = {
-        ("strong, 1 PE", "mpi4py"): [2.0],
-        ("strong, 1 PE", "Weft, ODF 8, LB"): [1.0],
-        ("strong, 2 PEs", "mpi4py"): [1.0],
+        ("strong, 1 PE", "mpi4py"): [2.0] * 5,
+        ("strong, 1 PE", "Weft, ODF 8, LB"): [1.0] * 5,
+        ("strong, 2 PEs", "mpi4py"): [1.0] * 5,
     }
     (found,) = judge(make_study(), lambda group, variant: times.get((group, variant), []), (AT_LEAST,))
     assert (found.verdict, found.why.endswith("strong, 1 PE")) == (REPRODUCED, True)
-    times["strong, 2 PEs", "Weft, ODF 8, LB"] = [1.0]
+    times["strong, 2 PEs", "Weft, ODF 8, LB"] = [1.0] * 5
     (found,) = judge(make_study(), lambda group, variant: times.get((group, variant), []), (AT_LEAST,))
     assert (found.verdict, "strong, 2 PEs" in found.why) == (NOT_REPRODUCED, True)
 
@@ -113,6 +113,15 @@ def test_variants_are_chosen_by_what_they_are() -> None:
     group = Group("g", 2, tuple(Variant(name, system, "a.py") for name, system in names.items()))
     chosen = [f(group) for f in (weft_without_odf, weft_with_odf, balanced("weft"), balanced("charm4py"))]
     assert [variant.name for variant in chosen if variant] == list(names)[1:]
+
+
+def test_few_trials_show_nothing(make_study) -> None:
+    times = {"mpi4py": [2.0] * 9, "Weft, ODF 8, LB": [1.0] * 4}
+    (found,) = judge(make_study(), lambda group, variant: times.get(variant, []), (AT_LEAST,))
+    assert (found.verdict, found.why.partition("; ")[2]) == (
+        OUT_OF_REACH,
+        "4 trials are too few, 5 are needed",
+    )
 
 
 def test_other_studies_are_not_judged(make_study) -> None:

@@ -119,6 +119,21 @@ def test_a_variant_that_fails_is_run_no_further(make_study, open_file, programs,
     assert len(file.trials) == 4
 
 
+def test_programs_of_a_group_must_agree_on_the_result(make_study, open_file, programs) -> None:
+    study = make_study(trials=2)
+    file = open_file(study)
+
+    def launch(group, variant):
+        return 1.0, {"checksum": "bad" if variant.name == "Weft, ODF 1" and group.pes == 2 else "good"}
+
+    # Seed 7 begins with another variant.
+    outcome = run_study(study, file, programs, Launches(), launch)
+    label = "strong, 2 PEs: Weft, ODF 1"
+    why = f"{label} has the checksum 'bad', and the others of its group have 'good'"
+    assert outcome.failed == {label: why}
+    assert len(file.trials) == 6 + 4
+
+
 def test_an_absent_variant_is_told_and_the_others_go_on(make_study, open_file, programs, direct) -> None:
     missing = direct("charm4py", "missing", "fake.py", ("1.0",))
     study = make_study(trials=1)
