@@ -43,7 +43,10 @@ _MEMORY = "where the data are (host); mpi4py and charm4py are absent where they 
 def add_parser(subparsers: Any) -> None:
     """Add ``study`` to the subparsers of ``weft``; `function` becomes one of the parsed arguments."""
     study = subparsers.add_parser(
-        "study", help="compare programs in many trials, and judge published claims", description=__doc__
+        "study",
+        help="compare programs in many trials, and judge published claims",
+        description=_METHOD,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     studies = study.add_subparsers(dest="study", required=True, metavar="STUDY")
     for name in STUDIES:

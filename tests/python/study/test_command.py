@@ -138,10 +138,10 @@ def test_mistakes_are_told(small, capsys, arguments) -> None:
     assert arguments[0] in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["stencil2d", "pic"])
-def test_help_says_the_method(capsys, name) -> None:
+@pytest.mark.parametrize("words", [["stencil2d"], ["pic"], []])
+def test_help_says_the_method(capsys, words) -> None:
     with pytest.raises(SystemExit):
-        main(["study", name, "--help"])
+        main(["study", *words, "--help"])
     out = capsys.readouterr().out
     for part in ("bootstrapped 99 % interval", "Mann-Whitney U", "random order", "two barriers", "resumes"):
         assert part in out
