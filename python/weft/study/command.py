@@ -86,7 +86,7 @@ def beginning(study: Study, file: TrialFile) -> str:
 
 def write_report(study: Study, file: TrialFile, outcome: Outcome, folder: Path) -> None:
     """Writes the page, and the picture if matplotlib is installed."""
-    rows = rows_of(study, file.values)
+    rows = rows_of(study, file.values, file.mean_of)
     picture = ""
     if rows and importlib.util.find_spec("matplotlib") is not None:
         picture = PICTURE
@@ -99,7 +99,7 @@ def write_report(study: Study, file: TrialFile, outcome: Outcome, folder: Path) 
 
 def show(study: Study, file: TrialFile, outcome: Outcome, folder: Path, console: Console) -> None:
     """Prints the table, the verdicts, what is missing, and where the files are."""
-    rows = rows_of(study, file.values)
+    rows = rows_of(study, file.values, file.mean_of)
     if rows:
         console.print(table(study, rows))
         for verdict in judge(study, file.values):

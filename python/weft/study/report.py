@@ -10,19 +10,14 @@ from rich.table import Table
 from weft.study.claims import Verdict
 from weft.study.plan import Study
 from weft.study.running import Outcome
-from weft.study.summary import FEWEST_TRIALS, Row
+from weft.study.summary import FEWEST_TRIALS, PARTS, Row
 from weft.study.trials import Header
 
+#: A column that is empty in all rows is left out.
 TITLES = (
-    "group",
-    "variant",
-    "trials",
-    "mean, s",
-    "99 % interval, s",
-    "efficiency",
-    "time / first",
-    "99 %",
-    "p",
+    *("group", "variant", "trials", "mean, s", "99 % interval, s"),
+    *(f"{part.removesuffix('_s')}, s" for part in PARTS),
+    *("efficiency", "time / first", "99 %", "p"),
 )
 
 
@@ -35,6 +30,7 @@ def cells_of(row: Row) -> tuple[str, ...]:
         str(row.trials),
         f"{row.mean.estimate:.4g}",
         f"{row.mean.low:.4g} to {row.mean.high:.4g}",
+        *("" if part is None else f"{part:.4g}" for part in row.parts),
         "" if row.efficiency is None else f"{100 * row.efficiency:.1f} %",
         "" if ratio is None else f"{ratio.estimate:.3f}",
         "" if ratio is None else f"{ratio.low:.3f} to {ratio.high:.3f}",
@@ -42,17 +38,23 @@ def cells_of(row: Row) -> tuple[str, ...]:
     )
 
 
+def columns_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Titles, and the cells of each row."""
+    cells = [cells_of(row) for row in rows]
+    used = [n for n in range(len(TITLES)) if n == 0 or any(line[n] for line in cells)]
+    return tuple(TITLES[n] for n in used), [tuple(line[n] for n in used) for line in cells]
+
+
 def table(study: Study, rows: Sequence[Row]) -> Table:
     """All rows, for the terminal."""
+    titles, lines = columns_of(rows)
     result = Table(title=f"Study {study.name}")
-    for title in TITLES:
+    for title in titles:
         result.add_column(title, justify="left" if title in TITLES[:2] else "right")
-    before = ""
-    for row in rows:
-        if before and row.group != before:
+    for number, line in enumerate(lines):
+        if number > 0 and line[0] != lines[number - 1][0]:
             result.add_section()
-        before = row.group
-        result.add_row(*map(escape, cells_of(row)))
+        result.add_row(*map(escape, line))
     return result
 
 
@@ -88,7 +90,7 @@ def markdown(
         "Times are those between two barriers around the timed part. Intervals are bootstrapped. p is that "
         "of the Mann-Whitney U test against the first variant of the group.",
         "",
-        *_rows_of_table(TITLES, [cells_of(row) for row in rows]),
+        *_rows_of_table(*columns_of(rows)),
     ]
     if picture:
         lines += ["", f"![Means with their intervals]({picture})"]

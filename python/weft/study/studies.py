@@ -16,6 +16,8 @@ from weft.study.plan import Group, Study, Variant
 
 #: The variant of each group that the others are compared with.
 REFERENCE = "mpi4py"
+#: charm4py balances nothing without it.
+_CHARM4PY_LB = ("+balancer", "GreedyRefineLB")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +44,10 @@ STENCIL2D_OPTIONS = (
 PIC_OPTIONS = (
     Option("--odf", 8, "the overdecomposition factor beside 1"),
     Option("--lb-every", 10, "steps between two sync points"),
-    Option("--size", 1000, "cells along each dimension"),
-    Option("--particles", 1_000_000, "particles"),
-    Option("--steps", 200, "timed steps"),
-    Option("--ratio", 0.99, "particles of a column over those of the column before"),
+    Option("--size", 2000, "cells along each dimension"),
+    Option("--particles", 2_000_000, "particles"),
+    Option("--steps", 100, "timed steps"),
+    Option("--ratio", 0.997, "particles of a column over those of the column before"),
 )
 
 
@@ -84,7 +86,7 @@ def pic(options: argparse.Namespace) -> Study:
     balanced = (*odf, "--lb-every", str(options.lb_every))
     common = (
         *("--size", str(options.size), "--particles", str(options.particles), "--steps", str(options.steps)),
-        *("--distribution", "geometric", "--ratio", str(options.ratio), "--split", "x"),
+        *("--distribution", "geometric", "--ratio", str(options.ratio), "--split", "x", "--pin"),
     )
     memory = ("--memory", options.memory)
     weft = (*common, *memory)
@@ -98,7 +100,11 @@ def pic(options: argparse.Namespace) -> Study:
     if options.memory == "host":
         twin = Variant(REFERENCE, "mpi4py", "pic_mpi4py.py", common)
         charm4py = f"charm4py, ODF {options.odf}, LB"
-        variants = [twin, *variants, Variant(charm4py, "charm4py", "pic_charm4py.py", (*common, *balanced))]
+        variants = [
+            twin,
+            *variants,
+            Variant(charm4py, "charm4py", "pic_charm4py.py", (*common, *balanced, *_CHARM4PY_LB)),
+        ]
     groups = [
         Group(f"geometric, {_pes(pes)}", pes, tuple(variants))
         for pes in options.pes or default_pes(options.memory, least=2)

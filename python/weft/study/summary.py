@@ -12,6 +12,10 @@ from weft.study.statistics import Interval, UTest, interval_of_mean, interval_of
 FEWEST_TRIALS = 5
 
 Values = Callable[[str, str], Sequence[float]]
+#: The mean of a field that programs print beside their time: of a group, a variant and a field.
+Means = Callable[[str, str, str], float | None]
+#: Parts of the time that some programs print, in seconds.
+PARTS = ("compute_s", "balancing_s")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,9 +30,15 @@ class Row:
     efficiency: float | None = None
     ratio: Interval | None = None
     test: UTest | None = None
+    parts: tuple[float | None, ...] = (None,) * len(PARTS)
 
 
-def rows_of(study: Study, values: Values) -> list[Row]:
+def no_means(group: str, variant: str, field: str) -> float | None:
+    """For programs that print nothing beside their time."""
+    return None
+
+
+def rows_of(study: Study, values: Values, means: Means = no_means) -> list[Row]:
     """Of all variants with trials. `values` are the seconds of a group and a variant."""
     rows = []
     for group in study.groups:
@@ -44,6 +54,7 @@ def rows_of(study: Study, values: Values) -> list[Row]:
                 trials=len(own),
                 mean=interval_of_mean(own),
                 efficiency=_efficiency(study, group, variant.name, values),
+                parts=tuple(means(group.name, variant.name, part) for part in PARTS),
             )
             if variant is not group.variants[0] and reference:
                 ratio, test = interval_of_ratio(own, reference), mann_whitney(own, reference)

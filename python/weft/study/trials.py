@@ -78,6 +78,12 @@ class TrialFile:
         found = [t for t in self.trials if (t.group, t.variant) == (group, variant)]
         return [trial.value for trial in sorted(found, key=lambda trial: trial.number)]
 
+    def mean_of(self, group: str, variant: str, field: str) -> float | None:
+        """Of a number that the programs print beside their time; None if a trial lacks it."""
+        found = [t.fields.get(field) for t in self.trials if (t.group, t.variant) == (group, variant)]
+        numbers = [number for number in found if isinstance(number, (int, float))]
+        return sum(numbers) / len(numbers) if numbers and len(numbers) == len(found) else None
+
     def _append(self, line: str) -> None:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")

@@ -12,7 +12,7 @@ from weft.bench.gpus import gpu_names
 from weft.cli import main
 from weft.study import command, studies
 from weft.study.plan import Group, Study, Variant
-from weft.study.report import cells_of
+from weft.study.report import cells_of, columns_of
 from weft.study.summary import rows_of
 
 
@@ -204,6 +204,20 @@ def test_commands_have_the_launchers_of_their_systems(programs, monkeypatch) -> 
     assert "was not found" in Variant("v", "weft", "absent.py").absent(programs)
 
 
+def test_parts_of_the_time_have_columns_if_programs_print_them(make_study) -> None:
+    def values(group, variant):
+        return [2.0, 2.0]
+
+    def means(group, variant, part):
+        return 0.25 if (variant, part) == ("mpi4py", "balancing_s") else None
+
+    study = make_study()
+    titles, lines = columns_of(rows_of(study, values, means))
+    assert titles[4:7] == ("99 % interval, s", "balancing, s", "efficiency")
+    assert [line[5] for line in lines] == ["0.25", "", ""] * 2
+    assert "balancing, s" not in columns_of(rows_of(study, values))[0]
+
+
 def test_efficiency_is_that_of_the_scaling(make_study) -> None:
     variants = (Variant("mpi4py", "mpi4py", "a.py"),)
     groups = (
@@ -222,7 +236,7 @@ def test_efficiency_is_that_of_the_scaling(make_study) -> None:
     }
     rows = rows_of(Study("s", groups, 1, 0), lambda group, variant: times[group])
     assert [row.efficiency for row in rows] == [1.0, 0.8, 1.0, 0.5, None]
-    assert [cells_of(row)[5] for row in rows] == ["100.0 %", "80.0 %", "100.0 %", "50.0 %", ""]
+    assert [cells_of(row)[7] for row in rows] == ["100.0 %", "80.0 %", "100.0 %", "50.0 %", ""]
 
 
 def test_a_real_study_of_stencil2d(tmp_path, monkeypatch) -> None:

@@ -30,6 +30,17 @@ def test_trials_are_read_again(make_study, open_file) -> None:
     assert lines[2]["value"] == 1.0
 
 
+def test_means_of_what_programs_print(make_study, open_file) -> None:
+    file = open_file(make_study())
+    for number, odf in ((0, 2), (1, 5.0)):
+        file.add(dataclasses.replace(trial(number), fields={"odf": odf, "name": "x"}))
+    assert file.mean_of("strong, 1 PE", "mpi4py", "odf") == 3.5
+    assert file.mean_of("strong, 1 PE", "mpi4py", "name") is None
+    assert file.mean_of("strong, 2 PEs", "mpi4py", "odf") is None
+    file.add(dataclasses.replace(trial(2), fields={}))
+    assert file.mean_of("strong, 1 PE", "mpi4py", "odf") is None
+
+
 def test_the_seed_of_the_file_is_kept_if_none_is_given(make_study, open_file) -> None:
     assert open_file(make_study(), seed=5).header.seed == 5
     assert open_file(make_study()).header.seed == 5
