@@ -176,7 +176,7 @@ class Field(weft.Chare):
     async def single(self) -> float:
         before = await self.measured()
         with self.device_work(kind=KIND):
-            device().launch(HEAVY)
+            device().launch(LIGHT)
         return await self.measured() - before
 
     def where(self) -> int:
