@@ -35,7 +35,8 @@ class ObjectLoad:
     index: int
     #: where it is
     pe: int
-    #: the seconds that it takes on a PE of speed 1, or what it has set with set_load_s()
+    #: the seconds that it takes on a PE of speed 1, by device time if devices are the busier resource,
+    #: or what it has set with set_load_s()
     load_s: float
     #: the bytes of its state; 0: not known
     size_bytes: int

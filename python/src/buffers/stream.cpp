@@ -240,9 +240,14 @@ PlacedStream placed_stream_from(PyObject* stream, PyObject* kind, const char* us
 }
 
 PlacedStream placed_stream_or_default(PyObject* stream, PyObject* kind, const char* use) {
-  if (is_given(stream)) return placed_stream_from(stream, kind, use);
   Engine& engine = Engine::current();
   memory::Memory& memory = engine.runtime().memory();
+  if (is_given(stream)) {
+    PlacedStream named = placed_stream_from(stream, kind, use);
+    if (memory.backend(named.place.kind) == nullptr)
+      base::throw_status(memory.availability(named.place.kind));
+    return named;
+  }
   const auto own =
       memory.backend(memory::Kind::kCuda) != nullptr ? memory::Kind::kCuda : memory::Kind::kEmulated;
   const memory::Place place = is_given(kind) ? place_from(kind, use) : engine.runtime().own_place(own);

@@ -34,7 +34,7 @@ struct PlacedStream {
   NamedStream stream;
 };
 PlacedStream placed_stream_from(PyObject* stream, PyObject* kind, const char* use);
-// The same for arguments that may be null or None. Without a stream: the one on which programs work that name none. That is CUDA's
+// The same for arguments that may be null or None, for a kind that this process can use. Without a stream: the one on which programs work that name none. That is CUDA's
 // legacy default stream, or on an emulated device the one that all launches without a stream share. Without a kind: of this PE's
 // own GPU, or of its emulated device if the process can use no GPU.
 PlacedStream placed_stream_or_default(PyObject* stream, PyObject* kind, const char* use);

@@ -137,6 +137,7 @@ TEST(PeriodicRound, ChecksWhatPesSend) {
   EXPECT_TRUE(says(why_refused(0, 0, {{4, 1, 1, 0}}), "element 4 of 4"));
   EXPECT_TRUE(says(why_refused(0, 0, {{3, 1, 2, 0}}), "a flag of 2"));
   EXPECT_TRUE(says(why_refused(0, 0, {{3, -1, 1, 0}}), "expected 0 to"));
+  EXPECT_TRUE(says(why_refused(0, 0, {{3, 1, 1, 0, -1}}), "with a device load of"));
   EXPECT_TRUE(says(why_refused(0, 2, {}), "loads with a flag of 2"));
   for (const double wrong : {-1.0, 2e12, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_TRUE(says(why_refused(wrong, 0, {}), "a background load of"));

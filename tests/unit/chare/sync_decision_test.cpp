@@ -90,6 +90,7 @@ struct WireLoad {
   std::uint64_t index;
   double load_s;
   std::uint64_t can_move;
+  double device_load_s = 0;
 };
 struct WireMessages {
   std::uint64_t position;
@@ -157,6 +158,8 @@ TEST(SyncDecision, ChecksWhatPeersSend) {
   EXPECT_TRUE(
       says(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, 1, 1}, {2, 1, 1}}, none), "reported before"));
   EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, -1, 1}}, none), "expected 0 to"));
+  EXPECT_TRUE(
+      says(failure_of(0, kLoads, 0.5, are_measured, Loads{{2, 1, 1, -1}}, none), "with a device load of"));
   EXPECT_TRUE(says(failure_of(1, kLoads, 0.5, are_measured, Loads{}, none), "loads of step 1, not 0"));
   EXPECT_TRUE(says(failure_of(0, kLoads, 0.5, std::uint64_t{2}, Loads{}, none), "loads with a flag of 2"));
   constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();

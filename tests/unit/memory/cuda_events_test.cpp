@@ -27,6 +27,7 @@ class CudaEventsTest : public testing::Test {
     stream = backend->create_stream(kGpu.device).value();
   }
   void TearDown() override {
+    EXPECT_TRUE(backend->destroy_stream(stream).ok());  // does what is queued
     EXPECT_TRUE(backend->deallocate(data).ok());
     backend.reset();
     EXPECT_EQ(fake_cuda()->wrong_context_calls, 0);
