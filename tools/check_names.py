@@ -29,14 +29,23 @@ VARIABLE = re.compile(r"[\w:<>,&* ]+?[\s&*>](\w+)(?:\[\w*\])?\s*(?:=|\{|;)")
 
 def targets(root: Path) -> Iterator[tuple[Path, list[Path]]]:
     """The lists of sources that are compiled together, each with the file that declares it."""
-    for folder in ("src", "tests"):
-        for declaration in sorted((root / folder).rglob("CMakeLists.txt")):
-            text = re.sub(r"#.*", "", declaration.read_text(encoding="utf-8"))
-            for call in CALL.finditer(text):
-                words = call.group(2).split()
-                if call.group(1) == "weft_add_test" and "TOGETHER" not in words:
-                    continue
-                sources = [declaration.parent / word for word in words if word.endswith(".cpp")]
+    declarations = [file for folder in ("src", "tests") for file in (root / folder).rglob("CMakeLists.txt")]
+    folders = {file.parent for file in declarations}
+    for declaration in sorted(declarations):
+        folder = declaration.parent
+        text = re.sub(r"#.*", "", declaration.read_text(encoding="utf-8"))
+        for call in CALL.finditer(text):
+            words = call.group(2).split()
+            if call.group(1) == "weft_add_layer":
+                # All files of its folders, because a layer may list its sources by a pattern.
+                sources = sorted(folder.rglob("*.cpp"))
+                inner = [other for other in folders if other != folder and other.is_relative_to(folder)]
+                yield (
+                    declaration,
+                    [one for one in sources if not any(one.is_relative_to(other) for other in inner)],
+                )
+            elif "TOGETHER" in words:
+                sources = [folder / word for word in words if word.endswith(".cpp")]
                 yield declaration, [source for source in sources if source.is_file()]
 
 

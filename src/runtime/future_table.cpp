@@ -240,16 +240,29 @@ void FutureTable::on_want(MessagePtr message) {
 }
 
 void FutureTable::on_release(MessagePtr message) {
-  std::uint64_t id = 0;
-  message->unpacker() | id;
-  if (links_.contains(id)) drop_link(id);  // else the value has been sent
+  std::vector<std::uint64_t> ids;
+  message->unpacker() | ids;
+  for (const std::uint64_t id : ids) {
+    if (links_.contains(id)) drop_link(id);  // else the value has been sent
+  }
 }
 
-void FutureTable::send_link(HandlerId handler, FutureAddress link) {
-  messenger_.send(static_cast<int>(link.pe), Message::pack(messenger_, handler, link.id));
+void FutureTable::release_link(FutureAddress link) {
+  releases_[link.pe].push_back(link.id);
+  if (messenger_.closed() || std::exchange(send_releases_.is_posted, true)) return;
+  messenger_.post(&send_releases_);
 }
 
-void FutureTable::release_link(FutureAddress link) { send_link(kFutureReleaseHandler, link); }
+void FutureTable::SendReleases::call(Work* self, Runtime&, WorkAction action) {
+  auto& work = *static_cast<SendReleases*>(self);
+  work.is_posted = false;
+  const auto releases = std::exchange(work.table.releases_, {});
+  if (action != WorkAction::kRun) return;
+  Messenger& messenger = work.table.messenger_;
+  for (const auto& [pe, ids] : releases) {
+    messenger.send(static_cast<int>(pe), Message::pack(messenger, kFutureReleaseHandler, ids));
+  }
+}
 
 // --- Mirrors
 
@@ -260,7 +273,8 @@ FutureState* FutureTable::find_mirror(FutureAddress future) const {
 
 void FutureTable::add_mirror(FutureState& state, FutureAddress link) {
   state.is_mirror_ = mirrors_.try_emplace(state.remote_, Mirror{&state, link}).second;
-  if (link.id != 0) send_link(kFutureWantHandler, link);
+  if (link.id == 0) return;
+  messenger_.send(static_cast<int>(link.pe), Message::pack(messenger_, kFutureWantHandler, link.id));
 }
 
 FutureAddress FutureTable::link_of(const FutureState& state) const {

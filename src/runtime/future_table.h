@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "weft/runtime/future.h"
+#include "weft/runtime/work.h"
 
 namespace weft::runtime {
 
@@ -48,7 +49,8 @@ class FutureTable {
   std::uint64_t link(FutureState& state);
   // `state` is ready: sends its outcome to all copies that have asked for it.
   void answer(FutureState& state);
-  // Tells the PE of the link that no copy needs it.
+  // Tells the PE of the link, in a later turn, that no copy needs it. All links of a PE that are released in a turn are one
+  // message: thousands of elements that hold one future may arrive together.
   void release_link(FutureAddress link);
   std::size_t num_links() const { return links_.size(); }
 
@@ -82,6 +84,13 @@ class FutureTable {
     }
   };
 
+  struct SendReleases final : Work {
+    explicit SendReleases(FutureTable& table_in) : Work(&SendReleases::call), table(table_in) {}
+    static void call(Work* self, Runtime& runtime, WorkAction action);
+    FutureTable& table;
+    bool is_posted = false;
+  };
+
   void on_set(MessagePtr message);
   void on_want(MessagePtr message);
   void on_release(MessagePtr message);
@@ -89,7 +98,6 @@ class FutureTable {
   void send_outcome(FutureState& state, std::uint32_t to_pe);
   // Makes `state` the mirror of state.remote(). Asks for its value if it has a link.
   void add_mirror(FutureState& state, FutureAddress link);
-  void send_link(HandlerId handler, FutureAddress link);
   // Releases the link's share.
   void drop_link(std::uint64_t id);
 
@@ -100,6 +108,8 @@ class FutureTable {
   std::unordered_map<FutureState*, Link*> links_of_;  // the first one of each future
   std::uint64_t next_link_ = 1;
   std::unordered_map<FutureAddress, Mirror, Hash> mirrors_;
+  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> releases_;  // by PE: links, not told yet
+  SendReleases send_releases_{*this};
 };
 
 // While it exists, an element is packed for a move on this thread: copies of futures in its state can be awaited where they arrive.

@@ -74,6 +74,23 @@ def test_files_that_are_compiled_alone_may_share_names(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_all_files_of_a_layer_are_compared(tmp_path: Path) -> None:
+    write(tmp_path, "weft_add_test(NAME x_test SOURCES a.cpp)\n")
+    for name in ("memory/kinds/cuda", "memory/kinds/host", "memory/other"):
+        (tmp_path / "src" / name).mkdir(parents=True)
+        (tmp_path / "src" / name / "a.cpp").write_text(unnamed("struct Block {\n};"), encoding="utf-8")
+    (tmp_path / "src" / "memory" / "CMakeLists.txt").write_text(
+        "weft_add_layer(NAME memory SOURCES ${sources})\n", encoding="utf-8"
+    )
+    (tmp_path / "src" / "memory" / "other" / "CMakeLists.txt").write_text(
+        "weft_add_layer(NAME other SOURCES a.cpp)\n", encoding="utf-8"
+    )
+    done = run(tmp_path)
+    assert done.returncode == 1
+    assert "src/memory/kinds/cuda/a.cpp:4, src/memory/kinds/host/a.cpp:4: 'Block'" in done.stdout
+    assert "other" not in done.stdout
+
+
 def test_a_tree_without_such_targets_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, "add_executable(x a.cpp)\n", a=unnamed("struct Block {\n};"))
     assert run(tmp_path).returncode == 1

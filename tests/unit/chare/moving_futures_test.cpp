@@ -1,6 +1,7 @@
 // Futures in the state of elements that move: awaited on the new PE, set from anywhere, before, while and after they move.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -355,11 +356,16 @@ TEST(MovingFuture, AnswersOnePeAndIgnoresNumbersThatItDoesNotKnow) {
       Runtime& peer = job.runtime(from);
       peer.send(0, runtime::Message::pack(peer, handler, link));
     };
+    const auto release = [&job](int from, const std::vector<std::uint64_t>& links) {
+      Runtime& peer = job.runtime(from);
+      peer.send(0, runtime::Message::pack(peer, runtime::kFutureReleaseHandler, links));
+    };
     Future<int> future(runtime);
     const std::uint64_t link = FutureTable::of(runtime).link(*future.state());
+    release(1, {});
     for (const std::uint64_t wrong : {std::uint64_t{0}, link + 1, ~std::uint64_t{0}}) {
       ask(1, runtime::kFutureWantHandler, wrong);
-      ask(1, runtime::kFutureReleaseHandler, wrong);
+      release(1, {wrong});
     }
     // A value for no mirror.
     job.runtime(1).send(0, runtime::Message::pack(job.runtime(1), runtime::kFutureCopyHandler,
@@ -372,6 +378,35 @@ TEST(MovingFuture, AnswersOnePeAndIgnoresNumbersThatItDoesNotKnow) {
     co_await runtime.make_future<>();
   });
   EXPECT_TRUE(says(failure, "PE 2 asks PE 0 for the value of a future whose copy is on PE 1"));
+}
+
+// The links of a future are released in any order.
+TEST(MovingFuture, ReleasesItsLinksInAnyOrder) {
+  constexpr int kLinks = 1000;
+  testing::InProcessJob job(2);
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    FutureTable& table = FutureTable::of(runtime);
+    Future<int> first(runtime);
+    Future<int> second(runtime);
+    std::vector<std::uint64_t> links;
+    for (int i = 0; i < kLinks; ++i) {
+      links.push_back(table.link(*(i % 3 == 0 ? first : second).state()));
+    }
+    std::ranges::shuffle(links, std::mt19937(20261124));
+    const std::uint64_t last = links.back();
+    links.pop_back();
+    Runtime& peer = job.runtime(1);
+    peer.send(0, runtime::Message::pack(peer, runtime::kFutureReleaseHandler, links));
+    co_await runtime.quiescence();
+    EXPECT_EQ(table.num_links(), 1U);
+    peer.send(0, runtime::Message::pack(peer, runtime::kFutureReleaseHandler, std::vector{last, last}));
+    co_await runtime.quiescence();
+    EXPECT_EQ(table.num_links(), 0U);
+    // Nothing is left that a value would be sent for.
+    first.set(1);
+    second.set(2);
+  }),
+            "");
 }
 
 TEST(MovingFuture, RefusesHandlesOfNoPe) {

@@ -29,12 +29,12 @@ Status bad_gpus(std::string_view text) {
                    text));
 }
 
-Status read_environment(MemoryOptions& options) {
+Status read_cuda_environment(MemoryOptions& options) {
   const char* const gpus = std::getenv("WEFT_GPUS");
   return gpus == nullptr ? Status() : options.of<CudaOptions>().set_gpus(gpus);
 }
 
-Result<std::unique_ptr<KindBackend>> make(const MemoryOptions& options) {
+Result<std::unique_ptr<KindBackend>> make_cuda(const MemoryOptions& options) {
   const CudaOptions cuda = options.of<CudaOptions>();
   if (cuda.driver.empty()) {
     return Status(StatusCode::kUnsupported, "cuda memory is switched off (WEFT_GPUS=none)");
@@ -82,6 +82,6 @@ Status CudaOptions::set_gpus(std::string_view text) {
   return {};
 }
 
-const KindFactory kinds::cuda = {NativeApi::kCuda, &read_environment, &make};
+const KindFactory kinds::cuda = {NativeApi::kCuda, &read_cuda_environment, &make_cuda};
 
 }  // namespace weft::memory

@@ -15,7 +15,7 @@ using base::Status;
 
 namespace {
 
-Status read_environment(MemoryOptions& options) {
+Status read_emulated_environment(MemoryOptions& options) {
   const char* const text = std::getenv("WEFT_EMULATED_FAULTS");
   if (text == nullptr) return {};
   Result<EmulatedFaults> faults = parse_emulated_faults(text);
@@ -27,7 +27,7 @@ Status read_environment(MemoryOptions& options) {
   return {};
 }
 
-Result<std::unique_ptr<KindBackend>> make(const MemoryOptions& options) {
+Result<std::unique_ptr<KindBackend>> make_emulated(const MemoryOptions& options) {
   const EmulatedOptions emulated = options.of<EmulatedOptions>();
   return std::unique_ptr<KindBackend>(
       std::make_unique<EmulatedBackend>(emulated.num_devices, emulated.faults));
@@ -35,6 +35,6 @@ Result<std::unique_ptr<KindBackend>> make(const MemoryOptions& options) {
 
 }  // namespace
 
-const KindFactory kinds::emulated = {NativeApi::kNone, &read_environment, &make};
+const KindFactory kinds::emulated = {NativeApi::kNone, &read_emulated_environment, &make_emulated};
 
 }  // namespace weft::memory

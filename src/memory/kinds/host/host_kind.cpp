@@ -8,12 +8,12 @@ namespace weft::memory {
 
 namespace {
 
-base::Result<std::unique_ptr<KindBackend>> make(const MemoryOptions&) {
+base::Result<std::unique_ptr<KindBackend>> make_host(const MemoryOptions&) {
   return std::unique_ptr<KindBackend>(std::make_unique<HostBackend>());
 }
 
 }  // namespace
 
-const KindFactory kinds::host = {NativeApi::kHost, nullptr, &make};
+const KindFactory kinds::host = {NativeApi::kHost, nullptr, &make_host};
 
 }  // namespace weft::memory
