@@ -92,7 +92,10 @@ struct Gpu : Chare<Gpu> {
   Task<> finish() {
     memory::EmulatedBackend& device = testing::emulated(runtime().memory());
     const memory::EventHandle event = device.record(nullptr, place().device).value();
-    while (device.query(event).is_pending()) co_await runtime().sleep(0);
+    // Not polled here: kernels would run inside this method, and be load of the host.
+    runtime::OperationState* const state = runtime::OperationState::create(runtime());
+    state->started(runtime().memory().when_event_done(place(), event, state->completion()), 0);
+    co_await Operation(state);
     device.release_event(event);
   }
   double device_load() { return device_load_s(); }
