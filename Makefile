@@ -27,15 +27,15 @@ $(SANITIZED)/build.ninja: $(SETUP)
 	cmake -S . -B $(SANITIZED) -G Ninja -DWEFT_SANITIZE=address,undefined -DWEFT_BUILD_EXAMPLES=OFF \
 	    -DWEFT_BUILD_BENCHMARKS=OFF -DCMAKE_CXX_COMPILER="$$(cat $(VENV)/cxx-compiler)"
 
-# The examples, and the Python package as the wheel that users get, installed into .venv.
+# The examples and mini-apps, and the Python package as the wheel that users get, installed into .venv.
 build: $(RELEASE)/build.ninja
-	cmake --build $(RELEASE) --target weft_python_package weft_examples
+	cmake --build $(RELEASE) --target weft_python_package weft_examples weft_miniapps
 	pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
 	    --config-settings=build-dir=$(RELEASE) .
 
 demo: build
-	weft run -n 2 $(RELEASE)/examples/jacobi3d --odf 4 --size 128 --iterations 300 --verify
-	weft run -n 2 examples/04_jacobi3d/jacobi3d.py --odf 4 --size 128 --iterations 300 --verify
+	weft run -n 2 $(RELEASE)/miniapps/jacobi3d --odf 4 --size 128 --iterations 300 --verify
+	weft run -n 2 miniapps/jacobi3d/jacobi3d.py --odf 4 --size 128 --iterations 300 --verify
 
 test: test-cpp test-sanitized test-python
 

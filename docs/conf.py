@@ -19,7 +19,7 @@ version = release = re.findall(r"project\(weft VERSION ([\d.]+)", (ROOT / "CMake
 
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/**.md", "examples/*.md", "benchmarks/**.md"]
+include_patterns = ["*.md", "docs/**.md", "examples/*.md", "miniapps/**.md", "benchmarks/**.md"]
 # Folders without pages, some of them large, are not searched.
 exclude_patterns = [".*", "build*", "venv*", "cmake", "include", "python", "src", "tests", "tools"]
 # Links to headings work as on a forge: page.md#heading.
@@ -32,9 +32,12 @@ html_extra_path = ["site"]  # index.html, which leads to README.html
 
 # The sidebar's sections: the pages that README.md links and that match, then the other pages of a folder.
 SECTIONS = {
-    "Guide": (r"docs/[\w-]+", None),
-    "Examples and measurements": (r"(?:examples|benchmarks)/.+", "benchmarks/results/*/README"),
-    "How it works": (r"[A-Z]+", "docs/decisions/*"),
+    "Guide": (r"docs/[\w-]+", ()),
+    "Examples and measurements": (
+        r"(?:examples|miniapps|benchmarks)/.+",
+        ("miniapps/*/README", "benchmarks/results/*/README"),
+    ),
+    "How it works": (r"[A-Z]+", ("docs/decisions/*",)),
 }
 PYTHON_REFERENCE = "docs/python-api"
 
@@ -44,7 +47,7 @@ def contents(text: str) -> str:
     linked = list(dict.fromkeys(re.findall(r"\]\(([\w./-]+)\.md(?:#[\w-]*)?\)", text)))
     directives = []
     for caption, (pattern, others) in SECTIONS.items():
-        pages = [page for page in linked if re.fullmatch(pattern, page)] + ([others] if others else [])
+        pages = [page for page in linked if re.fullmatch(pattern, page)] + list(others)
         head = ["```{toctree}", ":hidden:", ":glob:", f":caption: {caption}", ""]
         directives.append("\n".join([*head, *pages, "```"]))
     return "\n\n".join(directives)

@@ -41,7 +41,9 @@ SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 # Layers whose units still have cycles. Take a layer out when its cycles are gone.
 CYCLES_EXEMPT: frozenset[str] = frozenset()
 
-CHECKED_FOLDERS = ("include", "src", "python/src", "examples", "benchmarks")
+CHECKED_FOLDERS = ("include", "src", "python/src", "examples", "miniapps", "benchmarks")
+# Programs that use what an installed Weft offers.
+USERS = ("examples/", "miniapps/")
 HEADER_SUFFIXES = (".h", ".hpp", ".cuh")
 CPP_SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".cu", ".cuh"}
 
@@ -72,7 +74,7 @@ class Include:
 
 
 def layer_of(path: str) -> str | None:
-    """The layer that a file of the tree belongs to; None for examples, benchmarks and foreign headers."""
+    """The layer that a file of the tree belongs to; None for programs, benchmarks and foreign headers."""
     parts = path.split("/")
     if path == "include/weft/weft.h":
         return "umbrella"
@@ -132,7 +134,7 @@ def foreign_problem(include: Include) -> str | None:
     file, name = include.file, include.name
     if UCX_HEADER.match(name) and not file.startswith(("src/machine/ucx/", "benchmarks/raw_ucx.")):
         return f"<{name}> outside src/machine/ucx/; use the interface in machine/machine.h, or extend it"
-    own_kernels = file.startswith("examples/") and file.endswith(".cu")
+    own_kernels = file.startswith("miniapps/") and file.endswith(".cu")
     if CUDA_HEADER.match(name) and not (file.startswith("src/memory/kinds/cuda/") or own_kernels):
         return f"<{name}> outside src/memory/kinds/cuda/; use the interface in memory/kind.h, or extend it"
     if PYTHON_HEADER.match(name) and not file.startswith("python/"):
@@ -176,8 +178,11 @@ def arrow_problem(include: Include) -> str | None:
         return (
             f'"{include.name}" is private, and this header installed; move it to include/, or forward-declare'
         )
-    if include.file.startswith("examples/") and include.target.startswith("src/"):
-        return f'"{include.name}" is private; an example uses what a user has, the headers in include/weft/'
+    if include.file.startswith(USERS) and include.target.startswith("src/"):
+        return (
+            f'"{include.name}" is private; examples and mini-apps use what a user has, '
+            "the headers in include/weft/"
+        )
     return None
 
 

@@ -16,7 +16,9 @@ from pathlib import Path
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^\s*(```|~~~)")
 # `src/machine/ucx/` or `tools/check_layers.py`: a path from one of the tree's folders.
-PATH = re.compile(r"`((?:include|src|python|tests|tools|examples|benchmarks|cmake|docs|\.ci)/[\w./-]*)`")
+PATH = re.compile(
+    r"`((?:include|src|python|tests|tools|examples|miniapps|benchmarks|cmake|docs|\.ci)/[\w./-]*)`"
+)
 
 
 def anchors_of(page: Path) -> set[str]:

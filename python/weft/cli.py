@@ -1,4 +1,4 @@
-"""The `weft` command: run, info, lb, bench.
+"""The `weft` command: run, info, lb, bench, study.
 
 Imports are inside the functions that need them: `weft run` starts fast, also without the extension module.
 """
@@ -183,7 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_lb(commands)
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] not in (["run"], ["info"], ["lb"]):
-        _add_bench(commands)  # takes its time to import
+        _add_bench(commands)  # these take their time to import
+        _add_study(commands)
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
         asked = getattr(options, "parser", parser)
@@ -293,5 +294,11 @@ def _lb(options: argparse.Namespace) -> int:
 
 def _add_bench(commands: argparse._SubParsersAction[_Parser]) -> None:
     from weft.bench.cli import add_parser
+
+    add_parser(commands)
+
+
+def _add_study(commands: argparse._SubParsersAction[_Parser]) -> None:
+    from weft.study.cli import add_parser
 
     add_parser(commands)

@@ -162,8 +162,11 @@ void FutureTable::on_set(MessagePtr message) {
 std::uint64_t FutureTable::link(FutureState& state) {
   const std::uint64_t id = next_link_++;
   state.acquire();
-  links_.emplace(id, Link{&state, {}});
-  links_of_[&state].push_back(id);
+  Link& link = links_.try_emplace(id, Link{.id = id, .state = &state, .reader = {}}).first->second;
+  Link*& first = links_of_[&state];
+  link.next = first;
+  if (first != nullptr) first->previous = &link;
+  first = &link;
   state.has_links_ = true;
   return id;
 }
@@ -171,12 +174,13 @@ std::uint64_t FutureTable::link(FutureState& state) {
 void FutureTable::answer(FutureState& state) {
   const auto found = links_of_.find(&state);
   if (found == links_of_.end()) return;
-  const std::vector<std::uint64_t> ids = found->second;
   const FutureShare<FutureState> keep(&state);
-  for (const std::uint64_t id : ids) {
-    const auto link = links_.find(id);
-    if (link == links_.end() || !link->second.reader) continue;  // it waits to be asked
-    const std::uint32_t reader = *link->second.reader;
+  // Copied, because the value that is sent may make links of its own. The others wait to be asked.
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> asked;
+  for (const Link* link = found->second; link != nullptr; link = link->next) {
+    if (link->reader) asked.emplace_back(link->id, *link->reader);
+  }
+  for (const auto& [id, reader] : asked) {
     send_outcome(state, reader);
     drop_link(id);
   }
@@ -202,11 +206,15 @@ void FutureTable::send_outcome(FutureState& state, std::uint32_t to_pe) {
 
 void FutureTable::drop_link(std::uint64_t id) {
   const auto node = links_.extract(id);
-  FutureState* const state = node.mapped().state;
-  const auto of_state = links_of_.find(state);
-  std::erase(of_state->second, id);
-  if (of_state->second.empty()) {
-    links_of_.erase(of_state);
+  const Link& link = node.mapped();
+  FutureState* const state = link.state;
+  if (link.next != nullptr) link.next->previous = link.previous;
+  if (link.previous != nullptr) {
+    link.previous->next = link.next;
+  } else if (link.next != nullptr) {
+    links_of_.find(state)->second = link.next;
+  } else {
+    links_of_.erase(state);
     state->has_links_ = false;
   }
   state->release();

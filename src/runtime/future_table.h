@@ -64,9 +64,13 @@ class FutureTable {
   std::size_t num_mirrors() const { return mirrors_.size(); }
 
  private:
+  // The links of a future are a list: thousands of elements that have copies of one future may leave one after the other.
   struct Link {
+    std::uint64_t id = 0;
     FutureState* state = nullptr;         // a share
     std::optional<std::uint32_t> reader;  // the PE that has asked for the value
+    Link* previous = nullptr;
+    Link* next = nullptr;
   };
   struct Mirror {
     FutureState* state = nullptr;  // no share
@@ -92,8 +96,8 @@ class FutureTable {
   Messenger& messenger_;
   std::unordered_map<std::uint64_t, FutureState*> states_;
   std::uint64_t next_ = 1;
-  std::unordered_map<std::uint64_t, Link> links_;
-  std::unordered_map<FutureState*, std::vector<std::uint64_t>> links_of_;
+  std::unordered_map<std::uint64_t, Link> links_;     // its nodes stay where they are
+  std::unordered_map<FutureState*, Link*> links_of_;  // the first one of each future
   std::uint64_t next_link_ = 1;
   std::unordered_map<FutureAddress, Mirror, Hash> mirrors_;
 };

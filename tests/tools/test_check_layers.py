@@ -107,7 +107,8 @@ PLANTED = [
         "is private, and this header installed",
     ),
     ("examples/gpu.cpp", "#include <cuda_runtime.h>", "outside src/memory/kinds/cuda/"),
-    ("examples/peek.cpp", '#include "runtime/pe.h"', "an example uses what a user has"),
+    ("examples/peek.cpp", '#include "runtime/pe.h"', "use what a user has"),
+    ("miniapps/pic/peek.cpp", '#include "runtime/pe.h"', "use what a user has"),
     ("src/base/odd.h", "#include HEADER_NAME(x)", "is computed and cannot be checked"),
 ]
 
@@ -156,8 +157,8 @@ def test_an_empty_tree_is_an_error_not_a_success(tmp_path: Path) -> None:
     assert check_layers.main([str(tmp_path)]) == 1
 
 
-def test_an_example_may_have_kernels_of_its_own(tree: Path) -> None:
-    write(tree, "examples/kernels.cu", "#include <cuda_runtime.h>\n")
+def test_a_mini_app_may_have_kernels_of_its_own(tree: Path) -> None:
+    write(tree, "miniapps/stencil/kernels.cu", "#include <cuda_runtime.h>\n")
     assert reports(tree) == []
 
 

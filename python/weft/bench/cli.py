@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from weft.bench.arguments import minutes, names, number, numbers
 from weft.bench.gpus import PLACEMENTS
 from weft.bench.jacobi3d import LANGUAGES, MODELS, SCALINGS, WAYS
 from weft.bench.question import MIN_RUNS
@@ -79,7 +78,7 @@ second, one direction. (OSU osu_mbw_mr with one pair.)
 """,
 }
 _JACOBI3D_METHOD = """
-Jacobi's iteration on a 3D grid (examples/04_jacobi3d): blocks of points, ODF of them on each PE, exchange
+Jacobi's iteration on a 3D grid (miniapps/jacobi3d): blocks of points, ODF of them on each PE, exchange
 their faces with their neighbours over channels or as arguments of entry methods. Every case, which is a
 language, a model, a way of the faces, a number of PEs and an ODF, runs in RUNS fresh jobs, case after case in
 turns; the figures are medians.
@@ -114,60 +113,19 @@ def add_parser(subparsers: Any) -> None:
     _add_jacobi3d(benches)
 
 
-def _names(choices: Sequence[str]) -> Callable[[str], list[str]]:
-    """The type of an argument that is some of `choices`, with commas between, or all."""
-
-    def parse(text: str) -> list[str]:
-        names = list(choices) if text == "all" else text.split(",")
-        for name in names:
-            if name not in choices:
-                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(choices)}")
-        return names
-
-    return parse
-
-
-def _numbers(text: str) -> list[int]:
-    """The type of an argument that is whole numbers of at least 1 with commas between."""
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = [0]
-    if min(numbers) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not whole numbers like 1,2,4")
-    return numbers
-
-
-def _number(text: str) -> int:
-    (number,) = _numbers(text) if "," not in text else [0]
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return number
-
-
-def _minutes(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
-    return number
-
-
 def _add_jacobi3d(benches: Any) -> None:
     parser = benches.add_parser(
         "jacobi3d",
-        help="the Jacobi3D example: scaling, models, faces staged or not, where the time goes",
+        help="the mini-app Jacobi3D: scaling, models, faces staged or not, where the time goes",
         description=_JACOBI3D_METHOD,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--memory", choices=["host", "emulated", "cuda"], default="host", help="where the points are (host)"
     )
-    parser.add_argument("--pes", type=_numbers, metavar="1,2,4", help="numbers of PEs (as many as fit here)")
+    parser.add_argument("--pes", type=numbers, metavar="1,2,4", help="numbers of PEs (as many as fit here)")
     parser.add_argument(
-        "--odf", type=_numbers, default=[1, 2, 4], metavar="1,2,4", help="overdecomposition factors (1,2,4)"
+        "--odf", type=numbers, default=[1, 2, 4], metavar="1,2,4", help="overdecomposition factors (1,2,4)"
     )
     for option, choices in (
         ("--scaling", SCALINGS),
@@ -177,14 +135,14 @@ def _add_jacobi3d(benches: Any) -> None:
     ):
         parser.add_argument(
             option,
-            type=_names(choices),
+            type=names(choices),
             default=list(choices),
             metavar="NAME,...",
             help=f"{' and '.join(choices)} (all)",
         )
-    parser.add_argument("--size", type=_number, metavar="N", help="points along each dimension; see above")
-    parser.add_argument("--iterations", type=_number, metavar="N", help="timed ones (100, in cuda memory 50)")
-    parser.add_argument("--warmup", type=_number, default=10, metavar="N", help="iterations before (10)")
+    parser.add_argument("--size", type=number, metavar="N", help="points along each dimension; see above")
+    parser.add_argument("--iterations", type=number, metavar="N", help="timed ones (100, in cuda memory 50)")
+    parser.add_argument("--warmup", type=number, default=10, metavar="N", help="iterations before (10)")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw where the time went")
     add_running_options(parser)
     parser.set_defaults(function=_run_jacobi3d)
@@ -236,7 +194,7 @@ def add_running_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=MIN_RUNS, help=f"launches of each system ({MIN_RUNS})")
     parser.add_argument(
         "--minutes",
-        type=_minutes,
+        type=minutes,
         metavar="M",
         help="begin no launch after that; what was taken by then makes the figures (no limit)",
     )
@@ -251,5 +209,5 @@ def add_running_options(parser: argparse.ArgumentParser) -> None:
         "--charm4py-source",
         type=Path,
         metavar="DIR",
-        help="where charm4py was built in place on MPI, to be measured beside the installed one",
+        help="a charm4py on UCX or MPI (benchmarks/README.md), to be measured beside the installed one",
     )

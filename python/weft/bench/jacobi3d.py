@@ -1,4 +1,4 @@
-"""``weft bench jacobi3d``: the Jacobi3D example over PEs, overdecomposition, models and ways of its faces.
+"""``weft bench jacobi3d``: the mini-app Jacobi3D over PEs, overdecomposition, models and ways of its faces.
 
 A *case* is one way to run it; cases take turns, each run a fresh job, and a case's records are the medians of
 its runs: overall, compute, pack and communication seconds of an iteration.
@@ -27,7 +27,7 @@ PARTS = ("overall", "compute", "pack", "communication")
 LANGUAGES = ("cpp", "python")
 MODELS = ("channel", "messaging")
 SCALINGS = ("weak", "strong")
-#: The name of a way of the faces in records, by the value of the example's --staging. "direct": not staged.
+#: The name of a way of the faces in records, by the value of the program's --staging. "direct": not staged.
 WAYS = {"device": "direct", "host": "staged"}
 #: Points along each dimension: of a PE's share (weak), of the whole grid (strong).
 DEFAULT_POINTS = {
@@ -45,7 +45,7 @@ Triple = tuple[int, int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One way to run the example. `staging` is "" for host memory, else a key of WAYS."""
+    """One way to run the program. `staging` is "" for host memory, else a key of WAYS."""
 
     language: str
     model: str
@@ -83,7 +83,7 @@ class Case:
         return ", ".join(word for word in words if word)
 
     def arguments(self, json_file: Path) -> list[str]:
-        """The command line of the example."""
+        """The command line of the program."""
         words = ["--size", *map(str, self.points), "--odf", str(self.odf), "--model", self.model]
         words += ["--iterations", str(self.iterations), "--warmup", str(self.warmup)]
         words += ["--memory", self.memory, "--json", str(json_file), "--no-checksum"]
@@ -188,7 +188,7 @@ def cases(
 
 
 def program(case: Case, programs: Programs) -> Path:
-    """The example in the case's language. Raises BenchError when it is not there."""
+    """The program in the case's language. Raises BenchError when it is not there."""
     return programs.need("jacobi3d" if case.language == "cpp" else "jacobi3d.py")
 
 

@@ -1,4 +1,4 @@
-"""Where the measuring programs and examples are: executables and scripts, each a file with a known name."""
+"""Where the measuring programs and mini-apps are: executables and scripts, each a file with a known name."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Programs:
 
     def _folders(self) -> list[Path]:
         here = checkout()
-        scripts = [] if here is None else [here / "benchmarks" / "python", *(here / "examples").glob("*")]
+        scripts = [] if here is None else [here / "benchmarks" / "python", *(here / "miniapps").glob("*")]
         if self.folder is not None:
-            return [self.folder, self.folder / "python", self.folder.parent / "examples", *scripts]
+            return [self.folder, self.folder / "python", self.folder.parent / "miniapps", *scripts]
         return scripts if here is None else [*scripts, *_builds(here)]
 
 
 def _builds(folder: Path) -> list[Path]:
     """Where the builds of a checkout have their programs, the latest build first."""
-    parts = [f"{build}/{part}" for build in ("build*", "build/*") for part in ("benchmarks", "examples")]
+    parts = [f"{build}/{part}" for build in ("build*", "build/*") for part in ("benchmarks", "miniapps")]
     found = [path for pattern in parts for path in folder.glob(pattern)]
     return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 

@@ -98,9 +98,8 @@ def _lent_ucx() -> dict[str, str]:
 class Charm4py:
     """charm4py; `model` is "channel" or "messaging" (entry methods).
 
-    The one that is installed, which comes with a TCP machine layer when from PyPI, or the one in `source`,
-    a folder where charm4py was built in place on MPI (`setup.py build_ext --mpi --inplace`), which is
-    several times faster.
+    The installed one, which sends by TCP if it is from PyPI, or the one in the folder `source`, on UCX
+    (benchmarks/README.md) or on MPI (`setup.py build_ext --mpi --inplace`). Those are several times faster.
     """
 
     model: str
@@ -109,7 +108,7 @@ class Charm4py:
 
     @property
     def series(self) -> Series:
-        return Series("charm4py", self.model, "python", "" if self.source is None else "on MPI")
+        return Series("charm4py", self.model, "python", "" if self.source is None else _layer(self.source))
 
     def absent(self, question: Question) -> str | None:
         if question.memory != "host":
@@ -136,6 +135,13 @@ class Charm4py:
         if self.source is None:
             return [sys.executable, "-m", "charmrun.start", f"+p{pes}", "++local"]
         return [*mpiexec_command(pes), sys.executable]
+
+
+@functools.cache
+def _layer(charm4py: Path) -> str:
+    """What the charm4py in that folder sends by: its library names the functions of UCX that it calls."""
+    library = charm4py / "charm4py" / ".libs" / "libcharm.so"
+    return "on UCX" if library.is_file() and b"ucp_worker_create" in library.read_bytes() else "on MPI"
 
 
 def mpiexec_command(processes: int) -> list[str]:

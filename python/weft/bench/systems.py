@@ -27,8 +27,8 @@ def reference_systems(
 ) -> list[System]:
     """The systems named in `names`: "all", "none", or names of REFERENCES with commas between.
 
-    `charm4py_source` is where a second charm4py was built on MPI. All are those that may know that kind of
-    memory.
+    `charm4py_source` is the folder of a second charm4py, on UCX or on MPI. All are those that may know that
+    kind of memory.
     """
     wanted = _WITH_MEMORY[memory] if names == "all" else () if names == "none" else tuple(names.split(","))
     for name in wanted:

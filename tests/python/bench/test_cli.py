@@ -120,6 +120,17 @@ def test_a_charm4py_built_from_source_is_measured_beside_the_installed_one(tmp_p
     assert str(tmp_path) in systems[2].absent(Question("latency", (8,)))
 
 
+@pytest.mark.parametrize(
+    ("symbols", "path"), [(b"\0ucp_worker_create\0", "on UCX"), (b"\0MPI_Isend\0", "on MPI")]
+)
+def test_a_charm4py_built_from_source_is_named_by_the_layer_it_sends_by(tmp_path, symbols, path):
+    libraries = tmp_path / "charm4py" / ".libs"
+    libraries.mkdir(parents=True)
+    (libraries / "libcharm.so").write_bytes(symbols)
+    systems = reference_systems("charm4py", Programs(), tmp_path)
+    assert [system.series.path for system in systems] == ["", "", path, path]
+
+
 def test_without_a_gpu_cuda_is_refused_in_a_sentence(monkeypatch, capsys):
     monkeypatch.setattr(gpus, "gpu_names", tuple)
     for bench in ("latency", "jacobi3d"):

@@ -6,8 +6,26 @@ from pathlib import Path
 
 import pytest
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+MOST_LINES = 120
 LANGUAGES = ("cpp", "python")
 PES = (None, 1, 2, 4)
+
+
+def test_an_example_shows_one_idea() -> None:
+    lengths = {
+        str(path.relative_to(EXAMPLES)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in EXAMPLES.glob("*/*")
+        if path.is_file() and path.suffix in (".py", ".cpp", ".h")
+    }
+    assert len(lengths) > 20
+    too_long = {name: length for name, length in lengths.items() if length > MOST_LINES}
+    assert not too_long, f"more than {MOST_LINES} lines: move it to miniapps/, or show less in it"
+
+
+def test_the_numbers_of_the_examples_have_no_gap() -> None:
+    numbers = sorted(int(folder.name[:2]) for folder in EXAMPLES.iterdir() if (folder.name[:2]).isdigit())
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 def lines_of(done) -> list[str]:
@@ -42,6 +60,14 @@ def test_collectives(run_example, language: str, num_pes: int | None) -> None:
     number, rest = second.split(" ", 1)
     assert 1 <= int(number) <= 40
     assert rest == "of 40 heard it most often"
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_heat(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("heat", language, num_pes)) == [
+        "the heat along the rod: 85.01 58.58 36.77 20.89 10.68 4.89 1.95 0.51"
+    ]
 
 
 @pytest.mark.parametrize("num_pes", PES)

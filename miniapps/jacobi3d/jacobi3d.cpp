@@ -1,6 +1,6 @@
 // Jacobi3D: a 7-point stencil over a chare array, its faces exchanged by entry methods or over channels.
 //
-//   weft run -n 2 build/release/examples/jacobi3d --odf 4 --verify
+//   weft run -n 2 build/release/miniapps/jacobi3d --odf 4 --verify
 //
 // decomposition.h cuts the grid, field.h has the points of a block and kernels.h the computations on them
 // in each kind of memory, messaging_block.h and channel_block.h are the chares.

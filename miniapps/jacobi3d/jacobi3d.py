@@ -1,6 +1,6 @@
 """Jacobi3D: a 7-point stencil over a chare array, its faces exchanged by entry methods or over channels.
 
-    weft run -n 2 examples/04_jacobi3d/jacobi3d.py --odf 4 --verify
+    weft run -n 2 miniapps/jacobi3d/jacobi3d.py --odf 4 --verify
 
 decomposition.py cuts the grid, field.py has the points of a block and kernels.py the computations on them
 in each kind of memory, blocks.py has the chares. jacobi3d.cpp is the same in C++ and comes to the same

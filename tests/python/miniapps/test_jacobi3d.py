@@ -229,9 +229,9 @@ def test_help_says_what_is_timed(run_example, language: str) -> None:
     assert "--staging" in done.stdout
 
 
-@pytest.mark.usefixtures("jacobi3d_modules")
-def test_time_is_counted_once() -> None:
+def test_time_is_counted_once(import_miniapp) -> None:
     pytest.importorskip("weft._core", reason="kernels.py is a part of a Weft program")
+    import_miniapp("jacobi3d")
     from kernels import COMPUTE, PACK, Interval, covered
 
     assert covered([]) == {COMPUTE: 0.0, PACK: 0.0}
@@ -240,9 +240,12 @@ def test_time_is_counted_once() -> None:
     assert covered([Interval(*span) for span in spans]) == {COMPUTE: 4.0, PACK: 3.0}
 
 
-@pytest.mark.usefixtures("jacobi3d_modules")
 class TestVerification:
     """That verification can fail."""
+
+    @pytest.fixture(autouse=True)
+    def modules(self, import_miniapp) -> None:
+        import_miniapp("jacobi3d")
 
     def test_every_kind_of_difference_is_found(self) -> None:
         import numpy as np

@@ -1,0 +1,40 @@
+// The command line of heat_conduction.
+#pragma once
+
+#include <stdexcept>
+
+namespace heat_conduction {
+
+// A mistake of the user, reported as one sentence.
+class UserError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Options {
+  int size = 96;
+  int odf = 4;
+  int check_every = 20;
+  double until = 0.5;
+  bool verify = false;
+  bool help = false;
+};
+
+inline constexpr char kHelp[] = R"(usage: weft run -n PES heat_conduction [options]
+
+Heat conduction: a plate with cold edges cools until its hottest point is below a limit.
+
+  --size N         rows and columns of points (96)
+  --odf N          strips per PE (4)
+  --until X        the temperature to reach, above 0 (0.5)
+  --check-every N  steps between two checks (20)
+  --verify         compare each point with the exact result
+
+What is timed. From PE 0's broadcast that starts the strips until the last one has answered. The last line is a
+JSON object with the time as "value" in seconds, as those of the measuring programs.
+)";
+
+// Throws UserError, whose text says what is wrong.
+Options parse_options(int argc, char** argv);
+
+}  // namespace heat_conduction

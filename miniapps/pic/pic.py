@@ -1,0 +1,117 @@
+"""PIC: particles in a periodic grid of charges, in blocks that load balancing moves.
+
+    weft run -n 2 --lb greedy_refine miniapps/pic/pic.py --odf 16 --lb-every 10 --verify
+
+pic_problem.py has the problem, pic_particles.py a block's data with the kernels of pic_numba.py,
+pic_blocks.py the chares, pic_device.py those whose particles are in the memory of a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+import weft
+from pic_blocks import Block, Setup
+from pic_options import Result, at_least, balancing_s, describe, make_parser, problem_of, report
+from pic_particles import kernels_named
+from pic_problem import Problem, UserError
+from pic_verification import Found, judge
+
+USAGE = "weft run -n PES [--lb NAME] pic.py [options]"
+
+
+def parse_options(arguments: list[str]) -> argparse.Namespace:
+    """Raises UserError, whose text says what is wrong and what to write instead."""
+    parser = make_parser("pic.py", USAGE)
+    add = parser.add_argument
+    add("--odf", type=at_least(1), default=1, metavar="N", help="blocks per PE (1)")
+    add(
+        "--lb-every",
+        type=at_least(0),
+        default=0,
+        metavar="N",
+        help="a sync point before the first timed step and after every N steps; 0: none (0)",
+    )
+    add(
+        "--load",
+        choices=["time", "particles"],
+        help="what the strategy takes for the load of a block: its measured time, or the number of its "
+        "particles (time; particles if they are in memory of a device whose time is not measured)",
+    )
+    add(
+        "--memory",
+        choices=["host", "emulated", "cuda"],
+        default="host",
+        help="where the particles are: host, emulated, or cuda, a GPU for each PE, with CuPy (host)",
+    )
+    return parser.parse_args(arguments)
+
+
+def block_class(options: argparse.Namespace) -> type[weft.Chare]:
+    """The class of the blocks. Raises UserError if this program or this machine cannot do that."""
+    kernels_named(options.kernel)
+    if options.memory == "host":
+        return Block
+    from pic_device import DeviceBlock, expect_usable
+
+    expect_usable(options.memory)
+    return DeviceBlock
+
+
+def counts_particles(options: argparse.Namespace) -> bool:
+    """Whether the number of particles is the load of a block."""
+    if options.load is not None:
+        return options.load == "particles"
+    return options.memory != "host" and not hasattr(weft.Chare, "device_work")
+
+
+async def solve(options: argparse.Namespace, problem: Problem) -> Result:
+    setup = Setup(
+        problem, options.kernel, options.memory, options.lb_every, counts_particles(options), options.pin
+    )
+    blocks: Any = await weft.Array(block_class(options), problem.num_blocks, args=(setup,))
+    warm: Any = weft.Future()
+    blocks.run(1, warm)
+    await warm
+    await blocks.restart_account.call()
+    done: Any = weft.Future()
+    begin = time.perf_counter()
+    blocks.run(options.steps + 1, done)
+    await done
+    overall_s = time.perf_counter() - begin
+
+    accounts = await blocks.account.call()
+    found = await blocks.examine.call()
+    return Result(
+        overall_s=overall_s,
+        compute_s=sum(account.compute_s for account in accounts) / weft.num_pes(),
+        balancing_s=balancing_s([account.syncs for account in accounts]),
+        num_syncs=len(accounts[0].syncs),
+        checksum=sum(found, Found()).checksum,
+        verdict=judge(problem, found) if options.verify else None,
+    )
+
+
+async def main() -> None:
+    """On PE 0 alone, so that a mistake is reported once."""
+    code = 0
+    try:
+        options = parse_options(sys.argv[1:])
+        num_pes = weft.num_pes()
+        problem = problem_of(options, num_pes * options.odf)
+        print(describe(problem, "Python", num_pes, options.odf, options.steps), flush=True)
+        result = await solve(options, problem)
+        print(report(problem, result, num_pes, options.odf, options.steps))
+        if result.verdict is not None and not result.verdict.correct:
+            code = 1
+    except UserError as error:
+        print(f"pic.py: {error} (see pic.py --help)", file=sys.stderr)
+        code = 2
+    weft.exit(code)
+
+
+if __name__ == "__main__":
+    weft.run(main)
