@@ -5,8 +5,9 @@
 // measured when it suspended (ResumeWork::suspend).
 //
 // Two reads of the clock cost more than a small entry method. So an object whose last spans have all been short is sampled: one
-// span in kSampledSpans is measured and counts for all of them. After a long span every span is measured, the longer the more
-// of them. So the time of a long span is missed only if so many short ones come before it that they take ten times as long.
+// span in kSampledSpans is measured and counts for all of them, or one in kSampledVeryShort if the last sample was very short.
+// After a long span every span is measured, the longer the more of them. So the time of a long span is missed only if so many
+// short ones come before it that they take ten times as long.
 //
 // Without an object that is measured, a resumption costs one branch and reads no clock.
 //
@@ -36,7 +37,9 @@ class WorkTime {
   // After a span of n times kShort, n * kExactSpans spans are measured before the object is sampled again.
   static constexpr Clock::duration kShort = std::chrono::microseconds(10);
   static constexpr std::uint32_t kExactSpans = 4096;
-  static constexpr std::uint32_t kSampledSpans = 16;
+  static constexpr std::uint16_t kSampledSpans = 16;
+  static constexpr Clock::duration kVeryShort = std::chrono::microseconds(1);
+  static constexpr std::uint16_t kSampledVeryShort = 64;
 
   WorkTime() = default;
   WorkTime(const WorkTime&) = delete;
@@ -74,19 +77,23 @@ class WorkTime {
     } else if (exact_left_ != 0) {
       --exact_left_;
     } else {
-      time *= kSampledSpans;
-      skips_left_ = kSampledSpans - 1;
+      const std::uint16_t next = time < kVeryShort ? kSampledVeryShort : kSampledSpans;
+      // It counts for the spans since the last sample: their number must not depend on its own length.
+      time *= std::exchange(sampled_, next);
+      skips_left_ = next - 1;
     }
     time_ += time;
   }
   void measure_next(std::uint64_t num_spans) {
     exact_left_ = std::max(exact_left_, num_spans);
     skips_left_ = 0;
+    sampled_ = 1;
   }
 
   Clock::duration time_{};
   std::uint32_t references_ = 0;
-  std::uint32_t skips_left_ = 0;
+  std::uint16_t skips_left_ = 0;
+  std::uint16_t sampled_ = 1;  // the number of spans for which the next sample counts
   std::uint64_t exact_left_ = kExactSpans;
 };
 

@@ -188,13 +188,13 @@ TEST(WorkMeter, SamplesAnObjectOfShortSpans) {
   std::uint32_t changes = 0;
   for (int attempt = 0; attempt < 1000 && (changes < 10 || changes > 11); ++attempt) {
     spans(WorkTime::kExactSpans);
-    changes = spans(10 * WorkTime::kSampledSpans);
+    changes = spans(10 * WorkTime::kSampledVeryShort);
   }
   EXPECT_GE(changes, 10U);
   EXPECT_LE(changes, 11U);
 
   // One of these is a sample. Then each span is measured, for a while.
-  for (std::uint32_t i = 0; i < WorkTime::kSampledSpans; ++i) {
+  for (std::uint32_t i = 0; i < WorkTime::kSampledVeryShort; ++i) {
     const WorkMeter::Span span(meter, *time.get());
     work(3 * WorkTime::kShort);
   }
