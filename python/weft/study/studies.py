@@ -63,7 +63,7 @@ def stencil2d(options: argparse.Namespace) -> Study:
     for scaling in options.scaling:
         size = options.strong_size if scaling == "strong" else options.weak_size
         common = (
-            *("--scaling", scaling, "--size", str(size), "--pin"),
+            *("--scaling", scaling, "--size", str(size), "--pin", "--checksum"),
             *("--iterations", str(options.iterations), "--warmup", str(options.iterations_before)),
         )
         for pes in options.pes or default_pes(options.memory):

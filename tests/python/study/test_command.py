@@ -250,4 +250,5 @@ def test_a_real_study_of_stencil2d(tmp_path, monkeypatch) -> None:
     trials = [json.loads(line) for line in lines[1:]]
     assert sorted(trial["variant"] for trial in trials) == ["Weft, ODF 2"] * 2 + ["mpi4py"] * 2
     assert {trial["fields"]["size_bytes"] for trial in trials} == {8 * 40 * 40}
+    assert len({trial["fields"]["checksum"] for trial in trials} - {None}) == 1, "all solve the same problem"
     assert "| strong, 2 PEs | Weft, ODF 2 | 2 |" in (tmp_path / "study-stencil2d" / "report.md").read_text()
