@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from weft.bench.errors import BenchError
 from weft.bench.gpus import gpu_names
 from weft.cli import main
 from weft.study import command, studies
@@ -99,6 +100,21 @@ def test_without_matplotlib_there_is_no_picture(small, tmp_path, monkeypatch, ca
     assert "times.png" not in (tmp_path / "study-stencil2d" / "report.md").read_text()
 
 
+def test_a_matplotlib_that_cannot_be_imported_does_not_end_the_study(
+    small, tmp_path, monkeypatch, capsys
+) -> None:
+    def broken(*_):
+        raise BenchError("the picture needs matplotlib: pip install matplotlib")
+
+    monkeypatch.setattr(command.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(command, "write_plot", broken)
+    assert small("--trials", 1) == 0
+    page = (tmp_path / "study-stencil2d" / "report.md").read_text()
+    assert "- the picture needs matplotlib" in page
+    assert "times.png" not in page
+    assert len((tmp_path / "study-stencil2d" / "trials.jsonl").read_text().splitlines()) == 7
+
+
 def test_a_failed_variant_is_in_the_page_and_the_exit_status(small, tmp_path, programs, capsys) -> None:
     (programs.folder / "fake.py").write_text("import sys; sys.exit('no luck')")
     assert small("--trials", 1) == 1
@@ -177,6 +193,13 @@ def test_the_plan_of_stencil2d() -> None:
         2,
         2,
     ]
+
+
+def test_a_study_does_not_count_one_variant_as_two() -> None:
+    with pytest.raises(BenchError, match="twice: geometric, 2 PEs: Weft, ODF 1; give each"):
+        parsed("pic", "--pes", "2", "--odf", "1")
+    with pytest.raises(BenchError, match=r"twice: strong, 2 PEs: mpi4py; .*: Weft, ODF 4; "):
+        parsed("stencil2d", "--pes", "2,2")
 
 
 def test_the_plan_of_pic() -> None:
