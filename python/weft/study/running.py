@@ -130,7 +130,8 @@ def _expect_same_result(reading: Reading, results: set[Any], label: str) -> None
 def launch_program(group: Group, variant: Variant, *, programs: Programs) -> Reading:
     """Runs the program once. Raises BenchError if it fails, prints no time, or has found its result wrong."""
     label = label_of(group, variant)
-    output = capture(variant.command(group.pes, programs), label, timeout_s=TIMEOUT_S)
+    command = variant.command(group.pes, programs)
+    output = capture(command, label, variant.environment, timeout_s=TIMEOUT_S)
     return read_time(output, label)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
 
 import pytest
 
+from weft.bench import system_python
 from weft.bench.errors import BenchError
 from weft.bench.gpus import gpu_names
 from weft.cli import main
-from weft.study import command, studies
+from weft.study import command, plan, studies
 from weft.study.plan import Group, Study, Variant
 from weft.study.report import cells_of, columns_of
 from weft.study.summary import rows_of
@@ -225,6 +227,21 @@ def test_commands_have_the_launchers_of_their_systems(programs, monkeypatch) -> 
         assert words[script + 1 :] == ["-x", "1"]
         assert ("--lb" in words[:script]) == (system == "weft")
     assert "was not found" in Variant("v", "weft", "absent.py").absent(programs)
+
+
+def test_mpi4py_gets_a_ucx_that_knows_gpus_if_its_own_does_not(programs, monkeypatch) -> None:
+    monkeypatch.setattr(system_python, "_lent_ucx", lambda: {"OMPI_MCA_pml": "ucx"})
+    study = parsed("stencil2d", "--memory", "cuda", "--pes", "2", "--scaling", "strong")
+    mpi4py, weft = study.groups[0].variants[:2]
+    for support, environment in (("lent", {"OMPI_MCA_pml": "ucx"}), ("own", {})):
+        monkeypatch.setattr(system_python, "_gpu_support", lambda launcher, support=support: support)
+        assert (mpi4py.environment, weft.environment) == (environment, {})
+    assert parsed("stencil2d", "--pes", "2").groups[0].variants[0].environment == {}
+    monkeypatch.setattr(system_python, "_gpu_support", lambda launcher: "none")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setattr(plan, "mpiexec", lambda: "mpiexec")
+    gpu_program = dataclasses.replace(mpi4py, program="fake.py")
+    assert "knows no GPUs" in (gpu_program.absent(programs) or "")
 
 
 def test_parts_of_the_time_have_columns_if_programs_print_them(make_study) -> None:
