@@ -86,7 +86,7 @@ def pic(options: argparse.Namespace) -> Study:
     balanced = (*odf, "--lb-every", str(options.lb_every))
     common = (
         *("--size", str(options.size), "--particles", str(options.particles), "--steps", str(options.steps)),
-        *("--distribution", "geometric", "--ratio", str(options.ratio), "--split", "x", "--pin"),
+        *("--distribution", "geometric", "--ratio", str(options.ratio), "--split", "x", "--pin", "--verify"),
     )
     memory = ("--memory", options.memory)
     weft = (*common, *memory)
