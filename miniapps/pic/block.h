@@ -53,7 +53,8 @@ class Block : public weft::Chare<Block> {
   Account account() { return {particles_.compute_s(), syncs_}; }
   // The warm-up does not count.
   void restart_account() { particles_.restart_clock(); }
-  Found examine() { return pic::examine(setup_.problem, particles_.fields(), step_); }
+  // What the block holds, compared with what must be there after that many steps of the program.
+  Found examine(std::int64_t steps) { return pic::examine(setup_.problem, particles_.fields(), steps); }
 
  private:
   // Steps until messages of this step are missing, or until a sync point.

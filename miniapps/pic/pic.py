@@ -38,8 +38,9 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     add(
         "--load",
         choices=["time", "particles"],
+        default="time",
         help="what the strategy takes for the load of a block: its measured time, or the number of its "
-        "particles (time; particles if they are in memory of a device whose time is not measured)",
+        "particles (time)",
     )
     add(
         "--memory",
@@ -61,17 +62,9 @@ def block_class(options: argparse.Namespace) -> type[weft.Chare]:
     return DeviceBlock
 
 
-def counts_particles(options: argparse.Namespace) -> bool:
-    """Whether the number of particles is the load of a block."""
-    if options.load is not None:
-        return options.load == "particles"
-    return options.memory != "host" and not hasattr(weft.Chare, "device_work")
-
-
 async def solve(options: argparse.Namespace, problem: Problem) -> Result:
-    setup = Setup(
-        problem, options.kernel, options.memory, options.lb_every, counts_particles(options), options.pin
-    )
+    counts_particles = options.load == "particles"
+    setup = Setup(problem, options.kernel, options.memory, options.lb_every, counts_particles, options.pin)
     blocks: Any = await weft.Array(block_class(options), problem.num_blocks, args=(setup,))
     warm: Any = weft.Future()
     blocks.run(1, warm)
@@ -84,7 +77,7 @@ async def solve(options: argparse.Namespace, problem: Problem) -> Result:
     overall_s = time.perf_counter() - begin
 
     accounts = await blocks.account.call()
-    found = await blocks.examine.call()
+    found = await blocks.examine.call(options.steps + 1)
     return Result(
         overall_s=overall_s,
         compute_s=sum(account.compute_s for account in accounts) / weft.num_pes(),

@@ -111,9 +111,10 @@ class Block(weft.Chare):
         """The warm-up does not count."""
         self._particles.compute_s = 0.0
 
-    def examine(self) -> Found:
+    def examine(self, steps: int) -> Found:
+        """What the block holds, compared with what must be there after that many steps of the program."""
         particles = self._particles
-        return examine(self._setup.problem, particles.values[:, : particles.count], self._schedule.step)
+        return examine(self._setup.problem, particles.values[:, : particles.count], steps)
 
     def _go_on(self) -> None:
         """Steps until messages of this step are missing, or until a sync point."""

@@ -59,9 +59,9 @@ class Block(Chare):
     def account(self) -> tuple[float, list[tuple[float, float, int]]]:
         return self.particles.compute_s, self.syncs
 
-    def examine(self) -> Found:
+    def examine(self, steps: int) -> Found:
         particles = self.particles
-        return examine(particles.problem, particles.values[:, : particles.count], self.step)
+        return examine(particles.problem, particles.values[:, : particles.count], steps)
 
     def go_on(self) -> None:
         while True:
@@ -116,7 +116,8 @@ def solve(options: Any, problem: Any) -> Result:
     overall_s = time.perf_counter() - begin
 
     accounts = [blocks[i].account(ret=True).get() for i in range(problem.num_blocks)]
-    found = [blocks[i].examine(ret=True).get() for i in range(problem.num_blocks)]
+    steps = options.steps + 1
+    found = [blocks[i].examine(steps, ret=True).get() for i in range(problem.num_blocks)]
     return Result(
         overall_s=overall_s,
         compute_s=sum(compute_s for compute_s, _ in accounts) / charm.numPes(),

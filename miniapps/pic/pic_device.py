@@ -7,7 +7,6 @@ first.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
@@ -104,7 +103,7 @@ class EmulatedWork:
         )
 
     def take_compute_s(self) -> float:
-        """The time of the kernels since the last call. An emulated device has no clock."""
+        """The time of the kernels since the last call. 0: it is not measured on an emulated device."""
         return 0.0
 
 
@@ -273,8 +272,8 @@ class DeviceBlock(weft.Chare):
     def restart_account(self) -> None:
         self._particles.compute_s = 0.0
 
-    async def examine(self) -> Found:
-        return examine(self._setup.problem, await self._particles.to_host(), self._schedule.step)
+    async def examine(self, steps: int) -> Found:
+        return examine(self._setup.problem, await self._particles.to_host(), steps)
 
     async def _go_on(self) -> None:
         schedule, particles = self._schedule, self._particles
@@ -292,10 +291,10 @@ class DeviceBlock(weft.Chare):
 
     async def _step(self) -> None:
         particles, step = self._particles, self._schedule.step
-        with self._device_work():
+        with self.device_work(particles.stream):
             particles.start_move()
         await weft.stream_done(particles.stream)
-        with self._device_work():
+        with self.device_work(particles.stream):
             leaving = particles.finish_move()
         sends = []
         for partner, values in leaving:
@@ -308,7 +307,7 @@ class DeviceBlock(weft.Chare):
             await self._all_arrived
             self._all_arrived = None
         messages = self._messages[step % 2]
-        with self._device_work():
+        with self.device_work(particles.stream):
             for message in messages:
                 particles.put_in(message)
         messages.clear()
@@ -317,9 +316,3 @@ class DeviceBlock(weft.Chare):
 
     def _has_all(self) -> bool:
         return len(self._messages[self._schedule.step % 2]) == len(self._particles.partners)
-
-    def _device_work(self) -> Any:
-        """Has Weft measure the time of the device for this block, if it can."""
-        if hasattr(self, "device_work"):
-            return self.device_work(self._particles.stream)
-        return contextlib.nullcontext()

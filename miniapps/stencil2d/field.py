@@ -37,11 +37,13 @@ class Field:
     ) -> None:
         self._kernels = kernels
         rows, columns = range_.size
-        self.points = [kernels.make_array((rows + 2, columns + 2)) for _ in range(NUM_SLOTS)]
-        for array in self.points:  # neither's boundary is ever written again
-            kernels.fill(array, range_)
-        if points is not None:
-            self.points[slot] = points
+        self.points = []
+        for number in range(NUM_SLOTS):
+            if points is not None and number == slot:
+                self.points.append(points)
+            else:
+                self.points.append(kernels.make_array((rows + 2, columns + 2)))
+                kernels.fill(self.points[-1], range_)  # its boundary is never written again
         vertical = [side for side in sides if side >= 2]
         packed, arrived = (
             [{side: kernels.make_array((rows,)) for side in vertical} for _ in range(NUM_SLOTS)]

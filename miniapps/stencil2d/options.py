@@ -16,9 +16,9 @@ into blocks with the shortest cuts between them. A block exchanges rows and colu
 in every iteration."""
 
 METHOD = """\
-What is timed. The time between two barriers around the iterations after the warm-up. Reading the result back
-and the verification are not timed. The last line of the output is a JSON object with the time as "value" in
-seconds, as those of the measuring programs."""
+What is timed. The time between two barriers around the iterations after the warm-up. Reading the result
+back, its checksum and the verification are not timed. The last line of the output is a JSON object with the
+time as "value" in seconds, as those of the measuring programs."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -91,6 +91,11 @@ def make_parser(program: str, usage: str, memories: Sequence[str], method: str =
         "--verify",
         action="store_true",
         help="every value must equal that of a serial NumPy run, to the last bit",
+    )
+    parser.add_argument(
+        "--checksum",
+        action="store_true",
+        help="print a checksum of every bit of the result, which is the same for both programs",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the time as a record, a JSON object")
     return parser

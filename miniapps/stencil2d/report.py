@@ -13,7 +13,7 @@ from weft.bench.record import Record, write_records
 
 @dataclass(frozen=True)
 class Result:
-    """`seconds`: of all timed iterations. `difference`: see verification; None if not verified."""
+    """`seconds`: of all timed iterations. `difference`, `checksum`: see verification; None if not wanted."""
 
     problem: Problem
     system: str
@@ -22,6 +22,7 @@ class Result:
     odf: int
     seconds: float
     difference: str | None
+    checksum: str | None = None
 
 
 def describe(system: str, options: Namespace, problem: Problem, pes: int, odf: int) -> str:
@@ -50,6 +51,7 @@ def report(options: Namespace, result: Result) -> str:
         "pes": result.pes,
         "odf": result.odf,
         "iterations": iterations,
+        "checksum": result.checksum,
         "verified": None if result.difference is None else not result.difference,
     }
     return "\n".join([*lines, json.dumps(fields)])

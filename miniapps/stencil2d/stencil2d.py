@@ -22,7 +22,7 @@ from grid import Problem, UserError, divide, neighbours, range_of
 from kernels import Values
 from options import METHOD, at_least, grid_size, make_parser, pin
 from report import Result, describe, report, write_json
-from verification import difference, solve_serially
+from verification import examine
 from weft.bench.provenance import provenance
 from weft_kernels import make_kernels
 
@@ -175,11 +175,9 @@ async def solve(options: Namespace) -> bool:
     start = time.perf_counter()
     await iterate(blocks, options.iterations, options.lb_every)
     seconds = time.perf_counter() - start
-    found = None
-    if options.verify:
-        expected = solve_serially(points, options.warmup + options.iterations)
-        found = difference(await gather(blocks, problem), expected)
-    result = Result(problem, "weft", "channel", pes, options.odf, seconds, found)
+    grid = await gather(blocks, problem) if options.verify or options.checksum else None
+    found, digest = examine(grid, options)
+    result = Result(problem, "weft", "channel", pes, options.odf, seconds, found, digest)
     print(report(options, result))
     if options.json is not None:
         write_json(options, result, here)

@@ -20,7 +20,7 @@ from grid import Pair, Problem, UserError, divide, neighbours, range_of
 from kernels import HostKernels, Kernels, Values
 from options import METHOD, grid_size, make_parser, pin
 from report import Result, describe, report, write_json
-from verification import difference, solve_serially
+from verification import examine
 from weft.bench.provenance import provenance
 
 PROGRAM = "stencil2d_mpi4py.py"
@@ -147,14 +147,12 @@ def solve(comm: MPI.Comm, options: Namespace) -> bool:
     block.run(options.iterations)
     comm.Barrier()
     seconds = time.perf_counter() - start
-    grid = gather(comm, block, problem) if options.verify else None
+    grid = gather(comm, block, problem) if options.verify or options.checksum else None
     block.free()
     if not is_first:
         return True
-    found = None
-    if grid is not None:
-        found = difference(grid, solve_serially(points, options.warmup + options.iterations))
-    result = Result(problem, system_name(), "mpi", ranks, 1, seconds, found)
+    found, digest = examine(grid, options)
+    result = Result(problem, system_name(), "mpi", ranks, 1, seconds, found, digest)
     print(report(options, result), flush=True)
     if options.json is not None:
         write_json(options, result, here)

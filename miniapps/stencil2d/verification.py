@@ -1,6 +1,9 @@
-"""The serial reference and the comparison with it."""
+"""The serial reference and the comparison with it, and the checksum for comparison with other programs."""
 
 from __future__ import annotations
+
+import zlib
+from argparse import Namespace
 
 import numpy as np
 
@@ -29,3 +32,19 @@ def difference(result: Values, expected: Values) -> str:
         f"{len(different)} of {expected.size} values differ from the serial reference; the first is point "
         f"({row}, {column}): {result[row, column]!r} instead of {expected[row, column]!r}"
     )
+
+
+def checksum(result: Values) -> str:
+    """Of every bit of the whole grid."""
+    return f"{zlib.crc32(np.ascontiguousarray(result)):08x}"
+
+
+def examine(grid: Values | None, options: Namespace) -> tuple[str | None, str | None]:
+    """The difference and the checksum of a whole grid, as far as they are wanted; None if not."""
+    if grid is None:
+        return None, None
+    found = None
+    if options.verify:
+        rows, columns = grid.shape
+        found = difference(grid, solve_serially((rows, columns), options.warmup + options.iterations))
+    return found, checksum(grid) if options.checksum else None

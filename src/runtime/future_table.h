@@ -108,7 +108,8 @@ class FutureTable {
   std::unordered_map<FutureState*, Link*> links_of_;  // the first one of each future
   std::uint64_t next_link_ = 1;
   std::unordered_map<FutureAddress, Mirror, Hash> mirrors_;
-  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> releases_;  // by PE: links, not told yet
+  // By PE: links whose release is still to be sent.
+  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> releases_;
   SendReleases send_releases_{*this};
 };
 

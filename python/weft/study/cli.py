@@ -26,7 +26,7 @@ the number of tests). Efficiency is relative to the same variant on one PE.
 
 The published claims that a study is about are judged from the intervals. reproduced: the whole interval is on
 the claimed side of the limit. out of reach here: the number of PEs does not permit the claimed ratio, or one
-of the two variants has too few trials. not reproduced: all other cases.
+of the two variants has too few trials. not reproduced: all other cases, also if one of the two has failed.
 
 The folder of --output gets trials.jsonl, report.md and times.png. Each finished trial is written at once. The
 same command resumes a study that was interrupted (Ctrl-C, SIGTERM, --minutes): it makes the trials that

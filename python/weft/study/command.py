@@ -88,11 +88,14 @@ def write_report(study: Study, file: TrialFile, outcome: Outcome, folder: Path) 
     """Writes the page, and the picture if matplotlib is installed."""
     rows = rows_of(study, file.values, file.mean_of)
     picture = ""
-    if rows and importlib.util.find_spec("matplotlib") is not None:
-        picture = PICTURE
-        write_plot(folder / PICTURE, study, file.header, rows, file.values)
-    verdicts = judge(study, file.values)
     problems = problem_lines(study, rows, outcome)
+    if rows and importlib.util.find_spec("matplotlib") is not None:
+        try:
+            write_plot(folder / PICTURE, study, file.header, rows, file.values)
+            picture = PICTURE
+        except BenchError as error:  # matplotlib is there and cannot be imported
+            problems.append(str(error))
+    verdicts = judge(study, file.values, failed=outcome.failed)
     page = markdown(study, file.header, rows, verdicts, problems, picture)
     (folder / PAGE).write_text(page, encoding="utf-8")
 
@@ -102,7 +105,7 @@ def show(study: Study, file: TrialFile, outcome: Outcome, folder: Path, console:
     rows = rows_of(study, file.values, file.mean_of)
     if rows:
         console.print(table(study, rows))
-        for verdict in judge(study, file.values):
+        for verdict in judge(study, file.values, failed=outcome.failed):
             console.print(verdict_line(verdict), highlight=False)
     for problem in problem_lines(study, rows, outcome):
         console.print(escape(problem), style="yellow", highlight=False)

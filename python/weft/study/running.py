@@ -15,7 +15,7 @@ from weft.bench.errors import BenchError
 from weft.bench.launches import Launches, Stopped
 from weft.bench.process import capture, tail
 from weft.bench.programs import Programs
-from weft.study.plan import Group, Study, Variant
+from weft.study.plan import Group, Study, Variant, label_of
 from weft.study.trials import Trial, TrialFile
 
 #: A launch that takes longer hangs.
@@ -34,11 +34,6 @@ class Outcome:
     absent: dict[str, str] = dataclasses.field(default_factory=dict)
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
     stopped: str = ""
-
-
-def label_of(group: Group, variant: Variant) -> str:
-    """For people."""
-    return f"{group.name}: {variant.name}"
 
 
 def order_of(group: Group, trials: int, seed: int) -> list[tuple[Variant, int]]:
@@ -135,7 +130,8 @@ def _expect_same_result(reading: Reading, results: set[Any], label: str) -> None
 def launch_program(group: Group, variant: Variant, *, programs: Programs) -> Reading:
     """Runs the program once. Raises BenchError if it fails, prints no time, or has found its result wrong."""
     label = label_of(group, variant)
-    output = capture(variant.command(group.pes, programs), label, timeout_s=TIMEOUT_S)
+    command = variant.command(group.pes, programs)
+    output = capture(command, label, variant.environment, timeout_s=TIMEOUT_S)
     return read_time(output, label)
 
 

@@ -63,7 +63,7 @@ def stencil2d(options: argparse.Namespace) -> Study:
     for scaling in options.scaling:
         size = options.strong_size if scaling == "strong" else options.weak_size
         common = (
-            *("--scaling", scaling, "--size", str(size), "--pin"),
+            *("--scaling", scaling, "--size", str(size), "--pin", "--checksum"),
             *("--iterations", str(options.iterations), "--warmup", str(options.iterations_before)),
         )
         for pes in options.pes or default_pes(options.memory):
@@ -86,7 +86,7 @@ def pic(options: argparse.Namespace) -> Study:
     balanced = (*odf, "--lb-every", str(options.lb_every))
     common = (
         *("--size", str(options.size), "--particles", str(options.particles), "--steps", str(options.steps)),
-        *("--distribution", "geometric", "--ratio", str(options.ratio), "--split", "x", "--pin"),
+        *("--distribution", "geometric", "--ratio", str(options.ratio), "--split", "x", "--pin", "--verify"),
     )
     memory = ("--memory", options.memory)
     weft = (*common, *memory)

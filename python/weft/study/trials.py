@@ -97,7 +97,8 @@ class TrialFile:
             raise BenchError(f"{self.path} is no file of trials; give another --output")
         first = self._object(lines[0], 1)
         self._expect_same(first, seed_is_given)
-        self.header = dataclasses.replace(self.header, seed=int(first["seed"]))
+        where = dataclasses.replace(self.header.where, date=str(first.get("date")))  # of the beginning
+        self.header = dataclasses.replace(self.header, seed=int(first["seed"]), where=where)
         for number, line in enumerate(lines[1:], start=2):
             self._take(self._object(line, number), number)
         if rest:  # the study ended while it wrote this line

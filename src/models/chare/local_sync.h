@@ -21,9 +21,9 @@ struct LocalSync {
   std::vector<std::uint64_t> early;
   bool is_posted = false;     // a report, or a message about silent steps
   bool has_reported = false;  // in the present step
+  // The report waits for device work up to number `device_mark`; 0: it has waited for none yet.
   bool waits_for_devices = false;
-  std::uint64_t device_mark =
-      0;  // the report waits for device work up to this number; 0: it has waited for none yet
+  std::uint64_t device_mark = 0;
 
   // --- Background load, see sync_background.cpp. Times in ns; the sums wrap around.
   std::uint64_t work_ns =

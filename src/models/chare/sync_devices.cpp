@@ -1,6 +1,7 @@
 // Device time in steps of load balancing. A PE reports its elements when devices are done with their work: a device may be far
 // behind the host, and the time of what it has not done belongs to this step. Elements whose load the program has set need no
-// time. Nothing blocks meanwhile; calls to the elements run as usual. What they add is not waited for, or it could go on for ever.
+// time. Nothing blocks meanwhile; calls to the elements run as usual. The PE does not wait for device work that these calls add,
+// because such a wait might never end.
 //
 // The spans of a PE are numbered in the order of their ends. The PE waits for the last one, and then looks again, because
 // earlier ones may be on other streams.

@@ -115,8 +115,7 @@ void DeviceTime::report(const Status& status) {
   if (std::exchange(runtime_.device_meter().has_failed, true)) return;
   const std::string text = base::format(
       "weft: PE {}: a span of device work could not be measured, and counts as 0 s in load balancing: {}; "
-      "further such "
-      "failures of this PE are not reported\n",
+      "further such failures of this PE are not reported\n",
       runtime_.pe(), status.to_string());
   std::fputs(text.c_str(), stderr);
 }

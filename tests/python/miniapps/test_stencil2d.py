@@ -113,6 +113,22 @@ def test_the_twin_is_right(run_twin, ranks: int, size: str, kernel: str) -> None
     assert (fields["pes"], fields["odf"]) == (ranks, 1)
 
 
+def test_both_programs_have_the_same_checksum(run_example, run_twin) -> None:
+    arguments = ["--size", 17, 11, "--iterations", 6, "--kernel", "numpy"]
+    checksums = []
+    for run in (
+        lambda *more: run_example("stencil2d", "python", 2, *more, "--odf", 3),
+        lambda *m: run_twin(2, *m),
+    ):
+        for more in ([], ["--checksum"], ["--checksum", "--warmup", 11]):
+            done = run(*arguments, *more)
+            assert done.returncode == 0, done.stdout + done.stderr
+            checksums.append(json.loads(done.stdout.splitlines()[-1])["checksum"])
+    assert checksums[:3] == checksums[3:]
+    assert checksums[0] is None
+    assert len(set(checksums)) == 3, "another number of iterations has another result"
+
+
 def test_the_grid_grows_in_weak_scaling(run_example, run_twin) -> None:
     arguments = ["--scaling", "weak", "--size", 8, 12, "--iterations", 4, "--verify"]
     for done in (run_example("stencil2d", "python", 2, *arguments), run_twin(2, *arguments)):

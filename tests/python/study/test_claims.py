@@ -124,6 +124,21 @@ def test_few_trials_show_nothing(make_study) -> None:
     )
 
 
+def test_a_variant_that_has_failed_reproduces_nothing(make_study) -> None:
+    def values(group, variant):
+        return [2.0 if variant == "mpi4py" else 1.0] * 5
+
+    for label, verdict in (
+        ("strong, 2 PEs: Weft, ODF 8, LB", NOT_REPRODUCED),
+        ("strong, 2 PEs: mpi4py", NOT_REPRODUCED),
+        ("strong, 1 PE: mpi4py", REPRODUCED),  # the group with more PEs decides
+        ("strong, 2 PEs: Weft, ODF 1", REPRODUCED),  # the claim is not about it
+    ):
+        (found,) = judge(make_study(), values, (AT_LEAST,), {label: "it broke"})
+        assert found.verdict == verdict
+        assert (found.why == f"{label} has failed") == (verdict == NOT_REPRODUCED)
+
+
 def test_other_studies_are_not_judged(make_study) -> None:
     assert judge(make_study(), values_of({})) == []
     assert {claim.study for claim in CLAIMS} == {"stencil2d", "pic"}

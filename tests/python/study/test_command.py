@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
 
 import pytest
 
+from weft.bench import system_python
+from weft.bench.errors import BenchError
 from weft.bench.gpus import gpu_names
 from weft.cli import main
-from weft.study import command, studies
+from weft.study import command, plan, studies
 from weft.study.plan import Group, Study, Variant
 from weft.study.report import cells_of, columns_of
 from weft.study.summary import rows_of
@@ -99,6 +102,21 @@ def test_without_matplotlib_there_is_no_picture(small, tmp_path, monkeypatch, ca
     assert "times.png" not in (tmp_path / "study-stencil2d" / "report.md").read_text()
 
 
+def test_a_matplotlib_that_cannot_be_imported_does_not_end_the_study(
+    small, tmp_path, monkeypatch, capsys
+) -> None:
+    def broken(*_):
+        raise BenchError("the picture needs matplotlib: pip install matplotlib")
+
+    monkeypatch.setattr(command.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(command, "write_plot", broken)
+    assert small("--trials", 1) == 0
+    page = (tmp_path / "study-stencil2d" / "report.md").read_text()
+    assert "- the picture needs matplotlib" in page
+    assert "times.png" not in page
+    assert len((tmp_path / "study-stencil2d" / "trials.jsonl").read_text().splitlines()) == 7
+
+
 def test_a_failed_variant_is_in_the_page_and_the_exit_status(small, tmp_path, programs, capsys) -> None:
     (programs.folder / "fake.py").write_text("import sys; sys.exit('no luck')")
     assert small("--trials", 1) == 1
@@ -179,6 +197,13 @@ def test_the_plan_of_stencil2d() -> None:
     ]
 
 
+def test_a_study_does_not_count_one_variant_as_two() -> None:
+    with pytest.raises(BenchError, match="twice: geometric, 2 PEs: Weft, ODF 1; give each"):
+        parsed("pic", "--pes", "2", "--odf", "1")
+    with pytest.raises(BenchError, match=r"twice: strong, 2 PEs: mpi4py; .*: Weft, ODF 4; "):
+        parsed("stencil2d", "--pes", "2,2")
+
+
 def test_the_plan_of_pic() -> None:
     study = parsed("pic", "--pes", "2")
     (group,) = study.groups
@@ -202,6 +227,21 @@ def test_commands_have_the_launchers_of_their_systems(programs, monkeypatch) -> 
         assert words[script + 1 :] == ["-x", "1"]
         assert ("--lb" in words[:script]) == (system == "weft")
     assert "was not found" in Variant("v", "weft", "absent.py").absent(programs)
+
+
+def test_mpi4py_gets_a_ucx_that_knows_gpus_if_its_own_does_not(programs, monkeypatch) -> None:
+    monkeypatch.setattr(system_python, "_lent_ucx", lambda: {"OMPI_MCA_pml": "ucx"})
+    study = parsed("stencil2d", "--memory", "cuda", "--pes", "2", "--scaling", "strong")
+    mpi4py, weft = study.groups[0].variants[:2]
+    for support, environment in (("lent", {"OMPI_MCA_pml": "ucx"}), ("own", {})):
+        monkeypatch.setattr(system_python, "_gpu_support", lambda launcher, support=support: support)
+        assert (mpi4py.environment, weft.environment) == (environment, {})
+    assert parsed("stencil2d", "--pes", "2").groups[0].variants[0].environment == {}
+    monkeypatch.setattr(system_python, "_gpu_support", lambda launcher: "none")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setattr(plan, "mpiexec", lambda: "mpiexec")
+    gpu_program = dataclasses.replace(mpi4py, program="fake.py")
+    assert "knows no GPUs" in (gpu_program.absent(programs) or "")
 
 
 def test_parts_of_the_time_have_columns_if_programs_print_them(make_study) -> None:
@@ -250,4 +290,5 @@ def test_a_real_study_of_stencil2d(tmp_path, monkeypatch) -> None:
     trials = [json.loads(line) for line in lines[1:]]
     assert sorted(trial["variant"] for trial in trials) == ["Weft, ODF 2"] * 2 + ["mpi4py"] * 2
     assert {trial["fields"]["size_bytes"] for trial in trials} == {8 * 40 * 40}
+    assert len({trial["fields"]["checksum"] for trial in trials} - {None}) == 1, "all solve the same problem"
     assert "| strong, 2 PEs | Weft, ODF 2 | 2 |" in (tmp_path / "study-stencil2d" / "report.md").read_text()

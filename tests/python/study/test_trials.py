@@ -80,7 +80,8 @@ def test_another_commit_or_machine_is_refused(make_study, open_file, field) -> N
     with pytest.raises(BenchError, match=f"{field} is .* there and 'other' here"):
         open_file(make_study(), where=dataclasses.replace(where, **{field: "other"}))
     later = dataclasses.replace(where, date="2027-01-01T00:00:00Z")
-    assert open_file(make_study(), where=later).header.seed == 7
+    resumed = open_file(make_study(), where=later).header
+    assert (resumed.seed, resumed.where.date) == (7, where.date), "the report says when the study was begun"
 
 
 def test_a_line_that_was_cut_off_is_dropped(make_study, open_file) -> None:
