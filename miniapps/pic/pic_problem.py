@@ -32,6 +32,8 @@ NUM_FIELDS = 6
 MAX_SIZE, MAX_PARTICLES = 40_000, 2**31 - 1
 #: The largest k, and the largest |m|.
 MAX_MOVE = 1_000_000
+#: That of C++ too.
+MAX_SEED = 2**63 - 1
 
 DISTRIBUTIONS = ("geometric", "sinusoidal", "linear", "patch", "uniform")
 
@@ -164,6 +166,8 @@ def check(problem: Problem) -> None:
         )
     if size > MAX_SIZE or problem.particles > MAX_PARTICLES:
         raise UserError(f"--size must be at most {MAX_SIZE}, and --particles at most {MAX_PARTICLES}")
+    if problem.seed > MAX_SEED:
+        raise UserError(f"--seed must be at most {MAX_SEED}")
     if problem.k > MAX_MOVE or abs(problem.m) > MAX_MOVE:
         raise UserError(f"--k and --m must be at most {MAX_MOVE}")
     if problem.distribution == "geometric" and not 0 < problem.ratio <= 1:

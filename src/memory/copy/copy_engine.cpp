@@ -266,7 +266,8 @@ Status CopyEngine::when_event_done(Place place, EventHandle event, Completion* c
 bool CopyEngine::poll_watches() {
   bool any = false;
   for (std::size_t i = 0; i < watches_.size();) {
-    Watch& watch = watches_[i];
+    // A copy: a query may run a kernel of an emulated device, and the kernel may begin a watch.
+    const Watch watch = watches_[i];
     Status status = watch.kind->query(watch.event);
     if (status.is_pending()) {
       ++i;
@@ -274,7 +275,7 @@ bool CopyEngine::poll_watches() {
     }
     watch.release();
     done_.push_back({watch.completion, std::move(status), 0});
-    watch = watches_.back();
+    watches_[i] = watches_.back();
     watches_.pop_back();
     any = true;
   }

@@ -163,6 +163,7 @@ def test_a_machine_without_a_gpu_is_told_in_a_sentence(run_pic) -> None:
         (["--ratio", 1.5], "--ratio must be above 0 and at most 1"),
         (["--distribution", "cubic"], "--distribution"),
         (["--fast"], "--fast"),
+        (["--seed", 2**63], "--seed must be"),
     ],
 )
 def test_mistakes_are_one_sentence(run_pic, language, arguments, part) -> None:
