@@ -47,7 +47,7 @@ PIC_OPTIONS = (
     Option("--size", 2000, "cells along each dimension"),
     Option("--particles", 2_000_000, "particles"),
     Option("--steps", 100, "timed steps"),
-    Option("--ratio", 0.997, "particles of a column over those of the column before"),
+    Option("--ratio", 0.995, "particles of a column over those of the column before"),
 )
 
 
