@@ -85,6 +85,12 @@ void DiskFile::sync() {
   if (::fsync(descriptor_) != 0) throw_system_error("write to the disk", path_);
 }
 
+void DiskFile::leave_cache() {
+#ifdef POSIX_FADV_DONTNEED
+  static_cast<void>(::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED));  // only a hint
+#endif
+}
+
 void DiskFile::read(std::uint64_t offset, void* data, std::size_t size_bytes) const {
   auto* bytes = static_cast<char*>(data);
   while (size_bytes > 0) {

@@ -39,6 +39,9 @@ class DiskFile {
   void start_writing_back();
   // Returns when all bytes are on the disk.
   void sync();
+  // Asks the system to give up its copies in memory of what is on the disk. The next files then use that memory again, and the
+  // memory of a program is not displaced by files that it rarely reads.
+  void leave_cache();
   // Reads exactly that many bytes. kCorrupt if the file ends before.
   void read(std::uint64_t offset, void* data, std::size_t size_bytes) const;
   // Locks it for this open file until it is closed. Returns false if another one has it locked.

@@ -20,6 +20,7 @@ TEST(DiskFile, WritesAndReads) {
   written.start_writing_back();
   written.write("world", 5);
   written.sync();
+  written.leave_cache();
   sync_folder(folder.path());
   const DiskFile file = DiskFile::open(folder / "a");
   EXPECT_EQ(file.size_bytes(), 11u);
