@@ -62,9 +62,10 @@ void Block::go_on() {
   }
 }
 
-// The first step is the warm-up, which has none.
+// The warm-up has none.
 bool Block::is_at_sync() const {
-  return setup_.lb_every != 0 && step_ != synced_step_ && (step_ - 1) % setup_.lb_every == 0;
+  const std::int64_t timed = step_ - setup_.warmup;
+  return setup_.lb_every != 0 && timed >= 0 && step_ != synced_step_ && timed % setup_.lb_every == 0;
 }
 
 void Block::move() {

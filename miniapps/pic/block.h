@@ -13,10 +13,11 @@
 namespace pic {
 
 // The constructor argument of every block. There is a sync point before every `lb_every`-th timed step, from the first one
-// on; 0: none. `counts_particles`: the load of a block is the number of its particles, not the time that was measured.
+// on; 0: none. The steps before are `warmup` ones. `counts_particles`: the load of a block is the number of its particles, not the time that was measured.
 struct Setup {
   Problem problem;
   std::int64_t lb_every = 0;
+  std::int64_t warmup = 1;
   bool counts_particles = false;
 };
 

@@ -110,6 +110,8 @@ Options parse_options(int argc, char** argv) {
     if (take_problem(options.problem, option, arguments)) continue;
     if (option == "--steps") {
       options.steps = arguments.take_number(option, 0);
+    } else if (option == "--warmup") {
+      options.warmup = arguments.take_number(option, 1);
     } else if (option == "--odf") {
       options.odf = arguments.take_number(option, 1);
     } else if (option == "--lb-every") {
@@ -141,7 +143,8 @@ particles makes the work of the blocks unequal, and moves with the particles.
 
   --size L               cells along each dimension, even (2000)
   --particles N          (2000000)
-  --steps N              timed steps, after one more of warm-up (100)
+  --steps N              timed steps (100)
+  --warmup N             steps before them (1)
   --k K                  particles move 2 K + 1 columns in a step (0)
   --m M                  particles move M rows in a step (1)
   --distribution NAME    over the columns: geometric, sinusoidal, linear, patch or uniform (geometric)
@@ -158,7 +161,7 @@ particles makes the work of the blocks unequal, and moves with the particles.
   --verify               check the place of every particle, their number and their ids
   --help                 this text
 
-What is timed: --steps steps, after one step of warm-up, from the start on PE 0 until all blocks have ended. compute is the
+What is timed: --steps steps, after --warmup steps, from the start on PE 0 until all blocks have ended. compute is the
 time of the kernels on all PEs, divided by the number of PEs: with a perfect balance and no other costs the run would take
 as long. balancing is the time from the last block that reaches a sync point until the last PE goes on, summed over all
 sync points; it needs all PEs on one host.

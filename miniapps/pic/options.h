@@ -10,6 +10,7 @@ namespace pic {
 struct Options {
   Problem problem;
   std::int64_t steps = 100;
+  std::int64_t warmup = 1;  // steps before them
   std::int64_t odf = 1;
   std::int64_t lb_every = 0;  // steps between two sync points; 0: none
   bool counts_particles = false;

@@ -23,16 +23,17 @@ void say(const std::string& text) {
 }
 
 weft::Task<Result> solve(weft::Runtime& runtime, const Options& options) {
-  const Setup setup{options.problem, options.lb_every, options.counts_particles};
+  const Setup setup{options.problem, options.lb_every, options.warmup, options.counts_particles};
+  const std::int64_t last_step = options.warmup + options.steps;
   auto blocks = weft::Array<Block>::create(runtime, {static_cast<int>(options.problem.num_blocks())}, setup);
   weft::Future<> warm(runtime);
-  blocks.send<&Block::run>(1, warm);
+  blocks.send<&Block::run>(options.warmup, warm);
   co_await warm;
   co_await blocks.call<&Block::restart_account>();
 
   weft::Future<> done(runtime);
   const auto begin = std::chrono::steady_clock::now();
-  blocks.send<&Block::run>(options.steps + 1, done);
+  blocks.send<&Block::run>(last_step, done);
   co_await done;
   Result result;
   result.overall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -42,7 +43,7 @@ weft::Task<Result> solve(weft::Runtime& runtime, const Options& options) {
   result.balancing_s = balancing_s(accounts);
   result.num_syncs = accounts.at(0).syncs.size();
   Found total;
-  for (const Found& found : co_await blocks.call<&Block::examine>(options.steps + 1)) total += found;
+  for (const Found& found : co_await blocks.call<&Block::examine>(last_step)) total += found;
   result.checksum = total.checksum;
   if (options.verify) result.verdict = judge(options.problem, total);
   co_return result;

@@ -64,20 +64,29 @@ def block_class(options: argparse.Namespace) -> type[weft.Chare]:
 
 async def solve(options: argparse.Namespace, problem: Problem) -> Result:
     counts_particles = options.load == "particles"
-    setup = Setup(problem, options.kernel, options.memory, options.lb_every, counts_particles, options.pin)
+    setup = Setup(
+        problem,
+        options.kernel,
+        options.memory,
+        options.lb_every,
+        options.warmup,
+        counts_particles,
+        options.pin,
+    )
+    last_step = options.warmup + options.steps
     blocks: Any = await weft.Array(block_class(options), problem.num_blocks, args=(setup,))
     warm: Any = weft.Future()
-    blocks.run(1, warm)
+    blocks.run(options.warmup, warm)
     await warm
     await blocks.restart_account.call()
     done: Any = weft.Future()
     begin = time.perf_counter()
-    blocks.run(options.steps + 1, done)
+    blocks.run(last_step, done)
     await done
     overall_s = time.perf_counter() - begin
 
     accounts = await blocks.account.call()
-    found = await blocks.examine.call(options.steps + 1)
+    found = await blocks.examine.call(last_step)
     return Result(
         overall_s=overall_s,
         compute_s=sum(account.compute_s for account in accounts) / weft.num_pes(),
@@ -95,7 +104,7 @@ async def main() -> None:
         options = parse_options(sys.argv[1:])
         num_pes = weft.num_pes()
         problem = problem_of(options, num_pes * options.odf)
-        print(describe(problem, "Python", num_pes, options.odf, options.steps), flush=True)
+        print(describe(problem, "Python", num_pes, options.odf, options.steps, options.warmup), flush=True)
         result = await solve(options, problem)
         print(report(problem, result, num_pes, options.odf, options.steps))
         if result.verdict is not None and not result.verdict.correct:

@@ -10,6 +10,7 @@ import weft
 from pic_options import pin
 from pic_particles import Particles, Values
 from pic_problem import Problem
+from pic_turns import turns
 from pic_verification import Found, examine
 
 
@@ -17,14 +18,17 @@ from pic_verification import Found, examine
 class Setup:
     """The constructor argument of every block.
 
-    There is a sync point before every `lb_every`-th timed step, from the first one on; 0: none.
-    `counts_particles`: the load of a block is the number of its particles, not the time that was measured.
+    There is a sync point before every `lb_every`-th timed step, from the first one on; 0: none. The
+    `warmup` steps before have none.
+    `counts_particles`: the load of a block is the number of its particles, as expected for the next period,
+    not the time that was measured.
     """
 
     problem: Problem
     kernel: str = "auto"
     memory: str = "host"
     lb_every: int = 0
+    warmup: int = 1
     counts_particles: bool = False
     pin: bool = False
 
@@ -33,7 +37,7 @@ class Schedule:
     """What step a block is at, and when it got to sync points. Both kinds of block have one."""
 
     def __init__(self, setup: Setup) -> None:
-        self.lb_every = setup.lb_every
+        self.lb_every, self.warmup = setup.lb_every, setup.warmup
         self.step = 0
         self.last_step = 0
         self.synced_step = 0
@@ -41,8 +45,9 @@ class Schedule:
         self._sync_s = 0.0
 
     def is_at_sync(self) -> bool:
-        """Whether a sync point is due before this step. The first step is the warm-up, which has none."""
-        if self.lb_every == 0 or self.step == self.synced_step or (self.step - 1) % self.lb_every != 0:
+        """Whether a sync point is due before this step. The warm-up has none."""
+        timed = self.step - self.warmup
+        if self.lb_every == 0 or timed < 0 or self.step == self.synced_step or timed % self.lb_every != 0:
             return False
         self.synced_step = self.step
         self._sync_s = time.perf_counter()
@@ -82,6 +87,7 @@ class Block(weft.Chare):
         # Messages that have come before this block has moved its own particles in that step. A partner is one
         # step ahead at most, because it needs this block's particles for the next.
         self._early: list[Values | None] = []
+        self._synced_count: int | None = None  # particles at the last sync point
         self._done: Any = None
 
     def run(self, last_step: int, done: Any) -> None:
@@ -100,6 +106,13 @@ class Block(weft.Chare):
             self._schedule.expect(step, self._schedule.step + self._has_moved)
             self._early.append(particles)
 
+    def take_turn(self) -> None:
+        """Computes a step, and passes the turn on."""
+        self._move()
+        if self._num_arrived == len(self._particles.partners):
+            self._go_on()
+        self._give_turn(turns.end())
+
     def resume_from_sync(self) -> None:
         self._schedule.resumed()
         self._go_on()
@@ -117,23 +130,31 @@ class Block(weft.Chare):
         return examine(self._setup.problem, particles.values[:, : particles.count], steps)
 
     def _go_on(self) -> None:
-        """Steps until messages of this step are missing, or until a sync point."""
-        schedule, particles = self._schedule, self._particles
-        while True:
-            if not self._has_moved:
-                if schedule.step == schedule.last_step:
-                    self.contribute(target=self._done)
-                    return
-                if schedule.is_at_sync():
-                    if self._setup.counts_particles:
-                        self.set_load_s(float(particles.count))
-                    self.at_sync()
-                    return
-                self._move()
-            if self._num_arrived < len(particles.partners):
+        """Asks for the next turn, unless messages of this step are missing or a sync point is due."""
+        schedule = self._schedule
+        if self._has_moved:
+            if self._num_arrived < len(self._particles.partners):
                 return
             self._has_moved, self._num_arrived = False, 0
             schedule.step += 1
+        if schedule.step == schedule.last_step:
+            self.contribute(target=self._done)
+        elif schedule.is_at_sync():
+            if self._setup.counts_particles:
+                self.set_load_s(self._expected_load())
+            self.at_sync()
+        else:
+            self._give_turn(turns.ask(schedule.step, self.index))
+
+    def _give_turn(self, block: int | None) -> None:
+        if block is not None:
+            self.proxy[block].take_turn()
+
+    def _expected_load(self) -> float:
+        """The number of particles in the middle of the next period, if it changes as in the last one."""
+        count = self._particles.count
+        before, self._synced_count = self._synced_count, count
+        return count if before is None else max(count + (count - before) / 2, 0.0)
 
     def _move(self) -> None:
         step = self._schedule.step

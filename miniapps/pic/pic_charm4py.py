@@ -15,6 +15,7 @@ from charm4py import Array, Chare, Future, charm
 from pic_options import Result, at_least, balancing_s, describe, make_parser, pin, problem_of, report
 from pic_particles import Particles
 from pic_problem import UserError
+from pic_turns import turns
 from pic_verification import Found, examine, judge
 
 USAGE = "charmrun +pPES pic_charm4py.py [options] [+balancer NAME]"
@@ -23,10 +24,10 @@ USAGE = "charmrun +pPES pic_charm4py.py [options] [+balancer NAME]"
 class Block(Chare):
     """See pic_blocks.py, which does the same with Weft."""
 
-    def __init__(self, problem: Any, kernel: str, lb_every: int, pins: bool) -> None:
+    def __init__(self, problem: Any, kernel: str, lb_every: int, warmup: int, pins: bool) -> None:
         if pins:
             pin(charm.myPe())
-        self.lb_every = lb_every
+        self.lb_every, self.warmup = lb_every, warmup
         self.particles = Particles(problem, self.thisIndex[0], kernel)
         self.step = self.last_step = self.synced_step = 0
         self.has_moved, self.num_arrived = False, 0
@@ -63,23 +64,32 @@ class Block(Chare):
         particles = self.particles
         return examine(particles.problem, particles.values[:, : particles.count], steps)
 
+    def take_turn(self) -> None:
+        self.move()
+        if self.num_arrived == len(self.particles.partners):
+            self.go_on()
+        self.give_turn(turns.end())
+
     def go_on(self) -> None:
-        while True:
-            if not self.has_moved:
-                if self.step == self.last_step:
-                    self.reduce(self.done)
-                    return
-                if self.is_at_sync():
-                    self.AtSync()
-                    return
-                self.move()
+        if self.has_moved:
             if self.num_arrived < len(self.particles.partners):
                 return
             self.has_moved, self.num_arrived = False, 0
             self.step += 1
+        if self.step == self.last_step:
+            self.reduce(self.done)
+        elif self.is_at_sync():
+            self.AtSync()
+        else:
+            self.give_turn(turns.ask(self.step, self.thisIndex[0]))
+
+    def give_turn(self, block: int | None) -> None:
+        if block is not None:
+            self.thisProxy[block].take_turn()
 
     def is_at_sync(self) -> bool:
-        if self.lb_every == 0 or self.step == self.synced_step or (self.step - 1) % self.lb_every != 0:
+        timed = self.step - self.warmup
+        if self.lb_every == 0 or timed < 0 or self.step == self.synced_step or timed % self.lb_every != 0:
             return False
         self.synced_step = self.step
         self.sync_s = time.perf_counter()
@@ -100,23 +110,23 @@ def solve(options: Any, problem: Any) -> Result:
     blocks = Array(
         Block,
         problem.num_blocks,
-        args=[problem, options.kernel, options.lb_every, options.pin],
+        args=[problem, options.kernel, options.lb_every, options.warmup, options.pin],
         useAtSync=options.lb_every > 0,
     )
     warm = Future()
-    blocks.run(1, warm)
+    blocks.run(options.warmup, warm)
     warm.get()
     ready = Future()
     blocks.restart_account(ready)
     ready.get()
+    steps = options.warmup + options.steps
     done = Future()
     begin = time.perf_counter()
-    blocks.run(options.steps + 1, done)
+    blocks.run(steps, done)
     done.get()
     overall_s = time.perf_counter() - begin
 
     accounts = [blocks[i].account(ret=True).get() for i in range(problem.num_blocks)]
-    steps = options.steps + 1
     found = [blocks[i].examine(steps, ret=True).get() for i in range(problem.num_blocks)]
     return Result(
         overall_s=overall_s,
@@ -137,7 +147,10 @@ def main(arguments: list[str]) -> None:
         options = parser.parse_args(arguments[1:])
         problem = problem_of(options, charm.numPes() * options.odf)
         print(
-            describe(problem, "Python with charm4py", charm.numPes(), options.odf, options.steps), flush=True
+            describe(
+                problem, "Python with charm4py", charm.numPes(), options.odf, options.steps, options.warmup
+            ),
+            flush=True,
         )
         result = solve(options, problem)
         print(report(problem, result, charm.numPes(), options.odf, options.steps), flush=True)

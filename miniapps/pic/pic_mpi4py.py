@@ -49,7 +49,8 @@ class Exchange:
 def solve(comm: MPI.Comm, options: argparse.Namespace, problem: Problem) -> Result:
     particles = Particles(problem, comm.Get_rank(), options.kernel)
     exchange = Exchange(comm, particles)
-    exchange.step()
+    for _ in range(options.warmup):
+        exchange.step()
     particles.compute_s = 0.0
     comm.Barrier()
     begin = time.perf_counter()
@@ -59,7 +60,8 @@ def solve(comm: MPI.Comm, options: argparse.Namespace, problem: Problem) -> Resu
     overall_s = time.perf_counter() - begin
 
     computed_s = comm.allreduce(particles.compute_s)
-    found = comm.allgather(examine(problem, particles.values[:, : particles.count], options.steps + 1))
+    steps = options.warmup + options.steps
+    found = comm.allgather(examine(problem, particles.values[:, : particles.count], steps))
     return Result(
         overall_s=overall_s,
         compute_s=computed_s / comm.Get_size(),
@@ -77,7 +79,10 @@ def main() -> int:
         options = make_parser("pic_mpi4py.py", USAGE).parse_args()
         problem = problem_of(options, comm.Get_size())
         if is_first:
-            print(describe(problem, "Python with mpi4py", comm.Get_size(), 1, options.steps), flush=True)
+            print(
+                describe(problem, "Python with mpi4py", comm.Get_size(), 1, options.steps, options.warmup),
+                flush=True,
+            )
         if options.pin:
             pin(comm.Get_rank())
         result = solve(comm, options, problem)

@@ -17,7 +17,7 @@ The Parallel Research Kernel PIC: charged particles move through a periodic grid
 distribution of the particles makes the work of the blocks unequal, and moves with the particles."""
 
 METHOD = """\
-What is timed: --steps steps, after one step of warm-up, from the start on PE 0 until all blocks
+What is timed: --steps steps, after --warmup steps, from the start on PE 0 until all blocks
 have ended. compute is the time of the kernels on all PEs, divided by the number of PEs: with a perfect
 balance and no other costs the run would take as long. balancing is the time from the last block that reaches
 a sync point until the last PE goes on, summed over all sync points; it needs all PEs on one host.
@@ -60,7 +60,8 @@ def make_parser(program: str, usage: str) -> Parser:
     add = parser.add_argument
     add("--size", type=at_least(2), default=2000, metavar="L", help="cells along each dimension, even (2000)")
     add("--particles", type=positive, default=2_000_000, metavar="N", help="(2000000)")
-    add("--steps", type=count, default=100, metavar="N", help="timed steps, after one more of warm-up (100)")
+    add("--steps", type=count, default=100, metavar="N", help="timed steps (100)")
+    add("--warmup", type=positive, default=1, metavar="N", help="steps before them (1)")
     add("--k", type=count, default=0, metavar="K", help="particles move 2 K + 1 columns in a step (0)")
     add("--m", type=int, default=1, metavar="M", help="particles move M rows in a step (1)")
     add("--distribution", choices=DISTRIBUTIONS, default="geometric", help="over the columns (geometric)")
@@ -142,12 +143,12 @@ class Result:
     verdict: Verdict | None
 
 
-def describe(problem: Problem, language: str, num_pes: int, odf: int, steps: int) -> str:
+def describe(problem: Problem, language: str, num_pes: int, odf: int, steps: int, warmup: int) -> str:
     """One line before it starts."""
     return (
         f"PIC in {language}: {problem.particles} particles, {problem.distribution}, on {problem.size} x "
         f"{problem.size} cells in {problem.blocks_x} x {problem.blocks_y} blocks, {num_pes} "
-        f"PE{'' if num_pes == 1 else 's'}, ODF {odf}; {steps} steps after 1"
+        f"PE{'' if num_pes == 1 else 's'}, ODF {odf}; {steps} steps after {warmup}"
     )
 
 

@@ -34,7 +34,7 @@ def kernels_named(name: str) -> Any:
 class Particles:
     """A block. move(), and then put_in() for what each partner has sent, are one step.
 
-    The arrays grow if need be and are reused. A block that is pickled travels without unused memory.
+    The arrays grow if need be and are reused. A block that is pickled takes some unused memory along.
     """
 
     def __init__(self, problem: Problem, number: int, kernel: str) -> None:
@@ -43,6 +43,7 @@ class Particles:
         block = Block.of(problem, number)
         self.values = problem.particles_of(block)
         self.count = self.values.shape[1]
+        self._reserve(self.count + 1)
         self.grid = block.grid()
         self.compute_s = 0.0
         self._prepare()
@@ -97,7 +98,9 @@ class Particles:
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
-        state["values"] = self.values[:, : self.count].copy()
+        # The unused part travels too: memory that is used for the first time takes longer than its transfer.
+        if self.values.shape[1] > 2 * self._room(self.count):
+            state["values"] = self.values[:, : self._room(self.count)].copy()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -126,10 +129,14 @@ class Particles:
     def _reserve(self, count: int) -> None:
         if count <= self.values.shape[1]:
             return
-        larger = np.empty((NUM_FIELDS, count + count // 4 + 64))
+        larger = np.empty((NUM_FIELDS, self._room(count)))
         larger[:, : self.count] = self.values[:, : self.count]
         self.values = larger
         self._leaving = np.empty((2, larger.shape[1]), np.int32)
+
+    @staticmethod
+    def _room(count: int) -> int:
+        return count + count // 2 + 64
 
     def _refuse(self, place: int) -> None:
         x, y, vx, vy, charge, number = self.values[:, place].tolist()

@@ -52,9 +52,9 @@ double balancing_s(const std::vector<Account>& blocks) {
 std::string describe(const Options& options, int num_pes) {
   const Problem& problem = options.problem;
   return fmt::format(
-      "PIC in C++: {} particles, {}, on {} x {} cells in {} x {} blocks, {} PE{}, ODF {}; {} steps after 1",
+      "PIC in C++: {} particles, {}, on {} x {} cells in {} x {} blocks, {} PE{}, ODF {}; {} steps after {}",
       problem.particles, name_of(problem.distribution), problem.size, problem.size, problem.blocks_x,
-      problem.blocks_y, num_pes, num_pes == 1 ? "" : "s", options.odf, options.steps);
+      problem.blocks_y, num_pes, num_pes == 1 ? "" : "s", options.odf, options.steps, options.warmup);
 }
 
 std::string report(const Options& options, const Result& result, int num_pes) {

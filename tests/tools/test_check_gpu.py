@@ -33,7 +33,7 @@ check_gpu = load()
 def measured(monkeypatch, tmp_path):
     """Measures with nothing behind it; what is asked of `weft`, by step, with the share of the time."""
 
-    def measure(*arguments, gpus, left_s=500.0):
+    def measure(*arguments, gpus, left_s=500.0, absent=()):
         runs = {}
 
         def run(self, name, command, share=1.0, required=True, **variables):
@@ -44,6 +44,7 @@ def measured(monkeypatch, tmp_path):
         monkeypatch.setattr(check_gpu.Check, "left_s", lambda self: left_s)
         monkeypatch.setattr(check_gpu, "build_all", lambda *_, **__: True)
         monkeypatch.setattr(check_gpu, "num_gpus", lambda: gpus)
+        monkeypatch.setattr(check_gpu, "has_module", lambda name: name not in absent)
         monkeypatch.setattr(sys, "argv", ["check_gpu", str(tmp_path), "--build", str(tmp_path), *arguments])
         assert check_gpu.main() == 0
         return runs
@@ -52,16 +53,18 @@ def measured(monkeypatch, tmp_path):
 
 
 BENCHES = ["figures", "latency", "bandwidth", "jacobi3d", "scaling"]
+STUDIES = ["stencil2d", "pic"]
+JUDGED = ["verdicts", "published"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "gpus", "steps"),
     [
-        ([], 4, ["ctest", "pytest", "info", *BENCHES, "verdicts", "published"]),
-        (["--skip-tests"], 2, ["info", *BENCHES[:-1], "verdicts", "published"]),
-        (["--skip-tests"], 1, ["info", *BENCHES[1:-1], "verdicts", "published"]),
-        (["--kind", "emulated", "--skip-tests"], 0, ["info", *BENCHES, "verdicts", "published"]),
-        (["--only", "latency,figures"], 2, ["info", "figures", "latency", "verdicts", "published"]),
+        ([], 4, ["ctest", "pytest", "info", *BENCHES, *STUDIES, *JUDGED]),
+        (["--skip-tests"], 2, ["info", *BENCHES[:-1], *STUDIES, *JUDGED]),
+        (["--skip-tests"], 1, ["info", *BENCHES[1:-1], *STUDIES, *JUDGED]),
+        (["--kind", "emulated", "--skip-tests"], 0, ["info", *BENCHES, *STUDIES, *JUDGED]),
+        (["--only", "latency,figures"], 2, ["info", "figures", "latency", *JUDGED]),
         (["--only", "ctest"], 2, ["ctest"]),
     ],
 )
@@ -73,12 +76,19 @@ def test_what_is_worth_most_comes_first(measured, arguments, gpus, steps):
 
 def test_benches_share_the_time_and_end_by_themselves(measured):
     ran = measured("--skip-tests", gpus=4, left_s=515.0)  # 15 of them for the verdicts
-    seconds = [ran[step][1] * 515.0 for step in BENCHES]
-    assert seconds == pytest.approx([500 * share for share in (3 / 14, 3 / 11, 3 / 8, 3 / 5, 1)])
-    for step in BENCHES:
+    seconds = [ran[step][1] * 515.0 for step in (*BENCHES, *STUDIES)]
+    assert seconds == pytest.approx(
+        [500 * share for share in (3 / 18, 3 / 15, 3 / 12, 3 / 9, 2 / 6, 2 / 4, 1)]
+    )
+    for step in (*BENCHES, *STUDIES):
         words, share = ran[step]
         minutes = float(words[words.index("--minutes") + 1])
         assert 10 < 515.0 * share - 60 * minutes < 20
+
+
+def test_studies_on_gpus_need_cupy(measured):
+    ran = measured("--only", "latency,pic", gpus=1, absent=("cupy",))
+    assert "latency" in ran and "pic" not in ran
 
 
 def test_jacobi3d_is_asked_in_other_words(measured):

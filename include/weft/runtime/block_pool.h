@@ -85,6 +85,9 @@ class BlockPool {
   // Enough for 64 messages of 4 MiB or four of 64 MiB in flight: their pages stay mapped.
   static constexpr std::size_t kKeptBytesPerClass = std::size_t{256} << 20;
   static constexpr std::size_t kSmallestLog2 = 6;
+  // Programs compute on landed arrays, and a kernel on several of them misses the TLB often if their pages are small. NumPy
+  // asks for huge pages from the same size on.
+  static constexpr std::size_t kHugeBytes = std::size_t{4} << 20;
   static constexpr std::size_t kLargestClass = 39 - kSmallestLog2;  // 512 GiB: larger sizes are corrupt
 
   struct Block {
@@ -100,12 +103,8 @@ class BlockPool {
   }
   static std::size_t class_bytes(std::size_t which) { return kAlignment << which; }
 
-  static void* fresh_block(std::size_t which) {
-    if (which > kLargestClass) throw std::bad_alloc();
-    void* block = std::aligned_alloc(kAlignment, class_bytes(which));
-    if (block == nullptr) throw std::bad_alloc();
-    return block;
-  }
+  // From the system, in huge pages from kHugeBytes on.
+  static void* fresh_block(std::size_t which);
 
   std::array<SizeClass, 65 - kSmallestLog2> classes_;
 };

@@ -46,7 +46,8 @@ PIC_OPTIONS = (
     Option("--lb-every", 10, "steps between two sync points"),
     Option("--size", 2000, "cells along each dimension"),
     Option("--particles", 2_000_000, "particles"),
-    Option("--steps", 100, "timed steps"),
+    Option("--steps", 200, "timed steps"),
+    Option("--steps-before", 10, "steps before them"),
     Option("--ratio", 0.995, "particles of a column over those of the column before"),
 )
 
@@ -85,16 +86,23 @@ def pic(options: argparse.Namespace) -> Study:
     odf = ("--odf", str(options.odf))
     balanced = (*odf, "--lb-every", str(options.lb_every))
     common = (
-        *("--size", str(options.size), "--particles", str(options.particles), "--steps", str(options.steps)),
+        *("--size", str(options.size), "--particles", str(options.particles)),
+        *("--steps", str(options.steps), "--warmup", str(options.steps_before)),
         *("--distribution", "geometric", "--ratio", str(options.ratio), "--split", "x", "--pin", "--verify"),
     )
     memory = ("--memory", options.memory)
     weft = (*common, *memory)
+    # Blocks know how many particles they will have. On GPUs the measured time is their load.
+    load = ("--load", "particles") if options.memory == "host" else ()
     variants = [
         Variant("Weft, ODF 1", "weft", "pic.py", (*weft, "--odf", "1")),
         Variant(f"Weft, ODF {options.odf}", "weft", "pic.py", (*weft, *odf)),
         Variant(
-            f"Weft, ODF {options.odf}, LB", "weft", "pic.py", (*weft, *balanced), ("--lb", "greedy_refine")
+            f"Weft, ODF {options.odf}, LB",
+            "weft",
+            "pic.py",
+            (*weft, *balanced, *load),
+            ("--lb", "greedy_refine"),
         ),
     ]
     if options.memory == "host":
@@ -105,9 +113,11 @@ def pic(options: argparse.Namespace) -> Study:
             *variants,
             Variant(charm4py, "charm4py", "pic_charm4py.py", (*common, *balanced, *_CHARM4PY_LB)),
         ]
+    # One PE has nothing to balance. A machine with one GPU shows what overdecomposition costs.
+    least = 1 if options.memory == "cuda" and len(gpu_names()) < 2 else 2
     groups = [
         Group(f"geometric, {_pes(pes)}", pes, tuple(variants))
-        for pes in options.pes or default_pes(options.memory, least=2)
+        for pes in options.pes or default_pes(options.memory, least)
     ]
     return Study("pic", tuple(groups), options.trials, options.warmup)
 

@@ -254,6 +254,14 @@ def test_the_verification_finds_lost_doubled_and_displaced_particles(modules) ->
     assert not verification.judge(problem, [verification.examine(problem, particles, 1)]).correct
 
 
+def test_the_block_that_is_furthest_behind_has_the_next_turn(modules) -> None:
+    turns = importlib.import_module("pic_turns").Turns()
+    assert turns.ask(3, 7) == 7
+    assert [turns.ask(step, block) for step, block in [(4, 1), (3, 9), (3, 8)]] == [None] * 3
+    assert [turns.end() for _ in range(4)] == [8, 9, 1, None]
+    assert turns.ask(9, 2) == 2
+
+
 def test_balancing_ends_when_the_last_pe_goes_on(modules) -> None:
     # The second block of PE 1 goes on late, because the first one computes.
     syncs = [

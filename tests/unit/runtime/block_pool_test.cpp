@@ -33,6 +33,15 @@ TEST(BlockPool, BlocksAreAlignedAndDistinct) {
   }
 }
 
+TEST(BlockPool, LargeBlocksCanBeHugePages) {
+  BlockPool pool;
+  constexpr std::size_t kSize = (std::size_t{4} << 20) - 100;
+  void* block = pool.allocate(kSize);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % (std::size_t{2} << 20), 0u);
+  std::memset(block, 3, kSize);
+  pool.deallocate(block, kSize);
+}
+
 TEST(BlockPool, KeepsOnlySoMuch) {
   BlockPool pool;
   constexpr std::size_t kTooLarge = std::size_t{300} << 20;
