@@ -62,10 +62,10 @@ void Block::go_on() {
   }
 }
 
-// The warm-up has none.
+// A multiple of lb_every before or after the first timed step.
 bool Block::is_at_sync() const {
   const std::int64_t timed = step_ - setup_.warmup;
-  return setup_.lb_every != 0 && timed >= 0 && step_ != synced_step_ && timed % setup_.lb_every == 0;
+  return setup_.lb_every != 0 && step_ != synced_step_ && timed % setup_.lb_every == 0;
 }
 
 void Block::move() {

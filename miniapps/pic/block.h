@@ -12,8 +12,8 @@
 
 namespace pic {
 
-// The constructor argument of every block. There is a sync point before every `lb_every`-th timed step, from the first one
-// on; 0: none. The steps before are `warmup` ones. `counts_particles`: the load of a block is the number of its particles, not the time that was measured.
+// The constructor argument of every block. There is a sync point before the first timed step, and every `lb_every` steps
+// before it and after it; 0: none. `counts_particles`: the load of a block is the number of its particles, not the time that was measured.
 struct Setup {
   Problem problem;
   std::int64_t lb_every = 0;
@@ -53,7 +53,10 @@ class Block : public weft::Chare<Block> {
 
   Account account() { return {particles_.compute_s(), syncs_}; }
   // The warm-up does not count.
-  void restart_account() { particles_.restart_clock(); }
+  void restart_account() {
+    particles_.restart_clock();
+    syncs_.clear();
+  }
   // What the block holds, compared with what must be there after that many steps of the program.
   Found examine(std::int64_t steps) { return pic::examine(setup_.problem, particles_.fields(), steps); }
 

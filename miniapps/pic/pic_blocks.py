@@ -18,8 +18,7 @@ from pic_verification import Found, examine
 class Setup:
     """The constructor argument of every block.
 
-    There is a sync point before every `lb_every`-th timed step, from the first one on; 0: none. The
-    `warmup` steps before have none.
+    There is a sync point before the first timed step, and every `lb_every` steps before it and after it; 0: none.
     `counts_particles`: the load of a block is the number of its particles, as expected for the next period,
     not the time that was measured.
     """
@@ -45,9 +44,9 @@ class Schedule:
         self._sync_s = 0.0
 
     def is_at_sync(self) -> bool:
-        """Whether a sync point is due before this step. The warm-up has none."""
+        """Whether a sync point is due before this step."""
         timed = self.step - self.warmup
-        if self.lb_every == 0 or timed < 0 or self.step == self.synced_step or timed % self.lb_every != 0:
+        if self.lb_every == 0 or self.step == self.synced_step or timed % self.lb_every != 0:
             return False
         self.synced_step = self.step
         self._sync_s = time.perf_counter()
@@ -123,6 +122,7 @@ class Block(weft.Chare):
     def restart_account(self) -> None:
         """The warm-up does not count."""
         self._particles.compute_s = 0.0
+        self._schedule.syncs.clear()
 
     def examine(self, steps: int) -> Found:
         """What the block holds, compared with what must be there after that many steps of the program."""

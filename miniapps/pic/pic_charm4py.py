@@ -55,6 +55,7 @@ class Block(Chare):
 
     def restart_account(self, done: Any) -> None:
         self.particles.compute_s = 0.0
+        self.syncs.clear()
         self.reduce(done)
 
     def account(self) -> tuple[float, list[tuple[float, float, int]]]:
@@ -89,7 +90,7 @@ class Block(Chare):
 
     def is_at_sync(self) -> bool:
         timed = self.step - self.warmup
-        if self.lb_every == 0 or timed < 0 or self.step == self.synced_step or timed % self.lb_every != 0:
+        if self.lb_every == 0 or self.step == self.synced_step or timed % self.lb_every != 0:
             return False
         self.synced_step = self.step
         self.sync_s = time.perf_counter()

@@ -47,7 +47,7 @@ PIC_OPTIONS = (
     Option("--size", 2000, "cells along each dimension"),
     Option("--particles", 2_000_000, "particles"),
     Option("--steps", 200, "timed steps"),
-    Option("--steps-before", 10, "steps before them"),
+    Option("--steps-before", 20, "steps before them, with load balancing too"),
     Option("--ratio", 0.995, "particles of a column over those of the column before"),
 )
 
