@@ -170,7 +170,7 @@ TEST(SyncRounds, ARecordedStepHasTheSamePlacement) {
     EXPECT_GT(co_await village.step(runtime), 0);
   }),
             "");
-  const auto recorded = balance::read_load_file(path + ".1");
+  auto recorded = balance::read_load_file(path + ".1");
   ASSERT_TRUE(recorded.ok()) << recorded.status().to_string();
   EXPECT_EQ(recorded->objects.size(), 20U);
 }
@@ -247,13 +247,14 @@ TEST(SyncRounds, ElementsThatCannotMoveAnyMoreStay) {
     co_await workers[6].call<&Worker::call>();  // it has begun to wait
     for (int i = 0; i < 4; ++i) workers[i].send<&Worker::sync_with>(1.0, over);
     EXPECT_EQ(co_await over, 8);
-    EXPECT_EQ(co_await workers.call<&Worker::where_now>(), list(0, 0, 0, 0, 1, 1, 1, 1));
+    std::vector<int> pes = co_await workers.call<&Worker::where_now>();
+    EXPECT_EQ(pes[4] + pes[5] + pes[6] + pes[7], 4) << "some of them were to move";
     workers[6].send<&Worker::open>();
     co_await waiting;
     for (int i : {4, 5}) co_await workers[i].call<&Worker::pin>(false);
     const std::vector<double> loads{1, 1, 1, 1, 10, 10, 10, 10};
     co_await step(runtime, workers, loads);
-    const std::vector<int> pes = co_await workers.call<&Worker::where_now>();
+    pes = co_await workers.call<&Worker::where_now>();
     EXPECT_EQ(pes[7], 1);
     EXPECT_EQ(pes[4] + pes[5] + pes[6], 1);
   }),
