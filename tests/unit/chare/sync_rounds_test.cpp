@@ -53,6 +53,9 @@ struct Gossip : Chare<Gossip> {
     for (const int index : to) proxy()[index].send<&Gossip::hear>(std::uint64_t{7});
   }
   void hear(std::uint64_t) {}
+  void ask_to_sync(int whom, double load_s, Future<int> target) {
+    proxy()[whom].send<&Gossip::sync_with>(load_s, std::move(target));
+  }
   void go(int to_pe) { migrate(to_pe); }
   void pin(bool pinned) { set_pinned(pinned); }
   int where_now() { return pe(); }
@@ -180,12 +183,15 @@ TEST(SyncRounds, ARecordedStepHasTheSamePlacement) {
 // The messages of load balancing that a PE has sent.
 struct SyncBytes final : runtime::Observer {
   void message_sent(const runtime::MessageEvent& event) override {
-    if (event.handler != handler) return;
+    if (event.handler != handler || (only_pe >= 0 && event.pe != only_pe)) return;
+    if (only_bytes != 0 && event.payload_bytes != only_bytes) return;
     ++messages;
     bytes += event.payload_bytes;
     if (event.pe == 0) bytes_to_0 += event.payload_bytes;
   }
   runtime::HandlerId handler = 0;
+  int only_pe = -1;            // the others do not count
+  std::size_t only_bytes = 0;  // 0: messages of any size count
   std::size_t messages = 0;
   std::size_t bytes = 0;
   std::size_t bytes_to_0 = 0;
@@ -229,6 +235,40 @@ TEST(SyncRounds, NoPeGetsTheLoadsOfAllElements) {
   const SyncBytes uneven = sync_bytes_of_step(kTogether, 1000, true);
   EXPECT_GT(uneven.bytes, many.bytes);
   EXPECT_LT(uneven.bytes_to_0, 1000 * sizeof(ReportedLoad));
+}
+
+// PE 0 believes element 5 to be on its home, PE 2, which passes on what element 0 has sent to it.
+TEST(SyncRounds, WhatElementsHaveSentFollowsThoseThatHaveMoved) {
+  constexpr std::size_t kBytesOfOneTalk =
+      sizeof(BalancingHeader) + 2 * sizeof(std::uint64_t) + sizeof(TalkedTo);
+  InProcessJob job(3);
+  use_strategy(job, kTogether);
+  SyncBytes passed_on;
+  passed_on.handler = handler_of(job.runtime(2), kSync);
+  passed_on.only_pe = 1;
+  passed_on.only_bytes = kBytesOfOneTalk;
+  EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+    auto elements = Array<Gossip>::create(runtime, {6});
+    co_await elements[0].call<&Gossip::tell>(list(5));
+    co_await elements[5].call<&Gossip::go>(1);
+    co_await runtime.quiescence();
+    job.runtime(2).set_observer(&passed_on);
+    Future<int> over(runtime);
+    // PE 0 has 17 more to do than PE 1: it gives element 0, which talks to element 5 there, and not element 1. A call of PE 0
+    // to element 5 would tell it where the element is.
+    for (int i = 0; i < 5; ++i) {
+      elements[i].send<&Gossip::sync_with>(i < 2 ? 10.0 : i == 4 ? 15.0 : 1.0, over);
+    }
+    elements[3].send<&Gossip::ask_to_sync>(5, 1.0, over);
+    EXPECT_EQ(co_await over, 6);
+    job.runtime(2).set_observer(nullptr);
+    const std::vector<int> pes = co_await elements.call<&Gossip::where_now>();
+    EXPECT_EQ(pes[0], 1);
+    EXPECT_EQ(pes[1], 0);
+    EXPECT_EQ(pes[5], 1);
+  }),
+            "");
+  EXPECT_EQ(passed_on.messages, 1U);
 }
 
 // --- Elements that stay
