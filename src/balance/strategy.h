@@ -10,6 +10,8 @@
 
 namespace weft::balance {
 
+class DistributedStrategy;
+
 struct StrategyOptions {
   // Strategies that compare with a target stop when the most loaded PE is within this part of it. The value is measured:
   // docs/decisions/load-balancing.md.
@@ -33,6 +35,10 @@ class Strategy {
   // the strategy's own state, for example the position in its sequence of random numbers.
   // A strategy of a program may do otherwise: callers check the placement, and are ready for an exception.
   virtual Placement place(const Snapshot& snapshot) = 0;
+
+  // How the PEs of a job decide together, without a snapshot; null if the strategy needs one. Both ways give the same placement.
+  // Belongs to this object.
+  virtual const DistributedStrategy* distributed() const { return nullptr; }
 };
 
 }  // namespace weft::balance

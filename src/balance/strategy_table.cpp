@@ -31,7 +31,7 @@ constexpr std::array kTable = {
     StrategyEntry{"greedy_refine", "greedy, but an object stays where it is if the result is as good",
                   &make_greedy_refine},
     StrategyEntry{"diffusion", "pairs of PEs even out their loads and keep objects that talk together",
-                  &make_diffusion, Communication::kRead},
+                  &make_diffusion, Communication::kRead, true},
     StrategyEntry{"rotate", "each object to the next PE, for tests", &make_rotate},
     StrategyEntry{"random", "each object to a random PE, for tests", &make_random},
 };
@@ -103,6 +103,12 @@ bool reads_communication(std::string_view name) {
   }
   const auto found = registered().find(name);
   return found != registered().end() && found->second.communication == Communication::kRead;
+}
+
+bool is_distributed(std::string_view name) {
+  return std::any_of(kTable.begin(), kTable.end(), [name](const StrategyEntry& entry) {
+    return entry.name == name && entry.is_distributed;
+  });
 }
 
 base::Result<std::unique_ptr<Strategy>> make_strategy(std::string_view name, const StrategyOptions& options) {

@@ -23,6 +23,8 @@ struct StrategyEntry {
   std::string_view summary;
   std::unique_ptr<Strategy> (*make)(const StrategyOptions& options);
   Communication communication = Communication::kIgnored;
+  // Whether Strategy::distributed() of its strategies is not null.
+  bool is_distributed = false;
 };
 
 inline constexpr std::string_view kDefaultStrategy = "greedy_refine";
@@ -35,6 +37,8 @@ std::string strategy_names();
 bool is_strategy(std::string_view name);
 // Whether jobs have to count messages for it. False for an unknown name.
 bool reads_communication(std::string_view name);
+// Whether the PEs of a job decide together. False for strategies of the program, and for an unknown name.
+bool is_distributed(std::string_view name);
 
 // kInvalidArgument for an unknown name, which lists the known ones, and for a tolerance that is not 0 to 1.
 base::Result<std::unique_ptr<Strategy>> make_strategy(std::string_view name,

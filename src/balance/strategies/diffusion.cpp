@@ -1,21 +1,24 @@
 // Diffusion: load flows between neighbouring PEs, without a PE that knows all loads.
 //
 // The algorithm is distributed (diffusion_step.h): in each round a PE knows its own objects with their edges, and the time and
-// speed of one neighbour. This file simulates the rounds of all PEs on one snapshot, so that the strategy can be tested and
-// used centrally now. A run without a central PE has to exchange, in each round, the times of the pairs and the descriptions of
-// the objects that one PE gives to the other. The objects themselves move once, after the last round.
+// speed of one neighbour. Jobs run it so, see distributed_decision.h. The objects move once, after the last round.
+//
+// place() simulates the rounds of all PEs on one snapshot, for recorded loads, for the rounds of periodic load balancing, and as
+// the expected result in tests of the distributed run: both give the same placement.
 //
 // The simulation gives a PE no more than it would know. Of an object on another PE it believes what was true before the first
 // round. Of an object that it gave away it knows only that the object is elsewhere.
 //
 // A round never raises the longer time of a pair. The maximum therefore never rises. A sweep in which no object moved ends the
-// simulation early; a distributed run may do the same, or always run kMaxSweeps.
+// simulation early, because later sweeps would repeat it. A distributed run always runs kMaxSweeps.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "balance/distributed_strategy.h"
 #include "balance/strategies/diffusion_step.h"
 #include "balance/strategy.h"
 #include "balance/summary.h"
@@ -100,8 +103,9 @@ class Simulation {
     const PeState neighbour = state(gives ? partner : pe);
     // Most pairs are even soon; then no PE has to look at its objects.
     if (load_to_give(own, neighbour, tolerance_) <= 0) return false;
-    const std::vector<std::uint32_t> given = choose_objects(own, knowledge_of(own.pe), neighbour, tolerance_);
-    for (const std::uint32_t object : given) transfer(object, own.pe, neighbour.pe);
+    const std::vector<std::uint64_t> given = choose_objects(own, knowledge_of(own.pe), neighbour, tolerance_);
+    for (const std::uint64_t object : given)
+      transfer(static_cast<std::uint32_t>(object), own.pe, neighbour.pe);
     std::erase_if(objects_of_[static_cast<std::size_t>(own.pe)],
                   [&](std::uint32_t object) { return placement_[object] != own.pe; });
     return !given.empty();
@@ -145,12 +149,25 @@ class Simulation {
   std::vector<std::vector<std::uint32_t>> objects_of_;
 };
 
-class Diffusion final : public Strategy {
+class Diffusion final : public Strategy, public DistributedStrategy {
  public:
   explicit Diffusion(double tolerance) : tolerance_(tolerance) {}
 
   std::string_view name() const override { return "diffusion"; }
   Placement place(const Snapshot& snapshot) override { return Simulation(snapshot, tolerance_).run(); }
+  const DistributedStrategy* distributed() const override { return this; }
+
+  int num_rounds(int num_pes) const override { return kMaxSweeps * rounds_of_sweep(num_pes); }
+  std::optional<int> partner(int pe, int round, int num_pes) const override {
+    return partner_in_round(pe, round % rounds_of_sweep(num_pes), num_pes);
+  }
+  bool gives(const PeState& own, const PeState& partner) const override {
+    return load_to_give(own, partner, tolerance_) > 0;
+  }
+  std::vector<std::uint64_t> choose(const PeState& own, const std::vector<OwnObject>& objects,
+                                    const PeState& partner) const override {
+    return choose_objects(own, objects, partner, tolerance_);
+  }
 
  private:
   double tolerance_;

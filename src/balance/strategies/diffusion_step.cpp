@@ -18,7 +18,7 @@ int num_bits(int num_pes) { return std::bit_width(static_cast<unsigned>(num_pes 
 struct Offer {
   std::int64_t saved_bytes;
   double load_s;
-  std::uint32_t object;
+  std::uint64_t object;
   std::size_t position;
   bool operator<(const Offer& other) const {
     if (saved_bytes != other.saved_bytes) return saved_bytes < other.saved_bytes;
@@ -43,7 +43,7 @@ class Choice {
     }
   }
 
-  std::vector<std::uint32_t> run() && {
+  std::vector<std::uint64_t> run() && {
     while (!offers_.empty() && left_s_ > 0) {
       const Offer best = offers_.top();
       offers_.pop();
@@ -96,9 +96,9 @@ class Choice {
   double left_s_;
   std::vector<std::int64_t> saved_;
   std::vector<State> state_;
-  std::unordered_map<std::uint32_t, std::size_t> positions_;
+  std::unordered_map<std::uint64_t, std::size_t> positions_;
   std::priority_queue<Offer> offers_;
-  std::vector<std::uint32_t> given_;
+  std::vector<std::uint64_t> given_;
 };
 
 }  // namespace
@@ -123,7 +123,7 @@ double load_to_give(const PeState& own, const PeState& neighbour, double toleran
   return own.time_s > equal_s * (1 + tolerance) ? load_s : 0;
 }
 
-std::vector<std::uint32_t> choose_objects(const PeState& own, const std::vector<OwnObject>& objects,
+std::vector<std::uint64_t> choose_objects(const PeState& own, const std::vector<OwnObject>& objects,
                                           const PeState& neighbour, double tolerance) {
   const double load_s = load_to_give(own, neighbour, tolerance);
   if (load_s <= 0) return {};

@@ -11,33 +11,9 @@
 #include <optional>
 #include <vector>
 
+#include "balance/distributed_strategy.h"
+
 namespace weft::balance {
-
-// The PE of an object of which its owner's PE only knows that it is elsewhere.
-inline constexpr int kElsewhere = -1;
-
-// What one of the PE's own objects exchanged with another object, in both directions together.
-struct OwnEdge {
-  // A number that names the other object. Two own objects that talk to each other name one another.
-  std::uint32_t other = 0;
-  // Where this PE believes the other object to be. It is sure of its own objects only.
-  int believed_pe = kElsewhere;
-  std::uint64_t bytes = 0;
-};
-
-// An object that this PE has, by the decisions so far.
-struct OwnObject {
-  std::uint32_t object = 0;
-  double load_s = 0;
-  bool can_move = true;
-  std::vector<OwnEdge> edges;
-};
-
-struct PeState {
-  int pe = 0;
-  double time_s = 0;
-  double speed = 1;
-};
 
 // The number of rounds after which each PE has been paired with each of its neighbours once.
 int rounds_of_sweep(int num_pes);
@@ -55,7 +31,7 @@ double load_to_give(const PeState& own, const PeState& neighbour, double toleran
 
 // The objects that the PE gives to its neighbour: numbers of OwnObject::object. The longer time of the two never grows.
 // REQUIRES: `objects` are all objects of this PE, so that an edge to an own object has its counterpart.
-std::vector<std::uint32_t> choose_objects(const PeState& own, const std::vector<OwnObject>& objects,
+std::vector<std::uint64_t> choose_objects(const PeState& own, const std::vector<OwnObject>& objects,
                                           const PeState& neighbour, double tolerance);
 
 }  // namespace weft::balance

@@ -31,6 +31,9 @@ struct BalancingOptions {
   // Whether steps need to know who talks to whom.
   bool reads_communication() const { return balance::reads_communication(strategy) || !record_path.empty(); }
 
+  // Whether all PEs decide together about collections at sync points. If loads are recorded, one PE collects them and decides.
+  bool decides_together() const { return balance::is_distributed(strategy) && record_path.empty(); }
+
   // The variables, which set the members of this object when the job reads them. Valid until the next call.
   std::vector<runtime::ModelOption> variables();
   // A new one. Throws Error if its maker, which may be a function of the program, fails.

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "balance/strategy.h"
+#include "models/chare/distributed_step.h"
+#include "models/chare/local_rounds.h"
 #include "models/chare/sync_step.h"
 
 namespace weft::chare {
@@ -45,10 +47,15 @@ struct LocalSync {
   std::map<std::uint64_t, int>
       leaving;  // elements that leave when their peers have answered, and their new PEs
 
-  // --- On the PE that has made the collection, and decides
+  // On the PE that decides; on each PE if they decide together.
+  std::unique_ptr<balance::Strategy> strategy;
+  // The present step if the PEs decide together; null before this PE has anything to do with it.
+  std::unique_ptr<LocalRounds> rounds;
+
+  // --- On the PE that has made the collection
   std::uint64_t decided_step = 0;  // the step that it collects, or decides on
   std::unique_ptr<SyncStep> deciding;
-  std::unique_ptr<balance::Strategy> strategy;
+  std::unique_ptr<DistributedStep> counting;  // if the PEs decide together
   // The background load of one step on each PE, as it was told last; empty: nothing yet.
   std::vector<double> background_of_pe_s;
   // What PEs without elements have told since the last decision.
@@ -65,6 +72,7 @@ struct LocalSync {
     unreported.clear();
     has_reported = false;
     background_s = 0;
+    rounds.reset();
     has_plan = false;
     planned.clear();
     num_expected = num_arrived = num_moved = bytes_moved = 0;

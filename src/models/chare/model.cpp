@@ -102,7 +102,9 @@ std::vector<std::pair<std::string, std::string>> Chares::fingerprint() const {
           runtime::registry_fact<ConstructorInfo>("constructors"),
           runtime::registry_fact<EntryInfo>("entry methods"),
           runtime::registry_fact<MapInfo>("maps"),
-          {"WEFT_LB_PERIOD", base::format("{} s", parts_->sync.options().period_s)}};
+          {"WEFT_LB_PERIOD", base::format("{} s", parts_->sync.options().period_s)},
+          {"WEFT_LB and WEFT_LB_RECORD",
+           parts_->sync.options().decides_together() ? "the PEs decide together" : "one PE decides"}};
 }
 
 std::vector<runtime::ModelOption> Chares::options() { return parts_->sync.variables(); }

@@ -1,4 +1,5 @@
-// Load balancing at sync points: at_sync(), the protocol between the PEs, and resume_from_sync(). The decider: sync_decision.cpp.
+// Load balancing at sync points: at_sync(), the protocol between the PEs, and resume_from_sync(). The decider: sync_decision.cpp;
+// the moves: sync_moves.cpp.
 //
 // The PE that has made the collection decides: the decider. Every message carries the number of its step.
 //
@@ -13,6 +14,8 @@
 //   resume   All PEs are done. Goes to all PEs: each element runs resume_from_sync().
 //   background  Steps are over in which the PE has had no elements and has reported nothing: it tells its background load, unless it
 //            is 0 still. Reports have it too. See sync_background.cpp.
+//
+// Strategies that are distributed have another way to the plan, see sync_rounds.cpp. Its end is the same.
 //
 // Invariants:
 //   - An element that waits moves by the plan only, so the decider knows where it is.
@@ -166,6 +169,7 @@ void SyncPoints::report(Collection& collection) {
   if (waits_for_devices(collection)) return;
   here.has_reported = true;
   here.known_background_s = background_s(collection);
+  if (options_.decides_together()) return report_waiting(collection);
   std::uint64_t has_set_loads = 0;
   std::vector<ReportedLoad> loads;
   std::vector<ReportedMessages> messages;
@@ -236,7 +240,15 @@ void SyncPoints::on_message(MessagePtr message) {
   if (target == nullptr) return;
   const auto from_pe = static_cast<int>(message->envelope().source_pe);
   std::string wrong;
-  switch (static_cast<SyncKind>(header.kind)) {
+  const auto kind = static_cast<SyncKind>(header.kind);
+  const bool is_of_rounds = kind >= SyncKind::kWaiting && kind <= SyncKind::kOver;
+  const bool is_of_both = kind == SyncKind::kStays || kind == SyncKind::kResume || kind > SyncKind::kOver;
+  if (!is_of_both && is_of_rounds != options_.decides_together()) {
+    return unfit(*target, from_pe,
+                 base::format("it is of a step that {}; are WEFT_LB and WEFT_LB_RECORD the same on each PE?",
+                              is_of_rounds ? "the PEs decide together" : "one PE decides"));
+  }
+  switch (kind) {
     case SyncKind::kLoads:
       wrong = on_loads(*target, header.number, from_pe, p);
       break;
@@ -256,121 +268,10 @@ void SyncPoints::on_message(MessagePtr message) {
       wrong = on_background(*target, from_pe, p);
       break;
     default:
-      wrong = base::format("there is no kind {}", header.kind);
+      wrong = is_of_rounds ? on_rounds_message(*target, header, from_pe, p)
+                           : base::format("there is no kind {}", header.kind);
   }
   if (!wrong.empty()) unfit(*target, from_pe, wrong);
-}
-
-// --- Moves
-
-bool SyncPoints::advance(Collection& collection, std::uint64_t step) {
-  LocalSync& here = local(collection);
-  if (step <= here.step) return step == here.step;
-  if (here.num_waiting != 0) return false;
-  steps_are_over(collection, step - here.step);
-  here.begin(step);
-  for (const std::uint64_t index : std::exchange(here.early, {})) {
-    if (ChareBase* const chare = collection.find(index)) wait(*chare);
-  }
-  return true;
-}
-
-std::string SyncPoints::on_plan(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
-  std::uint64_t num_arrivals = 0;
-  std::vector<PlannedMove> moves;
-  p | num_arrivals | moves;
-  if (from_pe != decider(collection)) return "another PE decides";
-  LocalSync& here = local(collection);
-  if (!advance(collection, step) || here.has_plan) return base::format("moves of step {}", step);
-  if (num_arrivals > collection.shape().size() || here.num_arrived > num_arrivals) {
-    return base::format("{} elements are to come, {} have", num_arrivals, here.num_arrived);
-  }
-  here.has_plan = true;
-  here.num_expected = num_arrivals;
-  for (const PlannedMove& move : moves) {
-    ChareBase* const chare = move.index < collection.shape().size() ? collection.find(move.index) : nullptr;
-    if (chare == nullptr || chare->load_->sync.phase != SyncPhase::kWaits ||
-        chare->load_->sync.step != step) {
-      return base::format("element {} does not wait here", move.index);
-    }
-    if (move.to_pe >= static_cast<std::uint64_t>(runtime().num_pes()) ||
-        static_cast<int>(move.to_pe) == runtime().pe()) {
-      return base::format("element {} is to move to PE {}", move.index, move.to_pe);
-    }
-    here.planned.push_back(move);
-  }
-  for (const PlannedMove& move : moves) moves_.add({collection.id(), move.index});
-  finish_plan(collection);
-  return {};
-}
-
-void SyncPoints::make_next_move(std::uint64_t id) {
-  Collection& collection = chares_.collection(id);
-  if (!collection.created_) return;  // destroyed
-  LocalSync& here = local(collection);
-  const PlannedMove move = here.planned.front();
-  here.planned.pop_front();
-  carry_out(collection, *collection.find(move.index), static_cast<int>(move.to_pe));
-  if (!runtime().stopped()) finish_plan(collection);
-}
-
-void SyncPoints::carry_out(Collection& collection, ChareBase& chare, int to_pe) {
-  LocalSync& here = local(collection);
-  const runtime::ElementId element{collection.id(), chare.linear_index()};
-  const std::string where = chare.where();
-  runtime::MoveState state = runtime::MoveState::kBusy;
-  if (!can_move(chare)) {
-    runtime().stay(element);
-  } else {
-    try {
-      state = runtime().prepare_to_move(element, false);
-    } catch (...) {
-      return runtime().fail_unawaited(std::current_exception(),
-                                      base::format("the move of {} to PE {}", where, to_pe));
-    }
-  }
-  if (state == runtime::MoveState::kWaits) {
-    here.leaving.emplace(element.index, to_pe);
-    return;
-  }
-  if (state == runtime::MoveState::kBusy) {
-    runtime().send(to_pe, make(collection, here.step, SyncKind::kStays));
-    return;
-  }
-  try {
-    here.bytes_moved += chares_.depart(chare, to_pe);
-    ++here.num_moved;
-  } catch (...) {
-    runtime().fail_unawaited(std::current_exception(), base::format("the move of {} to PE {}", where, to_pe));
-  }
-}
-
-bool SyncPoints::continue_move(ChareBase& chare) {
-  if (chare.load_ == nullptr) return false;
-  Collection& collection = chare.collection();
-  const auto planned = local(collection).leaving.extract(chare.linear_index());
-  if (planned.empty()) return false;
-  carry_out(collection, chare, planned.mapped());
-  if (!runtime().stopped()) finish_plan(collection);
-  return true;
-}
-
-std::string SyncPoints::on_stays(Collection& collection, std::uint64_t step) {
-  LocalSync& here = local(collection);
-  if (!advance(collection, step)) return base::format("an element that stays in step {}", step);
-  if (++here.num_arrived > here.num_expected && here.has_plan) return "no element is missing";
-  finish_plan(collection);
-  return {};
-}
-
-void SyncPoints::finish_plan(Collection& collection) {
-  LocalSync& here = local(collection);
-  if (!here.has_plan || !here.planned.empty() || !here.leaving.empty() ||
-      here.num_arrived != here.num_expected) {
-    return;
-  }
-  runtime().send(decider(collection),
-                 make(collection, here.step, SyncKind::kDone, here.num_moved, here.bytes_moved));
 }
 
 // --- The end of the step

@@ -6,6 +6,9 @@
 // last decision by their number: a PE that was busy for longer than a step hears of several ends at once. Without that, a PE that
 // other collections keep busy would look idle after its last element has left.
 //
+// In a step that the PEs decide together each PE uses its own background load, and tells none: has_reported is true before the step
+// ends.
+//
 // The work for a collection on a PE is a sum that only grows: LocalSync::work_ns and the times that its elements have not
 // reported yet. An element that comes brings the time that other PEs have worked for it, which work_ns takes off again. All sums are
 // unsigned and wrap around, because the times of elements that come are claims of peers.

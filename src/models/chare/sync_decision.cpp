@@ -74,7 +74,7 @@ std::string SyncPoints::decide(Collection& collection) {
 }
 
 void SyncPoints::record(const balance::Snapshot& snapshot) {
-  if (options_.record_path.empty()) return;
+  if (options_.record_path.empty() || records_no_more_) return;
   const std::string name = record_file_name(options_.record_path, runtime().pe(), ++num_recorded_);
   const base::Status status = balance::write_load_file(name, snapshot);
   if (!status.failed()) return;
@@ -82,7 +82,7 @@ void SyncPoints::record(const balance::Snapshot& snapshot) {
       base::format("weft: PE {}: the loads are not recorded any more: {}\n", runtime().pe(), status.message())
           .c_str(),
       stderr);
-  options_.record_path.clear();
+  records_no_more_ = true;
 }
 
 std::string SyncPoints::on_done(Collection& collection, std::uint64_t step, int from_pe, Pup& p) {
@@ -101,10 +101,13 @@ void SyncPoints::end_step(Collection& collection) {
   LocalSync& here = local(collection);
   const std::uint64_t step = here.decided_step++;
   const std::unique_ptr<SyncStep> ended = std::move(here.deciding);
+  const std::unique_ptr<DistributedStep> counted = std::move(here.counting);
   chares_.send_to_all(make(collection, step, SyncKind::kResume));
   if (!options_.is_verbose) return;
-  const std::string text = ended->report(collection.name(), step + 1, here.strategy->name()).text();
-  std::fputs(text.c_str(), stderr);
+  const StepReport report = counted == nullptr
+                                ? ended->report(collection.name(), step + 1, here.strategy->name())
+                                : counted->report(collection.name(), step + 1, options_.strategy);
+  std::fputs(report.text().c_str(), stderr);
 }
 
 }  // namespace weft::chare

@@ -19,7 +19,9 @@
 namespace weft::chare {
 
 enum class SyncKind : std::uint32_t;
+struct LocalRounds;
 struct LocalSync;
+struct TalkedTo;
 
 // What an element takes along to its new PE.
 struct LoadOnTheMove {
@@ -118,7 +120,31 @@ class SyncPoints {
   bool waits_for_devices(Collection& collection);
   // All steps before that one are over. Returns false if an element of this PE still waits in one of them.
   bool advance(Collection& collection, std::uint64_t step);
+  // Checks these moves of elements of this PE, and begins them.
+  std::string plan(Collection& collection, const std::vector<PlannedMove>& moves);
   void finish_plan(Collection& collection);
+
+  // --- Steps that the PEs decide together, in sync_rounds.cpp
+
+  LocalRounds& rounds(Collection& collection);
+  void report_waiting(Collection& collection);
+  // Tells other PEs what elements of this PE have sent to theirs.
+  std::string tell_talks(Collection& collection);
+  std::string send_talks(Collection& collection, std::uint64_t origin, const std::vector<TalkedTo>& talks);
+  void become_ready(Collection& collection);
+  std::string run_rounds(Collection& collection);
+  std::string end_rounds(Collection& collection);
+  std::string give_up(Collection& collection, int to_pe, const std::vector<std::uint64_t>& elements);
+  std::string on_rounds_message(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
+  std::string on_begin(Collection& collection, Pup& p);
+  std::string on_talked(Collection& collection, Pup& p);
+  std::string on_places(Collection& collection, int from_pe, Pup& p);
+  std::string on_rounds(Collection& collection);
+  std::string on_state(Collection& collection, int from_pe, Pup& p);
+  std::string on_gift(Collection& collection, int from_pe, Pup& p);
+  std::string on_taken(Collection& collection, int from_pe, Pup& p);
+  // On the PE that has made the collection, in sync_counting.cpp.
+  std::string on_count(Collection& collection, const BalancingHeader& header, int from_pe, Pup& p);
 
   // A measured collection begins: from now on measured times leave out waits for a processor, unless an option says otherwise.
   void leave_out_waits();
@@ -156,6 +182,7 @@ class SyncPoints {
   Chares& chares_;
   BalancingOptions options_;
   bool leaves_out_waits_ = false;
+  bool records_no_more_ = false;  // a file could not be written
   std::uint64_t num_recorded_ = 0;
   std::uint64_t ended_work_ns_ = 0;    // for collections that have ended; wraps around
   std::vector<std::uint64_t> posted_;  // collections

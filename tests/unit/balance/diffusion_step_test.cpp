@@ -41,15 +41,15 @@ TEST(DiffusionStep, TheLoadToGiveMakesBothTimesEqual) {
   EXPECT_EQ(load_to_give({0, 10.1, 1}, {1, 10, 1}, kTolerance), 0);
 }
 
-OwnObject object(std::uint32_t number, double load_s, std::vector<OwnEdge> edges = {}) {
+OwnObject object(std::uint64_t number, double load_s, std::vector<OwnEdge> edges = {}) {
   return {number, load_s, true, std::move(edges)};
 }
 
 TEST(DiffusionStep, ObjectsThatTalkToTheNeighbourGoFirst) {
   const std::vector<OwnObject> objects = {object(0, 1), object(1, 1, {{7, 1, 10}}),
                                           object(2, 1, {{8, 1, 100}}), object(3, 1, {{9, 2, 1000}})};
-  EXPECT_EQ(choose_objects({0, 4, 1}, objects, {1, 2, 1}, kTolerance), (std::vector<std::uint32_t>{2}));
-  EXPECT_EQ(choose_objects({0, 4, 1}, objects, {1, 0, 1}, kTolerance), (std::vector<std::uint32_t>{2, 1}));
+  EXPECT_EQ(choose_objects({0, 4, 1}, objects, {1, 2, 1}, kTolerance), (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(choose_objects({0, 4, 1}, objects, {1, 0, 1}, kTolerance), (std::vector<std::uint64_t>{2, 1}));
 }
 
 // A line of six objects, of which the last one talks to the neighbour: half of the line goes, from that end.
@@ -61,25 +61,25 @@ TEST(DiffusionStep, WhatGoesIsOnePiece) {
     if (i < 5) objects[i].edges.push_back({i + 1, 0, 10});
   }
   objects[5].edges.push_back({100, 1, 1});
-  EXPECT_EQ(choose_objects({0, 6, 1}, objects, {1, 0, 1}, kTolerance), (std::vector<std::uint32_t>{5, 4, 3}));
+  EXPECT_EQ(choose_objects({0, 6, 1}, objects, {1, 0, 1}, kTolerance), (std::vector<std::uint64_t>{5, 4, 3}));
 }
 
 TEST(DiffusionStep, AnObjectThatTalksToItselfIsNotTiedToItsPe) {
   const std::vector<OwnObject> objects = {object(0, 1, {{0, 0, 1000}}), object(1, 1, {{2, 0, 1}}),
                                           object(2, 1, {{1, 0, 1}})};
-  EXPECT_EQ(choose_objects({0, 3, 1}, objects, {1, 1, 1}, kTolerance), (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(choose_objects({0, 3, 1}, objects, {1, 1, 1}, kTolerance), (std::vector<std::uint64_t>{0}));
 }
 
 TEST(DiffusionStep, ObjectsThatCannotMoveOrHaveNoLoadStay) {
   std::vector<OwnObject> objects = {object(0, 1), object(1, 0), object(2, 1)};
   objects[0].can_move = false;
-  EXPECT_EQ(choose_objects({0, 2, 1}, objects, {1, 0, 1}, kTolerance), (std::vector<std::uint32_t>{2}));
+  EXPECT_EQ(choose_objects({0, 2, 1}, objects, {1, 0, 1}, kTolerance), (std::vector<std::uint64_t>{2}));
 }
 
 TEST(DiffusionStep, OneObjectMayBeLargerThanTheLoadToGiveIfItHelps) {
   // 3 to give. 5 leaves 1 more than before on neither: 10 - 5 = 5 and 4 + 5 = 9, below 10. 6 would exchange the times.
   EXPECT_EQ(choose_objects({0, 10, 1}, {object(0, 5), object(1, 5.5)}, {1, 4, 1}, kTolerance),
-            (std::vector<std::uint32_t>{0}));
+            (std::vector<std::uint64_t>{0}));
   EXPECT_TRUE(choose_objects({0, 10, 1}, {object(0, 6)}, {1, 4, 1}, kTolerance).empty());
 }
 

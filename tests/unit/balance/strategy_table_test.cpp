@@ -26,6 +26,14 @@ TEST(StrategyTable, SaysWhichStrategiesReadCommunication) {
   EXPECT_FALSE(reads_communication("fastest"));
 }
 
+TEST(StrategyTable, SaysWhichStrategiesTheJobsPesDecideTogether) {
+  for (const StrategyEntry& entry : strategy_table()) {
+    EXPECT_EQ(is_distributed(entry.name), entry.name == "diffusion") << entry.name;
+    EXPECT_EQ(entry.make({})->distributed() != nullptr, entry.is_distributed) << entry.name;
+  }
+  EXPECT_FALSE(is_distributed("fastest"));
+}
+
 TEST(StrategyTable, AnUnknownNameIsRefusedWithTheKnownOnes) {
   for (const std::string name : {"", "Greedy", "greedy ", "fastest"}) {
     auto strategy = make_strategy(name);

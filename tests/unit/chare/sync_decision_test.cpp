@@ -96,7 +96,7 @@ struct WireMessages {
   std::uint64_t position;
   SentTo sent;
 };
-enum WireKind : std::uint32_t { kLoads, kPlan, kStays, kDone, kResume, kBackground, kNoSuchKind };
+enum WireKind : std::uint32_t { kLoads, kPlan, kStays, kDone, kResume, kBackground, kNoSuchKind = 16 };
 
 template <class... Values>
 void send_sync(Runtime& from, int to_pe, const Collection& collection, std::uint64_t step, std::uint32_t kind,
@@ -183,7 +183,7 @@ TEST(SyncDecision, ChecksWhatPeersSend) {
   EXPECT_TRUE(says(failure_of(0, kPlan, std::uint64_t{0}, Moves{}), "another PE decides"));
   EXPECT_TRUE(says(failure_of(0, kResume), "another PE decides"));
   EXPECT_TRUE(says(failure_of(0, kDone, std::uint64_t{0}, std::uint64_t{0}), "no moves of step 0"));
-  EXPECT_TRUE(says(failure_of(0, kNoSuchKind), "there is no kind 6"));
+  EXPECT_TRUE(says(failure_of(0, kNoSuchKind), "there is no kind 16"));
 }
 
 // PE 1 sends its element 3 to PE 0, with this load beside a state that is right.

@@ -165,6 +165,23 @@ TEST(SyncDevices, LoadsAreThoseOfTheBusierResource) {
   EXPECT_GE(seen[1].objects[2].load_s, 40 * kUnitS) << "the host is the busier one";
 }
 
+// The PEs decide together, and agree on the resource. PE 0 is busier on its host, PE 1 on its device.
+TEST(SyncDevices, PesThatDecideTogetherAgreeOnTheResource) {
+  may_end = true;
+  InProcessJob job(2);
+  use_strategy(job, "diffusion");
+  EXPECT_EQ(job.run([](Runtime& runtime) -> Task<> {
+    auto gpus = Array<Gpu>::create(runtime, {4});
+    for (int i : {0, 1}) co_await gpus[i].call<&Gpu::compute_on_host>(10);
+    for (int i : {2, 3}) co_await gpus[i].call<&Gpu::compute>(100);
+    co_await sync_all(runtime, gpus);
+    const std::vector<int> pes = co_await gpus.call<&Gpu::where_now>();
+    EXPECT_EQ(pes[0] + pes[1], 0);
+    EXPECT_EQ(pes[2] + pes[3], 1) << "PE 1 has given one of them";
+  }),
+            "");
+}
+
 TEST(SyncDevices, AStepWaitsForTheDevices) {
   const auto seen = snapshots_of([](Runtime& runtime) -> Task<> {
     auto gpus = Array<Gpu>::create(runtime, {4});
