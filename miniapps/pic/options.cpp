@@ -155,7 +155,7 @@ particles makes the work of the blocks unequal, and moves with the particles.
   --seed N               of the rows in which particles start (1)
   --split x|y|2d         blocks lie along x, across the skew of the distributions; along y; or in both (x)
   --odf N                overdecomposition factor: blocks per PE (1)
-  --lb-every N           a sync point before the first timed step, and every N steps before it and after it; 0: none (0)
+  --lb-every N           a sync point before the first timed step, and every N steps before and after it; 0: none (0)
   --load time|particles  what the strategy takes for the load of a block: its measured time, or the number of its
                          particles (time)
   --verify               check the place of every particle, their number and their ids

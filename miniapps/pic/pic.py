@@ -33,7 +33,7 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
         type=at_least(0),
         default=0,
         metavar="N",
-        help="a sync point before the first timed step, and every N steps before it and after it; 0: none (0)",
+        help="a sync point before the first timed step, and every N steps before and after it; 0: none (0)",
     )
     add(
         "--load",
