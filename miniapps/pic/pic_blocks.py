@@ -18,7 +18,7 @@ from pic_verification import Found, examine
 class Setup:
     """The constructor argument of every block.
 
-    There is a sync point before the first timed step, and every `lb_every` steps before and after it; 0: none.
+    There is a sync point before the first timed step, and every `lb_every` steps before and after; 0: none.
     `counts_particles`: the load of a block is the number of its particles, as expected for the next period,
     not the time that was measured.
     """
