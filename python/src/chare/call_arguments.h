@@ -3,8 +3,11 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
+
+#include "weft/chare/chares.h"
 
 #include "chare/call_header.h"
 #include "codec/decoder.h"
@@ -14,11 +17,25 @@ namespace weft::python {
 
 class Encoder;
 
+// What the elements of a PE share of the arguments of a call to several of them: the objects that nothing can change.
+class SharedArguments final : public chare::SharedCall {
+ public:
+  struct Argument {
+    Ref value;  // null: each element decodes its own
+    std::size_t size_bytes = 0;
+  };
+  std::vector<Argument> arguments;
+  Ref keyword_names;
+};
+
 // On the stack for usual counts.
 class CallArguments {
  public:
   // Delegates, so that the destructor drops what was decoded if a later value does not decode.
   CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header);
+  // Of one of several elements that get this call, see chare::EntryInfo::invoke_shared.
+  CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header,
+                std::unique_ptr<chare::SharedCall>& shared);
   CallArguments(const CallArguments&) = delete;
   CallArguments& operator=(const CallArguments&) = delete;
   ~CallArguments() {
@@ -36,6 +53,11 @@ class CallArguments {
 
  private:
   explicit CallArguments(PyObject* self) { push(Ref::borrow(self)); }
+  // Calls `next` for each argument: it gets a function that decodes the argument, and returns the argument. Returns the number of
+  // keywords, whose names are the next bytes.
+  template <class Next>
+  std::size_t read(Decoder& decoder, const CallHeader& header, Next next);
+  void read_names(Decoder& decoder, std::size_t count);
   PyObject** values() { return many_.empty() ? few_.data() : many_.data(); }
   void push(Ref value) {
     if (many_.empty() && count_ == few_.size()) many_.assign(few_.begin(), few_.end());

@@ -22,9 +22,10 @@ namespace weft::python {
 
 namespace {
 
-// `chosen`: by buffer beside the message, what the post entry method gave for it.
+// `chosen`: by buffer beside the message, what the post entry method gave for it. `make` makes the arguments.
+template <class Make>
 void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
-                       std::span<const Ref> chosen) {
+                       std::span<const Ref> chosen, Make make) {
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
   try {
@@ -38,10 +39,10 @@ void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& rep
     ChosenArrays substitute(chosen);
     if (!chosen.empty()) decoder.set_substitute(substitute);
     if (const Condition* const condition = chare.info().condition(method)) [[unlikely]] {
-      run_or_wait(chare, *condition, std::make_unique<CallArguments>(chare.object(), decoder, header), reply,
-                  method);
+      std::unique_ptr<CallArguments> arguments(new CallArguments(make(chare.object(), decoder, header)));
+      run_or_wait(chare, *condition, std::move(arguments), reply, method);
     } else {
-      CallArguments arguments(chare.object(), decoder, header);
+      CallArguments arguments = make(chare.object(), decoder, header);
       run_method(chare, arguments, reply, method);
     }
   } catch (...) {
@@ -50,14 +51,29 @@ void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& rep
   chare.run_ready_calls();
 }
 
-void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen) {
+template <class Make>
+void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen,
+                 Make make) {
   if (base.load() == nullptr) [[likely]]
-    return invoke_unmeasured(base, p, reply, chosen);
+    return invoke_unmeasured(base, p, reply, chosen, make);
   const runtime::WorkMeter::Span span(base.runtime().meter(), *base.load());
-  invoke_unmeasured(base, p, reply, chosen);
+  invoke_unmeasured(base, p, reply, chosen, make);
 }
 
-void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) { invoke_with(base, p, reply, {}); }
+constexpr auto kOwnArguments = [](PyObject* self, Decoder& decoder, const CallHeader& header) {
+  return CallArguments(self, decoder, header);
+};
+
+void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) {
+  invoke_with(base, p, reply, {}, kOwnArguments);
+}
+
+void invoke_shared(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
+                   std::unique_ptr<chare::SharedCall>& shared) {
+  invoke_with(base, p, reply, {}, [&shared](PyObject* self, Decoder& decoder, const CallHeader& header) {
+    return CallArguments(self, decoder, header, shared);
+  });
+}
 
 void invoke_placed(chare::ChareBase& base, runtime::Message& message, const chare::ReplyTo& reply,
                    void* kept) {
@@ -65,7 +81,7 @@ void invoke_placed(chare::ChareBase& base, runtime::Message& message, const char
   p.skip(sizeof(chare::EntryHeader));
   std::span<const Ref> chosen;
   if (kept != nullptr) chosen = *static_cast<const std::vector<Ref>*>(kept);
-  invoke_with(base, p, reply, chosen);
+  invoke_with(base, p, reply, chosen, kOwnArguments);
 }
 
 // Runs the post entry method of a call, if there is one, before the buffers of the call land.
@@ -161,7 +177,9 @@ chare::EntryInfo entry_info{"weft::python entry",
                             &place,
                             &invoke_placed,
                             true,
-                            &method_of};
+                            &method_of,
+                            nullptr,
+                            &invoke_shared};
 const bool registered = chare::ChareTypeOf<PyChare>::registered &&
                         runtime::Registry<chare::ConstructorInfo>::add(&constructor_info) &&
                         runtime::Registry<chare::EntryInfo>::add(&entry_info);

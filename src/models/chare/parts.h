@@ -249,4 +249,14 @@ inline void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup&& argum
   }
 }
 
+inline void Chares::invoke_shared(ChareBase& chare, const EntryInfo& entry, Pup&& arguments,
+                                  const ReplyTo& reply, std::unique_ptr<SharedCall>& shared) {
+  if (entry.invoke_shared == nullptr) return invoke(chare, entry, std::move(arguments), reply);
+  try {
+    entry.invoke_shared(chare, arguments, reply, shared);
+  } catch (...) {
+    fail_unpacking(chare, entry);
+  }
+}
+
 }  // namespace weft::chare
