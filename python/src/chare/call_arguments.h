@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "weft/chare/chares.h"
@@ -24,18 +25,22 @@ class SharedArguments final : public chare::SharedCall {
     Ref value;  // null: each element decodes its own
     std::size_t size_bytes = 0;
   };
+  // Decoding fewer bytes costs less than sharing what they hold.
+  static constexpr std::size_t kFewestBytes = 16;
+
   std::vector<Argument> arguments;
+  std::size_t num_own = 0;  // those that are not shared
+  std::size_t num_positional = 0;
   Ref keyword_names;
 };
 
 // On the stack for usual counts.
 class CallArguments {
  public:
-  // Delegates, so that the destructor drops what was decoded if a later value does not decode.
-  CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header);
-  // Of one of several elements that get this call, see chare::EntryInfo::invoke_shared.
+  // `shared`: for one of several elements that get this call, see chare::EntryInfo::invoke_shared; or null. Delegates, so that
+  // the destructor drops what was decoded if a later value does not decode.
   CallArguments(PyObject* self, Decoder& decoder, const CallHeader& header,
-                std::unique_ptr<chare::SharedCall>& shared);
+                std::unique_ptr<chare::SharedCall>* shared = nullptr);
   CallArguments(const CallArguments&) = delete;
   CallArguments& operator=(const CallArguments&) = delete;
   ~CallArguments() {
@@ -58,16 +63,20 @@ class CallArguments {
   template <class Next>
   std::size_t read(Decoder& decoder, const CallHeader& header, Next next);
   void read_names(Decoder& decoder, std::size_t count);
+  [[gnu::noinline]] void read_shared(Decoder& decoder, const CallHeader& header,
+                                     std::unique_ptr<chare::SharedCall>& shared);
+  void read_first(Decoder& decoder, const CallHeader& header, SharedArguments& shared);
+  void read_another(Decoder& decoder, const CallHeader& header, const SharedArguments& shared);
   PyObject** values() { return many_.empty() ? few_.data() : many_.data(); }
-  void push(Ref value) {
-    if (many_.empty() && count_ == few_.size()) many_.assign(few_.begin(), few_.end());
-    if (many_.empty()) {
-      few_[count_] = value.release();
+  // Inline, because it runs for each argument of each call.
+  [[gnu::always_inline]] void push(Ref value) {
+    if (count_ < few_.size()) [[likely]] {
+      few_[count_++] = value.release();
     } else {
-      many_.push_back(value.release());
+      push_to_many(std::move(value));
     }
-    ++count_;
   }
+  [[gnu::noinline]] void push_to_many(Ref value);
 
   std::array<PyObject*, 8> few_;
   std::vector<PyObject*> many_;

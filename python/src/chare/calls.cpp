@@ -22,10 +22,9 @@ namespace weft::python {
 
 namespace {
 
-// `chosen`: by buffer beside the message, what the post entry method gave for it. `make` makes the arguments.
-template <class Make>
+// `chosen`: by buffer beside the message, what the post entry method gave for it. `shared`: as of invoke_shared(), or null.
 void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
-                       std::span<const Ref> chosen, Make make) {
+                       std::span<const Ref> chosen, std::unique_ptr<chare::SharedCall>* shared) {
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
   try {
@@ -39,10 +38,10 @@ void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& rep
     ChosenArrays substitute(chosen);
     if (!chosen.empty()) decoder.set_substitute(substitute);
     if (const Condition* const condition = chare.info().condition(method)) [[unlikely]] {
-      std::unique_ptr<CallArguments> arguments(new CallArguments(make(chare.object(), decoder, header)));
-      run_or_wait(chare, *condition, std::move(arguments), reply, method);
+      run_or_wait(chare, *condition, std::make_unique<CallArguments>(chare.object(), decoder, header, shared),
+                  reply, method);
     } else {
-      CallArguments arguments = make(chare.object(), decoder, header);
+      CallArguments arguments(chare.object(), decoder, header, shared);
       run_method(chare, arguments, reply, method);
     }
   } catch (...) {
@@ -51,28 +50,20 @@ void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& rep
   chare.run_ready_calls();
 }
 
-template <class Make>
 void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen,
-                 Make make) {
+                 std::unique_ptr<chare::SharedCall>* shared = nullptr) {
   if (base.load() == nullptr) [[likely]]
-    return invoke_unmeasured(base, p, reply, chosen, make);
+    return invoke_unmeasured(base, p, reply, chosen, shared);
   const runtime::WorkMeter::Span span(base.runtime().meter(), *base.load());
-  invoke_unmeasured(base, p, reply, chosen, make);
+  invoke_unmeasured(base, p, reply, chosen, shared);
 }
 
-constexpr auto kOwnArguments = [](PyObject* self, Decoder& decoder, const CallHeader& header) {
-  return CallArguments(self, decoder, header);
-};
-
-void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) {
-  invoke_with(base, p, reply, {}, kOwnArguments);
-}
+void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) { invoke_with(base, p, reply, {}); }
 
 void invoke_shared(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
                    std::unique_ptr<chare::SharedCall>& shared) {
-  invoke_with(base, p, reply, {}, [&shared](PyObject* self, Decoder& decoder, const CallHeader& header) {
-    return CallArguments(self, decoder, header, shared);
-  });
+  const bool shares = p.remaining_bytes() >= sizeof(CallHeader) + SharedArguments::kFewestBytes;
+  invoke_with(base, p, reply, {}, shares ? &shared : nullptr);
 }
 
 void invoke_placed(chare::ChareBase& base, runtime::Message& message, const chare::ReplyTo& reply,
@@ -81,7 +72,7 @@ void invoke_placed(chare::ChareBase& base, runtime::Message& message, const char
   p.skip(sizeof(chare::EntryHeader));
   std::span<const Ref> chosen;
   if (kept != nullptr) chosen = *static_cast<const std::vector<Ref>*>(kept);
-  invoke_with(base, p, reply, chosen, kOwnArguments);
+  invoke_with(base, p, reply, chosen);
 }
 
 // Runs the post entry method of a call, if there is one, before the buffers of the call land.
