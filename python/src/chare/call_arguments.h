@@ -25,9 +25,6 @@ class SharedArguments final : public chare::SharedCall {
     Ref value;  // null: each element decodes its own
     std::size_t size_bytes = 0;
   };
-  // Decoding fewer bytes costs less than sharing what they hold.
-  static constexpr std::size_t kFewestBytes = 16;
-
   std::vector<Argument> arguments;
   std::size_t num_own = 0;  // those that are not shared
   std::size_t num_positional = 0;

@@ -62,8 +62,7 @@ void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) { invok
 
 void invoke_shared(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
                    std::unique_ptr<chare::SharedCall>& shared) {
-  const bool shares = p.remaining_bytes() >= sizeof(CallHeader) + SharedArguments::kFewestBytes;
-  invoke_with(base, p, reply, {}, shares ? &shared : nullptr);
+  invoke_with(base, p, reply, {}, &shared);
 }
 
 void invoke_placed(chare::ChareBase& base, runtime::Message& message, const chare::ReplyTo& reply,

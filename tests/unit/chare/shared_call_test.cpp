@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -25,17 +26,22 @@ struct Unpacked final : SharedCall {
   int num_elements = 1;
 };
 
+using SharedNumbers = std::array<int, 5>;
+constexpr SharedNumbers kArguments{7, 6, 5, 4, 3};
+
+SharedNumbers unpack_arguments(Pup& p) {
+  SharedNumbers numbers{};
+  p | numbers;
+  return numbers;
+}
+
 void invoke_alone(ChareBase&, Pup& p, const ReplyTo&) {
-  int argument = 0;
-  p | argument;
-  EXPECT_EQ(argument, 7);
+  EXPECT_EQ(unpack_arguments(p), kArguments);
   ++num_alone;
 }
 
 void invoke_together(ChareBase&, Pup& p, const ReplyTo&, std::unique_ptr<SharedCall>& shared) {
-  int argument = 0;
-  p | argument;
-  EXPECT_EQ(argument, 7);
+  EXPECT_EQ(unpack_arguments(p), kArguments);
   if (shared == nullptr) {
     shared = std::make_unique<Unpacked>();
   } else {
@@ -50,9 +56,8 @@ const bool shared_entry_registered = runtime::Registry<EntryInfo>::add(&shared_e
 
 template <class Make>
 runtime::MessagePtr make_shared_call(Make make, const Collection& to) {
-  runtime::MessagePtr message = make(EntryHeader{to.id(), 0, shared_entry.id, 0, {}}, sizeof(int));
-  const int argument = 7;
-  Pup::packer(message->payload() + sizeof(EntryHeader), sizeof argument) | argument;
+  runtime::MessagePtr message = make(EntryHeader{to.id(), 0, shared_entry.id, 0, {}}, sizeof kArguments);
+  Pup::packer(message->payload() + sizeof(EntryHeader), sizeof kArguments) | kArguments;
   return message;
 }
 

@@ -245,6 +245,7 @@ void Sections::on_call(MessagePtr message) {
     return p;
   };
   const SharedArguments shared(*this, {arguments, argument_bytes});
+  const bool shares = shares_arguments(*entry, count, argument_bytes);
   std::unique_ptr<SharedCall> shared_call;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (runtime.stopped()) return;
@@ -253,8 +254,11 @@ void Sections::on_call(MessagePtr message) {
     if (member.index >= target.shape().size()) return chares_.fail_unfit(header);
     ChareBase* const chare = target.find(member.index);
     if (chare != nullptr && !message->has_attachments()) {
-      if (count == 1) return chares_.invoke(*chare, *entry, unpacker_of_arguments(), header.reply);
-      chares_.invoke_shared(*chare, *entry, unpacker_of_arguments(), header.reply, shared_call);
+      if (shares) {
+        chares_.invoke_shared(*chare, *entry, unpacker_of_arguments(), header.reply, shared_call);
+      } else {
+        chares_.invoke(*chare, *entry, unpacker_of_arguments(), header.reply);
+      }
       continue;
     }
     header.index = member.index;
