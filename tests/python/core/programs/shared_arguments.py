@@ -121,7 +121,7 @@ made: list[type] = []
 kept: dict[int, tuple[Any, ...]] = {}  # by chare, on this PE
 dead_or_alive: list[weakref.ref[Any]] = []
 
-# A call shares nothing if its arguments take fewer than 16 bytes.
+# A call shares nothing if its arguments take fewer than 20 bytes.
 SMALL = [10**6, 1.5, "a text", b"bytes", np.float64(2.5)]
 SHARED = [
     10**30,
