@@ -132,7 +132,8 @@ struct EntryInfo {
   // For a method with a condition: makes the waiting call whose arguments WaitingCall::pup_arguments() has packed. Null if
   // no such call travels so.
   std::unique_ptr<WaitingCall> (*unpack_waiting)(Pup& arguments, const ReplyTo& reply) = nullptr;
-  // Called instead of invoke() for each of several elements that get the same message, without buffers beside it, in one turn.
+  // Called instead of invoke() for each of several elements that get the same message in one turn. The message has no buffers
+  // beside it, and more than a few bytes of arguments.
   // `shared` is null for the first, which may set it: what the others need not unpack again. It is destroyed when the last has
   // been called. Null: invoke() serves all.
   void (*invoke_shared)(ChareBase& chare, Pup& arguments, const ReplyTo& reply,

@@ -246,11 +246,15 @@ void PyChare::begin_constructor() {
   try {
     const Ref constructor = attribute(info_.type(), "__init__");
     result = Ref::steal(call_with_first(constructor.get(), object(), arguments.get()));
-  } catch (const PythonError&) {  // the indicator is set
+    end_if_forked();
+    if (!result) throw PythonError();
+    if (!is_coroutine(result.get())) {
+      refuse_result_of_constructor(result.get());
+      throw PythonError();
+    }
+  } catch (const PythonError&) {
+    return creation_has_raised(*this, CreationPart::kConstructor);
   }
-  end_if_forked();
-  if (result && !is_coroutine(result.get())) refuse_result_of_constructor(result.get());
-  if (PyErr_Occurred() != nullptr) return creation_has_raised(*this, CreationPart::kConstructor);
   (new CreationCoroutine(std::move(result), *this, CreationPart::kConstructor))->start();
 }
 
