@@ -66,6 +66,10 @@ struct EntryHeader {
 };
 static_assert(std::is_trivially_copyable_v<EntryHeader> && sizeof(EntryHeader) == 40);
 
+// What runs on an element that is not ready when it has been constructed, see created.h. A constructor that is a coroutine comes
+// from another language.
+enum class CreationPart : std::uint8_t { kConstructor, kCreated };
+
 // How the elements of a class take part in load balancing.
 enum class Balancing : std::uint8_t {
   kNone,
@@ -99,6 +103,10 @@ struct ConstructorInfo {
   // Null: the C++ type tells all.
   void (*name_collection)(Collection& made, Pup& arguments) = nullptr;
 };
+// What the entry method of a language keeps between the calls of one message to several elements, see EntryInfo::invoke_shared.
+struct SharedCall {
+  virtual ~SharedCall() = default;
+};
 struct EntryInfo {
   std::string_view name;
   const ChareType* type = nullptr;
@@ -124,6 +132,12 @@ struct EntryInfo {
   // For a method with a condition: makes the waiting call whose arguments WaitingCall::pup_arguments() has packed. Null if
   // no such call travels so.
   std::unique_ptr<WaitingCall> (*unpack_waiting)(Pup& arguments, const ReplyTo& reply) = nullptr;
+  // Called instead of invoke() for each of several elements that get the same message in one turn. The message has no buffers
+  // beside it, and more than a few bytes of arguments.
+  // `shared` is null for the first, which may set it: what the others need not unpack again. It is destroyed when the last has
+  // been called. Null: invoke() serves all.
+  void (*invoke_shared)(ChareBase& chare, Pup& arguments, const ReplyTo& reply,
+                        std::unique_ptr<SharedCall>& shared) = nullptr;
 };
 
 // kSparse: an array whose elements are inserted and removed one by one; its shape bounds their indices.
@@ -250,10 +264,11 @@ class Chares final : public runtime::Model {
   // anyway. If one of them throws, the future gets its exception and the collection is destroyed; if creation is not awaited then, the job ends. Call it in the
   // turn in which the collection is made. Throws Error(kInvalidArgument) on another PE than the one that has made it.
   runtime::Future<> created(Collection& collection);
-  // For the languages: created() of the element has ended; `error` is null, or what has left it, and `code` its code in another
-  // language. Nothing of the element's method may use the element any more.
+  // For the languages: created() of the element has ended, or what comes before it has failed. `error` is null, or what has left
+  // `part`, and `code` its code in another language. Nothing of the element's method may use the element any more.
   void created_ended(ChareBase& chare, const std::exception_ptr& error,
-                     std::optional<base::StatusCode> code = {}) noexcept;
+                     std::optional<base::StatusCode> code = {},
+                     CreationPart part = CreationPart::kCreated) noexcept;
   // Ends the collection on all PEs, from any PE. The future is ready when each PE has freed its elements that run
   // nothing; an element with an entry method that waits is freed when the method has ended. What a method awaits on a
   // channel ends with Error(kClosed). Calls that have not begun are refused with Error(kClosed); one that nothing awaits
@@ -467,7 +482,8 @@ class Chares final : public runtime::Model {
   void report_not_created(Collection& collection, const std::string& where, const std::exception_ptr& error);
   // created() of the elements that were constructed, in created.cpp.
   void begin_created(Collection& made);
-  void end_created(ChareBase& chare, const std::exception_ptr& error, std::optional<base::StatusCode> code);
+  void end_created(ChareBase& chare, const std::exception_ptr& error, std::optional<base::StatusCode> code,
+                   CreationPart part);
   // Messages for the collection have waited until all elements of this PE are there.
   void release_waiting(Collection& made);
   // All elements of this PE are made: opens their reductions, and handles the messages that have waited for them.
@@ -484,6 +500,9 @@ class Chares final : public runtime::Model {
   // The same where an element whose created() runs gets nothing yet.
   ChareBase* find_ready_or_forward(runtime::MessagePtr& message);
   inline void invoke(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply);
+  // The same for one of several elements that get the same message, see EntryInfo::invoke_shared.
+  inline void invoke_shared(ChareBase& chare, const EntryInfo& entry, Pup&& arguments, const ReplyTo& reply,
+                            std::unique_ptr<SharedCall>& shared);
   // Returns null, and fails the job, if the header does not fit the collection.
   const EntryInfo* checked_entry(Collection& collection, const EntryHeader& header);
   runtime::Target gather_target(const ReplyTo& reply) const;

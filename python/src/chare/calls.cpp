@@ -22,9 +22,9 @@ namespace weft::python {
 
 namespace {
 
-// `chosen`: by buffer beside the message, what the post entry method gave for it.
+// `chosen`: by buffer beside the message, what the post entry method gave for it. `shared`: as of invoke_shared(), or null.
 void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
-                       std::span<const Ref> chosen) {
+                       std::span<const Ref> chosen, std::unique_ptr<chare::SharedCall>* shared) {
   auto& chare = static_cast<PyChare&>(base);
   std::size_t method = chare.info().num_methods();
   try {
@@ -38,10 +38,10 @@ void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& rep
     ChosenArrays substitute(chosen);
     if (!chosen.empty()) decoder.set_substitute(substitute);
     if (const Condition* const condition = chare.info().condition(method)) [[unlikely]] {
-      run_or_wait(chare, *condition, std::make_unique<CallArguments>(chare.object(), decoder, header), reply,
-                  method);
+      run_or_wait(chare, *condition, std::make_unique<CallArguments>(chare.object(), decoder, header, shared),
+                  reply, method);
     } else {
-      CallArguments arguments(chare.object(), decoder, header);
+      CallArguments arguments(chare.object(), decoder, header, shared);
       run_method(chare, arguments, reply, method);
     }
   } catch (...) {
@@ -50,14 +50,20 @@ void invoke_unmeasured(chare::ChareBase& base, Pup& p, const chare::ReplyTo& rep
   chare.run_ready_calls();
 }
 
-void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen) {
+void invoke_with(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply, std::span<const Ref> chosen,
+                 std::unique_ptr<chare::SharedCall>* shared = nullptr) {
   if (base.load() == nullptr) [[likely]]
-    return invoke_unmeasured(base, p, reply, chosen);
+    return invoke_unmeasured(base, p, reply, chosen, shared);
   const runtime::WorkMeter::Span span(base.runtime().meter(), *base.load());
-  invoke_unmeasured(base, p, reply, chosen);
+  invoke_unmeasured(base, p, reply, chosen, shared);
 }
 
 void invoke(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply) { invoke_with(base, p, reply, {}); }
+
+void invoke_shared(chare::ChareBase& base, Pup& p, const chare::ReplyTo& reply,
+                   std::unique_ptr<chare::SharedCall>& shared) {
+  invoke_with(base, p, reply, {}, &shared);
+}
 
 void invoke_placed(chare::ChareBase& base, runtime::Message& message, const chare::ReplyTo& reply,
                    void* kept) {
@@ -161,7 +167,9 @@ chare::EntryInfo entry_info{"weft::python entry",
                             &place,
                             &invoke_placed,
                             true,
-                            &method_of};
+                            &method_of,
+                            nullptr,
+                            &invoke_shared};
 const bool registered = chare::ChareTypeOf<PyChare>::registered &&
                         runtime::Registry<chare::ConstructorInfo>::add(&constructor_info) &&
                         runtime::Registry<chare::EntryInfo>::add(&entry_info);

@@ -79,8 +79,29 @@ void PyChare::take_object(Make make) {
                    info_.name()));
 }
 
+namespace {
+
+// Calls `function(first, *arguments)`.
+PyObject* call_with_first(PyObject* function, PyObject* first, PyObject* arguments) {
+  const Py_ssize_t count = PyTuple_GET_SIZE(arguments);
+  const Ref all = checked(PyTuple_New(count + 1));
+  PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(first));
+  for (Py_ssize_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(arguments, i)));
+  return PyObject_CallObject(function, all.get());
+}
+
+}  // namespace
+
 void PyChare::construct(PyObject* arguments) {
-  take_object([&] { return PyObject_CallObject(info_.type(), arguments); });
+  PyObject* const type = info_.type();
+  if (!info_.has_coroutine_constructor()) {
+    return take_object([&] { return PyObject_CallObject(type, arguments); });
+  }
+  if (PyTuple_CheckExact(arguments) == 0) Decoder::corrupt("the arguments of a constructor");
+  const Ref make = attribute(type, "__new__");
+  take_object([&] { return call_with_first(make.get(), type, arguments); });
+  constructor_arguments_ = Ref::borrow(arguments);
 }
 
 // --- Moving
@@ -152,37 +173,24 @@ void PyChare::pup(Pup& p) {
   }
 }
 
-// --- created()
+// --- A constructor that is a coroutine, and created()
 
 namespace {
 
-// With Python's error indicator set: what has left created() goes to the caller of the creation.
-void created_has_raised(PyChare& chare) {
+using chare::CreationPart;
+
+// With Python's error indicator set: what has left that part of the creation goes to its caller.
+void creation_has_raised(PyChare& chare, CreationPart part) {
   if (ended_by_exception(Engine::current())) return;
   const Ref exception = PythonError::take();
   chare.collection().chares().created_ended(chare, as_travelling_error(exception.get()),
-                                            code_of_exception(exception.get()));
+                                            code_of_exception(exception.get()), part);
 }
 
-class CreatedCoroutine final : public Coroutine {
- public:
-  CreatedCoroutine(Ref coroutine, PyChare& chare)
-      : Coroutine(Engine::current(), std::move(coroutine)), chare_(chare) {
-    chare_.coroutine_started();
-  }
-
- private:
-  void returned(Ref) override {
-    chare_.coroutine_ended();
-    chare_.collection().chares().created_ended(chare_, nullptr);
-  }
-  void raised() override {
-    chare_.coroutine_ended();
-    created_has_raised(chare_);
-  }
-
-  PyChare& chare_;
-};
+// Sets the error that Python raises for an __init__ that is no coroutine.
+void refuse_result_of_constructor(PyObject* result) {
+  PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result)->tp_name);
+}
 
 // Whether the method has returned work that nothing does.
 bool is_left_over(PyObject* result) {
@@ -191,16 +199,72 @@ bool is_left_over(PyObject* result) {
          (async != nullptr && (async->am_await != nullptr || async->am_anext != nullptr));
 }
 
+class CreationCoroutine final : public Coroutine {
+ public:
+  CreationCoroutine(Ref coroutine, PyChare& chare, CreationPart part)
+      : Coroutine(Engine::current(), std::move(coroutine)), chare_(chare), part_(part) {
+    chare_.coroutine_started();
+  }
+
+ private:
+  void returned(Ref result) override {
+    if (part_ == CreationPart::kConstructor && result.get() != Py_None) {
+      refuse_result_of_constructor(result.get());
+      return raised();
+    }
+    has_returned_ = true;
+  }
+  void raised() override {
+    chare_.coroutine_ended();
+    creation_has_raised(chare_, part_);
+  }
+  void after_step() override {
+    if (!has_returned_) return;
+    const bool is_over = part_ == CreationPart::kCreated || chare_.collection().is_destroyed();
+    chare_.coroutine_ended();
+    if (is_over) return chare_.collection().chares().created_ended(chare_, nullptr);
+    chare_.begin_hook();
+  }
+
+  PyChare& chare_;
+  CreationPart part_;
+  bool has_returned_ = false;
+};
+
 }  // namespace
 
 void PyChare::begin_created(chare::ChareBase& base) {
   auto& chare = static_cast<PyChare&>(base);
   std::optional<runtime::WorkMeter::Span> span;
   if (base.load() != nullptr) span.emplace(base.runtime().meter(), *base.load());
-  Ref result = Ref::steal(PyObject_CallMethod(chare.object(), "created", nullptr));
+  chare.constructor_arguments_ ? chare.begin_constructor() : chare.begin_hook();
+}
+
+void PyChare::begin_constructor() {
+  const Ref arguments = std::move(constructor_arguments_);
+  Ref result;
+  try {
+    const Ref constructor = attribute(info_.type(), "__init__");
+    result = Ref::steal(call_with_first(constructor.get(), object(), arguments.get()));
+    end_if_forked();
+    if (!result) throw PythonError();
+    if (!is_coroutine(result.get())) {
+      refuse_result_of_constructor(result.get());
+      throw PythonError();
+    }
+  } catch (const PythonError&) {
+    return creation_has_raised(*this, CreationPart::kConstructor);
+  }
+  (new CreationCoroutine(std::move(result), *this, CreationPart::kConstructor))->start();
+}
+
+void PyChare::begin_hook() {
+  Ref result = Ref::steal(PyObject_CallMethod(object(), "created", nullptr));
   end_if_forked();
-  if (!result) return created_has_raised(chare);
-  if (is_coroutine(result.get())) return (new CreatedCoroutine(std::move(result), chare))->start();
+  if (!result) return creation_has_raised(*this, CreationPart::kCreated);
+  if (is_coroutine(result.get())) {
+    return (new CreationCoroutine(std::move(result), *this, CreationPart::kCreated))->start();
+  }
   std::exception_ptr error;
   if (is_left_over(result.get())) {
     error = std::make_exception_ptr(base::Error(
@@ -208,9 +272,9 @@ void PyChare::begin_created(chare::ChareBase& base) {
         base::format(
             "created() of the class {} has returned an object of the type {}, which nothing runs or "
             "awaits. Define it as `async def created(self)`, without yield, and await what it waits for",
-            chare.info_.name(), Py_TYPE(result.get())->tp_name)));
+            info_.name(), Py_TYPE(result.get())->tp_name)));
   }
-  chare.collection().chares().created_ended(chare, error);
+  collection().chares().created_ended(*this, error);
 }
 
 // --- Hooks that cannot wait

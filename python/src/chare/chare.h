@@ -33,10 +33,13 @@ class PyChare final : public chare::ChareBase {
   void migrated() override;
   void departed() override;
   void resume_from_sync() override;
-  // Runs the program's created(), which may be a coroutine, see weft/chare/created.h.
+  // Runs the rest of a constructor that is a coroutine, and then the program's created(), which may be one too, see
+  // weft/chare/created.h.
   static void begin_created(chare::ChareBase& base);
+  // The second half of it.
+  void begin_hook();
 
-  // Calls the class. Throws PythonError.
+  // Calls the class, but leaves an __init__ that is a coroutine to begin_created(). Throws PythonError.
   void construct(PyObject* arguments);
   const ClassInfo& info() const { return info_; }
   PyObject* object() const { return object_.get(); }
@@ -56,6 +59,7 @@ class PyChare final : public chare::ChareBase {
   // The Python object, made by `make`, which must return the one that make_object() has made.
   template <class Make>
   void take_object(Make make);
+  void begin_constructor();
   void pack_state();
   // Calls a method of the program's that the runtime runs and that cannot wait. `when` says when it runs.
   void call_hook(const char* name, const char* when);
@@ -64,6 +68,7 @@ class PyChare final : public chare::ChareBase {
 
   const ClassInfo& info_;
   Ref object_;
+  Ref constructor_arguments_;        // of an __init__ that is a coroutine and has not begun
   std::unique_ptr<Encoder> packed_;  // the state, from its sizing to its packing
 };
 

@@ -138,6 +138,12 @@ chare::Balancing balancing_of(PyObject* type, const std::string& name) {
   return chare::Balancing::kPeriodic;
 }
 
+bool is_coroutine_function(PyObject* object) {
+  if (PyFunction_Check(object) == 0) return false;
+  const auto* const code = reinterpret_cast<PyCodeObject*>(PyFunction_GetCode(object));
+  return (code->co_flags & CO_COROUTINE) != 0;
+}
+
 Ref index_type_of(PyObject* type, const std::string& name) {
   Ref index_type = attribute(type, "index_type");
   if (index_type.get() == Py_None) return {};
@@ -163,7 +169,8 @@ ClassInfo::ClassInfo(PyObject* type)
       numbers_(checked(PyDict_New())),
       fingerprint_(runtime::fingerprint(key_)),
       balancing_(balancing_of(type, name_)),
-      has_created_(overrides(type, "created")),
+      has_coroutine_constructor_(is_coroutine_function(attribute(type, "__init__").get())),
+      has_created_(has_coroutine_constructor_ || overrides(type, "created")),
       index_type_(index_type_of(type, name_)) {
   if (methods_.size() > 0xffff) invalid(base::format("{} has more than 65535 methods", name_));
   for (std::size_t i = 0; i < methods_.size(); ++i) {

@@ -32,7 +32,9 @@ class ClassInfo {
   std::uint64_t fingerprint() const { return fingerprint_; }
   // How its chares take part in load balancing.
   chare::Balancing balancing() const { return balancing_; }
-  // Whether the class overrides created().
+  // Whether its `__init__` is a coroutine function.
+  bool has_coroutine_constructor() const { return has_coroutine_constructor_; }
+  // Whether its chares are not ready when they are made: the class overrides created(), or its constructor is a coroutine.
   bool has_created() const { return has_created_; }
   // As the program sees it: an int, a tuple, or what the class's `index_type` makes of them.
   Ref index_object(const chare::Index& index) const;
@@ -65,6 +67,7 @@ class ClassInfo {
   Ref numbers_;                                         // dict from name to position
   std::uint64_t fingerprint_;
   chare::Balancing balancing_;
+  bool has_coroutine_constructor_;
   bool has_created_;
   Ref index_type_;  // null for none
 };

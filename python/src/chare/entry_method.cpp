@@ -414,7 +414,7 @@ PyType_Slot slots[] = {
          "Device memory and ``weft.nocopy(array)`` are sent in place instead. The runtime keeps them alive.\n"
          "The caller must not change them before ``await proxy.method(a)`` has returned or the result of\n"
          "``call`` is there. Device memory arrives as a weft.DeviceArray. In a call to a whole collection\n"
-         "each chare gets its own copy.\n\n"
+         "each chare gets its own copy; values that nothing can change are shared by the chares of a PE.\n\n"
          "A call with large arguments may be overtaken by a later one with small arguments. An entry method\n"
          "can also be the target of a reduction, and travels as an argument, as a callback.\n\n"
          "Raises:\n"

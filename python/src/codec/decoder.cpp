@@ -78,13 +78,16 @@ Ref Decoder::nested(int depth) {
       return bytes(number<std::uint8_t>());
     case ValueTag::kBytes:
       return bytes(number<std::uint64_t>());
-    case ValueTag::kTuple:
     case ValueTag::kList:
     case ValueTag::kDict:
+      has_mutable_ = true;
+      [[fallthrough]];
+    case ValueTag::kTuple:
       return container(tag, depth);
     case ValueTag::kPickle:
       return pickle();
     default:
+      if (!is_immutable_form(tag)) has_mutable_ = true;
       if (DecodeFunction decode = decoding_of(tag)) return decode(*this);
       corrupt(base::format("there is no form {}", static_cast<int>(tag)));
   }
@@ -143,12 +146,27 @@ Decoder::Pickled Decoder::pickled() {
   return {std::move(pickled), std::move(buffers)};
 }
 
+namespace {
+
+// Looks at `size_bytes` objects at most, which bounds the time. Each takes at least a byte of the pickle that names it.
+bool is_immutable(PyObject* object, std::size_t size_bytes) {
+  static PyObject* const asked = import_from("weft._immutable", "is_immutable").release();
+  const Ref budget = checked(PyLong_FromSize_t(size_bytes));
+  return checked(PyObject_CallFunctionObjArgs(asked, object, budget.get(), nullptr)).get() == Py_True;
+}
+
+}  // namespace
+
 Ref Decoder::pickle() {
+  const std::byte* const begin = cursor_;
   const auto [pickled, buffers] = this->pickled();
   Ref arguments = checked(PyTuple_Pack(1, pickled.get()));
   Ref keywords = checked(Py_BuildValue("{s:O}", "buffers", buffers.get()));
   static PyObject* const loads = import_from("pickle", "loads").release();
-  return checked(PyObject_Call(loads, arguments.get(), keywords.get()));
+  Ref object = checked(PyObject_Call(loads, arguments.get(), keywords.get()));
+  if (watches_ && !has_mutable_) [[unlikely]]
+    has_mutable_ = !is_immutable(object.get(), static_cast<std::size_t>(cursor_ - begin));
+  return object;
 }
 
 }  // namespace weft::python

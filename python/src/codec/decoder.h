@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weft/base/pup.h"
 #include "weft/runtime/message.h"
@@ -43,6 +44,13 @@ class Decoder {
   void finish(base::Pup& p) const { p.skip(static_cast<std::size_t>(cursor_ - p.cursor())); }
 
   Ref value() { return nested(0); }
+  // From now on asks weft._immutable about objects that pickle has made.
+  void watch_for_mutable_values() { watches_ = true; }
+  // Whether nothing can change the values that were decoded since the last call. Lists, dicts and arrays can be changed, and
+  // objects that weft._immutable does not know. REQUIRES: watch_for_mutable_values().
+  bool take_immutable() { return !std::exchange(has_mutable_, false); }
+  // For values that are not made by value().
+  void note_mutable_value() { has_mutable_ = true; }
 
   template <class T>
   T number() {
@@ -96,6 +104,8 @@ class Decoder {
   const std::byte* end_;
   runtime::Message* message_ = nullptr;
   ArraySubstitute* substitute_ = nullptr;
+  bool watches_ = false;
+  bool has_mutable_ = false;
 };
 
 }  // namespace weft::python

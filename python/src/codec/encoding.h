@@ -48,6 +48,20 @@ enum class ValueTag : std::uint8_t {
   kCombinedSection,  // as CombinedMembers packs it; then the class of each part
 };
 
+// Whether nothing can change the value of such a form, which is not one of Python's own, once it is decoded.
+constexpr bool is_immutable_form(ValueTag tag) {
+  switch (tag) {
+    case ValueTag::kNumber:
+    case ValueTag::kElement:
+    case ValueTag::kCollection:
+    case ValueTag::kSection:
+    case ValueTag::kCombinedSection:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // A flag in the size of a pickle's buffer: the bytes are in an attachment, whose number follows in 4 bytes.
 inline constexpr std::uint64_t kAttachedBuffer = std::uint64_t{1} << 63;
 

@@ -12,6 +12,7 @@ Ref decode_all(Decoder& decoder) {
   if (count > decoder.remaining_bytes()) {
     throw base::Error(base::StatusCode::kCorrupt, "a gathered list arrived damaged");
   }
+  decoder.note_mutable_value();
   Ref list = checked(PyList_New(static_cast<Py_ssize_t>(count)));
   for (std::uint64_t i = 0; i < count; ++i) {
     PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), decoder.value().release());

@@ -152,12 +152,18 @@ void Chares::on_broadcast(MessagePtr message) {
   }
   if (!message->attachments().empty()) return share_broadcast(std::move(message), header, chares);
   const Sections::SharedArguments shared(parts_->sections, message->payload_span().subspan(sizeof header));
+  const bool shares = shares_arguments(*entry, chares.size(), message->payload_bytes() - sizeof header);
+  std::unique_ptr<SharedCall> shared_call;
   for (std::size_t i = 0; i < chares.size(); ++i) {
     ChareBase* const chare = chares[i];
     // The elements of a large collection do not fit in the cache, and the processor cannot foresee their order.
     if (i + kPrefetchDistance < chares.size()) __builtin_prefetch(chares[i + kPrefetchDistance], 1);
     if (runtime_.stopped()) return;
-    invoke(*chare, *entry, arguments_of(*message), header.reply);
+    if (shares) {
+      invoke_shared(*chare, *entry, arguments_of(*message), header.reply, shared_call);
+    } else {
+      invoke(*chare, *entry, arguments_of(*message), header.reply);
+    }
   }
 }
 

@@ -200,7 +200,7 @@ ElementCount Checkpoints::check_elements(const Collection& collection) const {
   if (!collection.created_) return count;  // the leader misses its elements
   if (const auto& being_created = collection.elements_->being_created; !being_created.empty()) {
     refuse(base::format(
-        "the collection {} cannot be saved: created() of {} has not ended; await the creation before",
+        "the collection {} cannot be saved: the creation of {} has not ended; await the creation before",
         collection.name(), being_created.begin()->second.chare->where()));
   }
   if (collection.type()->pup == nullptr) {

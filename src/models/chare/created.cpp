@@ -1,6 +1,6 @@
-// created() of elements that were just constructed.
+// created() of elements that were just constructed, and in Python, before it, a constructor that is a coroutine.
 //
-// Until it has ended, the element is not in the directory but in Elements::being_created, so that calls do not find it: those to
+// Until that has ended, the element is not in the directory but in Elements::being_created, so that calls do not find it: those to
 // the element are held as for one that is on its way to this PE, and those to all elements wait as before the constructors.
 // What is not a call of the program goes on: reductions are open, and channels of the element connect, because created() may
 // wait for both.
@@ -24,6 +24,15 @@ using runtime::MessagePtr;
 namespace {
 
 const EntryInfo created_info{"created"};
+const EntryInfo constructor_info{"constructor"};
+
+const EntryInfo& info_of(CreationPart part) {
+  return part == CreationPart::kCreated ? created_info : constructor_info;
+}
+
+std::string where_in(CreationPart part, const ChareBase& chare) {
+  return (part == CreationPart::kCreated ? "created() of " : "the constructor of ") + chare.where();
+}
 
 // `code`: that of another language.
 bool is_closed(const std::exception_ptr& error, std::optional<base::StatusCode> code) {
@@ -49,33 +58,33 @@ void Chares::begin_created(Collection& made) {
 }
 
 void Chares::created_ended(ChareBase& chare, const std::exception_ptr& error,
-                           std::optional<base::StatusCode> code) noexcept {
+                           std::optional<base::StatusCode> code, CreationPart part) noexcept {
   try {
-    end_created(chare, error, code);
+    end_created(chare, error, code, part);
   } catch (...) {
-    runtime_.fail_unawaited(std::current_exception(), chare.where(created_info));
+    runtime_.fail_unawaited(std::current_exception(), chare.where(info_of(part)));
   }
 }
 
 void Chares::end_created(ChareBase& chare, const std::exception_ptr& error,
-                         std::optional<base::StatusCode> code) {
+                         std::optional<base::StatusCode> code, CreationPart part) {
   Collection& in = chare.collection();
   if (in.destroyed_) {
     // The creation has failed, and its caller has been told of the first error. Else it ends as any entry method.
     if (in.failure_ != nullptr) return;
-    if (error && code) send_error(chare, {}, created_info, error, *code);
-    if (error && !code) send_error(chare, {}, created_info, error);
+    if (error && code) send_error(chare, {}, info_of(part), error, *code);
+    if (error && !code) send_error(chare, {}, info_of(part), error);
     return;
   }
   const std::uint64_t index = chare.linear_index();
+  const std::string where = error ? where_in(part, chare) : std::string();
+  const std::exception_ptr with_place = error ? runtime::as_remote_error(error, "in " + where) : nullptr;
   if (error && !in.is_sparse()) {  // it stays in the list until the collection ends
-    const std::string where = base::format("created() of {}", chare.where());
-    const std::exception_ptr with_place = runtime::as_remote_error(error, "in " + where);
     if (is_closed(error, code)) return end_closed_method(chare, with_place, where);
     return report_not_created(in, where, with_place);
   }
   auto node = in.elements_->being_created.extract(index);
-  if (error) return parts_->sparse.not_made(chare, node.mapped().insertion.value(), error);
+  if (error) return parts_->sparse.not_made(chare, node.mapped().insertion.value(), with_place);
   in.elements_->directory.insert(index, &chare);
   if (in.is_sparse()) parts_->sparse.is_made(chare, node.mapped().insertion.value());
   // The constructor may have asked for a move, and created() for a removal.

@@ -249,4 +249,21 @@ inline void Chares::invoke(ChareBase& chare, const EntryInfo& entry, Pup&& argum
   }
 }
 
+// Unpacking fewer bytes of arguments costs less than sharing what they hold.
+inline constexpr std::size_t kFewestSharedBytes = 20;
+
+// Whether invoke_shared() is to call the elements.
+inline bool shares_arguments(const EntryInfo& entry, std::size_t num_elements, std::size_t argument_bytes) {
+  return entry.invoke_shared != nullptr && num_elements > 1 && argument_bytes >= kFewestSharedBytes;
+}
+
+inline void Chares::invoke_shared(ChareBase& chare, const EntryInfo& entry, Pup&& arguments,
+                                  const ReplyTo& reply, std::unique_ptr<SharedCall>& shared) {
+  try {
+    entry.invoke_shared(chare, arguments, reply, shared);
+  } catch (...) {
+    fail_unpacking(chare, entry);
+  }
+}
+
 }  // namespace weft::chare

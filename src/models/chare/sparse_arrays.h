@@ -43,7 +43,7 @@ class SparseArrays {
 
   // created() of an inserted element has ended, see created.cpp.
   void is_made(ChareBase& chare, const SparseMessage& insertion);
-  void not_made(ChareBase& chare, const SparseMessage& insertion, const std::exception_ptr& error);
+  void not_made(ChareBase& chare, const SparseMessage& insertion, const std::exception_ptr& with_place);
   // The collection ends before that.
   void collection_ends(Collection& target, const SparseMessage& insertion);
 

@@ -148,14 +148,13 @@ void SparseArrays::is_made(ChareBase& chare, const SparseMessage& insertion) {
 }
 
 void SparseArrays::not_made(ChareBase& chare, const SparseMessage& insertion,
-                            const std::exception_ptr& error) {
+                            const std::exception_ptr& with_place) {
   Collection& target = chare.collection();
   left(chare);
   chare.is_removed_ = true;
   std::shared_ptr<ChareBase> gone(&chare);
   for (const runtime::Runtime::InstalledModel& installed : chares_.runtime().models())
     installed.model->element_ends({target.id(), chare.linear_index()}, gone);
-  const std::exception_ptr with_place = runtime::as_remote_error(error, "in created() of " + chare.where());
   // In a later turn: the caller is the end of its method.
   chares_.parts_->leaving.add(std::move(gone));
   if (chare.num_suspended() == 0) {

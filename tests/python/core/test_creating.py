@@ -48,3 +48,20 @@ def test_a_created_hook_that_nothing_awaits_ends_the_job(run_job: RunJob, num_pe
     for word in (f"created() of Block[6] on PE {num_pes - 1}", "ValueError", "no block 6", "created_hook.py"):
         assert word in ended.stderr, ended.stderr
     assert run_job(num_pes, "created_hook.py", "exits").returncode == 3
+
+
+@pytest.mark.parametrize("num_pes", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["ready", "raises", "destroyed", "sparse", "saved", "leaves"])
+def test_constructors_that_are_coroutines(run_job: RunJob, mode: str, num_pes: int) -> None:
+    ended = run_job(num_pes, "coroutine_constructors.py", mode)
+    assert ended.returncode == 0 and "all checked" in ended.stdout, ended.stdout + ended.stderr
+    assert "never awaited" not in ended.stderr, ended.stderr
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_a_coroutine_constructor_that_nothing_awaits_ends_the_job(run_job: RunJob, num_pes: int) -> None:
+    ended = run_job(num_pes, "coroutine_constructors.py", "unawaited")
+    assert ended.returncode == 1
+    for word in (f"the constructor of Block[6] on PE {num_pes - 1}", "ValueError", "no block 6"):
+        assert word in ended.stderr, ended.stderr
+    assert run_job(num_pes, "coroutine_constructors.py", "exits").returncode == 3

@@ -245,6 +245,8 @@ void Sections::on_call(MessagePtr message) {
     return p;
   };
   const SharedArguments shared(*this, {arguments, argument_bytes});
+  const bool shares = shares_arguments(*entry, count, argument_bytes);
+  std::unique_ptr<SharedCall> shared_call;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (runtime.stopped()) return;
     Member member;
@@ -252,7 +254,11 @@ void Sections::on_call(MessagePtr message) {
     if (member.index >= target.shape().size()) return chares_.fail_unfit(header);
     ChareBase* const chare = target.find(member.index);
     if (chare != nullptr && !message->has_attachments()) {
-      chares_.invoke(*chare, *entry, unpacker_of_arguments(), header.reply);
+      if (shares) {
+        chares_.invoke_shared(*chare, *entry, unpacker_of_arguments(), header.reply, shared_call);
+      } else {
+        chares_.invoke(*chare, *entry, unpacker_of_arguments(), header.reply);
+      }
       continue;
     }
     header.index = member.index;

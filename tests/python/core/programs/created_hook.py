@@ -256,7 +256,7 @@ async def saved() -> None:
     await weft.quiescence()
     with tempfile.TemporaryDirectory() as folder:
         error = await error_of(weft.checkpoint(f"{folder}/saved", {"blocks": blocks}))
-    assert "the collection Block cannot be saved: created() of Block[" in str(error), error
+    assert "the collection Block cannot be saved: the creation of Block[" in str(error), error
     gate.set()
     assert await made == blocks
 
