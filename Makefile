@@ -75,7 +75,7 @@ bench-gpu: build
 	-python benchmarks/figures.py --memory cuda --json $(GPU_RESULTS)/figures.jsonl
 	weft bench jacobi3d --memory cuda --json $(GPU_RESULTS)/jacobi3d.jsonl --plot $(GPU_RESULTS)/jacobi3d.png
 	for study in stencil2d pic; do \
-	    weft study $$study --memory cuda --trials 10 --output $(GPU_RESULTS)/study-$$study || exit; done
+	    weft study $$study --memory cuda --trials 10 --fresh --output $(GPU_RESULTS)/study-$$study || exit; done
 	-python benchmarks/figures.py --memory cuda --from $(GPU_RESULTS)/*.jsonl
 	python benchmarks/published.py $(GPU_RESULTS)/*.jsonl
 

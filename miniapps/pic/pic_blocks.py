@@ -19,8 +19,8 @@ class Setup:
     """The constructor argument of every block.
 
     There is a sync point before the first timed step, and every `lb_every` steps before and after; 0: none.
-    `counts_particles`: the load of a block is the number of its particles, as expected for the next period,
-    not the time that was measured.
+    `counts_particles`: the load of a block is the number of its particles, not the time that was measured. In
+    host memory it is the number expected for the next period.
     """
 
     problem: Problem

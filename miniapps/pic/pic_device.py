@@ -271,6 +271,7 @@ class DeviceBlock(weft.Chare):
 
     def restart_account(self) -> None:
         self._particles.compute_s = 0.0
+        self._schedule.syncs.clear()
 
     async def examine(self, steps: int) -> Found:
         return examine(self._setup.problem, await self._particles.to_host(), steps)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import enum
-import functools
 import sys
 import types
 import typing
@@ -33,8 +32,9 @@ def is_immutable(value: object, most_parts: int) -> bool:
             return False  # the class of its class may do anything
         find_parts = _known.get(kind)
         if find_parts is None:
-            # The class is kept for ever, as pickle has found it in a module.
-            find_parts = _known[kind] = _parts_by_class(kind)
+            find_parts = _parts_by_class(kind)
+            if _global(kind) is not None:
+                _known[kind] = find_parts
         parts = find_parts(one)
         if parts is None:
             return False
@@ -63,7 +63,7 @@ def _global(value: Any) -> tuple[object, ...] | None:
 
 def _member(value: enum.Enum) -> tuple[object, ...] | None:
     """A member of an enumeration, of which there is one in a process."""
-    return () if type(value).__members__.get(value.name) is value else None
+    return () if type(value).__members__.get(value._name_) is value else None
 
 
 def _range(value: range) -> tuple[object, ...]:
@@ -78,6 +78,7 @@ def _named_tuple(value: tuple[object, ...]) -> Iterable[object]:
     return tuple.__iter__(value)
 
 
+# Of each class that can be found in its module; a class that a program makes and forgets is not kept.
 _known: dict[type, _Parts] = {
     **dict.fromkeys((type(None), bool, int, float, complex, str, bytes, type(...)), _none),
     **dict.fromkeys((_core.ElementProxy, _core.CollectionProxy, _core.EntryMethod), _none),
@@ -109,7 +110,12 @@ def _is_numpy_scalar(kind: type) -> bool:
 
 
 # The bases that a frozen dataclass may have beside others: they have no state.
-_WITHOUT_STATE = (object, abc.ABC, typing.Generic, typing.Protocol)
+_WITHOUT_STATE = (object, abc.ABC, typing.Generic)
+# Attributes of a class that do not write into the object when they are read.
+_HARMLESS = (
+    *(types.FunctionType, classmethod, staticmethod, property),
+    *(types.GetSetDescriptorType, types.MethodDescriptorType, types.WrapperDescriptorType),
+)
 _UNPICKLES = ("__reduce__", "__reduce_ex__", "__setstate__")
 
 
@@ -125,13 +131,16 @@ def _parts_of_frozen(kind: type) -> _Parts | None:
         if any(_is_own_unpickling(attributes.get(name)) for name in _UNPICKLES):
             return None
         for attribute in attributes.values():
-            if isinstance(attribute, functools.cached_property):
-                return None  # writes into the object
             if isinstance(attribute, types.MemberDescriptorType):
                 slots.append(attribute)
+            elif hasattr(type(attribute), "__get__") and type(attribute) not in _HARMLESS:
+                return None  # it may write into the object, as functools.cached_property does
 
     def parts(value: object) -> list[object]:
-        found = list(getattr(value, "__dict__", {}).values())
+        try:
+            found = list(object.__getattribute__(value, "__dict__").values())
+        except AttributeError:  # it has slots only
+            found = []
         for slot in slots:
             try:
                 found.append(slot.__get__(value, kind))

@@ -2,7 +2,7 @@
 // and what it tells its partners.
 //
 // It is a state machine without a runtime. The caller sends what advance() returns, and hands in what comes from other PEs in
-// any order: what comes early is kept.
+// any order: early ones are kept.
 //
 //   state   Each PE of a pair tells the other its time and speed. Both then know which of them gives.
 //   gift    The descriptions of the objects that the one gives to the other; perhaps none. If neither gives, there is no gift.
@@ -88,7 +88,7 @@ class DistributedDecision {
 
   base::Status on_state(int from_pe, std::uint64_t round, double time_s, double speed);
   base::Status on_gift(int from_pe, std::uint64_t round, Gift gift);
-  // Goes on as far as possible, and returns what is to be sent. kInvalidArgument: a gift does not fit. REQUIRES: begun.
+  // Takes all steps that are possible now, and returns the messages to send. kInvalidArgument: a gift does not fit. REQUIRES: begun.
   base::Result<std::vector<PairMessage>> advance();
   bool is_over() const { return has_begun_ && round_ == num_rounds_; }
 

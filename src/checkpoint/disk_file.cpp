@@ -85,7 +85,7 @@ void DiskFile::sync() {
   if (::fsync(descriptor_) != 0) throw_system_error("write to the disk", path_);
 }
 
-void DiskFile::leave_cache() {
+void DiskFile::drop_cached_pages() {
 #ifdef POSIX_FADV_DONTNEED
   static_cast<void>(::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED));  // only a hint
 #endif

@@ -41,7 +41,7 @@ class DiskFile {
   void sync();
   // Asks the system to give up its copies in memory of what is on the disk. The next files then use that memory again, and the
   // memory of a program is not displaced by files that it rarely reads.
-  void leave_cache();
+  void drop_cached_pages();
   // Reads exactly that many bytes. kCorrupt if the file ends before.
   void read(std::uint64_t offset, void* data, std::size_t size_bytes) const;
   // Locks it for this open file until it is closed. Returns false if another one has it locked.

@@ -85,7 +85,7 @@ FileSummary ElementFileWriter::finish() {
   summary.index_crc = append(index);
   flush();
   file_.sync();
-  file_.leave_cache();
+  file_.drop_cached_pages();
   return summary;
 }
 

@@ -91,6 +91,16 @@ def test_studies_on_gpus_need_cupy(measured):
     assert "latency" in ran and "pic" not in ran
 
 
+def test_a_study_without_time_for_a_trial_is_left_out(measured):
+    assert "pic" not in measured("--only", "pic", gpus=1, left_s=60.0)
+    assert "--fresh" in measured("--only", "pic", gpus=1)["pic"][0]
+
+
+def test_studies_need_the_python_package(measured, monkeypatch):
+    monkeypatch.setattr(check_gpu, "has_python_headers", lambda: False)
+    assert "pic" not in measured("--only", "pic", gpus=1)
+
+
 def test_jacobi3d_is_asked_in_other_words(measured):
     words, _ = measured("--only", "jacobi3d", "--jacobi3d", "--scaling weak --pes 1,2", gpus=2)["jacobi3d"]
     assert words[words.index("jacobi3d") :][:9] == [

@@ -66,7 +66,7 @@ struct EntryHeader {
 };
 static_assert(std::is_trivially_copyable_v<EntryHeader> && sizeof(EntryHeader) == 40);
 
-// What runs on an element that is not ready when it has been constructed, see created.h. A constructor that is a coroutine comes
+// The function that runs on an element that is not ready when it has been constructed, see created.h. A constructor that is a coroutine comes
 // from another language.
 enum class CreationPart : std::uint8_t { kConstructor, kCreated };
 
@@ -134,7 +134,7 @@ struct EntryInfo {
   std::unique_ptr<WaitingCall> (*unpack_waiting)(Pup& arguments, const ReplyTo& reply) = nullptr;
   // Called instead of invoke() for each of several elements that get the same message in one turn. The message has no buffers
   // beside it, and more than a few bytes of arguments.
-  // `shared` is null for the first, which may set it: what the others need not unpack again. It is destroyed when the last has
+  // `shared` is null for the first, which may set it: values that the others need not unpack again. It is destroyed when the last has
   // been called. Null: invoke() serves all.
   void (*invoke_shared)(ChareBase& chare, Pup& arguments, const ReplyTo& reply,
                         std::unique_ptr<SharedCall>& shared) = nullptr;
@@ -162,6 +162,8 @@ class Collection {
   bool is_created() const { return created_; }
   // Whether it has been destroyed on this PE, see Chares::destroy(), or could not be created. Its name and shape stay.
   bool is_destroyed() const { return destroyed_; }
+  // Whether one of its constructors has failed on this PE, or the creation on all.
+  bool has_failed() const { return failure_ != nullptr; }
   // Throws Error(kClosed), which names the collection, if it has been destroyed on this PE.
   void expect_alive() const {
     if (destroyed_) [[unlikely]]

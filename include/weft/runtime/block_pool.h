@@ -103,7 +103,7 @@ class BlockPool {
   }
   static std::size_t class_bytes(std::size_t which) { return kAlignment << which; }
 
-  // From the system, in huge pages from kHugeBytes on.
+  // From the system, in huge pages if the size class is kHugeBytes or larger.
   static void* fresh_block(std::size_t which);
 
   std::array<SizeClass, 65 - kSmallestLog2> classes_;

@@ -220,7 +220,8 @@ class CreationCoroutine final : public Coroutine {
   }
   void after_step() override {
     if (!has_returned_) return;
-    const bool is_over = part_ == CreationPart::kCreated || chare_.collection().is_destroyed();
+    const Collection& in = chare_.collection();
+    const bool is_over = part_ == CreationPart::kCreated || in.is_destroyed() || in.has_failed();
     chare_.coroutine_ended();
     if (is_over) return chare_.collection().chares().created_ended(chare_, nullptr);
     chare_.begin_hook();

@@ -225,7 +225,7 @@ Runs on the new PE after a move, before any call that has waited. Override it; i
 --
 
 Runs once, right after the constructors of this PE, before any other method of the chare. Override it; it may be ``async def``.
-An ``async def __init__`` has ended before.
+It runs after an ``async def __init__`` has ended.
 
 Calls to the chare wait until it has ended, and so does ``await weft.Array(...)``, or ``insert`` of a sparse array. An exception
 fails the creation as one of ``__init__`` does. It does not run after a move or when a checkpoint is restored.)"},
@@ -304,7 +304,7 @@ PyType_Slot slots[] = {
 Every public method of a subclass is an entry method: ``proxy.method(args)`` calls it asynchronously from any PE.
 Entry methods of a chare run one after the other, ``async def`` ones up to each await. Chares are made in
 collections (weft.Array, weft.Group, weft.Singleton). ``self.index`` and ``self.proxy`` work in ``__init__``
-already, which may be ``async def``: calls to the chare wait until it has ended, as for ``created()``.)")},
+already. If ``__init__`` is ``async def``, calls to the chare wait until it has ended, as for ``created()``.)")},
     {0, nullptr},
 };
 

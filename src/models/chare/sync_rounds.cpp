@@ -4,27 +4,27 @@
 // The PE that has made the collection counts (sync_counting.cpp). Its messages have a few bytes each.
 //
 //   waiting  All elements of a PE wait: the PE tells their number and the sums of their loads.
-//   begin    All elements wait. Goes to all PEs, with what holds for all: whether the loads are those of devices (the busier
-//            resource), and whether background load counts.
+//   begin    All elements wait. Goes to all PEs. It says whether the loads are those of devices (the busier resource), and
+//            whether background load counts.
 //   talked   What elements of a PE have sent to elements of others. It goes where the PE believes the receivers to be, and is
-//            passed on from there as calls are. Receivers stay where they are, so it comes to an end.
+//            passed on from there as calls are. Receivers stay where they are, so it arrives.
 //   places   The answer: the PE of these receivers. Both ends then know of the bytes, and of the place of the other one.
 //   ready    The PE has all answers.
 //   rounds   All PEs are ready. Goes to all PEs.
 //   state, gift  See DistributedDecision. PEs are in different rounds.
 //   taken    The PE has ended its last round, and owns elements by decision that are on another PE: it tells that PE, which then
 //            sends them. This is the only message about an element to the PE where it is.
-//   over     The PE has ended its last round, has heard of all its elements that are away, has sent them, and has got those that
-//            come. Then the step ends as others do: resume, see sync.cpp.
+//   over     The PE has ended its last round, knows where all its elements go, has sent those that go to other PEs, and has
+//            received those that come. Then the step ends as others do: resume, see sync.cpp.
 //
 // Why a PE knows that it has heard everything: each element has one owner by decision after the last round. A PE counts its own
 // elements that it does not own then. Each of them is in exactly one `taken` message. It also counts the elements of other PEs that
 // it owns: so many come, or stay after all. So no PE needs to know how many messages others send.
 //
 // A PE that is in the step gets no message of an earlier one, because a step ends when all PEs are done. Messages of the step may
-// come before `begin` or `rounds`, which other PEs have got earlier: what they bring is kept.
+// come before `begin` or `rounds`, which other PEs have got earlier. Their contents are kept.
 //
-// What does not fit ends the job. If a PE gives an element that it does not own, the element's PE finds that: it is not away, or
+// A message that does not fit the state of its receiver ends the job. If a PE gives an element that it does not own, the element's PE finds that: it is not away, or
 // it is taken twice.
 #include <algorithm>
 #include <chrono>

@@ -51,7 +51,7 @@ def test_a_created_hook_that_nothing_awaits_ends_the_job(run_job: RunJob, num_pe
 
 
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
-@pytest.mark.parametrize("mode", ["ready", "raises", "destroyed", "sparse", "saved", "leaves"])
+@pytest.mark.parametrize("mode", ["ready", "raises", "first", "destroyed", "sparse", "saved", "leaves"])
 def test_constructors_that_are_coroutines(run_job: RunJob, mode: str, num_pes: int) -> None:
     ended = run_job(num_pes, "coroutine_constructors.py", mode)
     assert ended.returncode == 0 and "all checked" in ended.stdout, ended.stdout + ended.stderr

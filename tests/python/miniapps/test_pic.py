@@ -101,6 +101,26 @@ def test_fast_particles_and_blocks_that_move(run_pic, language, extra, split) ->
     verified(run_pic(language, 2, *arguments, *extra, launcher=["--lb", "rotate"]))
 
 
+@pytest.mark.parametrize(
+    ("language", "memory"), [("cpp", ()), ("python", ()), ("python", ("--memory", "emulated"))]
+)
+def test_sync_points_of_the_warm_up_do_not_count(run_pic, language, memory) -> None:
+    arguments = [
+        *SMALL,
+        *memory,
+        "--warmup",
+        "4",
+        "--lb-every",
+        "2",
+        "--steps",
+        "4",
+        "--odf",
+        "4",
+        "--verify",
+    ]
+    assert verified(run_pic(language, 2, *arguments, launcher=LB))["syncs"] == 2
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_particle_counts_as_loads_give_a_balance(run_pic, language) -> None:
     arguments = [*SMALL, "--particles", 5000, "--odf", 5, "--lb-every", 3, "--load", "particles", "--verify"]

@@ -20,7 +20,7 @@ TEST(DiskFile, WritesAndReads) {
   written.start_writing_back();
   written.write("world", 5);
   written.sync();
-  written.leave_cache();
+  written.drop_cached_pages();
   sync_folder(folder.path());
   const DiskFile file = DiskFile::open(folder / "a");
   EXPECT_EQ(file.size_bytes(), 11u);

@@ -47,6 +47,19 @@ class WithCreated(Block):
         self.steps.append("created")
 
 
+seen: list[int] = []  # elements of this PE whose created() has begun
+
+
+class Seen(Block):
+    def created(self) -> None:
+        seen.append(self.index)
+
+
+class Pe(weft.Chare):
+    def seen(self) -> list[int]:
+        return seen
+
+
 class WithPlainCreated(Block):
     def created(self) -> None:
         assert self.steps == ["began", "ended"]
@@ -289,6 +302,17 @@ async def saved() -> None:
         await weft.checkpoint(path, {"blocks": blocks})
         restored = (await weft.restore(path))["blocks"]
         assert await restored.touch.call() == [["began", "ended"]] * 3
+
+
+async def first() -> None:
+    """The first constructor raises: no created() of its PE begins."""
+    pes = await weft.Group(Pe)
+    holder, gate = await gated()
+    made = weft.Array(Seen, 7, args=(holder, 0))
+    gate.set()
+    assert "no block 0" in str(await error_of(made))
+    await weft.quiescence()
+    assert await pes[0].seen.call() == []
 
 
 async def unawaited() -> None:

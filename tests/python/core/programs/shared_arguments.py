@@ -71,6 +71,40 @@ class Cached:
         return [0] * self.size
 
 
+class Once:
+    """As functools.cached_property, which other packages have too."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, value: Any, owner: type) -> Any:
+        return value.__dict__.setdefault(self.name, [])
+
+
+@dataclasses.dataclass(frozen=True)
+class WithOnce:
+    size: int
+    table = Once()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forwarding:
+    """Looks attributes up that it does not have, and fails for names."""
+
+    inner: tuple[int, ...]
+
+    def __getattr__(self, name: Any) -> Any:
+        return self.inner[name]
+
+
+class Nameless(enum.Enum):
+    ONE = 1
+
+    @property
+    def name(self) -> str:
+        raise RuntimeError("has no name")
+
+
 class Unfrozen(Settings):
     """No dataclass itself, so it takes any attribute."""
 
@@ -142,6 +176,7 @@ SHARED = [
     Slotted(1000, "b"),
     More(1000, "b"),
     Counted(7),
+    Forwarding((1000, 2)),
 ]
 SEPARATE: list[Any] = [
     [1, 2],
@@ -163,6 +198,7 @@ SEPARATE: list[Any] = [
     Slotted([1000]),
     Open(1000),
     Cached(3),
+    WithOnce(3),
     Unfrozen(1000),
     OverList(),
     Reduced(3),
@@ -176,6 +212,7 @@ SINGLE: list[Any] = [
     True,
     Color.RED,
     Access.READ | Access.WRITE,
+    Nameless.ONE,
     math.sin,
     make_reduced,
     Box,
