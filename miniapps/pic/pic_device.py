@@ -144,7 +144,7 @@ class DeviceParticles:
         host[:, : self.count] = particles
         self.values = self._array(host.size)
         await self.values.copy_from(host.reshape(-1))
-        grid = block.grid().reshape(-1)
+        grid = block.grid().reshape(-1).astype(np.float64)
         self.grid = self._array(grid.size)
         await self.grid.copy_from(grid)
 

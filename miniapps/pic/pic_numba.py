@@ -37,7 +37,7 @@ def _find_leaving(particles, count, geometry, slot_of_block, leaving, counts):
 
 
 @njit(
-    "int64(float64[:, ::1], int64, float64[:, ::1], int64[::1], int32[::1], int32[:, ::1], int64[::1])",
+    "int64(float64[:, ::1], int64, int8[:, ::1], int64[::1], int32[::1], int32[:, ::1], int64[::1])",
     **_OPTIONS,
 )
 def move(particles, count, grid, geometry, slot_of_block, leaving, counts):
