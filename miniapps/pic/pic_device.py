@@ -53,7 +53,7 @@ class EmulatedWork:
             self._leaving = weft.DeviceArray((2, capacity), np.int32, self.stream.kind)
 
         def run(particles: Any, charges: Any, leaving: Any) -> None:
-            charges = charges.reshape(self._geometry[2] - self._geometry[1] + 1, -1)
+            charges = charges.reshape(self._geometry[2] - self._geometry[1] + 1, -1).astype(np.int8)
             self._number[0] = self._kernels.move(
                 particles, count, charges, self._geometry, self._slot_of_block, leaving, self.counts
             )

@@ -220,7 +220,7 @@ class CreationCoroutine final : public Coroutine {
   }
   void after_step() override {
     if (!has_returned_) return;
-    const Collection& in = chare_.collection();
+    const auto& in = chare_.collection();
     const bool is_over = part_ == CreationPart::kCreated || in.is_destroyed() || in.has_failed();
     chare_.coroutine_ended();
     if (is_over) return chare_.collection().chares().created_ended(chare_, nullptr);
