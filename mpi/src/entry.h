@@ -49,6 +49,16 @@ int guarded(const char* function, Handle object, const Body& body) {
   }
 }
 
+// The same for a body that calls other entry points, and so returns their code.
+template <class Handle, class Body>
+int without_exceptions(const char* function, Handle object, const Body& body) {
+  try {
+    return body();
+  } catch (...) {
+    return raise(function, object, current_exception());
+  }
+}
+
 // Says once on stderr that the function is not implemented.
 void report_missing(const char* function);
 
