@@ -23,7 +23,7 @@ class AwaitedAnswers {
     Slot& slot = slots_[at];
     slot.awaiting = awaiting;
     slot.pe = pe;
-    ++slot.turn;
+    if (++slot.turn == 0) slot.turn = 1;
     return std::uint64_t{slot.turn} << 32 | at;
   }
   // Null if that PE was not asked under this number.
@@ -37,6 +37,16 @@ class AwaitedAnswers {
     slot.next_free = first_free_;
     first_free_ = at;
     return awaiting;
+  }
+  // All that wait; no number is valid afterwards.
+  std::vector<T*> take_all() {
+    std::vector<T*> waiting;
+    for (const Slot& slot : slots_) {
+      if (slot.awaiting != nullptr) waiting.push_back(slot.awaiting);
+    }
+    slots_.clear();
+    first_free_ = kNone;
+    return waiting;
   }
 
  private:

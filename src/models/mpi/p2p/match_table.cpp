@@ -1,5 +1,6 @@
 #include "models/mpi/p2p/match_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weft::mpi {
@@ -39,6 +40,12 @@ void MatchTable::remove(const MatchKey& key, MatchLink& link) {
   Slot& slot = slots_[slot_of(key)];
   (link.previous == nullptr ? slot.first : link.previous->next) = link.next;
   (link.next == nullptr ? slot.last : link.next->previous) = link.previous;
+}
+
+void* MatchTable::any() const {
+  const auto filled =
+      std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.first != nullptr; });
+  return filled == slots_.end() ? nullptr : filled->first->entry;
 }
 
 // Forgets empty queues, and grows if the others fill more than a quarter.

@@ -42,6 +42,8 @@ class MatchTable {
   void push(const MatchKey& key, MatchLink& link);
   // REQUIRES: push(key, link) was called, and the link was not removed.
   void remove(const MatchKey& key, MatchLink& link);
+  // An entry of some queue; null if all are empty. Its cost grows with the table.
+  void* any() const;
 
  private:
   struct Slot {
@@ -86,6 +88,8 @@ class PostedQueue {
   PostedEntry* take(const MatchKey& key);
   // REQUIRES: the entry is posted.
   void remove(PostedEntry& entry);
+  // Some receive; null if there is none. Its cost grows with the table.
+  PostedEntry* any() const { return static_cast<PostedEntry*>(table_.any()); }
   std::size_t size() const { return count_[0] + count_[1] + count_[2] + count_[3]; }
 
  private:
@@ -116,6 +120,8 @@ class UnexpectedQueue {
   }
   // REQUIRES: the entry is in the queue.
   void remove(ArrivedEntry& entry);
+  // Some entry; null if there is none. Its cost grows with the table.
+  ArrivedEntry* any() const { return static_cast<ArrivedEntry*>(table_.any()); }
   std::size_t size() const { return size_; }
 
  private:

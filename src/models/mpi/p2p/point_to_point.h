@@ -58,6 +58,8 @@ struct ArrivedMessage : ArrivedEntry {
 
 class PointToPoint {
  public:
+  // Offsets in the range of handlers: a message in a block; one with its bytes beside it; an answer.
+  enum Handler : runtime::HandlerId { kBlock, kAnnounced, kAnswer };
   static constexpr runtime::HandlerId kNumHandlers = 3;
   // Larger messages travel as attachments. Not measured yet: the size at which copies cost as much as an announcement.
   static constexpr std::size_t kEagerBytes = 4096;
@@ -68,6 +70,14 @@ class PointToPoint {
   PointToPoint& operator=(const PointToPoint&) = delete;
 
   runtime::Messenger& messenger() { return messenger_; }
+  runtime::HandlerId first_handler() const { return first_handler_; }
+  int num_pes() const { return static_cast<int>(peers_.size()); }
+  // A number for the context of a new communicator: no other process gives it, and this one never again.
+  std::uint64_t new_context_base() {
+    return (static_cast<std::uint64_t>(messenger_.pe()) + 1) << 32 | ++last_context_;
+  }
+  // Completes all requests that wait for a match: none will come.
+  void close();
 
   // Sends it if it then is complete at once: the bytes are in the message's block. Returns whether it was sent.
   bool send_at_once(const SendAddress& address, const DataView& view);
@@ -102,6 +112,9 @@ class PointToPoint {
     std::map<std::uint32_t, runtime::MessagePtr> early;
   };
 
+  // What a message in a block takes of the window.
+  static std::int64_t charge_of(std::size_t size_bytes);
+
   // --- Sending
   Peer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
   void send_block(const SendAddress& address, const DataView& view, std::uint32_t flags, std::uint64_t reply);
@@ -117,17 +130,16 @@ class PointToPoint {
   MessageHeader checked_header(const runtime::Message& message) const;
   // Whether it is the message's turn; if not, the message is kept.
   bool is_in_turn(const MessageHeader& header, Peer& peer, runtime::MessagePtr& message);
-  // Matches the message, and those that have waited for it.
-  void match(Peer& peer, const MessageHeader& header, runtime::MessagePtr message);
-  void match_early(Peer& peer);
   void match_one(const MessageHeader& header, runtime::MessagePtr message);
   // A receive has taken the message: answers, and gives room back.
   void matched(const MessageHeader& header, const runtime::Message& message);
+  void match_early(Peer& peer);
   void answer(int pe, const Answer& answer);
 
   // --- Receiving
   void start_receive(ReceiveRequest& request);
   void deliver(ReceiveRequest& request, const MessageHeader& header, runtime::MessagePtr message);
+  void land_on_device(ReceiveRequest& request, runtime::MessagePtr message);
   void choose_landing(ReceiveRequest& request, runtime::Message& message, runtime::Landing& landing);
   ArrivedMessage* keep(const MessageHeader& header, runtime::MessagePtr message);
   runtime::MessagePtr forget(ArrivedMessage* arrived);
@@ -136,6 +148,7 @@ class PointToPoint {
   const runtime::HandlerId first_handler_;
   const std::int64_t window_bytes_;
   std::vector<Peer> peers_;
+  std::uint32_t last_context_ = 0;
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
   AwaitedAnswers<SendRequest> awaited_;
