@@ -18,17 +18,20 @@ std::string_view action_name(ErrorHandler::Action action) {
   return action == ErrorHandler::Action::kAbort ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL";
 }
 
-std::string sentence_of(const char* function, const ErrorScope* scope, const Error& error, ErrorHandler::Action action) {
+std::string sentence_of(const char* function, const ErrorScope* scope, const Error& error,
+                        ErrorHandler::Action action) {
   Rank& rank = this_rank();
   std::string text = error.text;
   if (text.empty() && !rank.error_codes.string_of(error.error_class, &text).ok()) text = "unknown error";
   const std::string where = rank.number < 0 ? std::string() : base::format(" rank {}:", rank.number);
   const std::string on = scope == nullptr || scope->name().empty() ? std::string() : " on " + scope->name();
   const std::string_view name = error_class_name(error.error_class);
-  const std::string code = name.empty() ? base::format("error code {}", error.error_class) : std::string(name);
-  return base::format("weft:{} {}{}: {} ({}). The error handler {} ends the job; set MPI_ERRORS_RETURN to get the error "
-                      "code instead.",
-                      where, function, on, text, code, action_name(action));
+  const std::string code =
+      name.empty() ? base::format("error code {}", error.error_class) : std::string(name);
+  return base::format(
+      "weft:{} {}{}: {} ({}). The error handler {} ends the job; set MPI_ERRORS_RETURN to get the error "
+      "code instead.",
+      where, function, on, text, code, action_name(action));
 }
 
 template <class Handle>
@@ -37,8 +40,11 @@ int raise_on(const char* function, ErrorScope* scope, Handle handle, const Error
   // The handler may be replaced by its own function.
   const Ref<ErrorHandler> handler = scope == nullptr ? rank.errors_are_fatal : scope->error_handler();
   switch (handler->action()) {
-    case ErrorHandler::Action::kReturn: break;
-    case ErrorHandler::Action::kCall: handler->call(handle, error.error_class); break;
+    case ErrorHandler::Action::kReturn:
+      break;
+    case ErrorHandler::Action::kCall:
+      handler->call(handle, error.error_class);
+      break;
     case ErrorHandler::Action::kEndJob:
     case ErrorHandler::Action::kAbort:
       rank.end_job(sentence_of(function, scope, error, handler->action()), 1);
@@ -73,9 +79,15 @@ ErrorScope* error_scope(MPI_File file) {
 
 ErrorScope* error_scope(MPI_Session session) { return object_of<ErrorScope>(session, ObjectKind::kSession); }
 
-int raise(const char* function, MPI_Comm comm, const Error& error) { return raise_or_move(function, comm, error); }
-int raise(const char* function, MPI_Win win, const Error& error) { return raise_or_move(function, win, error); }
-int raise(const char* function, MPI_File file, const Error& error) { return raise_or_move(function, file, error); }
+int raise(const char* function, MPI_Comm comm, const Error& error) {
+  return raise_or_move(function, comm, error);
+}
+int raise(const char* function, MPI_Win win, const Error& error) {
+  return raise_or_move(function, win, error);
+}
+int raise(const char* function, MPI_File file, const Error& error) {
+  return raise_or_move(function, file, error);
+}
 int raise(const char* function, MPI_Session session, const Error& error) {
   return raise_or_move(function, session, error);
 }

@@ -42,8 +42,19 @@ template <class Handle, class Body>
 int guarded(const char* function, Handle object, const Body& body) {
   try {
     const Error error = body();
-    if (error.ok()) [[likely]] return MPI_SUCCESS;
+    if (error.ok()) [[likely]]
+      return MPI_SUCCESS;
     return raise(function, object, error);
+  } catch (...) {
+    return raise(function, object, current_exception());
+  }
+}
+
+// The same for a body that calls other entry points, and so returns their code.
+template <class Handle, class Body>
+int without_exceptions(const char* function, Handle object, const Body& body) {
+  try {
+    return body();
   } catch (...) {
     return raise(function, object, current_exception());
   }
@@ -57,7 +68,8 @@ template <class Handle>
 int not_implemented(const char* function, Handle object) {
   return guarded(function, object, [&]() -> Error {
     report_missing(function);
-    return {MPI_ERR_UNSUPPORTED_OPERATION, "Weft does not implement this function; docs/mpi-functions.md lists those that it does"};
+    return {MPI_ERR_UNSUPPORTED_OPERATION,
+            "Weft does not implement this function; docs/mpi-functions.md lists those that it does"};
   });
 }
 

@@ -16,11 +16,14 @@ inline std::int64_t status_bytes(const MPI_Status& status) {
 
 inline void set_status_bytes(MPI_Status& status, std::int64_t size_bytes) {
   status.MPI_internal[0] = static_cast<int>(static_cast<std::uint32_t>(size_bytes));
-  status.MPI_internal[1] = static_cast<int>(static_cast<std::uint32_t>(static_cast<std::uint64_t>(size_bytes) >> 32));
+  status.MPI_internal[1] =
+      static_cast<int>(static_cast<std::uint32_t>(static_cast<std::uint64_t>(size_bytes) >> 32));
 }
 
 inline bool status_is_cancelled(const MPI_Status& status) { return status.MPI_internal[2] != 0; }
-inline void set_status_cancelled(MPI_Status& status, bool cancelled) { status.MPI_internal[2] = cancelled ? 1 : 0; }
+inline void set_status_cancelled(MPI_Status& status, bool cancelled) {
+  status.MPI_internal[2] = cancelled ? 1 : 0;
+}
 
 // The status of an operation that has nothing to report: from any source, any tag, no bytes.
 inline void set_status_empty(MPI_Status& status) {

@@ -20,14 +20,16 @@ const ErrorClass* find_class(int error_class) {
 }
 
 Error predefined_error(int code) {
-  return {MPI_ERR_ARG,
-          base::format("{} is a predefined error class; only those that the program has added can change", code)};
+  return {
+      MPI_ERR_ARG,
+      base::format("{} is a predefined error class; only those that the program has added can change", code)};
 }
 
 Error unknown_error(int code) {
-  return {MPI_ERR_ARG, base::format("{} is no error class or code; MPI_Add_error_class and MPI_Add_error_code make "
-                                    "new ones",
-                                    code)};
+  return {MPI_ERR_ARG,
+          base::format("{} is no error class or code; MPI_Add_error_class and MPI_Add_error_code make "
+                       "new ones",
+                       code)};
 }
 
 }  // namespace
@@ -46,7 +48,8 @@ int ErrorCodes::add(int error_class) {
 Error ErrorCodes::find_added(int code, std::map<int, Added>::iterator* found) {
   *found = added_.find(code);
   if (*found != added_.end()) return {};
-  return find_class(code) != nullptr || code == MPI_ERR_LASTCODE ? predefined_error(code) : unknown_error(code);
+  return find_class(code) != nullptr || code == MPI_ERR_LASTCODE ? predefined_error(code)
+                                                                 : unknown_error(code);
 }
 
 Error ErrorCodes::add_class(int* error_class) {
@@ -58,8 +61,8 @@ Error ErrorCodes::add_class(int* error_class) {
 Error ErrorCodes::add_code(int error_class, int* code) {
   const std::lock_guard lock(mutex_);
   const auto found = added_.find(error_class);
-  const bool is_class = found == added_.end() ? find_class(error_class) != nullptr
-                                              : found->second.error_class == error_class;
+  const bool is_class =
+      found == added_.end() ? find_class(error_class) != nullptr : found->second.error_class == error_class;
   if (!is_class || error_class == MPI_SUCCESS) {
     return {MPI_ERR_ARG, base::format("{} is no error class that can have codes", error_class)};
   }
@@ -72,8 +75,8 @@ Error ErrorCodes::set_string(int code, std::string_view text) {
   std::map<int, Added>::iterator found;
   if (Error error = find_added(code, &found); !error.ok()) return error;
   if (text.size() >= MPI_MAX_ERROR_STRING) {
-    return {MPI_ERR_ARG, base::format("a string of {} bytes is too long for an error; {} is the most", text.size(),
-                                      MPI_MAX_ERROR_STRING - 1)};
+    return {MPI_ERR_ARG, base::format("a string of {} bytes is too long for an error; {} is the most",
+                                      text.size(), MPI_MAX_ERROR_STRING - 1)};
   }
   found->second.text = text;
   return {};
@@ -84,15 +87,17 @@ Error ErrorCodes::remove_class(int error_class) {
   std::map<int, Added>::iterator found;
   if (Error error = find_added(error_class, &found); !error.ok()) return error;
   if (found->second.error_class != error_class) {
-    return {MPI_ERR_ARG, base::format("{} is an error code, no class; call MPI_Remove_error_code", error_class)};
+    return {MPI_ERR_ARG,
+            base::format("{} is an error code, no class; call MPI_Remove_error_code", error_class)};
   }
   for (const auto& [code, added] : added_) {
     if (added.error_class != error_class || code == error_class) continue;
-    return {MPI_ERR_OTHER, base::format("the error class {} still has the code {}; remove its codes first", error_class,
-                                        code)};
+    return {MPI_ERR_OTHER, base::format("the error class {} still has the code {}; remove its codes first",
+                                        error_class, code)};
   }
   if (!found->second.text.empty()) {
-    return {MPI_ERR_OTHER, base::format("the error class {} still has a string; remove it first", error_class)};
+    return {MPI_ERR_OTHER,
+            base::format("the error class {} still has a string; remove it first", error_class)};
   }
   added_.erase(found);
   return {};
