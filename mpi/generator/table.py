@@ -11,7 +11,9 @@ stand for a type that depends on the form of the function:
     CONVERSION_FUNCTION  MPI_Datarep_conversion_function   MPI_Datarep_conversion_function_c
     LARGE_ONLY ...       the parameter does not exist      the parameter without the word
 
-A function has a large form if one of these words is in its entry. `deprecated` after an entry is a note.
+A function has a large form if one of these words is in its entry. `deprecated` after an entry is a note. An array of one
+of these types whose length the small form must know has it in brackets: another parameter, or a function of
+mpi/src/lengths.h.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ VARYING = {
     "CONVERSION_FUNCTION": ("MPI_Datarep_conversion_function", "MPI_Datarep_conversion_function_c"),
 }
 ENTRY = re.compile(r"(?:(?P<result>\w+) )?(?P<name>MPI_\w+)\((?P<parameters>[^()]*)\)(?P<deprecated> deprecated)?")
-PARAMETER = re.compile(r"(?P<only>LARGE_ONLY )?(?P<const>const )?(?P<word>\w+)(?P<stars>\**) (?P<name>\w+)(?P<array>(\[\d*\])*)")
+PARAMETER = re.compile(r"(?P<only>LARGE_ONLY )?(?P<const>const )?(?P<word>\w+)(?P<stars>\**) (?P<name>\w+)(?P<array>(\[\w*\])*)")
+LENGTH = re.compile(r"\[([a-z_]+)\]")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Parameter:
     const: bool
     stars: str
     array: str  # "", "[]" or "[][3]"
+    length: str  # of the array, "" if it is not stated
     large_only: bool
 
     @property
@@ -53,6 +57,9 @@ class Parameter:
             return self.name
         const = "const " if self.const else ""
         return f"{const}{self.type_name(large)}{self.stars} {self.name}{self.array}"
+
+    def declare_unnamed(self, large: bool) -> str:
+        return self.declare(large).replace(f" {self.name}", " ", 1).rstrip() if self.name != "..." else self.name
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ class Topic:
 
 def parse_parameter(text: str, place: str) -> Parameter:
     if text == "...":
-        return Parameter("...", "", False, "", "", False)
+        return Parameter("...", "", False, "", "", "", False)
     match = PARAMETER.fullmatch(text)
     if not match:
         raise SystemExit(f"{place}: {text!r} is no parameter; write it as `const TYPE* name[]`")
@@ -97,7 +104,8 @@ def parse_parameter(text: str, place: str) -> Parameter:
         match["word"],
         bool(match["const"]),
         match["stars"],
-        match["array"],
+        LENGTH.sub("[]", match["array"]),
+        length[1] if (length := LENGTH.match(match["array"])) else "",
         bool(match["only"]),
     )
 

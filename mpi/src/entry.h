@@ -1,0 +1,76 @@
+// What every entry point does: run its body, catch what it throws, and hand an error to the handler that applies.
+//
+//     int MPI_Comm_size(MPI_Comm comm, int* size) {
+//       return guarded(__func__, comm, [&]() -> Error { ...; return {}; });
+//     }
+//
+// The second argument is the communicator, window, file or session to which errors belong, or kNoObject.
+#pragma once
+
+#include <exception>
+#include <new>
+
+#include "weft/mpi/mpi.h"
+
+#include "models/mpi/error.h"
+#include "models/mpi/error_handler.h"
+
+namespace weft::mpi {
+
+// Errors that belong to no object go to the handler of MPI_COMM_SELF, as the standard says.
+struct NoObject {};
+inline constexpr NoObject kNoObject;
+
+// Calls the error handler of the object and returns the code, unless the handler ends the job.
+int raise(const char* function, MPI_Comm comm, const Error& error);
+int raise(const char* function, MPI_Win win, const Error& error);
+int raise(const char* function, MPI_File file, const Error& error);
+int raise(const char* function, MPI_Session session, const Error& error);
+int raise(const char* function, NoObject none, const Error& error);
+
+// The object whose error handler applies; null if the handle refers to none.
+ErrorScope* error_scope(MPI_Comm comm);
+ErrorScope* error_scope(MPI_Win win);
+ErrorScope* error_scope(MPI_File file);
+ErrorScope* error_scope(MPI_Session session);
+
+// The error of the exception that is being handled.
+Error current_exception();
+
+// Runs `body`, which returns an Error. No exception leaves it.
+template <class Handle, class Body>
+int guarded(const char* function, Handle object, const Body& body) {
+  try {
+    const Error error = body();
+    if (error.ok()) [[likely]]
+      return MPI_SUCCESS;
+    return raise(function, object, error);
+  } catch (...) {
+    return raise(function, object, current_exception());
+  }
+}
+
+// The same for a body that calls other entry points, and so returns their code.
+template <class Handle, class Body>
+int without_exceptions(const char* function, Handle object, const Body& body) {
+  try {
+    return body();
+  } catch (...) {
+    return raise(function, object, current_exception());
+  }
+}
+
+// Says once on stderr that the function is not implemented.
+void report_missing(const char* function);
+
+// The body of a function that Weft does not implement.
+template <class Handle>
+int not_implemented(const char* function, Handle object) {
+  return guarded(function, object, [&]() -> Error {
+    report_missing(function);
+    return {MPI_ERR_UNSUPPORTED_OPERATION,
+            "Weft does not implement this function; docs/mpi-functions.md lists those that it does"};
+  });
+}
+
+}  // namespace weft::mpi
