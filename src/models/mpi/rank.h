@@ -7,6 +7,7 @@
 // error codes at any time.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <set>
 #include <string>
@@ -38,6 +39,9 @@ class Rank {
   const Ref<ErrorScope> no_file;
   // Messages and communicators, from the start of MPI to its end; else null. See process.h.
   Process* process = nullptr;
+  // Of MPI_Init and MPI_Finalize; sessions do not count.
+  enum class Phase : std::uint8_t { kBefore, kRunning, kAfter };
+  Phase phase = Phase::kBefore;
   // The number in MPI_COMM_WORLD, for messages; -1 before MPI_Init.
   int number = -1;
 
