@@ -7,6 +7,7 @@
 // error codes at any time.
 #pragma once
 
+#include <cstdint>
 #include <climits>
 #include <cstddef>
 #include <mutex>
@@ -23,6 +24,7 @@
 
 namespace weft::mpi {
 
+class Process;
 // The values of predefined attributes, which programs read through their addresses.
 struct PredefinedAttributes {
   int tag_upper_bound = INT_MAX;
@@ -66,6 +68,11 @@ class Rank {
   ErrorScope* self = nullptr;
   // Stands for MPI_FILE_NULL: errors that belong to no open file, and the handler that new files get.
   const Ref<ErrorScope> no_file;
+  // Messages and communicators, from the start of MPI to its end; else null. See process.h.
+  Process* process = nullptr;
+  // Of MPI_Init and MPI_Finalize; sessions do not count.
+  enum class Phase : std::uint8_t { kBefore, kRunning, kAfter };
+  Phase phase = Phase::kBefore;
   // The number in MPI_COMM_WORLD, for messages; -1 before MPI_Init.
   int number = -1;
 
