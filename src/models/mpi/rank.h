@@ -11,8 +11,10 @@
 #include <set>
 #include <string>
 
+#include "models/mpi/datatype/predefined.h"
 #include "models/mpi/error_codes.h"
 #include "models/mpi/error_handler.h"
+#include "models/mpi/operation/operation.h"
 
 namespace weft::mpi {
 
@@ -28,6 +30,10 @@ class Rank {
   const Ref<ErrorHandler> errors_return;
 
   ErrorCodes error_codes;
+
+  // The datatypes and operators of mpi.h, and the datatypes that MPI makes on request.
+  PredefinedTypes types;
+  PredefinedOperations operations;
 
   // MPI_COMM_WORLD and MPI_COMM_SELF from MPI_Init to MPI_Finalize, else null. Errors that belong to no object go to `self`.
   ErrorScope* world = nullptr;
