@@ -70,10 +70,6 @@ MembersPointer members_at(const Members& members, const std::vector<std::size_t>
   return chosen;
 }
 
-int place_of_pe(const Members& members, int pe) {
-  return static_cast<int>(std::find(members.begin(), members.end(), pe) - members.begin());
-}
-
 Ref<Communicator> made(PointToPoint& engine, std::uint64_t context, Communicator::Groups groups,
                        std::uint64_t local_context, Ref<ErrorHandler> handler) {
   return Ref<Communicator>::adopt(

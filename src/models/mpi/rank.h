@@ -18,6 +18,8 @@
 
 namespace weft::mpi {
 
+class Process;
+
 class Rank {
  public:
   Rank();
@@ -40,6 +42,8 @@ class Rank {
   ErrorScope* self = nullptr;
   // Stands for MPI_FILE_NULL: errors that belong to no open file, and the handler that new files get.
   const Ref<ErrorScope> no_file;
+  // Messages and communicators, from the start of MPI to its end; else null. See process.h.
+  Process* process = nullptr;
   // The number in MPI_COMM_WORLD, for messages; -1 before MPI_Init.
   int number = -1;
 

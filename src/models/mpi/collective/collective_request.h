@@ -19,7 +19,7 @@ class CollectiveRequest final : public Request {
   // and its last execution has ended.
   using Body = std::function<runtime::Task<>()>;
 
-  explicit CollectiveRequest(Body body) : Request(Kind::kCollective), body_(std::move(body)) {}
+  explicit CollectiveRequest(Body body) : Request(Type::kCollective), body_(std::move(body)) {}
 
   // Runs the coroutine until it first waits. An Error that leaves it is the outcome.
   void start() override;

@@ -16,7 +16,7 @@ namespace weft::mpi {
 class SendRequest final : public Request, private base::Completion {
  public:
   SendRequest(PointToPoint& engine, const SendAddress& address, const DataView& view, SendMode mode)
-      : Request(Kind::kSend), engine_(engine), address_(address), view_(view), mode_(mode) {}
+      : Request(Type::kSend), engine_(engine), address_(address), view_(view), mode_(mode) {}
   ~SendRequest() override;
 
   void start() override;
@@ -42,7 +42,7 @@ class SendRequest final : public Request, private base::Completion {
 class ReceiveRequest final : public Request, public PostedEntry {
  public:
   ReceiveRequest(PointToPoint& engine, const MatchKey& wanted, const DataView& view)
-      : Request(Kind::kReceive), engine_(engine), view_(view) {
+      : Request(Type::kReceive), engine_(engine), view_(view) {
     key = wanted;
   }
 

@@ -15,11 +15,9 @@
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/work.h"
 
-#include "models/mpi/counted.h"
+#include "models/mpi/error_handler.h"
 
 namespace weft::mpi {
-
-class Communicator;
 
 // What MPI_Status tells. Ranks, tags and error classes are those of mpi.h.
 struct Outcome {
@@ -33,12 +31,12 @@ struct Outcome {
   static Outcome of_no_process() { return {.source = -3, .tag = -2}; }
 };
 
-class Request : public Counted {
+class Request : public Object {
  public:
   // What the program may do with it.
-  enum class Kind : std::uint8_t { kSend, kReceive, kCollective, kGeneralized };
+  enum class Type : std::uint8_t { kSend, kReceive, kCollective, kGeneralized };
 
-  Kind kind() const { return kind_; }
+  Type type() const { return type_; }
   // A persistent request is started, and its handle outlives its completion.
   bool is_persistent() const { return persistent_; }
   void make_persistent() { persistent_ = true; }
@@ -46,10 +44,9 @@ class Request : public Counted {
   bool is_active() const { return active_; }
   bool is_complete() const { return complete_; }
   const Outcome& outcome() const { return outcome_; }
-  // For the errors of a wait; null for none.
-  Communicator* communicator() const { return communicator_; }
-  // The caller keeps the communicator alive, see Communicator.
-  void set_communicator(Communicator* communicator) { communicator_ = communicator; }
+  // The communicator, to which errors of a wait belong; null for none.
+  const Ref<ErrorScope>& scope() const { return scope_; }
+  void set_scope(ErrorScope& scope) { scope_ = Ref<ErrorScope>(scope); }
 
   // Starts a persistent request. REQUIRES: it is not active.
   virtual void start() {}
@@ -81,7 +78,7 @@ class Request : public Counted {
   }
 
  protected:
-  explicit Request(Kind kind) : kind_(kind) {}
+  explicit Request(Type type) : Object(ObjectKind::kRequest), type_(type) {}
   runtime::Scheduler& scheduler() const { return *scheduler_; }
 
   // An operation begins.
@@ -107,45 +104,39 @@ class Request : public Counted {
     pool.deallocate(block, size_bytes);
   }
 
-  Kind kind_;
+  Type type_;
   bool persistent_ = false;
   bool active_ = false;
   bool complete_ = true;
   Outcome outcome_;
   runtime::Work* waiter_ = nullptr;
-  Communicator* communicator_ = nullptr;
+  Ref<ErrorScope> scope_;
   runtime::Scheduler* scheduler_ = nullptr;
   std::size_t size_bytes_ = 0;
 };
 
 using RequestRef = Ref<Request>;
 
-// Awaitable, for coroutines of the model: continues when the request is complete, and gives its outcome.
-class Completed {
+// Awaitable, for coroutines of the model: continues when the request is complete, and gives its outcome. The coroutine keeps the
+// request.
+class Completed : public runtime::ResumeWork {
  public:
-  explicit Completed(Request& request, runtime::Scheduler& scheduler)
-      : awaiter_(request, scheduler) {}
+  Completed(Request& request, runtime::Scheduler& scheduler) : request_(request), scheduler_(scheduler) {}
+  // A frame that is destroyed while it waits must not be resumed.
+  ~Completed() {
+    if (handle && !request_.is_complete()) request_.forget_waiter();
+  }
 
-  struct Awaiter : runtime::ResumeWork {
-    Awaiter(Request& request_in, runtime::Scheduler& scheduler_in)
-        : request(request_in), scheduler(scheduler_in) {}
-    bool await_ready() const { return request.is_complete(); }
-    void await_suspend(std::coroutine_handle<> waiting) {
-      suspend(waiting, scheduler.meter());
-      request.set_waiter(this);
-    }
-    const Outcome& await_resume() const { return request.outcome(); }
-    // A frame that is destroyed while it waits must not be resumed.
-    ~Awaiter() {
-      if (handle && !request.is_complete()) request.forget_waiter();
-    }
-    Request& request;
-    runtime::Scheduler& scheduler;
-  };
-  Awaiter& operator co_await() { return awaiter_; }
+  bool await_ready() const { return request_.is_complete(); }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    suspend(waiting, scheduler_.meter());
+    request_.set_waiter(this);
+  }
+  Outcome await_resume() const { return request_.outcome(); }
 
  private:
-  Awaiter awaiter_;
+  Request& request_;
+  runtime::Scheduler& scheduler_;
 };
 
 }  // namespace weft::mpi
