@@ -1,7 +1,7 @@
 """`weft mpicc` and `weft mpicxx`: the C or C++ compiler with Weft's <mpi.h> and libmpi_abi.so.1.
 
-The compiler is cc or c++; WEFT_CC and WEFT_CXX name another one. The variables CC and CXX are not read, because
-build systems set them to this command.
+The compiler is cc or c++; WEFT_CC and WEFT_CXX name another one. The variables CC and CXX are not read,
+because build systems set them to this command.
 """
 
 from __future__ import annotations

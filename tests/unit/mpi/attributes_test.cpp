@@ -36,7 +36,8 @@ int delete_logged(MPI_Comm comm, int /*key*/, void* value, void* state) {
   return log->delete_code;
 }
 
-Ref<AttributeKey> make_key(MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* remove, AttributeLog* log) {
+Ref<AttributeKey> make_key(MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* remove,
+                           AttributeLog* log) {
   return Ref<AttributeKey>::adopt(new AttributeKey(ObjectKind::kCommunicator,
                                                    reinterpret_cast<AttributeKey::Function>(copy),
                                                    reinterpret_cast<AttributeKey::Function>(remove), log));
@@ -89,10 +90,17 @@ TEST(Attributes, ADuplicateGetsWhatTheCopyFunctionsSay) {
   unwanted.copy_flag = 0;
   Attributes attributes;
   std::string text[] = {"function", "refused", "dup", "none"};
-  ASSERT_TRUE(attributes.set(kAttributedComm, 1, make_key(copy_logged, delete_logged, &wanted), &text[0]).ok());
-  ASSERT_TRUE(attributes.set(kAttributedComm, 2, make_key(copy_logged, delete_logged, &unwanted), &text[1]).ok());
-  ASSERT_TRUE(attributes.set(kAttributedComm, 3, make_key(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, nullptr), &text[2]).ok());
-  ASSERT_TRUE(attributes.set(kAttributedComm, 4, make_key(MPI_COMM_NULL_COPY_FN, delete_logged, &wanted), &text[3]).ok());
+  ASSERT_TRUE(
+      attributes.set(kAttributedComm, 1, make_key(copy_logged, delete_logged, &wanted), &text[0]).ok());
+  ASSERT_TRUE(
+      attributes.set(kAttributedComm, 2, make_key(copy_logged, delete_logged, &unwanted), &text[1]).ok());
+  ASSERT_TRUE(
+      attributes
+          .set(kAttributedComm, 3, make_key(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, nullptr), &text[2])
+          .ok());
+  ASSERT_TRUE(
+      attributes.set(kAttributedComm, 4, make_key(MPI_COMM_NULL_COPY_FN, delete_logged, &wanted), &text[3])
+          .ok());
   Attributes duplicate;
   EXPECT_TRUE(attributes.copy_to(duplicate, kAttributedComm).ok());
   void* value = nullptr;

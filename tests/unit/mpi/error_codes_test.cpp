@@ -30,7 +30,7 @@ TEST(ErrorCodes, AnUnknownCodeIsAnError) {
   const ErrorCodes codes;
   int error_class = 7;
   std::string text;
-  for (const int code : {-1, 999, MPI_ERR_LASTCODE, MPI_ERR_LASTCODE + 1}) {
+  for (const int code : {-1, 999, int{MPI_ERR_LASTCODE}, MPI_ERR_LASTCODE + 1}) {
     EXPECT_EQ(codes.class_of(code, &error_class).error_class, MPI_ERR_ARG);
     EXPECT_EQ(codes.string_of(code, &text).error_class, MPI_ERR_ARG);
   }
