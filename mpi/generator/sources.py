@@ -190,7 +190,7 @@ def version_script(topics: list[Topic]) -> str:
 
 
 def profiling_source(topics: list[Topic]) -> str:
-    """PMPI_X for each MPI_X: a jump. The library is linked so that it does not end in another library's MPI_X."""
+    """PMPI_X for each MPI_X: a jump. The linker binds it to the MPI_X of the library itself."""
     lines = [HEAD, '#include "weft/mpi/mpi.h"\n']
     for topic in topics:
         for function in topic.functions:
