@@ -21,10 +21,13 @@
 #include "models/mpi/group.h"
 #include "models/mpi/handle_numbers.h"
 #include "models/mpi/info.h"
+#include "models/mpi/datatype/predefined.h"
+#include "models/mpi/operation/operation.h"
 
 namespace weft::mpi {
 
 class Process;
+
 // The values of predefined attributes, which programs read through their addresses.
 struct PredefinedAttributes {
   int tag_upper_bound = INT_MAX;
@@ -62,6 +65,10 @@ class Rank {
   const Ref<Group> empty_group;
   PredefinedAttributes predefined_attributes;
   FortranSettings fortran;
+
+  // The datatypes and operators of mpi.h, and the datatypes that MPI makes on request.
+  PredefinedTypes types;
+  PredefinedOperations operations;
 
   // MPI_COMM_WORLD and MPI_COMM_SELF from MPI_Init to MPI_Finalize, else null. Errors that belong to no object go to `self`.
   ErrorScope* world = nullptr;

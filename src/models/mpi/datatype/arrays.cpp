@@ -22,8 +22,9 @@ Error check_subarray(const Subarray& array) {
     const MPI_Count subsize = array.subsizes[i];
     const MPI_Count start = array.starts[i];
     if (size < 1 || subsize < 1 || subsize > size || start < 0 || start > size - subsize)
-      return {MPI_ERR_ARG, base::format("dimension {}: a part of {} elements from element {} on is not within {} elements", i,
-                                        subsize, start, size)};
+      return {MPI_ERR_ARG,
+              base::format("dimension {}: a part of {} elements from element {} on is not within {} elements",
+                           i, subsize, start, size)};
   }
   return check_order(array.order);
 }
@@ -74,7 +75,8 @@ Share cyclic_share(MPI_Count size, MPI_Count length, MPI_Count processes, MPI_Co
 Error block_share(MPI_Count size, int argument, MPI_Count processes, MPI_Count coordinate, Share* share) {
   const MPI_Count length = argument == MPI_DISTRIBUTE_DFLT_DARG ? (size - 1) / processes + 1 : argument;
   if (length < 1 || Wide{length} * processes < size)
-    return {MPI_ERR_ARG, base::format("blocks of {} elements on {} processes do not hold {} elements", length, processes, size)};
+    return {MPI_ERR_ARG, base::format("blocks of {} elements on {} processes do not hold {} elements", length,
+                                      processes, size)};
   *share = cyclic_share(size, length, processes, coordinate);
   return {};
 }
@@ -84,19 +86,25 @@ Error find_share(const DistributedArray& array, std::size_t i, MPI_Count coordin
   const int argument = array.arguments[i];
   const int processes = array.processes[i];
   switch (array.distributions[i]) {
-    case MPI_DISTRIBUTE_BLOCK: return block_share(size, argument, processes, coordinate, share);
+    case MPI_DISTRIBUTE_BLOCK:
+      return block_share(size, argument, processes, coordinate, share);
     case MPI_DISTRIBUTE_CYCLIC: {
       const MPI_Count length = argument == MPI_DISTRIBUTE_DFLT_DARG ? 1 : argument;
-      if (length < 1) return {MPI_ERR_ARG, base::format("dimension {}: blocks of {} elements; give 1 or more", i, length)};
+      if (length < 1)
+        return {MPI_ERR_ARG, base::format("dimension {}: blocks of {} elements; give 1 or more", i, length)};
       *share = cyclic_share(size, length, processes, coordinate);
       return {};
     }
     case MPI_DISTRIBUTE_NONE:
       if (processes != 1)
-        return {MPI_ERR_ARG, base::format("dimension {} is not distributed, but {} processes share it; give 1", i, processes)};
+        return {
+            MPI_ERR_ARG,
+            base::format("dimension {} is not distributed, but {} processes share it; give 1", i, processes)};
       *share = cyclic_share(size, size, 1, 0);
       return {};
-    default: return {MPI_ERR_ARG, base::format("dimension {}: no distribution has the number {}", i, array.distributions[i])};
+    default:
+      return {MPI_ERR_ARG,
+              base::format("dimension {}: no distribution has the number {}", i, array.distributions[i])};
   }
 }
 
@@ -107,12 +115,14 @@ Error check_darray(const DistributedArray& array) {
     if (array.sizes[i] < 1)
       return {MPI_ERR_ARG, base::format("dimension {} has {} elements; give 1 or more", i, array.sizes[i])};
     if (array.processes[i] < 1)
-      return {MPI_ERR_ARG, base::format("dimension {} has {} processes; give 1 or more", i, array.processes[i])};
+      return {MPI_ERR_ARG,
+              base::format("dimension {} has {} processes; give 1 or more", i, array.processes[i])};
     processes *= array.processes[i];
     if (processes > array.size) break;
   }
   if (processes != array.size)
-    return {MPI_ERR_ARG, base::format("the grid of processes does not have {} processes, as the group has", array.size)};
+    return {MPI_ERR_ARG,
+            base::format("the grid of processes does not have {} processes, as the group has", array.size)};
   if (array.rank < 0 || array.rank >= array.size)
     return {MPI_ERR_ARG, base::format("rank {} is not in a group of {} processes", array.rank, array.size)};
   return check_order(array.order);
@@ -157,8 +167,8 @@ bool take_share(const Share& share, Wide unit, Shape* shape) {
   Shape block = empty_shape();
   Shape blocks = empty_shape();
   Shape last = empty_shape();
-  if (share.blocks > 0 &&
-      (!repeat_shape(*shape, share.length, unit, &block) || !repeat_shape(block, share.blocks, unit * share.period, &blocks)))
+  if (share.blocks > 0 && (!repeat_shape(*shape, share.length, unit, &block) ||
+                           !repeat_shape(block, share.blocks, unit * share.period, &blocks)))
     return false;
   if (share.last > 0 && !repeat_shape(*shape, share.last, unit, &last)) return false;
   ShareAssembly both;

@@ -6,7 +6,8 @@ namespace weft::mpi {
 
 Error too_large_error() {
   return {MPI_ERR_VALUE_TOO_LARGE,
-          "the size or the bounds of the new datatype do not fit 64 bits; give smaller counts, strides or displacements"};
+          "the size or the bounds of the new datatype do not fit 64 bits; give smaller counts, strides or "
+          "displacements"};
 }
 
 Ref<Datatype> make_datatype(Shape shape, Recipe recipe) {
@@ -31,7 +32,8 @@ void Assembly::add_block(Wide displacement, MPI_Count length, const Datatype& ty
   size_ += Wide{length} * type.size_bytes();
   too_large_ = !fits_count(displacement) || !bounds_.fits() || !fits_count(size_);
   if (too_large_) return;
-  if (part.layout->kind == Layout::Kind::kRun && part.layout->size == type.extent()) {  // no node for each block
+  if (part.layout->kind == Layout::Kind::kRun &&
+      part.layout->size == type.extent()) {  // no node for each block
     layout_.add_run(static_cast<MPI_Count>(displacement) + part.layout->start, length * part.layout->size);
   } else {
     layout_.add(static_cast<MPI_Count>(displacement), repeat_layout(part.layout, length, type.extent()));

@@ -20,8 +20,15 @@ constexpr Number number_of_integer() {
 }
 
 template <class T>
-constexpr BasicType integer(MPI_Datatype handle, const char* name, int external_size = sizeof(T), BasicKind kind = BasicKind::kInteger) {
-  return {handle, name, kind, number_of_integer<T>(), sizeof(T), alignof(T), static_cast<std::uint8_t>(external_size)};
+constexpr BasicType integer(MPI_Datatype handle, const char* name, int external_size = sizeof(T),
+                            BasicKind kind = BasicKind::kInteger) {
+  return {handle,
+          name,
+          kind,
+          number_of_integer<T>(),
+          sizeof(T),
+          alignof(T),
+          static_cast<std::uint8_t>(external_size)};
 }
 
 constexpr BasicType real(MPI_Datatype handle, const char* name, Number number, int size) {
@@ -133,8 +140,10 @@ struct Index {
   std::array<const BasicType*, kConstants> basic{};
   std::array<const PairType*, kConstants> pair{};
   Index() {
-    for (const BasicType& type : kBasicTypes) basic.at(static_cast<std::size_t>(predefined_number(type.handle))) = &type;
-    for (const PairType& type : kPairTypes) pair.at(static_cast<std::size_t>(predefined_number(type.handle))) = &type;
+    for (const BasicType& type : kBasicTypes)
+      basic.at(static_cast<std::size_t>(predefined_number(type.handle))) = &type;
+    for (const PairType& type : kPairTypes)
+      pair.at(static_cast<std::size_t>(predefined_number(type.handle))) = &type;
   }
 };
 
@@ -161,7 +170,9 @@ const PairType* pair_type(MPI_Datatype handle) {
 }
 
 PairLayout pair_layout(const BasicType& value, const BasicType& index) {
-  const auto round_up = [](int size, int alignment) { return (size + alignment - 1) / alignment * alignment; };
+  const auto round_up = [](int size, int alignment) {
+    return (size + alignment - 1) / alignment * alignment;
+  };
   const int alignment = std::max(value.alignment, index.alignment);
   const int offset = round_up(value.size, index.alignment);
   return {offset, round_up(offset + index.size, alignment), alignment};

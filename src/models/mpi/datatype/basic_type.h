@@ -81,11 +81,13 @@ const PairType* pair_types_end();
 
 template <class Visit>
 void for_each_basic_type(Visit&& visit) {
-  for (const BasicType* type = detail::basic_types_begin(); type != detail::basic_types_end(); ++type) visit(*type);
+  for (const BasicType* type = detail::basic_types_begin(); type != detail::basic_types_end(); ++type)
+    visit(*type);
 }
 template <class Visit>
 void for_each_pair_type(Visit&& visit) {
-  for (const PairType* type = detail::pair_types_begin(); type != detail::pair_types_end(); ++type) visit(*type);
+  for (const PairType* type = detail::pair_types_begin(); type != detail::pair_types_end(); ++type)
+    visit(*type);
 }
 
 // The number in the ABI constant of a predefined handle, 0 to 255; -1 for a handle that is no constant.

@@ -29,12 +29,14 @@ Wide Bounds::upper() const {
 
 void Bounds::add(const Bounds& part, Wide displacement) {
   if (part.has_data_) {
-    unite(!has_data_, true_lower_, true_upper_, part.true_lower_ + displacement, part.true_upper_ + displacement);
+    unite(!has_data_, true_lower_, true_upper_, part.true_lower_ + displacement,
+          part.true_upper_ + displacement);
     has_data_ = true;
     alignment_ = std::max(alignment_, part.alignment_);
   }
   if (part.marked_) {
-    unite(!marked_, marked_lower_, marked_upper_, part.marked_lower_ + displacement, part.marked_upper_ + displacement);
+    unite(!marked_, marked_lower_, marked_upper_, part.marked_lower_ + displacement,
+          part.marked_upper_ + displacement);
     marked_ = true;
   }
 }
@@ -56,8 +58,8 @@ Bounds Bounds::resized(Wide lower, Wide extent) const {
 }
 
 bool Bounds::fits() const {
-  return fits_count(true_lower_) && fits_count(true_upper_) && fits_count(true_upper_ - true_lower_) && fits_count(lower()) &&
-         fits_count(upper()) && fits_count(extent());
+  return fits_count(true_lower_) && fits_count(true_upper_) && fits_count(true_upper_ - true_lower_) &&
+         fits_count(lower()) && fits_count(upper()) && fits_count(extent());
 }
 
 }  // namespace weft::mpi

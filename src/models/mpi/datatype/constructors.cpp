@@ -35,7 +35,8 @@ void add_bytes(CountSpan values, Recipe* recipe) {
 }
 
 // `unit`: the bytes that one unit of a stride has.
-Error assemble_vector(const VectorShape& vector, MPI_Count unit, Datatype& old, Recipe recipe, Ref<Datatype>* made) {
+Error assemble_vector(const VectorShape& vector, MPI_Count unit, Datatype& old, Recipe recipe,
+                      Ref<Datatype>* made) {
   if (Error error = check_count(vector.count); !error.ok()) return error;
   if (Error error = check_blocklength(vector.blocklength, 0); !error.ok()) return error;
   recipe.datatypes.emplace_back(old);
@@ -51,8 +52,8 @@ Error assemble_vector(const VectorShape& vector, MPI_Count unit, Datatype& old, 
   return {};
 }
 
-Error assemble_blocks(CountSpan blocklengths, CountSpan displacements, MPI_Count unit, Datatype& old, Recipe recipe,
-                      Ref<Datatype>* made) {
+Error assemble_blocks(CountSpan blocklengths, CountSpan displacements, MPI_Count unit, Datatype& old,
+                      Recipe recipe, Ref<Datatype>* made) {
   recipe.datatypes.emplace_back(old);
   Assembly assembly;
   assembly.reserve(displacements.size());
@@ -91,7 +92,8 @@ Error make_hvector(const VectorShape& vector, Datatype& old, CallForm form, Ref<
   return assemble_vector(vector, 1, old, std::move(recipe), made);
 }
 
-Error make_indexed(CountSpan blocklengths, CountSpan displacements, Datatype& old, CallForm form, Ref<Datatype>* made) {
+Error make_indexed(CountSpan blocklengths, CountSpan displacements, Datatype& old, CallForm form,
+                   Ref<Datatype>* made) {
   if (Error error = check_blocklengths(blocklengths); !error.ok()) return error;
   Recipe recipe(MPI_COMBINER_INDEXED, form);
   recipe.add_count(static_cast<MPI_Count>(displacements.size()));
@@ -100,7 +102,8 @@ Error make_indexed(CountSpan blocklengths, CountSpan displacements, Datatype& ol
   return assemble_blocks(blocklengths, displacements, old.extent(), old, std::move(recipe), made);
 }
 
-Error make_hindexed(CountSpan blocklengths, CountSpan displacements, Datatype& old, CallForm form, Ref<Datatype>* made) {
+Error make_hindexed(CountSpan blocklengths, CountSpan displacements, Datatype& old, CallForm form,
+                    Ref<Datatype>* made) {
   if (Error error = check_blocklengths(blocklengths); !error.ok()) return error;
   Recipe recipe(MPI_COMBINER_HINDEXED, form);
   recipe.add_count(static_cast<MPI_Count>(displacements.size()));
@@ -109,7 +112,8 @@ Error make_hindexed(CountSpan blocklengths, CountSpan displacements, Datatype& o
   return assemble_blocks(blocklengths, displacements, 1, old, std::move(recipe), made);
 }
 
-Error make_indexed_block(MPI_Count blocklength, CountSpan displacements, Datatype& old, CallForm form, Ref<Datatype>* made) {
+Error make_indexed_block(MPI_Count blocklength, CountSpan displacements, Datatype& old, CallForm form,
+                         Ref<Datatype>* made) {
   if (Error error = check_blocklength(blocklength, 0); !error.ok()) return error;
   Recipe recipe(MPI_COMBINER_INDEXED_BLOCK, form);
   recipe.add_count(static_cast<MPI_Count>(displacements.size()));
@@ -118,7 +122,8 @@ Error make_indexed_block(MPI_Count blocklength, CountSpan displacements, Datatyp
   return assemble_blocks({&blocklength, 1}, displacements, old.extent(), old, std::move(recipe), made);
 }
 
-Error make_hindexed_block(MPI_Count blocklength, CountSpan displacements, Datatype& old, CallForm form, Ref<Datatype>* made) {
+Error make_hindexed_block(MPI_Count blocklength, CountSpan displacements, Datatype& old, CallForm form,
+                          Ref<Datatype>* made) {
   if (Error error = check_blocklength(blocklength, 0); !error.ok()) return error;
   Recipe recipe(MPI_COMBINER_HINDEXED_BLOCK, form);
   recipe.add_count(static_cast<MPI_Count>(displacements.size()));
@@ -127,8 +132,8 @@ Error make_hindexed_block(MPI_Count blocklength, CountSpan displacements, Dataty
   return assemble_blocks({&blocklength, 1}, displacements, 1, old, std::move(recipe), made);
 }
 
-Error make_struct(CountSpan blocklengths, CountSpan displacements, std::span<Datatype* const> types, CallForm form,
-                  Ref<Datatype>* made) {
+Error make_struct(CountSpan blocklengths, CountSpan displacements, std::span<Datatype* const> types,
+                  CallForm form, Ref<Datatype>* made) {
   if (Error error = check_blocklengths(blocklengths); !error.ok()) return error;
   Recipe recipe(MPI_COMBINER_STRUCT, form);
   recipe.add_count(static_cast<MPI_Count>(types.size()));
@@ -144,7 +149,8 @@ Error make_struct(CountSpan blocklengths, CountSpan displacements, std::span<Dat
   return assembly.finish(std::move(recipe), made);
 }
 
-Error make_resized(MPI_Count lower_bound, MPI_Count extent, Datatype& old, CallForm form, Ref<Datatype>* made) {
+Error make_resized(MPI_Count lower_bound, MPI_Count extent, Datatype& old, CallForm form,
+                   Ref<Datatype>* made) {
   Recipe recipe(MPI_COMBINER_RESIZED, form);
   recipe.add_bytes(lower_bound);
   recipe.add_bytes(extent);

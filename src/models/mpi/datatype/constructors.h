@@ -24,14 +24,19 @@ Error make_vector(const VectorShape& vector, Datatype& old, CallForm form, Ref<D
 Error make_hvector(const VectorShape& vector, Datatype& old, CallForm form, Ref<Datatype>* made);
 
 // blocklengths and displacements have one value for each block.
-Error make_indexed(CountSpan blocklengths, CountSpan displacements, Datatype& old, CallForm form, Ref<Datatype>* made);
-Error make_hindexed(CountSpan blocklengths, CountSpan displacements, Datatype& old, CallForm form, Ref<Datatype>* made);
-Error make_indexed_block(MPI_Count blocklength, CountSpan displacements, Datatype& old, CallForm form, Ref<Datatype>* made);
-Error make_hindexed_block(MPI_Count blocklength, CountSpan displacements, Datatype& old, CallForm form, Ref<Datatype>* made);
-Error make_struct(CountSpan blocklengths, CountSpan displacements, std::span<Datatype* const> types, CallForm form,
-                  Ref<Datatype>* made);
+Error make_indexed(CountSpan blocklengths, CountSpan displacements, Datatype& old, CallForm form,
+                   Ref<Datatype>* made);
+Error make_hindexed(CountSpan blocklengths, CountSpan displacements, Datatype& old, CallForm form,
+                    Ref<Datatype>* made);
+Error make_indexed_block(MPI_Count blocklength, CountSpan displacements, Datatype& old, CallForm form,
+                         Ref<Datatype>* made);
+Error make_hindexed_block(MPI_Count blocklength, CountSpan displacements, Datatype& old, CallForm form,
+                          Ref<Datatype>* made);
+Error make_struct(CountSpan blocklengths, CountSpan displacements, std::span<Datatype* const> types,
+                  CallForm form, Ref<Datatype>* made);
 
-Error make_resized(MPI_Count lower_bound, MPI_Count extent, Datatype& old, CallForm form, Ref<Datatype>* made);
+Error make_resized(MPI_Count lower_bound, MPI_Count extent, Datatype& old, CallForm form,
+                   Ref<Datatype>* made);
 
 // The same datatype again, committed if the old one is. The caller copies the attributes.
 Error make_dup(Datatype& old, Ref<Datatype>* made);

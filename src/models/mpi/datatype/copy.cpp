@@ -12,11 +12,14 @@ class LayoutCopy {
  public:
   explicit LayoutCopy(std::byte* packed) : packed_(packed) {}
 
-  void dense(std::uintptr_t address, MPI_Count displacement, MPI_Count size) { run(at(address, displacement), size); }
+  void dense(std::uintptr_t address, MPI_Count displacement, MPI_Count size) {
+    run(at(address, displacement), size);
+  }
   void whole(const Layout& layout, std::uintptr_t address);
   void range(const Layout& layout, std::uintptr_t address, MPI_Count first, MPI_Count last);
   void loop(const Layout& child, MPI_Count count, MPI_Count stride, std::uintptr_t address);
-  void loop_range(const Layout& child, MPI_Count stride, std::uintptr_t address, MPI_Count first, MPI_Count last);
+  void loop_range(const Layout& child, MPI_Count stride, std::uintptr_t address, MPI_Count first,
+                  MPI_Count last);
 
  private:
   static std::uintptr_t at(std::uintptr_t address, MPI_Count displacement) {
@@ -41,7 +44,8 @@ class LayoutCopy {
   template <std::size_t kBytes>
   void strided(std::uintptr_t address, MPI_Count count, MPI_Count stride) {
     std::byte* packed = packed_;
-    for (MPI_Count i = 0; i < count; ++i, packed += kBytes, address = at(address, stride)) bytes(packed, address, kBytes);
+    for (MPI_Count i = 0; i < count; ++i, packed += kBytes, address = at(address, stride))
+      bytes(packed, address, kBytes);
     packed_ = packed;
   }
   void strided_runs(MPI_Count size, MPI_Count count, MPI_Count stride, std::uintptr_t address);
@@ -53,17 +57,27 @@ class LayoutCopy {
 
 // Blocks of a size that the compiler knows are copied without a call.
 template <bool kPack>
-void LayoutCopy<kPack>::strided_runs(MPI_Count size, MPI_Count count, MPI_Count stride, std::uintptr_t address) {
+void LayoutCopy<kPack>::strided_runs(MPI_Count size, MPI_Count count, MPI_Count stride,
+                                     std::uintptr_t address) {
   switch (size) {
-    case 1: return strided<1>(address, count, stride);
-    case 2: return strided<2>(address, count, stride);
-    case 4: return strided<4>(address, count, stride);
-    case 8: return strided<8>(address, count, stride);
-    case 12: return strided<12>(address, count, stride);
-    case 16: return strided<16>(address, count, stride);
-    case 24: return strided<24>(address, count, stride);
-    case 32: return strided<32>(address, count, stride);
-    default: break;
+    case 1:
+      return strided<1>(address, count, stride);
+    case 2:
+      return strided<2>(address, count, stride);
+    case 4:
+      return strided<4>(address, count, stride);
+    case 8:
+      return strided<8>(address, count, stride);
+    case 12:
+      return strided<12>(address, count, stride);
+    case 16:
+      return strided<16>(address, count, stride);
+    case 24:
+      return strided<24>(address, count, stride);
+    case 32:
+      return strided<32>(address, count, stride);
+    default:
+      break;
   }
   for (MPI_Count i = 0; i < count; ++i, address = at(address, stride)) run(address, size);
 }
@@ -80,8 +94,12 @@ void LayoutCopy<kPack>::loop(const Layout& child, MPI_Count count, MPI_Count str
 template <bool kPack>
 void LayoutCopy<kPack>::whole(const Layout& layout, std::uintptr_t address) {
   switch (layout.kind) {
-    case Layout::Kind::kRun: run(at(address, layout.start), layout.size); return;
-    case Layout::Kind::kLoop: loop(*layout.child, layout.count, layout.stride, at(address, layout.start)); return;
+    case Layout::Kind::kRun:
+      run(at(address, layout.start), layout.size);
+      return;
+    case Layout::Kind::kLoop:
+      loop(*layout.child, layout.count, layout.stride, at(address, layout.start));
+      return;
     case Layout::Kind::kRuns:
       for (std::size_t i = 0; i < layout.displacements.size(); ++i)
         run(at(address, layout.displacements[i]), layout.offsets[i + 1] - layout.offsets[i]);
@@ -94,7 +112,8 @@ void LayoutCopy<kPack>::whole(const Layout& layout, std::uintptr_t address) {
 }
 
 template <bool kPack>
-void LayoutCopy<kPack>::loop_range(const Layout& child, MPI_Count stride, std::uintptr_t address, MPI_Count first, MPI_Count last) {
+void LayoutCopy<kPack>::loop_range(const Layout& child, MPI_Count stride, std::uintptr_t address,
+                                   MPI_Count first, MPI_Count last) {
   MPI_Count element = first / child.size;
   const MPI_Count head = first - element * child.size;
   const MPI_Count last_element = last / child.size;
@@ -110,11 +129,13 @@ void LayoutCopy<kPack>::loop_range(const Layout& child, MPI_Count stride, std::u
 
 // The block or child that holds packed byte `first`.
 std::size_t part_with(const std::vector<MPI_Count>& offsets, MPI_Count first) {
-  return static_cast<std::size_t>(std::upper_bound(offsets.begin(), offsets.end(), first) - offsets.begin()) - 1;
+  return static_cast<std::size_t>(std::upper_bound(offsets.begin(), offsets.end(), first) - offsets.begin()) -
+         1;
 }
 
 template <bool kPack>
-void LayoutCopy<kPack>::runs_range(const Layout& layout, std::uintptr_t address, MPI_Count first, MPI_Count last) {
+void LayoutCopy<kPack>::runs_range(const Layout& layout, std::uintptr_t address, MPI_Count first,
+                                   MPI_Count last) {
   for (std::size_t i = part_with(layout.offsets, first); first < last; ++i) {
     const MPI_Count end = std::min(last, layout.offsets[i + 1]);
     run(at(address, layout.displacements[i] + (first - layout.offsets[i])), end - first);
@@ -123,7 +144,8 @@ void LayoutCopy<kPack>::runs_range(const Layout& layout, std::uintptr_t address,
 }
 
 template <bool kPack>
-void LayoutCopy<kPack>::list_range(const Layout& layout, std::uintptr_t address, MPI_Count first, MPI_Count last) {
+void LayoutCopy<kPack>::list_range(const Layout& layout, std::uintptr_t address, MPI_Count first,
+                                   MPI_Count last) {
   for (std::size_t i = part_with(layout.offsets, first); first < last; ++i) {
     const MPI_Count begin = layout.offsets[i];
     const MPI_Count end = std::min(last, layout.offsets[i + 1]);
@@ -137,10 +159,14 @@ void LayoutCopy<kPack>::range(const Layout& layout, std::uintptr_t address, MPI_
   if (first >= last) return;
   if (first == 0 && last == layout.size) return whole(layout, address);
   switch (layout.kind) {
-    case Layout::Kind::kRun: return run(at(address, layout.start + first), last - first);
-    case Layout::Kind::kLoop: return loop_range(*layout.child, layout.stride, at(address, layout.start), first, last);
-    case Layout::Kind::kRuns: return runs_range(layout, address, first, last);
-    case Layout::Kind::kList: return list_range(layout, address, first, last);
+    case Layout::Kind::kRun:
+      return run(at(address, layout.start + first), last - first);
+    case Layout::Kind::kLoop:
+      return loop_range(*layout.child, layout.stride, at(address, layout.start), first, last);
+    case Layout::Kind::kRuns:
+      return runs_range(layout, address, first, last);
+    case Layout::Kind::kList:
+      return list_range(layout, address, first, last);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "weft/mpi/mpi.h"
+
 #include "models/mpi/datatype/bounds.h"
 #include "models/mpi/datatype/copy.h"
 #include "models/mpi/datatype/layout.h"
@@ -14,7 +16,6 @@
 #include "models/mpi/datatype/signature.h"
 #include "models/mpi/error.h"
 #include "models/mpi/object.h"
-#include "weft/mpi/mpi.h"
 
 namespace weft::mpi {
 
@@ -53,12 +54,16 @@ class Datatype final : public Object {
   void pack(const void* buffer, MPI_Count count, MPI_Count first, MPI_Count last, std::byte* packed) const {
     pack_elements(elements(buffer, count), first, last, packed);
   }
-  void pack(const void* buffer, MPI_Count count, std::byte* packed) const { pack(buffer, count, 0, count * size_, packed); }
+  void pack(const void* buffer, MPI_Count count, std::byte* packed) const {
+    pack(buffer, count, 0, count * size_, packed);
+  }
   // The same in the other direction.
   void unpack(void* buffer, MPI_Count count, MPI_Count first, MPI_Count last, const std::byte* packed) const {
     unpack_elements(elements(buffer, count), first, last, packed);
   }
-  void unpack(void* buffer, MPI_Count count, const std::byte* packed) const { unpack(buffer, count, 0, count * size_, packed); }
+  void unpack(void* buffer, MPI_Count count, const std::byte* packed) const {
+    unpack(buffer, count, 0, count * size_, packed);
+  }
 
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return *shape_.layout; }

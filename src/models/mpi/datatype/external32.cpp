@@ -48,7 +48,8 @@ void store_integer(std::int64_t value, std::byte* to, std::size_t size) {
 }
 
 // An integer of other sizes in memory and in "external32". False if the value does not fit.
-bool copy_integer(const std::byte* from, std::size_t from_size, std::byte* to, std::size_t to_size, bool with_sign) {
+bool copy_integer(const std::byte* from, std::size_t from_size, std::byte* to, std::size_t to_size,
+                  bool with_sign) {
   const std::int64_t value = load_integer(from, from_size, with_sign);
   store_integer(value, to, to_size);
   return load_integer(to, to_size, with_sign) == value;
@@ -56,7 +57,8 @@ bool copy_integer(const std::byte* from, std::size_t from_size, std::byte* to, s
 
 bool to_external_integer(const BasicType& type, const std::byte* native, std::byte* external) {
   std::array<std::byte, 8> resized{};
-  const bool fits = copy_integer(native, type.size, resized.data(), type.external_size, is_signed(type.number));
+  const bool fits =
+      copy_integer(native, type.size, resized.data(), type.external_size, is_signed(type.number));
   copy_swapped(resized.data(), external, type.external_size);
   return fits;
 }
@@ -107,9 +109,15 @@ bool to_external(const BasicType& type, MPI_Count number, const std::byte* nativ
   bool all_fit = true;
   for (MPI_Count i = 0; i < number * parts_of(type); ++i, native += size, external += external_size) {
     switch (conversion) {
-      case Conversion::kSwap: copy_swapped(native, external, size); break;
-      case Conversion::kInteger: all_fit = to_external_integer(type, native, external) && all_fit; break;
-      case Conversion::kLongDouble: to_external_long_double(native, external); break;
+      case Conversion::kSwap:
+        copy_swapped(native, external, size);
+        break;
+      case Conversion::kInteger:
+        all_fit = to_external_integer(type, native, external) && all_fit;
+        break;
+      case Conversion::kLongDouble:
+        to_external_long_double(native, external);
+        break;
     }
   }
   return all_fit;
@@ -121,9 +129,15 @@ void from_external(const BasicType& type, MPI_Count number, const std::byte* ext
   const Conversion conversion = conversion_of(type);
   for (MPI_Count i = 0; i < number * parts_of(type); ++i, native += size, external += external_size) {
     switch (conversion) {
-      case Conversion::kSwap: copy_swapped(external, native, size); break;
-      case Conversion::kInteger: from_external_integer(type, external, native); break;
-      case Conversion::kLongDouble: from_external_long_double(external, native); break;
+      case Conversion::kSwap:
+        copy_swapped(external, native, size);
+        break;
+      case Conversion::kInteger:
+        from_external_integer(type, external, native);
+        break;
+      case Conversion::kLongDouble:
+        from_external_long_double(external, native);
+        break;
     }
   }
 }
@@ -155,21 +169,26 @@ std::optional<MPI_Count> external32_size(const Datatype& type, MPI_Count count) 
 Error pack_external32(const Datatype& type, const void* buffer, MPI_Count count, std::byte* packed) {
   std::array<std::byte, kPortionBytes> native;
   const BasicType* failed = nullptr;
-  for_each_portion(type, count, [&](const BasicType& basic, MPI_Count number, MPI_Count first, MPI_Count external_first) {
-    type.pack(buffer, count, first, first + number * basic.size, native.data());
-    if (!to_external(basic, number, native.data(), packed + external_first)) failed = &basic;
-  });
+  for_each_portion(type, count,
+                   [&](const BasicType& basic, MPI_Count number, MPI_Count first, MPI_Count external_first) {
+                     type.pack(buffer, count, first, first + number * basic.size, native.data());
+                     if (!to_external(basic, number, native.data(), packed + external_first)) failed = &basic;
+                   });
   if (failed == nullptr) return {};
-  return {MPI_ERR_CONVERSION, base::format("a value of type {} does not fit the {} bytes that \"external32\" has for it; use a type "
-                                           "of fixed size, such as MPI_INT64_T", failed->name, failed->external_size)};
+  return {
+      MPI_ERR_CONVERSION,
+      base::format("a value of type {} does not fit the {} bytes that \"external32\" has for it; use a type "
+                   "of fixed size, such as MPI_INT64_T",
+                   failed->name, failed->external_size)};
 }
 
 void unpack_external32(const Datatype& type, void* buffer, MPI_Count count, const std::byte* packed) {
   std::array<std::byte, kPortionBytes> native;
-  for_each_portion(type, count, [&](const BasicType& basic, MPI_Count number, MPI_Count first, MPI_Count external_first) {
-    from_external(basic, number, packed + external_first, native.data());
-    type.unpack(buffer, count, first, first + number * basic.size, native.data());
-  });
+  for_each_portion(type, count,
+                   [&](const BasicType& basic, MPI_Count number, MPI_Count first, MPI_Count external_first) {
+                     from_external(basic, number, packed + external_first, native.data());
+                     type.unpack(buffer, count, first, first + number * basic.size, native.data());
+                   });
 }
 
 }  // namespace weft::mpi

@@ -87,7 +87,8 @@ LayoutPointer LayoutList::evenly_spaced_runs() const {
   const MPI_Count bytes = parts_[0].bytes;
   const MPI_Count stride = parts_[1].displacement - parts_[0].displacement;
   for (std::size_t i = 1; i < parts_.size(); ++i)
-    if (parts_[i].bytes != bytes || parts_[i].displacement - parts_[i - 1].displacement != stride) return nullptr;
+    if (parts_[i].bytes != bytes || parts_[i].displacement - parts_[i - 1].displacement != stride)
+      return nullptr;
   return loop_at(parts_[0].displacement, static_cast<MPI_Count>(parts_.size()), stride, run_layout(bytes));
 }
 
@@ -95,7 +96,8 @@ LayoutPointer LayoutList::finish() {
   if (parts_.empty()) return run_layout(0);
   if (parts_.size() == 1) {
     const Part& only = parts_[0];
-    return only.layout == nullptr ? run_at(only.displacement, only.bytes) : shift_layout(only.layout, only.displacement);
+    return only.layout == nullptr ? run_at(only.displacement, only.bytes)
+                                  : shift_layout(only.layout, only.displacement);
   }
   if (only_runs_)
     if (LayoutPointer loop = evenly_spaced_runs()) return loop;
@@ -108,7 +110,8 @@ LayoutPointer LayoutList::finish() {
     made->displacements.push_back(part.displacement);
     made->offsets.push_back(made->size);
     made->size += part.bytes;
-    if (!only_runs_) made->children.push_back(part.layout == nullptr ? run_layout(part.bytes) : std::move(part.layout));
+    if (!only_runs_)
+      made->children.push_back(part.layout == nullptr ? run_layout(part.bytes) : std::move(part.layout));
   }
   made->offsets.push_back(made->size);
   return made;

@@ -3,8 +3,9 @@
 
 #include <vector>
 
-#include "models/mpi/counted.h"
 #include "weft/mpi/mpi.h"
+
+#include "models/mpi/counted.h"
 
 namespace weft::mpi {
 
@@ -15,7 +16,8 @@ class Datatype;
 enum class CallForm { kSmall, kLarge };
 
 struct Recipe {
-  explicit Recipe(int combiner_of_call, CallForm form_of_call = CallForm::kSmall) : combiner(combiner_of_call), form(form_of_call) {}
+  explicit Recipe(int combiner_of_call, CallForm form_of_call = CallForm::kSmall)
+      : combiner(combiner_of_call), form(form_of_call) {}
 
   int combiner;
   CallForm form;

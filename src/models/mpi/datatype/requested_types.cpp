@@ -47,8 +47,9 @@ Error find_real_kind(int precision, int range, const RealKind** found) {
            (range == MPI_UNDEFINED || range <= candidate.range);
   });
   if (kind == kRealKinds.end())
-    return {MPI_ERR_ARG, base::format("no REAL has {} decimal digits and the exponent range {}; the most are 33 and 4931",
-                                      precision, range)};
+    return {MPI_ERR_ARG,
+            base::format("no REAL has {} decimal digits and the exponent range {}; the most are 33 and 4931",
+                         precision, range)};
   *found = kind;
   return {};
 }
@@ -59,39 +60,62 @@ MPI_Datatype sized_type(int type_class, int size) {
   switch (type_class) {
     case MPI_TYPECLASS_INTEGER:
       switch (size) {
-        case 1: return MPI_INTEGER1;
-        case 2: return MPI_INTEGER2;
-        case 4: return MPI_INTEGER4;
-        case 8: return MPI_INTEGER8;
-        case 16: return MPI_INTEGER16;
-        default: return MPI_DATATYPE_NULL;
+        case 1:
+          return MPI_INTEGER1;
+        case 2:
+          return MPI_INTEGER2;
+        case 4:
+          return MPI_INTEGER4;
+        case 8:
+          return MPI_INTEGER8;
+        case 16:
+          return MPI_INTEGER16;
+        default:
+          return MPI_DATATYPE_NULL;
       }
     case MPI_TYPECLASS_REAL:
       switch (size) {
-        case 2: return MPI_REAL2;
-        case 4: return MPI_REAL4;
-        case 8: return MPI_REAL8;
-        case 16: return MPI_REAL16;
-        default: return MPI_DATATYPE_NULL;
+        case 2:
+          return MPI_REAL2;
+        case 4:
+          return MPI_REAL4;
+        case 8:
+          return MPI_REAL8;
+        case 16:
+          return MPI_REAL16;
+        default:
+          return MPI_DATATYPE_NULL;
       }
     case MPI_TYPECLASS_COMPLEX:
       switch (size) {
-        case 4: return MPI_COMPLEX4;
-        case 8: return MPI_COMPLEX8;
-        case 16: return MPI_COMPLEX16;
-        case 32: return MPI_COMPLEX32;
-        default: return MPI_DATATYPE_NULL;
+        case 4:
+          return MPI_COMPLEX4;
+        case 8:
+          return MPI_COMPLEX8;
+        case 16:
+          return MPI_COMPLEX16;
+        case 32:
+          return MPI_COMPLEX32;
+        default:
+          return MPI_DATATYPE_NULL;
       }
     case kLogicalClass:
       switch (size) {
-        case 1: return MPI_LOGICAL1;
-        case 2: return MPI_LOGICAL2;
-        case 4: return MPI_LOGICAL4;
-        case 8: return MPI_LOGICAL8;
-        case 16: return MPI_LOGICAL16;
-        default: return MPI_DATATYPE_NULL;
+        case 1:
+          return MPI_LOGICAL1;
+        case 2:
+          return MPI_LOGICAL2;
+        case 4:
+          return MPI_LOGICAL4;
+        case 8:
+          return MPI_LOGICAL8;
+        case 16:
+          return MPI_LOGICAL16;
+        default:
+          return MPI_DATATYPE_NULL;
       }
-    default: return MPI_DATATYPE_NULL;
+    default:
+      return MPI_DATATYPE_NULL;
   }
 }
 
@@ -137,8 +161,10 @@ Error PredefinedTypes::f90_integer(int range, Datatype** made) {
 Error PredefinedTypes::match_size(int type_class, int size, Datatype** found) const {
   const MPI_Datatype type = sized_type(type_class, size);
   if (type == MPI_DATATYPE_NULL)
-    return {MPI_ERR_ARG, base::format("no type of class {} has {} bytes; the classes are MPI_TYPECLASS_INTEGER, _REAL and _COMPLEX",
-                                      type_class, size)};
+    return {MPI_ERR_ARG,
+            base::format(
+                "no type of class {} has {} bytes; the classes are MPI_TYPECLASS_INTEGER, _REAL and _COMPLEX",
+                type_class, size)};
   *found = find(type);
   return {};
 }
@@ -154,7 +180,8 @@ Datatype* PredefinedTypes::value_index(Datatype& value, Datatype& index) {
   if (named != nullptr) return named;
   const bool ordered = value_type->kind == BasicKind::kInteger || value_type->kind == BasicKind::kReal;
   if (!ordered || index_type->kind != BasicKind::kInteger) return nullptr;
-  Ref<Datatype>& type = requested_[{MPI_COMBINER_VALUE_INDEX, predefined_number(value.handle()), predefined_number(index.handle())}];
+  Ref<Datatype>& type = requested_[{MPI_COMBINER_VALUE_INDEX, predefined_number(value.handle()),
+                                    predefined_number(index.handle())}];
   if (!type) {
     Recipe recipe(MPI_COMBINER_VALUE_INDEX);
     recipe.datatypes.emplace_back(value);

@@ -12,9 +12,10 @@ namespace {
 constexpr std::size_t kFewPieces = 8;
 
 // The last piece that begins at or before `position`, where Begin::*what counts the position.
-std::size_t piece_with(const Signature& signature, MPI_Count Signature::Begin::*what, MPI_Count position) {
-  const auto after = std::upper_bound(signature.begins.begin(), signature.begins.end() - 1, position,
-                                      [what](MPI_Count value, const Signature::Begin& begin) { return value < begin.*what; });
+std::size_t piece_with(const Signature& signature, MPI_Count Signature::Begin::* what, MPI_Count position) {
+  const auto after = std::upper_bound(
+      signature.begins.begin(), signature.begins.end() - 1, position,
+      [what](MPI_Count value, const Signature::Begin& begin) { return value < begin.*what; });
   return static_cast<std::size_t>(after - signature.begins.begin()) - 1;
 }
 
@@ -100,7 +101,8 @@ SignaturePointer SignatureList::finish() {
     made->begins.push_back({made->size, made->elements});
     made->size += piece.repeat * (piece.basic != nullptr ? piece.basic->size : piece.nested->size);
     made->elements += piece.repeat * (piece.basic != nullptr ? 1 : piece.nested->elements);
-    made->external_size += piece.repeat * (piece.basic != nullptr ? piece.basic->external_size : piece.nested->external_size);
+    made->external_size +=
+        piece.repeat * (piece.basic != nullptr ? piece.basic->external_size : piece.nested->external_size);
   }
   made->begins.push_back({made->size, made->elements});
   return made;

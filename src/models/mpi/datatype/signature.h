@@ -9,8 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "models/mpi/datatype/basic_type.h"
 #include "weft/mpi/mpi.h"
+
+#include "models/mpi/datatype/basic_type.h"
 
 namespace weft::mpi {
 

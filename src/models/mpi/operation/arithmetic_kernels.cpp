@@ -37,7 +37,8 @@ struct LargerValue {
 
 template <class Function>
 Kernel number_kernel(Number number) {
-  return with_number<Kernel>(number, [](auto tag) -> Kernel { return &combine<typename decltype(tag)::Type, Function>; });
+  return with_number<Kernel>(
+      number, [](auto tag) -> Kernel { return &combine<typename decltype(tag)::Type, Function>; });
 }
 
 }  // namespace

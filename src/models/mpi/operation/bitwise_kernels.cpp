@@ -44,7 +44,8 @@ struct OneTrue {
 
 template <class Function>
 Kernel integer_kernel(Number number) {
-  return with_integer<Kernel>(number, [](auto tag) -> Kernel { return &combine<typename decltype(tag)::Type, Function>; });
+  return with_integer<Kernel>(
+      number, [](auto tag) -> Kernel { return &combine<typename decltype(tag)::Type, Function>; });
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ struct AddComplex {
   template <class T>
   ComplexValue<T> operator()(ComplexValue<T> left, ComplexValue<T> right) const {
     using C = typename Computed<T>::Type;
-    return {static_cast<T>(C(left.real) + C(right.real)), static_cast<T>(C(left.imaginary) + C(right.imaginary))};
+    return {static_cast<T>(C(left.real) + C(right.real)),
+            static_cast<T>(C(left.imaginary) + C(right.imaginary))};
   }
 };
 
@@ -34,8 +35,9 @@ struct MultiplyComplex {
 
 template <class Function>
 Kernel complex_number_kernel(Number part) {
-  return with_real<Kernel>(
-      part, [](auto tag) -> Kernel { return &combine<ComplexValue<typename decltype(tag)::Type>, Function>; });
+  return with_real<Kernel>(part, [](auto tag) -> Kernel {
+    return &combine<ComplexValue<typename decltype(tag)::Type>, Function>;
+  });
 }
 
 }  // namespace

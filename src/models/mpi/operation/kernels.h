@@ -1,8 +1,9 @@
 // The loops of the predefined operators: inout[i] = in[i] op inout[i], for one basic type or one type of pairs.
 #pragma once
 
-#include "models/mpi/datatype/basic_type.h"
 #include "weft/mpi/mpi.h"
+
+#include "models/mpi/datatype/basic_type.h"
 
 namespace weft::mpi {
 

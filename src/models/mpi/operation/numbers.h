@@ -46,8 +46,9 @@ class Half {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
     const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-    if (magnitude > 0x7F800000U) return static_cast<std::uint16_t>(sign | 0x7E00U);   // not a number
-    if (magnitude >= 0x477FF000U) return static_cast<std::uint16_t>(sign | 0x7C00U);  // 65520 and more: infinite
+    if (magnitude > 0x7F800000U) return static_cast<std::uint16_t>(sign | 0x7E00U);  // not a number
+    if (magnitude >= 0x477FF000U)
+      return static_cast<std::uint16_t>(sign | 0x7C00U);  // 65520 and more: infinite
     if (magnitude < 0x38800000U) {  // below 2^-14: the float addition rounds to a multiple of 2^-24
       const float rounded = std::bit_cast<float>(magnitude) + 0.5F;
       return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(rounded) - 0x3F000000U));
@@ -99,16 +100,26 @@ struct TypeTag {
 template <class R, class Visit>
 R with_integer(Number number, const Visit& visit) {
   switch (number) {
-    case Number::kInt8: return visit(TypeTag<std::int8_t>());
-    case Number::kInt16: return visit(TypeTag<std::int16_t>());
-    case Number::kInt32: return visit(TypeTag<std::int32_t>());
-    case Number::kInt64: return visit(TypeTag<std::int64_t>());
-    case Number::kInt128: return visit(TypeTag<Int128>());
-    case Number::kUint8: return visit(TypeTag<std::uint8_t>());
-    case Number::kUint16: return visit(TypeTag<std::uint16_t>());
-    case Number::kUint32: return visit(TypeTag<std::uint32_t>());
-    case Number::kUint64: return visit(TypeTag<std::uint64_t>());
-    default: return R();
+    case Number::kInt8:
+      return visit(TypeTag<std::int8_t>());
+    case Number::kInt16:
+      return visit(TypeTag<std::int16_t>());
+    case Number::kInt32:
+      return visit(TypeTag<std::int32_t>());
+    case Number::kInt64:
+      return visit(TypeTag<std::int64_t>());
+    case Number::kInt128:
+      return visit(TypeTag<Int128>());
+    case Number::kUint8:
+      return visit(TypeTag<std::uint8_t>());
+    case Number::kUint16:
+      return visit(TypeTag<std::uint16_t>());
+    case Number::kUint32:
+      return visit(TypeTag<std::uint32_t>());
+    case Number::kUint64:
+      return visit(TypeTag<std::uint64_t>());
+    default:
+      return R();
   }
 }
 
@@ -116,12 +127,18 @@ R with_integer(Number number, const Visit& visit) {
 template <class R, class Visit>
 R with_real(Number number, const Visit& visit) {
   switch (number) {
-    case Number::kHalf: return visit(TypeTag<Half>());
-    case Number::kFloat: return visit(TypeTag<float>());
-    case Number::kDouble: return visit(TypeTag<double>());
-    case Number::kLongDouble: return visit(TypeTag<long double>());
-    case Number::kQuad: return visit(TypeTag<Float128>());
-    default: return R();
+    case Number::kHalf:
+      return visit(TypeTag<Half>());
+    case Number::kFloat:
+      return visit(TypeTag<float>());
+    case Number::kDouble:
+      return visit(TypeTag<double>());
+    case Number::kLongDouble:
+      return visit(TypeTag<long double>());
+    case Number::kQuad:
+      return visit(TypeTag<Float128>());
+    default:
+      return R();
   }
 }
 

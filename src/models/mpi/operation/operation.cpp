@@ -21,10 +21,10 @@ struct NamedOperation {
 };
 
 const NamedOperation kNamedOperations[] = {
-    {MPI_SUM, "MPI_SUM", true},       {MPI_MIN, "MPI_MIN", true},       {MPI_MAX, "MPI_MAX", true},
-    {MPI_PROD, "MPI_PROD", true},     {MPI_BAND, "MPI_BAND", true},     {MPI_BOR, "MPI_BOR", true},
-    {MPI_BXOR, "MPI_BXOR", true},     {MPI_LAND, "MPI_LAND", true},     {MPI_LOR, "MPI_LOR", true},
-    {MPI_LXOR, "MPI_LXOR", true},     {MPI_MINLOC, "MPI_MINLOC", true}, {MPI_MAXLOC, "MPI_MAXLOC", true},
+    {MPI_SUM, "MPI_SUM", true},          {MPI_MIN, "MPI_MIN", true},       {MPI_MAX, "MPI_MAX", true},
+    {MPI_PROD, "MPI_PROD", true},        {MPI_BAND, "MPI_BAND", true},     {MPI_BOR, "MPI_BOR", true},
+    {MPI_BXOR, "MPI_BXOR", true},        {MPI_LAND, "MPI_LAND", true},     {MPI_LOR, "MPI_LOR", true},
+    {MPI_LXOR, "MPI_LXOR", true},        {MPI_MINLOC, "MPI_MINLOC", true}, {MPI_MAXLOC, "MPI_MAXLOC", true},
     {MPI_REPLACE, "MPI_REPLACE", false}, {MPI_NO_OP, "MPI_NO_OP", false},
 };
 
@@ -43,9 +43,11 @@ struct PairOf {
 
 PairOf pair_of(const Datatype& type) {
   const Datatype& named = original(type);
-  if (const PairType* pair = pair_type(named.handle())) return {basic_type(pair->value), basic_type(pair->index)};
+  if (const PairType* pair = pair_type(named.handle()))
+    return {basic_type(pair->value), basic_type(pair->index)};
   if (named.recipe().combiner != MPI_COMBINER_VALUE_INDEX) return {};
-  return {basic_type(named.recipe().datatypes[0]->handle()), basic_type(named.recipe().datatypes[1]->handle())};
+  return {basic_type(named.recipe().datatypes[0]->handle()),
+          basic_type(named.recipe().datatypes[1]->handle())};
 }
 
 // Copies typed data from one buffer to the other.
@@ -88,7 +90,8 @@ Operation::Plan Operation::plan(const Datatype& type) const {
   if (handle_ == MPI_REPLACE) return {Way::kReplace};
   if (handle_ == MPI_MINLOC || handle_ == MPI_MAXLOC) {
     const PairOf pair = pair_of(type);
-    const Kernel kernel = pair.value == nullptr ? nullptr : find_pair_kernel(handle_, *pair.value, *pair.index);
+    const Kernel kernel =
+        pair.value == nullptr ? nullptr : find_pair_kernel(handle_, *pair.value, *pair.index);
     return {kernel == nullptr ? Way::kUndefined : Way::kLoop, kernel, 1};
   }
   // The standard asks for a predefined datatype. Any number of values of one basic type, without gaps, is as good.
@@ -101,18 +104,27 @@ Operation::Plan Operation::plan(const Datatype& type) const {
 Error Operation::check(const Datatype& type) const {
   if (plan(type).way != Plan::Way::kUndefined) return {};
   const std::string name = type.name().empty() ? "this derived datatype" : type.name();
-  return {MPI_ERR_OP, base::format("{} is not defined for {}; use another datatype, or an operator made by MPI_Op_create", name_, name)};
+  return {MPI_ERR_OP,
+          base::format("{} is not defined for {}; use another datatype, or an operator made by MPI_Op_create",
+                       name_, name)};
 }
 
 void Operation::reduce(const void* in, void* inout, MPI_Count count, const Datatype& type) const {
   if (count == 0) return;
   const Plan todo = plan(type);
   switch (todo.way) {
-    case Plan::Way::kLoop: todo.kernel(in, inout, count * todo.values); return;
-    case Plan::Way::kUser: call_user_function(in, inout, count, type); return;
-    case Plan::Way::kReplace: replace(in, inout, count, type); return;
+    case Plan::Way::kLoop:
+      todo.kernel(in, inout, count * todo.values);
+      return;
+    case Plan::Way::kUser:
+      call_user_function(in, inout, count, type);
+      return;
+    case Plan::Way::kReplace:
+      replace(in, inout, count, type);
+      return;
     case Plan::Way::kNothing:
-    case Plan::Way::kUndefined: return;
+    case Plan::Way::kUndefined:
+      return;
   }
 }
 

@@ -2,8 +2,9 @@
 
 #include <cstddef>
 
-#include "base/format.h"
 #include "weft/mpi/mpi.h"
+
+#include "base/format.h"
 
 namespace weft::mpi {
 namespace {
@@ -18,14 +19,17 @@ std::optional<int> position_in(long long position, int extent, bool periodic) {
 
 }  // namespace
 
-Error Cartesian::make(std::span<const int> extents, std::span<const int> periodic, int processes, Cartesian* made) {
+Error Cartesian::make(std::span<const int> extents, std::span<const int> periodic, int processes,
+                      Cartesian* made) {
   Cartesian grid;
   long long size = 1;
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    if (extents[i] < 1) return {MPI_ERR_DIMS, base::format("dimension {} has {} nodes; give 1 or more", i, extents[i])};
+    if (extents[i] < 1)
+      return {MPI_ERR_DIMS, base::format("dimension {} has {} nodes; give 1 or more", i, extents[i])};
     size *= extents[i];
     if (size > processes)
-      return {MPI_ERR_TOPOLOGY, base::format("the grid has more nodes than the communicator has processes ({})", processes)};
+      return {MPI_ERR_TOPOLOGY,
+              base::format("the grid has more nodes than the communicator has processes ({})", processes)};
     grid.extents_.push_back(extents[i]);
     grid.periodic_.push_back(periodic[i] != 0 ? 1 : 0);
   }
@@ -48,8 +52,9 @@ Error Cartesian::rank(std::span<const int> coordinates, int* rank) const {
   for (std::size_t i = 0; i < extents_.size(); ++i) {
     const std::optional<int> position = position_in(coordinates[i], extents_[i], periodic_[i] != 0);
     if (!position)
-      return {MPI_ERR_ARG, base::format("coordinate {} is outside of dimension {}, which has {} nodes and is not periodic",
-                                        coordinates[i], i, extents_[i])};
+      return {MPI_ERR_ARG,
+              base::format("coordinate {} is outside of dimension {}, which has {} nodes and is not periodic",
+                           coordinates[i], i, extents_[i])};
     found = found * extents_[i] + *position;
   }
   *rank = found;
@@ -58,7 +63,8 @@ Error Cartesian::rank(std::span<const int> coordinates, int* rank) const {
 
 Error Cartesian::shift(int rank, int direction, int displacement, Neighbours* found) const {
   if (direction < 0 || static_cast<std::size_t>(direction) >= extents_.size())
-    return {MPI_ERR_DIMS, base::format("there is no dimension {} in a grid of {} dimensions", direction, extents_.size())};
+    return {MPI_ERR_DIMS,
+            base::format("there is no dimension {} in a grid of {} dimensions", direction, extents_.size())};
   const auto i = static_cast<std::size_t>(direction);
   int unit = 1;  // between the ranks of neighbours in this dimension
   for (std::size_t inner = i + 1; inner < extents_.size(); ++inner) unit *= extents_[inner];

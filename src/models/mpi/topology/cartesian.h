@@ -15,7 +15,8 @@ class Cartesian {
   Cartesian() = default;
   // Errors: MPI_ERR_ARG for negative numbers, MPI_ERR_DIMS for an extent below 1, MPI_ERR_TOPOLOGY if the grid has more nodes than
   // `processes`.
-  static Error make(std::span<const int> extents, std::span<const int> periodic, int processes, Cartesian* made);
+  static Error make(std::span<const int> extents, std::span<const int> periodic, int processes,
+                    Cartesian* made);
 
   int size() const { return size_; }
   const std::vector<int>& extents() const { return extents_; }

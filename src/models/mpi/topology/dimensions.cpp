@@ -51,7 +51,8 @@ Error balance_dimensions(int nodes, std::span<int> dimensions) {
   int rest = nodes;
   std::size_t free = 0;
   for (const int dimension : dimensions) {
-    if (dimension < 0) return {MPI_ERR_DIMS, base::format("a dimension is {}; give 0 for one to be chosen", dimension)};
+    if (dimension < 0)
+      return {MPI_ERR_DIMS, base::format("a dimension is {}; give 0 for one to be chosen", dimension)};
     if (dimension == 0) {
       ++free;
     } else if (rest % dimension != 0) {
