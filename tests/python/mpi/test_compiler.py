@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def test_show_prints_the_command_line():
 
 
 def test_a_compiler_that_is_not_there_is_an_error():
-    result = weft("mpicc", "a.c", environment={"WEFT_CC": "no-such-compiler", "PATH": "/usr/bin"})
+    result = weft("mpicc", "a.c", environment={**os.environ, "WEFT_CC": "no-such-compiler"})
     assert result.returncode == 2
     assert result.stderr == (
         "weft mpicc: no-such-compiler cannot be run (No such file or directory); set WEFT_CC to a compiler\n"
