@@ -3,7 +3,7 @@
 
 Usage: generate.py --write            include/weft/mpi/mpi_functions.h and docs/mpi-functions.md
        generate.py --check            fails if one of the two is out of date
-       generate.py --sources FOLDER   the generated sources and linker scripts of the library, for the build
+       generate.py --sources FOLDER   the generated sources and the version script of the library, for the build
 
 A function is implemented if a file of mpi/src defines it, or its large-count form.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from header import functions_header
 from page import functions_page
-from sources import profiling_names, states_of, stubs_source, version_script, wrappers_source
+from sources import profiling_source, states_of, stubs_source, version_script, wrappers_source
 from table import read_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -36,8 +36,8 @@ def built_files(folder: Path) -> dict[Path, str]:
     return {
         folder / "wrappers.cpp": wrappers_source(topics, states),
         folder / "stubs.cpp": stubs_source(topics, states),
+        folder / "profiling.cpp": profiling_source(topics),
         folder / "exported.map": version_script(topics),
-        folder / "profiling_names.ld": profiling_names(topics),
     }
 
 

@@ -169,6 +169,14 @@ def version_script(topics: list[Topic]) -> str:
     return f"{{\n  global:\n{exported}  local: *;\n}};\n"
 
 
-def profiling_names(topics: list[Topic]) -> str:
-    """For the linker: PMPI_X is another name of MPI_X."""
-    return "".join(f"P{name} = {name};\n" for name in all_names(topics))
+def profiling_source(topics: list[Topic]) -> str:
+    """PMPI_X for each MPI_X: a jump. The library is linked so that a profiling library's MPI_X does not get in between."""
+    lines = [HEAD, '#include "weft/mpi/mpi.h"\n']
+    for topic in topics:
+        for function in topic.functions:
+            for large, name in enumerate(function.names):
+                # The only function with "..." ignores what comes after its first parameter.
+                passed_on = [p.name for p in function.parameters_of(bool(large)) if p.name != "..."]
+                head = function.prototype(bool(large), "P")
+                lines += [f"{head} {{", f"  return {name}({', '.join(passed_on)});", "}", ""]
+    return "\n".join(lines)

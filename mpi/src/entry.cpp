@@ -1,7 +1,10 @@
 #include "entry.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <initializer_list>
 #include <new>
 #include <string>
 #include <string_view>
@@ -26,18 +29,21 @@ std::string sentence_of(const char* function, const ErrorScope* scope, const Err
   const std::string where = rank.number < 0 ? std::string() : base::format(" rank {}:", rank.number);
   const std::string on = scope == nullptr || scope->name().empty() ? std::string() : " on " + scope->name();
   const std::string_view name = error_class_name(error.error_class);
+  // The program may have called the small form, so both have its name.
+  std::string_view caller = function;
+  if (caller.ends_with("_c")) caller.remove_suffix(2);
   const std::string code =
       name.empty() ? base::format("error code {}", error.error_class) : std::string(name);
   return base::format(
       "weft:{} {}{}: {} ({}). The error handler {} ends the job; set MPI_ERRORS_RETURN to get the error "
       "code instead.",
-      where, function, on, text, code, action_name(action));
+      where, caller, on, text, code, action_name(action));
 }
 
 template <class Handle>
-int raise_on(const char* function, ErrorScope* scope, Handle handle, const Error& error) {
+int raise_on(const char* function, const ErrorScope* scope, Handle handle, const Error& error) {
   Rank& rank = this_rank();
-  // The handler may be replaced by its own function.
+  // A reference of its own: the function of a handler may replace the handler.
   const Ref<ErrorHandler> handler = scope == nullptr ? rank.errors_are_fatal : scope->error_handler();
   switch (handler->action()) {
     case ErrorHandler::Action::kReturn:
@@ -105,6 +111,20 @@ Error current_exception() {
   } catch (...) {
     return {MPI_ERR_INTERN, "an exception of an unknown type"};
   }
+}
+
+Error require(std::initializer_list<PointerArgument> arguments) {
+  for (const auto& [pointer, name] : arguments) {
+    if (pointer == nullptr) return {MPI_ERR_ARG, base::format("the argument {} is a null pointer", name)};
+  }
+  return {};
+}
+
+void copy_string(std::string_view text, std::size_t size, char* result) {
+  if (size == 0) return;
+  const std::size_t length = std::min(text.size(), size - 1);
+  std::copy_n(text.data(), length, result);
+  result[length] = '\0';
 }
 
 void report_missing(const char* function) {

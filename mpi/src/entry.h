@@ -7,8 +7,9 @@
 // The second argument is the communicator, window, file or session to which errors belong, or kNoObject.
 #pragma once
 
-#include <exception>
-#include <new>
+#include <cstddef>
+#include <initializer_list>
+#include <string_view>
 
 #include "weft/mpi/mpi.h"
 
@@ -36,6 +37,16 @@ ErrorScope* error_scope(MPI_Session session);
 
 // The error of the exception that is being handled.
 Error current_exception();
+
+struct PointerArgument {
+  const void* pointer;
+  const char* name;
+};
+// MPI_ERR_ARG if one of the pointers is null.
+Error require(std::initializer_list<PointerArgument> arguments);
+
+// Copies text into an array of the program with room for `size` bytes, the terminating zero included; cuts what is longer.
+void copy_string(std::string_view text, std::size_t size, char* result);
 
 // Runs `body`, which returns an Error. No exception leaves it.
 template <class Handle, class Body>

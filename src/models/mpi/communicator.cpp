@@ -4,6 +4,8 @@
 
 #include "weft/mpi/mpi.h"
 
+#include "models/mpi/group.h"
+
 namespace weft::mpi {
 
 Communicator::Circles Communicator::next_circles() {
@@ -18,18 +20,6 @@ Communicator::Circles Communicator::next_circles() {
   return {Circle(engine_, local, tag, groups_.local, rank()),
           Circle(engine_, context, tag, groups_.remote, rank())};
 }
-
-namespace {
-
-// MPI_IDENT stands for the same members in the same order.
-int compare_members(const Members& one, const Members& other) {
-  if (one == other) return MPI_IDENT;
-  const bool is_permutation =
-      one.size() == other.size() && std::is_permutation(one.begin(), one.end(), other.begin());
-  return is_permutation ? MPI_SIMILAR : MPI_UNEQUAL;
-}
-
-}  // namespace
 
 int compare(const Communicator& one, const Communicator& other) {
   if (&one == &other) return MPI_IDENT;

@@ -10,6 +10,7 @@
 
 #include "models/mpi/collective/circle.h"
 #include "models/mpi/error_handler.h"
+#include "models/mpi/info.h"
 #include "models/mpi/p2p/buffer_space.h"
 #include "models/mpi/p2p/point_to_point.h"
 
@@ -86,6 +87,8 @@ class Communicator final : public ErrorScope {
     local_context_ = local_context;
   }
 
+  // The hints of the program.
+  Info::Pairs info;
   // The memory of buffered sends.
   BufferSpace buffer_space;
 

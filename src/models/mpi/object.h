@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <memory>
 
 #include "models/mpi/counted.h"
 
 namespace weft::mpi {
+
+class Attributes;
 
 enum class ObjectKind : std::uint8_t {
   kCommunicator,
@@ -30,11 +32,17 @@ class Object : public Counted {
  public:
   ObjectKind kind() const { return kind_; }
 
+  // What the program has attached to a communicator, datatype or window. Made when it is needed.
+  Attributes& attributes();
+  bool has_attributes() const { return attributes_ != nullptr; }
+
  protected:
-  explicit Object(ObjectKind kind) : kind_(kind) {}
+  explicit Object(ObjectKind kind);
+  ~Object() override;
 
  private:
   const ObjectKind kind_;
+  std::unique_ptr<Attributes> attributes_;
 };
 
 }  // namespace weft::mpi

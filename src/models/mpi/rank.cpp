@@ -2,9 +2,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace weft::mpi {
 
@@ -27,12 +30,24 @@ class NoFile final : public ErrorScope {
   }
 };
 
+// The arguments of this process, from the system: a library that is loaded by a script language sees no main().
+Info::Pairs program_environment() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  std::vector<const char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+  return environment_pairs(static_cast<int>(pointers.size()), pointers.data());
+}
+
 }  // namespace
 
 Rank::Rank()
     : errors_are_fatal(make_handler(ErrorHandler::Action::kEndJob)),
       errors_abort(make_handler(ErrorHandler::Action::kAbort)),
       errors_return(make_handler(ErrorHandler::Action::kReturn)),
+      environment(Ref<Info>::adopt(new Info(program_environment()))),
+      empty_group(Ref<Group>::adopt(new Group(std::make_shared<Members>()))),
       no_file(Ref<ErrorScope>::adopt(new NoFile(errors_return))),
       end_job(&end_process) {}
 

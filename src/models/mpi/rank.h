@@ -7,18 +7,43 @@
 // error codes at any time.
 #pragma once
 
+#include <cstdint>
+#include <climits>
+#include <cstddef>
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
-#include "models/mpi/datatype/predefined.h"
+#include "models/mpi/attributes.h"
 #include "models/mpi/error_codes.h"
 #include "models/mpi/error_handler.h"
+#include "models/mpi/group.h"
+#include "models/mpi/handle_numbers.h"
+#include "models/mpi/info.h"
+#include "models/mpi/datatype/predefined.h"
 #include "models/mpi/operation/operation.h"
 
 namespace weft::mpi {
 
 class Process;
+
+// The values of predefined attributes, which programs read through their addresses.
+struct PredefinedAttributes {
+  int tag_upper_bound = INT_MAX;
+  int io = MPI_ANY_SOURCE;  // every process
+  int host = MPI_PROC_NULL;
+  int wtime_is_global = 0;
+  int app_number = 0;
+  int universe_size = 1;  // MPI_Init sets it
+};
+
+// What a Fortran layer over the library has stated, see MPI_Abi_set_fortran_info and MPI_Abi_set_fortran_booleans.
+struct FortranSettings {
+  Ref<Info> info;
+  std::vector<std::byte> true_value;  // both are empty until they are set
+  std::vector<std::byte> false_value;
+};
 
 class Rank {
  public:
@@ -32,6 +57,14 @@ class Rank {
   const Ref<ErrorHandler> errors_return;
 
   ErrorCodes error_codes;
+  AttributeKeys attribute_keys;
+  HandleNumbers handle_numbers;
+  // MPI_INFO_ENV.
+  const Ref<Info> environment;
+  // MPI_GROUP_EMPTY.
+  const Ref<Group> empty_group;
+  PredefinedAttributes predefined_attributes;
+  FortranSettings fortran;
 
   // The datatypes and operators of mpi.h, and the datatypes that MPI makes on request.
   PredefinedTypes types;
@@ -44,6 +77,9 @@ class Rank {
   const Ref<ErrorScope> no_file;
   // Messages and communicators, from the start of MPI to its end; else null. See process.h.
   Process* process = nullptr;
+  // Of MPI_Init and MPI_Finalize; sessions do not count.
+  enum class Phase : std::uint8_t { kBefore, kRunning, kAfter };
+  Phase phase = Phase::kBefore;
   // The number in MPI_COMM_WORLD, for messages; -1 before MPI_Init.
   int number = -1;
 

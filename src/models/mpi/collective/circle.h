@@ -13,20 +13,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "weft/runtime/task.h"
 
+#include "models/mpi/members.h"
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 
 namespace weft::mpi {
-
-// The PE of each rank.
-using Members = std::vector<int>;
-using MembersPointer = std::shared_ptr<const Members>;
 
 class Circle {
  public:

@@ -16,7 +16,7 @@ void CollectiveRequest::start() {
 runtime::Task<> CollectiveRequest::run(Ref<CollectiveRequest> self) {
   Outcome outcome;
   try {
-    co_await self->body_();
+    co_await self->body_(&outcome);
   } catch (const std::bad_alloc&) {
     outcome.error = MPI_ERR_NO_MEM;
   } catch (const base::Error&) {

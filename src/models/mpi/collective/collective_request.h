@@ -17,7 +17,8 @@ class CollectiveRequest final : public Request {
  public:
   // Makes the coroutine for one execution. The function owns what the coroutine refers to: it lives until the request is freed
   // and its last execution has ended.
-  using Body = std::function<runtime::Task<>()>;
+  // It may write what the status of the request tells.
+  using Body = std::function<runtime::Task<>(Outcome*)>;
 
   explicit CollectiveRequest(Body body) : Request(Type::kCollective), body_(std::move(body)) {}
 

@@ -96,7 +96,8 @@ void PointToPoint::match_early(Peer& from) {
     runtime::MessagePtr message = std::move(first->second);
     from.early.erase(first);
     ++from.next_matched;
-    match_one(checked_header(*message), std::move(message));
+    const MessageHeader header = checked_header(*message);
+    match_one(header, std::move(message));
   }
 }
 

@@ -36,11 +36,8 @@ void BufferSpace::detach() {
 
 // First fit: a program has few buffered sends in flight.
 std::byte* BufferSpace::take(std::size_t size_bytes) {
-  if (automatic_) {
-    auto* const piece = static_cast<std::byte*>(std::malloc(rounded(size_bytes)));
-    if (piece != nullptr) ++num_pieces_;
-    return piece;
-  }
+  reclaim();
+  if (automatic_) return static_cast<std::byte*>(std::malloc(rounded(size_bytes)));
   const std::size_t wanted = rounded(size_bytes);
   std::size_t from = 0;
   auto next = pieces_.begin();
@@ -51,12 +48,18 @@ std::byte* BufferSpace::take(std::size_t size_bytes) {
     from = static_cast<std::size_t>(next->data - data_) + next->size_bytes;
   }
   pieces_.insert(next, {data_ + from, wanted});
-  ++num_pieces_;
   return data_ + from;
 }
 
+void BufferSpace::reclaim() {
+  std::erase_if(sending_, [this](const Sending& one) {
+    if (!one.request->is_complete()) return false;
+    give_back(one.data);
+    return true;
+  });
+}
+
 void BufferSpace::give_back(std::byte* piece) {
-  --num_pieces_;
   const auto found =
       std::find_if(pieces_.begin(), pieces_.end(), [&](const Piece& one) { return one.data == piece; });
   if (found == pieces_.end()) {

@@ -6,6 +6,9 @@
 
 #include <cstddef>
 #include <list>
+#include <vector>
+
+#include "models/mpi/p2p/request.h"
 
 namespace weft::mpi {
 
@@ -25,11 +28,14 @@ class BufferSpace {
   // REQUIRES: no piece is in use.
   void detach();
 
-  // Null if there is no room of that size. The pieces have no order.
+  // Null if there is no room of that size.
   std::byte* take(std::size_t size_bytes);
-  // REQUIRES: take() returned it.
-  void give_back(std::byte* piece);
-  bool is_in_use() const { return num_pieces_ > 0; }
+  // The piece is free when the request, which sends it, is complete. REQUIRES: take() returned it.
+  void keep(std::byte* piece, Ref<Request> sending) { sending_.push_back({piece, std::move(sending)}); }
+  bool is_in_use() {
+    reclaim();
+    return !sending_.empty();
+  }
 
  private:
   struct Piece {
@@ -37,12 +43,21 @@ class BufferSpace {
     std::size_t size_bytes;
   };
 
+  struct Sending {
+    std::byte* data;
+    Ref<Request> request;
+  };
+
+  // Frees the pieces whose bytes have left.
+  void reclaim();
+  void give_back(std::byte* piece);
+
   bool attached_ = false;
   bool automatic_ = false;
   std::byte* data_ = nullptr;
   std::size_t size_bytes_ = 0;
   std::list<Piece> pieces_;  // in the program's memory, by address
-  std::size_t num_pieces_ = 0;
+  std::vector<Sending> sending_;
 };
 
 }  // namespace weft::mpi
