@@ -7,12 +7,13 @@
 
 #include "weft/mpi/mpi.h"
 
+#include "attributes.h"
 #include "base/format.h"
 #include "entry.h"
 #include "models/mpi/datatype/constructors.h"
 #include "type_handles.h"
 
-using namespace weft::mpi;
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
 
 namespace {
 
@@ -108,6 +109,7 @@ int MPI_Type_free(MPI_Datatype* datatype) {
     if (Error error = find_type(*datatype, &type); !error.ok()) return error;
     if (is_kept(*type))
       return {MPI_ERR_TYPE, "the datatype is predefined; free those only that the program has made"};
+    if (Error error = remove_attributes(*datatype, *type); !error.ok()) return error;
     type->release();
     *datatype = MPI_DATATYPE_NULL;
     return {};
@@ -121,6 +123,7 @@ int MPI_Type_dup(MPI_Datatype oldtype, MPI_Datatype* newtype) {
     if (Error error = find_type(oldtype, &old); !error.ok()) return error;
     Ref<Datatype> made;
     if (Error error = make_dup(*old, &made); !error.ok()) return error;
+    if (Error error = copy_attributes(oldtype, *old, *made); !error.ok()) return error;
     *newtype = made.leave()->handle();
     return {};
   });
