@@ -3,7 +3,7 @@
 
 Usage: generate.py --write            include/weft/mpi/mpi_functions.h and docs/mpi-functions.md
        generate.py --check            fails if one of the two is out of date
-       generate.py --sources FOLDER   the generated sources and the version script of the library, for the build
+       generate.py --sources FOLDER   the generated sources and the version script, for the build
 
 A function is implemented if a file of mpi/src defines it, or its large-count form.
 """

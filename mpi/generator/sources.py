@@ -75,7 +75,11 @@ def passed(parameter: Parameter) -> tuple[list[str], str, list[str]]:
         length = parameter.length
         if length in LENGTHS:
             length = f"{length}({LENGTHS[length]})"
-        return [f"const Widened<{large}, {parameter.type_name(False)}> large_{name}({name}, {length});"], f"large_{name}.data()", []
+        return (
+            [f"const Widened<{large}, {parameter.type_name(False)}> large_{name}({name}, {length});"],
+            f"large_{name}.data()",
+            [],
+        )
     start = f"{name} == nullptr ? 0 : *{name}" if name == "position" else "0"
     return (
         [f"{large} large_{name} = {start};"],
@@ -100,9 +104,19 @@ def wrapper(function: Function) -> list[str]:
         return [head, f"  return {call};", "}", ""]
     if has_arrays:
         body = [*before, f"return {call};"]
-        lines = [f"  return without_exceptions(__func__, {scope(function)}, [&] {{", *(f"    {line}" for line in body), "  });"]
+        lines = [
+            f"  return without_exceptions(__func__, {scope(function)}, [&] {{",
+            *(f"    {line}" for line in body),
+            "  });",
+        ]
         return [head, *lines, "}", ""]
-    body = [*before, f"const int code = {call};", "if (code != MPI_SUCCESS) return code;", *after, "return code;"]
+    body = [
+        *before,
+        f"const int code = {call};",
+        "if (code != MPI_SUCCESS) return code;",
+        *after,
+        "return code;",
+    ]
     return [head, *(f"  {line}" for line in body), "}", ""]
 
 
@@ -139,7 +153,13 @@ def stub(function: Function, large: bool) -> list[str]:
 
 
 def wrappers_source(topics: list[Topic], states: States) -> str:
-    lines = [HEAD, '#include "weft/mpi/mpi.h"\n', '#include "entry.h"', '#include "lengths.h"', '#include "widened.h"\n']
+    lines = [
+        HEAD,
+        '#include "weft/mpi/mpi.h"\n',
+        '#include "entry.h"',
+        '#include "lengths.h"',
+        '#include "widened.h"\n',
+    ]
     lines += ["using namespace weft::mpi;\n"]
     for topic in topics:
         for function in topic.functions:
@@ -170,7 +190,7 @@ def version_script(topics: list[Topic]) -> str:
 
 
 def profiling_source(topics: list[Topic]) -> str:
-    """PMPI_X for each MPI_X: a jump. The library is linked so that a profiling library's MPI_X does not get in between."""
+    """PMPI_X for each MPI_X: a jump. The linker binds it to the MPI_X of the library itself."""
     lines = [HEAD, '#include "weft/mpi/mpi.h"\n']
     for topic in topics:
         for function in topic.functions:

@@ -1,7 +1,7 @@
 """The table of all functions of the MPI 5.0 standard ABI: reads mpi/functions/*.txt.
 
-An entry is one prototype in C, without `int` when that is the result; it may go on in indented lines. Some words
-stand for a type that depends on the form of the function:
+An entry is one prototype in C, without `int` when that is the result; it may go on in indented lines. Some
+words stand for a type that depends on the form of the function:
 
     word                 small form, MPI_X                 large form, MPI_X_c
     COUNT                int                               MPI_Count
@@ -11,9 +11,9 @@ stand for a type that depends on the form of the function:
     CONVERSION_FUNCTION  MPI_Datarep_conversion_function   MPI_Datarep_conversion_function_c
     LARGE_ONLY ...       the parameter does not exist      the parameter without the word
 
-A function has a large form if one of these words is in its entry. `deprecated` after an entry is a note. An array of one
-of these types whose length the small form must know has it in brackets: another parameter, or a function of
-mpi/src/lengths.h.
+A function has a large form if one of these words is in its entry. `deprecated` after an entry is a note. An
+array of one of these types whose length the small form must know has it in brackets: another parameter, or a
+function of mpi/src/lengths.h.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ VARYING = {
     "USER_FUNCTION": ("MPI_User_function", "MPI_User_function_c"),
     "CONVERSION_FUNCTION": ("MPI_Datarep_conversion_function", "MPI_Datarep_conversion_function_c"),
 }
-ENTRY = re.compile(r"(?:(?P<result>\w+) )?(?P<name>MPI_\w+)\((?P<parameters>[^()]*)\)(?P<deprecated> deprecated)?")
-PARAMETER = re.compile(r"(?P<only>LARGE_ONLY )?(?P<const>const )?(?P<word>\w+)(?P<stars>\**) (?P<name>\w+)(?P<array>(\[\w*\])*)")
+ENTRY = re.compile(
+    r"(?:(?P<result>\w+) )?(?P<name>MPI_\w+)\((?P<parameters>[^()]*)\)(?P<deprecated> deprecated)?"
+)
+PARAMETER = re.compile(
+    r"(?P<only>LARGE_ONLY )?(?P<const>const )?(?P<word>\w+)(?P<stars>\**) (?P<name>\w+)(?P<array>(\[\w*\])*)"
+)
 LENGTH = re.compile(r"\[([a-z_]+)\]")
 
 
@@ -59,7 +63,9 @@ class Parameter:
         return f"{const}{self.type_name(large)}{self.stars} {self.name}{self.array}"
 
     def declare_unnamed(self, large: bool) -> str:
-        return self.declare(large).replace(f" {self.name}", " ", 1).rstrip() if self.name != "..." else self.name
+        return (
+            self.declare(large).replace(f" {self.name}", " ", 1).rstrip() if self.name != "..." else self.name
+        )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@
 #include "entry.h"
 #include "handles.h"
 #include "models/mpi/rank.h"
+#include "type_handles.h"
 
 using namespace weft::mpi;
 
@@ -132,8 +133,10 @@ Error find_attributed(MPI_Comm comm, Object** object) {
 }
 
 Error find_attributed(MPI_Datatype datatype, Object** object) {
-  *object = object_of<Object>(datatype, ObjectKind::kDatatype);
-  return *object != nullptr ? Error() : Error(MPI_ERR_TYPE, "the handle is no datatype");
+  Datatype* type = nullptr;
+  if (Error error = find_type(datatype, &type); !error.ok()) return error;
+  *object = type;
+  return {};
 }
 
 Error find_attributed(MPI_Win win, Object** object) {

@@ -14,7 +14,7 @@
 
 #include "models/mpi/counted.h"
 #include "models/mpi/error.h"
-#include "models/mpi/object.h"
+#include "models/mpi/object_kind.h"
 
 namespace weft::mpi {
 

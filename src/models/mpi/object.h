@@ -5,28 +5,14 @@
 // it is in use.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "models/mpi/counted.h"
+#include "models/mpi/object_kind.h"
 
 namespace weft::mpi {
 
 class Attributes;
-
-enum class ObjectKind : std::uint8_t {
-  kCommunicator,
-  kDatatype,
-  kErrorHandler,
-  kFile,
-  kGroup,
-  kInfo,
-  kMessage,
-  kOperation,
-  kRequest,
-  kSession,
-  kWindow,
-};
 
 class Object : public Counted {
  public:

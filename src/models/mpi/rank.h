@@ -7,21 +7,21 @@
 // error codes at any time.
 #pragma once
 
-#include <cstdint>
 #include <climits>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "models/mpi/attributes.h"
+#include "models/mpi/datatype/predefined.h"
 #include "models/mpi/error_codes.h"
 #include "models/mpi/error_handler.h"
 #include "models/mpi/group.h"
 #include "models/mpi/handle_numbers.h"
 #include "models/mpi/info.h"
-#include "models/mpi/datatype/predefined.h"
 #include "models/mpi/operation/operation.h"
 
 namespace weft::mpi {
