@@ -9,10 +9,10 @@ namespace weft::mpi {
 
 namespace {
 
-// The view of what this process gives or gets itself; none if it is in place.
+// What this process gives or gets itself.
 Error make_own_view(const ElementsArgument& own, OwnView* view) {
-  view->reset();
-  return own.is_in_place() ? Error() : own.view(&view->emplace());
+  view->in_place = own.is_in_place();
+  return view->in_place ? Error() : own.view(&view->view);
 }
 
 Error check_not_in_place(const ElementsArgument& own) {
@@ -79,7 +79,7 @@ Error call_allgather(const ElementsArgument& sent, const PartsArgument& received
   if (Error error = make_own_view(sent, &mine); !error.ok()) return error;
   const Circles circles = communicator->next_circles();
   return run_collective(way, *communicator, [=] {
-    return inter ? exchange_all(circles.remote, Views(views.size(), *mine), views)
+    return inter ? exchange_all(circles.remote, Views(views.size(), mine.view), views)
                  : gather_all(circles.local, mine, views);
   });
 }

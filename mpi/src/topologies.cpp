@@ -180,7 +180,7 @@ runtime::Task<std::vector<NamedEdge>> all_edges(Circle circle, const std::vector
     parts.push_back(DataView::of_bytes(all.data() + first, part * sizeof(NamedEdge)));
     first += part;
   }
-  const OwnView own = DataView::of_bytes(mine.data(), mine.size() * sizeof(NamedEdge));
+  const OwnView own{DataView::of_bytes(mine.data(), mine.size() * sizeof(NamedEdge)), false};
   co_await gather_all(circle, own, parts);
   co_return all;
 }

@@ -27,31 +27,31 @@ runtime::Task<> broadcast(Circle circle, int root, DataView data) {
 
 runtime::Task<> gather(Circle circle, int root, OwnView mine, Views parts) {
   if (circle.rank() != root) {
-    co_await send_one(circle, root, *mine);
+    co_await send_one(circle, root, mine.view);
     co_return;
   }
   Transfers receives(circle);
   for (int from = 0; from < circle.size(); ++from)
     if (from != root) receives.receive(from, of_rank(parts, from));
-  if (mine) co_await copy_data(circle, *mine, of_rank(parts, root));
+  if (!mine.in_place) co_await copy_data(circle, mine.view, of_rank(parts, root));
   co_await receives.wait();
 }
 
 runtime::Task<> scatter(Circle circle, int root, Views parts, OwnView mine) {
   if (circle.rank() != root) {
-    co_await receive_one(circle, root, *mine);
+    co_await receive_one(circle, root, mine.view);
     co_return;
   }
   Transfers sends(circle);
   for (int to = 0; to < circle.size(); ++to)
     if (to != root) sends.send(to, of_rank(parts, to));
-  if (mine) co_await copy_data(circle, of_rank(parts, root), *mine);
+  if (!mine.in_place) co_await copy_data(circle, of_rank(parts, root), mine.view);
   co_await sends.wait();
 }
 
 // Around a ring: in each step a process passes on the part that it got last.
 runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts) {
-  if (mine) co_await copy_data(circle, *mine, of_rank(parts, circle.rank()));
+  if (!mine.in_place) co_await copy_data(circle, mine.view, of_rank(parts, circle.rank()));
   const int size = circle.size();
   int have = circle.rank();
   for (int step = 1; step < size; ++step) {

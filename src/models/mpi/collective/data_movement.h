@@ -1,11 +1,9 @@
 // Collectives that move data: broadcast, gather, scatter, all-to-all, neighbourhoods. Each is one coroutine, which serves the blocking,
 // the non-blocking and the persistent call. They throw TransferFailed.
 //
-// Views that are not significant at a process are empty. A process that works in place has its own part at its place already: the
-// view of the missing side is absent.
+// Views that are not significant at a process are empty.
 #pragma once
 
-#include <optional>
 #include <utility>
 
 #include "weft/runtime/task.h"
@@ -17,8 +15,11 @@ namespace weft::mpi {
 
 using Circles = Communicator::Circles;
 
-// The own part; nothing: it is in place.
-using OwnView = std::optional<DataView>;
+// The own part of a process, which can be in its place already.
+struct OwnView {
+  DataView view;
+  bool in_place = false;
+};
 
 // --- Of one group
 runtime::Task<> broadcast(Circle circle, int root, DataView data);

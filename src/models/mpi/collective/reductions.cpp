@@ -124,7 +124,8 @@ runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MP
   co_await reduce_up(circle, 0, what, operands);
   Views parts;
   if (circle.rank() == 0) parts = parts_of(operands.mine, counts);
-  co_await scatter(circle, 0, std::move(parts), out);
+  const OwnView own{out, false};
+  co_await scatter(circle, 0, std::move(parts), own);
 }
 
 runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in, DataView out) {
@@ -188,7 +189,8 @@ runtime::Task<> reduce_and_scatter_of_other(Circles circles, Reduction what, std
     co_await swap_data(circles.remote, 0, operands.mine.view(), 0, operands.theirs.view());
     parts = parts_of(operands.theirs, counts);
   }
-  co_await scatter(circles.local, 0, std::move(parts), out);
+  const OwnView own{out, false};
+  co_await scatter(circles.local, 0, std::move(parts), own);
 }
 
 }  // namespace weft::mpi
