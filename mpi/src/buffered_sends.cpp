@@ -37,7 +37,7 @@ Error send_buffered(const SendCall& call) {
   std::byte* const piece = space.take(call.view.size_bytes);
   if (piece == nullptr) {
     return {MPI_ERR_BUFFER,
-            base::format("the attached buffer of {} bytes has no room for a message of {} bytes; attach a larger one",
+            weft::base::format("the attached buffer of {} bytes has no room for a message of {} bytes; attach a larger one",
                          space.size_bytes(), call.view.size_bytes)};
   }
   call.view.pack(piece);
@@ -80,7 +80,7 @@ Error request_buffered(const void* buf, MPI_Count count, MPI_Datatype datatype, 
 
 Error attach(BufferSpace& space, void* buffer, MPI_Count size) {
   if (space.is_attached()) return {MPI_ERR_BUFFER, "a buffer is attached already; detach it first"};
-  if (size < 0) return {MPI_ERR_ARG, base::format("the size is {}; give 0 or more bytes", size)};
+  if (size < 0) return {MPI_ERR_ARG, weft::base::format("the size is {}; give 0 or more bytes", size)};
   if (buffer == MPI_BUFFER_AUTOMATIC) {
     space.attach_automatic();
   } else {

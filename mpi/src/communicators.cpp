@@ -1,6 +1,7 @@
 // Communicators: queries, and the calls that make and free them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -217,7 +218,7 @@ int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
   return with_communicator(__func__, comm, {{newcomm, "newcomm"}}, [&](Communicator& parent) -> Error {
     if (color < 0 && color != MPI_UNDEFINED)
-      return {MPI_ERR_ARG, base::format("the color is {}; give 0 or more, or MPI_UNDEFINED", color)};
+      return {MPI_ERR_ARG, weft::base::format("the color is {}; give 0 or more, or MPI_UNDEFINED", color)};
     const Choice choice{color == MPI_UNDEFINED ? kNoColor : color, key};
     give_communicator(this_process().run(split(Ref<Communicator>(parent), choice)), newcomm);
     return {};
@@ -242,7 +243,7 @@ int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, M
         break;
       }
       default:
-        return {MPI_ERR_ARG, base::format("there is no split type {}", split_type)};
+        return {MPI_ERR_ARG, weft::base::format("there is no split type {}", split_type)};
     }
     Ref<Communicator> made = this_process().run(split(Ref<Communicator>(parent), {color, key}));
     if (made && found != nullptr) made->info = found->pairs();
@@ -269,7 +270,7 @@ int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* new
     Group* found = nullptr;
     if (Error error = find_object(group, &found); !error.ok()) return error;
     if (parent.is_inter()) return {MPI_ERR_COMM, "the communicator is an intercommunicator"};
-    if (tag < 0) return {MPI_ERR_TAG, base::format("the tag is {}; give 0 or more", tag)};
+    if (tag < 0) return {MPI_ERR_TAG, weft::base::format("the tag is {}; give 0 or more", tag)};
     int place = 0;
     if (Error error = find_place(parent, *found, &place); !error.ok()) return error;
     *newcomm = MPI_COMM_NULL;
@@ -300,14 +301,14 @@ int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_co
   return with_communicator(__func__, local_comm, {{newintercomm, "newintercomm"}}, [&](Communicator& local) -> Error {
     if (local.is_inter()) return {MPI_ERR_COMM, "the local communicator is an intercommunicator"};
     if (local_leader < 0 || local_leader >= local.size())
-      return {MPI_ERR_RANK, base::format("the local leader {} does not exist", local_leader)};
+      return {MPI_ERR_RANK, weft::base::format("the local leader {} does not exist", local_leader)};
     LeaderBridge bridge{{}, remote_leader, tag};
     if (local.rank() == local_leader) {
       Communicator* peer = nullptr;
       if (Error error = find_communicator(peer_comm, &peer); !error.ok()) return error;
       if (!peer->has_peer(remote_leader))
-        return {MPI_ERR_RANK, base::format("the remote leader {} does not exist", remote_leader)};
-      if (tag < 0) return {MPI_ERR_TAG, base::format("the tag is {}; give 0 or more", tag)};
+        return {MPI_ERR_RANK, weft::base::format("the remote leader {} does not exist", remote_leader)};
+      if (tag < 0) return {MPI_ERR_TAG, weft::base::format("the tag is {}; give 0 or more", tag)};
       bridge.communicator = Ref<Communicator>(*peer);
     }
     give_communicator(
@@ -363,7 +364,7 @@ int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MP
     if (Error error = find_object(errhandler, &handler); !error.ok()) return error;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
     if (local_leader < 0 || local_leader >= local->size() || remote_leader < 0 || remote_leader >= remote->size())
-      return {MPI_ERR_RANK, base::format("the leaders {} and {} must be ranks of their groups of {} and {} processes",
+      return {MPI_ERR_RANK, weft::base::format("the leaders {} and {} must be ranks of their groups of {} and {} processes",
                                          local_leader, remote_leader, local->size(), remote->size())};
     Process& process = this_process();
     TwoGroups groups{local->members(), local->rank_of(process.runtime().pe()), local_leader, remote->members(),

@@ -149,7 +149,7 @@ int MPI_Init_thread(int* /*argc*/, char*** /*argv*/, int required, int* provided
   return guarded(__func__, kNoObject, [&]() -> Error {
     if (Error error = require({{provided, "provided"}}); !error.ok()) return error;
     if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
-      return {MPI_ERR_ARG, base::format("there is no thread level {}", required)};
+      return {MPI_ERR_ARG, weft::base::format("there is no thread level {}", required)};
     *provided = MPI_THREAD_SERIALIZED;
     return initialize();
   });
@@ -189,7 +189,7 @@ int MPI_Is_thread_main(int* flag) {
 int MPI_Abort(MPI_Comm /*comm*/, int errorcode) {
   const Rank& rank = this_rank();
   const std::string sentence =
-      base::format("weft: rank {} called MPI_Abort with code {}", rank.number, errorcode);
+      weft::base::format("weft: rank {} called MPI_Abort with code {}", rank.number, errorcode);
   rank.end_job(sentence, errorcode);
   return MPI_ERR_INTERN;
 }

@@ -37,7 +37,7 @@ Error find_set(const char* name, MembersPointer* members) {
   } else if (lower == "mpi://self") {
     *members = process.self()->group();
   } else {
-    return {MPI_ERR_ARG, base::format("there is no process set {}; there are mpi://WORLD and mpi://SELF", name)};
+    return {MPI_ERR_ARG, weft::base::format("there is no process set {}; there are mpi://WORLD and mpi://SELF", name)};
   }
   return {};
 }
@@ -94,7 +94,7 @@ int MPI_Session_get_num_psets(MPI_Session session, MPI_Info /*info*/, int* npset
 int MPI_Session_get_nth_pset(MPI_Session session, MPI_Info /*info*/, int n, int* pset_len, char* pset_name) {
   return with_session(__func__, session, {{pset_len, "pset_len"}}, [&](Session&) -> Error {
     if (n < 0 || n >= static_cast<int>(kProcessSets.size()))
-      return {MPI_ERR_ARG, base::format("there is no process set number {}; there are {}", n, kProcessSets.size())};
+      return {MPI_ERR_ARG, weft::base::format("there is no process set number {}; there are {}", n, kProcessSets.size())};
     const std::string_view name = kProcessSets[static_cast<std::size_t>(n)];
     if (*pset_len > 0) copy_string(name, static_cast<std::size_t>(*pset_len), pset_name);
     *pset_len = static_cast<int>(name.size()) + 1;
