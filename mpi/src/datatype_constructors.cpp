@@ -10,7 +10,7 @@
 #include "models/mpi/datatype/constructors.h"
 #include "type_handles.h"
 
-using namespace weft::mpi;
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "models/mpi/operation/operation.h"
 #include "type_handles.h"
 
-using namespace weft::mpi;
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "status.h"
 #include "type_handles.h"
 
-using namespace weft::mpi;
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
 
 int MPI_Get_count_c(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) {
   return guarded(__func__, kNoObject, [&]() -> Error {

@@ -13,6 +13,7 @@
 #include "models/mpi/info.h"
 #include "models/mpi/p2p/buffer_space.h"
 #include "models/mpi/p2p/point_to_point.h"
+#include "models/mpi/topology/topology.h"
 
 namespace weft::mpi {
 
@@ -89,6 +90,8 @@ class Communicator final : public ErrorScope {
 
   // The hints of the program.
   Info::Pairs info;
+  // Null if the communicator has no virtual topology.
+  std::shared_ptr<const Topology> topology;
   // The memory of buffered sends.
   BufferSpace buffer_space;
 

@@ -98,8 +98,10 @@ runtime::Task<Ref<Communicator>> split(Ref<Communicator> parent, Choice mine) {
 }
 
 Ref<Communicator> begin_duplicate(const Communicator& parent) {
-  return made(parent.engine(), 0, {parent.group(), parent.rank(), parent.remote_group()}, 0,
-              parent.error_handler());
+  Ref<Communicator> copy = made(parent.engine(), 0, {parent.group(), parent.rank(), parent.remote_group()}, 0,
+                                parent.error_handler());
+  copy->topology = parent.topology;
+  return copy;
 }
 
 runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy) {
@@ -115,7 +117,8 @@ runtime::Task<Ref<Communicator>> merge(Ref<Communicator> inter, bool high) {
   const Contribution& mine = all.local.front();
   const Contribution& theirs = all.remote.front();
   // If both groups say the same, the smaller number decides.
-  const bool local_first = mine.color != theirs.color ? mine.color < theirs.color : mine.context < theirs.context;
+  const bool local_first =
+      mine.color != theirs.color ? mine.color < theirs.color : mine.context < theirs.context;
   const Members& first = local_first ? *inter->group() : *inter->remote_group();
   const Members& second = local_first ? *inter->remote_group() : *inter->group();
   auto members = std::make_shared<Members>(first);
@@ -192,7 +195,8 @@ struct Offers {
 // A group that names other PEs, or none, comes from a damaged message or a wrong call.
 void check_remote_group(const PointToPoint& engine, const Members& local, const Members& remote) {
   for (const int pe : remote) {
-    if (pe >= 0 && pe < engine.num_pes() && std::find(local.begin(), local.end(), pe) == local.end()) continue;
+    if (pe >= 0 && pe < engine.num_pes() && std::find(local.begin(), local.end(), pe) == local.end())
+      continue;
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("the two groups of an intercommunicator must have different processes, "
                                    "and both have the process {}",
@@ -202,7 +206,8 @@ void check_remote_group(const PointToPoint& engine, const Members& local, const 
 
 }  // namespace
 
-runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local_leader, LeaderBridge bridge) {
+runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local_leader,
+                                              LeaderBridge bridge) {
   PointToPoint& engine = local->engine();
   const Circle circle = local->next_circles().local;
   const bool is_leader = local->rank() == local_leader;
@@ -210,18 +215,20 @@ runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local
   offers.mine = {engine.new_context_base(), engine.new_context_base(), local->group()->size()};
   if (is_leader) {
     const Circle leaders = bridge.communicator->creation_circle(bridge.tag);
-    co_await swap_bytes(leaders, bridge.remote_leader, bytes_of_value(offers.mine), bytes_of_value(offers.theirs));
+    co_await swap_bytes(leaders, bridge.remote_leader, bytes_of_value(offers.mine),
+                        bytes_of_value(offers.theirs));
   }
   co_await spread(circle, local_leader, bytes_of_value(offers));
   if (offers.theirs.size == 0 || offers.theirs.size > static_cast<std::uint64_t>(engine.num_pes())) {
-    throw base::Error(base::StatusCode::kCorrupt, base::format("a remote group of {} processes was announced",
-                                                               offers.theirs.size));
+    throw base::Error(base::StatusCode::kCorrupt,
+                      base::format("a remote group of {} processes was announced", offers.theirs.size));
   }
   auto remote = std::make_shared<Members>(offers.theirs.size);
   const std::span<std::byte> remote_bytes = std::as_writable_bytes(std::span(*remote));
   if (is_leader) {
     const Circle leaders = bridge.communicator->creation_circle(bridge.tag);
-    co_await swap_bytes(leaders, bridge.remote_leader, std::as_bytes(std::span(*local->group())), remote_bytes);
+    co_await swap_bytes(leaders, bridge.remote_leader, std::as_bytes(std::span(*local->group())),
+                        remote_bytes);
   }
   co_await spread(circle, local_leader, remote_bytes);
   check_remote_group(engine, *local->group(), *remote);
@@ -240,7 +247,8 @@ runtime::Task<Ref<Communicator>> create_inter_from_groups(PointToPoint& engine, 
   offers.mine = {engine.new_context_base(), engine.new_context_base(), 0};
   if (groups.place == groups.local_leader) {
     const Circle leaders(engine, both, 0, groups.remote, groups.place);
-    co_await swap_bytes(leaders, groups.remote_leader, bytes_of_value(offers.mine), bytes_of_value(offers.theirs));
+    co_await swap_bytes(leaders, groups.remote_leader, bytes_of_value(offers.mine),
+                        bytes_of_value(offers.theirs));
   }
   const Circle circle(engine, AgreementContext(text).with(*groups.local).with(*groups.remote).number(), 1,
                       groups.local, groups.place);
