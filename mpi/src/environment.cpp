@@ -11,12 +11,11 @@
 #include "weft/job/job.h"
 #include "weft/mpi/mpi.h"
 
-#include "base/format.h"
-#include "models/mpi/process.h"
-
 #include "attributes.h"
+#include "base/format.h"
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/process.h"
 
 namespace weft::mpi {
 
@@ -43,7 +42,8 @@ RunningJob& running_job() {
 // The runtime of this PE has failed, or the launcher ends the job.
 [[noreturn]] void end_failed_job() {
   const std::string& failure = running_job().job->runtime().failure();
-  abort_job(failure.empty() ? "weft: the job ended while a rank waited in a call of MPI" : "weft: " + failure, 1);
+  abort_job(failure.empty() ? "weft: the job ended while a rank waited in a call of MPI" : "weft: " + failure,
+            1);
 }
 
 void end_job_with_process();

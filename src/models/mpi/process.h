@@ -37,7 +37,8 @@ class Process {
     if (done()) return;
     const bool is_done = runtime_.run_until(
         [](void* context) { return (*static_cast<const Done*>(context))(); }, const_cast<Done*>(&done));
-    if (!is_done) [[unlikely]] fail_();
+    if (!is_done) [[unlikely]]
+      fail_();
   }
   void wait(const Request& request) {
     wait_until([&] { return request.is_complete(); });
