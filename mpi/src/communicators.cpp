@@ -149,12 +149,18 @@ int MPI_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int* result) {
 }
 
 int MPI_Comm_get_name(MPI_Comm comm, char* comm_name, int* resultlen) {
-  return with_communicator(__func__, comm, {{comm_name, "comm_name"}, {resultlen, "resultlen"}},
-                           [&](Communicator& communicator) -> Error {
-                             copy_string(communicator.name(), MPI_MAX_OBJECT_NAME, comm_name);
-                             *resultlen = static_cast<int>(std::strlen(comm_name));
-                             return {};
-                           });
+  return guarded(__func__, comm, [&]() -> Error {
+    if (Error error = require({{comm_name, "comm_name"}, {resultlen, "resultlen"}}); !error.ok()) return error;
+    std::string name = "MPI_COMM_NULL";
+    if (comm != MPI_COMM_NULL) {
+      Communicator* communicator = nullptr;
+      if (Error error = find_communicator(comm, &communicator); !error.ok()) return error;
+      name = communicator->name();
+    }
+    copy_string(name, MPI_MAX_OBJECT_NAME, comm_name);
+    *resultlen = static_cast<int>(std::strlen(comm_name));
+    return {};
+  });
 }
 int MPI_Comm_set_name(MPI_Comm comm, const char* comm_name) {
   return with_communicator(__func__, comm, {{comm_name, "comm_name"}}, [&](Communicator& communicator) -> Error {
@@ -235,11 +241,11 @@ int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, M
         break;
       case MPI_UNDEFINED:
       case MPI_COMM_TYPE_HW_UNGUIDED:  // no hardware below a host is known
+        break;
       case MPI_COMM_TYPE_HW_GUIDED:
       case MPI_COMM_TYPE_RESOURCE_GUIDED: {
         const std::string* const type = found == nullptr ? nullptr : found->find("mpi_hw_resource_type");
-        if (split_type == MPI_COMM_TYPE_HW_GUIDED && type != nullptr && *type == "mpi_shared_memory")
-          color = host_color();
+        if (type != nullptr && *type == "mpi_shared_memory") color = host_color();
         break;
       }
       default:

@@ -23,17 +23,21 @@ class GeneralizedRequest final : public Request {
     activate();
     acquire();  // until finish()
   }
-  ~GeneralizedRequest() override {
-    if (functions_.free != nullptr) functions_.free(functions_.extra_state);
-  }
 
   // MPI_Grequest_complete.
   void finish() {
     complete({});
+    if (is_freed_) free();
     release();
   }
-  void cancel() override {
-    if (functions_.cancel != nullptr) functions_.cancel(functions_.extra_state, is_complete() ? 1 : 0);
+  int cancel() override {
+    return functions_.cancel == nullptr ? MPI_SUCCESS
+                                        : functions_.cancel(functions_.extra_state, is_complete() ? 1 : 0);
+  }
+  // The function of the program is called once both has happened: the handle is free, and the operation complete.
+  int handle_freed() override {
+    is_freed_ = true;
+    return is_complete() ? free() : MPI_SUCCESS;
   }
   void query() override {
     MPI_Status status;
@@ -47,7 +51,10 @@ class GeneralizedRequest final : public Request {
   }
 
  private:
+  int free() { return functions_.free == nullptr ? MPI_SUCCESS : functions_.free(functions_.extra_state); }
+
   Functions functions_;
+  bool is_freed_ = false;
 };
 
 }  // namespace

@@ -58,11 +58,13 @@ int look_at(MPI_Request handle, MPI_Status* status) {
 
 // The same, and the program is done with it: a request that is not persistent is freed.
 int finish(MPI_Request* handle, MPI_Status* status) {
-  const int error = look_at(*handle, status);
+  int error = look_at(*handle, status);
   Request* const request = request_of(*handle);
   if (request == nullptr || !request->is_active()) return error;
   request->deactivate();
   if (!request->is_persistent()) {
+    const int freeing = request->handle_freed();
+    if (error == MPI_SUCCESS) error = freeing;
     request->release();
     *handle = MPI_REQUEST_NULL;
   }
@@ -328,8 +330,8 @@ int MPI_Cancel(MPI_Request* request) {
   return guarded(__func__, comm_of(*request), [&]() -> Error {
     Request* const found = request_of(*request);
     if (found == nullptr) return {MPI_ERR_REQUEST, "the handle is no request, or MPI_REQUEST_NULL"};
-    if (found->is_active()) found->cancel();
-    return {};
+    if (!found->is_active()) return {};
+    return {found->cancel(), {}};
   });
 }
 
@@ -338,9 +340,10 @@ int MPI_Request_free(MPI_Request* request) {
     Request* const found = request_of(*request);
     if (found == nullptr) return {MPI_ERR_REQUEST, "the handle is no request, or MPI_REQUEST_NULL"};
     // An operation in flight holds a reference of its own, and ends by itself.
+    const int error = found->handle_freed();
     found->release();
     *request = MPI_REQUEST_NULL;
-    return {};
+    return {error, {}};
   });
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def test_show_prints_the_command_line():
 
 
 def test_a_compiler_that_is_not_there_is_an_error():
-    result = weft("mpicc", "a.c", environment={"WEFT_CC": "no-such-compiler", "PATH": "/usr/bin"})
+    result = weft("mpicc", "a.c", environment={**os.environ, "WEFT_CC": "no-such-compiler"})
     assert result.returncode == 2
     assert result.stderr == (
         "weft mpicc: no-such-compiler cannot be run (No such file or directory); set WEFT_CC to a compiler\n"
@@ -109,3 +110,18 @@ def test_the_header_compiles_without_warnings(command):
 def test_help_lists_the_compilers():
     assert "mpicc" in weft("--help").stdout
     assert "--show" in weft("mpicc", "--help").stdout
+
+
+def test_a_profiling_library_gets_the_calls_of_the_program_alone(tmp_path):
+    programs = ROOT / "tests" / "mpi"
+    tool = tmp_path / "libtool.so"
+    program = tmp_path / "profiled"
+    for command in (
+        ["-shared", "-fPIC", programs / "tool.c", "-o", tool],
+        [programs / "profiled.c", tool, f"-Wl,-rpath,{tmp_path}", "-o", program],
+    ):
+        assert weft("mpicc", *command).stderr == ""
+    result = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
+    assert result.stderr == ""
+    assert result.stdout == "1 sizes, 1 duplicates\n"
+    assert result.returncode == 0

@@ -118,7 +118,7 @@ TEST(EmptyGroup, IsThereBeforeMpiInit) {
 TEST(TypeAttributes, AreCopiedAndDeletedWithTheirDatatype) {
   int key = MPI_KEYVAL_INVALID;
   int num_deleted = 0;
-  const auto count = [](MPI_Datatype, int, void*, void* state) {
+  const auto count = [](MPI_Datatype, int, void*, void* state) -> int {
     ++*static_cast<int*>(state);
     return MPI_SUCCESS;
   };

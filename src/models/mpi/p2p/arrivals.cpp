@@ -333,10 +333,11 @@ void ReceiveRequest::start() {
   engine_.start_receive(*this);
 }
 
-void ReceiveRequest::cancel() {
-  if (!std::exchange(posted_, false)) return;
+int ReceiveRequest::cancel() {
+  if (!std::exchange(posted_, false)) return MPI_SUCCESS;
   engine_.posted_.remove(*this);
   end({.cancelled = true});
+  return MPI_SUCCESS;
 }
 
 void ReceiveRequest::match(int source, int tag, std::size_t size_bytes) {

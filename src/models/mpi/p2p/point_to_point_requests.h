@@ -48,7 +48,7 @@ class ReceiveRequest final : public Request, public PostedEntry {
 
   void start() override;
   // Ends the receive if no message has matched.
-  void cancel() override;
+  int cancel() override;
 
  private:
   friend class PointToPoint;

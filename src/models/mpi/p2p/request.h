@@ -50,10 +50,12 @@ class Request : public Object {
 
   // Starts a persistent request. REQUIRES: it is not active.
   virtual void start() {}
-  // Asks for the end of an operation; it completes in any case.
-  virtual void cancel() {}
+  // Asks for the end of an operation; it completes in any case. Returns an error class: functions of the program may fail.
+  virtual int cancel() { return 0; }
   // Called by each wait or test that reports the completion, before the outcome is read.
   virtual void query() {}
+  // The program frees the handle. Returns an error class.
+  virtual int handle_freed() { return 0; }
   // The program has been told of the completion.
   void deactivate() { active_ = false; }
 
