@@ -208,7 +208,7 @@ runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in,
   if (has_result) co_await copy_data(circle, result.view(), out);
 }
 
-runtime::Task<> reduce_to_other(Circles circles, int root, Reduction what, DataView in, DataView out) {
+runtime::Task<> reduce_to_other(CirclePair circles, int root, Reduction what, DataView in, DataView out) {
   if (what.count == 0 || root == MPI_PROC_NULL) co_return;
   if (root == MPI_ROOT) {
     co_await receive_one(circles.remote, 0, out);
@@ -220,7 +220,7 @@ runtime::Task<> reduce_to_other(Circles circles, int root, Reduction what, DataV
   if (circles.local.rank() == 0) co_await send_one(circles.remote, root, operands.mine.view());
 }
 
-runtime::Task<> reduce_all_of_other(Circles circles, Reduction what, DataView in, DataView out) {
+runtime::Task<> reduce_all_of_other(CirclePair circles, Reduction what, DataView in, DataView out) {
   if (what.count == 0) co_return;
   Operands operands(what);
   co_await copy_data(circles.local, in, operands.mine.view());
@@ -231,7 +231,7 @@ runtime::Task<> reduce_all_of_other(Circles circles, Reduction what, DataView in
   co_await copy_data(circles.local, operands.theirs.view(), out);
 }
 
-runtime::Task<> reduce_and_scatter_of_other(Circles circles, Reduction what, std::vector<MPI_Count> counts,
+runtime::Task<> reduce_and_scatter_of_other(CirclePair circles, Reduction what, std::vector<MPI_Count> counts,
                                             DataView in, DataView out) {
   if (what.count == 0) co_return;
   Operands operands(what);

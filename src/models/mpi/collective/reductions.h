@@ -36,10 +36,10 @@ runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MP
 runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in, DataView out);
 
 // --- Of two groups: each gets the combination of the other one's data.
-runtime::Task<> reduce_to_other(Circles circles, int root, Reduction what, DataView in, DataView out);
-runtime::Task<> reduce_all_of_other(Circles circles, Reduction what, DataView in, DataView out);
+runtime::Task<> reduce_to_other(CirclePair circles, int root, Reduction what, DataView in, DataView out);
+runtime::Task<> reduce_all_of_other(CirclePair circles, Reduction what, DataView in, DataView out);
 // `counts`: of the processes of the own group.
-runtime::Task<> reduce_and_scatter_of_other(Circles circles, Reduction what, std::vector<MPI_Count> counts,
+runtime::Task<> reduce_and_scatter_of_other(CirclePair circles, Reduction what, std::vector<MPI_Count> counts,
                                             DataView in, DataView out);
 
 }  // namespace weft::mpi
