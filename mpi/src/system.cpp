@@ -86,7 +86,7 @@ int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
     if (posix_memalign(&memory, alignment, std::max<std::size_t>(1, static_cast<std::size_t>(size))) != 0) {
       return {MPI_ERR_NO_MEM, weft::base::format("no {} bytes of memory are left", size)};
     }
-    std::memcpy(baseptr, &memory, sizeof(memory));
+    std::memcpy(baseptr, static_cast<const void*>(&memory), sizeof(memory));
     return {};
   });
 }
