@@ -7,8 +7,29 @@ import textwrap
 from table import Topic
 
 HEAD = """\
-/* The functions of the C interface of MPI 5.0 and their profiling names. Included by mpi.h only.
- * Generated from mpi/functions; change the table there and run mpi/generator/generate.py --header. */
+/* The functions of the C interface of MPI 5.0 and their profiling names, for <mpi.h>.
+ * Generated from mpi/functions; change the table there and run mpi/generator/generate.py --write. */
+#ifndef WEFT_MPI_MPI_FUNCTIONS_H
+#define WEFT_MPI_MPI_FUNCTIONS_H
+
+#include "mpi_constants.h"
+
+/* clang-format off */
+/* NOLINTBEGIN: this header is C. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+"""
+TAIL = """\
+#ifdef __cplusplus
+}
+#endif
+
+/* NOLINTEND */
+/* clang-format on */
+
+#endif /* WEFT_MPI_MPI_FUNCTIONS_H */
 """
 
 
@@ -31,4 +52,4 @@ def functions_header(topics: list[Topic]) -> str:
                 for large in (False, True) if function.has_large_form else (False,):
                     lines.extend(declare(function.prototype(large, prefix)))
             lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, TAIL])

@@ -39,6 +39,11 @@ ErrorScope* error_scope(MPI_Session session);
 Error current_exception();
 
 struct PointerArgument {
+  template <class T>
+  PointerArgument(T* pointer_in, const char* name_in)
+      : pointer(static_cast<const void*>(pointer_in)), name(name_in) {}
+  PointerArgument(std::nullptr_t, const char* name_in) : pointer(nullptr), name(name_in) {}
+
   const void* pointer;
   const char* name;
 };
@@ -48,17 +53,24 @@ Error require(std::initializer_list<PointerArgument> arguments);
 // Copies text into an array of the program with room for `size` bytes, the terminating zero included; cuts what is longer.
 void copy_string(std::string_view text, std::size_t size, char* result);
 
-// Runs `body`, which returns an Error. No exception leaves it.
+// What `body` returns, or the error of the exception that it throws.
+template <class Body>
+Error outcome_of(const Body& body) {
+  try {
+    return body();
+  } catch (...) {
+    return current_exception();
+  }
+}
+
+// Runs `body`, which returns an Error. No exception of the body leaves it. One of an error handler, a function of the program,
+// does: C++ programs may want that.
 template <class Handle, class Body>
 int guarded(const char* function, Handle object, const Body& body) {
-  try {
-    const Error error = body();
-    if (error.ok()) [[likely]]
-      return MPI_SUCCESS;
-    return raise(function, object, error);
-  } catch (...) {
-    return raise(function, object, current_exception());
-  }
+  const Error error = outcome_of(body);
+  if (error.ok()) [[likely]]
+    return MPI_SUCCESS;
+  return raise(function, object, error);
 }
 
 // The same for a body that calls other entry points, and so returns their code.

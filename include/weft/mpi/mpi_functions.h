@@ -1,5 +1,16 @@
-/* The functions of the C interface of MPI 5.0 and their profiling names. Included by mpi.h only.
- * Generated from mpi/functions; change the table there and run mpi/generator/generate.py --header. */
+/* The functions of the C interface of MPI 5.0 and their profiling names, for <mpi.h>.
+ * Generated from mpi/functions; change the table there and run mpi/generator/generate.py --write. */
+#ifndef WEFT_MPI_MPI_FUNCTIONS_H
+#define WEFT_MPI_MPI_FUNCTIONS_H
+
+#include "mpi_constants.h"
+
+/* clang-format off */
+/* NOLINTBEGIN: this header is C. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* The binary interface itself */
 int MPI_Abi_get_fortran_booleans(int logical_size, void* logical_true, void* logical_false, int* is_set);
@@ -2141,3 +2152,12 @@ int PMPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbor
 int PMPI_Graph_neighbors_count(MPI_Comm comm, int rank, int* nneighbors);
 int PMPI_Graphdims_get(MPI_Comm comm, int* nnodes, int* nedges);
 int PMPI_Topo_test(MPI_Comm comm, int* status);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* NOLINTEND */
+/* clang-format on */
+
+#endif /* WEFT_MPI_MPI_FUNCTIONS_H */

@@ -63,28 +63,32 @@ class Process {
   Ref<Communicator> self_;
 };
 
+// What a coroutine that Process::run() waits for has left.
+template <class T>
+struct RunResult {
+  std::conditional_t<std::is_void_v<T>, bool, std::optional<T>> value{};
+  std::exception_ptr error;
+  bool done = false;
+};
+
+template <class T>
+runtime::Task<> run_into(runtime::Task<T> task, RunResult<T>& result) {
+  try {
+    if constexpr (std::is_void_v<T>) {
+      co_await std::move(task);
+    } else {
+      result.value.emplace(co_await std::move(task));
+    }
+  } catch (...) {
+    result.error = std::current_exception();
+  }
+  result.done = true;
+}
+
 template <class T>
 T Process::run(runtime::Task<T> task) {
-  using Stored = std::conditional_t<std::is_void_v<T>, bool, std::optional<T>>;
-  struct Result {
-    Stored value{};
-    std::exception_ptr error;
-    bool done = false;
-  };
-  Result result;
-  const auto whole = [](runtime::Task<T> inner, Result& into) -> runtime::Task<> {
-    try {
-      if constexpr (std::is_void_v<T>) {
-        co_await inner;
-      } else {
-        into.value.emplace(co_await inner);
-      }
-    } catch (...) {
-      into.error = std::current_exception();
-    }
-    into.done = true;
-  };
-  runtime_.spawn(whole(std::move(task), result), "a call of MPI");
+  RunResult<T> result;
+  runtime_.spawn(run_into(std::move(task), result), "a call of MPI");
   wait_until([&] { return result.done; });
   if (result.error) std::rethrow_exception(result.error);
   if constexpr (!std::is_void_v<T>) return std::move(*result.value);

@@ -110,3 +110,18 @@ def test_the_header_compiles_without_warnings(command):
 def test_help_lists_the_compilers():
     assert "mpicc" in weft("--help").stdout
     assert "--show" in weft("mpicc", "--help").stdout
+
+
+def test_a_profiling_library_gets_the_calls_of_the_program_alone(tmp_path):
+    programs = ROOT / "tests" / "mpi"
+    tool = tmp_path / "libtool.so"
+    program = tmp_path / "profiled"
+    for command in (
+        ["-shared", "-fPIC", programs / "tool.c", "-o", tool],
+        [programs / "profiled.c", tool, f"-Wl,-rpath,{tmp_path}", "-o", program],
+    ):
+        assert weft("mpicc", *command).stderr == ""
+    result = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)
+    assert result.stderr == ""
+    assert result.stdout == "1 sizes, 1 duplicates\n"
+    assert result.returncode == 0

@@ -89,13 +89,13 @@ runtime::Task<> exchange_all_in_place(Circle circle, Views parts) {
 }
 
 // Both groups have arrived when both first processes know of theirs.
-runtime::Task<> barrier_of_two(Circles circles) {
+runtime::Task<> barrier_of_two(CirclePair circles) {
   co_await wait_for_all(circles.local);
   if (circles.local.rank() == 0) co_await swap_data(circles.remote, 0, {}, 0, {});
   co_await wait_for_all(circles.local);
 }
 
-runtime::Task<> broadcast_to_other(Circles circles, int root, DataView data) {
+runtime::Task<> broadcast_to_other(CirclePair circles, int root, DataView data) {
   if (root == MPI_PROC_NULL) co_return;
   if (root == MPI_ROOT) {
     co_await send_one(circles.remote, 0, data);
@@ -105,7 +105,7 @@ runtime::Task<> broadcast_to_other(Circles circles, int root, DataView data) {
   co_await broadcast(circles.local, 0, data);
 }
 
-runtime::Task<> gather_from_other(Circles circles, int root, DataView mine, Views parts) {
+runtime::Task<> gather_from_other(CirclePair circles, int root, DataView mine, Views parts) {
   Transfers transfers(circles.remote);
   if (root == MPI_ROOT) {
     for (int from = 0; from < circles.remote.size(); ++from) transfers.receive(from, of_rank(parts, from));
@@ -115,7 +115,7 @@ runtime::Task<> gather_from_other(Circles circles, int root, DataView mine, View
   co_await transfers.wait();
 }
 
-runtime::Task<> scatter_to_other(Circles circles, int root, Views parts, DataView mine) {
+runtime::Task<> scatter_to_other(CirclePair circles, int root, Views parts, DataView mine) {
   Transfers transfers(circles.remote);
   if (root == MPI_ROOT) {
     for (int to = 0; to < circles.remote.size(); ++to) transfers.send(to, of_rank(parts, to));

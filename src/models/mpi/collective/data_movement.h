@@ -13,7 +13,7 @@
 
 namespace weft::mpi {
 
-using Circles = Communicator::Circles;
+using CirclePair = Communicator::Circles;
 
 // The own part of a process, which can be in its place already.
 struct OwnView {
@@ -33,10 +33,10 @@ runtime::Task<> exchange_all(Circle circle, Views out, Views in);
 runtime::Task<> exchange_all_in_place(Circle circle, Views parts);
 
 // --- Of two groups. `root`: MPI_ROOT at the root, MPI_PROC_NULL at the others of its group, its rank in the other group.
-runtime::Task<> barrier_of_two(Circles circles);
-runtime::Task<> broadcast_to_other(Circles circles, int root, DataView data);
-runtime::Task<> gather_from_other(Circles circles, int root, DataView mine, Views parts);
-runtime::Task<> scatter_to_other(Circles circles, int root, Views parts, DataView mine);
+runtime::Task<> barrier_of_two(CirclePair circles);
+runtime::Task<> broadcast_to_other(CirclePair circles, int root, DataView data);
+runtime::Task<> gather_from_other(CirclePair circles, int root, DataView mine, Views parts);
+runtime::Task<> scatter_to_other(CirclePair circles, int root, Views parts, DataView mine);
 
 // --- With neighbours
 struct NeighbourTransfers {

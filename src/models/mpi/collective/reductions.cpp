@@ -1,5 +1,6 @@
 #include "models/mpi/collective/reductions.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "weft/mpi/mpi.h"
@@ -55,7 +56,8 @@ struct Rounds {
 };
 
 // Recursive doubling: in each round two processes combine what they have. Numbers of a group of rounds are a range of ranks.
-runtime::Task<> combine_in_rounds(Circle circle, const Rounds& rounds, const Reduction& what, Operands& operands) {
+runtime::Task<> combine_in_rounds(Circle circle, const Rounds& rounds, const Reduction& what,
+                                  Operands& operands) {
   const int number = rounds.number_of(circle.rank());
   for (int distance = 1; distance < rounds.participants; distance *= 2) {
     const int partner = rounds.rank_of(number ^ distance);
@@ -68,6 +70,15 @@ runtime::Task<> combine_in_rounds(Circle circle, const Rounds& rounds, const Red
   }
 }
 
+// From this size on, an all-reduce cuts the data into a part for each process. It then sends 2 (p - 1) / p times the data, and not
+// log2 p times, but in 2 (p - 1) messages. Not measured yet.
+constexpr MPI_Count kCutBytes = 32768;
+
+bool is_cut(const Circle& circle, const Reduction& what) {
+  return what.operation->is_commutative() && circle.size() > 1 && what.count >= circle.size() &&
+         what.count * what.type->size_bytes() >= kCutBytes;
+}
+
 // The parts of the result that the processes get.
 Views parts_of(const ScratchElements& result, const std::vector<MPI_Count>& counts) {
   Views parts;
@@ -77,6 +88,33 @@ Views parts_of(const ScratchElements& result, const std::vector<MPI_Count>& coun
     first += count;
   }
   return parts;
+}
+
+// Equal counts, as far as possible.
+std::vector<MPI_Count> equal_counts(MPI_Count count, int size) {
+  std::vector<MPI_Count> counts(static_cast<std::size_t>(size), count / size);
+  for (MPI_Count i = 0; i < count % size; ++i) ++counts[static_cast<std::size_t>(i)];
+  return counts;
+}
+
+// Around a ring: each part collects the contributions of all, and ends at its process. REQUIRES: a commutative operator.
+runtime::Task<> reduce_parts(Circle circle, const Reduction& what, const std::vector<MPI_Count>& counts,
+                             Operands& operands) {
+  const int size = circle.size();
+  std::vector<MPI_Count> firsts(1, 0);
+  for (const MPI_Count count : counts) firsts.push_back(firsts.back() + count);
+  const auto part_of = [&](const ScratchElements& elements, std::size_t i) {
+    return elements.part(firsts[i], counts[i]);
+  };
+  for (int step = 1; step < size; ++step) {
+    const auto out = static_cast<std::size_t>((circle.rank() - step + size) % size);
+    const auto in = static_cast<std::size_t>((circle.rank() - step - 1 + 2 * size) % size);
+    co_await swap_data(circle, circle.right(), part_of(operands.mine, out), circle.left(),
+                       part_of(operands.theirs, in));
+    const MPI_Count distance = firsts[in] * what.type->extent();
+    what.operation->reduce(operands.theirs.buffer() + distance, operands.mine.buffer() + distance, counts[in],
+                           *what.type);
+  }
 }
 
 }  // namespace
@@ -100,6 +138,14 @@ runtime::Task<> reduce_all(Circle circle, Reduction what, DataView in, DataView 
   if (what.count == 0) co_return;
   Operands operands(what);
   co_await copy_data(circle, in, operands.mine.view());
+  if (is_cut(circle, what)) {
+    const std::vector<MPI_Count> counts = equal_counts(what.count, circle.size());
+    co_await reduce_parts(circle, what, counts, operands);
+    const OwnView own{{}, true};
+    co_await gather_all(circle, own, parts_of(operands.mine, counts));
+    co_await copy_data(circle, operands.mine.view(), out);
+    co_return;
+  }
   const Rounds rounds(circle.size());
   const int rank = circle.rank();
   if (rounds.number_of(rank) < 0) {
@@ -117,12 +163,19 @@ runtime::Task<> reduce_all(Circle circle, Reduction what, DataView in, DataView 
   co_await copy_data(circle, operands.mine.view(), out);
 }
 
-runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MPI_Count> counts, DataView in, DataView out) {
+runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MPI_Count> counts, DataView in,
+                                   DataView out) {
   if (what.count == 0) co_return;
   Operands operands(what);
   co_await copy_data(circle, in, operands.mine.view());
-  co_await reduce_up(circle, 0, what, operands);
   Views parts;
+  if (is_cut(circle, what)) {
+    co_await reduce_parts(circle, what, counts, operands);
+    parts = parts_of(operands.mine, counts);
+    co_await copy_data(circle, parts[static_cast<std::size_t>(circle.rank())], out);
+    co_return;
+  }
+  co_await reduce_up(circle, 0, what, operands);
   if (circle.rank() == 0) parts = parts_of(operands.mine, counts);
   const OwnView own{out, false};
   co_await scatter(circle, 0, std::move(parts), own);
@@ -155,7 +208,7 @@ runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in,
   if (has_result) co_await copy_data(circle, result.view(), out);
 }
 
-runtime::Task<> reduce_to_other(Circles circles, int root, Reduction what, DataView in, DataView out) {
+runtime::Task<> reduce_to_other(CirclePair circles, int root, Reduction what, DataView in, DataView out) {
   if (what.count == 0 || root == MPI_PROC_NULL) co_return;
   if (root == MPI_ROOT) {
     co_await receive_one(circles.remote, 0, out);
@@ -167,7 +220,7 @@ runtime::Task<> reduce_to_other(Circles circles, int root, Reduction what, DataV
   if (circles.local.rank() == 0) co_await send_one(circles.remote, root, operands.mine.view());
 }
 
-runtime::Task<> reduce_all_of_other(Circles circles, Reduction what, DataView in, DataView out) {
+runtime::Task<> reduce_all_of_other(CirclePair circles, Reduction what, DataView in, DataView out) {
   if (what.count == 0) co_return;
   Operands operands(what);
   co_await copy_data(circles.local, in, operands.mine.view());
@@ -178,8 +231,8 @@ runtime::Task<> reduce_all_of_other(Circles circles, Reduction what, DataView in
   co_await copy_data(circles.local, operands.theirs.view(), out);
 }
 
-runtime::Task<> reduce_and_scatter_of_other(Circles circles, Reduction what, std::vector<MPI_Count> counts, DataView in,
-                                            DataView out) {
+runtime::Task<> reduce_and_scatter_of_other(CirclePair circles, Reduction what, std::vector<MPI_Count> counts,
+                                            DataView in, DataView out) {
   if (what.count == 0) co_return;
   Operands operands(what);
   co_await copy_data(circles.local, in, operands.mine.view());

@@ -30,15 +30,16 @@ struct Reduction {
 runtime::Task<> reduce(Circle circle, int root, Reduction what, DataView in, DataView out);
 runtime::Task<> reduce_all(Circle circle, Reduction what, DataView in, DataView out);
 // Process i gets counts[i] elements of the result. The sum of the counts is what.count.
-runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MPI_Count> counts, DataView in, DataView out);
+runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MPI_Count> counts, DataView in,
+                                   DataView out);
 // Process i gets the combination of the processes 0 to i, or 0 to i - 1 if `exclusive`.
 runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in, DataView out);
 
 // --- Of two groups: each gets the combination of the other one's data.
-runtime::Task<> reduce_to_other(Circles circles, int root, Reduction what, DataView in, DataView out);
-runtime::Task<> reduce_all_of_other(Circles circles, Reduction what, DataView in, DataView out);
+runtime::Task<> reduce_to_other(CirclePair circles, int root, Reduction what, DataView in, DataView out);
+runtime::Task<> reduce_all_of_other(CirclePair circles, Reduction what, DataView in, DataView out);
 // `counts`: of the processes of the own group.
-runtime::Task<> reduce_and_scatter_of_other(Circles circles, Reduction what, std::vector<MPI_Count> counts, DataView in,
-                                            DataView out);
+runtime::Task<> reduce_and_scatter_of_other(CirclePair circles, Reduction what, std::vector<MPI_Count> counts,
+                                            DataView in, DataView out);
 
 }  // namespace weft::mpi

@@ -33,9 +33,10 @@ void copy_in_host_memory(const DataView& from, const DataView& to) {
 
 TransferFailed::TransferFailed(int error_class)
     : base::Error(base::StatusCode::kInternal,
-                  base::format("a message of a collective operation failed with error class {}; do all processes give "
-                               "the same number of elements?",
-                               error_class)),
+                  base::format(
+                      "a message of a collective operation failed with error class {}; do all processes give "
+                      "the same number of elements?",
+                      error_class)),
       error_class_(error_class) {}
 
 void Transfers::send(int to, const DataView& view) {

@@ -40,7 +40,8 @@ DataView typed_view(Datatype& type, void* buffer, MPI_Count count) {
   return view;
 }
 
-ScratchElements::ScratchElements(Ref<Datatype> type, MPI_Count count) : type_(std::move(type)), count_(count) {
+ScratchElements::ScratchElements(Ref<Datatype> type, MPI_Count count)
+    : type_(std::move(type)), count_(count) {
   if (count == 0 || type_->size_bytes() == 0) return;
   // The extent can be negative: then the last element is the lowest.
   const Wide between = Wide{count - 1} * type_->extent();
