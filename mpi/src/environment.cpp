@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,12 +12,12 @@
 #include "weft/job/job.h"
 #include "weft/mpi/mpi.h"
 
-#include "base/format.h"
-#include "models/mpi/process.h"
-
 #include "attributes.h"
+#include "base/format.h"
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/collective/data_movement.h"
+#include "models/mpi/process.h"
 
 namespace weft::mpi {
 
@@ -43,7 +44,8 @@ RunningJob& running_job() {
 // The runtime of this PE has failed, or the launcher ends the job.
 [[noreturn]] void end_failed_job() {
   const std::string& failure = running_job().job->runtime().failure();
-  abort_job(failure.empty() ? "weft: the job ended while a rank waited in a call of MPI" : "weft: " + failure, 1);
+  abort_job(failure.empty() ? "weft: the job ended while a rank waited in a call of MPI" : "weft: " + failure,
+            1);
 }
 
 void end_job_with_process();
@@ -68,11 +70,22 @@ Error make_job() {
   return {};
 }
 
+// Returns at PE 0 when all others have sent their last message, and no longer wait for one.
+void wait_for_last_messages(Process& process) {
+  process.run(wait_for_all(process.world()->next_circles().local));
+  const Circle circle = process.world()->next_circles().local;
+  if (circle.rank() == 0) {
+    process.run(gather(circle, 0, OwnView{{}, true}, Views(static_cast<std::size_t>(circle.size()))));
+  } else {
+    (void)circle.send(0, {});  // is sent while the job ends
+  }
+}
+
 // All processes call it. Afterwards no message is under way.
 int end_job() {
   RunningJob& running = running_job();
   Rank& rank = this_rank();
-  running.process->run(wait_for_all(running.process->world()->next_circles().local));
+  wait_for_last_messages(*running.process);
   rank.world = nullptr;
   rank.self = nullptr;
   rank.process = nullptr;
