@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "base/format.h"
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/collective/data_movement.h"
 #include "models/mpi/process.h"
 
 namespace weft::mpi {
@@ -68,11 +70,22 @@ Error make_job() {
   return {};
 }
 
+// Returns at PE 0 when all others have sent their last message, and no longer wait for one.
+void wait_for_last_messages(Process& process) {
+  process.run(wait_for_all(process.world()->next_circles().local));
+  const Circle circle = process.world()->next_circles().local;
+  if (circle.rank() == 0) {
+    process.run(gather(circle, 0, OwnView{{}, true}, Views(static_cast<std::size_t>(circle.size()))));
+  } else {
+    (void)circle.send(0, {});  // is sent while the job ends
+  }
+}
+
 // All processes call it. Afterwards no message is under way.
 int end_job() {
   RunningJob& running = running_job();
   Rank& rank = this_rank();
-  running.process->run(wait_for_all(running.process->world()->next_circles().local));
+  wait_for_last_messages(*running.process);
   rank.world = nullptr;
   rank.self = nullptr;
   rank.process = nullptr;
