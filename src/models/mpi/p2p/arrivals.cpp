@@ -33,12 +33,13 @@ std::size_t bytes_of(const runtime::Message& message) {
 
 // The receive that a message lands for replaces the context in its header, which is not needed any more.
 void remember_receive(runtime::Message& message, ReceiveRequest* request) {
-  std::memcpy(message.payload() + offsetof(MessageHeader, context), &request, sizeof request);
+  const auto address = std::uint64_t{reinterpret_cast<std::uintptr_t>(request)};
+  std::memcpy(message.payload() + offsetof(MessageHeader, context), &address, sizeof address);
 }
-ReceiveRequest* remembered_receive(runtime::Message& message) {
-  ReceiveRequest* request = nullptr;
-  std::memcpy(&request, message.payload() + offsetof(MessageHeader, context), sizeof request);
-  return request;
+ReceiveRequest& remembered_receive(runtime::Message& message) {
+  std::uint64_t address = 0;
+  std::memcpy(&address, message.payload() + offsetof(MessageHeader, context), sizeof address);
+  return *reinterpret_cast<ReceiveRequest*>(static_cast<std::uintptr_t>(address));
 }
 
 }  // namespace
@@ -139,13 +140,13 @@ runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
 // The bytes of an announced message have landed. A message to this handler without a buffer has had no poster.
 void PointToPoint::on_landed(runtime::MessagePtr message) {
   if (!message->was_posted()) refuse_message(*message, "has no buffer beside it");
-  ReceiveRequest& request = *remembered_receive(*message);
+  ReceiveRequest& request = remembered_receive(*message);
   const memory::Buffer& buffer = message->attachments()[0].buffer();
   request.landed(static_cast<const std::byte*>(buffer.data), buffer.size_bytes);
 }
 
 void PointToPoint::on_dropped(runtime::Message& message) {
-  ReceiveRequest& request = *remembered_receive(message);
+  ReceiveRequest& request = remembered_receive(message);
   request.found_.error = MPI_ERR_OTHER;
   request.end(request.found_);
 }
