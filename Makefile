@@ -29,7 +29,7 @@ $(SANITIZED)/build.ninja: $(SETUP)
 
 # The examples and mini-apps, and the Python package as the wheel that users get, installed into .venv.
 build: $(RELEASE)/build.ninja
-	cmake --build $(RELEASE) --target weft_python_package weft_examples weft_miniapps
+	cmake --build $(RELEASE) --target weft_python_package weft_mpi_abi weft_examples weft_miniapps
 	pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
 	    --config-settings=build-dir=$(RELEASE) .
 
@@ -82,6 +82,7 @@ bench-gpu: build
 lint: $(RELEASE)/build.ninja
 	tools/check_layers.py
 	tools/check_names.py
+	mpi/generator/generate.py --check
 	ruff check
 	ruff format --check
 	mypy

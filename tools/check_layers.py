@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
-    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python
+    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python, mpi_abi
     base <- balance, checkpoint <- models
 
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
@@ -35,13 +35,14 @@ RANKS = {
     "job": 5,
     "umbrella": 6,  # include/weft/weft.h
     "python": 7,
+    "mpi_abi": 7,  # the entry points of libmpi_abi, mpi/src
 }
 SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 
 # Layers whose units still have cycles. Take a layer out when its cycles are gone.
 CYCLES_EXEMPT: frozenset[str] = frozenset()
 
-CHECKED_FOLDERS = ("include", "src", "python/src", "examples", "miniapps", "benchmarks")
+CHECKED_FOLDERS = ("include", "src", "python/src", "mpi/src", "examples", "miniapps", "benchmarks")
 # Programs that use what an installed Weft offers.
 USERS = ("examples/", "miniapps/")
 HEADER_SUFFIXES = (".h", ".hpp", ".cuh")
@@ -80,6 +81,8 @@ def layer_of(path: str) -> str | None:
         return "umbrella"
     if parts[:2] == ["python", "src"]:
         return "python"
+    if parts[:2] == ["mpi", "src"]:
+        return "mpi_abi"
     if parts[:2] in (["include", "weft"], ["src", "models"]) and len(parts) > 3:
         return parts[2] if parts[2] in RANKS else None
     if parts[0] == "src" and len(parts) > 2:
@@ -104,7 +107,7 @@ def may_use(user: str, used: str) -> bool:
 def resolve(root: Path, file: str, name: str) -> str | None:
     """The tree's file that an include names: relative to an include folder or to the including file."""
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(file), name))
-    own = [f"python/src/{name}"] if file.startswith("python/") else []
+    own = [f"{folder}/src/{name}" for folder in ("python", "mpi") if file.startswith(f"{folder}/")]
     for candidate in (*own, f"include/{name}", f"src/{name}", beside):
         if (root / candidate).is_file():
             return candidate

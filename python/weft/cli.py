@@ -1,4 +1,4 @@
-"""The `weft` command: run, info, lb, bench, study.
+"""The `weft` command: run, info, lb, mpicc, mpicxx, bench, study.
 
 Imports are inside the functions that need them: `weft run` starts fast, also without the extension module.
 """
@@ -181,7 +181,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_run(commands)
     _add_info(commands)
     _add_lb(commands)
-    words = sys.argv[1:] if arguments is None else arguments
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] in (["mpicc"], ["mpicxx"]) and words[1:] not in (["-h"], ["--help"]):
+        from weft.launch.mpi_compiler import main as compile_program
+
+        return compile_program(words[0], words[1:])  # every option is the compiler's
+    _add_compilers(commands)
     if words[:1] not in (["run"], ["info"], ["lb"]):
         _add_bench(commands)  # these take their time to import
         _add_study(commands)
@@ -290,6 +295,17 @@ def _lb(options: argparse.Namespace) -> int:
         print(f"weft lb: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _add_compilers(commands: argparse._SubParsersAction[_Parser]) -> None:
+    for name, language in (("mpicc", "C"), ("mpicxx", "C++")):
+        commands.add_parser(
+            name,
+            help=f"compile an MPI program in {language}",
+            usage=f"weft {name} [--show] [options of the compiler]",
+            description=f"Runs the {language} compiler with the folder of <mpi.h> and with libmpi_abi.so.1. "
+            "--show prints the command line instead.",
+        )
 
 
 def _add_bench(commands: argparse._SubParsersAction[_Parser]) -> None:

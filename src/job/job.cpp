@@ -160,17 +160,23 @@ struct Job::Parts {
   std::unique_ptr<memory::Memory> memory;
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<runtime::Runtime> runtime;
+  std::unique_ptr<machine::LauncherWatch> watch;
 
-  // Runs the scheduler; a launcher that has gone, or ends the job, is a failure of this PE.
-  int run_watched() {
-    const auto watch = value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
+  // A launcher that has gone, or ends the job, is a failure of this PE.
+  void start_watch() {
+    watch = value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
       runtime->announce_end();
       runtime->post_from_any_thread([this] {
         const base::Status status = bootstrap->watch_status();
         if (status.failed()) runtime->fail(std::string(status.message()));
       });
     }));
-    return runtime->run();
+  }
+  int run_watched() {
+    if (watch == nullptr) start_watch();
+    const int code = runtime->run();
+    watch.reset();  // the bootstrap's collectives follow
+    return code;
   }
 };
 
@@ -204,6 +210,15 @@ bool Job::has_launcher() const { return parts_->bootstrap->has_launcher(); }
 
 void Job::make_own_devices_current() {
   warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_own_devices_current());
+}
+
+void Job::watch_launcher() { parts_->start_watch(); }
+
+void Job::abort(int code, const std::string& sentence) {
+  std::fflush(nullptr);
+  parts_->watch.reset();
+  parts_->bootstrap->abort(code, sentence);
+  std::_Exit(code);
 }
 
 int Job::run() {

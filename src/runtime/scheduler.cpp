@@ -199,6 +199,20 @@ int Scheduler::run() {
   return failure_.empty() ? exit_code_ : 1;
 }
 
+bool Scheduler::run_until(bool (*done)(void* context), void* context) {
+  thread_ = pthread_self();
+  idle_rounds_ = 0;
+  while (!done(context)) {
+    if (stopped_) return false;
+    if (step()) {
+      idle_rounds_ = 0;
+    } else if (!stopped_) {
+      idle();
+    }
+  }
+  return true;
+}
+
 void Scheduler::rest(auto sleep) {
   if (idle_hook_ != nullptr) idle_hook_->before_sleep();
   sleep();

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "weft/runtime/runtime.h"
 
@@ -32,6 +33,12 @@ class Job {
   // has a current device already. Prints a warning if it cannot. The constructor has done so if --gpus names
   // the devices or the program contains the CUDA runtime. It costs time and GPU memory: see docs/device-memory.md.
   void make_own_devices_current();
+
+  // For a program that waits with Scheduler::run_until() and calls run() at its end: from now on, the job fails if its
+  // launcher has gone. Call once, before the first wait.
+  void watch_launcher();
+  // Ends the job on all PEs with that sentence on stderr, and this process with `code`.
+  [[noreturn]] void abort(int code, const std::string& sentence);
 
   // Runs the scheduler until the job ends on all PEs. Prints errors that ended the job to stderr. Returns the
   // exit code for this process. Call once.

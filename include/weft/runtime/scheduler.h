@@ -114,6 +114,9 @@ class Scheduler {
 
   // Runs until exit or fail() has taken effect on this PE. Returns the job's exit code.
   int run();
+  // The same, and returns also when `done` returns true. For models whose programs wait outside of the scheduler: MPI's
+  // blocking calls. Returns whether `done` did. REQUIRES: the scheduler does not run the caller.
+  bool run_until(bool (*done)(void* context), void* context);
   // One turn: progress, some queued work, timers. Returns whether anything was done. For tests and embedders.
   bool step();
   // For a long computation in an entry method, a coroutine or a callback: moves communication forward.

@@ -1,0 +1,202 @@
+"""Writes the sources of the library that follow from the table: small forms over large ones, and stubs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from table import Function, Parameter, Topic
+
+DEFINITION = re.compile(r'^(?:extern "C" )?(?:int|double|MPI_\w+) (MPI_\w+)\(', re.MULTILINE)
+# The function has no plain translation from one form to the other.
+BY_HAND = ("USER_FUNCTION", "CONVERSION_FUNCTION")
+# Parameters that say which error handler applies.
+SCOPES = ("MPI_Comm", "MPI_Win", "MPI_File", "MPI_Session")
+# Functions of mpi/src/lengths.h and their arguments.
+LENGTHS = {
+    "peers": "comm",
+    "peers_if_sent": "sendbuf, comm",
+    "peers_at_root": "root, comm",
+    "members": "comm",
+    "sources": "comm",
+    "destinations": "comm",
+}
+
+HEAD = """\
+// Generated from mpi/functions by mpi/generator/generate.py.
+"""
+
+
+@dataclass(frozen=True)
+class States:
+    """How each function of the table comes about."""
+
+    by_hand: frozenset[str]  # names that a file of mpi/src defines
+    wrapped: frozenset[str]  # small forms that call their large form
+
+    def is_implemented(self, name: str) -> bool:
+        return name in self.by_hand or name in self.wrapped
+
+
+def defined_names(folder: Path) -> frozenset[str]:
+    """The functions that the hand-written sources define."""
+    files = sorted(folder.glob("*.cpp"))
+    return frozenset(name for file in files for name in DEFINITION.findall(file.read_text(encoding="utf-8")))
+
+
+def needs_hand(function: Function) -> bool:
+    return any(parameter.large_only or parameter.word in BY_HAND for parameter in function.parameters)
+
+
+def states_of(topics: list[Topic], folder: Path) -> States:
+    by_hand = defined_names(folder)
+    functions = [function for topic in topics for function in topic.functions]
+    unknown = by_hand - {name for function in functions for name in function.names}
+    if unknown:
+        raise SystemExit(f"{folder} defines {', '.join(sorted(unknown))}, which the table does not have")
+    wrapped = set()
+    for function in functions:
+        if not function.has_large_form or function.name in by_hand or f"{function.name}_c" not in by_hand:
+            continue
+        if needs_hand(function):
+            raise SystemExit(f"{folder}: write {function.name} by hand beside {function.name}_c")
+        wrapped.add(function.name)
+    return States(by_hand, frozenset(wrapped))
+
+
+def passed(parameter: Parameter) -> tuple[list[str], str, list[str]]:
+    """How a small form passes a parameter: lines before the call, the argument, lines after a success."""
+    name = parameter.name
+    if not parameter.varies or not (parameter.stars or parameter.array):
+        return [], name, []
+    large = parameter.type_name(True)
+    if parameter.array:
+        length = parameter.length
+        if length in LENGTHS:
+            length = f"{length}({LENGTHS[length]})"
+        return (
+            [f"const Widened<{large}, {parameter.type_name(False)}> large_{name}({name}, {length});"],
+            f"large_{name}.data()",
+            [],
+        )
+    start = f"{name} == nullptr ? 0 : *{name}" if name == "position" else "0"
+    return (
+        [f"{large} large_{name} = {start};"],
+        f"{name} == nullptr ? nullptr : &large_{name}",
+        [f"if ({name} != nullptr) *{name} = narrowed<{parameter.type_name(False)}>(large_{name});"],
+    )
+
+
+def wrapper(function: Function) -> list[str]:
+    before: list[str] = []
+    arguments: list[str] = []
+    after: list[str] = []
+    for parameter in function.parameters:
+        lines, argument, lines_after = passed(parameter)
+        before += lines
+        arguments.append(argument)
+        after += lines_after
+    call = f"{function.name}_c({', '.join(arguments)})"
+    head = f"{function.prototype(False)} {{"
+    has_arrays = any("Widened" in line for line in before)
+    if not before:
+        return [head, f"  return {call};", "}", ""]
+    if has_arrays:
+        body = [*before, f"return {call};"]
+        lines = [
+            f"  return without_exceptions(__func__, {scope(function)}, [&] {{",
+            *(f"    {line}" for line in body),
+            "  });",
+        ]
+        return [head, *lines, "}", ""]
+    body = [
+        *before,
+        f"const int code = {call};",
+        "if (code != MPI_SUCCESS) return code;",
+        *after,
+        "return code;",
+    ]
+    return [head, *(f"  {line}" for line in body), "}", ""]
+
+
+def scope_parameter(function: Function) -> Parameter | None:
+    for parameter in function.parameters:
+        if parameter.word in SCOPES and not parameter.stars and not parameter.array:
+            return parameter
+    return None
+
+
+def scope(function: Function) -> str:
+    """The argument of guarded() that says which error handler applies."""
+    parameter = scope_parameter(function)
+    if parameter is not None:
+        return parameter.name
+    return "MPI_FILE_NULL" if function.topic == "files" else "kNoObject"
+
+
+def stub(function: Function, large: bool) -> list[str]:
+    used = scope_parameter(function) if function.result == "int" and function.topic != "tools" else None
+    declared = [
+        parameter.declare(large) if parameter == used else parameter.declare_unnamed(large)
+        for parameter in function.parameters_of(large)
+    ]
+    name = f"{function.name}{'_c' if large else ''}"
+    head = f"{function.result} {name}({', '.join(declared)}) {{"
+    if function.topic == "tools":  # these have no error handler
+        body = ["report_missing(__func__);", "return MPI_T_ERR_NOT_SUPPORTED;"]
+    elif function.result != "int":
+        body = ["report_missing(__func__);", "return {};"]
+    else:
+        body = [f"return not_implemented(__func__, {scope(function)});"]
+    return [head, *(f"  {line}" for line in body), "}", ""]
+
+
+def wrappers_source(topics: list[Topic], states: States) -> str:
+    lines = [
+        HEAD,
+        '#include "weft/mpi/mpi.h"\n',
+        '#include "entry.h"',
+        '#include "lengths.h"',
+        '#include "widened.h"\n',
+    ]
+    lines += ["using namespace weft::mpi;\n"]
+    for topic in topics:
+        for function in topic.functions:
+            if function.name in states.wrapped:
+                lines += wrapper(function)
+    return "\n".join(lines)
+
+
+def stubs_source(topics: list[Topic], states: States) -> str:
+    lines = [HEAD, '#include "weft/mpi/mpi.h"\n', '#include "entry.h"\n', "using namespace weft::mpi;\n"]
+    for topic in topics:
+        for function in topic.functions:
+            for large, name in enumerate(function.names):
+                if not states.is_implemented(name):
+                    lines += stub(function, bool(large))
+    return "\n".join(lines)
+
+
+def all_names(topics: list[Topic]) -> list[str]:
+    return sorted(name for topic in topics for function in topic.functions for name in function.names)
+
+
+def version_script(topics: list[Topic]) -> str:
+    """For the linker: the functions of the standard and nothing else are seen from outside."""
+    names = all_names(topics)
+    exported = "".join(f"    {prefix}{name};\n" for prefix in ("", "P") for name in names)
+    return f"{{\n  global:\n{exported}  local: *;\n}};\n"
+
+
+def profiling_source(topics: list[Topic]) -> str:
+    """PMPI_X for each MPI_X: a jump. The linker binds it to the MPI_X of the library itself."""
+    lines = [HEAD, '#include "weft/mpi/mpi.h"\n']
+    for topic in topics:
+        for function in topic.functions:
+            for large, name in enumerate(function.names):
+                # The only function with "..." ignores what comes after its first parameter.
+                passed_on = [p.name for p in function.parameters_of(bool(large)) if p.name != "..."]
+                head = function.prototype(bool(large), "P")
+                lines += [f"{head} {{", f"  return {name}({', '.join(passed_on)});", "}", ""]
+    return "\n".join(lines)

@@ -1,0 +1,74 @@
+// Barriers and broadcasts.
+#include "weft/mpi/mpi.h"
+
+#include "collective_calls.h"
+#include "entry.h"
+#include "models/mpi/collective/data_movement.h"
+
+namespace weft::mpi {
+
+namespace {
+
+Error call_barrier(const Way& way) {
+  Communicator* communicator = nullptr;
+  if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  const CirclePair circles = communicator->next_circles();
+  const bool inter = communicator->is_inter();
+  return run_collective(way, *communicator,
+                        [=] { return inter ? barrier_of_two(circles) : wait_for_all(circles.local); });
+}
+
+Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
+  Communicator* communicator = nullptr;
+  DataView view;
+  if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  if (Error error = check_root(*communicator, root); !error.ok()) return error;
+  if (root != MPI_PROC_NULL)
+    if (Error error = data.view(&view); !error.ok()) return error;
+  const CirclePair circles = communicator->next_circles();
+  const bool inter = communicator->is_inter();
+  return run_collective(way, *communicator, [=] {
+    return inter ? broadcast_to_other(circles, root, view) : broadcast(circles.local, root, view);
+  });
+}
+
+}  // namespace
+
+}  // namespace weft::mpi
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
+
+extern "C" {
+
+int MPI_Barrier(MPI_Comm comm) {
+  return guarded(__func__, comm, [&] { return call_barrier(Way::waiting(comm)); });
+}
+
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
+  return guarded(__func__, comm, [&] { return call_barrier(Way::started(comm, request)); });
+}
+
+int MPI_Barrier_init(MPI_Comm comm, MPI_Info, MPI_Request* request) {
+  return guarded(__func__, comm, [&] { return call_barrier(Way::persistent(comm, request)); });
+}
+
+int MPI_Bcast_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm) {
+  return guarded(__func__, comm,
+                 [&] { return call_broadcast({buffer, count, datatype}, root, Way::waiting(comm)); });
+}
+
+int MPI_Ibcast_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
+                 MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_broadcast({buffer, count, datatype}, root, Way::started(comm, request));
+  });
+}
+
+int MPI_Bcast_init_c(void* buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm, MPI_Info,
+                     MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return call_broadcast({buffer, count, datatype}, root, Way::persistent(comm, request));
+  });
+}
+
+}  // extern "C"

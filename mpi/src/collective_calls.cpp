@@ -1,0 +1,79 @@
+#include "collective_calls.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/format.h"
+#include "models/mpi/collective/collective_request.h"
+#include "models/mpi/process.h"
+#include "type_handles.h"
+
+namespace weft::mpi {
+
+namespace {
+
+// The address of a part. Displacements are the program's: they are not checked.
+const void* part_at(const void* buffer, MPI_Count displacement) {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(buffer) +
+                                       static_cast<std::uintptr_t>(displacement));
+}
+
+}  // namespace
+
+Error PartsArgument::views(int num_parts, Views* views) const {
+  views->clear();
+  const bool varies = counts_ != nullptr || displacements_ != nullptr || types_ != nullptr;
+  const bool lacks_arrays = counts_ == nullptr || displacements_ == nullptr;
+  if (varies && lacks_arrays && num_parts > 0)
+    return {MPI_ERR_ARG, "an array of counts or displacements is null; give an element for each process"};
+  MPI_Count unit = 1;
+  if (types_ == nullptr && num_parts > 0) {
+    Datatype* type = nullptr;
+    if (Error error = find_committed_type(type_, &type); !error.ok()) return error;
+    unit = type->extent();
+  }
+  views->resize(static_cast<std::size_t>(num_parts));
+  for (int i = 0; i < num_parts; ++i) {
+    const MPI_Count count = varies ? counts_[i] : count_;
+    const MPI_Count distance = varies ? displacements_[i] : i * count_;
+    const MPI_Datatype type = types_ != nullptr ? types_[i] : type_;
+    // An unused part may have any datatype.
+    if (types_ != nullptr && count == 0) continue;
+    if (Error error =
+            make_view(part_at(buffer_, distance * unit), count, type, &(*views)[static_cast<std::size_t>(i)]);
+        !error.ok())
+      return error;
+  }
+  return {};
+}
+
+Error run_collective(const Way& way, Communicator& communicator, MakeTask make) {
+  if (way.kind == Way::Kind::kWaiting) {
+    try {
+      this_process().run(make());
+    } catch (const TransferFailed& failure) {
+      return {failure.error_class(), failure.what()};
+    }
+    return {};
+  }
+  if (Error error = check_result(way.request); !error.ok()) return error;
+  const auto body = [kept = std::move(make)](Outcome* outcome) -> runtime::Task<> {
+    try {
+      co_await kept();
+    } catch (const TransferFailed& failure) {
+      outcome->error = failure.error_class();
+    }
+  };
+  return give_request(as_request(Request::make<CollectiveRequest>(communicator.engine().messenger(), body)),
+                      &communicator, way.request, way.kind == Way::Kind::kPersistent);
+}
+
+Error check_root(const Communicator& communicator, int root) {
+  if (communicator.has_peer(root)) return {};
+  if (communicator.is_inter() && (root == MPI_ROOT || root == MPI_PROC_NULL)) return {};
+  return {MPI_ERR_ROOT, base::format("the root {} does not exist; the ranks are 0 to {}", root,
+                                     communicator.num_peers() - 1)};
+}
+
+}  // namespace weft::mpi

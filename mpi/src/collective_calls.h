@@ -1,0 +1,85 @@
+// What the entry points of collectives have in common: the three ways of a call, and the arguments that describe parts of a buffer.
+#pragma once
+
+#include <functional>
+
+#include "weft/mpi/mpi.h"
+
+#include "communication.h"
+#include "models/mpi/collective/data_movement.h"
+#include "models/mpi/communicator.h"
+
+namespace weft::mpi {
+
+// MPI_X waits; MPI_IX gives a request that is started; MPI_X_init gives one that is not.
+struct Way {
+  enum class Kind { kWaiting, kStarted, kPersistent };
+  MPI_Comm comm;
+  Kind kind;
+  MPI_Request* request;
+
+  static Way waiting(MPI_Comm comm) { return {comm, Kind::kWaiting, nullptr}; }
+  static Way started(MPI_Comm comm, MPI_Request* request) { return {comm, Kind::kStarted, request}; }
+  static Way persistent(MPI_Comm comm, MPI_Request* request) { return {comm, Kind::kPersistent, request}; }
+};
+
+// Elements of one datatype.
+struct ElementsArgument {
+  const void* buffer;
+  MPI_Count count;
+  MPI_Datatype type;
+
+  bool is_in_place() const { return buffer == MPI_IN_PLACE; }
+  Error view(DataView* view) const { return make_view(buffer, count, type, view); }
+};
+
+// A part of a buffer for each process.
+class PartsArgument {
+ public:
+  // Parts of one size, one after another.
+  static PartsArgument equal(const void* buffer, MPI_Count count, MPI_Datatype type) {
+    return {buffer, count, nullptr, nullptr, type, nullptr};
+  }
+  // Displacements are in extents of the datatype.
+  static PartsArgument varying(const void* buffer, const MPI_Count* counts, const MPI_Aint* displacements,
+                               MPI_Datatype type) {
+    return {buffer, 0, counts, displacements, type, nullptr};
+  }
+  // Displacements are in bytes.
+  static PartsArgument of_types(const void* buffer, const MPI_Count* counts, const MPI_Aint* displacements,
+                                const MPI_Datatype* types) {
+    return {buffer, 0, counts, displacements, MPI_DATATYPE_NULL, types};
+  }
+
+  bool is_in_place() const { return buffer_ == MPI_IN_PLACE; }
+  // Errors: as make_view(), and MPI_ERR_ARG for arrays that are null.
+  Error views(int num_parts, Views* views) const;
+
+ private:
+  PartsArgument(const void* buffer, MPI_Count count, const MPI_Count* counts, const MPI_Aint* displacements,
+                MPI_Datatype type, const MPI_Datatype* types)
+      : buffer_(buffer),
+        count_(count),
+        counts_(counts),
+        displacements_(displacements),
+        type_(type),
+        types_(types) {}
+
+  const void* buffer_;
+  MPI_Count count_;
+  const MPI_Count* counts_;
+  const MPI_Aint* displacements_;
+  MPI_Datatype type_;
+  const MPI_Datatype* types_;
+};
+
+// Makes the coroutine of one execution.
+using MakeTask = std::function<runtime::Task<>()>;
+
+// Runs the collective to its end, or gives the program a request for it.
+Error run_collective(const Way& way, Communicator& communicator, MakeTask make);
+
+// Errors: MPI_ERR_ROOT.
+Error check_root(const Communicator& communicator, int root);
+
+}  // namespace weft::mpi

@@ -1,0 +1,163 @@
+#include "communication.h"
+
+#include "base/format.h"
+#include "memory/memory.h"
+#include "models/mpi/datatype/datatype.h"
+#include "status.h"
+#include "type_handles.h"
+
+namespace weft::mpi {
+
+namespace {
+
+class TypeLayout final : public ElementLayout {
+ public:
+  explicit TypeLayout(Datatype& type) : type_(type) {}
+  void pack(const std::byte* buffer, std::int64_t count, std::byte* packed) const override {
+    type_->pack(buffer, count, packed);
+  }
+  void unpack(const std::byte* packed, std::size_t size_bytes, std::byte* buffer,
+              std::int64_t count) const override {
+    type_->unpack(buffer, count, 0, static_cast<MPI_Count>(size_bytes), packed);
+  }
+
+ private:
+  Ref<Datatype> type_;
+};
+
+}  // namespace
+
+MPI_Comm handle_of_scope(ErrorScope* scope) {
+  const Rank& rank = this_rank();
+  if (scope == rank.world && scope != nullptr) return MPI_COMM_WORLD;
+  if (scope == rank.self || scope == nullptr) return MPI_COMM_SELF;
+  return handle_of<MPI_Comm>(scope);
+}
+
+Error check_running() {
+  if (this_rank().process != nullptr) return {};
+  return {MPI_ERR_OTHER, "MPI has not been started, or has ended; call it between MPI_Init and MPI_Finalize"};
+}
+
+Error find_communicator(MPI_Comm comm, Communicator** found) {
+  *found = communicator_of(comm);
+  if (*found != nullptr) [[likely]]
+    return {};
+  if (Error error = check_running(); !error.ok()) return error;
+  if (comm == MPI_COMM_NULL) return {MPI_ERR_COMM, "the communicator is MPI_COMM_NULL; give a communicator"};
+  return {MPI_ERR_COMM, "the handle is no communicator; has it been freed?"};
+}
+
+Error find_intracommunicator(MPI_Comm comm, Communicator** found) {
+  if (Error error = find_communicator(comm, found); !error.ok()) return error;
+  if (!(*found)->is_inter()) return {};
+  return {MPI_ERR_COMM, "the communicator is an intercommunicator; give one with a single group"};
+}
+
+Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
+  Datatype* type = nullptr;
+  if (Error error = find_committed_type(handle, &type); !error.ok()) return error;
+  if (Error error = check_count(count); !error.ok()) return error;
+  const std::optional<MPI_Count> size = type->packed_size(count);
+  if (!size)
+    return {MPI_ERR_COUNT,
+            base::format("{} elements of {} bytes have too many bytes", count, type->size_bytes())};
+  view->size_bytes = static_cast<std::size_t>(*size);
+  if (*size == 0) return {};
+  auto* const start = static_cast<std::byte*>(const_cast<void*>(buffer));
+  if (const std::optional<MPI_Count> offset = type->dense_offset(count)) {
+    view->data = start + *offset;
+  } else {
+    view->data = start;
+    view->count = count;
+    view->layout = std::make_shared<TypeLayout>(*type);
+  }
+  const std::byte* const first = start + type->true_lower_bound();
+  if (first == nullptr)
+    return {MPI_ERR_BUFFER, base::format("the buffer of {} elements is null; give their address", count)};
+  view->place = this_process().runtime().memory().place_of(first);
+  if (!view->is_dense() && !view->place.is_host()) {
+    return {MPI_ERR_UNSUPPORTED_OPERATION,
+            "a datatype with gaps in device memory is not implemented; pack the elements into one range"};
+  }
+  return {};
+}
+
+namespace {
+
+Error check_tag(int tag) {
+  if (tag >= 0) [[likely]]
+    return {};
+  return {MPI_ERR_TAG, base::format("the tag is {}; give 0 or more", tag)};
+}
+
+Error wrong_rank(const Communicator& communicator, int rank) {
+  return {MPI_ERR_RANK, base::format("rank {} does not exist; the ranks are 0 to {}, or MPI_PROC_NULL", rank,
+                                     communicator.num_peers() - 1)};
+}
+
+}  // namespace
+
+Error check_source(const Communicator& communicator, int source, int tag) {
+  if (source != MPI_ANY_SOURCE && source != MPI_PROC_NULL && !communicator.has_peer(source))
+    return wrong_rank(communicator, source);
+  return tag == MPI_ANY_TAG ? Error() : check_tag(tag);
+}
+
+Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+              SendCall* call) {
+  if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
+  if (Error error = check_tag(tag); !error.ok()) return error;
+  call->no_process = dest == MPI_PROC_NULL;
+  if (!call->no_process && !call->communicator->has_peer(dest)) return wrong_rank(*call->communicator, dest);
+  if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
+  if (!call->no_process) call->address = call->communicator->address(dest, tag);
+  return {};
+}
+
+Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              ReceiveCall* call) {
+  if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
+  if (Error error = check_source(*call->communicator, source, tag); !error.ok()) return error;
+  call->no_process = source == MPI_PROC_NULL;
+  if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
+  if (!call->no_process) {
+    call->key =
+        call->communicator->key(source == MPI_ANY_SOURCE ? kAny : source, tag == MPI_ANY_TAG ? kAny : tag);
+  }
+  return {};
+}
+
+Error give_request(Ref<Request> request, Communicator* communicator, MPI_Request* handle, bool persistent) {
+  if (communicator != nullptr) request->set_scope(*communicator);
+  if (persistent) {
+    request->make_persistent();
+  } else if (!request->is_active()) {
+    request->start();
+  }
+  *handle = make_handle<MPI_Request>(std::move(request));
+  return {};
+}
+
+Error error_of(const Outcome& outcome) {
+  if (outcome.error == MPI_SUCCESS) [[likely]]
+    return {};
+  if (outcome.error == MPI_ERR_TRUNCATE) {
+    return {
+        MPI_ERR_TRUNCATE,
+        base::format("the message from rank {} with tag {} is larger than the receive buffer of {} bytes; "
+                     "give a larger buffer",
+                     outcome.source, outcome.tag, outcome.size_bytes)};
+  }
+  return {outcome.error, {}};
+}
+
+void write_status(const Outcome& outcome, MPI_Status* status) {
+  if (status == MPI_STATUS_IGNORE) return;
+  status->MPI_SOURCE = outcome.source;
+  status->MPI_TAG = outcome.tag;
+  set_status_bytes(*status, outcome.size_bytes);
+  set_status_cancelled(*status, outcome.cancelled);
+}
+
+}  // namespace weft::mpi

@@ -1,0 +1,68 @@
+// Reduction operators, and reductions within one process.
+#include "weft/mpi/mpi.h"
+
+#include "entry.h"
+#include "models/mpi/operation/operation.h"
+#include "type_handles.h"
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
+
+namespace {
+
+template <class Function>
+int create_operation(const char* caller, Function* function, int commute, MPI_Op* op) {
+  return guarded(caller, kNoObject, [&]() -> Error {
+    if (Error error = check_result(op); !error.ok()) return error;
+    if (function == nullptr) return {MPI_ERR_ARG, "the function of the operator is null; give a function"};
+    *op = Ref<Operation>::adopt(new Operation(function, commute != 0)).leave()->handle();
+    return {};
+  });
+}
+
+}  // namespace
+
+int MPI_Op_create(MPI_User_function* user_fn, int commute, MPI_Op* op) {
+  return create_operation(__func__, user_fn, commute, op);
+}
+
+int MPI_Op_create_c(MPI_User_function_c* user_fn, int commute, MPI_Op* op) {
+  return create_operation(__func__, user_fn, commute, op);
+}
+
+int MPI_Op_free(MPI_Op* op) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    Operation* operation = nullptr;
+    if (Error error = check_result(op); !error.ok()) return error;
+    if (Error error = find_operation(*op, &operation); !error.ok()) return error;
+    if (operation->is_predefined())
+      return {MPI_ERR_OP, "the operator is predefined; free those only that the program has made"};
+    operation->release();
+    *op = MPI_OP_NULL;
+    return {};
+  });
+}
+
+int MPI_Op_commutative(MPI_Op op, int* commute) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    Operation* operation = nullptr;
+    if (Error error = check_result(commute); !error.ok()) return error;
+    if (Error error = find_operation(op, &operation); !error.ok()) return error;
+    *commute = operation->is_commutative() ? 1 : 0;
+    return {};
+  });
+}
+
+int MPI_Reduce_local_c(const void* inbuf, void* inoutbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    Datatype* type = nullptr;
+    Operation* operation = nullptr;
+    if (Error error = check_count(count); !error.ok()) return error;
+    if (Error error = find_committed_type(datatype, &type); !error.ok()) return error;
+    if (Error error = find_operation(op, &operation); !error.ok()) return error;
+    if (Error error = operation->check(*type); !error.ok()) return error;
+    if (!type->packed_size(count))
+      return {MPI_ERR_COUNT, "the size of that many elements does not fit 64 bits; give a smaller count"};
+    operation->reduce(inbuf, inoutbuf, count, *type);
+    return {};
+  });
+}

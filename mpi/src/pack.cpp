@@ -1,0 +1,141 @@
+// Packing into a buffer of the program, in the form of this machine and in "external32".
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+#include "weft/mpi/mpi.h"
+
+#include "base/format.h"
+#include "entry.h"
+#include "models/mpi/datatype/external32.h"
+#include "type_handles.h"
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry points are C functions
+
+namespace {
+
+Error check_communicator(MPI_Comm comm) {
+  if (error_scope(comm) != nullptr) return {};
+  return {MPI_ERR_COMM, "the handle is no communicator; has it been freed?"};
+}
+
+Error check_representation(const char* datarep) {
+  if (datarep != nullptr && std::strcmp(datarep, "external32") == 0) return {};
+  return {MPI_ERR_UNSUPPORTED_DATAREP, "the data representation is not known; give \"external32\""};
+}
+
+Error too_many_elements() {
+  return {MPI_ERR_COUNT, "the size of that many elements does not fit 64 bits; give a smaller count"};
+}
+
+// Checks that `size` bytes at *position are within a buffer of `room` bytes.
+Error check_place(MPI_Count size, const MPI_Count* position, MPI_Count room) {
+  if (Error error = check_result(position); !error.ok()) return error;
+  if (*position < 0 || room < 0 || *position > room)
+    return {MPI_ERR_ARG, weft::base::format("position {} is not in a buffer of {} bytes", *position, room)};
+  if (size > room - *position)
+    return {MPI_ERR_TRUNCATE,
+            weft::base::format("{} bytes from position {} on do not fit a buffer of {} bytes", size,
+                               *position, room)};
+  return {};
+}
+
+// The datatype, and how many bytes `count` elements have in the representation that `size_of` knows.
+template <class SizeOf>
+Error find_type_and_size(MPI_Datatype handle, MPI_Count count, const SizeOf& size_of, Datatype** type,
+                         MPI_Count* size) {
+  if (Error error = check_count(count); !error.ok()) return error;
+  if (Error error = find_committed_type(handle, type); !error.ok()) return error;
+  const std::optional<MPI_Count> found = size_of(**type);
+  if (!found) return too_many_elements();
+  *size = *found;
+  return {};
+}
+
+Error find_packed(MPI_Datatype handle, MPI_Count count, Datatype** type, MPI_Count* size) {
+  return find_type_and_size(
+      handle, count, [count](const Datatype& found) { return found.packed_size(count); }, type, size);
+}
+
+Error find_external(MPI_Datatype handle, MPI_Count count, Datatype** type, MPI_Count* size) {
+  return find_type_and_size(
+      handle, count, [count](const Datatype& found) { return external32_size(found, count); }, type, size);
+}
+
+}  // namespace
+
+int MPI_Pack_c(const void* inbuf, MPI_Count incount, MPI_Datatype datatype, void* outbuf, MPI_Count outsize,
+               MPI_Count* position, MPI_Comm comm) {
+  return guarded(__func__, comm, [&]() -> Error {
+    Datatype* type = nullptr;
+    MPI_Count size = 0;
+    if (Error error = check_communicator(comm); !error.ok()) return error;
+    if (Error error = find_packed(datatype, incount, &type, &size); !error.ok()) return error;
+    if (Error error = check_place(size, position, outsize); !error.ok()) return error;
+    type->pack(inbuf, incount, static_cast<std::byte*>(outbuf) + *position);
+    *position += size;
+    return {};
+  });
+}
+
+int MPI_Unpack_c(const void* inbuf, MPI_Count insize, MPI_Count* position, void* outbuf, MPI_Count outcount,
+                 MPI_Datatype datatype, MPI_Comm comm) {
+  return guarded(__func__, comm, [&]() -> Error {
+    Datatype* type = nullptr;
+    MPI_Count size = 0;
+    if (Error error = check_communicator(comm); !error.ok()) return error;
+    if (Error error = find_packed(datatype, outcount, &type, &size); !error.ok()) return error;
+    if (Error error = check_place(size, position, insize); !error.ok()) return error;
+    type->unpack(outbuf, outcount, static_cast<const std::byte*>(inbuf) + *position);
+    *position += size;
+    return {};
+  });
+}
+
+int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count* size) {
+  return guarded(__func__, comm, [&]() -> Error {
+    Datatype* type = nullptr;
+    if (Error error = check_result(size); !error.ok()) return error;
+    if (Error error = check_communicator(comm); !error.ok()) return error;
+    return find_packed(datatype, incount, &type, size);
+  });
+}
+
+int MPI_Pack_external_c(const char* datarep, const void* inbuf, MPI_Count incount, MPI_Datatype datatype,
+                        void* outbuf, MPI_Count outsize, MPI_Count* position) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    Datatype* type = nullptr;
+    MPI_Count size = 0;
+    if (Error error = check_representation(datarep); !error.ok()) return error;
+    if (Error error = find_external(datatype, incount, &type, &size); !error.ok()) return error;
+    if (Error error = check_place(size, position, outsize); !error.ok()) return error;
+    if (Error error = pack_external32(*type, inbuf, incount, static_cast<std::byte*>(outbuf) + *position);
+        !error.ok())
+      return error;
+    *position += size;
+    return {};
+  });
+}
+
+int MPI_Unpack_external_c(const char datarep[], const void* inbuf, MPI_Count insize, MPI_Count* position,
+                          void* outbuf, MPI_Count outcount, MPI_Datatype datatype) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    Datatype* type = nullptr;
+    MPI_Count size = 0;
+    if (Error error = check_representation(datarep); !error.ok()) return error;
+    if (Error error = find_external(datatype, outcount, &type, &size); !error.ok()) return error;
+    if (Error error = check_place(size, position, insize); !error.ok()) return error;
+    unpack_external32(*type, outbuf, outcount, static_cast<const std::byte*>(inbuf) + *position);
+    *position += size;
+    return {};
+  });
+}
+
+int MPI_Pack_external_size_c(const char* datarep, MPI_Count incount, MPI_Datatype datatype, MPI_Count* size) {
+  return guarded(__func__, kNoObject, [&]() -> Error {
+    Datatype* type = nullptr;
+    if (Error error = check_result(size); !error.ok()) return error;
+    if (Error error = check_representation(datarep); !error.ok()) return error;
+    return find_external(datatype, incount, &type, size);
+  });
+}

@@ -1,0 +1,28 @@
+// Session: what a handle of type MPI_Session stands for.
+#pragma once
+
+#include <utility>
+
+#include "weft/mpi/mpi.h"
+
+#include "models/mpi/error.h"
+#include "models/mpi/error_handler.h"
+#include "models/mpi/info.h"
+#include "models/mpi/p2p/buffer_space.h"
+
+namespace weft::mpi {
+
+class Session final : public ErrorScope {
+ public:
+  Session(Ref<ErrorHandler> handler, Info::Pairs info_in)
+      : ErrorScope(ObjectKind::kSession, std::move(handler)), info(std::move(info_in)) {}
+
+  Info::Pairs info;
+  // The memory of buffered sends on communicators that come from the session.
+  BufferSpace buffer_space;
+};
+
+// Errors: MPI_ERR_SESSION.
+Error find_session(MPI_Session handle, Session** found);
+
+}  // namespace weft::mpi

@@ -1,0 +1,135 @@
+// Attributes: values that a program keeps on communicators, datatypes and windows, under keys that it makes.
+//
+// A key has two functions of the program: one is called when the object is duplicated, one when the value goes. An attribute
+// holds its key, so a key that the program has freed lives on until its last attribute is gone.
+// Threads: the PE's; the functions may use attributes themselves.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "weft/mpi/mpi.h"
+
+#include "models/mpi/counted.h"
+#include "models/mpi/error.h"
+#include "models/mpi/object_kind.h"
+
+namespace weft::mpi {
+
+class AttributeKey final : public Counted {
+ public:
+  using Function = void (*)();
+  // The predefined functions of mpi.h: no function, and MPI_COMM_DUP_FN with its kin.
+  enum Predefined : std::uintptr_t { kNone = 0, kDuplicate = 1 };
+
+  // `copy` and `remove` take handles of objects of that kind.
+  AttributeKey(ObjectKind kind, Function copy, Function remove, void* extra_state)
+      : kind_(kind), copy_(copy), remove_(remove), extra_state_(extra_state) {}
+
+  ObjectKind kind() const { return kind_; }
+
+  // Whether a duplicate of `object` gets the attribute, and with which value.
+  template <class Handle>
+  int call_copy(Handle object, int number, void* value, void** copied, bool* wanted) const {
+    const auto predefined = reinterpret_cast<std::uintptr_t>(copy_);
+    *copied = value;
+    *wanted = predefined == kDuplicate;
+    if (predefined == kNone || predefined == kDuplicate) return MPI_SUCCESS;
+    int flag = 0;
+    const int code = reinterpret_cast<int (*)(Handle, int, void*, void*, void*, int*)>(copy_)(
+        object, number, extra_state_, value, copied, &flag);
+    *wanted = flag != 0;
+    return code;
+  }
+  template <class Handle>
+  int call_remove(Handle object, int number, void* value) const {
+    if (remove_ == nullptr) return MPI_SUCCESS;
+    return reinterpret_cast<int (*)(Handle, int, void*, void*)>(remove_)(object, number, value, extra_state_);
+  }
+
+ private:
+  ObjectKind kind_;
+  Function copy_;
+  Function remove_;
+  void* extra_state_;
+};
+
+// The keys of one rank that the program has made and not freed.
+class AttributeKeys {
+ public:
+  int add(Ref<AttributeKey> key);
+  // MPI_ERR_KEYVAL: there is no such key for objects of that kind.
+  Error find(int number, ObjectKind kind, Ref<AttributeKey>* key) const;
+  Error remove(int number, ObjectKind kind);
+
+ private:
+  static constexpr int kFirst = 1024;  // above the predefined keys of mpi.h
+
+  std::map<int, Ref<AttributeKey>> keys_;
+  int next_ = kFirst;
+};
+
+// The attributes of one object. `Handle` is the handle of that object.
+class Attributes {
+ public:
+  // Whether there is one; `value` is its value then.
+  bool find(int number, void** value) const;
+
+  // Replaces the value, after the function of the key for the old one.
+  template <class Handle>
+  Error set(Handle object, int number, Ref<AttributeKey> key, void* value) {
+    if (Error error = remove(object, number); !error.ok()) return error;
+    entries_.push_back({std::move(key), number, value});
+    return {};
+  }
+  // Calls the function of the key; if that fails, the attribute stays. No attribute with that number is no error.
+  template <class Handle>
+  Error remove(Handle object, int number) {
+    const Entry* const entry = entry_of(number);
+    if (entry == nullptr) return {};
+    const Ref<AttributeKey> key = entry->key;  // the function may change the entries
+    if (const int code = key->call_remove(object, number, entry->value); code != MPI_SUCCESS) {
+      return function_error("delete", number, code);
+    }
+    erase(number);
+    return {};
+  }
+  // The last one that was set goes first. Stops at the first function that fails.
+  template <class Handle>
+  Error remove_all(Handle object) {
+    while (!entries_.empty()) {
+      if (Error error = remove(object, entries_.back().number); !error.ok()) return error;
+    }
+    return {};
+  }
+  // Gives `to`, the attributes of a duplicate of `object`, what the functions of the keys say.
+  template <class Handle>
+  Error copy_to(Attributes& to, Handle object) const {
+    const std::vector<Entry> entries = entries_;
+    for (const Entry& entry : entries) {
+      void* copied = nullptr;
+      bool wanted = false;
+      const int code = entry.key->call_copy(object, entry.number, entry.value, &copied, &wanted);
+      if (code != MPI_SUCCESS) return function_error("copy", entry.number, code);
+      if (wanted) to.entries_.push_back({entry.key, entry.number, copied});
+    }
+    return {};
+  }
+
+ private:
+  struct Entry {
+    Ref<AttributeKey> key;
+    int number = 0;
+    void* value = nullptr;
+  };
+
+  const Entry* entry_of(int number) const;
+  void erase(int number);
+  static Error function_error(const char* which, int number, int code);
+
+  std::vector<Entry> entries_;  // in the order of setting
+};
+
+}  // namespace weft::mpi

@@ -1,0 +1,78 @@
+// A circle: the processes that take part in one collective operation, and its messages. Collectives are coroutines on it.
+//
+//     Task<> to_the_right(Circle circle, DataView out, DataView in) {
+//       const auto receive = circle.receive(circle.left(), in);
+//       const auto send = circle.send(circle.right(), out);
+//       co_await circle.completed(*receive);
+//       co_await circle.completed(*send);
+//     }
+//
+// Messages of a pair of processes within a circle are received in the order in which they were sent. Two circles of one
+// communicator have different tags. Threads: the PE's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weft/runtime/task.h"
+
+#include "models/mpi/members.h"
+#include "models/mpi/p2p/point_to_point.h"
+#include "models/mpi/p2p/point_to_point_requests.h"
+
+namespace weft::mpi {
+
+class Circle {
+ public:
+  // `rank` is this process's number among the senders that the peers expect messages of. In a circle of one group it is its
+  // place in `peers`; in a circle of two groups it is its place in its own group, and `peers` are the other one.
+  Circle(PointToPoint& engine, std::uint64_t context, int tag, MembersPointer peers, int rank)
+      : engine_(engine), context_(context), tag_(tag), peers_(std::move(peers)), rank_(rank) {}
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(peers_->size()); }
+  int left() const { return (rank_ + size() - 1) % size(); }
+  int right() const { return (rank_ + 1) % size(); }
+
+  Ref<SendRequest> send(int to, const DataView& view) const {
+    const int pe = (*peers_)[static_cast<std::size_t>(to)];
+    return engine_.send({context_, rank_, tag_, pe}, view, SendMode::kStandard);
+  }
+  Ref<ReceiveRequest> receive(int from, const DataView& view) const {
+    return engine_.receive({context_, from, tag_}, view);
+  }
+  // Awaitable: the outcome of a request. The caller keeps the request.
+  Completed completed(Request& request) const { return Completed(request, engine_.messenger()); }
+
+ private:
+  PointToPoint& engine_;
+  std::uint64_t context_;
+  int tag_;
+  MembersPointer peers_;
+  int rank_;
+};
+
+// --- Collectives on few bytes, for what communicators must agree on. They throw base::Error if a transfer fails.
+
+// Returns when all of the circle have called it.
+runtime::Task<> wait_for_all(Circle circle);
+// `bytes` of `root` replaces that of the others, which has the same size.
+runtime::Task<> spread(Circle circle, int root, std::span<std::byte> bytes);
+// The bytes of all, in the order of ranks. All give equally many.
+runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std::byte> mine);
+// Sends and receives, at the same time.
+runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
+                           std::span<std::byte> theirs);
+
+// The bytes of a value that may be copied as bytes.
+template <class T>
+std::span<std::byte> bytes_of_value(T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_writable_bytes(std::span<T, 1>(&value, 1));
+}
+
+}  // namespace weft::mpi

@@ -1,0 +1,28 @@
+#include "models/mpi/collective/collective_request.h"
+
+#include <new>
+
+#include "weft/base/error.h"
+#include "weft/mpi/mpi.h"
+
+namespace weft::mpi {
+
+void CollectiveRequest::start() {
+  activate();
+  scheduler().spawn(run(Ref<CollectiveRequest>(*this)), "a collective operation of MPI");
+}
+
+// A parameter, so that the frame holds the reference.
+runtime::Task<> CollectiveRequest::run(Ref<CollectiveRequest> self) {
+  Outcome outcome;
+  try {
+    co_await self->body_(&outcome);
+  } catch (const std::bad_alloc&) {
+    outcome.error = MPI_ERR_NO_MEM;
+  } catch (const base::Error&) {
+    outcome.error = MPI_ERR_OTHER;
+  }
+  self->complete(outcome);
+}
+
+}  // namespace weft::mpi

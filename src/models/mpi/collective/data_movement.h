@@ -1,0 +1,50 @@
+// Collectives that move data: broadcast, gather, scatter, all-to-all, neighbourhoods. Each is one coroutine, which serves the blocking,
+// the non-blocking and the persistent call. They throw TransferFailed.
+//
+// Views that are not significant at a process are empty.
+#pragma once
+
+#include <utility>
+
+#include "weft/runtime/task.h"
+
+#include "models/mpi/collective/transfers.h"
+#include "models/mpi/communicator.h"
+
+namespace weft::mpi {
+
+using CirclePair = Communicator::Circles;
+
+// The own part of a process, which can be in its place already.
+struct OwnView {
+  DataView view;
+  bool in_place = false;
+};
+
+// --- Of one group
+runtime::Task<> broadcast(Circle circle, int root, DataView data);
+// `parts` at the root alone.
+runtime::Task<> gather(Circle circle, int root, OwnView mine, Views parts);
+runtime::Task<> scatter(Circle circle, int root, Views parts, OwnView mine);
+runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts);
+// Process i gets out[i].
+runtime::Task<> exchange_all(Circle circle, Views out, Views in);
+// The same in one set of buffers.
+runtime::Task<> exchange_all_in_place(Circle circle, Views parts);
+
+// --- Of two groups. `root`: MPI_ROOT at the root, MPI_PROC_NULL at the others of its group, its rank in the other group.
+runtime::Task<> barrier_of_two(CirclePair circles);
+runtime::Task<> broadcast_to_other(CirclePair circles, int root, DataView data);
+runtime::Task<> gather_from_other(CirclePair circles, int root, DataView mine, Views parts);
+runtime::Task<> scatter_to_other(CirclePair circles, int root, Views parts, DataView mine);
+
+// --- With neighbours
+struct NeighbourTransfers {
+  // A process and the memory of its message, in the order in which messages of a pair of processes match.
+  using Side = std::vector<std::pair<int, DataView>>;
+  Side out;
+  Side in;
+};
+runtime::Task<> exchange_with_neighbours(Circle circle, NeighbourTransfers neighbours);
+
+}  // namespace weft::mpi

@@ -1,0 +1,45 @@
+// Collectives that combine data: reduce, all-reduce, reduce-scatter, scan. They throw TransferFailed.
+//
+// Operators work on host memory. Data of devices is copied to host memory first, and results are copied back. The order of the
+// operands is that of the ranks for operators that are not commutative.
+#pragma once
+
+#include <vector>
+
+#include "weft/runtime/task.h"
+
+#include "models/mpi/collective/data_movement.h"
+#include "models/mpi/collective/typed_view.h"
+#include "models/mpi/operation/operation.h"
+
+namespace weft::mpi {
+
+struct Reduction {
+  Ref<Datatype> type;
+  Ref<Operation> operation;
+  MPI_Count count = 0;
+
+  // right = left op right. REQUIRES: elements as ScratchElements has them.
+  void combine(const ScratchElements& left, ScratchElements& right) const {
+    operation->reduce(left.buffer(), right.buffer(), count, *type);
+  }
+};
+
+// --- Of one group. `in` and `out` may be the same memory.
+// `out` at the root alone.
+runtime::Task<> reduce(Circle circle, int root, Reduction what, DataView in, DataView out);
+runtime::Task<> reduce_all(Circle circle, Reduction what, DataView in, DataView out);
+// Process i gets counts[i] elements of the result. The sum of the counts is what.count.
+runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MPI_Count> counts, DataView in,
+                                   DataView out);
+// Process i gets the combination of the processes 0 to i, or 0 to i - 1 if `exclusive`.
+runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in, DataView out);
+
+// --- Of two groups: each gets the combination of the other one's data.
+runtime::Task<> reduce_to_other(CirclePair circles, int root, Reduction what, DataView in, DataView out);
+runtime::Task<> reduce_all_of_other(CirclePair circles, Reduction what, DataView in, DataView out);
+// `counts`: of the processes of the own group.
+runtime::Task<> reduce_and_scatter_of_other(CirclePair circles, Reduction what, std::vector<MPI_Count> counts,
+                                            DataView in, DataView out);
+
+}  // namespace weft::mpi

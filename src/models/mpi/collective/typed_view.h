@@ -1,0 +1,35 @@
+// Elements of a datatype as the memory of a message, and memory for elements that a reduction works on.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "models/mpi/datatype/datatype.h"
+#include "models/mpi/p2p/data_view.h"
+
+namespace weft::mpi {
+
+// `count` elements in host memory. The view keeps the datatype. REQUIRES: type.packed_size(count).
+DataView typed_view(Datatype& type, void* buffer, MPI_Count count);
+
+// Host memory for elements of a datatype, laid out as in a buffer of the program.
+class ScratchElements {
+ public:
+  ScratchElements(Ref<Datatype> type, MPI_Count count);
+
+  // What a program would pass as the buffer.
+  std::byte* buffer() const { return buffer_; }
+  DataView view() const { return part(0, count_); }
+  // `count` elements from element `first` on.
+  DataView part(MPI_Count first, MPI_Count count) const {
+    return typed_view(*type_, buffer_ + first * type_->extent(), count);
+  }
+
+ private:
+  Ref<Datatype> type_;
+  MPI_Count count_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* buffer_ = nullptr;
+};
+
+}  // namespace weft::mpi

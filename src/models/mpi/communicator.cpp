@@ -1,0 +1,32 @@
+#include "models/mpi/communicator.h"
+
+#include <algorithm>
+
+#include "weft/mpi/mpi.h"
+
+#include "models/mpi/group.h"
+
+namespace weft::mpi {
+
+Communicator::Circles Communicator::next_circles() {
+  const int tag = next_tag_;
+  next_tag_ = (next_tag_ + 1) & 0x7fffffff;
+  const std::uint64_t context = context_of(context_, ContextUse::kCollectives);
+  if (!is_inter()) {
+    const Circle circle(engine_, context, tag, groups_.local, rank());
+    return {circle, circle};
+  }
+  const std::uint64_t local = context_of(local_context_, ContextUse::kCollectives);
+  return {Circle(engine_, local, tag, groups_.local, rank()),
+          Circle(engine_, context, tag, groups_.remote, rank())};
+}
+
+int compare(const Communicator& one, const Communicator& other) {
+  if (&one == &other) return MPI_IDENT;
+  if (one.is_inter() != other.is_inter()) return MPI_UNEQUAL;
+  int result = compare_members(*one.group(), *other.group());
+  if (one.is_inter()) result = std::max(result, compare_members(*one.remote_group(), *other.remote_group()));
+  return result == MPI_IDENT ? MPI_CONGRUENT : result;
+}
+
+}  // namespace weft::mpi

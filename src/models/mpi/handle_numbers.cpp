@@ -1,0 +1,29 @@
+#include "models/mpi/handle_numbers.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+
+namespace weft::mpi {
+
+int HandleNumbers::number_of(std::uintptr_t handle) {
+  if (handle < kFirst) return static_cast<int>(handle);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = numbers_.find(handle); found != numbers_.end()) return found->second;
+  if (handles_.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max() - kFirst)) return -1;
+  const int number = kFirst + static_cast<int>(handles_.size());
+  handles_.push_back(handle);
+  numbers_.emplace(handle, number);
+  return number;
+}
+
+std::uintptr_t HandleNumbers::handle_of(int number) const {
+  if (number < 0) return 0;
+  if (number < kFirst) return static_cast<std::uintptr_t>(number);
+  const std::lock_guard lock(mutex_);
+  const auto at = static_cast<std::size_t>(number - kFirst);
+  return at < handles_.size() ? handles_[at] : 0;
+}
+
+}  // namespace weft::mpi

@@ -1,0 +1,22 @@
+// What handles of the program refer to.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::mpi {
+
+enum class ObjectKind : std::uint8_t {
+  kCommunicator,
+  kDatatype,
+  kErrorHandler,
+  kFile,
+  kGroup,
+  kInfo,
+  kMessage,
+  kOperation,
+  kRequest,
+  kSession,
+  kWindow,
+};
+
+}  // namespace weft::mpi

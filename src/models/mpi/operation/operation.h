@@ -1,0 +1,57 @@
+// Operation: what a handle of type MPI_Op stands for.
+#pragma once
+
+#include <array>
+
+#include "models/mpi/datatype/datatype.h"
+#include "models/mpi/object.h"
+#include "models/mpi/operation/kernels.h"
+
+namespace weft::mpi {
+
+class Operation final : public Object {
+ public:
+  Operation(MPI_Op constant, const char* name, bool commutative);
+  Operation(MPI_User_function* function, bool commutative);
+  Operation(MPI_User_function_c* function, bool commutative);
+
+  MPI_Op handle() const { return handle_; }
+  bool is_predefined() const { return name_ != nullptr; }
+  bool is_commutative() const { return commutative_; }
+
+  // Errors: MPI_ERR_OP if the operator is not defined for the datatype.
+  Error check(const Datatype& type) const;
+
+  // inout[i] = in[i] op inout[i] for `count` elements. REQUIRES: check(type) succeeded; the buffers do not overlap.
+  void reduce(const void* in, void* inout, MPI_Count count, const Datatype& type) const;
+
+ private:
+  // What reduce() does for a datatype: nothing, copy, or a loop on `values` times the count.
+  struct Plan {
+    enum class Way { kUndefined, kUser, kLoop, kReplace, kNothing } way;
+    Kernel kernel = nullptr;
+    MPI_Count values = 1;
+  };
+  Plan plan(const Datatype& type) const;
+  void call_user_function(const void* in, void* inout, MPI_Count count, const Datatype& type) const;
+
+  MPI_Op handle_;
+  const char* name_ = nullptr;  // of a predefined operator
+  bool commutative_;
+  MPI_User_function* function_ = nullptr;
+  MPI_User_function_c* large_function_ = nullptr;
+};
+
+// The operators of the ABI. A rank has one object of this class.
+class PredefinedOperations {
+ public:
+  PredefinedOperations();
+
+  // The operator of a constant of the ABI; null for MPI_OP_NULL and for other handles.
+  Operation* find(MPI_Op constant) const;
+
+ private:
+  std::array<Ref<Operation>, 32> operations_;
+};
+
+}  // namespace weft::mpi

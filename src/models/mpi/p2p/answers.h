@@ -1,0 +1,64 @@
+// Numbers for operations that wait for a peer's answer. A number is valid once: its slot counts the operations it had.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace weft::mpi {
+
+template <class T>
+class AwaitedAnswers {
+ public:
+  // A number that is not 0, for take(). `pe`: the only PE that may answer.
+  std::uint64_t add(T* awaiting, int pe) {
+    std::uint32_t at = first_free_;
+    if (at == kNone) {
+      at = static_cast<std::uint32_t>(slots_.size());
+      slots_.emplace_back();
+    } else {
+      first_free_ = slots_[at].next_free;
+    }
+    Slot& slot = slots_[at];
+    slot.awaiting = awaiting;
+    slot.pe = pe;
+    if (++slot.turn == 0) slot.turn = 1;
+    return std::uint64_t{slot.turn} << 32 | at;
+  }
+  // Null if that PE was not asked under this number.
+  T* take(std::uint64_t number, int pe) {
+    const auto at = static_cast<std::uint32_t>(number);
+    if (at >= slots_.size()) return nullptr;
+    Slot& slot = slots_[at];
+    if (slot.awaiting == nullptr || slot.pe != pe || slot.turn != number >> 32) return nullptr;
+    T* const awaiting = slot.awaiting;
+    slot.awaiting = nullptr;
+    slot.next_free = first_free_;
+    first_free_ = at;
+    return awaiting;
+  }
+  // All that wait; no number is valid afterwards.
+  std::vector<T*> take_all() {
+    std::vector<T*> waiting;
+    for (const Slot& slot : slots_) {
+      if (slot.awaiting != nullptr) waiting.push_back(slot.awaiting);
+    }
+    slots_.clear();
+    first_free_ = kNone;
+    return waiting;
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  struct Slot {
+    T* awaiting = nullptr;
+    int pe = 0;
+    std::uint32_t turn = 0;
+    std::uint32_t next_free = kNone;
+  };
+  std::vector<Slot> slots_;
+  std::uint32_t first_free_ = kNone;
+};
+
+}  // namespace weft::mpi

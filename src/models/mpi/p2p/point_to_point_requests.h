@@ -1,0 +1,67 @@
+// The two requests of point-to-point messages. Programs see them as Request.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "weft/base/completion.h"
+#include "weft/runtime/attachment.h"
+
+#include "models/mpi/p2p/point_to_point.h"
+
+namespace weft::mpi {
+
+class SendRequest final : public Request, private base::Completion {
+ public:
+  SendRequest(PointToPoint& engine, const SendAddress& address, const DataView& view, SendMode mode)
+      : Request(Type::kSend), engine_(engine), address_(address), view_(view), mode_(mode) {}
+  ~SendRequest() override;
+
+  void start() override;
+
+ private:
+  friend class PointToPoint;
+  enum Waits : std::uint8_t { kSent = 1, kAnswered = 2 };
+
+  // One thing that the request waited for has happened. The request may be gone afterwards.
+  void happened(Waits which);
+  static void on_sent(base::Completion* self, base::Status status, std::size_t size_bytes);
+  void release_packed();
+
+  PointToPoint& engine_;
+  SendAddress address_;
+  DataView view_;
+  SendMode mode_;
+  std::uint8_t waits_ = 0;
+  int error_ = 0;
+  std::byte* packed_ = nullptr;  // a block of the pool: the packed form while it is sent
+};
+
+class ReceiveRequest final : public Request, public PostedEntry {
+ public:
+  ReceiveRequest(PointToPoint& engine, const MatchKey& wanted, const DataView& view)
+      : Request(Type::kReceive), engine_(engine), view_(view) {
+    key = wanted;
+  }
+
+  void start() override;
+  // Ends the receive if no message has matched.
+  int cancel() override;
+
+ private:
+  friend class PointToPoint;
+
+  // A message has matched: keeps what the status tells of it.
+  void match(int source, int tag, std::size_t size_bytes);
+  void end(const Outcome& outcome);
+  void landed(const std::byte* packed, std::size_t packed_bytes);
+
+  PointToPoint& engine_;
+  DataView view_;
+  Outcome found_;
+  bool posted_ = false;
+};
+
+}  // namespace weft::mpi

@@ -1,0 +1,100 @@
+// What MPI_Init, or the first session, makes of a rank: its messages, its predefined communicators, and how it waits.
+//
+// Threads: one at a time calls MPI (MPI_THREAD_SERIALIZED).
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "weft/runtime/runtime.h"
+
+#include "models/mpi/collective/collective_request.h"
+#include "models/mpi/communicator.h"
+#include "models/mpi/model.h"
+#include "models/mpi/p2p/buffer_space.h"
+#include "models/mpi/rank.h"
+
+namespace weft::mpi {
+
+class Process {
+ public:
+  // `fail` ends the job on all PEs, because this PE's runtime has failed; it does not return.
+  using Fail = void (*)();
+  Process(runtime::Runtime& runtime, Fail fail);
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  runtime::Runtime& runtime() const { return runtime_; }
+  PointToPoint& engine() const { return engine_; }
+  const Ref<Communicator>& world() const { return world_; }
+  const Ref<Communicator>& self() const { return self_; }
+
+  // --- Waiting
+  // All calls that wait do so here. Returns when `done()` returns true. A rank that shares its process with others will let
+  // them run meanwhile.
+  template <class Done>
+  void wait_until(const Done& done) {
+    if (done()) return;
+    const bool is_done = runtime_.run_until(
+        [](void* context) { return (*static_cast<const Done*>(context))(); }, const_cast<Done*>(&done));
+    if (!is_done) [[unlikely]]
+      fail_();
+  }
+  void wait(const Request& request) {
+    wait_until([&] { return request.is_complete(); });
+  }
+  // Moves communication forward, for calls that test.
+  void progress();
+
+  // Runs a coroutine to its end, for calls that wait. Throws what leaves it.
+  template <class T>
+  T run(runtime::Task<T> task);
+
+  // Of MPI_Buffer_attach.
+  BufferSpace buffer_space;
+  // How many of MPI_Init and of sessions have not been finalized.
+  int num_users = 0;
+
+ private:
+  runtime::Runtime& runtime_;
+  PointToPoint& engine_;
+  Fail fail_;
+  Ref<Communicator> world_;
+  Ref<Communicator> self_;
+};
+
+// What a coroutine that Process::run() waits for has left.
+template <class T>
+struct RunResult {
+  std::conditional_t<std::is_void_v<T>, bool, std::optional<T>> value{};
+  std::exception_ptr error;
+  bool done = false;
+};
+
+template <class T>
+runtime::Task<> run_into(runtime::Task<T> task, RunResult<T>& result) {
+  try {
+    if constexpr (std::is_void_v<T>) {
+      co_await std::move(task);
+    } else {
+      result.value.emplace(co_await std::move(task));
+    }
+  } catch (...) {
+    result.error = std::current_exception();
+  }
+  result.done = true;
+}
+
+template <class T>
+T Process::run(runtime::Task<T> task) {
+  RunResult<T> result;
+  runtime_.spawn(run_into(std::move(task), result), "a call of MPI");
+  wait_until([&] { return result.done; });
+  if (result.error) std::rethrow_exception(result.error);
+  if constexpr (!std::is_void_v<T>) return std::move(*result.value);
+}
+
+// The process of this rank. REQUIRES: between the start and the end of MPI.
+inline Process& this_process() { return *this_rank().process; }
+
+}  // namespace weft::mpi

@@ -1,0 +1,100 @@
+// All state of one rank, reached through this_rank() alone.
+//
+// A rank is a process today. Virtual ranks, several for each process, need no more than a this_rank() that returns the state
+// of the rank that runs. So nothing of a rank may be in a global variable.
+//
+// The object is there before MPI_Init and after MPI_Finalize, because programs may make info objects, error handlers and
+// error codes at any time.
+#pragma once
+
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "models/mpi/attributes.h"
+#include "models/mpi/datatype/predefined.h"
+#include "models/mpi/error_codes.h"
+#include "models/mpi/error_handler.h"
+#include "models/mpi/group.h"
+#include "models/mpi/handle_numbers.h"
+#include "models/mpi/info.h"
+#include "models/mpi/operation/operation.h"
+
+namespace weft::mpi {
+
+class Process;
+
+// The values of predefined attributes, which programs read through their addresses.
+struct PredefinedAttributes {
+  int tag_upper_bound = INT_MAX;
+  int io = MPI_ANY_SOURCE;  // every process
+  int host = MPI_PROC_NULL;
+  int wtime_is_global = 0;
+  int app_number = 0;
+  int universe_size = 1;  // MPI_Init sets it
+};
+
+// What a Fortran layer over the library has stated, see MPI_Abi_set_fortran_info and MPI_Abi_set_fortran_booleans.
+struct FortranSettings {
+  Ref<Info> info;
+  std::vector<std::byte> true_value;  // both are empty until they are set
+  std::vector<std::byte> false_value;
+};
+
+class Rank {
+ public:
+  Rank();
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  // The error handlers of mpi.h.
+  const Ref<ErrorHandler> errors_are_fatal;
+  const Ref<ErrorHandler> errors_abort;
+  const Ref<ErrorHandler> errors_return;
+
+  ErrorCodes error_codes;
+  AttributeKeys attribute_keys;
+  HandleNumbers handle_numbers;
+  // MPI_INFO_ENV.
+  const Ref<Info> environment;
+  // MPI_GROUP_EMPTY.
+  const Ref<Group> empty_group;
+  PredefinedAttributes predefined_attributes;
+  FortranSettings fortran;
+
+  // The datatypes and operators of mpi.h, and the datatypes that MPI makes on request.
+  PredefinedTypes types;
+  PredefinedOperations operations;
+
+  // MPI_COMM_WORLD and MPI_COMM_SELF from MPI_Init to MPI_Finalize, else null. Errors that belong to no object go to `self`.
+  ErrorScope* world = nullptr;
+  ErrorScope* self = nullptr;
+  // Stands for MPI_FILE_NULL: errors that belong to no open file, and the handler that new files get.
+  const Ref<ErrorScope> no_file;
+  // Messages and communicators, from the start of MPI to its end; else null. See process.h.
+  Process* process = nullptr;
+  // Of MPI_Init and MPI_Finalize; sessions do not count.
+  enum class Phase : std::uint8_t { kBefore, kRunning, kAfter };
+  Phase phase = Phase::kBefore;
+  // The number in MPI_COMM_WORLD, for messages; -1 before MPI_Init.
+  int number = -1;
+
+  // Ends the job with that sentence on stderr and a status that is not 0, and does not return. MPI_Init replaces it; until
+  // then the process alone ends.
+  void (*end_job)(const std::string& sentence, int status);
+
+  // Whether this is the first time with that name, for sentences that appear once.
+  bool is_first_report(const std::string& name);
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> reported_;
+};
+
+Rank& this_rank();
+
+}  // namespace weft::mpi

@@ -1,0 +1,15 @@
+// MPI_Dims_create: the extents of a balanced grid.
+#pragma once
+
+#include <span>
+
+#include "models/mpi/error.h"
+
+namespace weft::mpi {
+
+// Replaces the zeros in `dimensions`, so that the product of all is `nodes`. The new extents do not increase, and are as close to one
+// another as possible: the largest is as small as it can be, then the second largest, and so on. Errors: MPI_ERR_DIMS for a negative
+// extent, or if the extents that are given do not divide `nodes`; MPI_ERR_ARG for `nodes` below 1.
+Error balance_dimensions(int nodes, std::span<int> dimensions);
+
+}  // namespace weft::mpi

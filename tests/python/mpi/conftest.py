@@ -1,0 +1,55 @@
+"""How the tests of MPI compile and run programs in C."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "tests" / "mpi"
+
+# A program that takes longer hangs.
+HANG_S = 60
+
+
+@pytest.fixture(scope="session")
+def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """mpi_program("ring"): the program of tests/mpi/ring.c, compiled by `weft mpicc`."""
+    folder = tmp_path_factory.mktemp("mpi_programs")
+
+    def compiled(name: str) -> Path:
+        program = folder / name
+        if not program.exists():
+            command = [
+                sys.executable,
+                "-m",
+                "weft",
+                "mpicc",
+                "-std=c99",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-O1",
+            ]
+            subprocess.run([*command, PROGRAMS / f"{name}.c", "-o", program], check=True, timeout=HANG_S)
+        return program
+
+    return compiled
+
+
+@pytest.fixture
+def run_mpi(
+    mpi_program: Callable[[str], Path], tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """run_mpi("ring", 4, arguments...) runs it on 4 PEs; None instead of 4 runs it without a launcher."""
+
+    def run(name: str, num_pes: int | None, *arguments: object) -> subprocess.CompletedProcess[str]:
+        launcher = [] if num_pes is None else [sys.executable, "-m", "weft", "run", "-n", str(num_pes)]
+        argv = [*launcher, str(mpi_program(name)), *map(str, arguments)]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S, cwd=tmp_path, check=False)
+
+    return run

@@ -1,0 +1,43 @@
+"""Messages, communicators, and how a job of MPI ends: programs in C on several PEs."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize("num_pes", [None, 1, 2, 3, 4])
+def test_messages_of_all_modes_and_sizes_arrive(run_mpi, num_pes):
+    done = run_mpi("messages", num_pes)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"messages of {num_pes or 1} ranks: as expected\n"
+
+
+def test_an_unexpected_flood_does_not_exhaust_memory(run_mpi):
+    done = run_mpi("flood", 2)
+    assert done.returncode == 0, done.stderr
+    assert "the receiver grew by less than 200 MiB" in done.stdout
+
+
+def test_sessions_alone_start_and_end_a_job(run_mpi):
+    done = run_mpi("session", 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "3 processes in mpi://WORLD\n"
+
+
+def test_abort_ends_the_job_with_its_code_and_a_sentence(run_mpi):
+    done = run_mpi("endings", 2, "abort")
+    assert done.returncode == 42
+    assert "rank 1 called MPI_Abort with code 42" in done.stderr
+
+
+def test_a_rank_that_exits_without_finalize_ends_the_job(run_mpi):
+    done = run_mpi("endings", 2, "exit")
+    assert done.returncode != 0
+    assert "PE 1" in done.stderr
+
+
+def test_a_truncated_message_is_fatal_by_default(run_mpi):
+    done = run_mpi("endings", 2, "truncate")
+    assert done.returncode != 0
+    assert "MPI_Recv" in done.stderr
+    assert "larger than the receive buffer of 2 bytes" in done.stderr

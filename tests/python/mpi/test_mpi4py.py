@@ -1,0 +1,28 @@
+"""mpi4py's own test suite on Weft's library, by tools/mpi4py_suite.py."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SUITE = ROOT / "tools" / "mpi4py_suite.py"
+SKIPPED = 77
+
+
+def test_the_modules_that_must_pass_do():
+    # Building mpi4py takes a minute or two, once.
+    done = subprocess.run(
+        [sys.executable, SUITE, "-n", "2"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+        cwd=ROOT,
+    )
+    if done.returncode == SKIPPED:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,233 @@
+// The coroutines of collectives on 1 to 9 PEs, in one process.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "weft/mpi/mpi.h"
+
+#include "models/mpi/collective/data_movement.h"
+#include "models/mpi/collective/reductions.h"
+#include "models/mpi/datatype/constructors.h"
+#include "models/mpi/datatype/predefined.h"
+#include "tests/unit/mpi/mpi_job.h"
+
+namespace weft::mpi {
+namespace {
+
+template <class T>
+DataView view_of_values(std::vector<T>& values, std::size_t first, std::size_t count) {
+  return DataView::of_bytes(values.data() + first, count * sizeof(T));
+}
+template <class T>
+DataView view_of_values(std::vector<T>& values) {
+  return view_of_values(values, 0, values.size());
+}
+
+class Collectives : public ::testing::TestWithParam<int> {
+ protected:
+  Collectives() : job_(GetParam()), all_(std::make_shared<Members>(static_cast<std::size_t>(GetParam()))) {
+    std::iota(all_->begin(), all_->end(), 0);
+  }
+
+  int size() const { return job_.num_pes(); }
+  Circle circle(int pe) { return {job_.ranks(pe), 8, next_tag_, all_, pe}; }
+
+  // Runs `body(pe)`, a coroutine, on each PE at the same time.
+  template <class Body>
+  void run(const Body& body) {
+    int left = size();
+    const auto counted = [](Task<> task, int& count) -> Task<> {
+      co_await std::move(task);
+      --count;
+    };
+    for (int pe = 0; pe < size(); ++pe) job_.runtime(pe).spawn(counted(body(pe), left), "a rank");
+    ASSERT_EQ(job_.run_until([&] { return left == 0; }), "");
+    ++next_tag_;
+  }
+
+  Reduction reduction(MPI_Datatype type, MPI_Op operation, MPI_Count count) {
+    return {Ref<Datatype>(*types_.find(type)), Ref<Operation>(*operations_.find(operation)), count};
+  }
+
+  testing::MpiJob job_;
+  std::shared_ptr<Members> all_;
+  int next_tag_ = 0;
+  PredefinedTypes types_;
+  PredefinedOperations operations_;
+};
+
+TEST_P(Collectives, BroadcastGivesTheRootsData) {
+  for (int root = 0; root < size(); ++root) {
+    std::vector<std::vector<int>> data(static_cast<std::size_t>(size()), std::vector<int>(3000, -1));
+    std::iota(data[static_cast<std::size_t>(root)].begin(), data[static_cast<std::size_t>(root)].end(), root);
+    run([&](int pe) {
+      return broadcast(circle(pe), root, view_of_values(data[static_cast<std::size_t>(pe)]));
+    });
+    for (const std::vector<int>& one : data) EXPECT_EQ(one, data[static_cast<std::size_t>(root)]);
+  }
+}
+
+TEST_P(Collectives, GatheredDataIsInTheOrderOfRanks) {
+  const auto num = static_cast<std::size_t>(size());
+  std::vector<std::vector<int>> mine;
+  std::vector<std::vector<int>> all(num, std::vector<int>(num, -1));
+  std::vector<int> expected(num);
+  std::iota(expected.begin(), expected.end(), 40);
+  for (const int value : expected) mine.push_back({value});
+  run([&](int pe) {
+    const auto i = static_cast<std::size_t>(pe);
+    Views parts;
+    for (std::size_t k = 0; k < num; ++k) parts.push_back(view_of_values(all[i], k, 1));
+    return gather_all(circle(pe), OwnView{view_of_values(mine[i]), false}, parts);
+  });
+  for (const std::vector<int>& one : all) EXPECT_EQ(one, expected);
+}
+
+TEST_P(Collectives, ExchangedPartsReachTheirProcess) {
+  const auto num = static_cast<std::size_t>(size());
+  for (const bool in_place : {false, true}) {
+    std::vector<std::vector<int>> out(num, std::vector<int>(num));
+    std::vector<std::vector<int>> in(num, std::vector<int>(num, -1));
+    for (std::size_t i = 0; i < num; ++i)
+      for (std::size_t k = 0; k < num; ++k) out[i][k] = static_cast<int>(i * 100 + k);
+    run([&](int pe) {
+      const auto i = static_cast<std::size_t>(pe);
+      Views sent;
+      Views received;
+      for (std::size_t k = 0; k < num; ++k) {
+        sent.push_back(view_of_values(out[i], k, 1));
+        received.push_back(view_of_values(in[i], k, 1));
+      }
+      return in_place ? exchange_all_in_place(circle(pe), sent) : exchange_all(circle(pe), sent, received);
+    });
+    const auto& result = in_place ? out : in;
+    for (std::size_t i = 0; i < num; ++i)
+      for (std::size_t k = 0; k < num; ++k) EXPECT_EQ(result[i][k], static_cast<int>(k * 100 + i));
+  }
+}
+
+// Small ones go by recursive doubling, large ones by parts around a ring.
+TEST_P(Collectives, AllReduceCombinesTheDataOfAll) {
+  for (const std::size_t count : {1U, 100U, 20011U}) {
+    std::vector<std::vector<double>> in(static_cast<std::size_t>(size()), std::vector<double>(count));
+    std::vector<std::vector<double>> out = in;
+    std::vector<double> expected(count, 0.0);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      for (std::size_t k = 0; k < count; ++k) {
+        in[i][k] = static_cast<double>(i + k);
+        expected[k] += in[i][k];
+      }
+    }
+    const Reduction what = reduction(MPI_DOUBLE, MPI_SUM, static_cast<MPI_Count>(count));
+    run([&](int pe) {
+      const auto i = static_cast<std::size_t>(pe);
+      return reduce_all(circle(pe), what, view_of_values(in[i]), view_of_values(out[i]));
+    });
+    for (const std::vector<double>& one : out) EXPECT_EQ(one, expected);
+  }
+}
+
+TEST_P(Collectives, ReduceScatterGivesEachItsPart) {
+  for (const MPI_Count scale : {1, 9000}) {  // by a tree, and around a ring
+    const auto num = static_cast<std::size_t>(size());
+    std::vector<MPI_Count> counts;
+    MPI_Count total = 0;
+    for (std::size_t i = 0; i < num; ++i) {
+      counts.push_back(static_cast<MPI_Count>(i % 3) * scale);
+      total += counts.back();
+    }
+    std::vector<std::vector<int>> in(num, std::vector<int>(static_cast<std::size_t>(total)));
+    std::vector<std::vector<int>> out(num);
+    for (std::size_t i = 0; i < num; ++i) {
+      out[i].resize(static_cast<std::size_t>(counts[i]));
+      for (std::size_t k = 0; k < in[i].size(); ++k) in[i][k] = static_cast<int>(i + 1) * static_cast<int>(k);
+    }
+    const Reduction what = reduction(MPI_INT, MPI_SUM, total);
+    run([&](int pe) {
+      const auto i = static_cast<std::size_t>(pe);
+      return reduce_and_scatter(circle(pe), what, counts, view_of_values(in[i]), view_of_values(out[i]));
+    });
+    const int factor = size() * (size() + 1) / 2;
+    int k = 0;
+    for (const std::vector<int>& one : out)
+      for (const int value : one) ASSERT_EQ(value, factor * k++);
+  }
+}
+
+// Strings of one letter for each rank would be joined in order; numbers in base 10 are as good.
+void append_digits(void* left, void* right, MPI_Count* count, MPI_Datatype*) {
+  auto* const l = static_cast<long*>(left);
+  auto* const r = static_cast<long*>(right);
+  for (MPI_Count i = 0; i < *count; ++i) {
+    long shift = 10;
+    while (shift <= r[i]) shift *= 10;
+    r[i] += l[i] * shift;
+  }
+}
+
+TEST_P(Collectives, OperandsAreInTheOrderOfRanks) {
+  const auto num = static_cast<std::size_t>(size());
+  Reduction what = reduction(MPI_LONG, MPI_SUM, 1);
+  what.operation = Ref<Operation>::adopt(new Operation(&append_digits, false));
+  std::vector<std::vector<long>> in;
+  std::vector<long> up_to(num);  // 1, 12, 123, ...
+  for (std::size_t i = 0; i < num; ++i) {
+    in.push_back({static_cast<long>(i + 1)});
+    up_to[i] = (i == 0 ? 0 : up_to[i - 1] * 10) + static_cast<long>(i + 1);
+  }
+  for (int root = 0; root < size(); ++root) {
+    std::vector<long> out(1, -1);
+    run([&](int pe) {
+      return reduce(circle(pe), root, what, view_of_values(in[static_cast<std::size_t>(pe)]),
+                    view_of_values(out));
+    });
+    EXPECT_EQ(out[0], up_to.back());
+  }
+  for (const bool exclusive : {false, true}) {
+    std::vector<std::vector<long>> out(num, std::vector<long>(1, -1));
+    run([&](int pe) {
+      const auto i = static_cast<std::size_t>(pe);
+      return scan(circle(pe), what, exclusive, view_of_values(in[i]), view_of_values(out[i]));
+    });
+    for (std::size_t i = 0; i < num; ++i) {
+      if (exclusive) {
+        EXPECT_EQ(out[i][0], i == 0 ? -1 : up_to[i - 1]);
+      } else {
+        EXPECT_EQ(out[i][0], up_to[i]);
+      }
+    }
+  }
+  std::vector<std::vector<long>> out(num, std::vector<long>(1, -1));
+  run([&](int pe) {
+    const auto i = static_cast<std::size_t>(pe);
+    return reduce_all(circle(pe), what, view_of_values(in[i]), view_of_values(out[i]));
+  });
+  for (const std::vector<long>& one : out) EXPECT_EQ(one[0], up_to.back());
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Collectives, ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9));
+
+// Elements with gaps, and a negative extent.
+TEST(ScratchElements, HaveRoomForTheirElements) {
+  PredefinedTypes types;
+  Ref<Datatype> column;
+  Ref<Datatype> backwards;
+  ASSERT_TRUE(make_vector({3, 1, 4}, *types.find(MPI_INT), CallForm::kSmall, &column).ok());
+  ASSERT_TRUE(make_resized(0, -4, *types.find(MPI_INT), CallForm::kSmall, &backwards).ok());
+  for (const Ref<Datatype>& type : {column, backwards}) {
+    const ScratchElements elements(type, 5);
+    const DataView view = elements.view();
+    std::vector<std::byte> in(view.size_bytes);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::byte>(i);
+    view.unpack(in.data(), in.size());
+    std::vector<std::byte> back(view.size_bytes);
+    view.pack(back.data());
+    EXPECT_EQ(back, in);
+  }
+}
+
+}  // namespace
+}  // namespace weft::mpi

@@ -1,0 +1,177 @@
+#include "models/mpi/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "weft/mpi/mpi.h"
+
+#include "models/mpi/communicator_creation.h"
+#include "models/mpi/rank.h"
+#include "tests/unit/mpi/mpi_job.h"
+
+namespace weft::mpi {
+namespace {
+
+using testing::MpiJob;
+
+// One communicator for each PE, and what each PE runs.
+class Ranks {
+ public:
+  explicit Ranks(int num_pes) : job_(num_pes) {
+    auto all = std::make_shared<Members>(static_cast<std::size_t>(num_pes));
+    std::iota(all->begin(), all->end(), 0);
+    for (int pe = 0; pe < num_pes; ++pe) world_.push_back(make(pe, kWorldContext, {all, pe, nullptr}));
+  }
+  Ref<Communicator> make(int pe, std::uint64_t context, Communicator::Groups groups) {
+    return Ref<Communicator>::adopt(
+        new Communicator(job_.ranks(pe), context, std::move(groups), 0, this_rank().errors_return));
+  }
+  Ref<Communicator> world(int pe) { return world_[static_cast<std::size_t>(pe)]; }
+  PointToPoint& engine(int pe) { return job_.ranks(pe); }
+  int size() const { return job_.num_pes(); }
+
+  // Runs `body(pe)`, a coroutine, on each PE at the same time.
+  template <class Body>
+  void run(const Body& body) {
+    std::vector<Task<>> tasks;
+    int left = size();
+    const auto counted = [](Task<> task, int& count) -> Task<> {
+      co_await task;
+      --count;
+    };
+    for (int pe = 0; pe < size(); ++pe) job_.runtime(pe).spawn(counted(body(pe), left), "a rank");
+    ASSERT_EQ(job_.run_until([&] { return left == 0; }), "");
+  }
+
+ private:
+  MpiJob job_;
+  std::vector<Ref<Communicator>> world_;
+};
+
+struct Circles : ::testing::TestWithParam<int> {};
+
+TEST_P(Circles, CollectGivesTheBytesOfAllInTheOrderOfRanks) {
+  Ranks ranks(GetParam());
+  ranks.run([&](int pe) -> Task<> {
+    int mine = pe * 3 + 1;
+    const Circle circle = ranks.world(pe)->next_circles().local;
+    const std::vector<std::byte> all = co_await collect(circle, bytes_of_value(mine));
+    EXPECT_EQ(all.size(), sizeof(int) * static_cast<std::size_t>(ranks.size()));
+    for (int other = 0; other < ranks.size(); ++other) {
+      int value = 0;
+      std::memcpy(&value, all.data() + sizeof(int) * static_cast<std::size_t>(other), sizeof value);
+      EXPECT_EQ(value, other * 3 + 1);
+    }
+  });
+}
+
+TEST_P(Circles, SpreadGivesTheRootsBytesToAll) {
+  Ranks ranks(GetParam());
+  for (int root = 0; root < ranks.size(); ++root) {
+    ranks.run([&](int pe) -> Task<> {
+      int value = pe == root ? 77 + root : -1;
+      const Circle circle = ranks.world(pe)->next_circles().local;
+      co_await spread(circle, root, bytes_of_value(value));
+      EXPECT_EQ(value, 77 + root);
+    });
+  }
+}
+
+TEST_P(Circles, NoProcessLeavesABarrierBeforeAllHaveCome) {
+  Ranks ranks(GetParam());
+  int come = 0;
+  ranks.run([&](int pe) -> Task<> {
+    ++come;
+    const Circle circle = ranks.world(pe)->next_circles().local;
+    co_await wait_for_all(circle);
+    EXPECT_EQ(come, ranks.size());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Communicator, Circles, ::testing::Values(1, 2, 3, 4, 7, 8));
+
+TEST(Communicator, SplitGroupsByColorAndOrdersByKey) {
+  Ranks ranks(7);
+  std::set<std::uint64_t> contexts;
+  ranks.run([&](int pe) -> Task<> {
+    const Choice choice{pe == 6 ? kNoColor : pe % 2, -pe};
+    const Ref<Communicator> half = co_await split(ranks.world(pe), choice);
+    if (pe == 6) {
+      EXPECT_FALSE(half);
+      co_return;
+    }
+    EXPECT_EQ(half->size(), 3);
+    EXPECT_EQ(half->pe_of_peer(half->rank()), pe);
+    EXPECT_EQ(half->rank(), 2 - pe / 2);
+    contexts.insert(half->context());
+  });
+  EXPECT_EQ(contexts.size(), 2U);
+}
+
+// The agreements of two duplicates overlap: they must not get one context.
+TEST(Communicator, DuplicatesAtTheSameTimeHaveTheirOwnContexts) {
+  Ranks ranks(3);
+  std::vector<std::set<std::uint64_t>> contexts(2);
+  ranks.run([&](int pe) -> Task<> {
+    std::vector<Ref<Communicator>> copies;
+    for (int i = 0; i < 2; ++i) copies.push_back(begin_duplicate(*ranks.world(pe)));
+    Task<> first = duplicate(ranks.world(pe), copies[0]);
+    co_await first;
+    co_await duplicate(ranks.world(pe), copies[1]);
+    for (std::size_t i = 0; i < 2; ++i) contexts[i].insert(copies[i]->context());
+  });
+  EXPECT_EQ(contexts[0].size(), 1U);
+  EXPECT_EQ(contexts[1].size(), 1U);
+  EXPECT_NE(contexts[0], contexts[1]);
+}
+
+TEST(Communicator, TwoGroupsMakeAnIntercommunicatorAndMerge) {
+  Ranks ranks(5);
+  ranks.run([&](int pe) -> Task<> {
+    const Choice choice{pe < 2 ? 0 : 1, pe};
+    const Ref<Communicator> half = co_await split(ranks.world(pe), choice);
+    LeaderBridge bridge{ranks.world(pe), pe < 2 ? 2 : 0, 9};
+    const Ref<Communicator> inter = co_await create_inter(half, 0, std::move(bridge));
+    EXPECT_TRUE(inter->is_inter());
+    EXPECT_EQ(inter->size(), pe < 2 ? 2 : 3);
+    EXPECT_EQ(inter->remote_size(), pe < 2 ? 3 : 2);
+    const Ref<Communicator> merged = co_await merge(inter, pe < 2);
+    EXPECT_EQ(merged->size(), 5);
+    EXPECT_EQ(merged->rank(), pe < 2 ? pe + 3 : pe - 2);
+    const Ref<Communicator> copy = begin_duplicate(*inter);
+    co_await duplicate(inter, copy);
+    EXPECT_NE(copy->context(), inter->context());
+    EXPECT_EQ(compare(*copy, *inter), MPI_CONGRUENT);
+    // Colors that one group alone has give no communicator.
+    const Choice pairs{pe == 4 ? 5 : pe % 2, 0};
+    const Ref<Communicator> part = co_await split(inter, pairs);
+    EXPECT_EQ(static_cast<bool>(part), pe != 4);
+  });
+}
+
+TEST(Communicator, AGroupAloneMakesACommunicator) {
+  Ranks ranks(4);
+  ranks.run([&](int pe) -> Task<> {
+    if (pe == 1) co_return;
+    const auto members = std::make_shared<const Members>(Members{3, 0, 2});
+    const int place = pe == 3 ? 0 : pe == 0 ? 1 : 2;
+    const Ref<Communicator> one = co_await create_group(ranks.world(pe), members, place, 5);
+    EXPECT_EQ(one->rank(), place);
+    Ref<ErrorHandler> handler = this_rank().errors_return;
+    const Ref<Communicator> other =
+        co_await create_from_group(ranks.engine(pe), members, place, "text", handler);
+    EXPECT_EQ(other->size(), 3);
+    EXPECT_NE(one->context(), other->context());
+  });
+}
+
+}  // namespace
+}  // namespace weft::mpi

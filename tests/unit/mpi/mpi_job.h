@@ -1,0 +1,35 @@
+// A whole job in one process whose PEs have the MPI model.
+#pragma once
+
+#include "models/mpi/model.h"
+#include "models/mpi/p2p/point_to_point_requests.h"
+#include "tests/support/in_process_job.h"
+
+namespace weft::testing {
+
+class MpiJob : public InProcessJob {
+ public:
+  explicit MpiJob(int num_pes, std::string_view machine = "loopback") : InProcessJob(num_pes, machine) {
+    for (int pe = 0; pe < num_pes; ++pe) runtime(pe).install<mpi::Mpi>();
+  }
+  mpi::PointToPoint& ranks(int pe) { return runtime(pe).model<mpi::Mpi>().point_to_point(); }
+
+  // Takes turns until the requests are complete.
+  template <class... Requests>
+  void wait(const Requests&... requests) {
+    ASSERT_EQ(run_until([&] { return (requests->is_complete() && ...); }), "");
+  }
+  // Takes turns until all that is under way has arrived.
+  void settle() {
+    int idle_turns = 0;
+    ASSERT_EQ(run_until([&] {
+                bool busy = false;
+                for (int pe = 0; pe < num_pes(); ++pe) busy |= runtime(pe).step();
+                idle_turns = busy ? 0 : idle_turns + 1;
+                return idle_turns > 3;
+              }),
+              "");
+  }
+};
+
+}  // namespace weft::testing

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Runs mpi4py's own test suite on Weft's MPI library.
+
+Usage: tools/mpi4py_suite.py [-n PROCESSES] [--all] [-- OPTION...]
+
+Gets mpi4py's sources from the package index, builds them with `weft mpicc`, and starts the suite with
+`weft run`. Sources and build are kept in build/mpi4py. Options after `--` go to the suite, for example
+`-i test_p2p`. Without --all, modules and tests are left out that need what Weft does not implement yet.
+Exits with 77 and says so if the sources cannot be had; else with the suite's code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "build/mpi4py"
+VERSION = "4.1.2"
+SKIPPED = 77
+
+# Modules that need processes that start later, one-sided communication, files, or partitioned messages.
+LATER_MODULES = [
+    "test_spawn",
+    "test_dynproc",
+    "test_rma",
+    "test_win",
+    "test_file",
+    "test_io",
+    "test_p2p_buf_part",
+    "test_ulfm",
+    "test_subclass",  # opens a file when it is loaded
+]
+# The same for single tests, as patterns of their names.
+LATER_TESTS = [
+    "TestErrhandlerFile",
+    "TestErrhandlerWin",
+    "TestMessageRMA",
+    "TestSequential",  # mpi4py.util.sync uses windows
+    "TestCounter",
+    "TestMutex",
+    "TestCondition",
+    "TestSemaphore",
+    "TestObjModel.testSafeFreeCreated",  # makes a window
+    # Datatypes: names of the null datatype, pairs for MPI_MINLOC, and where extents are rounded up.
+    "TestDatatypeNull.testGetName",
+    "TestDatatype.testGetSetName",
+    "testValueIndex",
+    "TestUtilDTLib.testPair",
+    "TestUtilDTLib.testHVector",
+]
+
+
+class UnavailableError(Exception):
+    """The sources cannot be had."""
+
+
+def source_archive() -> Path:
+    archive = FOLDER / f"mpi4py-{VERSION}.tar.gz"
+    if archive.exists():
+        return archive
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-binary", "mpi4py", "--no-deps"]
+    command += ["--dest", str(FOLDER), f"mpi4py=={VERSION}"]
+    if subprocess.run(command, check=False).returncode != 0 or not archive.exists():
+        raise UnavailableError(f"pip could not download mpi4py {VERSION}; is there a network?")
+    return archive
+
+
+def source_folder() -> Path:
+    folder = FOLDER / f"mpi4py-{VERSION}"
+    if not (folder / "test/main.py").exists():
+        with tarfile.open(source_archive()) as archive:
+            archive.extractall(FOLDER)
+    return folder
+
+
+def compiler_wrapper() -> Path:
+    """A command of one word, as the build asks for."""
+    wrapper = FOLDER / "mpicc"
+    wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m weft mpicc "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    return wrapper
+
+
+def built_key() -> str:
+    """Changes when the extension module must be built again."""
+    key = hashlib.sha256(f"{VERSION} {sys.version}".encode())
+    for header in sorted((ROOT / "include/weft/mpi").glob("*.h")):
+        key.update(header.read_bytes())
+    return key.hexdigest()
+
+
+def built_site() -> Path:
+    """The folder with the built package."""
+    site = FOLDER / "site"
+    stamp = FOLDER / "site.key"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == built_key():
+        return site
+    sources = source_folder()
+    shutil.rmtree(site, ignore_errors=True)
+    # Optimised code would take minutes to compile.
+    environment = {**os.environ, "MPICC": str(compiler_wrapper()), "CFLAGS": "-O0"}
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-cache-dir"]
+    subprocess.run([*command, "--target", str(site), str(sources)], env=environment, check=True)
+    stamp.write_text(built_key(), encoding="utf-8")
+    return site
+
+
+def suite_command(processes: int, options: list[str]) -> list[str]:
+    launcher = [sys.executable, "-m", "weft", "run", "-n", str(processes)]
+    return [*launcher, sys.executable, str(source_folder() / "test/main.py"), "-q", *options]
+
+
+def left_out() -> list[str]:
+    modules = [word for name in LATER_MODULES for word in ("-e", name)]
+    return modules + [word for name in LATER_TESTS for word in ("-x", name)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-n", "--processes", type=int, default=2)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("options", nargs="*")
+    arguments = parser.parse_args()
+    try:
+        site = built_site()
+    except UnavailableError as reason:
+        print(f"SKIPPED: mpi4py's test suite did not run: {reason}", file=sys.stderr)
+        return SKIPPED
+    options = arguments.options if arguments.all else [*left_out(), *arguments.options]
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = suite_command(arguments.processes, options)
+    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
