@@ -175,7 +175,7 @@ extern "C" {
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   return without_exceptions(__func__, kNoObject, [&] {
-    if (const Error error = check_request(*request); !error.ok()) return raise(__func__, kNoObject, error);
+    if (const Error error = check_request(*request); !error.ok()) return raise("MPI_Wait", kNoObject, error);
     wait_for([&] { return is_done(*request); });
     return finish_one("MPI_Wait", request, status);
   });
