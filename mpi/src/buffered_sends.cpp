@@ -106,7 +106,7 @@ template <class Owner>
 Error flush_later(BufferSpace& space, Owner owner, Communicator* communicator, MPI_Request* request) {
   runtime::Scheduler& scheduler = this_process().runtime();
   const auto wait = [&space, &scheduler, owner](Outcome*) -> runtime::Task<> {
-    static_cast<void>(owner);  // lives as long as the request
+    static_cast<void>(owner);
     while (space.is_in_use()) co_await runtime::yield_now(scheduler);
   };
   return give_request(as_request(Request::make<CollectiveRequest>(scheduler, wait)), communicator, request,

@@ -31,7 +31,7 @@ Error check_count(MPI_Count count) {
   return {MPI_ERR_COUNT, base::format("the count is {}; give 0 or more", count)};
 }
 
-Error check_result(const void* result) {
+Error check_result_address(const void* result) {
   if (result != nullptr) return {};
   return {MPI_ERR_ARG, "the pointer for a result is null; give the address of a variable"};
 }

@@ -39,7 +39,7 @@ class AttributeKey final : public Counted {
     if (predefined == kNone || predefined == kDuplicate) return MPI_SUCCESS;
     int flag = 0;
     const int code = reinterpret_cast<int (*)(Handle, int, void*, void*, void*, int*)>(copy_)(
-        object, number, extra_state_, value, copied, &flag);
+        object, number, extra_state_, value, static_cast<void*>(copied), &flag);
     *wanted = flag != 0;
     return code;
   }

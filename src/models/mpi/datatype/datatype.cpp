@@ -4,6 +4,9 @@
 
 namespace weft::mpi {
 
+Recipe::Recipe(int combiner_of_call, CallForm form_of_call)
+    : combiner(combiner_of_call), form(form_of_call) {}
+
 Datatype::Datatype(Shape shape, Recipe recipe)
     : Object(ObjectKind::kDatatype),
       shape_(std::move(shape)),

@@ -16,8 +16,8 @@ class Datatype;
 enum class CallForm { kSmall, kLarge };
 
 struct Recipe {
-  explicit Recipe(int combiner_of_call, CallForm form_of_call = CallForm::kSmall)
-      : combiner(combiner_of_call), form(form_of_call) {}
+  // Defined in datatype.cpp, which knows what it holds.
+  explicit Recipe(int combiner_of_call, CallForm form_of_call = CallForm::kSmall);
 
   int combiner;
   CallForm form;
