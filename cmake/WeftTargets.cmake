@@ -47,6 +47,7 @@ function(weft_add_layer)
       # Compiled six files at a time, in a quarter of the processor time. So a name in an anonymous namespace is unique in
       # its layer. The release build compiles each file alone, so a missing #include is found.
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # g++ takes the sources for headers
     endif()
     if(WEFT_LINK_TIME_OPTIMIZATION)
       target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-flto=auto;-ffat-lto-objects>)

@@ -41,7 +41,9 @@ const int* predefined_attribute(int key) {
   }
 }
 
-void store_pointer(const void* value, void* result) { std::memcpy(result, &value, sizeof(value)); }
+void store_pointer(const void* value, void* result) {
+  std::memcpy(result, static_cast<const void*>(&value), sizeof(value));
+}
 
 // Datatypes have no error handler of their own.
 template <class Handle>

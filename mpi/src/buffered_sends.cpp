@@ -7,10 +7,9 @@
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
-#include "models/mpi/p2p/point_to_point_requests.h"
-
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/p2p/point_to_point_requests.h"
 #include "session.h"
 
 namespace weft::mpi {
@@ -37,8 +36,9 @@ Error send_buffered(const SendCall& call) {
   std::byte* const piece = space.take(call.view.size_bytes);
   if (piece == nullptr) {
     return {MPI_ERR_BUFFER,
-            weft::base::format("the attached buffer of {} bytes has no room for a message of {} bytes; attach a larger one",
-                         space.size_bytes(), call.view.size_bytes)};
+            weft::base::format(
+                "the attached buffer of {} bytes has no room for a message of {} bytes; attach a larger one",
+                space.size_bytes(), call.view.size_bytes)};
   }
   call.view.pack(piece);
   space.keep(piece, as_request(call.engine().send(
@@ -63,8 +63,8 @@ class BufferedRequest final : public Request {
   Ref<Communicator> kept_;
 };
 
-Error request_buffered(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                       MPI_Request* request, bool persistent) {
+Error request_buffered(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                       MPI_Comm comm, MPI_Request* request, bool persistent) {
   SendCall call;
   if (Error error = prepare(buf, count, datatype, dest, tag, comm, &call); !error.ok()) return error;
   Ref<BufferedRequest> made = Request::make<BufferedRequest>(call.engine().messenger(), call);
@@ -108,7 +108,8 @@ Error flush_later(BufferSpace& space, Owner owner, Communicator* communicator, M
   const auto wait = [&space, &scheduler, owner](Outcome*) -> runtime::Task<> {
     while (space.is_in_use()) co_await runtime::yield_now(scheduler);
   };
-  return give_request(as_request(Request::make<CollectiveRequest>(scheduler, wait)), communicator, request, false);
+  return give_request(as_request(Request::make<CollectiveRequest>(scheduler, wait)), communicator, request,
+                      false);
 }
 
 // Calls `body(space)` with the buffer of the communicator, the session, or the process.
@@ -156,8 +157,8 @@ int MPI_Ibsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int de
   return guarded(__func__, comm,
                  [&] { return request_buffered(buf, count, datatype, dest, tag, comm, request, false); });
 }
-int MPI_Bsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                     MPI_Request* request) {
+int MPI_Bsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request) {
   return guarded(__func__, comm,
                  [&] { return request_buffered(buf, count, datatype, dest, tag, comm, request, true); });
 }
@@ -175,12 +176,13 @@ int MPI_Buffer_flush(void) {
   });
 }
 int MPI_Buffer_iflush(MPI_Request* request) {
-  return with_process_space(__func__,
-                            [&](BufferSpace& space) { return flush_later(space, nullptr, nullptr, request); });
+  return with_process_space(
+      __func__, [&](BufferSpace& space) { return flush_later(space, nullptr, nullptr, request); });
 }
 
 int MPI_Comm_attach_buffer_c(MPI_Comm comm, void* buffer, MPI_Count size) {
-  return with_comm_space(__func__, comm, [&](Communicator& found) { return attach(found.buffer_space, buffer, size); });
+  return with_comm_space(__func__, comm,
+                         [&](Communicator& found) { return attach(found.buffer_space, buffer, size); });
 }
 int MPI_Comm_detach_buffer_c(MPI_Comm comm, void* buffer_addr, MPI_Count* size) {
   return with_comm_space(__func__, comm,

@@ -58,8 +58,13 @@ Error view_both(const ReductionArguments& arguments, MPI_Count count, MPI_Count 
   return make_view(arguments.recvbuf, out_count, arguments.type, &made->out);
 }
 
-Error call_reduce(const ReductionArguments& arguments, MPI_Count count, int root, const Way& way) {
+Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int root, const Way& way) {
   PreparedReduction made;
+  // Only the root is significant at a process that neither gives nor gets elements.
+  const bool is_idle = root == MPI_PROC_NULL;
+  const ReductionArguments arguments =
+      is_idle ? ReductionArguments{nullptr, nullptr, MPI_INT, MPI_SUM} : passed;
+  const MPI_Count count = is_idle ? 0 : passed_count;
   if (Error error = prepare_reduction(arguments, count, way.comm, &made); !error.ok()) return error;
   if (Error error = check_root(*made.communicator, root); !error.ok()) return error;
   const bool inter = made.communicator->is_inter();

@@ -3,7 +3,6 @@
 #include "base/format.h"
 #include "memory/memory.h"
 #include "models/mpi/datatype/datatype.h"
-
 #include "status.h"
 #include "type_handles.h"
 
@@ -60,8 +59,9 @@ Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataVi
   if (Error error = find_committed_type(handle, &type); !error.ok()) return error;
   if (Error error = check_count(count); !error.ok()) return error;
   const std::optional<MPI_Count> size = type->packed_size(count);
-  if (!size) return {MPI_ERR_COUNT, base::format("{} elements of {} bytes have too many bytes", count,
-                                                 type->size_bytes())};
+  if (!size)
+    return {MPI_ERR_COUNT,
+            base::format("{} elements of {} bytes have too many bytes", count, type->size_bytes())};
   view->size_bytes = static_cast<std::size_t>(*size);
   if (*size == 0) return {};
   auto* const start = static_cast<std::byte*>(const_cast<void*>(buffer));
@@ -122,8 +122,8 @@ Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int 
   call->no_process = source == MPI_PROC_NULL;
   if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
   if (!call->no_process) {
-    call->key = call->communicator->key(source == MPI_ANY_SOURCE ? kAny : source,
-                                        tag == MPI_ANY_TAG ? kAny : tag);
+    call->key =
+        call->communicator->key(source == MPI_ANY_SOURCE ? kAny : source, tag == MPI_ANY_TAG ? kAny : tag);
   }
   return {};
 }
@@ -143,10 +143,11 @@ Error error_of(const Outcome& outcome) {
   if (outcome.error == MPI_SUCCESS) [[likely]]
     return {};
   if (outcome.error == MPI_ERR_TRUNCATE) {
-    return {MPI_ERR_TRUNCATE,
-            base::format("the message from rank {} with tag {} is larger than the receive buffer of {} bytes; "
-                         "give a larger buffer",
-                         outcome.source, outcome.tag, outcome.size_bytes)};
+    return {
+        MPI_ERR_TRUNCATE,
+        base::format("the message from rank {} with tag {} is larger than the receive buffer of {} bytes; "
+                     "give a larger buffer",
+                     outcome.source, outcome.tag, outcome.size_bytes)};
   }
   return {outcome.error, {}};
 }

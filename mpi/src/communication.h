@@ -6,13 +6,12 @@
 
 #include "weft/mpi/mpi.h"
 
+#include "handles.h"
 #include "models/mpi/communicator.h"
 #include "models/mpi/error.h"
 #include "models/mpi/p2p/data_view.h"
 #include "models/mpi/p2p/request.h"
 #include "models/mpi/process.h"
-
-#include "handles.h"
 
 namespace weft::mpi {
 

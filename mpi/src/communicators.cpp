@@ -10,12 +10,11 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "base/format.h"
-#include "models/mpi/communicator_creation.h"
-
 #include "attributes.h"
+#include "base/format.h"
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/communicator_creation.h"
 #include "objects.h"
 
 namespace weft::mpi {
@@ -49,7 +48,8 @@ Error duplicate_now(Communicator& parent, MPI_Comm comm, Info* info, MPI_Comm* n
 }
 
 // The handle is valid at once; the communicator can be used when the request is complete.
-Error duplicate_later(Communicator& parent, MPI_Comm comm, Info* info, MPI_Comm* newcomm, MPI_Request* request) {
+Error duplicate_later(Communicator& parent, MPI_Comm comm, Info* info, MPI_Comm* newcomm,
+                      MPI_Request* request) {
   Ref<Communicator> copy = begin_duplicate(parent);
   copy->info = info == nullptr ? parent.info : info->pairs();
   if (Error error = copy_attributes(comm, parent, *copy); !error.ok()) return error;
@@ -150,7 +150,8 @@ int MPI_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int* result) {
 
 int MPI_Comm_get_name(MPI_Comm comm, char* comm_name, int* resultlen) {
   return guarded(__func__, comm, [&]() -> Error {
-    if (Error error = require({{comm_name, "comm_name"}, {resultlen, "resultlen"}}); !error.ok()) return error;
+    if (Error error = require({{comm_name, "comm_name"}, {resultlen, "resultlen"}}); !error.ok())
+      return error;
     std::string name = "MPI_COMM_NULL";
     if (comm != MPI_COMM_NULL) {
       Communicator* communicator = nullptr;
@@ -163,10 +164,11 @@ int MPI_Comm_get_name(MPI_Comm comm, char* comm_name, int* resultlen) {
   });
 }
 int MPI_Comm_set_name(MPI_Comm comm, const char* comm_name) {
-  return with_communicator(__func__, comm, {{comm_name, "comm_name"}}, [&](Communicator& communicator) -> Error {
-    communicator.set_name(std::string(comm_name, strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1)));
-    return {};
-  });
+  return with_communicator(
+      __func__, comm, {{comm_name, "comm_name"}}, [&](Communicator& communicator) -> Error {
+        communicator.set_name(std::string(comm_name, strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1)));
+        return {};
+      });
 }
 
 int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
@@ -178,10 +180,11 @@ int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
   });
 }
 int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info_used) {
-  return with_communicator(__func__, comm, {{info_used, "info_used"}}, [&](Communicator& communicator) -> Error {
-    *info_used = handle_of<MPI_Info>(new Info(communicator.info));
-    return {};
-  });
+  return with_communicator(__func__, comm, {{info_used, "info_used"}},
+                           [&](Communicator& communicator) -> Error {
+                             *info_used = handle_of<MPI_Info>(new Info(communicator.info));
+                             return {};
+                           });
 }
 
 int MPI_Comm_get_parent(MPI_Comm* parent) {
@@ -208,9 +211,9 @@ int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   });
 }
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-  return with_communicator(__func__, comm, {{newcomm, "newcomm"}, {request, "request"}}, [&](Communicator& parent) {
-    return duplicate_later(parent, comm, nullptr, newcomm, request);
-  });
+  return with_communicator(
+      __func__, comm, {{newcomm, "newcomm"}, {request, "request"}},
+      [&](Communicator& parent) { return duplicate_later(parent, comm, nullptr, newcomm, request); });
 }
 int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
   return with_communicator(__func__, comm, {{newcomm, "newcomm"}, {request, "request"}},
@@ -288,9 +291,8 @@ int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* new
 }
 
 int MPI_Comm_free(MPI_Comm* comm) {
-  return with_communicator(__func__, *comm, {}, [&](Communicator& communicator) {
-    return free_communicator(communicator, comm);
-  });
+  return with_communicator(__func__, *comm, {},
+                           [&](Communicator& communicator) { return free_communicator(communicator, comm); });
 }
 int MPI_Comm_disconnect(MPI_Comm* comm) {
   return with_communicator(__func__, *comm, {}, [&](Communicator& communicator) -> Error {
@@ -302,38 +304,41 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
 
 // --- Intercommunicators
 
-int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
-                         MPI_Comm* newintercomm) {
-  return with_communicator(__func__, local_comm, {{newintercomm, "newintercomm"}}, [&](Communicator& local) -> Error {
-    if (local.is_inter()) return {MPI_ERR_COMM, "the local communicator is an intercommunicator"};
-    if (local_leader < 0 || local_leader >= local.size())
-      return {MPI_ERR_RANK, weft::base::format("the local leader {} does not exist", local_leader)};
-    LeaderBridge bridge{{}, remote_leader, tag};
-    if (local.rank() == local_leader) {
-      Communicator* peer = nullptr;
-      if (Error error = find_communicator(peer_comm, &peer); !error.ok()) return error;
-      if (!peer->has_peer(remote_leader))
-        return {MPI_ERR_RANK, weft::base::format("the remote leader {} does not exist", remote_leader)};
-      if (tag < 0) return {MPI_ERR_TAG, weft::base::format("the tag is {}; give 0 or more", tag)};
-      bridge.communicator = Ref<Communicator>(*peer);
-    }
-    give_communicator(
-        this_process().run(create_inter(Ref<Communicator>(local), local_leader, std::move(bridge))), newintercomm);
-    return {};
-  });
+int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader,
+                         int tag, MPI_Comm* newintercomm) {
+  return with_communicator(
+      __func__, local_comm, {{newintercomm, "newintercomm"}}, [&](Communicator& local) -> Error {
+        if (local.is_inter()) return {MPI_ERR_COMM, "the local communicator is an intercommunicator"};
+        if (local_leader < 0 || local_leader >= local.size())
+          return {MPI_ERR_RANK, weft::base::format("the local leader {} does not exist", local_leader)};
+        LeaderBridge bridge{{}, remote_leader, tag};
+        if (local.rank() == local_leader) {
+          Communicator* peer = nullptr;
+          if (Error error = find_communicator(peer_comm, &peer); !error.ok()) return error;
+          if (!peer->has_peer(remote_leader))
+            return {MPI_ERR_RANK, weft::base::format("the remote leader {} does not exist", remote_leader)};
+          if (tag < 0) return {MPI_ERR_TAG, weft::base::format("the tag is {}; give 0 or more", tag)};
+          bridge.communicator = Ref<Communicator>(*peer);
+        }
+        give_communicator(
+            this_process().run(create_inter(Ref<Communicator>(local), local_leader, std::move(bridge))),
+            newintercomm);
+        return {};
+      });
 }
 int MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
-  return with_communicator(__func__, intercomm, {{newintracomm, "newintracomm"}}, [&](Communicator& inter) -> Error {
-    if (!inter.is_inter()) return {MPI_ERR_COMM, "the communicator is no intercommunicator"};
-    give_communicator(this_process().run(merge(Ref<Communicator>(inter), high != 0)), newintracomm);
-    return {};
-  });
+  return with_communicator(
+      __func__, intercomm, {{newintracomm, "newintracomm"}}, [&](Communicator& inter) -> Error {
+        if (!inter.is_inter()) return {MPI_ERR_COMM, "the communicator is no intercommunicator"};
+        give_communicator(this_process().run(merge(Ref<Communicator>(inter), high != 0)), newintracomm);
+        return {};
+      });
 }
 
 // --- From groups alone
 
-int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
-                               MPI_Comm* newcomm) {
+int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info,
+                               MPI_Errhandler errhandler, MPI_Comm* newcomm) {
   return guarded(__func__, kNoObject, [&]() -> Error {
     if (Error error = require({{stringtag, "stringtag"}, {newcomm, "newcomm"}}); !error.ok()) return error;
     if (Error error = check_running(); !error.ok()) return error;
@@ -348,8 +353,8 @@ int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info 
     if (found->size() == 0) return {};
     const int place = found->rank_of(process.runtime().pe());
     if (Error error = check_place(place); !error.ok()) return error;
-    Ref<Communicator> made = process.run(create_from_group(process.engine(), found->members(), place, stringtag,
-                                                           Ref<ErrorHandler>(*handler)));
+    Ref<Communicator> made = process.run(
+        create_from_group(process.engine(), found->members(), place, stringtag, Ref<ErrorHandler>(*handler)));
     if (hints != nullptr) made->info = hints->pairs();
     give_communicator(std::move(made), newcomm);
     return {};
@@ -359,7 +364,8 @@ int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MP
                                      int remote_leader, const char* stringtag, MPI_Info info,
                                      MPI_Errhandler errhandler, MPI_Comm* newintercomm) {
   return guarded(__func__, kNoObject, [&]() -> Error {
-    if (Error error = require({{stringtag, "stringtag"}, {newintercomm, "newintercomm"}}); !error.ok()) return error;
+    if (Error error = require({{stringtag, "stringtag"}, {newintercomm, "newintercomm"}}); !error.ok())
+      return error;
     if (Error error = check_running(); !error.ok()) return error;
     Group* local = nullptr;
     Group* remote = nullptr;
@@ -369,12 +375,14 @@ int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MP
     if (Error error = find_object(remote_group, &remote); !error.ok()) return error;
     if (Error error = find_object(errhandler, &handler); !error.ok()) return error;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
-    if (local_leader < 0 || local_leader >= local->size() || remote_leader < 0 || remote_leader >= remote->size())
-      return {MPI_ERR_RANK, weft::base::format("the leaders {} and {} must be ranks of their groups of {} and {} processes",
-                                         local_leader, remote_leader, local->size(), remote->size())};
+    if (local_leader < 0 || local_leader >= local->size() || remote_leader < 0 ||
+        remote_leader >= remote->size())
+      return {MPI_ERR_RANK,
+              weft::base::format("the leaders {} and {} must be ranks of their groups of {} and {} processes",
+                                 local_leader, remote_leader, local->size(), remote->size())};
     Process& process = this_process();
-    TwoGroups groups{local->members(), local->rank_of(process.runtime().pe()), local_leader, remote->members(),
-                     remote_leader};
+    TwoGroups groups{local->members(), local->rank_of(process.runtime().pe()), local_leader,
+                     remote->members(), remote_leader};
     if (Error error = check_place(groups.place); !error.ok()) return error;
     give_communicator(process.run(create_inter_from_groups(process.engine(), std::move(groups), stringtag,
                                                            Ref<ErrorHandler>(*handler))),

@@ -123,7 +123,7 @@ Error require(std::initializer_list<PointerArgument> arguments) {
 void copy_string(std::string_view text, std::size_t size, char* result) {
   if (size == 0) return;
   const std::size_t length = std::min(text.size(), size - 1);
-  std::copy_n(text.data(), length, result);
+  text.copy(result, length);
   result[length] = '\0';
 }
 

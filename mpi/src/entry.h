@@ -39,6 +39,11 @@ ErrorScope* error_scope(MPI_Session session);
 Error current_exception();
 
 struct PointerArgument {
+  template <class T>
+  PointerArgument(T* pointer_in, const char* name_in)
+      : pointer(static_cast<const void*>(pointer_in)), name(name_in) {}
+  PointerArgument(std::nullptr_t, const char* name_in) : pointer(nullptr), name(name_in) {}
+
   const void* pointer;
   const char* name;
 };

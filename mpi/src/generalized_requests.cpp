@@ -42,7 +42,8 @@ class GeneralizedRequest final : public Request {
   void query() override {
     MPI_Status status;
     set_status_empty(status);
-    const int error = functions_.query == nullptr ? MPI_SUCCESS : functions_.query(functions_.extra_state, &status);
+    const int error =
+        functions_.query == nullptr ? MPI_SUCCESS : functions_.query(functions_.extra_state, &status);
     set_outcome({.source = status.MPI_SOURCE,
                  .tag = status.MPI_TAG,
                  .error = error,
@@ -70,8 +71,8 @@ int MPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_
   return guarded(__func__, kNoObject, [&]() -> Error {
     if (Error error = check_running(); !error.ok()) return error;
     const GeneralizedRequest::Functions functions{query_fn, free_fn, cancel_fn, extra_state};
-    return give_request(
-        as_request(Request::make<GeneralizedRequest>(this_process().runtime(), functions)), nullptr, request, false);
+    return give_request(as_request(Request::make<GeneralizedRequest>(this_process().runtime(), functions)),
+                        nullptr, request, false);
   });
 }
 

@@ -3,10 +3,9 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "models/mpi/p2p/point_to_point_requests.h"
-
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/p2p/point_to_point_requests.h"
 
 namespace weft::mpi {
 
@@ -37,7 +36,8 @@ Error send_now(const SendCall& call, SendMode mode) {
 
 Error blocking_send(const Message& message, MPI_Comm comm, SendMode mode) {
   SendCall call;
-  if (Error error = prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
+  if (Error error =
+          prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
       !error.ok())
     return error;
   return call.no_process ? Error() : send_now(call, mode);
@@ -58,7 +58,8 @@ Ref<Request> make_receive(const ReceiveCall& call) {
 Error request_send(const Message& message, MPI_Comm comm, SendMode mode, MPI_Request* request,
                    bool persistent = false) {
   SendCall call;
-  if (Error error = prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
+  if (Error error =
+          prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
       !error.ok())
     return error;
   return give_request(make_send(call, mode), call.communicator, request, persistent);
@@ -66,15 +67,18 @@ Error request_send(const Message& message, MPI_Comm comm, SendMode mode, MPI_Req
 
 Error request_receive(const Room& room, MPI_Comm comm, MPI_Request* request, bool persistent = false) {
   ReceiveCall call;
-  if (Error error = prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, &call); !error.ok())
+  if (Error error = prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, &call);
+      !error.ok())
     return error;
   return give_request(make_receive(call), call.communicator, request, persistent);
 }
 
 // --- Both
 
-Error prepare_both(const Message& message, const Room& room, MPI_Comm comm, SendCall* send, ReceiveCall* receive) {
-  if (Error error = prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, send);
+Error prepare_both(const Message& message, const Room& room, MPI_Comm comm, SendCall* send,
+                   ReceiveCall* receive) {
+  if (Error error =
+          prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, send);
       !error.ok())
     return error;
   return prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, receive);
@@ -107,7 +111,8 @@ Error exchange_later(const SendCall& send, const ReceiveCall& receive,
   const Ref<Request> received = make_receive(receive);
   const Ref<Request> sent = make_send(send, SendMode::kStandard);
   runtime::Scheduler& scheduler = send.engine().messenger();
-  const auto both = [received, sent, &scheduler, kept = std::move(copy)](Outcome* outcome) -> runtime::Task<> {
+  const auto both = [received, sent, &scheduler,
+                     kept = std::move(copy)](Outcome* outcome) -> runtime::Task<> {
     // The frame has the requests: the lambda lives as long as the request of both.
     received->start();
     sent->start();
@@ -115,8 +120,8 @@ Error exchange_later(const SendCall& send, const ReceiveCall& receive,
     *outcome = co_await Completed(*received, scheduler);
     if (outcome->error == MPI_SUCCESS) outcome->error = end_of_send.error;
   };
-  return give_request(as_request(Request::make<CollectiveRequest>(scheduler, both)), communicator_of(comm), request,
-                      false);
+  return give_request(as_request(Request::make<CollectiveRequest>(scheduler, both)), communicator_of(comm),
+                      request, false);
 }
 
 }  // namespace
@@ -128,47 +133,55 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 extern "C" {
 
 int MPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return guarded(__func__, comm, [&] { return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard); });
+  return guarded(__func__, comm,
+                 [&] { return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard); });
 }
 int MPI_Ssend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return guarded(__func__, comm,
-                 [&] { return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous); });
+  return guarded(__func__, comm, [&] {
+    return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous);
+  });
 }
 int MPI_Rsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return guarded(__func__, comm, [&] { return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard); });
+  return guarded(__func__, comm,
+                 [&] { return blocking_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard); });
 }
 
 int MPI_Isend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                 MPI_Request* request) {
-  return guarded(__func__, comm,
-                 [&] { return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request); });
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
+  });
 }
 int MPI_Issend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
-  return guarded(__func__, comm,
-                 [&] { return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request); });
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request);
+  });
 }
 int MPI_Irsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                  MPI_Request* request) {
-  return guarded(__func__, comm,
-                 [&] { return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request); });
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request);
+  });
 }
 
 int MPI_Send_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                     MPI_Request* request) {
-  return guarded(__func__, comm,
-                 [&] { return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true); });
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
+  });
 }
-int MPI_Ssend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                     MPI_Request* request) {
+int MPI_Ssend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request) {
   return guarded(__func__, comm, [&] {
     return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kSynchronous, request, true);
   });
 }
-int MPI_Rsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                     MPI_Request* request) {
-  return guarded(__func__, comm,
-                 [&] { return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true); });
+int MPI_Rsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request) {
+  return guarded(__func__, comm, [&] {
+    return request_send({buf, count, datatype, dest, tag}, comm, SendMode::kStandard, request, true);
+  });
 }
 
 int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
@@ -188,7 +201,8 @@ int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, in
 }
 int MPI_Irecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                 MPI_Request* request) {
-  return guarded(__func__, comm, [&] { return request_receive({buf, count, datatype, source, tag}, comm, request); });
+  return guarded(__func__, comm,
+                 [&] { return request_receive({buf, count, datatype, source, tag}, comm, request); });
 }
 int MPI_Recv_init_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                     MPI_Request* request) {
@@ -197,8 +211,8 @@ int MPI_Recv_init_c(void* buf, MPI_Count count, MPI_Datatype datatype, int sourc
 }
 
 int MPI_Sendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-                   void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
-                   MPI_Status* status) {
+                   void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                   MPI_Comm comm, MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     SendCall send;
     ReceiveCall receive;
@@ -209,13 +223,13 @@ int MPI_Sendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendty
     return exchange_now(send, receive, status);
   });
 }
-int MPI_Sendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag, int source,
-                           int recvtag, MPI_Comm comm, MPI_Status* status) {
+int MPI_Sendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
+                           int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     SendCall send;
     ReceiveCall receive;
-    if (Error error = prepare_both({buf, count, datatype, dest, sendtag}, {buf, count, datatype, source, recvtag}, comm,
-                                   &send, &receive);
+    if (Error error = prepare_both({buf, count, datatype, dest, sendtag},
+                                   {buf, count, datatype, source, recvtag}, comm, &send, &receive);
         !error.ok())
       return error;
     std::vector<std::byte> copy;
@@ -224,8 +238,8 @@ int MPI_Sendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, in
   });
 }
 int MPI_Isendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-                    void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
-                    MPI_Request* request) {
+                    void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                    MPI_Comm comm, MPI_Request* request) {
   return guarded(__func__, comm, [&]() -> Error {
     SendCall send;
     ReceiveCall receive;
@@ -236,13 +250,13 @@ int MPI_Isendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendt
     return exchange_later(send, receive, {}, comm, request);
   });
 }
-int MPI_Isendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag, int source,
-                            int recvtag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Isendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
+                            int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
   return guarded(__func__, comm, [&]() -> Error {
     SendCall send;
     ReceiveCall receive;
-    if (Error error = prepare_both({buf, count, datatype, dest, sendtag}, {buf, count, datatype, source, recvtag}, comm,
-                                   &send, &receive);
+    if (Error error = prepare_both({buf, count, datatype, dest, sendtag},
+                                   {buf, count, datatype, source, recvtag}, comm, &send, &receive);
         !error.ok())
       return error;
     auto copy = std::make_shared<std::vector<std::byte>>();

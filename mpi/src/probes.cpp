@@ -3,10 +3,9 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "models/mpi/p2p/point_to_point_requests.h"
-
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/p2p/point_to_point_requests.h"
 
 namespace weft::mpi {
 
@@ -40,7 +39,8 @@ Error prepare_probe(int source, int tag, MPI_Comm comm, Probe* probe) {
   if (Error error = check_source(*probe->communicator, source, tag); !error.ok()) return error;
   probe->no_process = source == MPI_PROC_NULL;
   if (!probe->no_process) {
-    probe->key = probe->communicator->key(source == MPI_ANY_SOURCE ? kAny : source, tag == MPI_ANY_TAG ? kAny : tag);
+    probe->key =
+        probe->communicator->key(source == MPI_ANY_SOURCE ? kAny : source, tag == MPI_ANY_TAG ? kAny : tag);
   }
   return {};
 }
@@ -155,18 +155,21 @@ int MPI_Mrecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* 
   return guarded(__func__, comm_of_message(*message), [&]() -> Error {
     Ref<Request> request;
     Communicator* communicator = nullptr;
-    if (Error error = start_probed_receive(buf, count, datatype, message, &request, &communicator); !error.ok())
+    if (Error error = start_probed_receive(buf, count, datatype, message, &request, &communicator);
+        !error.ok())
       return error;
     this_process().wait(*request);
     write_status(request->outcome(), status);
     return error_of(request->outcome());
   });
 }
-int MPI_Imrecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* request) {
+int MPI_Imrecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
+                 MPI_Request* request) {
   return guarded(__func__, comm_of_message(*message), [&]() -> Error {
     Ref<Request> started;
     Communicator* communicator = nullptr;
-    if (Error error = start_probed_receive(buf, count, datatype, message, &started, &communicator); !error.ok())
+    if (Error error = start_probed_receive(buf, count, datatype, message, &started, &communicator);
+        !error.ok())
       return error;
     return give_request(std::move(started), communicator, request, false);
   });

@@ -94,7 +94,8 @@ MPI_Status* status_at(MPI_Status* statuses, int i) {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
 }
 
-Error errors_in_statuses(const char* text = "one or more requests have failed; the statuses hold their errors") {
+Error errors_in_statuses(
+    const char* text = "one or more requests have failed; the statuses hold their errors") {
   return {MPI_ERR_IN_STATUS, text};
 }
 
@@ -127,8 +128,12 @@ std::vector<int> done_indices(int count, const MPI_Request* requests) {
   return indices;
 }
 
-bool all_done(int count, const MPI_Request* requests) { return std::all_of(requests, requests + count, is_done); }
-bool any_active(int count, const MPI_Request* requests) { return std::any_of(requests, requests + count, is_active); }
+bool all_done(int count, const MPI_Request* requests) {
+  return std::all_of(requests, requests + count, is_done);
+}
+bool any_active(int count, const MPI_Request* requests) {
+  return std::any_of(requests, requests + count, is_active);
+}
 
 // The index of one that is done; -1 if none is.
 int find_done(int count, const MPI_Request* requests) {
@@ -154,7 +159,8 @@ Error start(MPI_Request handle) {
   Request* const request = request_of(handle);
   if (request == nullptr || !request->is_persistent())
     return {MPI_ERR_REQUEST, "the request is not persistent; make it with one of the MPI_*_init functions"};
-  if (request->is_active()) return {MPI_ERR_REQUEST, "the request is active; wait for it before you start it again"};
+  if (request->is_active())
+    return {MPI_ERR_REQUEST, "the request is active; wait for it before you start it again"};
   request->start();
   return {};
 }
@@ -293,7 +299,8 @@ int MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[],
   return guarded(__func__, kNoObject, [&]() -> Error {
     if (Error error = check_requests(count, array_of_requests); !error.ok()) return error;
     *flag = is_true_soon([&] { return all_done(count, array_of_requests); }) ? 1 : 0;
-    for (int i = 0; i < count && *flag != 0; ++i) look_at(array_of_requests[i], status_at(array_of_statuses, i));
+    for (int i = 0; i < count && *flag != 0; ++i)
+      look_at(array_of_requests[i], status_at(array_of_statuses, i));
     return {};
   });
 }

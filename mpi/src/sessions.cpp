@@ -6,11 +6,10 @@
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
-#include "models/mpi/process.h"
-
 #include "entry.h"
 #include "environment.h"
 #include "handles.h"
+#include "models/mpi/process.h"
 #include "objects.h"
 #include "session.h"
 
@@ -37,7 +36,8 @@ Error find_set(const char* name, MembersPointer* members) {
   } else if (lower == "mpi://self") {
     *members = process.self()->group();
   } else {
-    return {MPI_ERR_ARG, weft::base::format("there is no process set {}; there are mpi://WORLD and mpi://SELF", name)};
+    return {MPI_ERR_ARG,
+            weft::base::format("there is no process set {}; there are mpi://WORLD and mpi://SELF", name)};
   }
   return {};
 }
@@ -94,7 +94,8 @@ int MPI_Session_get_num_psets(MPI_Session session, MPI_Info /*info*/, int* npset
 int MPI_Session_get_nth_pset(MPI_Session session, MPI_Info /*info*/, int n, int* pset_len, char* pset_name) {
   return with_session(__func__, session, {{pset_len, "pset_len"}}, [&](Session&) -> Error {
     if (n < 0 || n >= static_cast<int>(kProcessSets.size()))
-      return {MPI_ERR_ARG, weft::base::format("there is no process set number {}; there are {}", n, kProcessSets.size())};
+      return {MPI_ERR_ARG,
+              weft::base::format("there is no process set number {}; there are {}", n, kProcessSets.size())};
     const std::string_view name = kProcessSets[static_cast<std::size_t>(n)];
     if (*pset_len > 0) copy_string(name, static_cast<std::size_t>(*pset_len), pset_name);
     *pset_len = static_cast<int>(name.size()) + 1;
@@ -116,12 +117,13 @@ int MPI_Session_get_info(MPI_Session session, MPI_Info* info_used) {
   });
 }
 int MPI_Group_from_session_pset(MPI_Session session, const char* pset_name, MPI_Group* newgroup) {
-  return with_session(__func__, session, {{pset_name, "pset_name"}, {newgroup, "newgroup"}}, [&](Session&) -> Error {
-    MembersPointer members;
-    if (Error error = find_set(pset_name, &members); !error.ok()) return error;
-    *newgroup = give_group(std::move(members));
-    return {};
-  });
+  return with_session(__func__, session, {{pset_name, "pset_name"}, {newgroup, "newgroup"}},
+                      [&](Session&) -> Error {
+                        MembersPointer members;
+                        if (Error error = find_set(pset_name, &members); !error.ok()) return error;
+                        *newgroup = give_group(std::move(members));
+                        return {};
+                      });
 }
 
 }  // extern "C"

@@ -19,6 +19,8 @@ using namespace weft::mpi;
 namespace {
 
 constexpr std::size_t kCacheLine = 64;
+// No process has more memory than addresses.
+constexpr MPI_Aint kAddressSpaceBytes = MPI_Aint{1} << 47;
 
 // The alignment of MPI_Alloc_mem: that of the info key mpi_minimum_memory_alignment, at least a cache line.
 Error alignment_of(MPI_Info info_handle, std::size_t* alignment) {
@@ -83,10 +85,11 @@ int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
     std::size_t alignment = 0;
     if (Error error = alignment_of(info, &alignment); !error.ok()) return error;
     void* memory = nullptr;
-    if (posix_memalign(&memory, alignment, std::max<std::size_t>(1, static_cast<std::size_t>(size))) != 0) {
+    if (size > kAddressSpaceBytes ||
+        posix_memalign(&memory, alignment, std::max<std::size_t>(1, static_cast<std::size_t>(size))) != 0) {
       return {MPI_ERR_NO_MEM, weft::base::format("no {} bytes of memory are left", size)};
     }
-    std::memcpy(baseptr, &memory, sizeof(memory));
+    std::memcpy(baseptr, static_cast<const void*>(&memory), sizeof(memory));
     return {};
   });
 }

@@ -8,8 +8,8 @@ namespace {
 
 Ref<Communicator> predefined(PointToPoint& engine, std::uint64_t context, MembersPointer members, int rank,
                              const char* name) {
-  auto made = Ref<Communicator>::adopt(new Communicator(engine, context, {std::move(members), rank, nullptr}, 0,
-                                                        this_rank().errors_are_fatal));
+  auto made = Ref<Communicator>::adopt(new Communicator(engine, context, {std::move(members), rank, nullptr},
+                                                        0, this_rank().errors_are_fatal));
   made->set_name(name);
   return made;
 }
@@ -26,7 +26,8 @@ Process::Process(runtime::Runtime& runtime, Fail fail)
 
 void Process::progress() {
   runtime_.step();
-  if (runtime_.stopped()) [[unlikely]] fail_();
+  if (runtime_.stopped()) [[unlikely]]
+    fail_();
 }
 
 }  // namespace weft::mpi

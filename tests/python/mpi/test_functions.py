@@ -131,3 +131,11 @@ def test_a_form_that_cannot_be_generated_is_asked_for(generator, topics, tmp_pat
     )
     with pytest.raises(SystemExit, match="write MPI_Op_create by hand"):
         generator("sources").states_of(topics, tmp_path)
+
+
+@pytest.mark.parametrize("num_pes", [None, 3])
+def test_small_forms_pass_on_their_arrays_and_results(run_mpi, num_pes):
+    result = run_mpi("small_forms", num_pes)
+    assert result.stderr == ""
+    assert result.stdout == f"small forms on {num_pes or 1} ranks: as expected\n"
+    assert result.returncode == 0

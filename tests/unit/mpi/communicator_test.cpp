@@ -31,8 +31,8 @@ class Ranks {
     for (int pe = 0; pe < num_pes; ++pe) world_.push_back(make(pe, kWorldContext, {all, pe, nullptr}));
   }
   Ref<Communicator> make(int pe, std::uint64_t context, Communicator::Groups groups) {
-    return Ref<Communicator>::adopt(new Communicator(job_.ranks(pe), context, std::move(groups), 0,
-                                                     this_rank().errors_return));
+    return Ref<Communicator>::adopt(
+        new Communicator(job_.ranks(pe), context, std::move(groups), 0, this_rank().errors_return));
   }
   Ref<Communicator> world(int pe) { return world_[static_cast<std::size_t>(pe)]; }
   PointToPoint& engine(int pe) { return job_.ranks(pe); }
@@ -166,7 +166,8 @@ TEST(Communicator, AGroupAloneMakesACommunicator) {
     const Ref<Communicator> one = co_await create_group(ranks.world(pe), members, place, 5);
     EXPECT_EQ(one->rank(), place);
     Ref<ErrorHandler> handler = this_rank().errors_return;
-    const Ref<Communicator> other = co_await create_from_group(ranks.engine(pe), members, place, "text", handler);
+    const Ref<Communicator> other =
+        co_await create_from_group(ranks.engine(pe), members, place, "text", handler);
     EXPECT_EQ(other->size(), 3);
     EXPECT_NE(one->context(), other->context());
   });

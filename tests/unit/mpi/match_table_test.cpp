@@ -64,8 +64,7 @@ TEST(MatchTable, PostedReceivesMatchAsANaiveListDoes) {
     for (int step = 0; step < 20'000; ++step) {
       const unsigned choice = random() % 10;
       if (choice < 5) {
-        naive.push_back(
-            std::make_unique<PostedEntry>(PostedEntry{random_key(random, range, true), {}, 0}));
+        naive.push_back(std::make_unique<PostedEntry>(PostedEntry{random_key(random, range, true), {}, 0}));
         queue.post(*naive.back());
       } else if (choice < 9) {
         const MatchKey message = random_key(random, range, false);
@@ -92,8 +91,7 @@ TEST(MatchTable, UnexpectedMessagesMatchAsANaiveListDoes) {
     std::deque<std::unique_ptr<ArrivedEntry>> naive;
     for (int step = 0; step < 20'000; ++step) {
       if (random() % 2 == 0) {
-        naive.push_back(
-            std::make_unique<ArrivedEntry>(ArrivedEntry{random_key(random, range, false), {}}));
+        naive.push_back(std::make_unique<ArrivedEntry>(ArrivedEntry{random_key(random, range, false), {}}));
         queue.add(*naive.back());
         continue;
       }

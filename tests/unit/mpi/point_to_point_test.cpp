@@ -25,7 +25,8 @@ constexpr std::uint64_t kContext = 4;
 
 std::vector<char> bytes_of_size(std::size_t size, int seed) {
   std::vector<char> bytes(size);
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(seed));
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(seed));
   return bytes;
 }
 
@@ -183,7 +184,8 @@ TEST(PointToPoint, MessagesOfAPairAreMatchedInOrderWhateverTheirSizes) {
   int num_received = 0;
   const auto receive = [&] {
     const std::size_t i = static_cast<std::size_t>(num_received++);
-    requests.emplace_back(*job.ranks(1).receive({kContext, random() % 2 == 0 ? kAny : 0, 5}, view_of(received[i])));
+    requests.emplace_back(
+        *job.ranks(1).receive({kContext, random() % 2 == 0 ? kAny : 0, 5}, view_of(received[i])));
   };
   for (std::size_t i = 0; i < kMessages; ++i) {
     requests.emplace_back(*job.ranks(0).send({kContext, 0, 5, 1}, view_of(sent[i]), SendMode::kStandard));
@@ -300,8 +302,8 @@ TEST(PointToPoint, AMessageThatCannotBeRightEndsTheJob) {
   for (const WrongMessage& one : wrong) {
     SCOPED_TRACE(one.what);
     MpiJob job(2);
-    auto message = runtime::Message::create(job.runtime(0), job.ranks(0).first_handler() + one.handler,
-                                            one.size_bytes);
+    auto message =
+        runtime::Message::create(job.runtime(0), job.ranks(0).first_handler() + one.handler, one.size_bytes);
     std::memcpy(message->payload(), &one.header, std::min(one.size_bytes, sizeof one.header));
     if (one.handler == PointToPoint::kAnswer)
       message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;

@@ -79,7 +79,8 @@ runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std
     expect_success(co_await circle.completed(*send));
   }
   const std::size_t first = (size - static_cast<std::size_t>(circle.rank())) % size;
-  std::rotate(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(first * mine.size()), blocks.end());
+  std::rotate(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(first * mine.size()),
+              blocks.end());
   co_return blocks;
 }
 

@@ -65,7 +65,8 @@ runtime::Task<> spread(Circle circle, int root, std::span<std::byte> bytes);
 // The bytes of all, in the order of ranks. All give equally many.
 runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std::byte> mine);
 // Sends and receives, at the same time.
-runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine, std::span<std::byte> theirs);
+runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
+                           std::span<std::byte> theirs);
 
 // The bytes of a value that may be copied as bytes.
 template <class T>

@@ -45,8 +45,7 @@ ReceiveRequest* remembered_receive(runtime::Message& message) {
 
 void PointToPoint::close() {
   while (auto* const posted = static_cast<ReceiveRequest*>(posted_.any())) posted->cancel();
-  for (SendRequest* const unanswered : awaited_.take_all())
-    unanswered->happened(SendRequest::kAnswered);
+  for (SendRequest* const unanswered : awaited_.take_all()) unanswered->happened(SendRequest::kAnswered);
 }
 
 // At the end of a job messages may be left that no receive has taken.
@@ -167,8 +166,7 @@ void PointToPoint::matched(const MessageHeader& header, const runtime::Message& 
 }
 
 void PointToPoint::answer(int pe, const Answer& reply) {
-  runtime::MessagePtr message =
-      runtime::Message::create(messenger_, first_handler_ + kAnswer, sizeof reply);
+  runtime::MessagePtr message = runtime::Message::create(messenger_, first_handler_ + kAnswer, sizeof reply);
   std::memcpy(message->payload(), &reply, sizeof reply);
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   messenger_.send(pe, std::move(message));
@@ -294,9 +292,9 @@ void PointToPoint::land_on_device(ReceiveRequest& request, runtime::MessagePtr m
   };
   const std::size_t size_bytes = std::min(bytes_of(*message), request.view_.size_bytes);
   auto copy = std::make_unique<Copy>(request, std::move(message));
-  const base::Status status = messenger_.memory().copy(
-      {request.view_.data, size_bytes, request.view_.place, nullptr},
-      {copy->message->payload() + sizeof(MessageHeader), size_bytes}, copy.get());
+  const base::Status status =
+      messenger_.memory().copy({request.view_.data, size_bytes, request.view_.place, nullptr},
+                               {copy->message->payload() + sizeof(MessageHeader), size_bytes}, copy.get());
   if (status.is_pending()) {
     static_cast<void>(copy.release());
   } else {

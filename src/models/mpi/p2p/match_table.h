@@ -56,8 +56,8 @@ class MatchTable {
 
   static std::size_t hash_of(const MatchKey& key) {
     std::uint64_t hash = key.context * 0x9e3779b97f4a7c15U;
-    hash ^= (std::uint64_t{static_cast<std::uint32_t>(key.source)} << 32) |
-            static_cast<std::uint32_t>(key.tag);
+    hash ^=
+        (std::uint64_t{static_cast<std::uint32_t>(key.source)} << 32) | static_cast<std::uint32_t>(key.tag);
     hash *= 0xff51afd7ed558ccdU;
     return static_cast<std::size_t>(hash ^ (hash >> 32));
   }

@@ -1,12 +1,11 @@
 // Sending, and the requests. arrivals.cpp has the other side.
-#include "models/mpi/p2p/point_to_point.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "weft/mpi/mpi.h"
 
+#include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 
 namespace weft::mpi {
@@ -28,7 +27,9 @@ std::int64_t window_for(int num_pes) {
 
 }  // namespace
 
-std::int64_t PointToPoint::charge_of(std::size_t size_bytes) { return static_cast<std::int64_t>(size_bytes) + kKeptBytes; }
+std::int64_t PointToPoint::charge_of(std::size_t size_bytes) {
+  return static_cast<std::int64_t>(size_bytes) + kKeptBytes;
+}
 
 PointToPoint::PointToPoint(runtime::Messenger& messenger, runtime::HandlerId first_handler)
     : messenger_(messenger),
@@ -80,8 +81,8 @@ bool PointToPoint::send_at_once(const SendAddress& address, const DataView& view
 
 void PointToPoint::send_block(const SendAddress& address, const DataView& view, std::uint32_t flags,
                               std::uint64_t reply) {
-  runtime::MessagePtr message = runtime::Message::create(messenger_, first_handler_ + kBlock,
-                                                         sizeof(MessageHeader) + view.size_bytes);
+  runtime::MessagePtr message =
+      runtime::Message::create(messenger_, first_handler_ + kBlock, sizeof(MessageHeader) + view.size_bytes);
   const MessageHeader header{.context = address.context,
                              .sequence = peer(address.pe).next_sent++,
                              .source = address.source,
