@@ -24,7 +24,6 @@ bool is_kept(const Datatype& type) {
     case MPI_COMBINER_F90_REAL:
     case MPI_COMBINER_F90_COMPLEX:
     case MPI_COMBINER_F90_INTEGER:
-    case MPI_COMBINER_VALUE_INDEX:
       return true;
     default:
       return false;
@@ -178,8 +177,10 @@ int MPI_Type_get_name(MPI_Datatype datatype, char* type_name, int* resultlen) {
     Datatype* type = nullptr;
     if (Error error = check_result(type_name); !error.ok()) return error;
     if (Error error = check_result(resultlen); !error.ok()) return error;
-    if (Error error = find_type(datatype, &type); !error.ok()) return error;
-    const std::string& name = type->name();
+    // The null handle has a name, and nothing else.
+    if (datatype != MPI_DATATYPE_NULL)
+      if (Error error = find_type(datatype, &type); !error.ok()) return error;
+    const std::string name = type == nullptr ? "MPI_DATATYPE_NULL" : type->name();
     std::memcpy(type_name, name.c_str(), name.size() + 1);
     *resultlen = static_cast<int>(name.size());
     return {};

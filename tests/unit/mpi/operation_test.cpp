@@ -124,14 +124,13 @@ TEST_F(OperationTest, PairsKeepTheSmallerIndexOfEqualValues) {
   EXPECT_EQ(reduced<Reals>(MPI_MINLOC, MPI_2REAL, {1, 8}, {2, 4}).index, 8);
 }
 
-TEST_F(OperationTest, PairsOnRequestAndDuplicatesWorkToo) {
+TEST_F(OperationTest, DuplicatesOfPairsWorkToo) {
   struct Pair {
-    float value;
-    std::int64_t index;
+    long value;
+    int index;
   };
-  Datatype* const type = types_.value_index(named(MPI_FLOAT), named(MPI_INT64_T));
   Ref<Datatype> duplicate;
-  ASSERT_TRUE(make_dup(*type, &duplicate).ok());
+  ASSERT_TRUE(make_dup(named(MPI_LONG_INT), &duplicate).ok());
   const Operation& operation = *operations_.find(MPI_MAXLOC);
   ASSERT_TRUE(operation.check(*duplicate).ok());
   const Pair in[] = {{1, 10}, {5, 11}};

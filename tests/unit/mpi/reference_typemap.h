@@ -2,13 +2,13 @@
 // chapter 5, taken literally. And random datatypes, made by both implementations at once.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <random>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "models/mpi/datatype/arrays.h"
 #include "models/mpi/datatype/constructors.h"
@@ -25,10 +25,19 @@ struct Typemap {
   std::vector<MPI_Count> lower_markers;
   std::vector<MPI_Count> upper_markers;
 
-  static Typemap of(const BasicType& type) { return {{{&type, 0}}, {}, {}}; }
+  // Of the parts, with the padding of structs.
+  std::vector<MPI_Count> lowers;
+  std::vector<MPI_Count> uppers;
+
+  static Typemap of(const BasicType& type) { return {{{&type, 0}}, {}, {}, {0}, {type.size}}; }
 
   void add(const Typemap& part, MPI_Count displacement) {
-    for (const Entry& entry : part.entries) entries.push_back({entry.type, entry.displacement + displacement});
+    for (const Entry& entry : part.entries)
+      entries.push_back({entry.type, entry.displacement + displacement});
+    if (!part.entries.empty()) {
+      lowers.push_back(part.least_lower() + displacement);
+      uppers.push_back(part.largest_upper() + displacement);
+    }
     for (const MPI_Count marker : part.lower_markers) lower_markers.push_back(marker + displacement);
     for (const MPI_Count marker : part.upper_markers) upper_markers.push_back(marker + displacement);
   }
@@ -47,16 +56,27 @@ struct Typemap {
     for (const Entry& entry : entries) found = std::max(found, entry.displacement + entry.type->size);
     return found;
   }
+  MPI_Count least_lower() const {
+    return lowers.empty() ? 0 : *std::min_element(lowers.begin(), lowers.end());
+  }
+  MPI_Count largest_upper() const {
+    return uppers.empty() ? 0 : *std::max_element(uppers.begin(), uppers.end());
+  }
+  // For structs.
+  void pad() {
+    MPI_Count alignment = 1;
+    for (const Entry& entry : entries) alignment = std::max<MPI_Count>(alignment, entry.type->alignment);
+    MPI_Count upper = largest_upper();
+    while ((upper - least_lower()) % alignment != 0) ++upper;
+    if (!entries.empty()) uppers.push_back(upper);
+  }
   MPI_Count lower() const {
-    return lower_markers.empty() ? true_lower() : *std::min_element(lower_markers.begin(), lower_markers.end());
+    return lower_markers.empty() ? least_lower()
+                                 : *std::min_element(lower_markers.begin(), lower_markers.end());
   }
   MPI_Count upper() const {
     if (!upper_markers.empty()) return *std::max_element(upper_markers.begin(), upper_markers.end());
-    MPI_Count alignment = 1;
-    for (const Entry& entry : entries) alignment = std::max<MPI_Count>(alignment, entry.type->alignment);
-    MPI_Count upper = true_upper();
-    while ((upper - lower()) % alignment != 0) ++upper;
-    return upper;
+    return largest_upper();
   }
   MPI_Count extent() const { return upper() - lower(); }
   MPI_Count size() const {
@@ -70,7 +90,8 @@ struct Typemap {
     std::vector<MPI_Count> found;
     for (MPI_Count i = 0; i < count; ++i)
       for (const Entry& entry : entries)
-        for (MPI_Count byte = 0; byte < entry.type->size; ++byte) found.push_back(i * extent() + entry.displacement + byte);
+        for (MPI_Count byte = 0; byte < entry.type->size; ++byte)
+          found.push_back(i * extent() + entry.displacement + byte);
     return found;
   }
 };
@@ -95,7 +116,8 @@ class RandomTypes {
 
  private:
   BothTypes basic() {
-    static const MPI_Datatype kTypes[] = {MPI_BYTE, MPI_SHORT, MPI_INT, MPI_DOUBLE, MPI_LONG_DOUBLE, MPI_C_FLOAT_COMPLEX, MPI_INT64_T};
+    static const MPI_Datatype kTypes[] = {MPI_BYTE,        MPI_SHORT,           MPI_INT,    MPI_DOUBLE,
+                                          MPI_LONG_DOUBLE, MPI_C_FLOAT_COMPLEX, MPI_INT64_T};
     const MPI_Datatype handle = kTypes[static_cast<std::size_t>(number(0, 6))];
     return {Ref<Datatype>(*predefined_.find(handle)), Typemap::of(*basic_type(handle))};
   }
@@ -122,7 +144,8 @@ class RandomTypes {
       case 2: {
         const bool bytes = number(0, 1) == 0;
         const VectorShape vector{number(0, 4), number(0, 3), bytes ? number(-40, 60) : number(-5, 6)};
-        error = bytes ? make_hvector(vector, *old.type, form, &made) : make_vector(vector, *old.type, form, &made);
+        error = bytes ? make_hvector(vector, *old.type, form, &made)
+                      : make_vector(vector, *old.type, form, &made);
         const MPI_Count stride = bytes ? vector.stride : vector.stride * old.map.extent();
         for (MPI_Count i = 0; i < vector.count; ++i) map.add_block(old.map, i * stride, vector.blocklength);
         break;
@@ -133,7 +156,8 @@ class RandomTypes {
         const int count = number(0, 5);
         const std::vector<MPI_Count> lengths = numbers(count, 0, 3);
         const std::vector<MPI_Count> places = numbers(count, bytes ? -50 : -6, bytes ? 90 : 9);
-        error = bytes ? make_hindexed(lengths, places, *old.type, form, &made) : make_indexed(lengths, places, *old.type, form, &made);
+        error = bytes ? make_hindexed(lengths, places, *old.type, form, &made)
+                      : make_indexed(lengths, places, *old.type, form, &made);
         for (std::size_t i = 0; i < places.size(); ++i)
           map.add_block(old.map, places[i] * (bytes ? 1 : old.map.extent()), lengths[i]);
         break;
@@ -144,14 +168,15 @@ class RandomTypes {
         const std::vector<MPI_Count> places = numbers(number(0, 5), bytes ? -50 : -6, bytes ? 90 : 9);
         error = bytes ? make_hindexed_block(length, places, *old.type, form, &made)
                       : make_indexed_block(length, places, *old.type, form, &made);
-        for (const MPI_Count place : places) map.add_block(old.map, place * (bytes ? 1 : old.map.extent()), length);
+        for (const MPI_Count place : places)
+          map.add_block(old.map, place * (bytes ? 1 : old.map.extent()), length);
         break;
       }
       case 6: {
         const int lower = number(-20, 20);
         const int extent = number(-10, 80);
         error = make_resized(lower, extent, *old.type, form, &made);
-        map.entries = old.map.entries;
+        map = old.map;
         map.lower_markers = {lower};
         map.upper_markers = {lower + extent};
         break;
@@ -160,8 +185,12 @@ class RandomTypes {
         error = make_dup(*old.type, &made);
         map = old.map;
         break;
-      case 8: error = subarray(old, form, &made, &map); break;
-      default: error = darray(old, form, &made, &map); break;
+      case 8:
+        error = subarray(old, form, &made, &map);
+        break;
+      default:
+        error = darray(old, form, &made, &map);
+        break;
     }
     EXPECT_TRUE(error.ok()) << error.text;
     return {made, map};
@@ -179,12 +208,14 @@ class RandomTypes {
     const Error error = make_struct(lengths, places, types, CallForm::kLarge, &made.type);
     EXPECT_TRUE(error.ok()) << error.text;
     for (std::size_t i = 0; i < parts.size(); ++i) made.map.add_block(parts[i].map, places[i], lengths[i]);
+    made.map.pad();
     return made;
   }
 
   // Adds the elements of an array for which owns(dimension, index) holds in all dimensions.
   template <class Owns>
-  static void add_array(const Typemap& old, const std::vector<MPI_Count>& sizes, int order, const Owns& owns, Typemap* map) {
+  static void add_array(const Typemap& old, const std::vector<MPI_Count>& sizes, int order, const Owns& owns,
+                        Typemap* map) {
     const auto dimensions = static_cast<int>(sizes.size());
     MPI_Count total = 1;
     for (const MPI_Count size : sizes) total *= size;
@@ -211,7 +242,9 @@ class RandomTypes {
       starts.push_back(number(0, static_cast<int>(size - parts.back())));
     }
     const int order = number(0, 1) == 0 ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
-    add_array(old.map, sizes, order, [&](std::size_t i, MPI_Count at) { return at >= starts[i] && at < starts[i] + parts[i]; }, map);
+    add_array(
+        old.map, sizes, order,
+        [&](std::size_t i, MPI_Count at) { return at >= starts[i] && at < starts[i] + parts[i]; }, map);
     return make_subarray({sizes, parts, starts, order}, *old.type, form, made);
   }
 
@@ -226,7 +259,9 @@ class RandomTypes {
       const int kind = number(0, 2);
       const int all = static_cast<int>(sizes[static_cast<std::size_t>(i)]);
       const int sharing = kind == 0 ? 1 : number(1, 3);
-      distributions.push_back(kind == 0 ? MPI_DISTRIBUTE_NONE : kind == 1 ? MPI_DISTRIBUTE_BLOCK : MPI_DISTRIBUTE_CYCLIC);
+      distributions.push_back(kind == 0   ? MPI_DISTRIBUTE_NONE
+                              : kind == 1 ? MPI_DISTRIBUTE_BLOCK
+                                          : MPI_DISTRIBUTE_CYCLIC);
       const int least = kind == 1 ? (all + sharing - 1) / sharing : 1;
       arguments.push_back(number(0, 1) == 0 ? MPI_DISTRIBUTE_DFLT_DARG : number(least, least + 2));
       processes.push_back(sharing);
@@ -248,7 +283,8 @@ class RandomTypes {
       return at / length % processes[i] == coordinates[i];
     };
     add_array(old.map, sizes, order, owns, map);
-    return make_darray({size, rank, sizes, distributions, arguments, processes, order}, *old.type, form, made);
+    return make_darray({size, rank, sizes, distributions, arguments, processes, order}, *old.type, form,
+                       made);
   }
 
   std::mt19937_64 random_;

@@ -42,7 +42,7 @@ void Assembly::add_block(Wide displacement, MPI_Count length, const Datatype& ty
 }
 
 Error Assembly::finish(Recipe recipe, Ref<Datatype>* made) {
-  if (too_large_) return too_large_error();
+  if (too_large_ || !bounds_.fits()) return too_large_error();
   *made = make_datatype({bounds_, layout_.finish(), signature_.finish()}, std::move(recipe));
   return {};
 }

@@ -13,6 +13,8 @@ class Assembly {
   void reserve(std::size_t blocks) { layout_.reserve(blocks); }
   // `length` elements of a datatype, at a distance of `displacement` bytes.
   void add_block(Wide displacement, MPI_Count length, const Datatype& type);
+  // Rounds the extent up, for a struct.
+  void pad() { bounds_ = bounds_.padded(); }
   // Makes the datatype. Call it once.
   Error finish(Recipe recipe, Ref<Datatype>* made);
 

@@ -18,19 +18,22 @@ Bounds Bounds::of_data(MPI_Count size, int alignment) {
   made.has_data_ = size > 0;
   made.alignment_ = alignment;
   made.true_upper_ = size;
+  made.upper_ = size;
   return made;
 }
 
-Wide Bounds::upper() const {
-  if (marked_) return marked_upper_;
-  const Wide size = true_upper_ - true_lower_;
-  return true_lower_ + (size + alignment_ - 1) / alignment_ * alignment_;
+Bounds Bounds::padded() const {
+  Bounds made = *this;
+  const Wide size = upper_ - lower_;
+  made.upper_ = lower_ + (size + alignment_ - 1) / alignment_ * alignment_;
+  return made;
 }
 
 void Bounds::add(const Bounds& part, Wide displacement) {
   if (part.has_data_) {
     unite(!has_data_, true_lower_, true_upper_, part.true_lower_ + displacement,
           part.true_upper_ + displacement);
+    unite(!has_data_, lower_, upper_, part.lower_ + displacement, part.upper_ + displacement);
     has_data_ = true;
     alignment_ = std::max(alignment_, part.alignment_);
   }

@@ -1,5 +1,7 @@
-// Bounds: where a datatype begins and ends in memory, with the rules of MPI 5.0, section 5.1.6: markers that MPI_Type_create_resized
-// and the array constructors set override the data's bounds, and without markers the extent is rounded up to the alignment.
+// Bounds: where a datatype begins and ends in memory, with the rules of MPI 5.0, section 5.1.6. Markers that MPI_Type_create_resized
+// and the array constructors set override other bounds. Without markers the bounds are those of the parts, and the extent of a struct is
+// rounded up to the alignment of its members. Other constructors do not round, as in other libraries, so that an hvector with an
+// odd stride keeps the extent that its arguments say.
 #pragma once
 
 #include "models/mpi/datatype/checked.h"
@@ -15,14 +17,16 @@ class Bounds {
   bool has_data() const { return has_data_; }
   Wide true_lower() const { return true_lower_; }
   Wide true_upper() const { return true_upper_; }
-  Wide lower() const { return marked_ ? marked_lower_ : true_lower_; }
-  Wide upper() const;
+  Wide lower() const { return marked_ ? marked_lower_ : lower_; }
+  Wide upper() const { return marked_ ? marked_upper_ : upper_; }
   Wide extent() const { return upper() - lower(); }
 
   // The union with a part at a displacement.
   void add(const Bounds& part, Wide displacement);
   // `count` times the same, `stride` bytes apart.
   Bounds repeated(Wide count, Wide stride) const;
+  // The extent of a struct with these members.
+  Bounds padded() const;
   // The same data with new markers.
   Bounds resized(Wide lower, Wide extent) const;
 
@@ -35,6 +39,8 @@ class Bounds {
   int alignment_ = 1;
   Wide true_lower_ = 0;
   Wide true_upper_ = 0;
+  Wide lower_ = 0;  // without markers
+  Wide upper_ = 0;
   Wide marked_lower_ = 0;
   Wide marked_upper_ = 0;
 };

@@ -146,6 +146,7 @@ Error make_struct(CountSpan blocklengths, CountSpan displacements, std::span<Dat
     recipe.datatypes.emplace_back(*types[i]);
     assembly.add_block(displacements[i], blocklengths[i], *types[i]);
   }
+  assembly.pad();
   return assembly.finish(std::move(recipe), made);
 }
 

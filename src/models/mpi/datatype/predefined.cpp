@@ -18,7 +18,7 @@ Shape pair_shape(const BasicType& value, const BasicType& index) {
   SignatureList signature;
   signature.add_basic(value, 1);
   signature.add_basic(index, 1);
-  return {Bounds::of_data(pair.index_offset + index.size, pair.alignment), layout.finish(),
+  return {Bounds::of_data(pair.index_offset + index.size, pair.alignment).padded(), layout.finish(),
           signature.finish()};
 }
 

@@ -1,5 +1,5 @@
 // The datatypes that exist without a constructor: one object for each constant of the ABI, and those that MPI makes on request, which
-// the program does not free (MPI_Type_create_f90_real and its kin, MPI_Type_get_value_index). A rank has one object of this class,
+// the program does not free (MPI_Type_create_f90_real and its kin). A rank has one object of this class,
 // because programs may give names and attributes to predefined datatypes.
 #pragma once
 
@@ -30,8 +30,8 @@ class PredefinedTypes {
   // MPI_Type_match_size. Errors: MPI_ERR_ARG if there is no such class, or no type of that size in it.
   Error match_size(int type_class, int size, Datatype** found) const;
 
-  // MPI_Type_get_value_index: the type of pairs for MPI_MINLOC and MPI_MAXLOC. Null if these operators cannot work with such pairs.
-  Datatype* value_index(Datatype& value, Datatype& index);
+  // MPI_Type_get_value_index: the named type of pairs for MPI_MINLOC and MPI_MAXLOC; null if there is none.
+  Datatype* value_index(const Datatype& value, const Datatype& index) const;
 
  private:
   using RequestedKey = std::tuple<int, int, int>;  // the combiner and its two arguments

@@ -1,4 +1,4 @@
-// Datatypes that MPI makes on request: Fortran types of a precision, types of a size, pairs of a value and an index.
+// Datatypes that a program asks for by their properties: Fortran types of a precision, types of a size, pairs of a value and an index.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -169,27 +169,12 @@ Error PredefinedTypes::match_size(int type_class, int size, Datatype** found) co
   return {};
 }
 
-Datatype* PredefinedTypes::value_index(Datatype& value, Datatype& index) {
-  const BasicType* value_type = basic_type(value.handle());
-  const BasicType* index_type = basic_type(index.handle());
-  if (value_type == nullptr || index_type == nullptr) return nullptr;
+Datatype* PredefinedTypes::value_index(const Datatype& value, const Datatype& index) const {
   Datatype* named = nullptr;
   for_each_pair_type([&](const PairType& pair) {
-    if (pair.value == value_type->handle && pair.index == index_type->handle) named = find(pair.handle);
+    if (pair.value == value.handle() && pair.index == index.handle()) named = find(pair.handle);
   });
-  if (named != nullptr) return named;
-  const bool ordered = value_type->kind == BasicKind::kInteger || value_type->kind == BasicKind::kReal;
-  if (!ordered || index_type->kind != BasicKind::kInteger) return nullptr;
-  Ref<Datatype>& type = requested_[{MPI_COMBINER_VALUE_INDEX, predefined_number(value.handle()),
-                                    predefined_number(index.handle())}];
-  if (!type) {
-    Recipe recipe(MPI_COMBINER_VALUE_INDEX);
-    recipe.datatypes.emplace_back(value);
-    recipe.datatypes.emplace_back(index);
-    type = make_datatype(pair_shape(*value_type, *index_type), std::move(recipe));
-    type->commit();
-  }
-  return type.get();
+  return named;
 }
 
 }  // namespace weft::mpi

@@ -45,9 +45,7 @@ PairOf pair_of(const Datatype& type) {
   const Datatype& named = original(type);
   if (const PairType* pair = pair_type(named.handle()))
     return {basic_type(pair->value), basic_type(pair->index)};
-  if (named.recipe().combiner != MPI_COMBINER_VALUE_INDEX) return {};
-  return {basic_type(named.recipe().datatypes[0]->handle()),
-          basic_type(named.recipe().datatypes[1]->handle())};
+  return {};
 }
 
 // Copies typed data from one buffer to the other.

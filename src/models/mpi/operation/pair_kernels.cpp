@@ -26,18 +26,14 @@ void combine_pairs(const void* in, void* inout, MPI_Count count) {
   }
 }
 
+// The pairs that MPI names: an index of type int, or one of the value's type (MPI_2REAL, MPI_2DOUBLE_PRECISION).
 template <bool kSmaller>
 Kernel pair_kernel(Number value, Number index) {
-  return with_number<Kernel>(value, [index](auto value_tag) -> Kernel {
-    using Value = typename decltype(value_tag)::Type;
-    // MPI_2REAL and MPI_2DOUBLE_PRECISION have an index of the value's type.
-    if constexpr (std::is_same_v<Value, float> || std::is_same_v<Value, double>) {
-      if (index == (std::is_same_v<Value, float> ? Number::kFloat : Number::kDouble))
-        return &combine_pairs<kSmaller, ValueAndIndex<Value, Value>>;
-    }
-    return with_integer<Kernel>(index, [](auto index_tag) -> Kernel {
-      return &combine_pairs<kSmaller, ValueAndIndex<Value, typename decltype(index_tag)::Type>>;
-    });
+  return with_number<Kernel>(value, [index, value](auto tag) -> Kernel {
+    using Value = typename decltype(tag)::Type;
+    if (index == Number::kInt32) return &combine_pairs<kSmaller, ValueAndIndex<Value, std::int32_t>>;
+    if (index == value) return &combine_pairs<kSmaller, ValueAndIndex<Value, Value>>;
+    return nullptr;
   });
 }
 
