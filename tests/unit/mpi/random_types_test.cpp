@@ -1,8 +1,8 @@
 // Random nested datatypes against the typemap written out (reference_typemap.h). Each failure prints its seed.
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "reference_typemap.h"
 
@@ -69,7 +69,8 @@ TEST_F(RandomTypesTest, PacksRangesOfBytes) {
       std::vector<std::byte> packed(static_cast<std::size_t>(last - first) + 1, std::byte{0xEE});
       both.type->pack(memory.buffer(), count, first, last, packed.data());
       for (int i = first; i < last; ++i)
-        ASSERT_EQ(packed[static_cast<std::size_t>(i - first)], memory.buffer()[places[static_cast<std::size_t>(i)]])
+        ASSERT_EQ(packed[static_cast<std::size_t>(i - first)],
+                  memory.buffer()[places[static_cast<std::size_t>(i)]])
             << "byte " << i << " of [" << first << ", " << last << ")";
       ASSERT_EQ(packed.back(), std::byte{0xEE});
     }
@@ -101,7 +102,8 @@ TEST_F(RandomTypesTest, CountsBasicElements) {
     if (per_type == 0) return;
     const int elements = random.number(0, 3 * per_type);
     MPI_Count bytes = elements / per_type * both.map.size();
-    for (int i = 0; i < elements % per_type; ++i) bytes += both.map.entries[static_cast<std::size_t>(i)].type->size;
+    for (int i = 0; i < elements % per_type; ++i)
+      bytes += both.map.entries[static_cast<std::size_t>(i)].type->size;
     EXPECT_EQ(elements_in_bytes(both.type->signature(), bytes), elements);
     EXPECT_EQ(bytes_of_elements(both.type->signature(), elements), bytes);
     const BasicType* next = both.map.entries[static_cast<std::size_t>(elements % per_type)].type;
