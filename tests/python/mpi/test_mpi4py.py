@@ -13,6 +13,7 @@ SUITE = ROOT / "tools" / "mpi4py_suite.py"
 SKIPPED = 77
 
 
+@pytest.mark.timeout(1000)
 def test_the_modules_that_must_pass_do():
     # Building mpi4py takes a minute or two, once.
     done = subprocess.run(
