@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -84,7 +85,10 @@ def source_folder() -> Path:
 def compiler_wrapper() -> Path:
     """A command of one word, as the build asks for."""
     wrapper = FOLDER / "mpicc"
-    wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m weft mpicc "$@"\n', encoding="utf-8")
+    # pip builds with a PYTHONPATH of its own, which hides the packages of this Python.
+    path = shlex.quote(os.environ.get("PYTHONPATH", ""))
+    command = f'PYTHONPATH={path} exec {shlex.quote(sys.executable)} -m weft mpicc "$@"'
+    wrapper.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
     wrapper.chmod(0o755)
     return wrapper
 
