@@ -198,7 +198,7 @@ TEST(PointToPoint, MessagesOfAPairAreMatchedInOrderWhateverTheirSizes) {
   }),
             "");
   for (std::size_t i = 0; i < kMessages; ++i) {
-    ASSERT_EQ(std::memcmp(received[i].data(), sent[i].data(), sent[i].size()), 0) << i;
+    ASSERT_TRUE(std::equal(sent[i].begin(), sent[i].end(), received[i].begin())) << i;
   }
 }
 
