@@ -69,10 +69,17 @@ def test_a_message_arrives_while_its_receiver_computes(run) -> None:
     assert outcome.stdout == "came while computing: True\n"
 
 
-def test_a_call_ends_if_its_receiver_is_killed_while_it_reads_the_argument(run, build_folder: Path) -> None:
+def test_a_call_ends_if_its_receiver_is_killed_while_it_reads_the_argument(
+    run, build_folder: Path, tmp_path: Path
+) -> None:
     library = build_folder / "tests" / "multiproc" / "libdie_reading.so"
     assert library.exists(), f"{library} is not built"
-    dying = {**os.environ, "LD_PRELOAD": str(library), "WEFT_TEST_DIE_READING": "213571"}
+    dying = {
+        **os.environ,
+        "LD_PRELOAD": str(library),
+        "WEFT_TEST_DIE_READING": "213571",
+        "WEFT_TEST_DIE_MARK": str(tmp_path / "dies"),
+    }
     outcome = run("-n", 2, PROGRAM, "dying", env=dying)
     assert outcome.exit_code != 0
     assert re.search(r"PE 1 \(pid \d+\) was killed by signal 9 \(SIGKILL\)", outcome.stderr), outcome.stderr
