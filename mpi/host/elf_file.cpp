@@ -17,10 +17,9 @@ namespace {
 using base::format;
 
 // Variables that the compiler and the linker add to each library.
-constexpr std::array kStartFileVariables = {std::string_view("__dso_handle"), std::string_view("completed.0"),
-                                            std::string_view("__TMC_END__"),
-                                            std::string_view("_GLOBAL_OFFSET_TABLE_"),
-                                            std::string_view("_DYNAMIC")};
+constexpr std::array kStartFileVariables = {
+    std::string_view("__dso_handle"), std::string_view("completed.0"), std::string_view("__TMC_END__"),
+    std::string_view("_GLOBAL_OFFSET_TABLE_"), std::string_view("_DYNAMIC")};
 
 bool is_of_start_files(std::string_view name) {
   for (const std::string_view known : kStartFileVariables) {
@@ -181,7 +180,8 @@ std::optional<std::vector<std::string>> ElfFile::writable_variables() const {
          records<Elf64_Sym>(table.sh_offset, table.sh_size / sizeof(Elf64_Sym), "symbols")) {
       const unsigned type = ELF64_ST_TYPE(symbol.st_info);
       if ((type != STT_OBJECT && type != STT_TLS) || symbol.st_size == 0) continue;
-      if (symbol.st_shndx >= sections_.size() || !is_written_after_start(sections_[symbol.st_shndx])) continue;
+      if (symbol.st_shndx >= sections_.size() || !is_written_after_start(sections_[symbol.st_shndx]))
+        continue;
       if (texts > bytes_.size()) refuse_damaged("names");
       std::string name = text_at(texts + symbol.st_name);
       if (!is_of_start_files(name)) names.push_back(std::move(name));

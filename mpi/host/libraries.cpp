@@ -28,18 +28,42 @@ constexpr std::string_view kMpi = "libmpi_abi.so";
 // The C and C++ runtimes: their variables are for the process, or mpi/host/libc gives each rank its own. The numerical
 // libraries keep settings, plans and work space, which ranks may share because they take turns.
 constexpr std::array kShareable = {
-    std::string_view("ld-linux-x86-64"), std::string_view("linux-vdso"),    std::string_view("libc"),
-    std::string_view("libm"),            std::string_view("libmvec"),       std::string_view("libpthread"),
-    std::string_view("libdl"),           std::string_view("librt"),         std::string_view("libutil"),
-    std::string_view("libresolv"),       std::string_view("libstdc++"),     std::string_view("libgcc_s"),
-    std::string_view("libatomic"),       std::string_view("libquadmath"),   std::string_view("libgomp"),
-    std::string_view("libomp"),          std::string_view("libiomp5"),      std::string_view("libc++"),
-    std::string_view("libc++abi"),       std::string_view("libunwind"),     std::string_view("libmpi_abi"),
-    std::string_view("libblas"),         std::string_view("libcblas"),      std::string_view("liblapack"),
-    std::string_view("liblapacke"),      std::string_view("libopenblas"),   std::string_view("libblis"),
-    std::string_view("libfftw3"),        std::string_view("libfftw3f"),     std::string_view("libfftw3l"),
-    std::string_view("libfftw3_omp"),    std::string_view("libfftw3f_omp"), std::string_view("libfftw3_threads"),
-    std::string_view("libz"),            std::string_view("libzstd"),       std::string_view("liblz4"),
+    std::string_view("ld-linux-x86-64"),
+    std::string_view("linux-vdso"),
+    std::string_view("libc"),
+    std::string_view("libm"),
+    std::string_view("libmvec"),
+    std::string_view("libpthread"),
+    std::string_view("libdl"),
+    std::string_view("librt"),
+    std::string_view("libutil"),
+    std::string_view("libresolv"),
+    std::string_view("libstdc++"),
+    std::string_view("libgcc_s"),
+    std::string_view("libatomic"),
+    std::string_view("libquadmath"),
+    std::string_view("libgomp"),
+    std::string_view("libomp"),
+    std::string_view("libiomp5"),
+    std::string_view("libc++"),
+    std::string_view("libc++abi"),
+    std::string_view("libunwind"),
+    std::string_view("libmpi_abi"),
+    std::string_view("libblas"),
+    std::string_view("libcblas"),
+    std::string_view("liblapack"),
+    std::string_view("liblapacke"),
+    std::string_view("libopenblas"),
+    std::string_view("libblis"),
+    std::string_view("libfftw3"),
+    std::string_view("libfftw3f"),
+    std::string_view("libfftw3l"),
+    std::string_view("libfftw3_omp"),
+    std::string_view("libfftw3f_omp"),
+    std::string_view("libfftw3_threads"),
+    std::string_view("libz"),
+    std::string_view("libzstd"),
+    std::string_view("liblz4"),
 };
 
 // Variables of libc that a program may hold a copy of: pointers that do not change, and those that mpi/host/libc keeps.
@@ -109,8 +133,8 @@ Library parse_line(const std::string& line, const std::string& program) {
   }
   words >> library.path;
   if (library.path == "not") {
-    throw Refusal(format(
-        "{}: needs {}, which the loader does not find; name its folder in LD_LIBRARY_PATH", program, library.name));
+    throw Refusal(format("{}: needs {}, which the loader does not find; name its folder in LD_LIBRARY_PATH",
+                         program, library.name));
   }
   return library;
 }
@@ -147,10 +171,11 @@ void check_uses_mpi(const Program& program, const std::vector<Library>& librarie
                            program.path(), library.name));
     }
   }
-  throw Refusal(format(
-      "{}: does not use MPI, and --ranks is for programs of MPI; compile it with `weft mpicc` or `weft mpicxx`, and "
-      "give the program itself, not a command that starts it",
-      program.path()));
+  throw Refusal(
+      format("{}: does not use MPI, and --ranks is for programs of MPI; compile it with `weft mpicc` or "
+             "`weft mpicxx`, and "
+             "give the program itself, not a command that starts it",
+             program.path()));
 }
 
 // Throws if the ranks would share variables of the library without a request.
@@ -161,7 +186,8 @@ void check_library(const Program& program, const Library& library) {
   const std::string found = variables ? format("has variables ({})", list(*variables))
                                       : std::string("may have variables (its symbol table was removed)");
   throw Refusal(
-      format("{}: its library {} {}, which the ranks of a process would share. If that is correct for the program, run "
+      format("{}: its library {} {}, which the ranks of a process would share. If that is correct for the "
+             "program, run "
              "with --share-library {}; or link the library statically; or start one PE per rank (-n)",
              program.path(), library.name, found, stem(library.name)));
 }
@@ -170,10 +196,12 @@ void check_copies(const Program& program) {
   void* const standard_library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
   for (const std::string& name : program.file().copied_variables()) {
     if (std::ranges::find(kCopiesOfLibc, name) != kCopiesOfLibc.end()) continue;
-    if (standard_library != nullptr && name.starts_with("_Z") && dlsym(standard_library, name.c_str()) != nullptr)
+    if (standard_library != nullptr && name.starts_with("_Z") &&
+        dlsym(standard_library, name.c_str()) != nullptr)
       continue;
     throw Refusal(
-        format("{}: has a copy of the variable {} of a shared library, which cannot be made once per rank; compile the "
+        format("{}: has a copy of the variable {} of a shared library, which cannot be made once per rank; "
+               "compile the "
                "program with -fPIC",
                program.path(), name));
   }
@@ -194,15 +222,15 @@ std::vector<Library> libraries_of(const Program& program) {
   const std::string own_loader = "ld-linux-x86-64.so.2";
   const std::string loader = program.file().interpreter();
   if (!loader.ends_with("/" + own_loader)) {
-    throw Refusal(format("{}: is loaded by {}; virtual ranks need the GNU C library's {}", program.path(), loader,
-                         own_loader));
+    throw Refusal(format("{}: is loaded by {}; virtual ranks need the GNU C library's {}", program.path(),
+                         loader, own_loader));
   }
-  const std::string path = program.path().find('/') == std::string::npos ? "./" + program.path() : program.path();
+  const std::string path =
+      program.path().find('/') == std::string::npos ? "./" + program.path() : program.path();
   std::istringstream lines(output_of({loader, "--list", path}));
   std::vector<Library> libraries;
   for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with('\t'))
-      throw Refusal(format("{}: cannot be loaded: {}", program.path(), line));
+    if (!line.starts_with('\t')) throw Refusal(format("{}: cannot be loaded: {}", program.path(), line));
     Library library = parse_line(line, program.path());
     if (!library.path.starts_with('/')) continue;  // the kernel's own
     libraries.push_back(std::move(library));

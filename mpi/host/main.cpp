@@ -59,7 +59,7 @@ int number_variable(const char* name, int without, int least, int most) {
 std::vector<std::string> list_variable(const char* name) {
   std::istringstream text(text_variable(name, ""));
   std::vector<std::string> entries;
-  for (std::string entry; std::getline(text, entry, ':');) {
+  for (std::string entry; std::getline(text, entry, ',');) {
     if (!entry.empty()) entries.push_back(entry);
   }
   return entries;

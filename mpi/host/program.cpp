@@ -24,18 +24,19 @@ void check(const ElfFile& file) {
   }
   if (file.header().e_type != ET_DYN || !file.dynamic_value(DT_FLAGS_1) ||
       (*file.dynamic_value(DT_FLAGS_1) & DF_1_PIE) == 0) {
-    throw Refusal(
-        format("{}: has fixed addresses, so there can be one copy of it in a process; compile and link it with "
-               "-fPIE -pie to run several ranks in a process",
-               path));
+    throw Refusal(format(
+        "{}: has fixed addresses, so there can be one copy of it in a process; compile and link it with "
+        "-fPIE -pie to run several ranks in a process",
+        path));
   }
   if (file.interpreter().empty())
-    throw Refusal(format("{}: is linked with -static-pie; link it without to run several ranks in a process", path));
-  if (file.segment(PT_TLS) != nullptr) {
     throw Refusal(
-        format("{}: has thread-local variables (thread_local, __thread, or OpenMP's threadprivate), which the ranks "
-               "of a process would share; make them ordinary variables, or start one PE per rank (-n)",
-               path));
+        format("{}: is linked with -static-pie; link it without to run several ranks in a process", path));
+  if (file.segment(PT_TLS) != nullptr) {
+    throw Refusal(format(
+        "{}: has thread-local variables (thread_local, __thread, or OpenMP's threadprivate), which the ranks "
+        "of a process would share; make them ordinary variables, or start one PE per rank (-n)",
+        path));
   }
 }
 

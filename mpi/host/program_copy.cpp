@@ -39,8 +39,9 @@ int memory_file(const Program& program, int rank) {
   const std::string name = format("rank {} of {}", rank, path.substr(path.rfind('/') + 1).substr(0, 200));
   const int fd = memfd_create(name.c_str(), MFD_CLOEXEC);
   if (fd < 0) {
-    throw Refusal(format("{}: no copy for rank {}: {}; start more PEs (-n), or allow more open files (ulimit -n)",
-                         path, rank, std::strerror(errno)));
+    throw Refusal(
+        format("{}: no copy for rank {}: {}; start more PEs (-n), or allow more open files (ulimit -n)", path,
+               rank, std::strerror(errno)));
   }
   const std::vector<std::byte>& image = program.image();
   for (std::size_t done = 0; done < image.size();) {
@@ -103,10 +104,12 @@ struct Reference {
 
 std::vector<Reference> references_of(const ElfFile& file, char* base) {
   std::vector<Reference> references;
-  const auto* const symbols = reinterpret_cast<const Elf64_Sym*>(base + file.dynamic_value(DT_SYMTAB).value_or(0));
+  const auto* const symbols =
+      reinterpret_cast<const Elf64_Sym*>(base + file.dynamic_value(DT_SYMTAB).value_or(0));
   const auto* const names = base + file.dynamic_value(DT_STRTAB).value_or(0);
   const auto add = [&](std::int64_t table, std::int64_t size) {
-    const auto* const first = reinterpret_cast<const Elf64_Rela*>(base + file.dynamic_value(table).value_or(0));
+    const auto* const first =
+        reinterpret_cast<const Elf64_Rela*>(base + file.dynamic_value(table).value_or(0));
     const std::uint64_t count = file.dynamic_value(size).value_or(0) / sizeof(Elf64_Rela);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t symbol = ELF64_R_SYM(first[i].r_info);
@@ -138,12 +141,17 @@ void bind_stream(const Reference& reference, RankState& state) {
                                    std::string_view("_ZSt4cerr"),  std::string_view("_ZSt4clog"),
                                    std::string_view("_ZSt4wcin"),  std::string_view("_ZSt5wcout"),
                                    std::string_view("_ZSt5wcerr"), std::string_view("_ZSt5wclog")};
-  if (reference.type != R_X86_64_GLOB_DAT || std::ranges::find(kStreams, reference.name) == kStreams.end()) return;
+  if (reference.type != R_X86_64_GLOB_DAT || std::ranges::find(kStreams, reference.name) == kStreams.end())
+    return;
   auto& place = *static_cast<void**>(reference.place);
   Dl_info found{};
   const Elf64_Sym* symbol = nullptr;
-  if (dladdr1(place, &found, const_cast<void**>(reinterpret_cast<const void**>(&symbol)), RTLD_DL_SYMENT) == 0 || symbol == nullptr) return;
-  state.streams.push_back(std::make_unique<std::max_align_t[]>(symbol->st_size / sizeof(std::max_align_t) + 1));
+  if (dladdr1(place, &found, const_cast<void**>(reinterpret_cast<const void**>(&symbol)), RTLD_DL_SYMENT) ==
+          0 ||
+      symbol == nullptr)
+    return;
+  state.streams.push_back(
+      std::make_unique<std::max_align_t[]>(symbol->st_size / sizeof(std::max_align_t) + 1));
   std::memcpy(state.streams.back().get(), place, symbol->st_size);
   place = state.streams.back().get();
 }
@@ -165,7 +173,8 @@ ProgramCopy::ProgramCopy(const Program& program, int rank, RankState& state) : p
 void ProgramCopy::load(int rank) {
   const int fd = memory_file(program_, rank);
   void* const handle = dlopen(format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) throw Refusal(format("{}: cannot be loaded for rank {}: {}", program_.path(), rank, dlerror()));
+  if (handle == nullptr)
+    throw Refusal(format("{}: cannot be loaded for rank {}: {}", program_.path(), rank, dlerror()));
   link_map* map = nullptr;
   if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) throw Refusal(format("{}: {}", program_.path(), dlerror()));
   base_ = reinterpret_cast<char*>(map->l_addr);
@@ -180,13 +189,15 @@ void ProgramCopy::find_variables(RankState& state) {
     for (const Reference& reference : references) {
       if ((reference.type == R_X86_64_COPY) != copies) continue;
       const std::string_view name = reference.name;
-      if (name == "environ" || name == "_environ" || name == "__environ") bind_variable(reference, &libc.environment);
+      if (name == "environ" || name == "_environ" || name == "__environ")
+        bind_variable(reference, &libc.environment);
       if (name == "optarg") bind_variable(reference, &libc.argument);
       if (name == "optind") bind_variable(reference, &libc.index);
       if (name == "opterr") bind_variable(reference, &libc.prints_errors);
       bind_stream(reference, state);
       if (name == "optopt") bind_variable(reference, &libc.unknown_option);
-      if (name == "__libc_start_main" && !copies) *static_cast<void**>(reference.place) = reinterpret_cast<void*>(&capture_main);
+      if (name == "__libc_start_main" && !copies)
+        *static_cast<void**>(reference.place) = reinterpret_cast<void*>(&capture_main);
     }
   }
   *libc.argument = nullptr;
@@ -197,8 +208,8 @@ void ProgramCopy::find_variables(RankState& state) {
 }
 
 // Called by the start code of the copy in place of the C library's function. It must not return.
-int ProgramCopy::capture_main(Main main, int /*argc*/, char** /*argv*/, Main constructors, void (* /*destructors*/)(),
-                              void (* /*loader_end*/)(), void* /*stack_end*/) {
+int ProgramCopy::capture_main(Main main, int /*argc*/, char** /*argv*/, Main constructors,
+                              void (* /*destructors*/)(), void (* /*loader_end*/)(), void* /*stack_end*/) {
   capture->main = main;
   capture->constructors = constructors;
   std::longjmp(capture->back, 1);
@@ -223,7 +234,8 @@ void ProgramCopy::run_constructors(int argc, char** argv, char** environment) co
     start_.constructors(argc, argv, environment);
     return;
   }
-  if (program_.first_constructor != 0) reinterpret_cast<Main>(base_ + program_.first_constructor)(argc, argv, environment);
+  if (program_.first_constructor != 0)
+    reinterpret_cast<Main>(base_ + program_.first_constructor)(argc, argv, environment);
   run_array(program_.constructors, argc, argv, environment);
 }
 

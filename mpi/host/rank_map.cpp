@@ -24,9 +24,10 @@ std::string content_of(const std::string& line) {
 std::vector<int> read_map(const std::string& path, int num_ranks, int num_pes) {
   std::ifstream file(path);
   if (!file) {
-    throw Refusal(format(
-        "--rank-map {}: the file cannot be read; give block, round-robin, or a file with a PE number per line",
-        path));
+    throw Refusal(
+        format("--rank-map {}: the file cannot be read; give block, round-robin, or a file with a PE number "
+               "per line",
+               path));
   }
   std::vector<int> pes;
   int line_number = 0;
@@ -37,17 +38,16 @@ std::vector<int> read_map(const std::string& path, int num_ranks, int num_pes) {
     int pe = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pe);
     if (error != std::errc() || end != text.data() + text.size() || pe < 0 || pe >= num_pes) {
-      throw Refusal(
-          format("{}:{}: '{}' is no PE of this job; give a number from 0 to {}, the PE of rank {}", path,
-                 line_number, text.substr(0, 40), num_pes - 1, pes.size()));
+      throw Refusal(format("{}:{}: '{}' is no PE of this job; give a number from 0 to {}, the PE of rank {}",
+                           path, line_number, text.substr(0, 40), num_pes - 1, pes.size()));
     }
     pes.push_back(pe);
     if (pes.size() > static_cast<std::size_t>(num_ranks)) break;
   }
   if (pes.size() != static_cast<std::size_t>(num_ranks)) {
-    throw Refusal(format("{}: has {} lines with a PE number, and there are {} ranks; give a line per rank",
-                         path, pes.size() > static_cast<std::size_t>(num_ranks) ? "more" : format("{}", pes.size()),
-                         num_ranks));
+    throw Refusal(format(
+        "{}: has {} lines with a PE number, and there are {} ranks; give a line per rank", path,
+        pes.size() > static_cast<std::size_t>(num_ranks) ? "more" : format("{}", pes.size()), num_ranks));
   }
   return pes;
 }

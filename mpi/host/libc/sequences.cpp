@@ -43,8 +43,7 @@ void srand(unsigned seed) noexcept { srandom(seed); }
 
 char* initstate(unsigned seed, char* memory, std::size_t size) noexcept {
   RandomState* const own = own_random();
-  if (own == nullptr)
-    return replaced<char*(unsigned, char*, std::size_t)>("initstate")(seed, memory, size);
+  if (own == nullptr) return replaced<char*(unsigned, char*, std::size_t)>("initstate")(seed, memory, size);
   char* const before = reinterpret_cast<char*>(own->numbers.state) - sizeof(int32_t);
   return initstate_r(seed, memory, size, &own->numbers) == 0 ? before : nullptr;
 }
