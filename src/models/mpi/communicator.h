@@ -57,12 +57,12 @@ class Communicator final : public ErrorScope {
   const MembersPointer& remote_group() const { return groups_.remote; }
 
   // --- Messages
-  // How many ranks messages go to, and the PE of each.
+  // How many ranks messages go to, and the rank of each in MPI_COMM_WORLD.
   int num_peers() const { return static_cast<int>(peers_->size()); }
   bool has_peer(int rank) const { return rank >= 0 && rank < num_peers(); }
-  int pe_of_peer(int rank) const { return (*peers_)[static_cast<std::size_t>(rank)]; }
+  int world_rank_of_peer(int rank) const { return (*peers_)[static_cast<std::size_t>(rank)]; }
   SendAddress address(int to, int tag) const {
-    return {context_of(context_, ContextUse::kMessages), rank(), tag, pe_of_peer(to)};
+    return {context_of(context_, ContextUse::kMessages), rank(), tag, world_rank_of_peer(to)};
   }
   // `source` and `tag` may be kAny.
   MatchKey key(int source, int tag) const {

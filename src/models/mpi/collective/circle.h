@@ -39,8 +39,8 @@ class Circle {
   int right() const { return (rank_ + 1) % size(); }
 
   Ref<SendRequest> send(int to, const DataView& view) const {
-    const int pe = (*peers_)[static_cast<std::size_t>(to)];
-    return engine_.send({context_, rank_, tag_, pe}, view, SendMode::kStandard);
+    const int world_rank = (*peers_)[static_cast<std::size_t>(to)];
+    return engine_.send({context_, rank_, tag_, world_rank}, view, SendMode::kStandard);
   }
   Ref<ReceiveRequest> receive(int from, const DataView& view) const {
     return engine_.receive({context_, from, tag_}, view);

@@ -71,7 +71,7 @@ void PostedQueue::post(PostedEntry& entry) {
   ++count_[kind_of(entry.key)];
 }
 
-PostedEntry* PostedQueue::take(const MatchKey& key) {
+PostedEntry* PostedQueue::find(const MatchKey& key) const {
   PostedEntry* earliest = nullptr;
   for (std::size_t kind = 0; kind < count_.size(); ++kind) {
     if (count_[kind] == 0) continue;
@@ -80,6 +80,11 @@ PostedEntry* PostedQueue::take(const MatchKey& key) {
     auto* const entry = static_cast<PostedEntry*>(link->entry);
     if (earliest == nullptr || entry->number < earliest->number) earliest = entry;
   }
+  return earliest;
+}
+
+PostedEntry* PostedQueue::take(const MatchKey& key) {
+  PostedEntry* const earliest = find(key);
   if (earliest != nullptr) remove(*earliest);
   return earliest;
 }

@@ -84,7 +84,9 @@ struct PostedEntry {
 class PostedQueue {
  public:
   void post(PostedEntry& entry);
-  // Removes and returns the receive that a message with that key matches; null if there is none.
+  // The receive that a message with that key matches; null if there is none.
+  PostedEntry* find(const MatchKey& key) const;
+  // The same, and it is no longer posted.
   PostedEntry* take(const MatchKey& key);
   // REQUIRES: the entry is posted.
   void remove(PostedEntry& entry);
