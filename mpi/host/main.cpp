@@ -109,11 +109,11 @@ void load_libraries(const std::vector<Library>& libraries) {
 class Host {
  public:
   Host(const Program& program, const Settings& settings, std::vector<std::string> arguments)
-      : arguments_(std::move(arguments)), states_(settings.pe_of_rank.size()) {
+      : arguments_(std::move(arguments)), states_(settings.pe_of_rank.size()), copies_(states_.size()) {
     for (std::size_t rank = 0; rank < states_.size(); ++rank) {
       if (settings.pe_of_rank[rank] != settings.pe) continue;
       states_[rank] = std::make_unique<RankState>();
-      states_[rank]->copy = std::make_unique<ProgramCopy>(program, static_cast<int>(rank), *states_[rank]);
+      copies_[rank] = std::make_unique<ProgramCopy>(program, static_cast<int>(rank), *states_[rank]);
     }
     set_rank_states(&states_);
   }
@@ -122,13 +122,14 @@ class Host {
 
   static int run_rank(void* context, int rank) {
     const auto& host = *static_cast<const Host*>(context);
-    RankState& state = *host.states_[static_cast<std::size_t>(rank)];
-    return state.copy->run(state, host.arguments_) & 0xff;
+    return host.copies_[static_cast<std::size_t>(rank)]->run(host.arguments_) & 0xff;
   }
 
  private:
   std::vector<std::string> arguments_;
+  // By rank; null for ranks of other PEs.
   std::vector<std::unique_ptr<RankState>> states_;
+  std::vector<std::unique_ptr<ProgramCopy>> copies_;
 };
 
 int run(const Program& program, const std::vector<Library>& libraries, std::vector<std::string> arguments) {

@@ -134,6 +134,11 @@ void bind_variable(const Reference& reference, T** variable) {
   }
 }
 
+// The loader copies names as they were when this process began.
+void bind_name(const Reference& reference, char* value) {
+  if (reference.type == R_X86_64_COPY) *static_cast<char**>(reference.place) = value;
+}
+
 // std::cout and its kin. A program that is compiled with -fPIC refers to those of the library; the rank gets its own, as a
 // program that is not has copies.
 void bind_stream(const Reference& reference, RankState& state) {
@@ -158,15 +163,17 @@ void bind_stream(const Reference& reference, RankState& state) {
 
 }  // namespace
 
-ProgramCopy::ProgramCopy(const Program& program, int rank, RankState& state) : program_(program) {
+ProgramCopy::ProgramCopy(const Program& program, int rank, RankState& state)
+    : program_(program), state_(state) {
   load(rank);
+  state.finish = [this](int code) { finish(code); };
   state.begin_address = reinterpret_cast<std::uintptr_t>(base_);
   for (const Elf64_Phdr& segment : program.file().segments()) {
     if (segment.p_type != PT_LOAD) continue;
     const std::uintptr_t end = state.begin_address + segment.p_vaddr + segment.p_memsz;
     state.end_address = std::max(state.end_address, end);
   }
-  find_variables(state);
+  find_variables();
   find_main();
 }
 
@@ -180,9 +187,9 @@ void ProgramCopy::load(int rank) {
   base_ = reinterpret_cast<char*>(map->l_addr);
 }
 
-void ProgramCopy::find_variables(RankState& state) {
+void ProgramCopy::find_variables() {
   const WritableRelocations writable(program_, base_);
-  LibcVariables& libc = state.libc;
+  LibcVariables& libc = state_.libc;
   const std::vector<Reference> references = references_of(program_.file(), base_);
   // A program can have both a copy of a variable and references to it: copies come first.
   for (const bool copies : {true, false}) {
@@ -194,7 +201,11 @@ void ProgramCopy::find_variables(RankState& state) {
       if (name == "optarg") bind_variable(reference, &libc.argument);
       if (name == "optind") bind_variable(reference, &libc.index);
       if (name == "opterr") bind_variable(reference, &libc.prints_errors);
-      bind_stream(reference, state);
+      if (name == "program_invocation_name" || name == "__progname_full")
+        bind_name(reference, program_invocation_name);
+      if (name == "program_invocation_short_name" || name == "__progname")
+        bind_name(reference, program_invocation_short_name);
+      bind_stream(reference, state_);
       if (name == "optopt") bind_variable(reference, &libc.unknown_option);
       if (name == "__libc_start_main" && !copies)
         *static_cast<void**>(reference.place) = reinterpret_cast<void*>(&capture_main);
@@ -204,7 +215,7 @@ void ProgramCopy::find_variables(RankState& state) {
   *libc.index = 1;
   *libc.prints_errors = 1;
   *libc.unknown_option = '?';
-  state.keep_environment(environ);
+  state_.keep_environment(environ);
 }
 
 // Called by the start code of the copy in place of the C library's function. It must not return.
@@ -239,26 +250,26 @@ void ProgramCopy::run_constructors(int argc, char** argv, char** environment) co
   run_array(program_.constructors, argc, argv, environment);
 }
 
-int ProgramCopy::run(RankState& state, const std::vector<std::string>& arguments) {
+int ProgramCopy::run(const std::vector<std::string>& arguments) {
   arguments_ = arguments;
   for (std::string& argument : arguments_) argv_.push_back(argument.data());
   argv_.push_back(nullptr);
   const auto argc = static_cast<int>(arguments_.size());
-  run_constructors(argc, argv_.data(), *state.libc.environment);
-  const int code = start_.main(argc, argv_.data(), *state.libc.environment);
-  finish(state, code);
+  run_constructors(argc, argv_.data(), *state_.libc.environment);
+  const int code = start_.main(argc, argv_.data(), *state_.libc.environment);
+  finish(code);
   return code;
 }
 
-void ProgramCopy::finish(RankState& state, int code) {
-  while (!state.exit_handlers.empty()) {
-    const ExitHandler handler = state.exit_handlers.back();
-    state.exit_handlers.pop_back();
+void ProgramCopy::finish(int code) {
+  while (!state_.exit_handlers.empty()) {
+    const ExitHandler handler = state_.exit_handlers.back();
+    state_.exit_handlers.pop_back();
     if (handler.function != nullptr) handler.function(handler.argument);
     if (handler.with_code != nullptr) handler.with_code(code, handler.argument);
   }
   // Once: a destructor may call exit().
-  if (std::exchange(state.has_run_destructors, true)) return;
+  if (std::exchange(state_.has_run_destructors, true)) return;
   auto* const destructors = reinterpret_cast<void (**)()>(base_ + program_.destructors.offset);
   for (std::uint64_t i = program_.destructors.count; i > 0; --i) destructors[i - 1]();
   if (program_.last_destructor != 0) reinterpret_cast<void (*)()>(base_ + program_.last_destructor)();

@@ -21,10 +21,9 @@ class ProgramCopy {
   ProgramCopy(const ProgramCopy&) = delete;
   ProgramCopy& operator=(const ProgramCopy&) = delete;
 
-  // Runs the constructors, main() with a copy of the arguments, and finish(). Returns what main() returns.
-  int run(RankState& state, const std::vector<std::string>& arguments);
-  // What a program does when it ends: its handlers in reverse order, then its destructors; then its output is flushed.
-  void finish(RankState& state, int code);
+  // Runs the constructors, main() with a copy of the arguments, and what the program does when it ends. Returns what main()
+  // returns.
+  int run(const std::vector<std::string>& arguments);
 
  private:
   // What the program's start code passes to the C library.
@@ -34,7 +33,7 @@ class ProgramCopy {
   };
 
   void load(int rank);
-  void find_variables(RankState& state);
+  void find_variables();
   void find_main();
   void run_constructors(int argc, char** argv, char** environment) const;
   void run_array(const FunctionArray& array, int argc, char** argv, char** environment) const;
@@ -42,7 +41,11 @@ class ProgramCopy {
   static int capture_main(Main main, int argc, char** argv, Main constructors, void (*destructors)(),
                           void (*loader_end)(), void* stack_end);
 
+  // What a program does when it ends: its handlers in reverse order, then its destructors; then its output is flushed.
+  void finish(int code);
+
   const Program& program_;
+  RankState& state_;
   char* base_ = nullptr;  // the load address
   Start start_;
   std::vector<std::string> arguments_;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "host_interface.h"
-#include "program_copy.h"
 
 namespace weft::mpi_host {
 
@@ -22,9 +21,6 @@ RandomState::RandomState() {
   // As the C library begins.
   initstate_r(1, memory, sizeof memory, &numbers);
 }
-
-RankState::RankState() = default;
-RankState::~RankState() = default;
 
 void RankState::keep_environment(char* const* list) {
   std::vector<char*> kept;

@@ -7,13 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace weft::mpi_host {
-
-class ProgramCopy;
 
 // A rank's values of the C library's variables. Each points into the rank's copy of the program if that has a copy of the
 // variable, else to `own`.
@@ -60,8 +59,7 @@ struct ExitHandler {
 };
 
 struct RankState {
-  RankState();
-  ~RankState();
+  RankState() = default;
   RankState(const RankState&) = delete;
   RankState& operator=(const RankState&) = delete;
 
@@ -78,8 +76,9 @@ struct RankState {
   char* token_position = nullptr;  // of strtok()
   std::vector<ExitHandler> exit_handlers;
   bool has_run_destructors = false;
-  // The rank's copy of the program, and where it lies.
-  std::unique_ptr<ProgramCopy> copy;
+  // Runs what the rank has asked to run at its end, and makes its output visible.
+  std::function<void(int code)> finish;
+  // Where the rank's copy of the program lies.
   std::uintptr_t begin_address = 0;
   std::uintptr_t end_address = 0;
 };

@@ -8,7 +8,6 @@
 #include <cstdlib>
 
 #include "host_interface.h"
-#include "program_copy.h"
 #include "rank_state.h"
 
 namespace weft::mpi_host {
@@ -49,7 +48,7 @@ void exit(int code) noexcept {
     replaced<void(int)>("exit")(code);
     std::abort();
   }
-  state->copy->finish(*state, code);
+  state->finish(code);
   end_rank(code);
 }
 
