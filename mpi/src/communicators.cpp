@@ -14,6 +14,7 @@
 #include "base/format.h"
 #include "communication.h"
 #include "entry.h"
+#include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/communicator_creation.h"
 #include "objects.h"
 
@@ -297,7 +298,7 @@ int MPI_Comm_free(MPI_Comm* comm) {
 int MPI_Comm_disconnect(MPI_Comm* comm) {
   return with_communicator(__func__, *comm, {}, [&](Communicator& communicator) -> Error {
     if (is_predefined(*comm)) return {MPI_ERR_COMM, "predefined communicators cannot be disconnected"};
-    this_process().run(wait_for_all(communicator.next_circles().local));
+    this_process().run(barrier_in_teams(communicator.next_circles().local));
     return free_communicator(communicator, comm);
   });
 }

@@ -19,6 +19,7 @@
 #include "communication.h"
 #include "entry.h"
 #include "models/mpi/collective/data_movement.h"
+#include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/process.h"
 
 namespace weft::mpi {
@@ -101,7 +102,7 @@ void join_job(Rank& rank) {
 
 // Returns at rank 0 when all others have sent their last message, and no longer wait for one.
 void wait_for_last_messages(Process& process) {
-  process.run(wait_for_all(process.world()->next_circles().local));
+  process.run(barrier_in_teams(process.world()->next_circles().local));
   const Circle circle = process.world()->next_circles().local;
   if (circle.rank() == 0) {
     process.run(gather(circle, 0, OwnView{{}, true}, Views(static_cast<std::size_t>(circle.size()))));

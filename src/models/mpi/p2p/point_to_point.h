@@ -79,7 +79,7 @@ class PointToPoint {
 
   runtime::Messenger& messenger() { return messenger_; }
   runtime::HandlerId first_handler() const { return first_handler_; }
-  const SharedState& shared() const { return shared_; }
+  SharedState& shared() const { return shared_; }
   // This rank and the number of ranks, in MPI_COMM_WORLD.
   int rank() const { return rank_; }
   int num_ranks() const { return static_cast<int>(pairs_.size()); }

@@ -32,4 +32,12 @@ SharedState::SharedState(RankMap map, int pe)
   }
 }
 
+std::weak_ptr<LocalTeam>& SharedState::team(std::uint64_t context) {
+  if (teams_.size() >= most_teams_) {
+    std::erase_if(teams_, [](const auto& entry) { return entry.second.expired(); });
+    most_teams_ = 2 * teams_.size() + 16;
+  }
+  return teams_[context];
+}
+
 }  // namespace weft::mpi

@@ -5,12 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "models/mpi/p2p/rank_map.h"
 
 namespace weft::mpi {
 
+class LocalTeam;
 class PointToPoint;
 
 // What bounds the memory that messages of one PE take at another one until a receive has matched them.
@@ -38,6 +41,9 @@ class SharedState {
   void set_engine(int rank, PointToPoint* engine) {
     destinations_[static_cast<std::size_t>(rank)].here = engine;
   }
+
+  // The team of the ranks that are here, of the communicator with that context: see LocalTeam.
+  std::weak_ptr<LocalTeam>& team(std::uint64_t context);
 
   EagerWindow& window(int pe) { return windows_[static_cast<std::size_t>(pe)]; }
   std::int64_t window_bytes() const { return window_bytes_; }
@@ -69,6 +75,8 @@ class SharedState {
   std::int64_t window_bytes_;
   std::vector<Destination> destinations_;
   std::vector<EagerWindow> windows_;
+  std::map<std::uint64_t, std::weak_ptr<LocalTeam>> teams_;
+  std::size_t most_teams_ = 16;  // entries before those of teams that have gone are erased
 };
 
 }  // namespace weft::mpi
