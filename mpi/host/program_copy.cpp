@@ -183,7 +183,8 @@ void ProgramCopy::load(int rank) {
   if (handle == nullptr)
     throw Refusal(format("{}: cannot be loaded for rank {}: {}", program_.path(), rank, dlerror()));
   link_map* map = nullptr;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) throw Refusal(format("{}: {}", program_.path(), dlerror()));
+  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0)
+    throw Refusal(format("{}: {}", program_.path(), dlerror()));
   base_ = reinterpret_cast<char*>(map->l_addr);
 }
 

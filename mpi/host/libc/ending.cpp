@@ -72,6 +72,7 @@ int on_exit(void (*function)(int, void*), void* argument) noexcept {
 
 // Of atexit(), and of the destructors of static objects. `library` is the library or the copy that asks: functions of a
 // shared library run when the process ends, because other ranks use the library too.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the C++ runtime's name of it
 int __cxa_atexit(void (*function)(void*), void* argument, void* library) noexcept {
   RankState* const state = current_state();
   if (state == nullptr || (library != nullptr && !state->owns(library)))

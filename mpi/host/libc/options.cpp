@@ -99,6 +99,7 @@ int getopt(int argc, char* const* argv, const char* letters) noexcept {
   return scan_options({.short_form = form, .argc = argc, .letters = letters}, argv);
 }
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the C library's name of it
 int __posix_getopt(int argc, char* const* argv, const char* letters) {
   static ShortForm* const form = replaced<ShortForm>("__posix_getopt");
   return scan_options({.short_form = form, .argc = argc, .letters = letters}, argv);

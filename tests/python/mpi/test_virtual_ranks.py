@@ -308,3 +308,34 @@ def test_a_build_without_virtual_ranks_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(virtual_ranks, "package_folder", lambda: tmp_path)
     with pytest.raises(virtual_ranks.UsageError, match=r"(?s)built without virtual ranks.*Boost\.Context"):
         virtual_ranks.with_virtual_ranks(["./program"], 1, {"WEFT_MPI_RANKS": "2"})
+
+
+# --- Programs of the other tests ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["collectives", "messages", "objects", "small_forms", "topologies"])
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 4), (2, 5), (3, 7)])
+def test_programs_of_one_rank_per_process_run_as_they_are(mpi_program, run_ranks, name, num_pes, num_ranks):
+    program = mpi_program(name)
+    for rank_map in ("block", "round-robin"):
+        outcome = run_ranks(num_pes, num_ranks, program, options=["--rank-map", rank_map])
+        assert outcome.returncode == 0, outcome.stderr
+        assert f"{num_ranks} ranks: as expected" in outcome.stdout
+
+
+def test_sessions_start_and_end_the_job_of_all_ranks(mpi_program, run_ranks):
+    outcome = run_ranks(2, 6, mpi_program("session"))
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "6 processes in mpi://WORLD\n"
+
+
+def test_a_flood_of_messages_to_a_rank_of_the_same_process(mpi_program, run_ranks):
+    outcome = run_ranks(1, 2, mpi_program("flood"))
+    assert outcome.returncode == 0, outcome.stderr
+    assert "the receiver grew by less than 200 MiB" in outcome.stdout
+
+
+def test_a_rank_that_exits_without_finalize_ends_the_job(mpi_program, run_ranks):
+    outcome = run_ranks(2, 6, mpi_program("endings"), "exit")
+    assert outcome.returncode != 0
+    assert "rank 1 ended with code" in outcome.stderr
