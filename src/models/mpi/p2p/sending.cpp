@@ -40,7 +40,7 @@ PointToPoint::PointToPoint(runtime::Messenger& messenger, runtime::HandlerId fir
     one.room_bytes = window_bytes_;
     one.owed_bytes = -window_bytes_ / 4;
   }
-  messenger_.set_handler(
+  messenger_.set_urgent_handler(
       first_handler_ + kBlock,
       [](void* self, runtime::MessagePtr message) {
         static_cast<PointToPoint*>(self)->on_block(std::move(message));
@@ -91,6 +91,8 @@ void PointToPoint::send_block(const SendAddress& address, const DataView& view, 
                              .reply = reply};
   std::memcpy(message->payload(), &header, sizeof header);
   if (view.size_bytes > 0) view.pack(message->payload() + sizeof header);
+  // The window counts the message; the runtime need not.
+  message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   messenger_.send(address.pe, std::move(message));
 }
 
