@@ -125,34 +125,45 @@ Error check_source(const Communicator& communicator, int source, int tag) {
   return tag == MPI_ANY_TAG ? Error() : check_tag(tag);
 }
 
+bool prepare_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   SendCall* call) {
+  Communicator* const communicator = communicator_of(comm);
+  if (communicator == nullptr || tag < 0 || !communicator->has_peer(dest) ||
+      !make_plain_view(buffer, count, type, &call->view))
+    return false;
+  call->communicator = communicator;
+  call->address = communicator->address(dest, tag);
+  return true;
+}
+
+bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                   ReceiveCall* call) {
+  Communicator* const communicator = communicator_of(comm);
+  if (communicator == nullptr || tag < 0 || !communicator->has_peer(source) ||
+      !make_plain_view(buffer, count, type, &call->view))
+    return false;
+  call->communicator = communicator;
+  call->key = communicator->key(source, tag);
+  return true;
+}
+
 Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
               SendCall* call) {
-  call->communicator = communicator_of(comm);
-  if (call->communicator == nullptr) [[unlikely]]
-    return find_communicator(comm, &call->communicator);
-  if (tag < 0) [[unlikely]]
-    return check_tag(tag);
+  if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
+  if (Error error = check_tag(tag); !error.ok()) return error;
   call->no_process = dest == MPI_PROC_NULL;
   if (!call->no_process && !call->communicator->has_peer(dest)) return wrong_rank(*call->communicator, dest);
-  if (!make_plain_view(buffer, count, type, &call->view)) [[unlikely]] {
-    if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
-  }
+  if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
   if (!call->no_process) call->address = call->communicator->address(dest, tag);
   return {};
 }
 
 Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               ReceiveCall* call) {
-  call->communicator = communicator_of(comm);
-  if (call->communicator == nullptr) [[unlikely]]
-    return find_communicator(comm, &call->communicator);
-  if (!call->communicator->has_peer(source) || tag < 0) [[unlikely]] {
-    if (Error error = check_source(*call->communicator, source, tag); !error.ok()) return error;
-  }
+  if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
+  if (Error error = check_source(*call->communicator, source, tag); !error.ok()) return error;
   call->no_process = source == MPI_PROC_NULL;
-  if (!make_plain_view(buffer, count, type, &call->view)) [[unlikely]] {
-    if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
-  }
+  if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
   if (!call->no_process) {
     call->key =
         call->communicator->key(source == MPI_ANY_SOURCE ? kAny : source, tag == MPI_ANY_TAG ? kAny : tag);
