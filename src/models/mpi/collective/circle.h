@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -20,6 +21,7 @@
 
 #include "weft/runtime/task.h"
 
+#include "models/mpi/collective/local_team.h"
 #include "models/mpi/members.h"
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
@@ -30,17 +32,28 @@ class Circle {
  public:
   // `rank` is this process's number among the senders that the peers expect messages of. In a circle of one group it is its
   // place in `peers`; in a circle of two groups it is its place in its own group, and `peers` are the other one.
-  Circle(PointToPoint& engine, std::uint64_t context, int tag, MembersPointer peers, int rank)
-      : engine_(engine), context_(context), tag_(tag), peers_(std::move(peers)), rank_(rank) {}
+  // `team`: of the members on this PE; null if each has a PE of its own, or for collectives in which they do not work together.
+  Circle(PointToPoint& engine, std::uint64_t context, int tag, MembersPointer peers, int rank,
+         std::shared_ptr<LocalTeam> team = nullptr)
+      : engine_(engine),
+        context_(context),
+        tag_(tag),
+        peers_(std::move(peers)),
+        rank_(rank),
+        team_(std::move(team)) {}
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_->size()); }
+  std::uint64_t context() const { return context_; }
+  int tag() const { return tag_; }
+  LocalTeam* team() const { return team_.get(); }
+  runtime::Scheduler& scheduler() const { return engine_.messenger(); }
   int left() const { return (rank_ + size() - 1) % size(); }
   int right() const { return (rank_ + 1) % size(); }
 
   Ref<SendRequest> send(int to, const DataView& view) const {
-    const int pe = (*peers_)[static_cast<std::size_t>(to)];
-    return engine_.send({context_, rank_, tag_, pe}, view, SendMode::kStandard);
+    const int world_rank = (*peers_)[static_cast<std::size_t>(to)];
+    return engine_.send({context_, rank_, tag_, world_rank}, view, SendMode::kStandard);
   }
   Ref<ReceiveRequest> receive(int from, const DataView& view) const {
     return engine_.receive({context_, from, tag_}, view);
@@ -54,6 +67,7 @@ class Circle {
   int tag_;
   MembersPointer peers_;
   int rank_;
+  std::shared_ptr<LocalTeam> team_;
 };
 
 // --- Collectives on few bytes, for what communicators must agree on. They throw base::Error if a transfer fails.
@@ -67,6 +81,9 @@ runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std
 // Sends and receives, at the same time.
 runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs);
+
+// The context of messages between the leaders of a LocalTeam. `context`: of a communicator's collectives.
+inline std::uint64_t context_of_leaders(std::uint64_t context) { return context | 2; }
 
 // The bytes of a value that may be copied as bytes.
 template <class T>

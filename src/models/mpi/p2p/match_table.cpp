@@ -75,7 +75,7 @@ void PostedQueue::insert(PostedEntry& entry) {
   ++count_[kind_of(entry.key)];
 }
 
-PostedEntry* PostedQueue::take_from_table(const MatchKey& key) {
+PostedEntry* PostedQueue::find_in_table(const MatchKey& key) const {
   PostedEntry* earliest = nullptr;
   for (std::size_t kind = 0; kind < count_.size(); ++kind) {
     if (count_[kind] == 0) continue;
@@ -84,15 +84,10 @@ PostedEntry* PostedQueue::take_from_table(const MatchKey& key) {
     auto* const entry = static_cast<PostedEntry*>(link->entry);
     if (earliest == nullptr || entry->number < earliest->number) earliest = entry;
   }
-  if (earliest != nullptr) remove(*earliest);
   return earliest;
 }
 
-void PostedQueue::remove(PostedEntry& entry) {
-  if (lone_ == &entry) {
-    lone_ = nullptr;
-    return;
-  }
+void PostedQueue::remove_from_table(PostedEntry& entry) {
   table_.remove(entry.key, entry.link);
   --count_[kind_of(entry.key)];
 }
