@@ -30,8 +30,15 @@ class Circle {
  public:
   // `rank` is this process's number among the senders that the peers expect messages of. In a circle of one group it is its
   // place in `peers`; in a circle of two groups it is its place in its own group, and `peers` are the other one.
-  Circle(PointToPoint& engine, std::uint64_t context, int tag, MembersPointer peers, int rank)
-      : engine_(engine), context_(context), tag_(tag), peers_(std::move(peers)), rank_(rank) {}
+  // Transfers of device memory come after the work that is queued on `stream` when they start; null: after nothing.
+  Circle(PointToPoint& engine, std::uint64_t context, int tag, MembersPointer peers, int rank,
+         memory::StreamHandle stream = nullptr)
+      : engine_(engine),
+        context_(context),
+        tag_(tag),
+        peers_(std::move(peers)),
+        rank_(rank),
+        stream_(stream) {}
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_->size()); }
@@ -40,20 +47,33 @@ class Circle {
 
   Ref<SendRequest> send(int to, const DataView& view) const {
     const int pe = (*peers_)[static_cast<std::size_t>(to)];
-    return engine_.send({context_, rank_, tag_, pe}, view, SendMode::kStandard);
+    const SendAddress address{context_, rank_, tag_, pe};
+    if (waits_for_stream(view)) [[unlikely]]
+      return engine_.send(address, on_stream(view), SendMode::kStandard);
+    return engine_.send(address, view, SendMode::kStandard);
   }
   Ref<ReceiveRequest> receive(int from, const DataView& view) const {
-    return engine_.receive({context_, from, tag_}, view);
+    const MatchKey key{context_, from, tag_};
+    return waits_for_stream(view) ? engine_.receive(key, on_stream(view)) : engine_.receive(key, view);
   }
   // Awaitable: the outcome of a request. The caller keeps the request.
   Completed completed(Request& request) const { return Completed(request, engine_.messenger()); }
 
  private:
+  bool waits_for_stream(const DataView& view) const {
+    return stream_ != nullptr && !view.place.is_host() && view.stream == nullptr;
+  }
+  DataView on_stream(DataView view) const {
+    view.stream = stream_;
+    return view;
+  }
+
   PointToPoint& engine_;
   std::uint64_t context_;
   int tag_;
   MembersPointer peers_;
   int rank_;
+  memory::StreamHandle stream_;
 };
 
 // --- Collectives on few bytes, for what communicators must agree on. They throw base::Error if a transfer fails.

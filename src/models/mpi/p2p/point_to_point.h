@@ -23,6 +23,7 @@
 
 #include "models/mpi/p2p/answers.h"
 #include "models/mpi/p2p/data_view.h"
+#include "models/mpi/p2p/device_elements.h"
 #include "models/mpi/p2p/header.h"
 #include "models/mpi/p2p/match_table.h"
 #include "models/mpi/p2p/request.h"
@@ -119,6 +120,7 @@ class PointToPoint {
   Peer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
   void send_block(const SendAddress& address, const DataView& view, std::uint32_t flags, std::uint64_t reply);
   void start_send(SendRequest& request);
+  base::Result<runtime::Attachment> pack_for(SendRequest& request);
   void start_attached(SendRequest& request);
 
   // --- Arrivals
@@ -139,7 +141,10 @@ class PointToPoint {
   // --- Receiving
   void start_receive(ReceiveRequest& request);
   void deliver(ReceiveRequest& request, const MessageHeader& header, runtime::MessagePtr message);
+  // For receives in device memory: of bytes that came in the message's block, and of packed bytes on the same device.
   void land_on_device(ReceiveRequest& request, runtime::MessagePtr message);
+  void unpack_on_device(ReceiveRequest& request, runtime::Attachment block);
+  void choose_landing_block(ReceiveRequest& request, runtime::Landing& landing);
   void choose_landing(ReceiveRequest& request, runtime::Message& message, runtime::Landing& landing);
   ArrivedMessage* keep(const MessageHeader& header, runtime::MessagePtr message);
   runtime::MessagePtr forget(ArrivedMessage* arrived);
@@ -152,6 +157,7 @@ class PointToPoint {
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
   AwaitedAnswers<SendRequest> awaited_;
+  DeviceElements device_elements_;
 };
 
 }  // namespace weft::mpi

@@ -35,7 +35,8 @@ PointToPoint::PointToPoint(runtime::Messenger& messenger, runtime::HandlerId fir
     : messenger_(messenger),
       first_handler_(first_handler),
       window_bytes_(window_for(messenger.num_pes())),
-      peers_(static_cast<std::size_t>(messenger.num_pes())) {
+      peers_(static_cast<std::size_t>(messenger.num_pes())),
+      device_elements_(messenger) {
   for (Peer& one : peers_) {
     one.room_bytes = window_bytes_;
     one.owed_bytes = -window_bytes_ / 4;
@@ -117,13 +118,27 @@ void PointToPoint::start_send(SendRequest& request) {
   send_block(request.address_, view, kWantsAnswer, awaited_.add(&request, request.address_.pe));
 }
 
+// The packed form of a view with gaps, on its device or in a block that the request keeps.
+base::Result<runtime::Attachment> PointToPoint::pack_for(SendRequest& request) {
+  const DataView& view = request.view_;
+  if (!view.place.is_host()) return device_elements_.pack(view);
+  request.packed_ = static_cast<std::byte*>(messenger_.pool().allocate(view.size_bytes));
+  view.pack(request.packed_);
+  return runtime::Attachment({request.packed_, view.size_bytes, {}, nullptr});
+}
+
 void PointToPoint::start_attached(SendRequest& request) {
   const SendAddress& address = request.address_;
-  memory::Buffer buffer{request.view_.data, request.view_.size_bytes, request.view_.place, nullptr};
-  if (!request.view_.is_dense()) {
-    request.packed_ = static_cast<std::byte*>(messenger_.pool().allocate(request.view_.size_bytes));
-    request.view_.pack(request.packed_);
-    buffer = {request.packed_, request.view_.size_bytes, {}, nullptr};
+  const DataView& view = request.view_;
+  runtime::Attachment attachment({view.data, view.size_bytes, view.place, view.stream});
+  if (!view.is_dense()) {
+    base::Result<runtime::Attachment> packed = pack_for(request);
+    if (!packed.ok()) {
+      request.error_ =
+          packed.status().code() == base::StatusCode::kOutOfMemory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+      return request.happened(SendRequest::kSent);
+    }
+    attachment = std::move(packed).value();
   }
   MessageHeader header{.context = address.context,
                        .sequence = peer(address.pe).next_sent++,
@@ -138,7 +153,7 @@ void PointToPoint::start_attached(SendRequest& request) {
   runtime::MessagePtr message =
       runtime::Message::create(messenger_, first_handler_ + kAnnounced, sizeof header);
   std::memcpy(message->payload(), &header, sizeof header);
-  message->attach(runtime::Attachment(buffer));
+  message->attach(std::move(attachment));
   message->report_sending(&request);
   messenger_.send(address.pe, std::move(message));
 }
