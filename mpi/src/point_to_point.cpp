@@ -4,6 +4,7 @@
 #include "weft/mpi/mpi.h"
 
 #include "communication.h"
+#include "device_copies.h"
 #include "entry.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 
@@ -87,15 +88,16 @@ Error prepare_both(const Message& message, const Room& room, MPI_Comm comm, Send
   return prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, receive);
 }
 
-// Replaces the view of the send by a packed copy of it.
+// Replaces the view of the send by a packed copy of it, in host memory.
 Error copy_sent(SendCall* send, std::vector<std::byte>* copy) {
-  if (!send->view.place.is_host()) {
-    return {MPI_ERR_UNSUPPORTED_OPERATION,
-            "a send and receive in one buffer of device memory is not implemented; use two buffers"};
-  }
   copy->resize(send->view.size_bytes);
-  if (!copy->empty()) send->view.pack(copy->data());
-  send->view = DataView::of_bytes(copy->data(), copy->size());
+  const DataView packed = DataView::of_bytes(copy->data(), copy->size());
+  if (!send->view.place.is_host()) {
+    if (Error error = copy_now(send->view, packed); !error.ok()) return error;
+  } else if (!copy->empty()) {
+    send->view.pack(copy->data());
+  }
+  send->view = packed;
   return {};
 }
 
