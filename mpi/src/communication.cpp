@@ -54,7 +54,28 @@ Error find_intracommunicator(MPI_Comm comm, Communicator** found) {
   return {MPI_ERR_COMM, "the communicator is an intercommunicator; give one with a single group"};
 }
 
+namespace {
+
+// The most bytes of elements that are multiplied without a check for overflow.
+constexpr MPI_Count kSmallBytes = MPI_Count{1} << 31;
+
+// Makes the views that most calls want. False for all others, wrong ones too.
+bool make_plain_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
+  const Datatype* const type = datatype_of(handle);
+  if (type == nullptr || !type->is_committed() || !type->is_contiguous() || count <= 0 || buffer == nullptr ||
+      count >= kSmallBytes || type->size_bytes() >= kSmallBytes)
+    return false;
+  view->data = static_cast<std::byte*>(const_cast<void*>(buffer));
+  view->size_bytes = static_cast<std::size_t>(count * type->size_bytes());
+  view->place = this_process().runtime().memory().place_of(buffer);
+  return true;
+}
+
+}  // namespace
+
 Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
+  if (make_plain_view(buffer, count, handle, view)) [[likely]]
+    return {};
   Datatype* type = nullptr;
   if (Error error = find_committed_type(handle, &type); !error.ok()) return error;
   if (Error error = check_count(count); !error.ok()) return error;
@@ -106,21 +127,32 @@ Error check_source(const Communicator& communicator, int source, int tag) {
 
 Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
               SendCall* call) {
-  if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
-  if (Error error = check_tag(tag); !error.ok()) return error;
+  call->communicator = communicator_of(comm);
+  if (call->communicator == nullptr) [[unlikely]]
+    return find_communicator(comm, &call->communicator);
+  if (tag < 0) [[unlikely]]
+    return check_tag(tag);
   call->no_process = dest == MPI_PROC_NULL;
   if (!call->no_process && !call->communicator->has_peer(dest)) return wrong_rank(*call->communicator, dest);
-  if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
+  if (!make_plain_view(buffer, count, type, &call->view)) [[unlikely]] {
+    if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
+  }
   if (!call->no_process) call->address = call->communicator->address(dest, tag);
   return {};
 }
 
 Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               ReceiveCall* call) {
-  if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
-  if (Error error = check_source(*call->communicator, source, tag); !error.ok()) return error;
+  call->communicator = communicator_of(comm);
+  if (call->communicator == nullptr) [[unlikely]]
+    return find_communicator(comm, &call->communicator);
+  if (!call->communicator->has_peer(source) || tag < 0) [[unlikely]] {
+    if (Error error = check_source(*call->communicator, source, tag); !error.ok()) return error;
+  }
   call->no_process = source == MPI_PROC_NULL;
-  if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
+  if (!make_plain_view(buffer, count, type, &call->view)) [[unlikely]] {
+    if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
+  }
   if (!call->no_process) {
     call->key =
         call->communicator->key(source == MPI_ANY_SOURCE ? kAny : source, tag == MPI_ANY_TAG ? kAny : tag);

@@ -64,14 +64,18 @@ void MatchTable::rebuild() {
 
 // --- PostedQueue
 
-void PostedQueue::post(PostedEntry& entry) {
-  entry.number = next_number_++;
+void PostedQueue::post_further(PostedEntry& entry) {
+  if (lone_ != nullptr) insert(*std::exchange(lone_, nullptr));
+  insert(entry);
+}
+
+void PostedQueue::insert(PostedEntry& entry) {
   entry.link.entry = &entry;
   table_.push(entry.key, entry.link);
   ++count_[kind_of(entry.key)];
 }
 
-PostedEntry* PostedQueue::find(const MatchKey& key) const {
+PostedEntry* PostedQueue::find_in_table(const MatchKey& key) const {
   PostedEntry* earliest = nullptr;
   for (std::size_t kind = 0; kind < count_.size(); ++kind) {
     if (count_[kind] == 0) continue;
@@ -83,13 +87,17 @@ PostedEntry* PostedQueue::find(const MatchKey& key) const {
   return earliest;
 }
 
-PostedEntry* PostedQueue::take(const MatchKey& key) {
-  PostedEntry* const earliest = find(key);
+PostedEntry* PostedQueue::take_from_table(const MatchKey& key) {
+  PostedEntry* const earliest = find_in_table(key);
   if (earliest != nullptr) remove(*earliest);
   return earliest;
 }
 
 void PostedQueue::remove(PostedEntry& entry) {
+  if (lone_ == &entry) {
+    lone_ = nullptr;
+    return;
+  }
   table_.remove(entry.key, entry.link);
   --count_[kind_of(entry.key)];
 }

@@ -40,7 +40,7 @@ void RankEngines::place(RankMap map) {
 }
 
 void RankEngines::set_handlers() {
-  messenger_.set_handler(
+  messenger_.set_urgent_handler(
       first_handler_ + PointToPoint::kBlock,
       [](void* self, runtime::MessagePtr message) {
         PointToPoint& receiver = self_of(self).receiver_of(*message);

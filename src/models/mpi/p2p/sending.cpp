@@ -59,6 +59,8 @@ void PointToPoint::send_block(const SendAddress& address, const DataView& view, 
   std::memcpy(message->payload(), &header, sizeof header);
   if (view.size_bytes > 0) view.pack(message->payload() + sizeof header);
   if (trailer > 0) std::memcpy(message->payload() + sizeof header + view.size_bytes, &reply, trailer);
+  // The window counts the message; the runtime need not.
+  message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   messenger_.send(shared_.destination(address.rank).pe, std::move(message));
 }
 
