@@ -8,7 +8,9 @@
 
 #include "base/format.h"
 #include "communication.h"
+#include "device_copies.h"
 #include "entry.h"
+#include "memory/memory.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 #include "session.h"
 
@@ -29,10 +31,6 @@ Error send_buffered(const SendCall& call) {
     return {MPI_ERR_BUFFER, "no buffer is attached for buffered sends; call MPI_Buffer_attach first"};
   }
   if (call.engine().send_at_once(call.address, call.view)) return {};
-  if (!call.view.place.is_host()) {
-    return {MPI_ERR_UNSUPPORTED_OPERATION,
-            "a buffered send from device memory is not implemented; send it in standard mode"};
-  }
   std::byte* const piece = space.take(call.view.size_bytes);
   if (piece == nullptr) {
     return {MPI_ERR_BUFFER,
@@ -40,9 +38,14 @@ Error send_buffered(const SendCall& call) {
                 "the attached buffer of {} bytes has no room for a message of {} bytes; attach a larger one",
                 space.size_bytes(), call.view.size_bytes)};
   }
-  call.view.pack(piece);
-  space.keep(piece, as_request(call.engine().send(
-                        call.address, DataView::of_bytes(piece, call.view.size_bytes), SendMode::kStandard)));
+  const DataView packed = DataView::of_bytes(piece, call.view.size_bytes);
+  if (call.view.place.is_host()) {
+    call.view.pack(piece);
+  } else if (Error error = copy_now(call.view, packed); !error.ok()) {
+    space.give_back(piece);
+    return error;
+  }
+  space.keep(piece, as_request(call.engine().send(call.address, packed, SendMode::kStandard)));
   return {};
 }
 
@@ -84,6 +87,8 @@ Error attach(BufferSpace& space, void* buffer, MPI_Count size) {
   if (buffer == MPI_BUFFER_AUTOMATIC) {
     space.attach_automatic();
   } else {
+    if (!this_process().runtime().memory().place_of(buffer).is_host())
+      return {MPI_ERR_BUFFER, "the buffer is device memory; attach host memory"};
     space.attach(buffer, static_cast<std::size_t>(size));
   }
   return {};

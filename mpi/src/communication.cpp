@@ -2,30 +2,12 @@
 
 #include "base/format.h"
 #include "memory/memory.h"
+#include "models/mpi/collective/typed_view.h"
 #include "models/mpi/datatype/datatype.h"
 #include "status.h"
 #include "type_handles.h"
 
 namespace weft::mpi {
-
-namespace {
-
-class TypeLayout final : public ElementLayout {
- public:
-  explicit TypeLayout(Datatype& type) : type_(type) {}
-  void pack(const std::byte* buffer, std::int64_t count, std::byte* packed) const override {
-    type_->pack(buffer, count, packed);
-  }
-  void unpack(const std::byte* packed, std::size_t size_bytes, std::byte* buffer,
-              std::int64_t count) const override {
-    type_->unpack(buffer, count, 0, static_cast<MPI_Count>(size_bytes), packed);
-  }
-
- private:
-  Ref<Datatype> type_;
-};
-
-}  // namespace
 
 MPI_Comm handle_of_scope(ErrorScope* scope) {
   const Rank& rank = this_rank();
@@ -65,9 +47,10 @@ bool make_plain_view(const void* buffer, MPI_Count count, MPI_Datatype handle, D
   if (type == nullptr || !type->is_committed() || !type->is_contiguous() || count <= 0 || buffer == nullptr ||
       count >= kSmallBytes || type->size_bytes() >= kSmallBytes)
     return false;
+  if (!this_process().runtime().memory().place_of(buffer).is_host()) [[unlikely]]
+    return false;
   view->data = static_cast<std::byte*>(const_cast<void*>(buffer));
   view->size_bytes = static_cast<std::size_t>(count * type->size_bytes());
-  view->place = this_process().runtime().memory().place_of(buffer);
   return true;
 }
 
@@ -91,16 +74,12 @@ Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataVi
   } else {
     view->data = start;
     view->count = count;
-    view->layout = std::make_shared<TypeLayout>(*type);
+    view->layout = layout_of(*type);
   }
   const std::byte* const first = start + type->true_lower_bound();
   if (first == nullptr)
     return {MPI_ERR_BUFFER, base::format("the buffer of {} elements is null; give their address", count)};
   view->place = this_process().runtime().memory().place_of(first);
-  if (!view->is_dense() && !view->place.is_host()) {
-    return {MPI_ERR_UNSUPPORTED_OPERATION,
-            "a datatype with gaps in device memory is not implemented; pack the elements into one range"};
-  }
   return {};
 }
 
@@ -125,34 +104,49 @@ Error check_source(const Communicator& communicator, int source, int tag) {
   return tag == MPI_ANY_TAG ? Error() : check_tag(tag);
 }
 
+bool prepare_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   SendCall* call) {
+  Communicator* const communicator = communicator_of(comm);
+  if (communicator == nullptr || tag < 0 || !communicator->has_peer(dest) ||
+      !make_plain_view(buffer, count, type, &call->view))
+    return false;
+  call->communicator = communicator;
+  call->address = communicator->address(dest, tag);
+  return true;
+}
+
+bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                   ReceiveCall* call) {
+  Communicator* const communicator = communicator_of(comm);
+  if (communicator == nullptr || tag < 0 || !communicator->has_peer(source) ||
+      !make_plain_view(buffer, count, type, &call->view))
+    return false;
+  call->communicator = communicator;
+  call->key = communicator->key(source, tag);
+  return true;
+}
+
 Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
               SendCall* call) {
-  call->communicator = communicator_of(comm);
-  if (call->communicator == nullptr) [[unlikely]]
-    return find_communicator(comm, &call->communicator);
-  if (tag < 0) [[unlikely]]
-    return check_tag(tag);
+  if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
+  if (Error error = check_tag(tag); !error.ok()) return error;
   call->no_process = dest == MPI_PROC_NULL;
   if (!call->no_process && !call->communicator->has_peer(dest)) return wrong_rank(*call->communicator, dest);
-  if (!make_plain_view(buffer, count, type, &call->view)) [[unlikely]] {
-    if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
-  }
+  if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
+  if (!call->view.place.is_host()) [[unlikely]]
+    call->view.stream = call->communicator->stream;
   if (!call->no_process) call->address = call->communicator->address(dest, tag);
   return {};
 }
 
 Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               ReceiveCall* call) {
-  call->communicator = communicator_of(comm);
-  if (call->communicator == nullptr) [[unlikely]]
-    return find_communicator(comm, &call->communicator);
-  if (!call->communicator->has_peer(source) || tag < 0) [[unlikely]] {
-    if (Error error = check_source(*call->communicator, source, tag); !error.ok()) return error;
-  }
+  if (Error error = find_communicator(comm, &call->communicator); !error.ok()) return error;
+  if (Error error = check_source(*call->communicator, source, tag); !error.ok()) return error;
   call->no_process = source == MPI_PROC_NULL;
-  if (!make_plain_view(buffer, count, type, &call->view)) [[unlikely]] {
-    if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
-  }
+  if (Error error = make_view(buffer, count, type, &call->view); !error.ok()) return error;
+  if (!call->view.place.is_host()) [[unlikely]]
+    call->view.stream = call->communicator->stream;
   if (!call->no_process) {
     call->key =
         call->communicator->key(source == MPI_ANY_SOURCE ? kAny : source, tag == MPI_ANY_TAG ? kAny : tag);

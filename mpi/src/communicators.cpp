@@ -14,6 +14,7 @@
 #include "base/format.h"
 #include "communication.h"
 #include "entry.h"
+#include "hints.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/communicator_creation.h"
 #include "objects.h"
@@ -42,7 +43,8 @@ void give_communicator(Ref<Communicator> made, MPI_Comm* newcomm) {
 Error duplicate_now(Communicator& parent, MPI_Comm comm, Info* info, MPI_Comm* newcomm) {
   Ref<Communicator> copy = begin_duplicate(parent);
   this_process().run(duplicate(Ref<Communicator>(parent), copy));
-  copy->info = info == nullptr ? parent.info : info->pairs();
+  if (Error error = use_hints(*copy, info == nullptr ? parent.info : info->pairs()); !error.ok())
+    return error;
   if (Error error = copy_attributes(comm, parent, *copy); !error.ok()) return error;
   give_communicator(std::move(copy), newcomm);
   return {};
@@ -52,7 +54,8 @@ Error duplicate_now(Communicator& parent, MPI_Comm comm, Info* info, MPI_Comm* n
 Error duplicate_later(Communicator& parent, MPI_Comm comm, Info* info, MPI_Comm* newcomm,
                       MPI_Request* request) {
   Ref<Communicator> copy = begin_duplicate(parent);
-  copy->info = info == nullptr ? parent.info : info->pairs();
+  if (Error error = use_hints(*copy, info == nullptr ? parent.info : info->pairs()); !error.ok())
+    return error;
   if (Error error = copy_attributes(comm, parent, *copy); !error.ok()) return error;
   const auto agree = [parent = Ref<Communicator>(parent), copy](Outcome*) { return duplicate(parent, copy); };
   Ref<Request> agreeing = as_request(Request::make<CollectiveRequest>(parent.engine().messenger(), agree));
@@ -176,8 +179,7 @@ int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
   return with_communicator(__func__, comm, {}, [&](Communicator& communicator) -> Error {
     Info* found = nullptr;
     if (Error error = find_object(info, &found); !error.ok()) return error;
-    communicator.info = found->pairs();
-    return {};
+    return use_hints(communicator, found->pairs());
   });
 }
 int MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info_used) {
@@ -256,7 +258,9 @@ int MPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, M
         return {MPI_ERR_ARG, weft::base::format("there is no split type {}", split_type)};
     }
     Ref<Communicator> made = this_process().run(split(Ref<Communicator>(parent), {color, key}));
-    if (made && found != nullptr) made->info = found->pairs();
+    if (made && found != nullptr) {
+      if (Error error = use_hints(*made, found->pairs()); !error.ok()) return error;
+    }
     give_communicator(std::move(made), newcomm);
     return {};
   });
@@ -356,7 +360,9 @@ int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info 
     if (Error error = check_place(place); !error.ok()) return error;
     Ref<Communicator> made = process.run(
         create_from_group(process.engine(), found->members(), place, stringtag, Ref<ErrorHandler>(*handler)));
-    if (hints != nullptr) made->info = hints->pairs();
+    if (hints != nullptr) {
+      if (Error error = use_hints(*made, hints->pairs()); !error.ok()) return error;
+    }
     give_communicator(std::move(made), newcomm);
     return {};
   });

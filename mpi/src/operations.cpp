@@ -1,6 +1,7 @@
 // Reduction operators, and reductions within one process.
 #include "weft/mpi/mpi.h"
 
+#include "device_copies.h"
 #include "entry.h"
 #include "models/mpi/operation/operation.h"
 #include "type_handles.h"
@@ -62,7 +63,11 @@ int MPI_Reduce_local_c(const void* inbuf, void* inoutbuf, MPI_Count count, MPI_D
     if (Error error = operation->check(*type); !error.ok()) return error;
     if (!type->packed_size(count))
       return {MPI_ERR_COUNT, "the size of that many elements does not fit 64 bits; give a smaller count"};
-    operation->reduce(inbuf, inoutbuf, count, *type);
-    return {};
+    const HostElements in(*type, const_cast<void*>(inbuf), count);
+    const HostElements inout(*type, inoutbuf, count);
+    if (Error error = in.read(); !error.ok()) return error;
+    if (Error error = inout.read(); !error.ok()) return error;
+    operation->reduce(in.buffer(), inout.buffer(), count, *type);
+    return inout.write_back();
   });
 }

@@ -6,6 +6,8 @@
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
+#include "communication.h"
+#include "device_copies.h"
 #include "entry.h"
 #include "models/mpi/datatype/external32.h"
 #include "type_handles.h"
@@ -62,6 +64,30 @@ Error find_external(MPI_Datatype handle, MPI_Count count, Datatype** type, MPI_C
       handle, count, [count](const Datatype& found) { return external32_size(found, count); }, type, size);
 }
 
+// MPI_BYTE.
+Datatype& bytes_type() {
+  Datatype* type = nullptr;
+  (void)find_committed_type(MPI_BYTE, &type);
+  return *type;
+}
+
+bool is_device_memory(const std::byte* data, MPI_Count size) {
+  return is_on_device(bytes_type(), data, size);
+}
+
+// Of one of the two, or both, a device has the memory.
+Error copy_elements(const void* from, MPI_Count from_count, MPI_Datatype from_type, void* to,
+                    MPI_Count to_count, MPI_Datatype to_type, MPI_Comm comm) {
+  DataView source;
+  DataView destination;
+  if (Error error = make_view(from, from_count, from_type, &source); !error.ok()) return error;
+  if (Error error = make_view(to, to_count, to_type, &destination); !error.ok()) return error;
+  const Communicator& communicator = *communicator_of(comm);
+  for (DataView* const view : {&source, &destination})
+    if (!view->place.is_host()) view->stream = communicator.stream;
+  return copy_now(source, destination);
+}
+
 }  // namespace
 
 int MPI_Pack_c(const void* inbuf, MPI_Count incount, MPI_Datatype datatype, void* outbuf, MPI_Count outsize,
@@ -72,7 +98,13 @@ int MPI_Pack_c(const void* inbuf, MPI_Count incount, MPI_Datatype datatype, void
     if (Error error = check_communicator(comm); !error.ok()) return error;
     if (Error error = find_packed(datatype, incount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, outsize); !error.ok()) return error;
-    type->pack(inbuf, incount, static_cast<std::byte*>(outbuf) + *position);
+    std::byte* const packed = static_cast<std::byte*>(outbuf) + *position;
+    if (is_on_device(*type, inbuf, incount) || is_device_memory(packed, size)) {
+      if (Error error = copy_elements(inbuf, incount, datatype, packed, size, MPI_BYTE, comm); !error.ok())
+        return error;
+    } else {
+      type->pack(inbuf, incount, packed);
+    }
     *position += size;
     return {};
   });
@@ -86,7 +118,13 @@ int MPI_Unpack_c(const void* inbuf, MPI_Count insize, MPI_Count* position, void*
     if (Error error = check_communicator(comm); !error.ok()) return error;
     if (Error error = find_packed(datatype, outcount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, insize); !error.ok()) return error;
-    type->unpack(outbuf, outcount, static_cast<const std::byte*>(inbuf) + *position);
+    const std::byte* const packed = static_cast<const std::byte*>(inbuf) + *position;
+    if (is_on_device(*type, outbuf, outcount) || is_device_memory(packed, size)) {
+      if (Error error = copy_elements(packed, size, MPI_BYTE, outbuf, outcount, datatype, comm); !error.ok())
+        return error;
+    } else {
+      type->unpack(outbuf, outcount, packed);
+    }
     *position += size;
     return {};
   });
@@ -109,11 +147,14 @@ int MPI_Pack_external_c(const char* datarep, const void* inbuf, MPI_Count incoun
     if (Error error = check_representation(datarep); !error.ok()) return error;
     if (Error error = find_external(datatype, incount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, outsize); !error.ok()) return error;
-    if (Error error = pack_external32(*type, inbuf, incount, static_cast<std::byte*>(outbuf) + *position);
+    const HostElements in(*type, const_cast<void*>(inbuf), incount);
+    const HostElements out(bytes_type(), static_cast<std::byte*>(outbuf) + *position, size);
+    if (Error error = in.read(); !error.ok()) return error;
+    if (Error error = pack_external32(*type, in.buffer(), incount, static_cast<std::byte*>(out.buffer()));
         !error.ok())
       return error;
     *position += size;
-    return {};
+    return out.write_back();
   });
 }
 
@@ -125,9 +166,13 @@ int MPI_Unpack_external_c(const char datarep[], const void* inbuf, MPI_Count ins
     if (Error error = check_representation(datarep); !error.ok()) return error;
     if (Error error = find_external(datatype, outcount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, insize); !error.ok()) return error;
-    unpack_external32(*type, outbuf, outcount, static_cast<const std::byte*>(inbuf) + *position);
+    const std::byte* const packed = static_cast<const std::byte*>(inbuf) + *position;
+    const HostElements in(bytes_type(), const_cast<std::byte*>(packed), size);
+    const HostElements out(*type, outbuf, outcount);
+    if (Error error = in.read(); !error.ok()) return error;
+    unpack_external32(*type, out.buffer(), outcount, static_cast<const std::byte*>(in.buffer()));
     *position += size;
-    return {};
+    return out.write_back();
   });
 }
 

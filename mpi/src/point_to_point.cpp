@@ -4,6 +4,7 @@
 #include "weft/mpi/mpi.h"
 
 #include "communication.h"
+#include "device_copies.h"
 #include "entry.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 
@@ -27,8 +28,7 @@ struct Room {
 };
 
 Error send_now(const SendCall& call, SendMode mode) {
-  if (mode == SendMode::kStandard && call.engine().send_at_once(call.address, call.view)) [[likely]]
-    return {};
+  if (mode == SendMode::kStandard && call.engine().send_at_once(call.address, call.view)) return {};
   const auto request = call.engine().send(call.address, call.view, mode);
   this_process().wait(*request);
   return error_of(request->outcome());
@@ -36,6 +36,10 @@ Error send_now(const SendCall& call, SendMode mode) {
 
 Error blocking_send(const Message& message, MPI_Comm comm, SendMode mode) {
   SendCall call;
+  if (mode == SendMode::kStandard &&
+      prepare_plain(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call) &&
+      call.engine().send_at_once(call.address, call.view)) [[likely]]
+    return {};
   if (Error error =
           prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
       !error.ok())
@@ -84,15 +88,16 @@ Error prepare_both(const Message& message, const Room& room, MPI_Comm comm, Send
   return prepare(room.buffer, room.count, room.type, room.source, room.tag, comm, receive);
 }
 
-// Replaces the view of the send by a packed copy of it.
+// Replaces the view of the send by a packed copy of it, in host memory.
 Error copy_sent(SendCall* send, std::vector<std::byte>* copy) {
-  if (!send->view.place.is_host()) {
-    return {MPI_ERR_UNSUPPORTED_OPERATION,
-            "a send and receive in one buffer of device memory is not implemented; use two buffers"};
-  }
   copy->resize(send->view.size_bytes);
-  if (!copy->empty()) send->view.pack(copy->data());
-  send->view = DataView::of_bytes(copy->data(), copy->size());
+  const DataView packed = DataView::of_bytes(copy->data(), copy->size());
+  if (!send->view.place.is_host()) {
+    if (Error error = copy_now(send->view, packed); !error.ok()) return error;
+  } else if (!copy->empty()) {
+    send->view.pack(copy->data());
+  }
+  send->view = packed;
   return {};
 }
 
@@ -188,8 +193,10 @@ int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, in
                MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     ReceiveCall call;
-    if (Error error = prepare(buf, count, datatype, source, tag, comm, &call); !error.ok()) return error;
-    if (call.no_process) {
+    if (!prepare_plain(buf, count, datatype, source, tag, comm, &call)) {
+      if (Error error = prepare(buf, count, datatype, source, tag, comm, &call); !error.ok()) return error;
+    }
+    if (call.no_process) [[unlikely]] {
       write_status(Outcome::of_no_process(), status);
       return {};
     }

@@ -88,6 +88,7 @@ Error start_probed_receive(void* buf, MPI_Count count, MPI_Datatype datatype, MP
     return {MPI_ERR_REQUEST, "the handle is no message of MPI_Mprobe; has it been received already?"};
   const Ref<ProbedMessage> owner = Ref<ProbedMessage>::adopt(probed);
   *communicator = &owner->communicator();
+  if (!view.place.is_host()) view.stream = owner->communicator().stream;
   PointToPoint& engine = owner->communicator().engine();
   const auto receive = engine.make_receive(owner->key(), view);
   receive->set_scope(owner->communicator());

@@ -10,6 +10,7 @@
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
+#include "device_memory.h"
 #include "entry.h"
 #include "handles.h"
 #include "objects.h"
@@ -85,6 +86,11 @@ int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
     std::size_t alignment = 0;
     if (Error error = alignment_of(info, &alignment); !error.ok()) return error;
     void* memory = nullptr;
+    if (Error error = allocate_on_device(size, info, &memory); !error.ok()) return error;
+    if (memory != nullptr) {
+      std::memcpy(baseptr, static_cast<const void*>(&memory), sizeof(memory));
+      return {};
+    }
     if (size > kAddressSpaceBytes ||
         posix_memalign(&memory, alignment, std::max<std::size_t>(1, static_cast<std::size_t>(size))) != 0) {
       return {MPI_ERR_NO_MEM, weft::base::format("no {} bytes of memory are left", size)};
@@ -95,7 +101,7 @@ int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
 }
 
 int MPI_Free_mem(void* base) {
-  std::free(base);
+  if (!free_on_device(base)) std::free(base);
   return MPI_SUCCESS;
 }
 

@@ -30,6 +30,17 @@ base::Result<Buffer> KindBackend::import_allocation(std::span<const std::byte>, 
 
 Status KindBackend::release_import(void*) { return not_shareable(kind()); }
 
+Status KindBackend::copy_rows_async(StridedRows destination, StridedRows source, Place place,
+                                    std::size_t row_bytes, std::size_t count, StreamHandle stream) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto row = static_cast<std::ptrdiff_t>(i);
+    Status status = copy_async(destination.data + row * destination.stride, place,
+                               source.data + row * source.stride, place, row_bytes, stream);
+    if (status.failed()) return status;
+  }
+  return {};
+}
+
 base::Result<EventHandle> KindBackend::record_timed(StreamHandle, int) {
   return Status(StatusCode::kUnsupported,
                 base::format("{} devices do not measure how long they work", kind_name(kind())));

@@ -45,6 +45,12 @@ struct AddressRange {
   bool contains(std::uintptr_t address) const { return address >= low && address < high; }
 };
 
+// Rows of bytes, `stride` bytes from one to the next; it can be negative.
+struct StridedRows {
+  std::byte* data = nullptr;
+  std::ptrdiff_t stride = 0;
+};
+
 class KindBackend {
  public:
   using ReleaseListener = std::function<void(std::uintptr_t base)>;
@@ -109,6 +115,11 @@ class KindBackend {
   // this kind, or one of them is host memory. REQUIRES: both ranges stay valid until the copy is done.
   virtual base::Status copy_async(void* destination, Place destination_place, const void* source,
                                   Place source_place, std::size_t size_bytes, StreamHandle stream) = 0;
+
+  // Queues copies of `count` rows of `row_bytes` as copy_async(). Both sides are on `place`, and rows of the destination do not
+  // overlap.
+  virtual base::Status copy_rows_async(StridedRows destination, StridedRows source, Place place,
+                                       std::size_t row_bytes, std::size_t count, StreamHandle stream);
 
   // Allocates host memory for which copy_async() never blocks the CPU, on every device; `device` is one that
   // is in use or will be used. For other host memory copy_async() may block if host_copy_is_async() returns

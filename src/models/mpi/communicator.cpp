@@ -22,12 +22,12 @@ Communicator::Circles Communicator::next_circles() {
   next_tag_ = (next_tag_ + 1) & 0x7fffffff;
   const std::uint64_t context = context_of(context_, ContextUse::kCollectives);
   if (!is_inter()) {
-    const Circle circle(engine_, context, tag, groups_.local, rank(), local_team());
+    const Circle circle(engine_, context, tag, groups_.local, rank(), local_team(), stream);
     return {circle, circle};
   }
   const std::uint64_t local = context_of(local_context_, ContextUse::kCollectives);
-  return {Circle(engine_, local, tag, groups_.local, rank(), local_team()),
-          Circle(engine_, context, tag, groups_.remote, rank())};
+  return {Circle(engine_, local, tag, groups_.local, rank(), local_team(), stream),
+          Circle(engine_, context, tag, groups_.remote, rank(), nullptr, stream)};
 }
 
 int compare(const Communicator& one, const Communicator& other) {

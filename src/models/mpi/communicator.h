@@ -89,8 +89,10 @@ class Communicator final : public ErrorScope {
     local_context_ = local_context;
   }
 
-  // The hints of the program.
+  // The hints of the program. They may name the stream, see mpi/src/hints.h.
   Info::Pairs info;
+  // Transfers of device memory come after the work that is queued there when they start; null: after nothing.
+  memory::StreamHandle stream = nullptr;
   // Null if the communicator has no virtual topology.
   std::shared_ptr<const Topology> topology;
   // The memory of buffered sends.

@@ -9,10 +9,13 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "weft/memory/buffer.h"
 
 #include "models/mpi/attributes.h"
 #include "models/mpi/datatype/predefined.h"
@@ -87,6 +90,9 @@ class Rank {
   // Ends the job with that sentence on stderr and a status that is not 0, and does not return. MPI_Init replaces it; until
   // then the process alone ends.
   void (*end_job)(const std::string& sentence, int status);
+
+  // What MPI_Alloc_mem has allocated on devices, by address. The end of the job frees it.
+  std::map<void*, memory::Buffer> device_memory;
 
   // Whether this is the first time with that name, for sentences that appear once.
   bool is_first_report(const std::string& name);

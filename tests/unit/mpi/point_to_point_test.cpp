@@ -53,6 +53,7 @@ class EverySecond final : public ElementLayout {
       buffer += 2 * element_bytes_;
     }
   }
+  void visit_runs(const std::byte*, std::int64_t, std::size_t, const RunVisitor&) const override {}
 
  private:
   std::size_t element_bytes_;

@@ -96,6 +96,28 @@ TEST_F(RandomTypesTest, UnpacksPiecesInOrder) {
   });
 }
 
+// What a device copies for the leading packed bytes.
+TEST_F(RandomTypesTest, VisitsTheRunsOfLeadingBytes) {
+  for_each_random_type(50001, [](RandomTypes& random, const BothTypes& both) {
+    const MPI_Count count = random.number(1, 4);
+    const std::vector<MPI_Count> places = both.map.byte_displacements(count);
+    const auto size = static_cast<int>(places.size());
+    for (const int leading : {size, random.number(0, size)}) {
+      std::vector<MPI_Count> visited;
+      both.type->visit_runs(nullptr, count, leading, [&](const EvenRuns& runs) {
+        EXPECT_GT(runs.size_bytes, 0U);
+        EXPECT_GT(runs.count, 0U);
+        for (std::size_t i = 0; i < runs.count; ++i) {
+          for (std::size_t k = 0; k < runs.size_bytes; ++k)
+            visited.push_back(
+                static_cast<MPI_Count>(runs.address + i * static_cast<std::size_t>(runs.stride) + k));
+        }
+      });
+      EXPECT_EQ(visited, std::vector<MPI_Count>(places.begin(), places.begin() + leading));
+    }
+  });
+}
+
 TEST_F(RandomTypesTest, CountsBasicElements) {
   for_each_random_type(30001, [](RandomTypes& random, const BothTypes& both) {
     const auto per_type = static_cast<int>(both.map.entries.size());

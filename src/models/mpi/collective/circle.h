@@ -33,14 +33,16 @@ class Circle {
   // `rank` is this process's number among the senders that the peers expect messages of. In a circle of one group it is its
   // place in `peers`; in a circle of two groups it is its place in its own group, and `peers` are the other one.
   // `team`: of the members on this PE; null if each has a PE of its own, or for collectives in which they do not work together.
+  // Transfers of device memory come after the work that is queued on `stream` when they start; null: after nothing.
   Circle(PointToPoint& engine, std::uint64_t context, int tag, MembersPointer peers, int rank,
-         std::shared_ptr<LocalTeam> team = nullptr)
+         std::shared_ptr<LocalTeam> team = nullptr, memory::StreamHandle stream = nullptr)
       : engine_(engine),
         context_(context),
         tag_(tag),
         peers_(std::move(peers)),
         rank_(rank),
-        team_(std::move(team)) {}
+        team_(std::move(team)),
+        stream_(stream) {}
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_->size()); }
@@ -53,21 +55,34 @@ class Circle {
 
   Ref<SendRequest> send(int to, const DataView& view) const {
     const int world_rank = (*peers_)[static_cast<std::size_t>(to)];
-    return engine_.send({context_, rank_, tag_, world_rank}, view, SendMode::kStandard);
+    const SendAddress address{context_, rank_, tag_, world_rank};
+    if (waits_for_stream(view)) [[unlikely]]
+      return engine_.send(address, on_stream(view), SendMode::kStandard);
+    return engine_.send(address, view, SendMode::kStandard);
   }
   Ref<ReceiveRequest> receive(int from, const DataView& view) const {
-    return engine_.receive({context_, from, tag_}, view);
+    const MatchKey key{context_, from, tag_};
+    return waits_for_stream(view) ? engine_.receive(key, on_stream(view)) : engine_.receive(key, view);
   }
   // Awaitable: the outcome of a request. The caller keeps the request.
   Completed completed(Request& request) const { return Completed(request, engine_.messenger()); }
 
  private:
+  bool waits_for_stream(const DataView& view) const {
+    return stream_ != nullptr && !view.place.is_host() && view.stream == nullptr;
+  }
+  DataView on_stream(DataView view) const {
+    view.stream = stream_;
+    return view;
+  }
+
   PointToPoint& engine_;
   std::uint64_t context_;
   int tag_;
   MembersPointer peers_;
   int rank_;
   std::shared_ptr<LocalTeam> team_;
+  memory::StreamHandle stream_;
 };
 
 // --- Collectives on few bytes, for what communicators must agree on. They throw base::Error if a transfer fails.

@@ -19,12 +19,20 @@ class ElementsOfType final : public ElementLayout {
               std::int64_t count) const override {
     type_->unpack(buffer, count, 0, static_cast<MPI_Count>(size_bytes), packed);
   }
+  void visit_runs(const std::byte* buffer, std::int64_t count, std::size_t size_bytes,
+                  const RunVisitor& visit) const override {
+    type_->visit_runs(buffer, count, static_cast<MPI_Count>(size_bytes), visit);
+  }
 
  private:
   Ref<Datatype> type_;
 };
 
 }  // namespace
+
+std::shared_ptr<const ElementLayout> layout_of(Datatype& type) {
+  return std::make_shared<ElementsOfType>(type);
+}
 
 DataView typed_view(Datatype& type, void* buffer, MPI_Count count) {
   DataView view;
@@ -35,7 +43,7 @@ DataView typed_view(Datatype& type, void* buffer, MPI_Count count) {
   } else {
     view.data = static_cast<std::byte*>(buffer);
     view.count = count;
-    view.layout = std::make_shared<ElementsOfType>(type);
+    view.layout = layout_of(type);
   }
   return view;
 }

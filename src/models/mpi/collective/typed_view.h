@@ -9,6 +9,9 @@
 
 namespace weft::mpi {
 
+// How elements of the datatype lie in memory. It keeps the datatype.
+std::shared_ptr<const ElementLayout> layout_of(Datatype& type);
+
 // `count` elements in host memory. The view keeps the datatype. REQUIRES: type.packed_size(count).
 DataView typed_view(Datatype& type, void* buffer, MPI_Count count);
 

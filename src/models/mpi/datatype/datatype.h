@@ -14,6 +14,7 @@
 #include "models/mpi/datatype/layout.h"
 #include "models/mpi/datatype/recipe.h"
 #include "models/mpi/datatype/signature.h"
+#include "models/mpi/datatype/visit.h"
 #include "models/mpi/error.h"
 #include "models/mpi/object.h"
 
@@ -63,6 +64,11 @@ class Datatype final : public Object {
   }
   void unpack(void* buffer, MPI_Count count, const std::byte* packed) const {
     unpack(buffer, count, 0, count * size_, packed);
+  }
+
+  // Where the leading `size_bytes` of the packed bytes are, in any memory. REQUIRES: as pack().
+  void visit_runs(const void* buffer, MPI_Count count, MPI_Count size_bytes, const RunVisitor& visit) const {
+    visit_elements(elements(buffer, count), size_bytes, visit);
   }
 
   const Shape& shape() const { return shape_; }

@@ -144,14 +144,15 @@ runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
 void PointToPoint::on_landed(runtime::MessagePtr message) {
   if (!message->was_posted()) refuse_message(*message, "has no buffer beside it");
   ReceiveRequest& request = remembered_receive(*message);
+  if (!request.view_.place.is_host() && !request.view_.is_dense()) [[unlikely]]
+    return request.engine_.unpack_on_device(request, std::move(message->attachments()[0]));
   const memory::Buffer& buffer = message->attachments()[0].buffer();
   request.landed(static_cast<const std::byte*>(buffer.data), buffer.size_bytes);
 }
 
 void PointToPoint::on_dropped(runtime::Message& message) {
   ReceiveRequest& request = remembered_receive(message);
-  request.found_.error = MPI_ERR_OTHER;
-  request.end(request.found_);
+  request.fail(MPI_ERR_OTHER);
 }
 
 void PointToPoint::matched(const MessageHeader& header, const runtime::Message& message) {
@@ -277,36 +278,6 @@ void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
   land_on_device(request, std::move(message));
 }
 
-// The bytes came in the message's block, and the receive has device memory.
-void PointToPoint::land_on_device(ReceiveRequest& request, runtime::MessagePtr message) {
-  struct Copy final : base::Completion {
-    Copy(ReceiveRequest& request_in, runtime::MessagePtr message_in)
-        : base::Completion([](base::Completion* self, base::Status status, std::size_t) {
-            std::unique_ptr<Copy> copy(static_cast<Copy*>(self));
-            copy->end(status);
-          }),
-          request(request_in),
-          message(std::move(message_in)) {}
-    void end(const base::Status& status) {
-      if (status.failed()) request.found_.error = MPI_ERR_OTHER;
-      request.end(request.found_);
-    }
-    ReceiveRequest& request;
-    runtime::MessagePtr message;
-  };
-  const auto size_bytes =
-      static_cast<std::size_t>(request.found_.size_bytes);  // what the receive has room for
-  auto copy = std::make_unique<Copy>(request, std::move(message));
-  const base::Status status =
-      messenger_.memory().copy({request.view_.data, size_bytes, request.view_.place, nullptr},
-                               {copy->message->payload() + sizeof(MessageHeader), size_bytes}, copy.get());
-  if (status.is_pending()) {
-    static_cast<void>(copy.release());
-  } else {
-    copy->end(status);
-  }
-}
-
 // Bytes of a dense receive land in its memory, as many as it has room for. Others land in a block of the pool.
 void PointToPoint::choose_landing(ReceiveRequest& request, runtime::Message& message,
                                   runtime::Landing& landing) {
@@ -317,9 +288,10 @@ void PointToPoint::choose_landing(ReceiveRequest& request, runtime::Message& mes
   remember_receive(message, &request);
   const DataView& view = request.view_;
   if (view.is_dense()) {
-    landing.into = runtime::Attachment({view.data, view.size_bytes, view.place, nullptr});
+    landing.into = runtime::Attachment({view.data, view.size_bytes, view.place, view.stream});
     return;
   }
+  if (!view.place.is_host()) return choose_landing_block(request, landing);
   runtime::BlockPool& pool = messenger_.pool();
   landing.into = runtime::Attachment(
       {pool.allocate(landing.size_bytes), landing.size_bytes, {}, nullptr},
@@ -353,6 +325,11 @@ void ReceiveRequest::match(int source, int tag, std::size_t size_bytes) {
 
 void ReceiveRequest::landed(const std::byte* packed, std::size_t packed_bytes) {
   if (packed != view_.data && view_.place.is_host()) view_.unpack(packed, packed_bytes);
+  end(found_);
+}
+
+void ReceiveRequest::fail(int error_class) {
+  found_.error = error_class;
   end(found_);
 }
 

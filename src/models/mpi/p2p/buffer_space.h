@@ -30,6 +30,8 @@ class BufferSpace {
 
   // Null if there is no room of that size.
   std::byte* take(std::size_t size_bytes);
+  // Frees a piece that is not used. REQUIRES: take() returned it, and keep() did not get it.
+  void give_back(std::byte* piece);
   // The piece is free when the request, which sends it, is complete. REQUIRES: take() returned it.
   void keep(std::byte* piece, Ref<Request> sending) { sending_.push_back({piece, std::move(sending)}); }
   bool is_in_use() {
@@ -50,7 +52,6 @@ class BufferSpace {
 
   // Frees the pieces whose bytes have left.
   void reclaim();
-  void give_back(std::byte* piece);
 
   bool attached_ = false;
   bool automatic_ = false;

@@ -11,17 +11,22 @@
 
 #include "weft/memory/buffer.h"
 
+#include "models/mpi/datatype/even_runs.h"
+
 namespace weft::mpi {
 
-// How `count` elements that are not one dense range lie in memory. Host memory only.
+// How `count` elements that are not one dense range lie in memory.
 class ElementLayout {
  public:
   virtual ~ElementLayout() = default;
-  // Writes the packed bytes of `count` elements at `buffer` to `packed`.
+  // Writes the packed bytes of `count` elements at `buffer` to `packed`. Host memory.
   virtual void pack(const std::byte* buffer, std::int64_t count, std::byte* packed) const = 0;
-  // Reads the leading `size_bytes` of the packed form of `count` elements, and writes no other byte of `buffer`.
+  // Reads the leading `size_bytes` of the packed form of `count` elements, and writes no other byte of `buffer`. Host memory.
   virtual void unpack(const std::byte* packed, std::size_t size_bytes, std::byte* buffer,
                       std::int64_t count) const = 0;
+  // Calls `visit` with the runs of the leading `size_bytes` of the packed form, in its order. Any memory.
+  virtual void visit_runs(const std::byte* buffer, std::int64_t count, std::size_t size_bytes,
+                          const RunVisitor& visit) const = 0;
 };
 
 struct DataView {
@@ -29,6 +34,8 @@ struct DataView {
   // Of the packed form.
   std::size_t size_bytes = 0;
   memory::Place place;
+  // Of device memory: work that is queued there comes first. Null: nothing to wait for.
+  memory::StreamHandle stream = nullptr;
   // Null: the bytes are one dense range at `data`.
   std::shared_ptr<const ElementLayout> layout;
   std::int64_t count = 0;  // of elements; read if there is a layout

@@ -87,17 +87,7 @@ PostedEntry* PostedQueue::find_in_table(const MatchKey& key) const {
   return earliest;
 }
 
-PostedEntry* PostedQueue::take_from_table(const MatchKey& key) {
-  PostedEntry* const earliest = find_in_table(key);
-  if (earliest != nullptr) remove(*earliest);
-  return earliest;
-}
-
-void PostedQueue::remove(PostedEntry& entry) {
-  if (lone_ == &entry) {
-    lone_ = nullptr;
-    return;
-  }
+void PostedQueue::remove_from_table(PostedEntry& entry) {
   table_.remove(entry.key, entry.link);
   --count_[kind_of(entry.key)];
 }

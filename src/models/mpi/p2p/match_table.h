@@ -101,11 +101,18 @@ class PostedQueue {
   }
   // The same, and it is no longer posted.
   PostedEntry* take(const MatchKey& key) {
-    if (lone_ == nullptr) return take_from_table(key);
-    return matches(lone_->key, key) ? std::exchange(lone_, nullptr) : nullptr;
+    PostedEntry* const found = find(key);
+    if (found != nullptr) remove(*found);
+    return found;
   }
   // REQUIRES: the entry is posted.
-  void remove(PostedEntry& entry);
+  void remove(PostedEntry& entry) {
+    if (lone_ == &entry) [[likely]] {
+      lone_ = nullptr;
+    } else {
+      remove_from_table(entry);
+    }
+  }
   // Some receive; null if there is none. Its cost grows with the table.
   PostedEntry* any() const { return lone_ != nullptr ? lone_ : static_cast<PostedEntry*>(table_.any()); }
   std::size_t size() const {
@@ -124,7 +131,7 @@ class PostedQueue {
 
   void post_further(PostedEntry& entry);
   PostedEntry* find_in_table(const MatchKey& key) const;
-  PostedEntry* take_from_table(const MatchKey& key);
+  void remove_from_table(PostedEntry& entry);
   void insert(PostedEntry& entry);
 
   PostedEntry* lone_ = nullptr;

@@ -27,6 +27,7 @@
 
 #include "models/mpi/p2p/answers.h"
 #include "models/mpi/p2p/data_view.h"
+#include "models/mpi/p2p/device_elements.h"
 #include "models/mpi/p2p/header.h"
 #include "models/mpi/p2p/match_table.h"
 #include "models/mpi/p2p/request.h"
@@ -133,6 +134,7 @@ class PointToPoint {
   // `reply`: sent if the flags have kWantsAnswer.
   void send_block(const SendAddress& address, const DataView& view, std::uint32_t flags, std::uint64_t reply);
   void start_send(SendRequest& request);
+  base::Result<runtime::Attachment> pack_for(SendRequest& request);
   void start_attached(SendRequest& request);
 
   // --- Sending to a rank on this PE
@@ -161,7 +163,10 @@ class PointToPoint {
   // --- Receiving
   void start_receive(ReceiveRequest& request);
   void deliver(ReceiveRequest& request, const MessageHeader& header, runtime::MessagePtr message);
+  // For receives in device memory: of bytes that came in the message's block, and of packed bytes on the same device.
   void land_on_device(ReceiveRequest& request, runtime::MessagePtr message);
+  void unpack_on_device(ReceiveRequest& request, runtime::Attachment block);
+  void choose_landing_block(ReceiveRequest& request, runtime::Landing& landing);
   void choose_landing(ReceiveRequest& request, runtime::Message& message, runtime::Landing& landing);
   // Gives the receive a message that waits here.
   void hand_over(ReceiveRequest& request, ArrivedMessage* arrived);
@@ -183,6 +188,7 @@ class PointToPoint {
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
   AwaitedAnswers<SendRequest> awaited_;
+  DeviceElements device_elements_;
 };
 
 }  // namespace weft::mpi

@@ -56,6 +56,7 @@ class ReceiveRequest final : public Request, public PostedEntry {
   // A message has matched: keeps what the status tells of it.
   void match(int source, int tag, std::size_t size_bytes);
   void end(const Outcome& outcome);
+  void fail(int error_class);
   void landed(const std::byte* packed, std::size_t packed_bytes);
 
   PointToPoint& engine_;

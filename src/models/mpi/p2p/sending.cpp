@@ -22,7 +22,8 @@ PointToPoint::PointToPoint(runtime::Messenger& messenger, runtime::HandlerId fir
       first_handler_(first_handler),
       shared_(shared),
       rank_(rank),
-      pairs_(static_cast<std::size_t>(shared.map().num_ranks())) {}
+      pairs_(static_cast<std::size_t>(shared.map().num_ranks())),
+      device_elements_(messenger) {}
 
 // --- Sending
 
@@ -89,13 +90,27 @@ void PointToPoint::start_send(SendRequest& request) {
   send_block(request.address_, view, kWantsAnswer, awaited_.add(&request, request.address_.rank));
 }
 
+// The packed form of a view with gaps, on its device or in a block that the request keeps.
+base::Result<runtime::Attachment> PointToPoint::pack_for(SendRequest& request) {
+  const DataView& view = request.view_;
+  if (!view.place.is_host()) return device_elements_.pack(view);
+  request.packed_ = static_cast<std::byte*>(messenger_.pool().allocate(view.size_bytes));
+  view.pack(request.packed_);
+  return runtime::Attachment({request.packed_, view.size_bytes, {}, nullptr});
+}
+
 void PointToPoint::start_attached(SendRequest& request) {
   const SendAddress& address = request.address_;
-  memory::Buffer buffer{request.view_.data, request.view_.size_bytes, request.view_.place, nullptr};
-  if (!request.view_.is_dense()) {
-    request.packed_ = static_cast<std::byte*>(messenger_.pool().allocate(request.view_.size_bytes));
-    request.view_.pack(request.packed_);
-    buffer = {request.packed_, request.view_.size_bytes, {}, nullptr};
+  const DataView& view = request.view_;
+  runtime::Attachment attachment({view.data, view.size_bytes, view.place, view.stream});
+  if (!view.is_dense()) {
+    base::Result<runtime::Attachment> packed = pack_for(request);
+    if (!packed.ok()) {
+      request.error_ =
+          packed.status().code() == base::StatusCode::kOutOfMemory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+      return request.happened(SendRequest::kSent);
+    }
+    attachment = std::move(packed).value();
   }
   request.waits_ = SendRequest::kSent;
   std::uint32_t flags = 0;
@@ -111,7 +126,7 @@ void PointToPoint::start_attached(SendRequest& request) {
   const MessageHeader header = next_header(address, flags);
   std::memcpy(message->payload(), &header, sizeof header);
   if (trailer > 0) std::memcpy(message->payload() + sizeof header, &reply, trailer);
-  message->attach(runtime::Attachment(buffer));
+  message->attach(std::move(attachment));
   message->report_sending(&request);
   messenger_.send(shared_.destination(address.rank).pe, std::move(message));
 }
