@@ -7,6 +7,9 @@ Gets mpi4py's sources from the package index, builds them with `weft mpicc`, and
 `weft run`. Sources and build are kept in build/mpi4py. Options after `--` go to the suite, for example
 `-i test_p2p`. Without --all, modules and tests are left out that need what Weft does not implement yet.
 Exits with 77 and says so if the sources cannot be had; else with the suite's code.
+
+The build serves every Python from 3.10 on. A machine without a network takes it from another one with the same header:
+copy build/mpi4py/site, build/mpi4py/site.key and build/mpi4py/mpi4py-*/test.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -95,7 +99,7 @@ def compiler_wrapper() -> Path:
 
 def built_key() -> str:
     """Changes when the extension module must be built again."""
-    key = hashlib.sha256(f"{VERSION} {sys.version}".encode())
+    key = hashlib.sha256(f"{VERSION} abi3 {platform.machine()}".encode())
     for header in sorted((ROOT / "include/weft/mpi").glob("*.h")):
         key.update(header.read_bytes())
     return key.hexdigest()
@@ -110,11 +114,27 @@ def built_site() -> Path:
     sources = source_folder()
     shutil.rmtree(site, ignore_errors=True)
     # Optimised code would take minutes to compile.
-    environment = {**os.environ, "MPICC": str(compiler_wrapper()), "CFLAGS": "-O0"}
+    environment = {
+        **os.environ,
+        "MPICC": str(compiler_wrapper()),
+        "CFLAGS": "-O0",
+        "MPI4PY_BUILD_PYSABI": "abi3",
+    }
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-cache-dir"]
     subprocess.run([*command, "--target", str(site), str(sources)], env=environment, check=True)
     stamp.write_text(built_key(), encoding="utf-8")
     return site
+
+
+def run_environment(site: Path) -> dict[str, str]:
+    """With this mpi4py, and with the library of this machine, which may be elsewhere than where mpi4py was built."""
+    from weft.launch.mpi_compiler import package_folder
+
+    first = {"PYTHONPATH": str(site), "LD_LIBRARY_PATH": str(package_folder() / "lib")}
+    paths = {
+        name: os.pathsep.join(filter(None, [folder, os.environ.get(name)])) for name, folder in first.items()
+    }
+    return {**os.environ, **paths}
 
 
 def suite_command(processes: int, options: list[str]) -> list[str]:
@@ -141,9 +161,8 @@ def main() -> int:
         print(f"SKIPPED: mpi4py's test suite did not run: {reason}", file=sys.stderr)
         return SKIPPED
     options = arguments.options if arguments.all else [*left_out(), *arguments.options]
-    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = suite_command(arguments.processes, options)
-    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+    return subprocess.run(command, env=run_environment(site), check=False).returncode
 
 
 if __name__ == "__main__":
