@@ -56,6 +56,7 @@ RAW_UCX = Reference("ucx", "machine", "tag")
 MPI4PY = Reference("mpi4py-openmpi", "mpi")
 OPEN_MPI = Reference("openmpi", "mpi")
 BEST = dataclasses.replace(RAW_UCX, others=(OPEN_MPI, Reference("mpich", "mpi"), MPI4PY))
+BEST_MPI = dataclasses.replace(OPEN_MPI, others=(Reference("mpich", "mpi"),))
 #: Cores are near if a cache line takes less between them. Seen: near 37-117 ns, far 178-200 ns.
 _NEAR_NS = 140.0
 
@@ -116,6 +117,18 @@ def _argument_goals() -> tuple[Goal, ...]:
     return tuple(goals)
 
 
+def _mpi_goals() -> tuple[Goal, ...]:
+    """MPI on Weft, beside the better of the MPI libraries."""
+    goals = [
+        Goal("MPI in C, 8 B one way", LATENCY, "mpi", "cpp", 1.1, BEST_MPI),
+        Goal("mpi4py, 8 B one way", LATENCY, "mpi", "python", 1.1, MPI4PY, ("mpi4py",)),
+    ]
+    for size, text, limit in ((_MIB, "1 MiB", 1.5), (4 * _MIB, "4 MiB", 1.2)):
+        bandwidth = _of_size(LARGE_BANDWIDTH, size)
+        goals.append(Goal(f"MPI in C, {text} bandwidth", bandwidth, "mpi", "cpp", limit, BEST_MPI))
+    return tuple(goals)
+
+
 def _charm(way: str) -> Reference:
     return Reference("charm++", "messaging", way)
 
@@ -159,6 +172,7 @@ GOALS: tuple[Goal, ...] = (
     ),
     *_large_goals(),
     *_argument_goals(),
+    *_mpi_goals(),
     *(
         Goal(f"C++ allreduce of a double, {question.pes} PEs", question, "messaging", "cpp", 1.0, OPEN_MPI)
         for question in ALLREDUCE
@@ -179,7 +193,7 @@ GOALS: tuple[Goal, ...] = (
 def questions(programs: Programs, charm4py_source: Path | None = None) -> list[tuple[Question, list[System]]]:
     """What has to be asked of whom to judge every goal."""
     every = weft_systems(programs)
-    own = [system for system in every if system.path not in ("vector", "nocopy")]
+    own = [system for system in every if system.series.path not in ("vector", "nocopy")]
     rivals = reference_systems("all", programs, charm4py_source)
     fast_rivals = reference_systems("ucx,openmpi,mpich,mpi4py-openmpi", programs)
     large = _by_language([*own, *fast_rivals])

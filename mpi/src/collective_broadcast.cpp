@@ -4,6 +4,7 @@
 #include "collective_calls.h"
 #include "entry.h"
 #include "models/mpi/collective/data_movement.h"
+#include "models/mpi/collective/team_collectives.h"
 
 namespace weft::mpi {
 
@@ -15,7 +16,7 @@ Error call_barrier(const Way& way) {
   const CirclePair circles = communicator->next_circles();
   const bool inter = communicator->is_inter();
   return run_collective(way, *communicator,
-                        [=] { return inter ? barrier_of_two(circles) : wait_for_all(circles.local); });
+                        [=] { return inter ? barrier_of_two(circles) : barrier_in_teams(circles.local); });
 }
 
 Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
@@ -28,7 +29,7 @@ Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
   const CirclePair circles = communicator->next_circles();
   const bool inter = communicator->is_inter();
   return run_collective(way, *communicator, [=] {
-    return inter ? broadcast_to_other(circles, root, view) : broadcast(circles.local, root, view);
+    return inter ? broadcast_to_other(circles, root, view) : broadcast_in_teams(circles.local, root, view);
   });
 }
 

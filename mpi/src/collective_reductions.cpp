@@ -8,6 +8,7 @@
 #include "collective_calls.h"
 #include "entry.h"
 #include "models/mpi/collective/reductions.h"
+#include "models/mpi/collective/team_collectives.h"
 #include "type_handles.h"
 
 namespace weft::mpi {
@@ -81,7 +82,7 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
   const CirclePair circles = made.communicator->next_circles();
   return run_collective(way, *made.communicator, [=] {
     return inter ? reduce_to_other(circles, root, made.what, made.in, made.out)
-                 : reduce(circles.local, root, made.what, made.in, made.out);
+                 : reduce_in_teams(circles.local, root, made.what, made.in, made.out);
   });
 }
 
@@ -93,7 +94,7 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
   const bool inter = made.communicator->is_inter();
   return run_collective(way, *made.communicator, [=] {
     return inter ? reduce_all_of_other(circles, made.what, made.in, made.out)
-                 : reduce_all(circles.local, made.what, made.in, made.out);
+                 : reduce_all_in_teams(circles.local, made.what, made.in, made.out);
   });
 }
 

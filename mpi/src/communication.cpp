@@ -36,7 +36,28 @@ Error find_intracommunicator(MPI_Comm comm, Communicator** found) {
   return {MPI_ERR_COMM, "the communicator is an intercommunicator; give one with a single group"};
 }
 
+namespace {
+
+// The most bytes of elements that are multiplied without a check for overflow.
+constexpr MPI_Count kSmallBytes = MPI_Count{1} << 31;
+
+// Makes the views that most calls want. False for all others, wrong ones too.
+bool make_plain_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
+  const Datatype* const type = datatype_of(handle);
+  if (type == nullptr || !type->is_committed() || !type->is_contiguous() || count <= 0 || buffer == nullptr ||
+      count >= kSmallBytes || type->size_bytes() >= kSmallBytes)
+    return false;
+  view->data = static_cast<std::byte*>(const_cast<void*>(buffer));
+  view->size_bytes = static_cast<std::size_t>(count * type->size_bytes());
+  view->place = this_process().runtime().memory().place_of(buffer);
+  return true;
+}
+
+}  // namespace
+
 Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
+  if (make_plain_view(buffer, count, handle, view)) [[likely]]
+    return {};
   Datatype* type = nullptr;
   if (Error error = find_committed_type(handle, &type); !error.ok()) return error;
   if (Error error = check_count(count); !error.ok()) return error;
@@ -80,6 +101,28 @@ Error check_source(const Communicator& communicator, int source, int tag) {
   if (source != MPI_ANY_SOURCE && source != MPI_PROC_NULL && !communicator.has_peer(source))
     return wrong_rank(communicator, source);
   return tag == MPI_ANY_TAG ? Error() : check_tag(tag);
+}
+
+bool prepare_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                   SendCall* call) {
+  Communicator* const communicator = communicator_of(comm);
+  if (communicator == nullptr || tag < 0 || !communicator->has_peer(dest) ||
+      !make_plain_view(buffer, count, type, &call->view) || !call->view.place.is_host())
+    return false;
+  call->communicator = communicator;
+  call->address = communicator->address(dest, tag);
+  return true;
+}
+
+bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                   ReceiveCall* call) {
+  Communicator* const communicator = communicator_of(comm);
+  if (communicator == nullptr || tag < 0 || !communicator->has_peer(source) ||
+      !make_plain_view(buffer, count, type, &call->view) || !call->view.place.is_host())
+    return false;
+  call->communicator = communicator;
+  call->key = communicator->key(source, tag);
+  return true;
 }
 
 Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,

@@ -15,6 +15,7 @@
 #include "communication.h"
 #include "entry.h"
 #include "hints.h"
+#include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/communicator_creation.h"
 #include "objects.h"
 
@@ -76,7 +77,7 @@ Error find_place(const Communicator& parent, const Group& group, int* place) {
     if (std::find(all.begin(), all.end(), process) == all.end())
       return {MPI_ERR_GROUP, "the group has a process that the communicator does not have"};
   }
-  *place = group.rank_of(parent.engine().messenger().pe());
+  *place = group.rank_of(parent.engine().rank());
   return {};
 }
 
@@ -301,7 +302,7 @@ int MPI_Comm_free(MPI_Comm* comm) {
 int MPI_Comm_disconnect(MPI_Comm* comm) {
   return with_communicator(__func__, *comm, {}, [&](Communicator& communicator) -> Error {
     if (is_predefined(*comm)) return {MPI_ERR_COMM, "predefined communicators cannot be disconnected"};
-    this_process().run(wait_for_all(communicator.next_circles().local));
+    this_process().run(barrier_in_teams(communicator.next_circles().local));
     return free_communicator(communicator, comm);
   });
 }
@@ -355,7 +356,7 @@ int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info 
     Process& process = this_process();
     *newcomm = MPI_COMM_NULL;
     if (found->size() == 0) return {};
-    const int place = found->rank_of(process.runtime().pe());
+    const int place = found->rank_of(process.engine().rank());
     if (Error error = check_place(place); !error.ok()) return error;
     Ref<Communicator> made = process.run(
         create_from_group(process.engine(), found->members(), place, stringtag, Ref<ErrorHandler>(*handler)));
@@ -387,7 +388,7 @@ int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MP
               weft::base::format("the leaders {} and {} must be ranks of their groups of {} and {} processes",
                                  local_leader, remote_leader, local->size(), remote->size())};
     Process& process = this_process();
-    TwoGroups groups{local->members(), local->rank_of(process.runtime().pe()), local_leader,
+    TwoGroups groups{local->members(), local->rank_of(process.engine().rank()), local_leader,
                      remote->members(), remote_leader};
     if (Error error = check_place(groups.place); !error.ok()) return error;
     give_communicator(process.run(create_inter_from_groups(process.engine(), std::move(groups), stringtag,

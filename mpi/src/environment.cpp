@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/job/job.h"
@@ -17,6 +19,7 @@
 #include "communication.h"
 #include "entry.h"
 #include "models/mpi/collective/data_movement.h"
+#include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/process.h"
 
 namespace weft::mpi {
@@ -26,9 +29,8 @@ namespace {
 // The job of this process, which all ranks in it share.
 struct RunningJob {
   std::unique_ptr<job::Job> job;
-  std::unique_ptr<Process> process;
+  std::vector<std::unique_ptr<Process>> processes;  // of the ranks that have started MPI
   pthread_t main_thread = pthread_self();
-  bool had_sessions = false;
 };
 
 RunningJob& running_job() {
@@ -53,26 +55,54 @@ void end_job_with_process();
 // Makes the job. All processes do so together.
 Error make_job() {
   RunningJob& running = running_job();
+  HostedRanks* const hosted = HostedRanks::current();
   try {
-    running.job = std::make_unique<job::Job>([](runtime::Runtime& runtime) { runtime.install<Mpi>(); });
+    running.job = std::make_unique<job::Job>([hosted](runtime::Runtime& runtime) {
+      Mpi& model = runtime.install<Mpi>();
+      if (hosted == nullptr) return;
+      if (runtime.num_pes() != hosted->map().num_pes() || runtime.pe() != hosted->pe()) {
+        throw base::Error(
+            base::StatusCode::kInvalidArgument,
+            base::format("the ranks are mapped to {} PEs, and the job has {}; start the program "
+                         "with `weft run --ranks`",
+                         hosted->map().num_pes(), runtime.num_pes()));
+      }
+      model.place_ranks(hosted->map());
+    });
   } catch (const base::Error& error) {
     return {MPI_ERR_OTHER, error.what()};
   }
   running.job->watch_launcher();
-  runtime::Runtime& runtime = running.job->runtime();
-  running.process = std::make_unique<Process>(runtime, &end_failed_job);
   running.main_thread = pthread_self();
-  Rank& rank = this_rank();
-  rank.process = running.process.get();
-  rank.number = runtime.pe();
-  rank.end_job = &abort_job;
-  rank.predefined_attributes.universe_size = runtime.num_pes();
+  if (hosted != nullptr) hosted->enter_job(running.job->runtime());
   return {};
 }
 
-// Returns at PE 0 when all others have sent their last message, and no longer wait for one.
+Error make_job_for(HostedRanks* hosted) {
+  if (hosted == nullptr) return make_job();
+  Error error;
+  hosted->call_on_main_stack([&] { error = make_job(); });
+  return error;
+}
+
+// Gives the rank its messages and its communicators.
+void join_job(Rank& rank) {
+  RunningJob& running = running_job();
+  runtime::Runtime& runtime = running.job->runtime();
+  const HostedRank* const hosted = HostedRanks::running();
+  RankEngines& engines = runtime.model<Mpi>().engines();
+  PointToPoint& engine = hosted == nullptr ? *engines.engines().front() : *engines.find(hosted->number());
+  engine.set_virtual_rank(VirtualRank::current());
+  running.processes.push_back(std::make_unique<Process>(runtime, engine, &end_failed_job));
+  rank.process = running.processes.back().get();
+  rank.number = engine.rank();
+  rank.end_job = &abort_job;
+  rank.predefined_attributes.universe_size = engine.num_ranks();
+}
+
+// Returns at rank 0 when all others have sent their last message, and no longer wait for one.
 void wait_for_last_messages(Process& process) {
-  process.run(wait_for_all(process.world()->next_circles().local));
+  process.run(barrier_in_teams(process.world()->next_circles().local));
   const Circle circle = process.world()->next_circles().local;
   if (circle.rank() == 0) {
     process.run(gather(circle, 0, OwnView{{}, true}, Views(static_cast<std::size_t>(circle.size()))));
@@ -81,40 +111,63 @@ void wait_for_last_messages(Process& process) {
   }
 }
 
-// All processes call it. Afterwards no message is under way.
-int end_job() {
-  RunningJob& running = running_job();
+// All ranks call it. Afterwards no message is under way.
+void leave_messages() {
   Rank& rank = this_rank();
-  wait_for_last_messages(*running.process);
+  wait_for_last_messages(*rank.process);
   rank.world = nullptr;
   rank.self = nullptr;
   rank.process = nullptr;
-  if (running.job->runtime().pe() == 0) running.job->runtime().exit(0);
-  return running.job->run();
+  rank.has_left_job = true;
+  if (rank.number == 0) running_job().job->runtime().exit(0);
+}
+
+int end_job() {
+  leave_messages();
+  HostedRanks* const hosted = HostedRanks::current();
+  return hosted == nullptr ? running_job().job->run() : hosted->leave_job();
 }
 
 void end_job_with_process() {
-  if (this_rank().process != nullptr && running_job().process->num_users == 0) end_job();
+  const Process* const process = this_rank().process;
+  if (process != nullptr && process->num_users == 0) end_job();
+}
+
+// A rank that has not ended MPI leaves others waiting.
+void on_rank_end(HostedRank& hosted, int code) {
+  if (running_job().job == nullptr) return;
+  Rank& rank = hosted.state();
+  if (rank.process != nullptr && rank.process->had_sessions && rank.process->num_users == 0) {
+    leave_messages();
+    HostedRanks::current()->leave_job_now();
+  }
+  if (rank.has_left_job) return;
+  abort_job(
+      base::format("weft: rank {} ended with code {} {}", hosted.number(), code,
+                   rank.process == nullptr ? "and had not called MPI_Init, but other ranks of its process had"
+                                           : "before it called MPI_Finalize"),
+      code);
 }
 
 }  // namespace
 
 Error start_mpi(Starter starter) {
   Rank& rank = this_rank();
-  RunningJob& running = running_job();
   if (starter == Starter::kWorld && rank.phase != Rank::Phase::kBefore)
     return {MPI_ERR_OTHER, "MPI_Init has been called already; call it once"};
-  if (running.job == nullptr) {
-    if (Error error = make_job(); !error.ok()) return error;
-  } else if (rank.process == nullptr) {
+  if (rank.has_left_job)
     return {MPI_ERR_OTHER, "MPI has ended in this process; open the session before MPI_Finalize"};
+  HostedRanks* const hosted = HostedRanks::current();
+  if (running_job().job == nullptr) {
+    if (Error error = make_job_for(hosted); !error.ok()) return error;
   }
+  if (rank.process == nullptr) join_job(rank);
   ++rank.process->num_users;
   if (starter == Starter::kWorld) {
     rank.phase = Rank::Phase::kRunning;
     rank.world = rank.process->world().get();
     rank.self = rank.process->self().get();
-  } else if (!std::exchange(running.had_sessions, true)) {
+  } else if (!std::exchange(rank.process->had_sessions, true) && hosted == nullptr) {
     std::atexit(&end_job_with_process);
   }
   return {};
@@ -129,10 +182,18 @@ Error end_mpi(Starter starter) {
     rank.self = nullptr;
   }
   --process.num_users;
-  if (starter == Starter::kWorld && !running_job().had_sessions) {
+  if (starter == Starter::kWorld && !process.had_sessions) {
     if (end_job() != 0) return {MPI_ERR_OTHER, "the job did not end well"};
   }
   return {};
+}
+
+int thread_level() { return HostedRanks::current() == nullptr ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED; }
+
+HostedRanks::Hooks hosted_rank_hooks() {
+  return {.finish_job = [] { return running_job().job->run(); },
+          .fail_job = [] { end_failed_job(); },
+          .rank_ends = &on_rank_end};
 }
 
 namespace {
@@ -163,7 +224,7 @@ int MPI_Init_thread(int* /*argc*/, char*** /*argv*/, int required, int* provided
     if (Error error = require({{provided, "provided"}}); !error.ok()) return error;
     if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
       return {MPI_ERR_ARG, weft::base::format("there is no thread level {}", required)};
-    *provided = MPI_THREAD_SERIALIZED;
+    *provided = thread_level();
     return initialize();
   });
 }
@@ -187,7 +248,7 @@ int MPI_Finalized(int* flag) {
 int MPI_Query_thread(int* provided) {
   return guarded(__func__, kNoObject, [&]() -> Error {
     if (Error error = require({{provided, "provided"}}); !error.ok()) return error;
-    *provided = MPI_THREAD_SERIALIZED;
+    *provided = thread_level();
     return check_running();
   });
 }

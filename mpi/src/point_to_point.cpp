@@ -28,8 +28,7 @@ struct Room {
 };
 
 Error send_now(const SendCall& call, SendMode mode) {
-  if (mode == SendMode::kStandard && call.engine().send_at_once(call.address, call.view)) [[likely]]
-    return {};
+  if (mode == SendMode::kStandard && call.engine().send_at_once(call.address, call.view)) return {};
   const auto request = call.engine().send(call.address, call.view, mode);
   this_process().wait(*request);
   return error_of(request->outcome());
@@ -37,6 +36,10 @@ Error send_now(const SendCall& call, SendMode mode) {
 
 Error blocking_send(const Message& message, MPI_Comm comm, SendMode mode) {
   SendCall call;
+  if (mode == SendMode::kStandard &&
+      prepare_plain(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call) &&
+      call.engine().send_at_once(call.address, call.view)) [[likely]]
+    return {};
   if (Error error =
           prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
       !error.ok())
@@ -190,8 +193,10 @@ int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, in
                MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     ReceiveCall call;
-    if (Error error = prepare(buf, count, datatype, source, tag, comm, &call); !error.ok()) return error;
-    if (call.no_process) {
+    if (!prepare_plain(buf, count, datatype, source, tag, comm, &call)) {
+      if (Error error = prepare(buf, count, datatype, source, tag, comm, &call); !error.ok()) return error;
+    }
+    if (call.no_process) [[unlikely]] {
       write_status(Outcome::of_no_process(), status);
       return {};
     }

@@ -72,7 +72,8 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
     Info::Pairs pairs = hints == nullptr ? Info::Pairs() : hints->pairs();
     // What the program gets; it may have asked for more.
     std::erase_if(pairs, [](const auto& pair) { return pair.first == "thread_level"; });
-    pairs.emplace_back("thread_level", "MPI_THREAD_SERIALIZED");
+    pairs.emplace_back("thread_level", thread_level() == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+                                                                             : "MPI_THREAD_SERIALIZED");
     *session = handle_of<MPI_Session>(new Session(Ref<ErrorHandler>(*handler), std::move(pairs)));
     return {};
   });

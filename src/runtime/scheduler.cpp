@@ -230,12 +230,13 @@ void Scheduler::idle() {
     run_queue();
     return;
   }
-  auto now = Clock::now();
+  // Reading the clock takes as long as several polls, so a PE that polls does not.
   if (polls > 0) {
     idle_rounds_ += polls;
     if (idle_rounds_ < spin_rounds_) return;
-    idle_since_ = now;
+    idle_since_ = Clock::now();
   }
+  const auto now = Clock::now();
   const bool waits_for_device = machine_.needs_polling() || memory_.has_pending();
   if (now - idle_since_ < (waits_for_device ? kRestInterval : yield_time_)) {
     sched_yield();

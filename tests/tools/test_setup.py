@@ -44,7 +44,7 @@ def setup(machine: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-ALL_PACKAGES = "g++ libgtest-dev libfmt-dev make git python3 python3-dev python3-venv"
+ALL_PACKAGES = "g++ libgtest-dev libfmt-dev libboost-context-dev make git python3 python3-dev python3-venv"
 
 
 def test_without_apt_it_says_what_to_install(machine: Path) -> None:

@@ -10,6 +10,7 @@ from weft.bench.arguments import minutes, names, number, numbers
 from weft.bench.gpus import PLACEMENTS
 from weft.bench.jacobi3d import LANGUAGES, MODELS, SCALINGS, WAYS
 from weft.bench.question import MIN_RUNS
+from weft.bench.system_weft import MODELS as WEFT_MODELS
 from weft.bench.systems import REFERENCES
 
 COMMON_METHOD = """
@@ -170,6 +171,14 @@ def _add_bench(benches: Any, name: str) -> None:
     )
     parser.add_argument(
         "--memory", choices=["host", "emulated", "cuda"], default="host", help="kind of the buffers (host)"
+    )
+    parser.add_argument(
+        "--model",
+        type=names(WEFT_MODELS),
+        default=list(WEFT_MODELS),
+        metavar="NAME,...",
+        help=f"ways through Weft: {', '.join(WEFT_MODELS)} (all). With mpi alone, the MPI libraries are "
+        "the systems beside it",
     )
     parser.add_argument(
         "--against",

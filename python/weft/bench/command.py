@@ -31,8 +31,10 @@ def run_bench(arguments: argparse.Namespace) -> int:
         sizes = parse_sizes(arguments.sizes) if arguments.sizes else default_sizes(arguments.bench, memory)
         expect_runs(arguments)
         programs = Programs(arguments.programs)
-        references = reference_systems(arguments.against, programs, arguments.charm4py_source, memory)
-        systems: list[System] = [*weft_systems(programs, memory), *references]
+        references = reference_systems(
+            arguments.against, programs, arguments.charm4py_source, memory, arguments.model
+        )
+        systems: list[System] = [*weft_systems(programs, memory, arguments.model), *references]
         places = placements(memory, arguments.placement)
         questions = [Question(arguments.bench, sizes, memory, devices=devices) for devices in places]
         if questions[0].buffers and distinct_sizes(sizes):

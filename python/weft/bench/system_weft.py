@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from weft.bench.process import capture, read_measurements
-from weft.bench.programs import Programs
+from weft.bench.programs import Programs, checkout
 from weft.bench.question import STAGED_RATE, Question, Step, device_rate
-from weft.bench.system import Reading, Series
+from weft.bench.system import Reading, Series, System
 
 _CPP_US = 0.2
 _PYTHON_US = 1.5
 #: What a message of device memory costs at least, on any path.
 _DEVICE_US = 10.0
 _STAGED_US = 40.0
+
+
+#: What `--model` takes.
+MODELS = ("machine", "channel", "messaging", "mpi")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +66,9 @@ class Weft:
         return question.steps(_DEVICE_US, device_rate(question.memory))
 
 
-def run_command(pes: int, program: Path) -> list[str]:
+def run_command(pes: int, *program: Path) -> list[str]:
     """The front of a command that runs `program` on `pes` PEs of this host."""
-    return [sys.executable, "-m", "weft", "run", "-n", str(pes), str(program)]
+    return [sys.executable, "-m", "weft", "run", "-n", str(pes), *map(str, program)]
 
 
 def device_environment(devices: Sequence[int]) -> dict[str, str]:
@@ -71,8 +76,52 @@ def device_environment(devices: Sequence[int]) -> dict[str, str]:
     return {"WEFT_GPUS": ",".join(map(str, devices))} if devices else {}
 
 
-def weft_systems(programs: Programs, memory: str = "host") -> list[Weft]:
-    """Every way through Weft, from the bare machine up.
+@dataclasses.dataclass(frozen=True)
+class Mpi4pyWeft:
+    """mpi4py on Weft's MPI library: the build that tools/mpi4py_suite.py keeps in build/mpi4py/site."""
+
+    programs: Programs
+
+    @property
+    def series(self) -> Series:
+        return Series("weft", "mpi", "python", "mpi4py")
+
+    def absent(self, question: Question) -> str | None:
+        if question.memory not in ("host", "cuda"):
+            return f"its measuring program has no {question.memory} buffers"
+        if _mpi4py_site() is None:
+            return "tools/mpi4py_suite.py in a checkout builds mpi4py for Weft"
+        return None if self.programs.find(_MPI4PY_PROGRAM) else self.programs.advice(_MPI4PY_PROGRAM)
+
+    def run(self, question: Question) -> list[Reading]:
+        steps = question.steps(0.7) if question.memory == "host" else question.steps(_DEVICE_US)
+        command = run_command(question.pes, Path(sys.executable), self.programs.need(_MPI4PY_PROGRAM))
+        command += [question.bench, *(step.argument() for step in steps), "--memory", question.memory]
+        paths = [str(_mpi4py_site()), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {"PYTHONPATH": os.pathsep.join(paths), **device_environment(question.devices)}
+        output = capture(command, self.series.label, environment, question.timeout_s)
+        return read_measurements(output, question, steps, self.series.label)
+
+
+_MPI4PY_PROGRAM = "mpi4py_pingpong.py"
+
+
+def _mpi4py_site() -> Path | None:
+    here = checkout()
+    site = None if here is None else here / "build" / "mpi4py" / "site"
+    return site if site is not None and (site / "mpi4py").is_dir() else None
+
+
+def weft_systems(programs: Programs, memory: str = "host", models: Sequence[str] = MODELS) -> list[System]:
+    """Every way through Weft of those models, from the bare machine up."""
+    found: list[System] = [one for one in _message_systems(programs, memory) if one.model in models]
+    if "mpi" in models:
+        found += [Weft("mpi", "cpp", "weft_mpi_pingpong", programs), Mpi4pyWeft(programs)]
+    return found
+
+
+def _message_systems(programs: Programs, memory: str) -> list[Weft]:
+    """The ways that are Weft's own interfaces.
 
     An entry method in C++ views a value of host memory where it arrived, or gets it as a "vector" of its own.
     With "nocopy" its buffer is sent in place and lands in one of the receiver's.

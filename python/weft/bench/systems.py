@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from weft.bench.errors import BenchError
@@ -21,16 +22,24 @@ _WITH_MEMORY = {
     "cuda": ("ucx", "peer-copy", "nccl", "mpi4py-openmpi"),
 }
 
+_OF_MPI = ("openmpi", "mpich", "mpi4py-openmpi")
+
 
 def reference_systems(
-    names: str, programs: Programs, charm4py_source: Path | None = None, memory: str = "host"
+    names: str,
+    programs: Programs,
+    charm4py_source: Path | None = None,
+    memory: str = "host",
+    models: Sequence[str] = (),
 ) -> list[System]:
     """The systems named in `names`: "all", "none", or names of REFERENCES with commas between.
 
     `charm4py_source` is the folder of a second charm4py, on UCX or on MPI. All are those that may know that
-    kind of memory.
+    kind of memory; the MPI libraries among them if the only one of the `models` of Weft is "mpi".
     """
     wanted = _WITH_MEMORY[memory] if names == "all" else () if names == "none" else tuple(names.split(","))
+    if names == "all" and list(models) == ["mpi"]:
+        wanted = tuple(name for name in wanted if name in _OF_MPI)
     for name in wanted:
         if name not in REFERENCES:
             raise BenchError(

@@ -135,6 +135,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   EndpointTable endpoints_;
   MemoryRegions regions_;
   HostQueues queues_;
+  std::uint32_t queue_rounds_ = 0;  // that have found messages
   // Both arrays are indexed by kind.
   std::array<ucs_memory_type_t, memory::kNumKinds> memory_types_{};
   std::array<bool, memory::kNumKinds> addressed_{};

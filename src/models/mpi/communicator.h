@@ -25,6 +25,7 @@ enum class ContextUse : std::uint64_t {
   kMessages = 0,
   kCollectives = 1,
   kGroupCreation = 2,  // with the program's tags: MPI_Comm_create_group, MPI_Intercomm_create
+  kLeaders = 3,        // of collectives in which members on one PE work together, see context_of_leaders()
 };
 inline std::uint64_t context_of(std::uint64_t base, ContextUse use) {
   return base << 2 | static_cast<std::uint64_t>(use);
@@ -57,12 +58,12 @@ class Communicator final : public ErrorScope {
   const MembersPointer& remote_group() const { return groups_.remote; }
 
   // --- Messages
-  // How many ranks messages go to, and the PE of each.
+  // How many ranks messages go to, and the rank of each in MPI_COMM_WORLD.
   int num_peers() const { return static_cast<int>(peers_->size()); }
   bool has_peer(int rank) const { return rank >= 0 && rank < num_peers(); }
-  int pe_of_peer(int rank) const { return (*peers_)[static_cast<std::size_t>(rank)]; }
+  int world_rank_of_peer(int rank) const { return (*peers_)[static_cast<std::size_t>(rank)]; }
   SendAddress address(int to, int tag) const {
-    return {context_of(context_, ContextUse::kMessages), rank(), tag, pe_of_peer(to)};
+    return {context_of(context_, ContextUse::kMessages), rank(), tag, world_rank_of_peer(to)};
   }
   // `source` and `tag` may be kAny.
   MatchKey key(int source, int tag) const {
@@ -98,12 +99,16 @@ class Communicator final : public ErrorScope {
   BufferSpace buffer_space;
 
  private:
+  const std::shared_ptr<LocalTeam>& local_team();
+
   PointToPoint& engine_;
   std::uint64_t context_;
   std::uint64_t local_context_;
   Groups groups_;
   const Members* peers_;
   int next_tag_ = 0;
+  std::shared_ptr<LocalTeam> team_;  // of the local group
+  bool has_looked_for_team_ = false;
 };
 
 // How two communicators compare: MPI_IDENT, MPI_CONGRUENT, MPI_SIMILAR or MPI_UNEQUAL.

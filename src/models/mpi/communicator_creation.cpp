@@ -140,7 +140,7 @@ class AgreementContext {
   }
   AgreementContext& with(const Members& members) {
     add(members.size());
-    for (const int pe : members) add(static_cast<std::uint64_t>(pe));
+    for (const int rank : members) add(static_cast<std::uint64_t>(rank));
     return *this;
   }
   std::uint64_t number() const { return hash_ | std::uint64_t{1} << 63; }
@@ -192,15 +192,15 @@ struct Offers {
   Offer theirs;
 };
 
-// A group that names other PEs, or none, comes from a damaged message or a wrong call.
+// A group that names ranks that do not exist, or none, comes from a damaged message or a wrong call.
 void check_remote_group(const PointToPoint& engine, const Members& local, const Members& remote) {
-  for (const int pe : remote) {
-    if (pe >= 0 && pe < engine.num_pes() && std::find(local.begin(), local.end(), pe) == local.end())
+  for (const int rank : remote) {
+    if (rank >= 0 && rank < engine.num_ranks() && std::find(local.begin(), local.end(), rank) == local.end())
       continue;
     throw base::Error(base::StatusCode::kInvalidArgument,
                       base::format("the two groups of an intercommunicator must have different processes, "
                                    "and both have the process {}",
-                                   pe));
+                                   rank));
   }
 }
 
@@ -219,7 +219,7 @@ runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local
                         bytes_of_value(offers.theirs));
   }
   co_await spread(circle, local_leader, bytes_of_value(offers));
-  if (offers.theirs.size == 0 || offers.theirs.size > static_cast<std::uint64_t>(engine.num_pes())) {
+  if (offers.theirs.size == 0 || offers.theirs.size > static_cast<std::uint64_t>(engine.num_ranks())) {
     throw base::Error(base::StatusCode::kCorrupt,
                       base::format("a remote group of {} processes was announced", offers.theirs.size));
   }

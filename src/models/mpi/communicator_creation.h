@@ -30,7 +30,7 @@ Ref<Communicator> begin_duplicate(const Communicator& parent);
 // The one with `high` has the higher ranks.
 runtime::Task<Ref<Communicator>> merge(Ref<Communicator> inter, bool high);
 
-// Called by the members alone, which are PEs; `place` is this process's. Messages of the agreement carry the tag.
+// Called by the members alone; `place` is this process's. Messages of the agreement carry the tag.
 runtime::Task<Ref<Communicator>> create_group(Ref<Communicator> parent, MembersPointer members, int place,
                                               int tag);
 // The same without a parent. The calls of the members name the same text.

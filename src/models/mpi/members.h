@@ -1,4 +1,4 @@
-// Processes in the order of their ranks.
+// Processes in the order of their ranks in a group.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 namespace weft::mpi {
 
-// The PE of each rank.
+// The rank in MPI_COMM_WORLD of each member.
 using Members = std::vector<int>;
 using MembersPointer = std::shared_ptr<const Members>;
 

@@ -1,16 +1,23 @@
 #include "models/mpi/model.h"
 
+#include <cstddef>
+
 #include "base/format.h"
 
 namespace weft::mpi {
 
 Mpi::Mpi(runtime::Runtime& runtime, const runtime::ModelRange& range)
-    : point_to_point_(runtime, range.first_handler) {}
+    : engines_(runtime, range.first_handler) {}
 
-void Mpi::close() { point_to_point_.close(); }
+void Mpi::close() { engines_.close(); }
+
+std::vector<std::pair<std::string, std::string>> Mpi::fingerprint() const {
+  return {{"the map of MPI ranks to PEs (WEFT_MPI_RANKS, WEFT_MPI_RANK_MAP)", engines_.map().fingerprint()}};
+}
 
 std::vector<std::string> Mpi::report() const {
-  const std::size_t messages = point_to_point_.num_unexpected();
+  std::size_t messages = 0;
+  for (const auto& engine : engines_.engines()) messages += engine->num_unexpected();
   if (messages == 0) return {};
   return {base::format("{} MPI messages were sent to this PE and never received", messages)};
 }

@@ -1,14 +1,15 @@
-// The MPI model of one PE: what ranks on it share.
+// The MPI model of one PE: the ranks on it.
 //
 // Threads: the PE's.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/runtime/runtime.h"
 
-#include "models/mpi/p2p/point_to_point.h"
+#include "models/mpi/p2p/rank_engines.h"
 
 namespace weft::mpi {
 
@@ -19,14 +20,19 @@ class Mpi final : public runtime::Model {
 
   Mpi(runtime::Runtime& runtime, const runtime::ModelRange& range);
 
-  PointToPoint& point_to_point() { return point_to_point_; }
+  // Places the ranks; without it, each PE has one. REQUIRES: called on all PEs with the same map, before the job starts.
+  void place_ranks(RankMap map) { engines_.place(std::move(map)); }
+  RankEngines& engines() { return engines_; }
+  // The first rank of this PE.
+  PointToPoint& point_to_point() { return *engines_.engines().front(); }
 
   // --- runtime::Model
   void close() override;
+  std::vector<std::pair<std::string, std::string>> fingerprint() const override;
   std::vector<std::string> report() const override;
 
  private:
-  PointToPoint point_to_point_;
+  RankEngines engines_;
 };
 
 }  // namespace weft::mpi

@@ -16,15 +16,19 @@ Ref<Communicator> predefined(PointToPoint& engine, std::uint64_t context, Member
 
 }  // namespace
 
-Process::Process(runtime::Runtime& runtime, Fail fail)
-    : runtime_(runtime), engine_(runtime.model<Mpi>().point_to_point()), fail_(fail) {
-  auto all = std::make_shared<Members>(static_cast<std::size_t>(runtime.num_pes()));
+Process::Process(runtime::Runtime& runtime, PointToPoint& engine, Fail fail)
+    : runtime_(runtime), engine_(engine), fail_(fail) {
+  auto all = std::make_shared<Members>(static_cast<std::size_t>(engine_.num_ranks()));
   std::iota(all->begin(), all->end(), 0);
-  world_ = predefined(engine_, kWorldContext, std::move(all), runtime.pe(), "MPI_COMM_WORLD");
-  self_ = predefined(engine_, kSelfContext, std::make_shared<Members>(1, runtime.pe()), 0, "MPI_COMM_SELF");
+  world_ = predefined(engine_, kWorldContext, std::move(all), engine_.rank(), "MPI_COMM_WORLD");
+  self_ = predefined(engine_, kSelfContext, std::make_shared<Members>(1, engine_.rank()), 0, "MPI_COMM_SELF");
 }
 
 void Process::progress() {
+  if (VirtualRank* const rank = VirtualRank::current()) [[unlikely]] {
+    rank->yield();
+    return;
+  }
   runtime_.step();
   if (runtime_.stopped()) [[unlikely]]
     fail_();

@@ -20,7 +20,8 @@ class Process {
  public:
   // `fail` ends the job on all PEs, because this PE's runtime has failed; it does not return.
   using Fail = void (*)();
-  Process(runtime::Runtime& runtime, Fail fail);
+  // `engine`: of the rank.
+  Process(runtime::Runtime& runtime, PointToPoint& engine, Fail fail);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
@@ -30,11 +31,17 @@ class Process {
   const Ref<Communicator>& self() const { return self_; }
 
   // --- Waiting
-  // All calls that wait do so here. Returns when `done()` returns true. A rank that shares its process with others will let
-  // them run meanwhile.
+  // All calls that wait do so here. Returns when `done()` returns true. A rank that shares its process with others lets them
+  // run meanwhile. It is woken, and asks `done()` again, when one of its requests completes, when a message for it is kept, and
+  // when the coroutine of run() ends. `done()` depends on nothing else.
   template <class Done>
   void wait_until(const Done& done) {
     if (done()) return;
+    if (VirtualRank* const rank = VirtualRank::current()) [[unlikely]] {
+      do rank->wait();
+      while (!done());
+      return;
+    }
     const bool is_done = runtime_.run_until(
         [](void* context) { return (*static_cast<const Done*>(context))(); }, const_cast<Done*>(&done));
     if (!is_done) [[unlikely]]
@@ -54,6 +61,8 @@ class Process {
   BufferSpace buffer_space;
   // How many of MPI_Init and of sessions have not been finalized.
   int num_users = 0;
+  // With sessions the job ends when the rank ends, because the program may open another one.
+  bool had_sessions = false;
 
  private:
   runtime::Runtime& runtime_;
@@ -69,6 +78,7 @@ struct RunResult {
   std::conditional_t<std::is_void_v<T>, bool, std::optional<T>> value{};
   std::exception_ptr error;
   bool done = false;
+  VirtualRank* rank = VirtualRank::current();  // which waits for it
 };
 
 template <class T>
@@ -83,6 +93,8 @@ runtime::Task<> run_into(runtime::Task<T> task, RunResult<T>& result) {
     result.error = std::current_exception();
   }
   result.done = true;
+  if (result.rank != nullptr) [[unlikely]]
+    result.rank->wake();
 }
 
 template <class T>

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/mpi/virtual_ranks/virtual_rank.h"
+
 namespace weft::mpi {
 
 namespace {
@@ -57,6 +59,8 @@ bool Rank::is_first_report(const std::string& name) {
 }
 
 Rank& this_rank() {
+  if (const VirtualRank* const running = VirtualRank::current()) [[unlikely]]
+    return running->state();
   // Never destroyed: a program may call MPI in its destructors.
   static Rank* const rank = new Rank;
   return *rank;

@@ -1,7 +1,6 @@
 // All state of one rank, reached through this_rank() alone.
 //
-// A rank is a process today. Virtual ranks, several for each process, need no more than a this_rank() that returns the state
-// of the rank that runs. So nothing of a rank may be in a global variable.
+// A process has one rank, or several that take turns (virtual_ranks/). So nothing of a rank may be in a global variable.
 //
 // The object is there before MPI_Init and after MPI_Finalize, because programs may make info objects, error handlers and
 // error codes at any time.
@@ -83,6 +82,8 @@ class Rank {
   // Of MPI_Init and MPI_Finalize; sessions do not count.
   enum class Phase : std::uint8_t { kBefore, kRunning, kAfter };
   Phase phase = Phase::kBefore;
+  // The rank has taken part in the end of the job: neither MPI_Init nor a session starts MPI again.
+  bool has_left_job = false;
   // The number in MPI_COMM_WORLD, for messages; -1 before MPI_Init.
   int number = -1;
 
@@ -101,6 +102,7 @@ class Rank {
   std::set<std::string> reported_;
 };
 
+// The state of the rank that runs, see VirtualRank::current().
 Rank& this_rank();
 
 }  // namespace weft::mpi

@@ -24,8 +24,8 @@ import weft
 SIZES = (4097, 32 * 1024, 40_001, 65_536, 600_000, 1 << 20, 5_000_001)
 WINDOW = 5
 COMPUTE_LIMIT_S = 30.0
-#: Four parts of 256 KiB, which the PEs take in turn, and one of 213,571 bytes. A receiver that sleeps is woken to help
-#: with messages from 1 MiB on.
+#: Four parts of 256 KiB, which the PEs take in turn, and one of 213,571 bytes. A receiver that sleeps is
+#: woken to help with messages from 1 MiB on.
 DYING_BYTES = 1_262_147
 DYING_CALLS = 10_000
 #: The numbers of process_vm_readv and process_vm_writev.

@@ -10,6 +10,7 @@ from weft.bench import cli, command, gpus, running
 from weft.bench.programs import Programs
 from weft.bench.question import Question
 from weft.bench.record import read_records
+from weft.bench.system_weft import MODELS, weft_systems
 from weft.bench.systems import reference_systems
 
 
@@ -103,6 +104,26 @@ def test_mistakes_are_told_in_a_sentence(arguments, message, capsys):
 )
 def test_against_chooses_the_references(against, names):
     assert {system.series.system for system in reference_systems(against, Programs())} == names
+
+
+def test_mpi_alone_is_measured_beside_the_mpi_libraries():
+    systems = reference_systems("all", Programs(), models=["mpi"])
+    assert [system.series.system for system in systems] == ["openmpi", "mpich", "mpi4py-openmpi"]
+    named = reference_systems("ucx", Programs(), models=["mpi"])
+    assert {system.series.system for system in named} == {"ucx"}
+
+
+def test_model_chooses_the_ways_through_weft():
+    series = [system.series for system in weft_systems(Programs(), models=["mpi"])]
+    assert [(one.model, one.language) for one in series] == [("mpi", "cpp"), ("mpi", "python")]
+    assert {one.series.model for one in weft_systems(Programs(), models=["channel"])} == {"channel"}
+    assert {one.series.model for one in weft_systems(Programs())} == set(MODELS)
+
+
+def test_an_unknown_model_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        run("latency", "--model", "mpich")
+    assert "'mpich' is none of machine, channel, messaging, mpi" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

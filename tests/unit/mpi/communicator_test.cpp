@@ -109,7 +109,7 @@ TEST(Communicator, SplitGroupsByColorAndOrdersByKey) {
       co_return;
     }
     EXPECT_EQ(half->size(), 3);
-    EXPECT_EQ(half->pe_of_peer(half->rank()), pe);
+    EXPECT_EQ(half->world_rank_of_peer(half->rank()), pe);
     EXPECT_EQ(half->rank(), 2 - pe / 2);
     contexts.insert(half->context());
   });

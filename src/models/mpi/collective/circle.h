@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -20,6 +21,7 @@
 
 #include "weft/runtime/task.h"
 
+#include "models/mpi/collective/local_team.h"
 #include "models/mpi/members.h"
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
@@ -30,24 +32,30 @@ class Circle {
  public:
   // `rank` is this process's number among the senders that the peers expect messages of. In a circle of one group it is its
   // place in `peers`; in a circle of two groups it is its place in its own group, and `peers` are the other one.
+  // `team`: of the members on this PE; null if each has a PE of its own, or for collectives in which they do not work together.
   // Transfers of device memory come after the work that is queued on `stream` when they start; null: after nothing.
   Circle(PointToPoint& engine, std::uint64_t context, int tag, MembersPointer peers, int rank,
-         memory::StreamHandle stream = nullptr)
+         std::shared_ptr<LocalTeam> team = nullptr, memory::StreamHandle stream = nullptr)
       : engine_(engine),
         context_(context),
         tag_(tag),
         peers_(std::move(peers)),
         rank_(rank),
+        team_(std::move(team)),
         stream_(stream) {}
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_->size()); }
+  std::uint64_t context() const { return context_; }
+  int tag() const { return tag_; }
+  LocalTeam* team() const { return team_.get(); }
+  runtime::Scheduler& scheduler() const { return engine_.messenger(); }
   int left() const { return (rank_ + size() - 1) % size(); }
   int right() const { return (rank_ + 1) % size(); }
 
   Ref<SendRequest> send(int to, const DataView& view) const {
-    const int pe = (*peers_)[static_cast<std::size_t>(to)];
-    const SendAddress address{context_, rank_, tag_, pe};
+    const int world_rank = (*peers_)[static_cast<std::size_t>(to)];
+    const SendAddress address{context_, rank_, tag_, world_rank};
     if (waits_for_stream(view)) [[unlikely]]
       return engine_.send(address, on_stream(view), SendMode::kStandard);
     return engine_.send(address, view, SendMode::kStandard);
@@ -56,6 +64,11 @@ class Circle {
     const MatchKey key{context_, from, tag_};
     return waits_for_stream(view) ? engine_.receive(key, on_stream(view)) : engine_.receive(key, view);
   }
+  // The view, with the stream of the circle if it is device memory and names none.
+  DataView on_stream(DataView view) const {
+    if (waits_for_stream(view)) view.stream = stream_;
+    return view;
+  }
   // Awaitable: the outcome of a request. The caller keeps the request.
   Completed completed(Request& request) const { return Completed(request, engine_.messenger()); }
 
@@ -63,16 +76,13 @@ class Circle {
   bool waits_for_stream(const DataView& view) const {
     return stream_ != nullptr && !view.place.is_host() && view.stream == nullptr;
   }
-  DataView on_stream(DataView view) const {
-    view.stream = stream_;
-    return view;
-  }
 
   PointToPoint& engine_;
   std::uint64_t context_;
   int tag_;
   MembersPointer peers_;
   int rank_;
+  std::shared_ptr<LocalTeam> team_;
   memory::StreamHandle stream_;
 };
 
@@ -87,6 +97,9 @@ runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std
 // Sends and receives, at the same time.
 runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs);
+
+// The context of messages between the leaders of a LocalTeam. `context`: of a communicator's collectives.
+inline std::uint64_t context_of_leaders(std::uint64_t context) { return context | 2; }
 
 // The bytes of a value that may be copied as bytes.
 template <class T>

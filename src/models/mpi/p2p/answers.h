@@ -11,8 +11,8 @@ namespace weft::mpi {
 template <class T>
 class AwaitedAnswers {
  public:
-  // A number that is not 0, for take(). `pe`: the only PE that may answer.
-  std::uint64_t add(T* awaiting, int pe) {
+  // A number that is not 0, for take(). `rank`: the only one that may answer.
+  std::uint64_t add(T* awaiting, int rank) {
     std::uint32_t at = first_free_;
     if (at == kNone) {
       at = static_cast<std::uint32_t>(slots_.size());
@@ -22,16 +22,16 @@ class AwaitedAnswers {
     }
     Slot& slot = slots_[at];
     slot.awaiting = awaiting;
-    slot.pe = pe;
+    slot.rank = rank;
     if (++slot.turn == 0) slot.turn = 1;
     return std::uint64_t{slot.turn} << 32 | at;
   }
-  // Null if that PE was not asked under this number.
-  T* take(std::uint64_t number, int pe) {
+  // Null if that rank was not asked under this number.
+  T* take(std::uint64_t number, int rank) {
     const auto at = static_cast<std::uint32_t>(number);
     if (at >= slots_.size()) return nullptr;
     Slot& slot = slots_[at];
-    if (slot.awaiting == nullptr || slot.pe != pe || slot.turn != number >> 32) return nullptr;
+    if (slot.awaiting == nullptr || slot.rank != rank || slot.turn != number >> 32) return nullptr;
     T* const awaiting = slot.awaiting;
     slot.awaiting = nullptr;
     slot.next_free = first_free_;
@@ -53,7 +53,7 @@ class AwaitedAnswers {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Slot {
     T* awaiting = nullptr;
-    int pe = 0;
+    int rank = 0;
     std::uint32_t turn = 0;
     std::uint32_t next_free = kNone;
   };

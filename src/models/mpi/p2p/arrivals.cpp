@@ -1,5 +1,4 @@
 // What PointToPoint does with messages that arrive, and with receives.
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -26,9 +25,9 @@ constexpr std::uint32_t kMostEarly = 1U << 20;
 
 int source_of(const runtime::Message& message) { return static_cast<int>(message.envelope().source_pe); }
 
-std::size_t bytes_of(const runtime::Message& message) {
-  return message.has_attachments() ? message.attachments()[0].buffer().size_bytes
-                                   : message.payload_bytes() - sizeof(MessageHeader);
+std::size_t bytes_of(const MessageHeader& header, const runtime::Message& message) {
+  if (message.has_attachments()) return message.attachments()[0].buffer().size_bytes;
+  return message.payload_bytes() - sizeof header - trailer_bytes(header.flags);
 }
 
 // The receive that a message lands for replaces the context in its header, which is not needed any more.
@@ -44,19 +43,17 @@ ReceiveRequest& remembered_receive(runtime::Message& message) {
 
 }  // namespace
 
+// Messages may be left that no receive has taken.
 void PointToPoint::close() {
   while (auto* const posted = static_cast<ReceiveRequest*>(posted_.any())) posted->cancel();
   for (SendRequest* const unanswered : awaited_.take_all()) unanswered->happened(SendRequest::kAnswered);
-}
-
-// At the end of a job messages may be left that no receive has taken.
-PointToPoint::~PointToPoint() {
-  close();
   while (ArrivedEntry* const entry = unexpected_.any()) {
     unexpected_.remove(*entry);
-    forget(static_cast<ArrivedMessage*>(entry));
+    drop(static_cast<ArrivedMessage*>(entry));
   }
 }
+
+PointToPoint::~PointToPoint() { close(); }
 
 // --- Arrivals
 
@@ -69,33 +66,41 @@ MessageHeader PointToPoint::checked_header(const runtime::Message& message) cons
   std::memcpy(&header, const_cast<runtime::Message&>(message).payload(), sizeof header);
   if (message.envelope().source_pe >= static_cast<std::uint32_t>(messenger_.num_pes()))
     refuse_message(message, base::format("names its sender wrongly: there are {} PEs", messenger_.num_pes()));
-  if (header.source < 0 || header.tag < 0 || (header.flags & ~kKnownMessageFlags) != 0) {
-    refuse_message(message, base::format("has rank {}, tag {} and flags {:#x}", header.source, header.tag,
-                                         header.flags));
+  if (header.source < 0 || header.tag < 0 || (header.flags & ~kKnownMessageFlags) != 0 ||
+      message.payload_bytes() < sizeof header + trailer_bytes(header.flags)) {
+    refuse_message(message, base::format("has rank {}, tag {}, flags {:#x} and {} bytes", header.source,
+                                         header.tag, header.flags, message.payload_bytes()));
+  }
+  if (!shared_.map().has(header.from) || shared_.map().pe_of(header.from) != source_of(message) ||
+      header.to != rank_) {
+    refuse_message(message, base::format("is from rank {} to rank {}, and rank {} on this PE got it",
+                                         header.from, header.to, rank_));
   }
   return header;
 }
 
-bool PointToPoint::is_in_turn(const MessageHeader& header, Peer& from, runtime::MessagePtr& message) {
+bool PointToPoint::is_in_turn(const MessageHeader& header, runtime::MessagePtr& message) {
+  Pair& from = pair(header.from);
   if (header.sequence == from.next_matched) [[likely]] {
     ++from.next_matched;
     return true;
   }
-  if (header.sequence - from.next_matched > kMostEarly || from.early.contains(header.sequence)) {
+  const std::pair<int, std::uint32_t> place(header.from, header.sequence);
+  if (header.sequence - from.next_matched > kMostEarly || early_.contains(place)) {
     refuse_message(*message, base::format("has number {}, and number {} is the next to come", header.sequence,
                                           from.next_matched));
   }
-  from.early.emplace(header.sequence, std::move(message));
+  early_.emplace(place, std::move(message));
   return false;
 }
 
-void PointToPoint::match_early(Peer& from) {
-  while (!from.early.empty()) {
-    const auto first = from.early.find(from.next_matched);
-    if (first == from.early.end()) return;
+void PointToPoint::match_early(int from) {
+  while (!early_.empty()) {
+    const auto first = early_.find({from, pair(from).next_matched});
+    if (first == early_.end()) return;
     runtime::MessagePtr message = std::move(first->second);
-    from.early.erase(first);
-    ++from.next_matched;
+    early_.erase(first);
+    ++pair(from).next_matched;
     const MessageHeader header = checked_header(*message);
     match_one(header, std::move(message));
   }
@@ -113,19 +118,17 @@ void PointToPoint::match_one(const MessageHeader& header, runtime::MessagePtr me
 void PointToPoint::on_block(runtime::MessagePtr message) {
   const MessageHeader header = checked_header(*message);
   if (message->has_attachments()) refuse_message(*message, "has a buffer beside it that it should not have");
-  Peer& from = peer(source_of(*message));
-  if (!is_in_turn(header, from, message)) return;
+  if (!is_in_turn(header, message)) return;
   match_one(header, std::move(message));
-  if (!from.early.empty()) [[unlikely]]
-    match_early(from);
+  if (!early_.empty()) [[unlikely]]
+    match_early(header.from);
 }
 
 runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
                                             std::span<runtime::Landing> landings) {
   const MessageHeader header = checked_header(*message);
   if (landings.size() != 1) refuse_message(*message, base::format("has {} buffers", landings.size()));
-  Peer& from = peer(source_of(*message));
-  if (!is_in_turn(header, from, message)) return runtime::Posting::kDefer;
+  if (!is_in_turn(header, message)) return runtime::Posting::kDefer;
   PostedEntry* const posted = posted_.take({header.context, header.source, header.tag});
   if (posted == nullptr) {
     keep(header, std::move(message));
@@ -133,7 +136,7 @@ runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
     matched(header, *message);
     choose_landing(*static_cast<ReceiveRequest*>(posted), *message, landings[0]);
   }
-  match_early(from);
+  match_early(header.from);
   return posted == nullptr ? runtime::Posting::kDefer : runtime::Posting::kHandle;
 }
 
@@ -153,18 +156,16 @@ void PointToPoint::on_dropped(runtime::Message& message) {
 }
 
 void PointToPoint::matched(const MessageHeader& header, const runtime::Message& message) {
-  Answer reply;
-  if ((header.flags & kWantsAnswer) != 0) reply.reply = header.reply;
-  const int pe = source_of(message);
-  if ((header.flags & kCharged) != 0) {
-    Peer& from = peer(pe);
-    from.owed_bytes += charge_of(bytes_of(message));
-    if (from.owed_bytes >= 0) [[unlikely]] {
-      reply.room_bytes = static_cast<std::uint64_t>(from.owed_bytes + window_bytes_ / 4);
-      from.owed_bytes = -window_bytes_ / 4;
-    }
+  Answer reply{.from = rank_, .to = header.from};
+  if ((header.flags & kWantsAnswer) != 0) {
+    const std::byte* const end = const_cast<runtime::Message&>(message).payload() + message.payload_bytes();
+    std::memcpy(&reply.reply, end - sizeof reply.reply, sizeof reply.reply);
   }
-  if (reply.reply != 0 || reply.room_bytes != 0) answer(pe, reply);
+  const int pe = source_of(message);
+  if ((header.flags & kCharged) != 0)
+    reply.room_bytes = shared_.give_back(pe, SharedState::charge_of(bytes_of(header, message)));
+  if (reply.reply != 0 || reply.room_bytes != 0) [[unlikely]]
+    answer(pe, reply);
 }
 
 void PointToPoint::answer(int pe, const Answer& reply) {
@@ -174,36 +175,28 @@ void PointToPoint::answer(int pe, const Answer& reply) {
   messenger_.send(pe, std::move(message));
 }
 
-// Inside progress(), or for this PE itself in its turn.
-void PointToPoint::on_answer(runtime::MessagePtr message) {
-  Answer reply;
-  if (message->payload_bytes() != sizeof reply ||
-      message->envelope().source_pe >= static_cast<std::uint32_t>(messenger_.num_pes()))
-    refuse_message(*message, "answers with a wrong size or sender");
-  std::memcpy(&reply, message->payload(), sizeof reply);
-  const int pe = source_of(*message);
-  Peer& to = peer(pe);
-  if (reply.room_bytes > static_cast<std::uint64_t>(window_bytes_ - to.room_bytes))
-    refuse_message(*message, base::format("gives back {} bytes of room, and {} are in use", reply.room_bytes,
-                                          window_bytes_ - to.room_bytes));
-  to.room_bytes += static_cast<std::int64_t>(reply.room_bytes);
-  if (reply.reply == 0) return;
-  SendRequest* const request = awaited_.take(reply.reply, pe);
-  if (request == nullptr)
-    refuse_message(*message, base::format("answers number {:#x}, which does not wait", reply.reply));
-  request->happened(SendRequest::kAnswered);
+bool PointToPoint::answered(std::uint64_t number, int from) {
+  SendRequest* const request = awaited_.take(number, from);
+  if (request != nullptr) request->happened(SendRequest::kAnswered);
+  return request != nullptr;
 }
 
 // --- Messages that wait for a receive
 
-ArrivedMessage* PointToPoint::keep(const MessageHeader& header, runtime::MessagePtr message) {
+ArrivedMessage* PointToPoint::keep(const MatchKey& key, std::size_t size_bytes) {
   auto* const arrived = new (messenger_.pool().allocate(sizeof(ArrivedMessage))) ArrivedMessage;
-  arrived->key = {header.context, header.source, header.tag};
-  arrived->source_pe = source_of(*message);
-  arrived->size_bytes = bytes_of(*message);
-  arrived->message = std::move(message);
+  arrived->key = key;
+  arrived->size_bytes = size_bytes;
   unexpected_.add(*arrived);
+  // It may wait in a probe.
+  if (virtual_rank_ != nullptr) [[unlikely]]
+    virtual_rank_->wake();
   return arrived;
+}
+
+void PointToPoint::keep(const MessageHeader& header, runtime::MessagePtr message) {
+  const std::size_t size_bytes = bytes_of(header, *message);
+  keep({header.context, header.source, header.tag}, size_bytes)->message = std::move(message);
 }
 
 runtime::MessagePtr PointToPoint::forget(ArrivedMessage* arrived) {
@@ -211,6 +204,20 @@ runtime::MessagePtr PointToPoint::forget(ArrivedMessage* arrived) {
   std::destroy_at(arrived);
   messenger_.pool().deallocate(arrived, sizeof(ArrivedMessage));
   return message;
+}
+
+void PointToPoint::drop(ArrivedMessage* arrived) {
+  SendRequest* const send = arrived->local_send;
+  forget(arrived);
+  if (send != nullptr) send->happened(SendRequest::kAnswered);
+}
+
+void PointToPoint::hand_over(ReceiveRequest& request, ArrivedMessage* arrived) {
+  SendRequest* const send = arrived->local_send;
+  runtime::MessagePtr message = forget(arrived);
+  if (send != nullptr) return receive_local(request, *send);
+  const MessageHeader header = checked_header(*message);
+  deliver(request, header, std::move(message));
 }
 
 const ArrivedMessage* PointToPoint::probe(const MatchKey& key) const {
@@ -226,12 +233,10 @@ ArrivedMessage* PointToPoint::take_probed(const MatchKey& key) {
 void PointToPoint::start_probed(ReceiveRequest& request, ArrivedMessage* arrived) {
   request.activate();
   request.acquire();
-  runtime::MessagePtr message = forget(arrived);
-  const MessageHeader header = checked_header(*message);
-  deliver(request, header, std::move(message));
+  hand_over(request, arrived);
 }
 
-void PointToPoint::drop_probed(ArrivedMessage* arrived) { forget(arrived); }
+void PointToPoint::drop_probed(ArrivedMessage* arrived) { drop(arrived); }
 
 // --- Receiving
 
@@ -253,9 +258,7 @@ void PointToPoint::start_receive(ReceiveRequest& request) {
     posted_.post(request);
     return;
   }
-  runtime::MessagePtr message = forget(arrived);
-  const MessageHeader header = checked_header(*message);
-  deliver(request, header, std::move(message));
+  hand_over(request, arrived);
 }
 
 void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
@@ -267,7 +270,7 @@ void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
     choose_landing(request, *message, landings[0]);
     return messenger_.place(std::move(message), landings);
   }
-  const std::size_t size_bytes = bytes_of(*message);
+  const std::size_t size_bytes = bytes_of(header, *message);
   request.match(header.source, header.tag, size_bytes);
   const std::byte* const bytes = message->payload() + sizeof(MessageHeader);
   if (request.view_.place.is_host()) [[likely]]

@@ -64,14 +64,18 @@ void MatchTable::rebuild() {
 
 // --- PostedQueue
 
-void PostedQueue::post(PostedEntry& entry) {
-  entry.number = next_number_++;
+void PostedQueue::post_further(PostedEntry& entry) {
+  if (lone_ != nullptr) insert(*std::exchange(lone_, nullptr));
+  insert(entry);
+}
+
+void PostedQueue::insert(PostedEntry& entry) {
   entry.link.entry = &entry;
   table_.push(entry.key, entry.link);
   ++count_[kind_of(entry.key)];
 }
 
-PostedEntry* PostedQueue::take(const MatchKey& key) {
+PostedEntry* PostedQueue::find_in_table(const MatchKey& key) const {
   PostedEntry* earliest = nullptr;
   for (std::size_t kind = 0; kind < count_.size(); ++kind) {
     if (count_[kind] == 0) continue;
@@ -80,11 +84,10 @@ PostedEntry* PostedQueue::take(const MatchKey& key) {
     auto* const entry = static_cast<PostedEntry*>(link->entry);
     if (earliest == nullptr || entry->number < earliest->number) earliest = entry;
   }
-  if (earliest != nullptr) remove(*earliest);
   return earliest;
 }
 
-void PostedQueue::remove(PostedEntry& entry) {
+void PostedQueue::remove_from_table(PostedEntry& entry) {
   table_.remove(entry.key, entry.link);
   --count_[kind_of(entry.key)];
 }

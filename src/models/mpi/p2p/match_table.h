@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace weft::mpi {
@@ -81,25 +82,63 @@ struct PostedEntry {
 };
 
 // Receives that wait. A message goes to the earliest posted one that it matches.
+//
+// A receive that waits alone, as in a blocking call, is kept beside the table.
 class PostedQueue {
  public:
-  void post(PostedEntry& entry);
-  // Removes and returns the receive that a message with that key matches; null if there is none.
-  PostedEntry* take(const MatchKey& key);
+  void post(PostedEntry& entry) {
+    entry.number = next_number_++;
+    if (size() == 0) [[likely]] {
+      lone_ = &entry;
+    } else {
+      post_further(entry);
+    }
+  }
+  // The receive that a message with that key matches; null if there is none.
+  PostedEntry* find(const MatchKey& key) const {
+    if (lone_ == nullptr) return find_in_table(key);
+    return matches(lone_->key, key) ? lone_ : nullptr;
+  }
+  // The same, and it is no longer posted.
+  PostedEntry* take(const MatchKey& key) {
+    PostedEntry* const found = find(key);
+    if (found != nullptr) remove(*found);
+    return found;
+  }
   // REQUIRES: the entry is posted.
-  void remove(PostedEntry& entry);
+  void remove(PostedEntry& entry) {
+    if (lone_ == &entry) [[likely]] {
+      lone_ = nullptr;
+    } else {
+      remove_from_table(entry);
+    }
+  }
   // Some receive; null if there is none. Its cost grows with the table.
-  PostedEntry* any() const { return static_cast<PostedEntry*>(table_.any()); }
-  std::size_t size() const { return count_[0] + count_[1] + count_[2] + count_[3]; }
+  PostedEntry* any() const {
+    return lone_ != nullptr ? lone_ : static_cast<PostedEntry*>(table_.any());
+  }
+  std::size_t size() const {
+    return (lone_ != nullptr ? 1U : 0U) + count_[0] + count_[1] + count_[2] + count_[3];
+  }
 
  private:
+  static bool matches(const MatchKey& posted, const MatchKey& key) {
+    return posted.context == key.context && (posted.source == key.source || posted.source == kAny) &&
+           (posted.tag == key.tag || posted.tag == kAny);
+  }
   // 0: exact; 1: any source; 2: any tag; 3: both.
   static std::size_t kind_of(const MatchKey& key) {
     return (key.source == kAny ? 1U : 0U) | (key.tag == kAny ? 2U : 0U);
   }
 
+  void post_further(PostedEntry& entry);
+  PostedEntry* find_in_table(const MatchKey& key) const;
+  void remove_from_table(PostedEntry& entry);
+  void insert(PostedEntry& entry);
+
+  PostedEntry* lone_ = nullptr;
   MatchTable table_;
-  std::array<std::size_t, 4> count_{};
+  std::array<std::size_t, 4> count_{};  // in the table
   std::uint64_t next_number_ = 0;
 };
 
@@ -115,6 +154,7 @@ class UnexpectedQueue {
   void add(ArrivedEntry& entry);
   // The first message that a receive with that key matches; null if there is none.
   ArrivedEntry* find(const MatchKey& key) const {
+    if (size_ == 0) return nullptr;
     const MatchLink* const link = table_.first(key);
     return link == nullptr ? nullptr : static_cast<ArrivedEntry*>(link->entry);
   }

@@ -1,11 +1,14 @@
-// Messages between ranks: sending, matching, and handing the bytes to receives.
+// Messages of one rank: sending, matching, and handing the bytes to receives. Each rank has an engine, a PointToPoint.
 //
 // A message of up to kEagerBytes travels in one block, is kept here if no receive waits for it, and is copied into the
 // receive's memory. A larger one, and device memory, travels as an attachment: the receive that matches it gives the place
 // where it lands. If there is none, the message is deferred, and its bytes stay at the sender.
 //
-// Order: messages of a pair of PEs carry a number and are matched in its order, whatever the order of their arrival.
-// Memory: what a sender has sent in blocks and no receive has matched is bounded by a window for each peer. Past it, a
+// A message to a rank on the same PE goes from memory to memory if a receive waits for it (local_sending.cpp). If none does,
+// a small one is copied into a block, and a larger one stays where it is until a receive matches.
+//
+// Order: messages of a pair of ranks carry a number and are matched in its order, whatever the order of their arrival.
+// Memory: what a PE has sent in blocks and no receive has matched is bounded by a window for each peer. Past it, a
 // small send completes when a receive has matched, and a larger one travels as an attachment.
 //
 // Threads: the PE's. All that a peer sends is checked here; a message that cannot be right ends the job with a sentence.
@@ -15,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "weft/runtime/message.h"
@@ -27,6 +31,7 @@
 #include "models/mpi/p2p/header.h"
 #include "models/mpi/p2p/match_table.h"
 #include "models/mpi/p2p/request.h"
+#include "models/mpi/p2p/shared_state.h"
 
 namespace weft::mpi {
 
@@ -38,7 +43,7 @@ struct SendAddress {
   std::uint64_t context = 0;
   int source = 0;  // this rank, in the communicator
   int tag = 0;
-  int pe = 0;  // of the destination
+  int rank = 0;  // the destination, in MPI_COMM_WORLD
 };
 
 enum class SendMode : std::uint8_t {
@@ -49,7 +54,8 @@ enum class SendMode : std::uint8_t {
 // A message that no receive has taken, or that a matched probe has.
 struct ArrivedMessage : ArrivedEntry {
   runtime::MessagePtr message;
-  int source_pe = 0;
+  // The send of a rank on this PE whose bytes are still in its memory; there is no `message` then.
+  SendRequest* local_send = nullptr;
   std::size_t size_bytes = 0;
 
   Outcome outcome() const {
@@ -65,18 +71,21 @@ class PointToPoint {
   // Larger messages travel as attachments. Not measured yet: the size at which copies cost as much as an announcement.
   static constexpr std::size_t kEagerBytes = 4096;
 
-  PointToPoint(runtime::Messenger& messenger, runtime::HandlerId first_handler);
+  // `rank`: in MPI_COMM_WORLD.
+  PointToPoint(runtime::Messenger& messenger, runtime::HandlerId first_handler, SharedState& shared,
+               int rank);
   ~PointToPoint();
   PointToPoint(const PointToPoint&) = delete;
   PointToPoint& operator=(const PointToPoint&) = delete;
 
   runtime::Messenger& messenger() { return messenger_; }
   runtime::HandlerId first_handler() const { return first_handler_; }
-  int num_pes() const { return static_cast<int>(peers_.size()); }
-  // A number for the context of a new communicator: no other process gives it, and this one never again.
-  std::uint64_t new_context_base() {
-    return (static_cast<std::uint64_t>(messenger_.pe()) + 1) << 32 | ++last_context_;
-  }
+  SharedState& shared() const { return shared_; }
+  // This rank and the number of ranks, in MPI_COMM_WORLD.
+  int rank() const { return rank_; }
+  int num_ranks() const { return static_cast<int>(pairs_.size()); }
+  // A number for the context of a new communicator: no other rank gives it, and this one never again.
+  std::uint64_t new_context_base() { return (static_cast<std::uint64_t>(rank_) + 1) << 32 | ++last_context_; }
   // Completes all requests that wait for a match: none will come.
   void close();
 
@@ -95,6 +104,17 @@ class PointToPoint {
   void start_probed(ReceiveRequest& request, ArrivedMessage* arrived);
   void drop_probed(ArrivedMessage* arrived);
 
+  // --- Messages for this rank, which RankEngines hands over
+  void on_block(runtime::MessagePtr message);
+  runtime::Posting on_announced(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
+  static void on_landed(runtime::MessagePtr message);
+  static void on_dropped(runtime::Message& message);
+  // Rank `from` has matched the message that waits under this number. Returns false if none does.
+  bool answered(std::uint64_t number, int from);
+
+  // The rank itself if it shares its process: messages that arrive wake it. Null: none.
+  void set_virtual_rank(VirtualRank* rank) { virtual_rank_ = rank; }
+
   std::size_t num_posted() const { return posted_.size(); }
   std::size_t num_unexpected() const { return unexpected_.size(); }
 
@@ -102,40 +122,42 @@ class PointToPoint {
   friend class SendRequest;
   friend class ReceiveRequest;
 
-  struct Peer {
+  // Numbers of messages to and from one rank.
+  struct Pair {
     std::uint32_t next_sent = 0;
     std::uint32_t next_matched = 0;
-    // What is left of the window for sends to the peer.
-    std::int64_t room_bytes = 0;
-    // Room that messages of the peer have given back here, and the peer has not been told of.
-    std::int64_t owed_bytes = 0;
-    // Messages that have arrived before their turn.
-    std::map<std::uint32_t, runtime::MessagePtr> early;
   };
-
-  // What a message in a block takes of the window.
-  static std::int64_t charge_of(std::size_t size_bytes);
+  Pair& pair(int rank) { return pairs_[static_cast<std::size_t>(rank)]; }
 
   // --- Sending
-  Peer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
+  MessageHeader next_header(const SendAddress& address, std::uint32_t flags);
+  // `reply`: sent if the flags have kWantsAnswer.
   void send_block(const SendAddress& address, const DataView& view, std::uint32_t flags, std::uint64_t reply);
   void start_send(SendRequest& request);
   base::Result<runtime::Attachment> pack_for(SendRequest& request);
   void start_attached(SendRequest& request);
 
+  // --- Sending to a rank on this PE
+  // Whether no message of that rank is on its way here, so that the next one may be matched at once.
+  bool is_next_from(const PointToPoint& sender) const;
+  void count_local(PointToPoint& sender);
+  // Hands the bytes to a receive, or keeps a copy of a small message. Returns false if neither can be done at once.
+  bool take_local(PointToPoint& sender, const SendAddress& address, const DataView& view);
+  // Hands the bytes to a receive, or keeps the request until one matches. Returns false if the message must go through the
+  // queue of the PE.
+  bool take_local(PointToPoint& sender, SendRequest& request);
+  static void land_local(ReceiveRequest& request, const SendAddress& address, const DataView& view);
+  bool keep_copy(PointToPoint& sender, const SendAddress& address, const DataView& view);
+  void receive_local(ReceiveRequest& request, SendRequest& send);
+
   // --- Arrivals
-  void on_block(runtime::MessagePtr message);
-  runtime::Posting on_announced(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
-  void on_landed(runtime::MessagePtr message);
-  void on_dropped(runtime::Message& message);
-  void on_answer(runtime::MessagePtr message);
   MessageHeader checked_header(const runtime::Message& message) const;
   // Whether it is the message's turn; if not, the message is kept.
-  bool is_in_turn(const MessageHeader& header, Peer& peer, runtime::MessagePtr& message);
+  bool is_in_turn(const MessageHeader& header, runtime::MessagePtr& message);
   void match_one(const MessageHeader& header, runtime::MessagePtr message);
   // A receive has taken the message: answers, and gives room back.
   void matched(const MessageHeader& header, const runtime::Message& message);
-  void match_early(Peer& peer);
+  void match_early(int from);
   void answer(int pe, const Answer& answer);
 
   // --- Receiving
@@ -146,13 +168,22 @@ class PointToPoint {
   void unpack_on_device(ReceiveRequest& request, runtime::Attachment block);
   void choose_landing_block(ReceiveRequest& request, runtime::Landing& landing);
   void choose_landing(ReceiveRequest& request, runtime::Message& message, runtime::Landing& landing);
-  ArrivedMessage* keep(const MessageHeader& header, runtime::MessagePtr message);
+  // Gives the receive a message that waits here.
+  void hand_over(ReceiveRequest& request, ArrivedMessage* arrived);
+  ArrivedMessage* keep(const MatchKey& key, std::size_t size_bytes);
+  void keep(const MessageHeader& header, runtime::MessagePtr message);
+  // Frees the entry. The caller ends what it has referred to.
   runtime::MessagePtr forget(ArrivedMessage* arrived);
+  void drop(ArrivedMessage* arrived);
 
   runtime::Messenger& messenger_;
   const runtime::HandlerId first_handler_;
-  const std::int64_t window_bytes_;
-  std::vector<Peer> peers_;
+  SharedState& shared_;
+  const int rank_;
+  VirtualRank* virtual_rank_ = nullptr;
+  std::vector<Pair> pairs_;  // by rank
+  // Messages that have arrived before their turn: their sender, their number.
+  std::map<std::pair<int, std::uint32_t>, runtime::MessagePtr> early_;
   std::uint32_t last_context_ = 0;
   PostedQueue posted_;
   UnexpectedQueue unexpected_;

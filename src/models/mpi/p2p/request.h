@@ -16,6 +16,7 @@
 #include "weft/runtime/work.h"
 
 #include "models/mpi/error_handler.h"
+#include "models/mpi/virtual_ranks/virtual_rank.h"
 
 namespace weft::mpi {
 
@@ -76,6 +77,7 @@ class Request : public Object {
     }
     request->scheduler_ = &scheduler;
     request->size_bytes_ = sizeof(T);
+    request->rank_ = VirtualRank::current();
     return Ref<T>::adopt(request);
   }
 
@@ -93,7 +95,11 @@ class Request : public Object {
   void complete(const Outcome& outcome) {
     outcome_ = outcome;
     complete_ = true;
-    if (waiter_ != nullptr) scheduler_->post(std::exchange(waiter_, nullptr));
+    if (waiter_ != nullptr) {
+      scheduler_->post(std::exchange(waiter_, nullptr));
+    } else if (rank_ != nullptr) [[unlikely]] {
+      rank_->wake();
+    }
   }
   void set_outcome(const Outcome& outcome) { outcome_ = outcome; }
 
@@ -114,6 +120,7 @@ class Request : public Object {
   runtime::Work* waiter_ = nullptr;
   Ref<ErrorScope> scope_;
   runtime::Scheduler* scheduler_ = nullptr;
+  VirtualRank* rank_ = nullptr;  // which a completion wakes
   std::size_t size_bytes_ = 0;
 };
 
@@ -134,11 +141,15 @@ class Completed : public runtime::ResumeWork {
     suspend(waiting, scheduler_.meter());
     request_.set_waiter(this);
   }
-  Outcome await_resume() const { return request_.outcome(); }
+  Outcome await_resume() const {
+    VirtualRank::set_current(rank_);
+    return request_.outcome();
+  }
 
  private:
   Request& request_;
   runtime::Scheduler& scheduler_;
+  VirtualRank* rank_ = VirtualRank::current();
 };
 
 }  // namespace weft::mpi

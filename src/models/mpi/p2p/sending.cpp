@@ -1,5 +1,4 @@
 // Sending, and the requests. arrivals.cpp has the other side.
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,87 +11,58 @@ namespace weft::mpi {
 
 namespace {
 
-// The windows of all peers together may fill this much of a PE's memory with messages that no receive has matched.
-constexpr std::int64_t kAllWindowsBytes = std::int64_t{512} << 20;
-constexpr std::int64_t kLargestWindowBytes = std::int64_t{16} << 20;
-constexpr std::int64_t kSmallestWindowBytes = std::int64_t{256} << 10;
-// What a kept message takes besides its bytes: its block, its entry, and four places in the queue.
-constexpr std::int64_t kKeptBytes = 512;
 // Past the window, a message of at most this size waits for its match; as an attachment it would come at once.
 constexpr std::size_t kLeastAttachedBytes = 1024;
 
-std::int64_t window_for(int num_pes) {
-  return std::clamp(kAllWindowsBytes / num_pes, kSmallestWindowBytes, kLargestWindowBytes);
-}
-
 }  // namespace
 
-std::int64_t PointToPoint::charge_of(std::size_t size_bytes) {
-  return static_cast<std::int64_t>(size_bytes) + kKeptBytes;
-}
-
-PointToPoint::PointToPoint(runtime::Messenger& messenger, runtime::HandlerId first_handler)
+PointToPoint::PointToPoint(runtime::Messenger& messenger, runtime::HandlerId first_handler,
+                           SharedState& shared, int rank)
     : messenger_(messenger),
       first_handler_(first_handler),
-      window_bytes_(window_for(messenger.num_pes())),
-      peers_(static_cast<std::size_t>(messenger.num_pes())),
-      device_elements_(messenger) {
-  for (Peer& one : peers_) {
-    one.room_bytes = window_bytes_;
-    one.owed_bytes = -window_bytes_ / 4;
-  }
-  messenger_.set_handler(
-      first_handler_ + kBlock,
-      [](void* self, runtime::MessagePtr message) {
-        static_cast<PointToPoint*>(self)->on_block(std::move(message));
-      },
-      this);
-  messenger_.set_handler(
-      first_handler_ + kAnnounced,
-      [](void* self, runtime::MessagePtr message) {
-        static_cast<PointToPoint*>(self)->on_landed(std::move(message));
-      },
-      this);
-  messenger_.set_poster(
-      first_handler_ + kAnnounced,
-      [](void* self, runtime::MessagePtr& message, std::span<runtime::Landing> landings) {
-        return static_cast<PointToPoint*>(self)->on_announced(message, landings);
-      },
-      [](void* self, runtime::Message& message) { static_cast<PointToPoint*>(self)->on_dropped(message); });
-  messenger_.set_urgent_handler(
-      first_handler_ + kAnswer,
-      [](void* self, runtime::MessagePtr message) {
-        static_cast<PointToPoint*>(self)->on_answer(std::move(message));
-      },
-      this);
-}
+      shared_(shared),
+      rank_(rank),
+      pairs_(static_cast<std::size_t>(shared.map().num_ranks())),
+      device_elements_(messenger) {}
 
 // --- Sending
 
 bool PointToPoint::send_at_once(const SendAddress& address, const DataView& view) {
+  const SharedState::Destination& to = shared_.destination(address.rank);
+  if (to.here != nullptr && to.here->take_local(*this, address, view)) [[unlikely]]
+    return true;
   if (view.size_bytes > kEagerBytes || !view.place.is_host()) return false;
-  Peer& to = peer(address.pe);
-  const std::int64_t charge = charge_of(view.size_bytes);
-  if (to.room_bytes < charge) [[unlikely]]
+  EagerWindow& window = shared_.window(to.pe);
+  const std::int64_t charge = SharedState::charge_of(view.size_bytes);
+  if (window.room_bytes < charge) [[unlikely]]
     return false;
-  to.room_bytes -= charge;
+  window.room_bytes -= charge;
   send_block(address, view, kCharged, 0);
   return true;
 }
 
+MessageHeader PointToPoint::next_header(const SendAddress& address, std::uint32_t flags) {
+  return {.context = address.context,
+          .sequence = pair(address.rank).next_sent++,
+          .source = address.source,
+          .tag = address.tag,
+          .from = rank_,
+          .to = address.rank,
+          .flags = flags};
+}
+
 void PointToPoint::send_block(const SendAddress& address, const DataView& view, std::uint32_t flags,
                               std::uint64_t reply) {
-  runtime::MessagePtr message =
-      runtime::Message::create(messenger_, first_handler_ + kBlock, sizeof(MessageHeader) + view.size_bytes);
-  const MessageHeader header{.context = address.context,
-                             .sequence = peer(address.pe).next_sent++,
-                             .source = address.source,
-                             .tag = address.tag,
-                             .flags = flags,
-                             .reply = reply};
+  const std::size_t trailer = trailer_bytes(flags);
+  runtime::MessagePtr message = runtime::Message::create(messenger_, first_handler_ + kBlock,
+                                                         sizeof(MessageHeader) + view.size_bytes + trailer);
+  const MessageHeader header = next_header(address, flags);
   std::memcpy(message->payload(), &header, sizeof header);
   if (view.size_bytes > 0) view.pack(message->payload() + sizeof header);
-  messenger_.send(address.pe, std::move(message));
+  if (trailer > 0) std::memcpy(message->payload() + sizeof header + view.size_bytes, &reply, trailer);
+  // The window counts the message; the runtime need not.
+  message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
+  messenger_.send(shared_.destination(address.rank).pe, std::move(message));
 }
 
 Ref<SendRequest> PointToPoint::make_send(const SendAddress& address, const DataView& view, SendMode mode) {
@@ -107,6 +77,8 @@ Ref<SendRequest> PointToPoint::send(const SendAddress& address, const DataView& 
 
 void PointToPoint::start_send(SendRequest& request) {
   const DataView& view = request.view_;
+  PointToPoint* const here = shared_.destination(request.address_.rank).here;
+  if (here != nullptr && here->take_local(*this, request)) return;
   if (request.mode_ == SendMode::kStandard && send_at_once(request.address_, view))
     return request.complete({});
   request.acquire();  // until the last awaited thing has happened
@@ -115,7 +87,7 @@ void PointToPoint::start_send(SendRequest& request) {
       (!is_synchronous && view.size_bytes > kLeastAttachedBytes))
     return start_attached(request);
   request.waits_ = SendRequest::kAnswered;
-  send_block(request.address_, view, kWantsAnswer, awaited_.add(&request, request.address_.pe));
+  send_block(request.address_, view, kWantsAnswer, awaited_.add(&request, request.address_.rank));
 }
 
 // The packed form of a view with gaps, on its device or in a block that the request keeps.
@@ -140,22 +112,23 @@ void PointToPoint::start_attached(SendRequest& request) {
     }
     attachment = std::move(packed).value();
   }
-  MessageHeader header{.context = address.context,
-                       .sequence = peer(address.pe).next_sent++,
-                       .source = address.source,
-                       .tag = address.tag};
   request.waits_ = SendRequest::kSent;
+  std::uint32_t flags = 0;
+  std::uint64_t reply = 0;
   if (request.mode_ == SendMode::kSynchronous) {
     request.waits_ |= SendRequest::kAnswered;
-    header.flags = kWantsAnswer;
-    header.reply = awaited_.add(&request, address.pe);
+    flags = kWantsAnswer;
+    reply = awaited_.add(&request, address.rank);
   }
+  const std::size_t trailer = trailer_bytes(flags);
   runtime::MessagePtr message =
-      runtime::Message::create(messenger_, first_handler_ + kAnnounced, sizeof header);
+      runtime::Message::create(messenger_, first_handler_ + kAnnounced, sizeof(MessageHeader) + trailer);
+  const MessageHeader header = next_header(address, flags);
   std::memcpy(message->payload(), &header, sizeof header);
+  if (trailer > 0) std::memcpy(message->payload() + sizeof header, &reply, trailer);
   message->attach(std::move(attachment));
   message->report_sending(&request);
-  messenger_.send(address.pe, std::move(message));
+  messenger_.send(shared_.destination(address.rank).pe, std::move(message));
 }
 
 // --- SendRequest

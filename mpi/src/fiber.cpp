@@ -1,0 +1,179 @@
+#include "fiber.h"
+
+#include "weft/base/error.h"
+
+#ifdef WEFT_VIRTUAL_RANKS
+
+#include <cxxabi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/preallocated.hpp>
+#include <boost/context/stack_context.hpp>
+
+#include "base/format.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WEFT_TELLS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT_TELLS_SANITIZER 1
+#endif
+#endif
+#ifdef WEFT_TELLS_SANITIZER
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace weft::mpi {
+
+namespace {
+
+// What the C++ ABI keeps for each thread: exceptions that are being handled, and the number of those that are thrown.
+struct ExceptionGlobals {
+  void* caught = nullptr;
+  unsigned int num_uncaught = 0;
+};
+ExceptionGlobals& exception_globals() {
+  return *reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals());
+}
+
+// The destructor of a suspended boost::context::fiber would unwind its stack, so none runs.
+union SuspendedSide {
+  SuspendedSide() : fiber() {}
+  ~SuspendedSide() {}
+  SuspendedSide(const SuspendedSide&) = delete;
+  SuspendedSide& operator=(const SuspendedSide&) = delete;
+  boost::context::fiber fiber;
+};
+
+// The stack belongs to the Fiber.
+struct NoAllocator {
+  void deallocate(boost::context::stack_context& /*stack*/) {}
+};
+
+// The sanitizer must know on which stack the thread is.
+struct StackRange {
+  const void* bottom = nullptr;
+  std::size_t size_bytes = 0;
+};
+void begin_switch([[maybe_unused]] void** kept, [[maybe_unused]] const StackRange& to) {
+#ifdef WEFT_TELLS_SANITIZER
+  __sanitizer_start_switch_fiber(kept, to.bottom, to.size_bytes);
+#endif
+}
+// `from`: becomes the stack that the thread has left; may be null.
+void end_switch([[maybe_unused]] void* kept, [[maybe_unused]] StackRange* from) {
+#ifdef WEFT_TELLS_SANITIZER
+  __sanitizer_finish_switch_fiber(kept, from == nullptr ? nullptr : &from->bottom,
+                                  from == nullptr ? nullptr : &from->size_bytes);
+#endif
+}
+
+std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
+struct Fiber::State {
+  State(std::size_t stack_size_bytes, Body body_in, void* context_in) : body(body_in), context(context_in) {
+    const std::size_t page = page_bytes();
+    mapped_bytes = (stack_size_bytes + page - 1) / page * page + page;
+    mapped = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (mapped == MAP_FAILED || mprotect(mapped, page, PROT_NONE) != 0) {
+      throw base::Error(
+          base::StatusCode::kOutOfMemory,
+          base::format("no stack of {} bytes for an MPI rank: error {}; give a smaller stack or "
+                       "fewer ranks per process",
+                       stack_size_bytes, errno));
+    }
+    own = {static_cast<std::byte*>(mapped) + page, mapped_bytes - page};
+    boost::context::stack_context stack;
+    stack.sp = static_cast<std::byte*>(mapped) + mapped_bytes;
+    stack.size = own.size_bytes;
+    rank_side.fiber =
+        boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack),
+                              NoAllocator(), [this](boost::context::fiber&& caller) {
+                                scheduler_side.fiber = std::move(caller);
+                                end_switch(nullptr, &scheduler_stack);
+                                body(context);
+                                return std::move(scheduler_side.fiber);  // not reached
+                              });
+  }
+  ~State() { munmap(mapped, mapped_bytes); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  Body body;
+  void* context;
+  void* mapped = nullptr;
+  std::size_t mapped_bytes = 0;
+  SuspendedSide rank_side;
+  SuspendedSide scheduler_side;
+  ExceptionGlobals exceptions;
+  StackRange own;
+  StackRange scheduler_stack;
+  void* kept = nullptr;  // of the sanitizer, for this stack
+};
+
+bool Fiber::are_available() { return true; }
+
+Fiber::Fiber(std::size_t stack_size_bytes, Body body, void* context)
+    : state_(std::make_unique<State>(stack_size_bytes, body, context)) {}
+
+Fiber::~Fiber() = default;
+
+void Fiber::resume() {
+  State& state = *state_;
+  ExceptionGlobals& globals = exception_globals();
+  const ExceptionGlobals of_scheduler = std::exchange(globals, state.exceptions);
+  void* kept = nullptr;
+  begin_switch(&kept, state.own);
+  state.rank_side.fiber = std::move(state.rank_side.fiber).resume();
+  end_switch(kept, nullptr);
+  state.exceptions = std::exchange(globals, of_scheduler);
+}
+
+void Fiber::suspend() {
+  State& state = *state_;
+  const int error = errno;
+  begin_switch(&state.kept, state.scheduler_stack);
+  state.scheduler_side.fiber = std::move(state.scheduler_side.fiber).resume();
+  end_switch(state.kept, &state.scheduler_stack);
+  errno = error;
+}
+
+void Fiber::abandon() {
+  State& state = *state_;
+  begin_switch(nullptr, state.scheduler_stack);
+  state.scheduler_side.fiber = std::move(state.scheduler_side.fiber).resume();
+  std::abort();  // nothing resumes it
+}
+
+}  // namespace weft::mpi
+
+#else
+
+#include <cstdlib>
+
+namespace weft::mpi {
+
+struct Fiber::State {};
+
+bool Fiber::are_available() { return false; }
+Fiber::Fiber(std::size_t /*stack_size_bytes*/, Body /*body*/, void* /*context*/) {
+  throw base::Error(base::StatusCode::kUnsupported,
+                    "this build of Weft has no virtual ranks, because Boost.Context was not found");
+}
+Fiber::~Fiber() = default;
+void Fiber::resume() {}
+void Fiber::suspend() {}
+void Fiber::abandon() { std::abort(); }
+
+}  // namespace weft::mpi
+
+#endif

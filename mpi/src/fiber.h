@@ -1,0 +1,39 @@
+// Fiber: a function that runs on a stack of its own and switches to the stack of its caller and back. For virtual ranks.
+//
+// A switch keeps the exception globals of C++, errno and the floating-point control words of both sides. A page without access
+// lies below the stack: a stack that overflows ends the process with SIGSEGV.
+// Threads: the one that makes the fiber resumes it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace weft::mpi {
+
+class Fiber {
+ public:
+  // Whether this build has fibers: it was made with Boost.Context.
+  static bool are_available();
+
+  using Body = void (*)(void* context);
+  // `body` begins with the first resume() and never returns: it ends with abandon(). `stack_size_bytes` is rounded up to whole
+  // pages; only those that are used take memory. Throws Error if the system gives no address space.
+  Fiber(std::size_t stack_size_bytes, Body body, void* context);
+  // Frees the stack. The frames on it are given up: no destructor runs.
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Runs the body until it suspends.
+  void resume();
+  // On the fiber's stack: returns from resume().
+  void suspend();
+  // The same for the last time.
+  [[noreturn]] void abandon();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::mpi

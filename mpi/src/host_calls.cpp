@@ -1,0 +1,56 @@
+// The functions that weft-mpi-host calls, see host_interface.h.
+#include <cstdio>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+#include "environment.h"
+#include "fiber.h"
+#include "host_interface.h"
+#include "hosted_ranks.h"
+
+namespace weft::mpi {
+
+namespace {
+
+int refuse_program(const std::string& why) {
+  std::fputs(base::format("weft: {}\n", why).c_str(), stderr);
+  return 1;
+}
+
+}  // namespace
+
+}  // namespace weft::mpi
+
+using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the functions are C functions
+
+extern "C" {
+
+int weft_mpi_host_run(const weft_mpi_host_program* program) {
+  if (program->revision != WEFT_MPI_HOST_REVISION) {
+    return refuse_program(
+        "weft-mpi-host and libmpi_abi.so.1 are of different versions of Weft; install Weft again");
+  }
+  if (!Fiber::are_available()) {
+    return refuse_program(
+        "this build of Weft has no virtual ranks, because Boost.Context was not found; install it and build "
+        "Weft "
+        "again, or start the program without --ranks");
+  }
+  try {
+    // Never destroyed: what the program has left may refer to the state of its ranks.
+    auto* const ranks = new HostedRanks(*program, hosted_rank_hooks());
+    return ranks->run();
+  } catch (const weft::base::Error& error) {
+    return refuse_program(error.what());
+  }
+}
+
+int weft_mpi_host_current_rank(void) {
+  const HostedRank* const rank = HostedRanks::running();
+  return rank == nullptr ? -1 : rank->number();
+}
+
+void weft_mpi_host_exit_rank(int code) { HostedRanks::running()->end(code); }
+
+}  // extern "C"

@@ -1,0 +1,65 @@
+// Between libmpi_abi.so.1 and the program weft-mpi-host (mpi/host), which runs several ranks of an MPI program in one process.
+//
+// The host makes one copy of the program per rank. The library runs each copy's main() as a user-level thread.
+// This header is C, because the two are separate files: the library exports these names beside those of MPI.
+//
+// Order of calls:
+//   1. The host calls weft_mpi_host_run() once, on the thread that will call MPI, before any call of MPI.
+//   2. The library calls run_rank() once for each rank of this PE, in the order of their numbers, on a stack of the rank's own.
+//   3. When each of these ranks has ended, weft_mpi_host_run() returns.
+//
+// A rank ends when run_rank() returns, or when it calls weft_mpi_host_exit_rank(). MPI_Init starts the job when the first rank
+// of the process calls it. If no rank calls it, there is no job.
+#pragma once
+
+#include <stddef.h>  // NOLINT(modernize-deprecated-headers): a header of C
+#include <stdint.h>  // NOLINT(modernize-deprecated-headers)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Changes with each change of this header. weft_mpi_host_run() refuses a program that has another one.
+#define WEFT_MPI_HOST_REVISION 1
+
+typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
+  int revision;                         // WEFT_MPI_HOST_REVISION
+  // The place of this process, as the launcher has said it (WEFT_PE, WEFT_NUM_PES). The job must agree, or MPI_Init fails.
+  int pe;
+  int num_pes;
+  // The number of ranks in MPI_COMM_WORLD, and the PE of each: num_ranks numbers from 0 to num_pes - 1. Each PE has at
+  // least one rank. The host has checked all this. The array stays as it is until weft_mpi_host_run() returns.
+  int num_ranks;
+  const int* pe_of_rank;
+  // The size of a rank's stack in bytes, without its guard page. A multiple of the page size.
+  size_t stack_size_bytes;
+  // Runs a rank from its begin to its end and returns its exit code, 0 to 255. It does not throw. Calls of exit() in the
+  // program do not return through it but call weft_mpi_host_exit_rank().
+  int (*run_rank)(void* context, int rank);
+  void* context;
+} weft_mpi_host_program;
+
+// Runs the ranks of this PE to their ends. Returns 0, or the exit code of the first rank that ended with another one. Says an
+// error of its own on stderr and returns 1.
+int weft_mpi_host_run(const weft_mpi_host_program* program);
+
+// The rank whose stack runs; -1 on any other stack, for example on that of a thread which the program has made.
+int weft_mpi_host_current_rank(void);
+
+// Ends the rank that runs. Its stack is abandoned: no destructor and no exception handler of its frames runs. The host has
+// run the atexit handlers of the rank's copy before. REQUIRES: weft_mpi_host_current_rank() >= 0.
+#if defined(__GNUC__)
+__attribute__((noreturn))
+#endif
+void weft_mpi_host_exit_rank(int code);
+
+// What the library promises about switches between ranks:
+// - Each rank has exception globals of its own (__cxa_get_globals() of the C++ runtime), so that a rank may wait inside a
+//   catch block.
+// - errno and the floating-point environment have the value after a call of MPI that they had before, or that the call sets.
+// What the host promises: libc's `environ`, the state of getopt(), rand() and strtok() need no switch; mpi/host replaces these
+// functions for the copies.
+
+#ifdef __cplusplus
+}
+#endif

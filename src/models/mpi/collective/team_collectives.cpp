@@ -1,0 +1,139 @@
+#include "models/mpi/collective/team_collectives.h"
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/mpi/mpi.h"
+
+#include "models/mpi/collective/data_movement.h"
+#include "models/mpi/collective/local_team.h"
+#include "models/mpi/collective/transfers.h"
+#include "models/mpi/collective/typed_view.h"
+
+namespace weft::mpi {
+
+namespace {
+
+// The error class of the exception that leaves the work; MPI_SUCCESS if none does.
+runtime::Task<int> outcome_of_work(runtime::Task<> work) {
+  try {
+    co_await std::move(work);
+  } catch (const TransferFailed& failure) {
+    co_return failure.error_class();
+  } catch (const std::bad_alloc&) {
+    co_return static_cast<int>(MPI_ERR_NO_MEM);
+  } catch (const base::Error&) {
+    co_return static_cast<int>(MPI_ERR_OTHER);
+  }
+  co_return static_cast<int>(MPI_SUCCESS);
+}
+
+// Runs `work(round)`, a coroutine, at the member that arrives last; each other one waits until it has ended. An exception that
+// leaves the work is the outcome of all. Throws TransferFailed with the outcome of this member.
+template <class Work>
+runtime::Task<> take_part(Circle circle, TeamMember mine, Work work) {
+  const std::shared_ptr<TeamRound> round = circle.team()->arrive(circle.tag(), circle.rank(), mine);
+  if (round->is_complete()) {
+    const int failed = co_await outcome_of_work(work(*round));
+    for (std::size_t i = 0; i < round->size() && failed != MPI_SUCCESS; ++i) round->member(i).error = failed;
+    round->release();
+  } else {
+    co_await TeamRound::Released(*round, circle.scheduler());
+  }
+  if (mine.error != MPI_SUCCESS) throw TransferFailed(mine.error);
+}
+
+// The circle of the team's leaders, one for each PE.
+Circle leaders_of(const Circle& circle) {
+  const LocalTeam& team = *circle.team();
+  return {team.leader_engine(), context_of_leaders(circle.context()), circle.tag(), team.leaders(),
+          team.pe_place()};
+}
+
+// Copies the result to a member. An error is the member's own.
+runtime::Task<> give_to_member(Circle circle, DataView result, TeamMember& member) {
+  member.error = co_await outcome_of_work(copy_data(circle, std::move(result), member.data));
+}
+
+runtime::Task<> work_of_broadcast(Circle circle, int root, TeamRound& round) {
+  const LocalTeam& team = *circle.team();
+  TeamMember& source = round.member(team.is_here(root) ? team.place_of(root) : 0);
+  if (team.leaders()->size() > 1) co_await broadcast(leaders_of(circle), team.pe_place_of(root), source.data);
+  for (std::size_t i = 0; i < round.size(); ++i) {
+    TeamMember& member = round.member(i);
+    if (&member != &source) co_await give_to_member(circle, source.data, member);
+  }
+}
+
+// Combines the elements of all members in the order of their ranks. The last member's elements hold the result.
+DataView combine_members(const Reduction& what, TeamRound& round) {
+  for (std::size_t i = 1; i < round.size(); ++i)
+    what.combine(*round.member(i - 1).elements, *round.member(i).elements);
+  return round.member(round.size() - 1).elements->view();
+}
+
+runtime::Task<> work_of_reduce(Circle circle, int root, const Reduction& what, TeamRound& round) {
+  const LocalTeam& team = *circle.team();
+  const DataView result = combine_members(what, round);
+  if (team.leaders()->size() > 1)
+    co_await reduce(leaders_of(circle), team.pe_place_of(root), what, result, result);
+  if (team.is_here(root)) co_await give_to_member(circle, result, round.member(team.place_of(root)));
+}
+
+runtime::Task<> work_of_reduce_all(Circle circle, const Reduction& what, TeamRound& round) {
+  const DataView result = combine_members(what, round);
+  if (circle.team()->leaders()->size() > 1) co_await reduce_all(leaders_of(circle), what, result, result);
+  for (std::size_t i = 0; i < round.size(); ++i) co_await give_to_member(circle, result, round.member(i));
+}
+
+// Whether the team combines operands in an order that the operator allows.
+bool can_combine(const Circle& circle, const Reduction& what) {
+  return circle.team() != nullptr && (what.operation->is_commutative() || circle.team()->keeps_order());
+}
+
+}  // namespace
+
+runtime::Task<> barrier_in_teams(Circle circle) {
+  if (circle.team() == nullptr) return wait_for_all(std::move(circle));
+  const auto work = [circle](TeamRound& /*round*/) { return wait_for_all(leaders_of(circle)); };
+  return take_part(circle, {}, work);
+}
+
+runtime::Task<> broadcast_in_teams(Circle circle, int root, DataView data) {
+  if (circle.team() == nullptr) return broadcast(std::move(circle), root, std::move(data));
+  const auto work = [circle, root](TeamRound& round) { return work_of_broadcast(circle, root, round); };
+  return take_part(circle, {.data = circle.on_stream(std::move(data))}, work);
+}
+
+runtime::Task<> reduce_in_teams(Circle circle, int root, Reduction what, DataView in, DataView out) {
+  if (what.count == 0) co_return;
+  if (!can_combine(circle, what)) {
+    co_await reduce(circle, root, what, in, out);
+    co_return;
+  }
+  ScratchElements elements(what.type, what.count);
+  co_await copy_data(circle, in, elements.view());
+  const TeamMember mine{.data = circle.on_stream(out), .elements = &elements};
+  const auto work = [&circle, root, &what](TeamRound& round) {
+    return work_of_reduce(circle, root, what, round);
+  };
+  co_await take_part(circle, mine, work);
+}
+
+runtime::Task<> reduce_all_in_teams(Circle circle, Reduction what, DataView in, DataView out) {
+  if (what.count == 0) co_return;
+  if (!can_combine(circle, what)) {
+    co_await reduce_all(circle, what, in, out);
+    co_return;
+  }
+  ScratchElements elements(what.type, what.count);
+  co_await copy_data(circle, in, elements.view());
+  const TeamMember mine{.data = circle.on_stream(out), .elements = &elements};
+  const auto work = [&circle, &what](TeamRound& round) { return work_of_reduce_all(circle, what, round); };
+  co_await take_part(circle, mine, work);
+}
+
+}  // namespace weft::mpi

@@ -1,0 +1,19 @@
+// Collectives of one group whose members share PEs: the members on a PE work together, and one of them takes part in the exchange
+// between PEs. A circle without a LocalTeam gets the collectives of data_movement.h and reductions.h.
+#pragma once
+
+#include "weft/runtime/task.h"
+
+#include "models/mpi/collective/circle.h"
+#include "models/mpi/collective/reductions.h"
+#include "models/mpi/p2p/data_view.h"
+
+namespace weft::mpi {
+
+runtime::Task<> barrier_in_teams(Circle circle);
+runtime::Task<> broadcast_in_teams(Circle circle, int root, DataView data);
+// `out` at the root alone.
+runtime::Task<> reduce_in_teams(Circle circle, int root, Reduction what, DataView in, DataView out);
+runtime::Task<> reduce_all_in_teams(Circle circle, Reduction what, DataView in, DataView out);
+
+}  // namespace weft::mpi

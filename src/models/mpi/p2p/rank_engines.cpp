@@ -1,0 +1,102 @@
+#include "models/mpi/p2p/rank_engines.h"
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+
+namespace weft::mpi {
+
+namespace {
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_addressed(const runtime::Message& message,
+                                                             const std::string& what) {
+  throw base::Error(base::StatusCode::kCorrupt,
+                    base::format("an MPI message from PE {} {}; do all PEs run the same version of Weft?",
+                                 message.envelope().source_pe, what));
+}
+
+RankEngines& self_of(void* context) { return *static_cast<RankEngines*>(context); }
+
+}  // namespace
+
+RankEngines::RankEngines(runtime::Messenger& messenger, runtime::HandlerId first_handler)
+    : messenger_(messenger), first_handler_(first_handler) {
+  place(RankMap(messenger.num_pes()));
+  set_handlers();
+}
+
+void RankEngines::place(RankMap map) {
+  const std::vector<int> here = map.ranks_on(messenger_.pe());
+  engines_.clear();
+  shared_ = std::make_unique<SharedState>(std::move(map), messenger_.pe());
+  for (const int rank : here) {
+    engines_.push_back(std::make_unique<PointToPoint>(messenger_, first_handler_, *shared_, rank));
+    shared_->set_engine(rank, engines_.back().get());
+  }
+}
+
+void RankEngines::set_handlers() {
+  messenger_.set_urgent_handler(
+      first_handler_ + PointToPoint::kBlock,
+      [](void* self, runtime::MessagePtr message) {
+        PointToPoint& receiver = self_of(self).receiver_of(*message);
+        receiver.on_block(std::move(message));
+      },
+      this);
+  messenger_.set_handler(
+      first_handler_ + PointToPoint::kAnnounced,
+      [](void*, runtime::MessagePtr message) { PointToPoint::on_landed(std::move(message)); }, this);
+  messenger_.set_poster(
+      first_handler_ + PointToPoint::kAnnounced,
+      [](void* self, runtime::MessagePtr& message, std::span<runtime::Landing> landings) {
+        return self_of(self).receiver_of(*message).on_announced(message, landings);
+      },
+      [](void*, runtime::Message& message) { PointToPoint::on_dropped(message); });
+  messenger_.set_urgent_handler(
+      first_handler_ + PointToPoint::kAnswer,
+      [](void* self, runtime::MessagePtr message) { self_of(self).on_answer(*message); }, this);
+}
+
+void RankEngines::close() {
+  for (const auto& engine : engines_) engine->close();
+}
+
+PointToPoint& RankEngines::receiver_of(const runtime::Message& message) const {
+  std::int32_t to = -1;
+  if (message.payload_bytes() < sizeof(MessageHeader)) [[unlikely]] {
+    refuse_addressed(message, base::format("has {} bytes, and its header alone has {}",
+                                           message.payload_bytes(), sizeof(MessageHeader)));
+  }
+  std::memcpy(&to, const_cast<runtime::Message&>(message).payload() + offsetof(MessageHeader, to), sizeof to);
+  PointToPoint* const engine = map().has(to) ? find(to) : nullptr;
+  if (engine == nullptr) [[unlikely]]
+    refuse_addressed(message, base::format("is for rank {}, which is not on this PE", to));
+  return *engine;
+}
+
+// Inside progress(), or for this PE itself in its turn.
+void RankEngines::on_answer(const runtime::Message& message) {
+  Answer reply;
+  const std::uint32_t pe = message.envelope().source_pe;
+  if (message.payload_bytes() != sizeof reply || pe >= static_cast<std::uint32_t>(messenger_.num_pes()))
+    refuse_addressed(message, "answers with a wrong size or sender");
+  std::memcpy(&reply, const_cast<runtime::Message&>(message).payload(), sizeof reply);
+  EagerWindow& to = shared_->window(static_cast<int>(pe));
+  if (reply.room_bytes > static_cast<std::uint64_t>(shared_->window_bytes() - to.room_bytes)) {
+    refuse_addressed(message, base::format("gives back {} bytes of room, and {} are in use", reply.room_bytes,
+                                           shared_->window_bytes() - to.room_bytes));
+  }
+  to.room_bytes += static_cast<std::int64_t>(reply.room_bytes);
+  if (reply.reply == 0) return;
+  PointToPoint* const engine = map().has(reply.to) ? find(reply.to) : nullptr;
+  if (engine == nullptr || !engine->answered(reply.reply, reply.from)) {
+    refuse_addressed(
+        message, base::format("answers number {:#x} of rank {}, which does not wait", reply.reply, reply.to));
+  }
+}
+
+}  // namespace weft::mpi

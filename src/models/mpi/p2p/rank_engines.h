@@ -1,0 +1,46 @@
+// The engines of the ranks on one PE, and the handlers that give each message to the engine of its rank.
+//
+// Threads: the PE's. All that a peer sends is checked.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weft/runtime/messenger.h"
+
+#include "models/mpi/p2p/point_to_point.h"
+#include "models/mpi/p2p/shared_state.h"
+
+namespace weft::mpi {
+
+class RankEngines {
+ public:
+  // One rank for each PE, until place() is called.
+  RankEngines(runtime::Messenger& messenger, runtime::HandlerId first_handler);
+  RankEngines(const RankEngines&) = delete;
+  RankEngines& operator=(const RankEngines&) = delete;
+
+  // REQUIRES: no message has been sent, and the map has the PEs of the job.
+  void place(RankMap map);
+  const RankMap& map() const { return shared_->map(); }
+  // In the order of their numbers.
+  std::span<const std::unique_ptr<PointToPoint>> engines() const { return engines_; }
+  // Null if the rank is not on this PE. REQUIRES: map().has(rank).
+  PointToPoint* find(int rank) const { return shared_->destination(rank).here; }
+  void close();
+
+ private:
+  // The engine that a message is for. Throws Error for a message that is too short, or for a rank that is elsewhere.
+  PointToPoint& receiver_of(const runtime::Message& message) const;
+  void on_answer(const runtime::Message& message);
+  void set_handlers();
+
+  runtime::Messenger& messenger_;
+  const runtime::HandlerId first_handler_;
+  std::unique_ptr<SharedState> shared_;
+  std::vector<std::unique_ptr<PointToPoint>> engines_;
+};
+
+}  // namespace weft::mpi

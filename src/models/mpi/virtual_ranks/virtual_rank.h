@@ -1,0 +1,68 @@
+// VirtualRank: one of several ranks of a process, which runs on a stack of its own and waits while others run.
+//
+// A rank runs until it waits. It then gives the PE to the scheduler, which resumes it when something has woken it: a request of
+// the rank that completes, a message that arrives for it, or a coroutine of it that ends. Nothing polls ranks that wait.
+//
+// A process with one rank has no VirtualRank: current() is null then, and each place that asks takes one branch.
+// Threads: the PE's.
+#pragma once
+
+#include "weft/runtime/scheduler.h"
+#include "weft/runtime/work.h"
+
+namespace weft::mpi {
+
+class Rank;
+
+class VirtualRank : private runtime::Work {
+ public:
+  VirtualRank(const VirtualRank&) = delete;
+  VirtualRank& operator=(const VirtualRank&) = delete;
+  virtual ~VirtualRank() = default;
+
+  // The rank whose code runs: on its own stack, or in a coroutine of it that the scheduler has resumed. Null in a process with one
+  // rank. On the scheduler's stack it stays set after the code has returned, so only code of a rank may ask.
+  static VirtualRank* current() { return current_; }
+  // Each coroutine of a rank that the scheduler resumes calls it first, see Completed.
+  static void set_current(VirtualRank* rank) { current_ = rank; }
+
+  Rank& state() const { return state_; }
+
+  // From the start of the job to its end.
+  void set_scheduler(runtime::Scheduler* scheduler) { scheduler_ = scheduler; }
+
+  // The rank runs in one of the next turns if it waits.
+  void wake() {
+    if (!waits_ || is_queued_) return;
+    is_queued_ = true;
+    scheduler_->post(this);
+  }
+
+  // --- On the rank's own stack
+  // Returns after a wake(). The caller looks whether what it waits for has happened.
+  void wait();
+  // Lets the other ranks that are ready run, and the PE look at the network.
+  void yield();
+
+ protected:
+  explicit VirtualRank(Rank& state) : runtime::Work(&VirtualRank::on_turn), state_(state) {}
+
+  // On the scheduler's stack: runs the rank until it waits or ends.
+  void run();
+  // On the scheduler's stack: switches to the rank's. Returns when the rank suspends.
+  virtual void resume() = 0;
+  // On the rank's own stack: switches back.
+  virtual void suspend() = 0;
+
+ private:
+  static void on_turn(runtime::Work* self, runtime::Runtime& runtime, runtime::WorkAction action);
+
+  static inline VirtualRank* current_ = nullptr;
+
+  Rank& state_;
+  runtime::Scheduler* scheduler_ = nullptr;
+  bool waits_ = true;  // at first for its begin
+  bool is_queued_ = false;
+};
+
+}  // namespace weft::mpi
