@@ -2,14 +2,15 @@
 """Runs mpi4py's own test suite on Weft's MPI library.
 
 Usage: tools/mpi4py_suite.py [-n PROCESSES] [--all] [-- OPTION...]
+       tools/mpi4py_suite.py [-n PROCESSES] --program PROGRAM.py [ARGUMENT...]
 
 Gets mpi4py's sources from the package index, builds them with `weft mpicc`, and starts the suite with
 `weft run`. Sources and build are kept in build/mpi4py. Options after `--` go to the suite, for example
 `-i test_p2p`. Without --all, modules and tests are left out that need what Weft does not implement yet.
 Exits with 77 and says so if the sources cannot be had; else with the suite's code.
 
-The build serves every Python from 3.10 on. A machine without a network takes it from another one with the same header:
-copy build/mpi4py/site, build/mpi4py/site.key and build/mpi4py/mpi4py-*/test.
+The build serves every Python from 3.10 on. A machine without a network takes it from another one that has the
+same header: copy build/mpi4py/site, build/mpi4py/site.key and build/mpi4py/mpi4py-*/test.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ def built_site() -> Path:
     if stamp.exists() and stamp.read_text(encoding="utf-8") == built_key():
         return site
     sources = source_folder()
-    shutil.rmtree(site, ignore_errors=True)
+    for stale in (site, sources / "build"):
+        shutil.rmtree(stale, ignore_errors=True)
     # Optimised code would take minutes to compile.
     environment = {
         **os.environ,
@@ -127,7 +129,7 @@ def built_site() -> Path:
 
 
 def run_environment(site: Path) -> dict[str, str]:
-    """With this mpi4py, and with the library of this machine, which may be elsewhere than where mpi4py was built."""
+    """With this mpi4py, and with the library of this machine: mpi4py may have been built on another one."""
     from weft.launch.mpi_compiler import package_folder
 
     first = {"PYTHONPATH": str(site), "LD_LIBRARY_PATH": str(package_folder() / "lib")}
@@ -137,9 +139,8 @@ def run_environment(site: Path) -> dict[str, str]:
     return {**os.environ, **paths}
 
 
-def suite_command(processes: int, options: list[str]) -> list[str]:
-    launcher = [sys.executable, "-m", "weft", "run", "-n", str(processes)]
-    return [*launcher, sys.executable, str(source_folder() / "test/main.py"), "-q", *options]
+def launcher(processes: int) -> list[str]:
+    return [sys.executable, "-m", "weft", "run", "-n", str(processes), sys.executable]
 
 
 def left_out() -> list[str]:
@@ -153,6 +154,9 @@ def main() -> int:
     )
     parser.add_argument("-n", "--processes", type=int, default=2)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument(
+        "--program", metavar="PROGRAM.py", help="runs a program of yours instead of the suite"
+    )
     parser.add_argument("options", nargs="*")
     arguments = parser.parse_args()
     try:
@@ -160,8 +164,11 @@ def main() -> int:
     except UnavailableError as reason:
         print(f"SKIPPED: mpi4py's test suite did not run: {reason}", file=sys.stderr)
         return SKIPPED
-    options = arguments.options if arguments.all else [*left_out(), *arguments.options]
-    command = suite_command(arguments.processes, options)
+    if arguments.program:
+        command = [*launcher(arguments.processes), arguments.program, *arguments.options]
+    else:
+        options = arguments.options if arguments.all else [*left_out(), *arguments.options]
+        command = [*launcher(arguments.processes), str(source_folder() / "test/main.py"), "-q", *options]
     return subprocess.run(command, env=run_environment(site), check=False).returncode
 
 

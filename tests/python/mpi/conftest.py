@@ -18,7 +18,7 @@ HANG_S = 60
 
 @pytest.fixture(scope="session")
 def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """mpi_program("ring"): the program of tests/mpi/ring.c or ring.cpp, compiled by `weft mpicc` or `weft mpicxx`."""
+    """mpi_program("ring"): tests/mpi/ring.c or ring.cpp, compiled by `weft mpicc` or `weft mpicxx`."""
     folder = tmp_path_factory.mktemp("mpi_programs")
 
     def compiled(name: str) -> Path:

@@ -37,7 +37,7 @@ class DeviceCollectives : public ::testing::TestWithParam<std::tuple<int, Mix>> 
     return mix == Mix::kDevice || pe % 2 == (mix == Mix::kEvenRanks ? 0 : 1) ? kDevicePlace : kHostPlace;
   }
   Circle circle(int pe, memory::StreamHandle stream = nullptr) {
-    return {job_.ranks(pe), 8, next_tag_, all_, pe, stream};
+    return {job_.ranks(pe), 8, next_tag_, all_, pe, nullptr, stream};
   }
 
   // Numbers in the memory of each process: those of value(pe, i).

@@ -145,7 +145,7 @@ void PointToPoint::on_landed(runtime::MessagePtr message) {
   if (!message->was_posted()) refuse_message(*message, "has no buffer beside it");
   ReceiveRequest& request = remembered_receive(*message);
   if (!request.view_.place.is_host() && !request.view_.is_dense()) [[unlikely]]
-    return unpack_on_device(request, std::move(message->attachments()[0]));
+    return request.engine_.unpack_on_device(request, std::move(message->attachments()[0]));
   const memory::Buffer& buffer = message->attachments()[0].buffer();
   request.landed(static_cast<const std::byte*>(buffer.data), buffer.size_bytes);
 }
