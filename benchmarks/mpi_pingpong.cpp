@@ -29,7 +29,8 @@ class Memory {
       MPI_Info_create(&info);
       MPI_Info_set(info, "weft_memory_kind", kind == memory::Kind::kCuda ? "cuda" : "emulated");
     }
-    MPI_Alloc_mem(static_cast<MPI_Aint>(std::max<std::size_t>(1, size_bytes)), info, &data_);
+    MPI_Alloc_mem(static_cast<MPI_Aint>(std::max<std::size_t>(1, size_bytes)), info,
+                  static_cast<void*>(&data_));
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
     // Pages never written are all one page of zeros.
     if (kind == memory::Kind::kHost) std::memset(data_, 1, size_bytes);

@@ -17,7 +17,7 @@ EMULATED_ARRAYS = Path(__file__).parent / "emulated_arrays"
 SKIPPED = 77
 
 # mpi4py's tests that pass arrays of each kind to messages, collectives and packing.
-MODULES = ["test_cco", "test_p2p_buf", "test_pack", "test_msgspec"]
+MODULES = ["test_cco", "test_p2p_buf", "test_pack"]
 
 
 def expect_success(
