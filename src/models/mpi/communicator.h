@@ -92,8 +92,9 @@ class Communicator final : public ErrorScope {
   Info::Pairs info;
   // Null if the communicator has no virtual topology.
   std::shared_ptr<const Topology> topology;
-  // The memory of buffered sends.
+  // The memory of buffered sends: its own, and that of the session that it comes from, which is null without one.
   BufferSpace buffer_space;
+  std::shared_ptr<BufferSpace> session_space;
 
  private:
   PointToPoint& engine_;
