@@ -2,30 +2,12 @@
 
 #include "base/format.h"
 #include "memory/memory.h"
+#include "models/mpi/collective/typed_view.h"
 #include "models/mpi/datatype/datatype.h"
 #include "status.h"
 #include "type_handles.h"
 
 namespace weft::mpi {
-
-namespace {
-
-class TypeLayout final : public ElementLayout {
- public:
-  explicit TypeLayout(Datatype& type) : type_(type) {}
-  void pack(const std::byte* buffer, std::int64_t count, std::byte* packed) const override {
-    type_->pack(buffer, count, packed);
-  }
-  void unpack(const std::byte* packed, std::size_t size_bytes, std::byte* buffer,
-              std::int64_t count) const override {
-    type_->unpack(buffer, count, 0, static_cast<MPI_Count>(size_bytes), packed);
-  }
-
- private:
-  Ref<Datatype> type_;
-};
-
-}  // namespace
 
 MPI_Comm handle_of_scope(ErrorScope* scope) {
   const Rank& rank = this_rank();
@@ -70,7 +52,7 @@ Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataVi
   } else {
     view->data = start;
     view->count = count;
-    view->layout = std::make_shared<TypeLayout>(*type);
+    view->layout = element_layout(*type);
   }
   const std::byte* const first = start + type->true_lower_bound();
   if (first == nullptr)
@@ -129,6 +111,7 @@ Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int 
 }
 
 Error give_request(Ref<Request> request, Communicator* communicator, MPI_Request* handle, bool persistent) {
+  if (handle == nullptr) return {MPI_ERR_ARG, "the argument request is a null pointer"};
   if (communicator != nullptr) request->set_scope(*communicator);
   if (persistent) {
     request->make_persistent();

@@ -28,7 +28,8 @@ int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype o
 }
 int MPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
                     MPI_Datatype array_of_types[], MPI_Datatype* newtype) {
-  return MPI_Type_create_struct(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype);
+  return MPI_Type_create_struct(count, array_of_blocklengths, array_of_displacements, array_of_types,
+                                newtype);
 }
 
 int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint* extent) {

@@ -26,6 +26,10 @@ class ElementsOfType final : public ElementLayout {
 
 }  // namespace
 
+std::shared_ptr<const ElementLayout> element_layout(Datatype& type) {
+  return std::make_shared<ElementsOfType>(type);
+}
+
 DataView typed_view(Datatype& type, void* buffer, MPI_Count count) {
   DataView view;
   view.size_bytes = static_cast<std::size_t>(count * type.size_bytes());
@@ -35,7 +39,7 @@ DataView typed_view(Datatype& type, void* buffer, MPI_Count count) {
   } else {
     view.data = static_cast<std::byte*>(buffer);
     view.count = count;
-    view.layout = std::make_shared<ElementsOfType>(type);
+    view.layout = element_layout(type);
   }
   return view;
 }
