@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/job/job.h"
@@ -28,6 +29,8 @@ struct RunningJob {
   std::unique_ptr<job::Job> job;
   std::unique_ptr<Process> process;
   pthread_t main_thread = pthread_self();
+  // How the process ends alone, before the job and after it.
+  void (*end_process)(const std::string& sentence, int status) = nullptr;
   bool had_sessions = false;
 };
 
@@ -65,7 +68,7 @@ Error make_job() {
   Rank& rank = this_rank();
   rank.process = running.process.get();
   rank.number = runtime.pe();
-  rank.end_job = &abort_job;
+  running.end_process = std::exchange(rank.end_job, &abort_job);
   rank.predefined_attributes.universe_size = runtime.num_pes();
   return {};
 }
@@ -90,7 +93,9 @@ int end_job() {
   rank.self = nullptr;
   rank.process = nullptr;
   if (running.job->runtime().pe() == 0) running.job->runtime().exit(0);
-  return running.job->run();
+  const int code = running.job->run();
+  rank.end_job = running.end_process;
+  return code;
 }
 
 void end_job_with_process() {

@@ -1,5 +1,6 @@
 // Packing into a buffer of the program, in the form of this machine and in "external32".
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -62,6 +63,15 @@ Error find_external(MPI_Datatype handle, MPI_Count count, Datatype** type, MPI_C
       handle, count, [count](const Datatype& found) { return external32_size(found, count); }, type, size);
 }
 
+// Checks that elements and packed bytes have memory. MPI_BOTTOM is null, and then the datatype has the addresses.
+Error check_memory(const Datatype& type, const void* buffer, const void* packed, MPI_Count size) {
+  if (size == 0) return {};
+  const auto first =
+      reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(type.true_lower_bound());
+  if (first != 0 && packed != nullptr) return {};
+  return {MPI_ERR_BUFFER, weft::base::format("a buffer of {} packed bytes is null; give its address", size)};
+}
+
 }  // namespace
 
 int MPI_Pack_c(const void* inbuf, MPI_Count incount, MPI_Datatype datatype, void* outbuf, MPI_Count outsize,
@@ -72,6 +82,7 @@ int MPI_Pack_c(const void* inbuf, MPI_Count incount, MPI_Datatype datatype, void
     if (Error error = check_communicator(comm); !error.ok()) return error;
     if (Error error = find_packed(datatype, incount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, outsize); !error.ok()) return error;
+    if (Error error = check_memory(*type, inbuf, outbuf, size); !error.ok()) return error;
     type->pack(inbuf, incount, static_cast<std::byte*>(outbuf) + *position);
     *position += size;
     return {};
@@ -86,6 +97,7 @@ int MPI_Unpack_c(const void* inbuf, MPI_Count insize, MPI_Count* position, void*
     if (Error error = check_communicator(comm); !error.ok()) return error;
     if (Error error = find_packed(datatype, outcount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, insize); !error.ok()) return error;
+    if (Error error = check_memory(*type, outbuf, inbuf, size); !error.ok()) return error;
     type->unpack(outbuf, outcount, static_cast<const std::byte*>(inbuf) + *position);
     *position += size;
     return {};
@@ -109,6 +121,7 @@ int MPI_Pack_external_c(const char* datarep, const void* inbuf, MPI_Count incoun
     if (Error error = check_representation(datarep); !error.ok()) return error;
     if (Error error = find_external(datatype, incount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, outsize); !error.ok()) return error;
+    if (Error error = check_memory(*type, inbuf, outbuf, size); !error.ok()) return error;
     if (Error error = pack_external32(*type, inbuf, incount, static_cast<std::byte*>(outbuf) + *position);
         !error.ok())
       return error;
@@ -125,6 +138,7 @@ int MPI_Unpack_external_c(const char datarep[], const void* inbuf, MPI_Count ins
     if (Error error = check_representation(datarep); !error.ok()) return error;
     if (Error error = find_external(datatype, outcount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, insize); !error.ok()) return error;
+    if (Error error = check_memory(*type, outbuf, inbuf, size); !error.ok()) return error;
     unpack_external32(*type, outbuf, outcount, static_cast<const std::byte*>(inbuf) + *position);
     *position += size;
     return {};
