@@ -54,7 +54,9 @@ Error duplicate_later(Communicator& parent, MPI_Comm comm, const Info* info, MPI
   Ref<Communicator> copy = begin_duplicate(parent);
   if (info != nullptr) copy->info = info->pairs();
   if (Error error = copy_attributes(comm, parent, *copy); !error.ok()) return error;
-  const auto agree = [parent = Ref<Communicator>(parent), copy](Outcome*) { return duplicate(parent, copy); };
+  const auto agree = [parent = Ref<Communicator>(parent), copy](Outcome*) {
+    return duplicate(parent, copy, Communicator::CallKind::kGivesRequest);
+  };
   Ref<Request> agreeing = as_request(Request::make<CollectiveRequest>(parent.engine().messenger(), agree));
   give_communicator(std::move(copy), newcomm);
   return give_request(std::move(agreeing), &parent, request, false);

@@ -4,6 +4,7 @@
 // of the remote one. Threads: the PE's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -70,12 +71,14 @@ class Communicator final : public ErrorScope {
   }
 
   // --- Collectives
-  // The circles of one collective operation. All processes make their collective calls in the same order.
+  // The circles of one collective operation. All processes make their calls of one kind in the same order. Calls that wait and calls
+  // that give a request are counted apart: the standard forbids another order among both, but other libraries bear it.
+  enum class CallKind : std::uint8_t { kWaits, kGivesRequest };
   struct Circles {
     Circle local;
     Circle remote;  // the other group; of an intracommunicator the same as `local`
   };
-  Circles next_circles();
+  Circles next_circles(CallKind kind = CallKind::kWaits);
   // Of the program's tag.
   Circle creation_circle(int tag) const {
     const MembersPointer& peers = is_inter() ? groups_.remote : groups_.local;
@@ -102,7 +105,7 @@ class Communicator final : public ErrorScope {
   std::uint64_t local_context_;
   Groups groups_;
   const Members* peers_;
-  int next_tag_ = 0;
+  std::array<std::uint32_t, 2> num_calls_{};  // of each kind
 };
 
 // How two communicators compare: MPI_IDENT, MPI_CONGRUENT, MPI_SIMILAR or MPI_UNEQUAL.

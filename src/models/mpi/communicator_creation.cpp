@@ -39,8 +39,9 @@ struct Contributions {
   std::vector<Contribution> remote;
 };
 
-runtime::Task<Contributions> exchange(Ref<Communicator> parent, Contribution mine) {
-  Communicator::Circles circles = parent->next_circles();
+runtime::Task<Contributions> exchange(Ref<Communicator> parent, Contribution mine,
+                                      Communicator::CallKind kind = Communicator::CallKind::kWaits) {
+  Communicator::Circles circles = parent->next_circles(kind);
   Contributions all;
   const std::vector<std::byte> blocks = co_await collect(circles.local, bytes_of_value(mine));
   all.local = decoded(blocks);
@@ -111,8 +112,8 @@ Ref<Communicator> begin_duplicate(const Communicator& parent) {
   return copy;
 }
 
-runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy) {
-  const Contributions all = co_await exchange(parent, contribution(parent->engine()));
+runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy, Communicator::CallKind kind) {
+  const Contributions all = co_await exchange(parent, contribution(parent->engine()), kind);
   std::uint64_t context = all.local.front().context;
   if (parent->is_inter()) context = std::min(context, all.remote.front().context);
   copy->set_contexts(context, all.local.front().local_context);
