@@ -21,6 +21,8 @@ namespace {
 // The buffer of the communicator, of the session that it comes from, or of the process.
 BufferSpace& space_for(Communicator& communicator) {
   if (communicator.buffer_space.is_attached()) return communicator.buffer_space;
+  if (communicator.session_space != nullptr && communicator.session_space->is_attached())
+    return *communicator.session_space;
   return this_process().buffer_space;
 }
 
@@ -70,6 +72,7 @@ class BufferedRequest final : public Request {
 Error request_buffered(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                        MPI_Comm comm, MPI_Request* request, bool persistent) {
   SendCall call;
+  if (Error error = require({{request, "request"}}); !error.ok()) return error;
   if (Error error = prepare(buf, count, datatype, dest, tag, comm, &call); !error.ok()) return error;
   Ref<BufferedRequest> made = Request::make<BufferedRequest>(call.engine().messenger(), call);
   if (!persistent) {
@@ -87,6 +90,8 @@ Error attach(BufferSpace& space, void* buffer, MPI_Count size) {
   if (size < 0) return {MPI_ERR_ARG, weft::base::format("the size is {}; give 0 or more bytes", size)};
   if (buffer == MPI_BUFFER_AUTOMATIC) {
     space.attach_automatic();
+  } else if (buffer == nullptr && size > 0) {
+    return {MPI_ERR_BUFFER, "the buffer is a null pointer; give its address, or MPI_BUFFER_AUTOMATIC"};
   } else {
     space.attach(buffer, static_cast<std::size_t>(size));
   }
@@ -98,6 +103,7 @@ void flush(BufferSpace& space) {
 }
 
 Error detach(BufferSpace& space, void* buffer_addr, MPI_Count* size) {
+  if (Error error = require({{buffer_addr, "buffer_addr"}, {size, "size"}}); !error.ok()) return error;
   flush(space);
   *static_cast<void**>(buffer_addr) = space.is_automatic() ? MPI_BUFFER_AUTOMATIC : space.data();
   *size = static_cast<MPI_Count>(space.size_bytes());
@@ -207,21 +213,21 @@ int MPI_Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request) {
 
 int MPI_Session_attach_buffer_c(MPI_Session session, void* buffer, MPI_Count size) {
   return with_session_space(__func__, session,
-                            [&](Session& found) { return attach(found.buffer_space, buffer, size); });
+                            [&](Session& found) { return attach(*found.buffer_space, buffer, size); });
 }
 int MPI_Session_detach_buffer_c(MPI_Session session, void* buffer_addr, MPI_Count* size) {
   return with_session_space(__func__, session,
-                            [&](Session& found) { return detach(found.buffer_space, buffer_addr, size); });
+                            [&](Session& found) { return detach(*found.buffer_space, buffer_addr, size); });
 }
 int MPI_Session_flush_buffer(MPI_Session session) {
   return with_session_space(__func__, session, [&](Session& found) -> Error {
-    flush(found.buffer_space);
+    flush(*found.buffer_space);
     return {};
   });
 }
 int MPI_Session_iflush_buffer(MPI_Session session, MPI_Request* request) {
   return with_session_space(__func__, session, [&](Session& found) {
-    return flush_later(found.buffer_space, Ref<Session>(found), nullptr, request);
+    return flush_later(*found.buffer_space, Ref<Session>(found), nullptr, request);
   });
 }
 

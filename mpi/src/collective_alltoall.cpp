@@ -20,7 +20,7 @@ Error call_alltoall(const PartsArgument& sent, const PartsArgument& received, co
   if (Error error = received.views(communicator->num_peers(), &in); !error.ok()) return error;
   if (!in_place)
     if (Error error = sent.views(communicator->num_peers(), &out); !error.ok()) return error;
-  const Circle circle = communicator->next_circles().remote;  // of one group: the only circle
+  const Circle circle = next_circles(*communicator, way).remote;  // of one group: the only circle
   return run_collective(way, *communicator, [=] {
     return in_place ? exchange_all_in_place(circle, in) : exchange_all(circle, out, in);
   });

@@ -13,7 +13,7 @@ namespace {
 Error call_barrier(const Way& way) {
   Communicator* communicator = nullptr;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
-  const CirclePair circles = communicator->next_circles();
+  const CirclePair circles = next_circles(*communicator, way);
   const bool inter = communicator->is_inter();
   return run_collective(way, *communicator,
                         [=] { return inter ? barrier_of_two(circles) : barrier_in_teams(circles.local); });
@@ -26,7 +26,7 @@ Error call_broadcast(const ElementsArgument& data, int root, const Way& way) {
   if (Error error = check_root(*communicator, root); !error.ok()) return error;
   if (root != MPI_PROC_NULL)
     if (Error error = data.view(&view); !error.ok()) return error;
-  const CirclePair circles = communicator->next_circles();
+  const CirclePair circles = next_circles(*communicator, way);
   const bool inter = communicator->is_inter();
   return run_collective(way, *communicator, [=] {
     return inter ? broadcast_to_other(circles, root, view) : broadcast_in_teams(circles.local, root, view);

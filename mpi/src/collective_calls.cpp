@@ -19,6 +19,11 @@ const void* part_at(const void* buffer, MPI_Count displacement) {
                                        static_cast<std::uintptr_t>(displacement));
 }
 
+Error too_far(MPI_Count count) {
+  return {MPI_ERR_COUNT,
+          base::format("parts of {} elements do not fit the addresses of this machine", count)};
+}
+
 }  // namespace
 
 Error PartsArgument::views(int num_parts, Views* views) const {
@@ -36,12 +41,19 @@ Error PartsArgument::views(int num_parts, Views* views) const {
   views->resize(static_cast<std::size_t>(num_parts));
   for (int i = 0; i < num_parts; ++i) {
     const MPI_Count count = varies ? counts_[i] : count_;
-    const MPI_Count distance = varies ? displacements_[i] : i * count_;
+    MPI_Count distance = 0;
+    if (varies) {
+      distance = displacements_[i];
+    } else if (__builtin_mul_overflow(MPI_Count{i}, count_, &distance)) {
+      return too_far(count_);
+    }
     const MPI_Datatype type = types_ != nullptr ? types_[i] : type_;
     // An unused part may have any datatype.
     if (types_ != nullptr && count == 0) continue;
+    MPI_Count offset = 0;
+    if (__builtin_mul_overflow(distance, unit, &offset)) return too_far(distance);
     if (Error error =
-            make_view(part_at(buffer_, distance * unit), count, type, &(*views)[static_cast<std::size_t>(i)]);
+            make_view(part_at(buffer_, offset), count, type, &(*views)[static_cast<std::size_t>(i)]);
         !error.ok())
       return error;
   }

@@ -79,6 +79,12 @@ using MakeTask = std::function<runtime::Task<>()>;
 // Runs the collective to its end, or gives the program a request for it.
 Error run_collective(const Way& way, Communicator& communicator, MakeTask make);
 
+// The circles of the call.
+inline Communicator::Circles next_circles(Communicator& communicator, const Way& way) {
+  using Kind = Communicator::CallKind;
+  return communicator.next_circles(way.kind == Way::Kind::kWaiting ? Kind::kWaits : Kind::kGivesRequest);
+}
+
 // Errors: MPI_ERR_ROOT.
 Error check_root(const Communicator& communicator, int root);
 

@@ -31,7 +31,7 @@ Error call_with_other(const ElementsArgument& own, const PartsArgument& parts, i
     if (Error error = check_not_in_place(own); !error.ok()) return error;
     if (Error error = own.view(&mine); !error.ok()) return error;
   }
-  const CirclePair circles = communicator.next_circles();
+  const CirclePair circles = next_circles(communicator, way);
   return run_collective(way, communicator, [=] {
     return to_root ? gather_from_other(circles, root, mine, views)
                    : scatter_to_other(circles, root, views, mine);
@@ -53,7 +53,7 @@ Error call_with_root(const ElementsArgument& own, const PartsArgument& parts, in
     return error;
   }
   if (Error error = make_own_view(own, &mine); !error.ok()) return error;
-  const Circle circle = communicator->next_circles().local;
+  const Circle circle = next_circles(*communicator, way).local;
   return run_collective(way, *communicator, [=] {
     return to_root ? gather(circle, root, mine, views) : scatter(circle, root, views, mine);
   });
@@ -77,7 +77,7 @@ Error call_allgather(const ElementsArgument& sent, const PartsArgument& received
     if (Error error = check_not_in_place(sent); !error.ok()) return error;
   if (Error error = received.views(communicator->num_peers(), &views); !error.ok()) return error;
   if (Error error = make_own_view(sent, &mine); !error.ok()) return error;
-  const CirclePair circles = communicator->next_circles();
+  const CirclePair circles = next_circles(*communicator, way);
   return run_collective(way, *communicator, [=] {
     return inter ? exchange_all(circles.remote, Views(views.size(), mine.view), views)
                  : gather_all(circles.local, mine, views);

@@ -40,9 +40,13 @@ Error exchange(const Neighbours& neighbours, const Views& out, const Views& in, 
     const auto i = static_cast<std::size_t>(at);
     transfers.out.emplace_back(neighbours.destinations[i], out[i]);
   }
-  const Circle circle = neighbours.communicator->next_circles().local;
+  const Circle circle = next_circles(*neighbours.communicator, way).local;
   return run_collective(way, *neighbours.communicator,
                         [=] { return exchange_with_neighbours(circle, transfers); });
+}
+
+Error not_in_place() {
+  return {MPI_ERR_BUFFER, "MPI_IN_PLACE is not for neighbourhood collectives; give a buffer"};
 }
 
 Error call_neighbour_allgather(const ElementsArgument& sent, const PartsArgument& received, const Way& way) {
@@ -50,6 +54,7 @@ Error call_neighbour_allgather(const ElementsArgument& sent, const PartsArgument
   DataView mine;
   Views in;
   if (Error error = find_neighbours(way.comm, &neighbours); !error.ok()) return error;
+  if (sent.is_in_place() || received.is_in_place()) return not_in_place();
   if (Error error = sent.view(&mine); !error.ok()) return error;
   if (Error error = received.views(static_cast<int>(neighbours.sources.size()), &in); !error.ok())
     return error;
@@ -61,6 +66,7 @@ Error call_neighbour_alltoall(const PartsArgument& sent, const PartsArgument& re
   Views out;
   Views in;
   if (Error error = find_neighbours(way.comm, &neighbours); !error.ok()) return error;
+  if (sent.is_in_place() || received.is_in_place()) return not_in_place();
   if (Error error = sent.views(static_cast<int>(neighbours.destinations.size()), &out); !error.ok())
     return error;
   if (Error error = received.views(static_cast<int>(neighbours.sources.size()), &in); !error.ok())

@@ -79,7 +79,7 @@ Error call_reduce(const ReductionArguments& passed, MPI_Count passed_count, int 
   if (gets)
     if (Error error = make_view(arguments.recvbuf, count, arguments.type, &made.out); !error.ok())
       return error;
-  const CirclePair circles = made.communicator->next_circles();
+  const CirclePair circles = next_circles(*made.communicator, way);
   return run_collective(way, *made.communicator, [=] {
     return inter ? reduce_to_other(circles, root, made.what, made.in, made.out)
                  : reduce_in_teams(circles.local, root, made.what, made.in, made.out);
@@ -90,7 +90,7 @@ Error call_allreduce(const ReductionArguments& arguments, MPI_Count count, const
   PreparedReduction made;
   if (Error error = prepare_reduction(arguments, count, way.comm, &made); !error.ok()) return error;
   if (Error error = view_both(arguments, count, count, &made); !error.ok()) return error;
-  const CirclePair circles = made.communicator->next_circles();
+  const CirclePair circles = next_circles(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(way, *made.communicator, [=] {
     return inter ? reduce_all_of_other(circles, made.what, made.in, made.out)
@@ -113,7 +113,7 @@ Error reduce_scatter_counts(const ReductionArguments& arguments, std::vector<MPI
   if (Error error = prepare_reduction(arguments, all, way.comm, &made); !error.ok()) return error;
   const MPI_Count own = counts[static_cast<std::size_t>(made.communicator->rank())];
   if (Error error = view_both(arguments, all, own, &made); !error.ok()) return error;
-  const CirclePair circles = made.communicator->next_circles();
+  const CirclePair circles = next_circles(*made.communicator, way);
   const bool inter = made.communicator->is_inter();
   return run_collective(way, *made.communicator, [=] {
     return inter ? reduce_and_scatter_of_other(circles, made.what, counts, made.in, made.out)
@@ -147,7 +147,7 @@ Error call_scan(const ReductionArguments& arguments, MPI_Count count, bool exclu
   if (gets)
     if (Error error = make_view(arguments.recvbuf, count, arguments.type, &made.out); !error.ok())
       return error;
-  const Circle circle = communicator->next_circles().local;
+  const Circle circle = next_circles(*communicator, way).local;
   return run_collective(way, *communicator,
                         [=] { return scan(circle, made.what, exclusive, made.in, made.out); });
 }

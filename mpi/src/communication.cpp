@@ -74,7 +74,7 @@ Error make_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataVi
   } else {
     view->data = start;
     view->count = count;
-    view->layout = layout_of(*type);
+    view->layout = element_layout(*type);
   }
   const std::byte* const first = start + type->true_lower_bound();
   if (first == nullptr)
@@ -155,6 +155,7 @@ Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int 
 }
 
 Error give_request(Ref<Request> request, Communicator* communicator, MPI_Request* handle, bool persistent) {
+  if (handle == nullptr) return {MPI_ERR_ARG, "the argument request is a null pointer"};
   if (communicator != nullptr) request->set_scope(*communicator);
   if (persistent) {
     request->make_persistent();

@@ -40,24 +40,29 @@ void give_communicator(Ref<Communicator> made, MPI_Comm* newcomm) {
   *newcomm = made ? make_handle<MPI_Comm>(std::move(made)) : MPI_COMM_NULL;
 }
 
-Error duplicate_now(Communicator& parent, MPI_Comm comm, Info* info, MPI_Comm* newcomm) {
+// A duplicate has the hints that the program gives, and none of its parent (MPI 4.0).
+Error duplicate_now(Communicator& parent, MPI_Comm comm, const Info* info, MPI_Comm* newcomm) {
   Ref<Communicator> copy = begin_duplicate(parent);
   this_process().run(duplicate(Ref<Communicator>(parent), copy));
-  if (Error error = use_hints(*copy, info == nullptr ? parent.info : info->pairs()); !error.ok())
-    return error;
+  if (info != nullptr) {
+    if (Error error = use_hints(*copy, info->pairs()); !error.ok()) return error;
+  }
   if (Error error = copy_attributes(comm, parent, *copy); !error.ok()) return error;
   give_communicator(std::move(copy), newcomm);
   return {};
 }
 
 // The handle is valid at once; the communicator can be used when the request is complete.
-Error duplicate_later(Communicator& parent, MPI_Comm comm, Info* info, MPI_Comm* newcomm,
+Error duplicate_later(Communicator& parent, MPI_Comm comm, const Info* info, MPI_Comm* newcomm,
                       MPI_Request* request) {
   Ref<Communicator> copy = begin_duplicate(parent);
-  if (Error error = use_hints(*copy, info == nullptr ? parent.info : info->pairs()); !error.ok())
-    return error;
+  if (info != nullptr) {
+    if (Error error = use_hints(*copy, info->pairs()); !error.ok()) return error;
+  }
   if (Error error = copy_attributes(comm, parent, *copy); !error.ok()) return error;
-  const auto agree = [parent = Ref<Communicator>(parent), copy](Outcome*) { return duplicate(parent, copy); };
+  const auto agree = [parent = Ref<Communicator>(parent), copy](Outcome*) {
+    return duplicate(parent, copy, Communicator::CallKind::kGivesRequest);
+  };
   Ref<Request> agreeing = as_request(Request::make<CollectiveRequest>(parent.engine().messenger(), agree));
   give_communicator(std::move(copy), newcomm);
   return give_request(std::move(agreeing), &parent, request, false);
@@ -132,14 +137,14 @@ int MPI_Comm_remote_size(MPI_Comm comm, int* size) {
 }
 int MPI_Comm_group(MPI_Comm comm, MPI_Group* group) {
   return with_communicator(__func__, comm, {{group, "group"}}, [&](Communicator& communicator) -> Error {
-    *group = give_group(communicator.group());
+    *group = give_group(communicator.group(), communicator.session_space);
     return {};
   });
 }
 int MPI_Comm_remote_group(MPI_Comm comm, MPI_Group* group) {
   return with_communicator(__func__, comm, {{group, "group"}}, [&](Communicator& communicator) -> Error {
     if (!communicator.is_inter()) return {MPI_ERR_COMM, "the communicator has no remote group"};
-    *group = give_group(communicator.remote_group());
+    *group = give_group(communicator.remote_group(), communicator.session_space);
     return {};
   });
 }
@@ -209,8 +214,7 @@ int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   return with_communicator(__func__, comm, {{newcomm, "newcomm"}}, [&](Communicator& parent) -> Error {
     Info* found = nullptr;
     if (Error error = find_optional(info, &found); !error.ok()) return error;
-    static Info none;
-    return duplicate_now(parent, comm, found == nullptr ? &none : found, newcomm);
+    return duplicate_now(parent, comm, found, newcomm);
   });
 }
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
@@ -296,10 +300,12 @@ int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* new
 }
 
 int MPI_Comm_free(MPI_Comm* comm) {
+  if (comm == nullptr) return raise(__func__, kNoObject, require({{comm, "comm"}}));
   return with_communicator(__func__, *comm, {},
                            [&](Communicator& communicator) { return free_communicator(communicator, comm); });
 }
 int MPI_Comm_disconnect(MPI_Comm* comm) {
+  if (comm == nullptr) return raise(__func__, kNoObject, require({{comm, "comm"}}));
   return with_communicator(__func__, *comm, {}, [&](Communicator& communicator) -> Error {
     if (is_predefined(*comm)) return {MPI_ERR_COMM, "predefined communicators cannot be disconnected"};
     this_process().run(barrier_in_teams(communicator.next_circles().local));
@@ -363,6 +369,7 @@ int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info 
     if (hints != nullptr) {
       if (Error error = use_hints(*made, hints->pairs()); !error.ok()) return error;
     }
+    made->session_space = found->session_space();
     give_communicator(std::move(made), newcomm);
     return {};
   });
@@ -391,9 +398,13 @@ int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MP
     TwoGroups groups{local->members(), local->rank_of(process.engine().rank()), local_leader,
                      remote->members(), remote_leader};
     if (Error error = check_place(groups.place); !error.ok()) return error;
-    give_communicator(process.run(create_inter_from_groups(process.engine(), std::move(groups), stringtag,
-                                                           Ref<ErrorHandler>(*handler))),
-                      newintercomm);
+    Ref<Communicator> made = process.run(create_inter_from_groups(process.engine(), std::move(groups),
+                                                                  stringtag, Ref<ErrorHandler>(*handler)));
+    if (hints != nullptr) {
+      if (Error error = use_hints(*made, hints->pairs()); !error.ok()) return error;
+    }
+    made->session_space = local->session_space();
+    give_communicator(std::move(made), newintercomm);
     return {};
   });
 }

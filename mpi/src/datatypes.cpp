@@ -37,7 +37,9 @@ Error check_small(const Recipe& recipe) {
           "the datatype was made with large counts; ask with the function whose name ends in _c"};
 }
 
-Error check_room(MPI_Count room, std::size_t needed, const char* what) {
+Error check_room(MPI_Count room, std::size_t needed, const void* array, const char* what) {
+  if (needed > 0 && array == nullptr)
+    return {MPI_ERR_ARG, weft::base::format("the array for the {} of the datatype is a null pointer", what)};
   if (room >= 0 && static_cast<std::size_t>(room) >= needed) return {};
   return {MPI_ERR_ARG,
           weft::base::format("there is room for {} {}, but the datatype has {}", room, what, needed)};
@@ -56,11 +58,15 @@ Error copy_contents(const Datatype& type, const ContentsRoom& room, int* integer
   if (recipe.combiner == MPI_COMBINER_NAMED)
     return {MPI_ERR_TYPE,
             "a predefined datatype has no contents; ask MPI_Type_get_envelope for the combiner first"};
-  if (Error error = check_room(room.integers, recipe.integers.size(), "integers"); !error.ok()) return error;
-  if (Error error = check_room(room.addresses, recipe.addresses.size(), "addresses"); !error.ok())
+  if (Error error = check_room(room.integers, recipe.integers.size(), integers, "integers"); !error.ok())
     return error;
-  if (Error error = check_room(room.counts, recipe.counts.size(), "large counts"); !error.ok()) return error;
-  if (Error error = check_room(room.datatypes, recipe.datatypes.size(), "datatypes"); !error.ok())
+  if (Error error = check_room(room.addresses, recipe.addresses.size(), addresses, "addresses"); !error.ok())
+    return error;
+  if (Error error = check_room(room.counts, recipe.counts.size(), counts, "large counts"); !error.ok())
+    return error;
+  if (Error error = check_room(room.datatypes, recipe.datatypes.size(), static_cast<const void*>(datatypes),
+                               "datatypes");
+      !error.ok())
     return error;
   std::copy(recipe.integers.begin(), recipe.integers.end(), integers);
   std::copy(recipe.addresses.begin(), recipe.addresses.end(), addresses);

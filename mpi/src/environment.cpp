@@ -31,6 +31,8 @@ struct RunningJob {
   std::unique_ptr<job::Job> job;
   std::vector<std::unique_ptr<Process>> processes;  // of the ranks that have started MPI
   pthread_t main_thread = pthread_self();
+  // How the process ends alone, before the job and after it.
+  void (*end_process)(const std::string& sentence, int status) = nullptr;
 };
 
 RunningJob& running_job() {
@@ -96,7 +98,7 @@ void join_job(Rank& rank) {
   running.processes.push_back(std::make_unique<Process>(runtime, engine, &end_failed_job));
   rank.process = running.processes.back().get();
   rank.number = engine.rank();
-  rank.end_job = &abort_job;
+  running.end_process = std::exchange(rank.end_job, &abort_job);
   rank.predefined_attributes.universe_size = engine.num_ranks();
 }
 
@@ -119,6 +121,7 @@ void leave_messages() {
   rank.self = nullptr;
   rank.process = nullptr;
   rank.has_left_job = true;
+  rank.end_job = running_job().end_process;
   if (rank.number == 0) running_job().job->runtime().exit(0);
 }
 

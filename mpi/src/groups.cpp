@@ -16,8 +16,8 @@ using namespace weft::mpi;
 
 namespace {
 
-MPI_Group new_group(Members members) {
-  return give_group(std::make_shared<const Members>(std::move(members)));
+MPI_Group new_group(Members members, const Group& source) {
+  return give_group(std::make_shared<const Members>(std::move(members)), source.session_space());
 }
 
 // A group of two.
@@ -29,7 +29,9 @@ int combined(const char* name, MPI_Group one, MPI_Group other, MPI_Group* result
     Group* second = nullptr;
     if (Error error = find_object(one, &first); !error.ok()) return error;
     if (Error error = find_object(other, &second); !error.ok()) return error;
-    *result = new_group(combine(*first->members(), *second->members()));
+    // An empty group comes from no session.
+    const Group& source = first->session_space() != nullptr ? *first : *second;
+    *result = new_group(combine(*first->members(), *second->members()), source);
     return {};
   });
 }
@@ -42,7 +44,7 @@ Error select_ranks(MPI_Group group, std::span<const int> ranks, MPI_Group* resul
   if (Error error = find_object(group, &source); !error.ok()) return error;
   Members members;
   if (Error error = select(*source->members(), ranks, &members); !error.ok()) return error;
-  *result = new_group(std::move(members));
+  *result = new_group(std::move(members), *source);
   return {};
 }
 

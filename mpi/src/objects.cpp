@@ -52,9 +52,9 @@ MPI_Errhandler give_handle(Ref<ErrorHandler> handler) {
   return make_handle<MPI_Errhandler>(std::move(handler));
 }
 
-MPI_Group give_group(MembersPointer members) {
+MPI_Group give_group(MembersPointer members, std::shared_ptr<BufferSpace> session_space) {
   if (members->empty()) return MPI_GROUP_EMPTY;
-  return make_handle<MPI_Group>(Ref<Group>::adopt(new Group(std::move(members))));
+  return make_handle<MPI_Group>(Ref<Group>::adopt(new Group(std::move(members), std::move(session_space))));
 }
 
 }  // namespace weft::mpi

@@ -1,6 +1,8 @@
 // The objects of handles of info objects, groups and error handlers.
 #pragma once
 
+#include <memory>
+
 #include "weft/mpi/mpi.h"
 
 #include "models/mpi/error.h"
@@ -21,6 +23,6 @@ Error find_optional(MPI_Info handle, Info** info);
 // Gives the program a reference. A predefined object has its predefined handle.
 MPI_Errhandler give_handle(Ref<ErrorHandler> handler);
 // A group without members is MPI_GROUP_EMPTY.
-MPI_Group give_group(MembersPointer members);
+MPI_Group give_group(MembersPointer members, std::shared_ptr<BufferSpace> session_space);
 
 }  // namespace weft::mpi

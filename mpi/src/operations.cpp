@@ -63,6 +63,8 @@ int MPI_Reduce_local_c(const void* inbuf, void* inoutbuf, MPI_Count count, MPI_D
     if (Error error = operation->check(*type); !error.ok()) return error;
     if (!type->packed_size(count))
       return {MPI_ERR_COUNT, "the size of that many elements does not fit 64 bits; give a smaller count"};
+    if (count > 0 && type->size_bytes() > 0 && (inbuf == nullptr || inoutbuf == nullptr))
+      return {MPI_ERR_BUFFER, "a buffer is null; give its address"};
     const HostElements in(*type, const_cast<void*>(inbuf), count);
     const HostElements inout(*type, inoutbuf, count);
     if (Error error = in.read(); !error.ok()) return error;

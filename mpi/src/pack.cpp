@@ -1,5 +1,6 @@
 // Packing into a buffer of the program, in the form of this machine and in "external32".
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -88,6 +89,15 @@ Error copy_elements(const void* from, MPI_Count from_count, MPI_Datatype from_ty
   return copy_now(source, destination);
 }
 
+// Checks that elements and packed bytes have memory. MPI_BOTTOM is null, and then the datatype has the addresses.
+Error check_memory(const Datatype& type, const void* buffer, const void* packed, MPI_Count size) {
+  if (size == 0) return {};
+  const auto first =
+      reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(type.true_lower_bound());
+  if (first != 0 && packed != nullptr) return {};
+  return {MPI_ERR_BUFFER, weft::base::format("a buffer of {} packed bytes is null; give its address", size)};
+}
+
 }  // namespace
 
 int MPI_Pack_c(const void* inbuf, MPI_Count incount, MPI_Datatype datatype, void* outbuf, MPI_Count outsize,
@@ -98,6 +108,7 @@ int MPI_Pack_c(const void* inbuf, MPI_Count incount, MPI_Datatype datatype, void
     if (Error error = check_communicator(comm); !error.ok()) return error;
     if (Error error = find_packed(datatype, incount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, outsize); !error.ok()) return error;
+    if (Error error = check_memory(*type, inbuf, outbuf, size); !error.ok()) return error;
     std::byte* const packed = static_cast<std::byte*>(outbuf) + *position;
     if (is_on_device(*type, inbuf, incount) || is_device_memory(packed, size)) {
       if (Error error = copy_elements(inbuf, incount, datatype, packed, size, MPI_BYTE, comm); !error.ok())
@@ -118,6 +129,7 @@ int MPI_Unpack_c(const void* inbuf, MPI_Count insize, MPI_Count* position, void*
     if (Error error = check_communicator(comm); !error.ok()) return error;
     if (Error error = find_packed(datatype, outcount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, insize); !error.ok()) return error;
+    if (Error error = check_memory(*type, outbuf, inbuf, size); !error.ok()) return error;
     const std::byte* const packed = static_cast<const std::byte*>(inbuf) + *position;
     if (is_on_device(*type, outbuf, outcount) || is_device_memory(packed, size)) {
       if (Error error = copy_elements(packed, size, MPI_BYTE, outbuf, outcount, datatype, comm); !error.ok())
@@ -147,6 +159,7 @@ int MPI_Pack_external_c(const char* datarep, const void* inbuf, MPI_Count incoun
     if (Error error = check_representation(datarep); !error.ok()) return error;
     if (Error error = find_external(datatype, incount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, outsize); !error.ok()) return error;
+    if (Error error = check_memory(*type, inbuf, outbuf, size); !error.ok()) return error;
     const HostElements in(*type, const_cast<void*>(inbuf), incount);
     const HostElements out(bytes_type(), static_cast<std::byte*>(outbuf) + *position, size);
     if (Error error = in.read(); !error.ok()) return error;
@@ -166,6 +179,7 @@ int MPI_Unpack_external_c(const char datarep[], const void* inbuf, MPI_Count ins
     if (Error error = check_representation(datarep); !error.ok()) return error;
     if (Error error = find_external(datatype, outcount, &type, &size); !error.ok()) return error;
     if (Error error = check_place(size, position, insize); !error.ok()) return error;
+    if (Error error = check_memory(*type, outbuf, inbuf, size); !error.ok()) return error;
     const std::byte* const packed = static_cast<const std::byte*>(inbuf) + *position;
     const HostElements in(bytes_type(), const_cast<std::byte*>(packed), size);
     const HostElements out(*type, outbuf, outcount);

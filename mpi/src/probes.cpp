@@ -1,4 +1,5 @@
 // Probes, and receives of messages that a probe has taken.
+#include <initializer_list>
 #include <utility>
 
 #include "weft/mpi/mpi.h"
@@ -34,7 +35,10 @@ struct Probe {
   bool no_process = false;
 };
 
-Error prepare_probe(int source, int tag, MPI_Comm comm, Probe* probe) {
+// `results`: where the call puts them.
+Error prepare_probe(std::initializer_list<PointerArgument> results, int source, int tag, MPI_Comm comm,
+                    Probe* probe) {
+  if (Error error = require(results); !error.ok()) return error;
   if (Error error = find_communicator(comm, &probe->communicator); !error.ok()) return error;
   if (Error error = check_source(*probe->communicator, source, tag); !error.ok()) return error;
   probe->no_process = source == MPI_PROC_NULL;
@@ -75,6 +79,8 @@ Error start_probed_receive(void* buf, MPI_Count count, MPI_Datatype datatype, MP
                            Ref<Request>* request, Communicator** communicator) {
   *communicator = nullptr;
   DataView view;
+  if (Error error = require({{message, "message"}}); !error.ok()) return error;
+  if (Error error = check_running(); !error.ok()) return error;
   if (Error error = make_view(buf, count, datatype, &view); !error.ok()) return error;
   if (*message == MPI_MESSAGE_NO_PROC) {
     *request = as_request(Request::make<FinishedRequest>(this_process().runtime(), Request::Type::kReceive,
@@ -98,8 +104,9 @@ Error start_probed_receive(void* buf, MPI_Count count, MPI_Datatype datatype, MP
   return {};
 }
 
-MPI_Comm comm_of_message(MPI_Message message) {
-  auto* const probed = object_of<ProbedMessage>(message, ObjectKind::kMessage);
+MPI_Comm comm_of_message(const MPI_Message* message) {
+  auto* const probed =
+      message == nullptr ? nullptr : object_of<ProbedMessage>(*message, ObjectKind::kMessage);
   return handle_of_scope(probed == nullptr ? nullptr : &probed->communicator());
 }
 
@@ -114,7 +121,7 @@ extern "C" {
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     Probe probe;
-    if (Error error = prepare_probe(source, tag, comm, &probe); !error.ok()) return error;
+    if (Error error = prepare_probe({}, source, tag, comm, &probe); !error.ok()) return error;
     write_status(probe.no_process ? Outcome::of_no_process() : wait_for_message(probe)->outcome(), status);
     return {};
   });
@@ -122,7 +129,7 @@ int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     Probe probe;
-    if (Error error = prepare_probe(source, tag, comm, &probe); !error.ok()) return error;
+    if (Error error = prepare_probe({{flag, "flag"}}, source, tag, comm, &probe); !error.ok()) return error;
     const ArrivedMessage* const found = probe.no_process ? nullptr : look_soon(probe);
     *flag = probe.no_process || found != nullptr ? 1 : 0;
     if (*flag != 0) write_status(found == nullptr ? Outcome::of_no_process() : found->outcome(), status);
@@ -132,7 +139,8 @@ int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     Probe probe;
-    if (Error error = prepare_probe(source, tag, comm, &probe); !error.ok()) return error;
+    if (Error error = prepare_probe({{message, "message"}}, source, tag, comm, &probe); !error.ok())
+      return error;
     give_message(probe, probe.no_process ? nullptr : wait_for_message(probe), message, status);
     return {};
   });
@@ -140,7 +148,9 @@ int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Sta
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
   return guarded(__func__, comm, [&]() -> Error {
     Probe probe;
-    if (Error error = prepare_probe(source, tag, comm, &probe); !error.ok()) return error;
+    if (Error error = prepare_probe({{flag, "flag"}, {message, "message"}}, source, tag, comm, &probe);
+        !error.ok())
+      return error;
     const ArrivedMessage* const found = probe.no_process ? nullptr : look_soon(probe);
     *flag = probe.no_process || found != nullptr ? 1 : 0;
     if (*flag != 0) {
@@ -153,7 +163,7 @@ int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* mess
 }
 
 int MPI_Mrecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
-  return guarded(__func__, comm_of_message(*message), [&]() -> Error {
+  return guarded(__func__, comm_of_message(message), [&]() -> Error {
     Ref<Request> request;
     Communicator* communicator = nullptr;
     if (Error error = start_probed_receive(buf, count, datatype, message, &request, &communicator);
@@ -166,7 +176,9 @@ int MPI_Mrecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* 
 }
 int MPI_Imrecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
                  MPI_Request* request) {
-  return guarded(__func__, comm_of_message(*message), [&]() -> Error {
+  return guarded(__func__, comm_of_message(message), [&]() -> Error {
+    // Before the message is taken.
+    if (Error error = require({{request, "request"}}); !error.ok()) return error;
     Ref<Request> started;
     Communicator* communicator = nullptr;
     if (Error error = start_probed_receive(buf, count, datatype, message, &started, &communicator);

@@ -1,6 +1,7 @@
 // Session: what a handle of type MPI_Session stands for.
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "weft/mpi/mpi.h"
@@ -18,8 +19,8 @@ class Session final : public ErrorScope {
       : ErrorScope(ObjectKind::kSession, std::move(handler)), info(std::move(info_in)) {}
 
   Info::Pairs info;
-  // The memory of buffered sends on communicators that come from the session.
-  BufferSpace buffer_space;
+  // The memory of buffered sends on communicators that come from the session. They share it.
+  const std::shared_ptr<BufferSpace> buffer_space = std::make_shared<BufferSpace>();
 };
 
 // Errors: MPI_ERR_SESSION.

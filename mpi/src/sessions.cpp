@@ -79,10 +79,15 @@ int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* sess
   });
 }
 int MPI_Session_finalize(MPI_Session* session) {
+  if (session == nullptr) return raise(__func__, kNoObject, require({{session, "session"}}));
   return with_session(__func__, *session, {}, [&](Session& found) -> Error {
+    // The program may free the memory of its buffered sends afterwards.
+    this_process().wait_until([&] { return !found.buffer_space->is_in_use(); });
+    found.buffer_space->detach();
+    if (Error error = end_mpi(Starter::kSession); !error.ok()) return error;
     found.release();
     *session = MPI_SESSION_NULL;
-    return end_mpi(Starter::kSession);
+    return {};
   });
 }
 
@@ -98,6 +103,8 @@ int MPI_Session_get_nth_pset(MPI_Session session, MPI_Info /*info*/, int n, int*
       return {MPI_ERR_ARG,
               weft::base::format("there is no process set number {}; there are {}", n, kProcessSets.size())};
     const std::string_view name = kProcessSets[static_cast<std::size_t>(n)];
+    if (*pset_len > 0 && pset_name == nullptr)
+      return {MPI_ERR_ARG, "the argument pset_name is a null pointer, and pset_len says that there is room"};
     if (*pset_len > 0) copy_string(name, static_cast<std::size_t>(*pset_len), pset_name);
     *pset_len = static_cast<int>(name.size()) + 1;
     return {};
@@ -119,10 +126,10 @@ int MPI_Session_get_info(MPI_Session session, MPI_Info* info_used) {
 }
 int MPI_Group_from_session_pset(MPI_Session session, const char* pset_name, MPI_Group* newgroup) {
   return with_session(__func__, session, {{pset_name, "pset_name"}, {newgroup, "newgroup"}},
-                      [&](Session&) -> Error {
+                      [&](Session& found) -> Error {
                         MembersPointer members;
                         if (Error error = find_set(pset_name, &members); !error.ok()) return error;
-                        *newgroup = give_group(std::move(members));
+                        *newgroup = give_group(std::move(members), found.buffer_space);
                         return {};
                       });
 }

@@ -1,5 +1,6 @@
 // Virtual topologies: grids, graphs, and graphs of which each process knows its own edges.
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -146,16 +147,18 @@ Error make_side(const Communicator& communicator, const int* ranks, const int* w
 // The edges that this process names in MPI_Dist_graph_create.
 Error named_edges(const Communicator& communicator, IntSpan sources, IntSpan degrees, const int* destinations,
                   const int* weights, std::vector<NamedEdge>* edges) {
-  int count = 0;
+  long long count = 0;
   for (const int degree : degrees) {
     if (degree < 0)
       return {MPI_ERR_ARG, base::format("the degree of a process is {}; give 0 or more", degree)};
     count += degree;
   }
+  if (count > INT_MAX)
+    return {MPI_ERR_ARG, base::format("this process names {} edges; that is too many", count)};
   IntSpan all;
   IntSpan all_weights;
-  if (Error error = span_of(destinations, count, &all); !error.ok()) return error;
-  if (Error error = weights_of(weights, count, &all_weights); !error.ok()) return error;
+  if (Error error = span_of(destinations, static_cast<int>(count), &all); !error.ok()) return error;
+  if (Error error = weights_of(weights, static_cast<int>(count), &all_weights); !error.ok()) return error;
   if (Error error = check_edges(all, all_weights, communicator.size()); !error.ok()) return error;
   if (Error error = check_edges(sources, {}, communicator.size()); !error.ok()) return error;
   std::size_t next = 0;
@@ -197,6 +200,8 @@ int MPI_Dims_create(int nnodes, int ndims, int dims[]) {
   return guarded(__func__, kNoObject, [&]() -> Error {
     if (ndims < 0)
       return {MPI_ERR_DIMS, weft::base::format("there are {} dimensions; give 0 or more", ndims)};
+    if (ndims > 0)
+      if (Error error = check_result(dims); !error.ok()) return error;
     return balance_dimensions(nnodes, {dims, static_cast<std::size_t>(ndims)});
   });
 }

@@ -67,6 +67,33 @@ static void check_types(void) {
   MPI_Type_free(&type);
 }
 
+/* Functions of MPI-1 that other libraries of the standard ABI export, too. */
+static void check_removed(void) {
+  int lengths[1] = {2}, values[3] = {1, 2, 3}, packed[2] = {0, 0};
+  MPI_Aint displacements[1], base, extent = 0, lower = 0, upper = 0;
+  MPI_Datatype types[1] = {MPI_INT}, type, column;
+  MPI_Errhandler handler;
+  EXPECT(MPI_Address(values, &base) == MPI_SUCCESS && MPI_Address(values + 1, displacements) == MPI_SUCCESS);
+  displacements[0] -= base;
+  EXPECT(MPI_Type_struct(1, lengths, displacements, types, &type) == MPI_SUCCESS);
+  EXPECT(MPI_Type_extent(type, &extent) == MPI_SUCCESS && extent == 8);
+  EXPECT(MPI_Type_lb(type, &lower) == MPI_SUCCESS && lower == 4);
+  EXPECT(MPI_Type_ub(type, &upper) == MPI_SUCCESS && upper == 12);
+  MPI_Type_free(&type);
+  EXPECT(MPI_Type_hindexed(1, lengths, displacements, MPI_INT, &type) == MPI_SUCCESS);
+  MPI_Type_commit(&type);
+  MPI_Sendrecv(values, 1, type, 0, 0, packed, 2, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  EXPECT(packed[0] == 2 && packed[1] == 3);
+  EXPECT(MPI_Type_hvector(2, 1, 8, MPI_INT, &column) == MPI_SUCCESS);
+  MPI_Type_commit(&column);
+  MPI_Sendrecv(values, 1, column, 0, 0, packed, 2, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  EXPECT(packed[0] == 1 && packed[1] == 3);
+  MPI_Type_free(&type);
+  MPI_Type_free(&column);
+  EXPECT(MPI_Errhandler_get(MPI_COMM_WORLD, &handler) == MPI_SUCCESS && handler == MPI_ERRORS_ARE_FATAL);
+  EXPECT(MPI_Errhandler_set(MPI_COMM_SELF, handler) == MPI_SUCCESS);
+}
+
 static void check_neighbours(void) {
   const int extents[1] = {size}, periodic[1] = {1}, counts[2] = {1, 1}, places[2] = {1, 0};
   MPI_Comm ring;
@@ -85,6 +112,7 @@ int main(int argc, char** argv) {
   check_roots();
   check_all();
   check_types();
+  check_removed();
   check_neighbours();
   if (rank == 0) printf("small forms on %d ranks: as expected\n", size);
   return MPI_Finalize();

@@ -848,13 +848,9 @@ int MPI_Parrived(MPI_Request request, int partition, int* flag);
 int MPI_Pready(int partition, MPI_Request request);
 int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
-int MPI_Precv_init(void* buf, int partitions, int count, MPI_Datatype datatype, int dest, int tag,
+int MPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
     MPI_Comm comm, MPI_Info info, MPI_Request* request);
-int MPI_Precv_init_c(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
-    MPI_Comm comm, MPI_Info info, MPI_Request* request);
-int MPI_Psend_init(const void* buf, int partitions, int count, MPI_Datatype datatype, int dest, int tag,
-    MPI_Comm comm, MPI_Info info, MPI_Request* request);
-int MPI_Psend_init_c(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
+int MPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
     int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request);
 
 /* Point-to-point communication */
@@ -940,6 +936,21 @@ int MPI_Ssend_init(const void* buf, int count, MPI_Datatype datatype, int dest, 
     MPI_Request* request);
 int MPI_Ssend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
     MPI_Comm comm, MPI_Request* request);
+
+/* Functions that MPI 3.0 removed, for old programs */
+int MPI_Address(void* location, MPI_Aint* address);
+int MPI_Errhandler_create(MPI_Comm_errhandler_function* comm_errhandler_fn, MPI_Errhandler* errhandler);
+int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler* errhandler);
+int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
+int MPI_Type_extent(MPI_Datatype datatype, MPI_Aint* extent);
+int MPI_Type_hindexed(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
+    MPI_Datatype oldtype, MPI_Datatype* newtype);
+int MPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype,
+    MPI_Datatype* newtype);
+int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint* displacement);
+int MPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
+    MPI_Datatype array_of_types[], MPI_Datatype* newtype);
+int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint* displacement);
 
 /* Requests */
 int MPI_Cancel(MPI_Request* request);
@@ -1065,12 +1076,12 @@ int MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm);
 int MPI_Cartdim_get(MPI_Comm comm, int* ndims);
 int MPI_Dims_create(int nnodes, int ndims, int dims[]);
 int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-    const int destinations[], const int weights[], MPI_Info info, int reorder, MPI_Comm* comm_dist_graph);
+    const int destinations[], const int* weights, MPI_Info info, int reorder, MPI_Comm* comm_dist_graph);
 int MPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[],
-    const int sourceweights[], int outdegree, const int destinations[], const int destweights[],
+    const int* sourceweights, int outdegree, const int destinations[], const int* destweights,
     MPI_Info info, int reorder, MPI_Comm* comm_dist_graph);
-int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
-    int maxoutdegree, int destinations[], int destweights[]);
+int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int* sourceweights,
+    int maxoutdegree, int destinations[], int* destweights);
 int MPI_Dist_graph_neighbors_count(MPI_Comm comm, int* indegree, int* outdegree, int* weighted);
 int MPI_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int reorder,
     MPI_Comm* comm_graph);
@@ -1920,13 +1931,9 @@ int PMPI_Parrived(MPI_Request request, int partition, int* flag);
 int PMPI_Pready(int partition, MPI_Request request);
 int PMPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 int PMPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
-int PMPI_Precv_init(void* buf, int partitions, int count, MPI_Datatype datatype, int dest, int tag,
+int PMPI_Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
     MPI_Comm comm, MPI_Info info, MPI_Request* request);
-int PMPI_Precv_init_c(void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
-    MPI_Comm comm, MPI_Info info, MPI_Request* request);
-int PMPI_Psend_init(const void* buf, int partitions, int count, MPI_Datatype datatype, int dest, int tag,
-    MPI_Comm comm, MPI_Info info, MPI_Request* request);
-int PMPI_Psend_init_c(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
+int PMPI_Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
     int tag, MPI_Comm comm, MPI_Info info, MPI_Request* request);
 
 /* Point-to-point communication, profiling names */
@@ -2012,6 +2019,21 @@ int PMPI_Ssend_init(const void* buf, int count, MPI_Datatype datatype, int dest,
     MPI_Request* request);
 int PMPI_Ssend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
     MPI_Comm comm, MPI_Request* request);
+
+/* Functions that MPI 3.0 removed, for old programs, profiling names */
+int PMPI_Address(void* location, MPI_Aint* address);
+int PMPI_Errhandler_create(MPI_Comm_errhandler_function* comm_errhandler_fn, MPI_Errhandler* errhandler);
+int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler* errhandler);
+int PMPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
+int PMPI_Type_extent(MPI_Datatype datatype, MPI_Aint* extent);
+int PMPI_Type_hindexed(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
+    MPI_Datatype oldtype, MPI_Datatype* newtype);
+int PMPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype,
+    MPI_Datatype* newtype);
+int PMPI_Type_lb(MPI_Datatype datatype, MPI_Aint* displacement);
+int PMPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
+    MPI_Datatype array_of_types[], MPI_Datatype* newtype);
+int PMPI_Type_ub(MPI_Datatype datatype, MPI_Aint* displacement);
 
 /* Requests, profiling names */
 int PMPI_Cancel(MPI_Request* request);
@@ -2137,12 +2159,12 @@ int PMPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm);
 int PMPI_Cartdim_get(MPI_Comm comm, int* ndims);
 int PMPI_Dims_create(int nnodes, int ndims, int dims[]);
 int PMPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-    const int destinations[], const int weights[], MPI_Info info, int reorder, MPI_Comm* comm_dist_graph);
+    const int destinations[], const int* weights, MPI_Info info, int reorder, MPI_Comm* comm_dist_graph);
 int PMPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[],
-    const int sourceweights[], int outdegree, const int destinations[], const int destweights[],
+    const int* sourceweights, int outdegree, const int destinations[], const int* destweights,
     MPI_Info info, int reorder, MPI_Comm* comm_dist_graph);
-int PMPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
-    int maxoutdegree, int destinations[], int destweights[]);
+int PMPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int* sourceweights,
+    int maxoutdegree, int destinations[], int* destweights);
 int PMPI_Dist_graph_neighbors_count(MPI_Comm comm, int* indegree, int* outdegree, int* weighted);
 int PMPI_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int reorder,
     MPI_Comm* comm_graph);

@@ -56,7 +56,10 @@ bool has_shared_memory(const std::set<std::string>& transports) {
 }
 
 std::vector<std::byte> Introduction::pack() const {
-  std::vector<std::byte> bytes = {static_cast<std::byte>(staging), static_cast<std::byte>(is_private)};
+  std::vector<std::byte> bytes;
+  bytes.reserve(kFixedBytes + address.size());
+  bytes.push_back(static_cast<std::byte>(staging));
+  bytes.push_back(static_cast<std::byte>(is_private));
   bytes.insert(bytes.end(), proposed.bytes().begin(), proposed.bytes().end());
   const auto queue_bytes = std::as_bytes(std::span(&queues, 1));
   bytes.insert(bytes.end(), queue_bytes.begin(), queue_bytes.end());

@@ -4,6 +4,7 @@
 // of the remote one. Threads: the PE's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -71,12 +72,14 @@ class Communicator final : public ErrorScope {
   }
 
   // --- Collectives
-  // The circles of one collective operation. All processes make their collective calls in the same order.
+  // The circles of one collective operation. All processes make their calls of one kind in the same order. Calls that wait and calls
+  // that give a request are counted apart: the standard forbids another order among both, but other libraries bear it.
+  enum class CallKind : std::uint8_t { kWaits, kGivesRequest };
   struct Circles {
     Circle local;
     Circle remote;  // the other group; of an intracommunicator the same as `local`
   };
-  Circles next_circles();
+  Circles next_circles(CallKind kind = CallKind::kWaits);
   // Of the program's tag.
   Circle creation_circle(int tag) const {
     const MembersPointer& peers = is_inter() ? groups_.remote : groups_.local;
@@ -95,8 +98,9 @@ class Communicator final : public ErrorScope {
   memory::StreamHandle stream = nullptr;
   // Null if the communicator has no virtual topology.
   std::shared_ptr<const Topology> topology;
-  // The memory of buffered sends.
+  // The memory of buffered sends: its own, and that of the session that it comes from, which is null without one.
   BufferSpace buffer_space;
+  std::shared_ptr<BufferSpace> session_space;
 
  private:
   const std::shared_ptr<LocalTeam>& local_team();
@@ -106,8 +110,8 @@ class Communicator final : public ErrorScope {
   std::uint64_t local_context_;
   Groups groups_;
   const Members* peers_;
-  int next_tag_ = 0;
-  std::shared_ptr<LocalTeam> team_;  // of the local group
+  std::array<std::uint32_t, 2> num_calls_{};  // of each kind
+  std::shared_ptr<LocalTeam> team_;           // of the local group
   bool has_looked_for_team_ = false;
 };
 

@@ -39,8 +39,9 @@ struct Contributions {
   std::vector<Contribution> remote;
 };
 
-runtime::Task<Contributions> exchange(Ref<Communicator> parent, Contribution mine) {
-  Communicator::Circles circles = parent->next_circles();
+runtime::Task<Contributions> exchange(Ref<Communicator> parent, Contribution mine,
+                                      Communicator::CallKind kind = Communicator::CallKind::kWaits) {
+  Communicator::Circles circles = parent->next_circles(kind);
   Contributions all;
   const std::vector<std::byte> blocks = co_await collect(circles.local, bytes_of_value(mine));
   all.local = decoded(blocks);
@@ -76,6 +77,15 @@ Ref<Communicator> made(PointToPoint& engine, std::uint64_t context, Communicator
       new Communicator(engine, context, std::move(groups), local_context, std::move(handler)));
 }
 
+// With the error handler and the session of `parent`.
+Ref<Communicator> made_from(const Communicator& parent, std::uint64_t context, Communicator::Groups groups,
+                            std::uint64_t local_context) {
+  Ref<Communicator> child =
+      made(parent.engine(), context, std::move(groups), local_context, parent.error_handler());
+  child->session_space = parent.session_space;
+  return child;
+}
+
 }  // namespace
 
 runtime::Task<Ref<Communicator>> split(Ref<Communicator> parent, Choice mine) {
@@ -88,24 +98,22 @@ runtime::Task<Ref<Communicator>> split(Ref<Communicator> parent, Choice mine) {
   groups.local = members_at(*parent->group(), local);
   groups.rank = static_cast<int>(
       std::find(local.begin(), local.end(), static_cast<std::size_t>(parent->rank())) - local.begin());
-  if (!parent->is_inter())
-    co_return made(engine, first.context, std::move(groups), 0, parent->error_handler());
+  if (!parent->is_inter()) co_return made_from(*parent, first.context, std::move(groups), 0);
   const std::vector<std::size_t> remote = places_with(all.remote, mine.color);
   if (remote.empty()) co_return nullptr;
   groups.remote = members_at(*parent->remote_group(), remote);
-  co_return made(engine, std::min(first.context, all.remote[remote.front()].context), std::move(groups),
-                 first.local_context, parent->error_handler());
+  co_return made_from(*parent, std::min(first.context, all.remote[remote.front()].context), std::move(groups),
+                      first.local_context);
 }
 
 Ref<Communicator> begin_duplicate(const Communicator& parent) {
-  Ref<Communicator> copy = made(parent.engine(), 0, {parent.group(), parent.rank(), parent.remote_group()}, 0,
-                                parent.error_handler());
+  Ref<Communicator> copy = made_from(parent, 0, {parent.group(), parent.rank(), parent.remote_group()}, 0);
   copy->topology = parent.topology;
   return copy;
 }
 
-runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy) {
-  const Contributions all = co_await exchange(parent, contribution(parent->engine()));
+runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy, Communicator::CallKind kind) {
+  const Contributions all = co_await exchange(parent, contribution(parent->engine()), kind);
   std::uint64_t context = all.local.front().context;
   if (parent->is_inter()) context = std::min(context, all.remote.front().context);
   copy->set_contexts(context, all.local.front().local_context);
@@ -124,8 +132,7 @@ runtime::Task<Ref<Communicator>> merge(Ref<Communicator> inter, bool high) {
   auto members = std::make_shared<Members>(first);
   members->insert(members->end(), second.begin(), second.end());
   const int rank = inter->rank() + (local_first ? 0 : inter->remote_size());
-  co_return made(engine, std::min(mine.context, theirs.context), {std::move(members), rank, nullptr}, 0,
-                 inter->error_handler());
+  co_return made_from(*inter, std::min(mine.context, theirs.context), {std::move(members), rank, nullptr}, 0);
 }
 
 // --- Of a group
@@ -165,6 +172,7 @@ runtime::Task<Ref<Communicator>> create_group(Ref<Communicator> parent, MembersP
   PointToPoint& engine = parent->engine();
   const Circle circle(engine, context_of(parent->context(), ContextUse::kGroupCreation), tag, members, place);
   Ref<Communicator> created = co_await agree(engine, circle, std::move(members), parent->error_handler());
+  created->session_space = parent->session_space;
   co_return created;
 }
 
@@ -232,9 +240,8 @@ runtime::Task<Ref<Communicator>> create_inter(Ref<Communicator> local, int local
   }
   co_await spread(circle, local_leader, remote_bytes);
   check_remote_group(engine, *local->group(), *remote);
-  co_return made(engine, std::min(offers.mine.context, offers.theirs.context),
-                 {local->group(), local->rank(), std::move(remote)}, offers.mine.local_context,
-                 local->error_handler());
+  co_return made_from(*local, std::min(offers.mine.context, offers.theirs.context),
+                      {local->group(), local->rank(), std::move(remote)}, offers.mine.local_context);
 }
 
 runtime::Task<Ref<Communicator>> create_inter_from_groups(PointToPoint& engine, TwoGroups groups,

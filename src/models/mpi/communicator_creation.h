@@ -25,7 +25,8 @@ inline constexpr std::int64_t kNoColor = INT64_MIN;
 // The result is null for a process that gets no communicator. `handler`: the new one's.
 runtime::Task<Ref<Communicator>> split(Ref<Communicator> parent, Choice mine);
 // Fills in the contexts of `copy`, which has the groups of `parent`.
-runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy);
+runtime::Task<> duplicate(Ref<Communicator> parent, Ref<Communicator> copy,
+                          Communicator::CallKind kind = Communicator::CallKind::kWaits);
 Ref<Communicator> begin_duplicate(const Communicator& parent);
 // The one with `high` has the higher ranks.
 runtime::Task<Ref<Communicator>> merge(Ref<Communicator> inter, bool high);

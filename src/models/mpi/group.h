@@ -3,6 +3,7 @@
 // Threads: the PE's.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,17 +14,24 @@
 
 namespace weft::mpi {
 
+class BufferSpace;
+
 class Group final : public Object {
  public:
-  explicit Group(MembersPointer members) : Object(ObjectKind::kGroup), members_(std::move(members)) {}
+  // `session_space`: of the session that the group comes from; null in a program without sessions.
+  explicit Group(MembersPointer members, std::shared_ptr<BufferSpace> session_space = nullptr)
+      : Object(ObjectKind::kGroup), members_(std::move(members)), session_space_(std::move(session_space)) {}
 
   const MembersPointer& members() const { return members_; }
   int size() const { return static_cast<int>(members_->size()); }
   // MPI_UNDEFINED if the process is not in the group.
   int rank_of(int process) const;
+  // For the communicators that are made of the group.
+  const std::shared_ptr<BufferSpace>& session_space() const { return session_space_; }
 
  private:
   MembersPointer members_;
+  std::shared_ptr<BufferSpace> session_space_;
 };
 
 // Three numbers: the first rank, the last one, and the stride.

@@ -27,7 +27,7 @@ class Object : public Counted {
   ~Object() override;
 
  private:
-  const ObjectKind kind_;
+  ObjectKind kind_;
   std::unique_ptr<Attributes> attributes_;
 };
 

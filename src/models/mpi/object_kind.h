@@ -17,6 +17,7 @@ enum class ObjectKind : std::uint8_t {
   kRequest,
   kSession,
   kWindow,
+  kFreed,  // of memory that holds no object any more, as long as nothing else is there
 };
 
 }  // namespace weft::mpi

@@ -87,7 +87,9 @@ runtime::Task<> run_into(runtime::Task<T> task, RunResult<T>& result) {
     if constexpr (std::is_void_v<T>) {
       co_await std::move(task);
     } else {
-      result.value.emplace(co_await std::move(task));
+      // Named: g++ 12 gives an unnamed one another name in each file, so the frames differ (-Wodr).
+      T value = co_await std::move(task);
+      result.value.emplace(std::move(value));
     }
   } catch (...) {
     result.error = std::current_exception();

@@ -14,10 +14,11 @@ SKIPPED = 77
 
 
 @pytest.mark.timeout(1000)
-def test_the_modules_that_must_pass_do():
+@pytest.mark.parametrize("num_processes", [2, 4])
+def test_the_modules_that_must_pass_do(num_processes):
     # Building mpi4py takes a minute or two, once.
     done = subprocess.run(
-        [sys.executable, SUITE, "-n", "2"],
+        [sys.executable, SUITE, "-n", str(num_processes)],
         capture_output=True,
         text=True,
         timeout=900,

@@ -8,6 +8,7 @@
 
 #include "weft/mpi/mpi.h"
 
+#include "models/mpi/collective/collective_request.h"
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/reductions.h"
 #include "models/mpi/datatype/constructors.h"
@@ -211,6 +212,19 @@ TEST_P(Collectives, OperandsAreInTheOrderOfRanks) {
 INSTANTIATE_TEST_SUITE_P(Sizes, Collectives, ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9));
 
 // Elements with gaps, and a negative extent.
+// A program's operator in C++ may throw; the PE goes on.
+TEST(CollectiveRequest, EndsWithAnErrorIfAnythingIsThrown) {
+  testing::MpiJob job(1);
+  const auto body = [](Outcome*) -> Task<> {
+    throw 7;
+    co_return;
+  };
+  const auto request = Request::make<CollectiveRequest>(job.runtime(0), body);
+  request->start();
+  ASSERT_EQ(job.run_until([&] { return request->is_complete(); }), "");
+  EXPECT_EQ(request->outcome().error, MPI_ERR_INTERN);
+}
+
 TEST(ScratchElements, HaveRoomForTheirElements) {
   PredefinedTypes types;
   Ref<Datatype> column;

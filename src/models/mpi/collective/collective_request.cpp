@@ -21,6 +21,8 @@ runtime::Task<> CollectiveRequest::run(Ref<CollectiveRequest> self) {
     outcome.error = MPI_ERR_NO_MEM;
   } catch (const base::Error&) {
     outcome.error = MPI_ERR_OTHER;
+  } catch (...) {
+    outcome.error = MPI_ERR_INTERN;  // of the program's operator
   }
   self->complete(outcome);
 }

@@ -33,7 +33,7 @@ runtime::Task<> gather(Circle circle, int root, OwnView mine, Views parts) {
   Transfers receives(circle);
   for (int from = 0; from < circle.size(); ++from)
     if (from != root) receives.receive(from, of_rank(parts, from));
-  if (!mine.in_place) co_await copy_data(circle, mine.view, of_rank(parts, root));
+  if (!mine.in_place) receives.copy(mine.view, of_rank(parts, root));
   co_await receives.wait();
 }
 
@@ -45,7 +45,7 @@ runtime::Task<> scatter(Circle circle, int root, Views parts, OwnView mine) {
   Transfers sends(circle);
   for (int to = 0; to < circle.size(); ++to)
     if (to != root) sends.send(to, of_rank(parts, to));
-  if (!mine.in_place) co_await copy_data(circle, of_rank(parts, root), mine.view);
+  if (!mine.in_place) sends.copy(of_rank(parts, root), mine.view);
   co_await sends.wait();
 }
 

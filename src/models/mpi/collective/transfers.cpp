@@ -47,14 +47,25 @@ void Transfers::receive(int from, const DataView& view) {
   if (from != MPI_PROC_NULL) requests_.push_back(base_of(circle_.receive(from, view)));
 }
 
+// An error is kept for wait(): transfers that are in flight use the program's memory.
+void Transfers::copy(const DataView& from, const DataView& to) {
+  if (from.size_bytes > to.size_bytes) {
+    failed_ = MPI_ERR_TRUNCATE;
+  } else if (from.place.is_host() && to.place.is_host()) {
+    copy_in_host_memory(from, to);
+  } else {
+    receive(circle_.rank(), to);
+    send(circle_.rank(), from);
+  }
+}
+
 runtime::Task<> Transfers::wait() {
-  int failed = MPI_SUCCESS;
   for (const Ref<Request>& request : requests_) {
     const Outcome outcome = co_await circle_.completed(*request);
-    if (failed == MPI_SUCCESS) failed = outcome.error;
+    if (failed_ == MPI_SUCCESS) failed_ = outcome.error;
   }
   requests_.clear();
-  if (failed != MPI_SUCCESS) throw TransferFailed(failed);
+  if (failed_ != MPI_SUCCESS) throw TransferFailed(std::exchange(failed_, MPI_SUCCESS));
 }
 
 runtime::Task<> copy_data(Circle local, DataView from, DataView to) {

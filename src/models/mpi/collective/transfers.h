@@ -34,12 +34,15 @@ class Transfers {
   // `to` and `from` may be MPI_PROC_NULL: nothing is done.
   void send(int to, const DataView& view);
   void receive(int from, const DataView& view);
+  // Within this process, between any kinds of memory. REQUIRES: a circle of the own group.
+  void copy(const DataView& from, const DataView& to);
   // Returns when all have ended. Throws TransferFailed if one has failed.
   runtime::Task<> wait();
 
  private:
   Circle circle_;
   std::vector<Ref<Request>> requests_;
+  int failed_ = 0;  // an error class
 };
 
 // Copies within this process, between any kinds of memory. `local`: a circle of the own group.

@@ -30,7 +30,7 @@ class ElementsOfType final : public ElementLayout {
 
 }  // namespace
 
-std::shared_ptr<const ElementLayout> layout_of(Datatype& type) {
+std::shared_ptr<const ElementLayout> element_layout(Datatype& type) {
   return std::make_shared<ElementsOfType>(type);
 }
 
@@ -43,7 +43,7 @@ DataView typed_view(Datatype& type, void* buffer, MPI_Count count) {
   } else {
     view.data = static_cast<std::byte*>(buffer);
     view.count = count;
-    view.layout = layout_of(type);
+    view.layout = element_layout(type);
   }
   return view;
 }

@@ -9,9 +9,8 @@
 
 namespace weft::mpi {
 
-// How elements of the datatype lie in memory. It keeps the datatype.
-std::shared_ptr<const ElementLayout> layout_of(Datatype& type);
-
+// How elements with gaps lie in memory. It keeps the datatype.
+std::shared_ptr<const ElementLayout> element_layout(Datatype& type);
 // `count` elements in host memory. The view keeps the datatype. REQUIRES: type.packed_size(count).
 DataView typed_view(Datatype& type, void* buffer, MPI_Count count);
 

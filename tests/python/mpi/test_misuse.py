@@ -1,0 +1,27 @@
+"""Programs that call MPI wrongly get an error, or a sentence, and no crash."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize("num_pes", [None, 1, 3])
+def test_wrong_arguments_are_errors(run_mpi, num_pes):
+    done = run_mpi("misuse", num_pes)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout == f"misuse on {num_pes or 1} ranks: as expected\n"
+
+
+def test_a_wait_after_the_end_of_mpi_says_so(run_mpi):
+    done = run_mpi("endings", 2, "late")
+    assert done.returncode == 1
+    assert "MPI_Wait" in done.stderr
+    assert "call it between MPI_Init and MPI_Finalize" in done.stderr
+
+
+@pytest.mark.parametrize("num_pes", [None, 2])
+def test_buffered_sends_use_the_buffer_of_their_session(run_mpi, num_pes):
+    done = run_mpi("session_buffer", num_pes)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"buffers of sessions on {num_pes or 1} ranks: as expected\n"
