@@ -18,8 +18,7 @@ const std::shared_ptr<LocalTeam>& Communicator::local_team() {
 }
 
 Communicator::Circles Communicator::next_circles() {
-  const int tag = next_tag_;
-  next_tag_ = (next_tag_ + 1) & 0x7fffffff;
+  const int tag = next_tag();
   const std::uint64_t context = context_of(context_, ContextUse::kCollectives);
   if (!is_inter()) {
     const Circle circle(engine_, context, tag, groups_.local, rank(), local_team(), stream);

@@ -77,6 +77,10 @@ class Communicator final : public ErrorScope {
     Circle remote;  // the other group; of an intracommunicator the same as `local`
   };
   Circles next_circles();
+  // For a collective without a circle: the tag that it takes.
+  int next_tag() { return std::exchange(next_tag_, (next_tag_ + 1) & 0x7fffffff); }
+  // Of the local group; null if each member is on a PE of its own.
+  const std::shared_ptr<LocalTeam>& local_team();
   // Of the program's tag.
   Circle creation_circle(int tag) const {
     const MembersPointer& peers = is_inter() ? groups_.remote : groups_.local;
@@ -99,8 +103,6 @@ class Communicator final : public ErrorScope {
   BufferSpace buffer_space;
 
  private:
-  const std::shared_ptr<LocalTeam>& local_team();
-
   PointToPoint& engine_;
   std::uint64_t context_;
   std::uint64_t local_context_;
