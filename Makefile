@@ -29,7 +29,7 @@ $(SANITIZED)/build.ninja: $(SETUP)
 
 # The examples and mini-apps, and the Python package as the wheel that users get, installed into .venv.
 build: $(RELEASE)/build.ninja
-	cmake --build $(RELEASE) --target weft_python_package weft_mpi_abi weft_examples weft_miniapps
+	cmake --build $(RELEASE) --target weft_python_package weft_mpi_library weft_examples weft_miniapps
 	pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
 	    --config-settings=build-dir=$(RELEASE) .
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
-    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python, mpi_abi
+    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python, mpi_abi <- mpi_host
     base <- balance, checkpoint <- models
 
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
@@ -36,13 +36,16 @@ RANKS = {
     "umbrella": 6,  # include/weft/weft.h
     "python": 7,
     "mpi_abi": 7,  # the entry points of libmpi_abi, mpi/src
+    "mpi_host": 8,  # the program weft-mpi-host, mpi/host
 }
+# A layer that uses these alone.
+ONLY = {"mpi_host": ("base", "mpi_abi")}  # a program beside the library, which calls host_interface.h
 SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 
 # Layers whose units still have cycles. Take a layer out when its cycles are gone.
 CYCLES_EXEMPT: frozenset[str] = frozenset()
 
-CHECKED_FOLDERS = ("include", "src", "python/src", "mpi/src", "examples", "miniapps", "benchmarks")
+CHECKED_FOLDERS = ("include", "src", "python/src", "mpi/src", "mpi/host", "examples", "miniapps", "benchmarks")
 # Programs that use what an installed Weft offers.
 USERS = ("examples/", "miniapps/")
 HEADER_SUFFIXES = (".h", ".hpp", ".cuh")
@@ -83,6 +86,8 @@ def layer_of(path: str) -> str | None:
         return "python"
     if parts[:2] == ["mpi", "src"]:
         return "mpi_abi"
+    if parts[:2] == ["mpi", "host"]:
+        return "mpi_host"
     if parts[:2] in (["include", "weft"], ["src", "models"]) and len(parts) > 3:
         return parts[2] if parts[2] in RANKS else None
     if parts[0] == "src" and len(parts) > 2:
@@ -101,6 +106,8 @@ def unknown_layer(file: str) -> Violation | None:
 def may_use(user: str, used: str) -> bool:
     if user == used or (user, used) in SAME_RANK_ALLOWED:
         return True
+    if user in ONLY:
+        return used in ONLY[user]
     return RANKS[used] < RANKS[user]
 
 

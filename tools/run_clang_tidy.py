@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over the sources of a build tree's compile_commands.json, one process per core.
 
-Usage: tools/run_clang_tidy.py BUILD_FOLDER [FILE ...]. Without files: all of src/, python/src/, mpi/src/,
+Usage: tools/run_clang_tidy.py BUILD_FOLDER [FILE ...]. Without files: all of src/, python/src/, mpi/src/, mpi/host/,
 examples/, miniapps/ and benchmarks/. The findings of a file are printed together; exits with 1 if there
 were any.
 """
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("src", "python/src", "mpi/src", "examples", "miniapps", "benchmarks")
+FOLDERS = ("src", "python/src", "mpi/src", "mpi/host", "examples", "miniapps", "benchmarks")
 # The compile commands are those of g++, which knows warnings that clang does not.
 OPTIONS = (
     "--quiet",

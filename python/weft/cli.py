@@ -143,6 +143,31 @@ _SETTINGS = (
         "them from",
         metavar="GPUS",
     ),
+    _Setting(
+        "--ranks",
+        "WEFT_MPI_RANKS",
+        "MPI programs: the number of ranks, at least one per PE; a process runs several as user-level "
+        "threads (default: one per PE). This setting and the next three work with weft run alone",
+        metavar="N",
+    ),
+    _Setting(
+        "--rank-map",
+        "WEFT_MPI_RANK_MAP",
+        "the PE of each rank: block (default), round-robin, or a file with one PE number per line",
+        metavar="MAP",
+    ),
+    _Setting(
+        "--stack-size",
+        "WEFT_MPI_STACK_KIB",
+        "the size of a rank's stack in KiB; memory that a rank never touches is not used (default: 1024)",
+        metavar="KIB",
+    ),
+    _Setting(
+        "--share-library",
+        "WEFT_MPI_SHARE_LIBRARIES",
+        "shared libraries whose variables the ranks of a process may share, such as libhdf5,libnetcdf",
+        metavar="NAMES",
+    ),
 )
 
 _EPILOG = """\
@@ -227,6 +252,7 @@ def _run(options: argparse.Namespace) -> int:
     from weft.launch.command import UsageError, check_choice, check_gpus, parse_num_pes, program_argv
     from weft.launch.environment import pe_environment
     from weft.launch.job import Job
+    from weft.launch.virtual_ranks import with_virtual_ranks
 
     try:
         if options.hosts is not None:
@@ -246,6 +272,7 @@ def _run(options: argparse.Namespace) -> int:
             if setting.choices is not None:
                 check_choice(setting.variable, environment.get(setting.variable), setting.choices)
         check_gpus(environment.get("WEFT_GPUS", "auto"))
+        argv = with_virtual_ranks(argv, num_pes, environment)
         return Job(argv, num_pes, environment).run()
     except UsageError as error:
         print(f"weft run: {error}", file=sys.stderr)

@@ -44,7 +44,7 @@ def compiler_argv(
     library = folder / "lib" / LIBRARY
     if not library.exists():
         raise CompilerError(
-            f"{library} does not exist: this Weft was built without MPI; build the target weft_mpi_abi, "
+            f"{library} does not exist: this Weft was built without MPI; build the target weft_mpi_library, "
             "or install Weft with WEFT_BUILD_MPI=ON"
         )
     variable, default = COMPILERS[command]

@@ -1,0 +1,100 @@
+// What the C library keeps once per process and a rank needs for itself. The functions in mpi/host/libc, which replace those
+// of the C library, use it.
+//
+// Threads: that of the PE. Other threads of a program have no rank and get what the C library has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft::mpi_host {
+
+// A rank's values of the C library's variables. Each points into the rank's copy of the program if that has a copy of the
+// variable, else to `own`.
+struct LibcVariables {
+  struct {
+    char** environment = nullptr;
+    char* argument = nullptr;  // optarg
+    int index = 1;             // optind
+    int prints_errors = 1;     // opterr
+    int unknown_option = '?';  // optopt
+  } own;
+  char*** environment = &own.environment;
+  char** argument = &own.argument;
+  int* index = &own.index;
+  int* prints_errors = &own.prints_errors;
+  int* unknown_option = &own.unknown_option;
+
+  LibcVariables() = default;
+  LibcVariables(const LibcVariables&) = delete;
+  LibcVariables& operator=(const LibcVariables&) = delete;
+};
+
+// One pass of getopt() over an argument list, as far as it has come.
+struct OptionScan {
+  char* const* argv = nullptr;
+  std::vector<char*> original;  // argv as it was; getopt() reorders it
+  int begin = 1;                // optind at the begin
+  int num_calls = 0;
+  int index = 0;  // optind after the last call; another value says that the program begins anew
+};
+
+struct RandomState {
+  RandomState();
+  random_data numbers{};  // of rand() and random()
+  char memory[128] = {};
+  drand48_data numbers48{};  // of drand48() and its kin
+};
+
+// A function that the rank runs when it ends.
+struct ExitHandler {
+  void (*function)(void* argument) = nullptr;
+  void (*with_code)(int code, void* argument) = nullptr;  // of on_exit()
+  void* argument = nullptr;
+};
+
+struct RankState {
+  RankState() = default;
+  RankState(const RankState&) = delete;
+  RankState& operator=(const RankState&) = delete;
+
+  // Gives the rank a copy of a list that ends with null, for its `environ`.
+  void keep_environment(char* const* list);
+  // Whether the address is in the rank's copy of the program.
+  bool owns(const void* address) const;
+
+  LibcVariables libc;
+  std::vector<char*> environment;
+  std::vector<std::unique_ptr<std::max_align_t[]>> streams;  // std::cout and its kin
+  OptionScan options;
+  RandomState random;
+  char* token_position = nullptr;  // of strtok()
+  std::vector<ExitHandler> exit_handlers;
+  bool has_run_destructors = false;
+  // Runs what the rank has asked to run at its end, and makes its output visible.
+  std::function<void(int code)> finish;
+  // Where the rank's copy of the program lies.
+  std::uintptr_t begin_address = 0;
+  std::uintptr_t end_address = 0;
+};
+
+// The states of the ranks of this process by rank number; null for ranks elsewhere. Set once, before a rank runs.
+void set_rank_states(const std::vector<std::unique_ptr<RankState>>* states);
+
+// The state of the rank whose stack runs; null on any other stack.
+RankState* current_state();
+
+void* find_replaced(const char* name);
+
+// The C library's function of that name, which one of mpi/host/libc replaces.
+template <class Function>
+Function* replaced(const char* name) {
+  return reinterpret_cast<Function*>(find_replaced(name));
+}
+
+}  // namespace weft::mpi_host

@@ -1,0 +1,90 @@
+"""`weft run --ranks`: several ranks of an MPI program per PE.
+
+The program weft-mpi-host beside libmpi_abi.so.1 then runs in place of the user's program, and loads that once
+per rank (mpi/host). It reads the environment variables below.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from weft.launch.command import UsageError
+from weft.launch.mpi_compiler import package_folder
+
+HOST = "weft-mpi-host"
+MAX_RANKS = 1 << 20
+RANKS = "WEFT_MPI_RANKS"
+RANK_MAP = "WEFT_MPI_RANK_MAP"
+STACK_SIZE = "WEFT_MPI_STACK_KIB"
+SHARED_LIBRARIES = "WEFT_MPI_SHARE_LIBRARIES"
+# Rank n is PE n with both if there are as many ranks as PEs.
+PLAIN_MAPS = ("block", "round-robin")
+
+
+def parse_ranks(text: str, num_pes: int) -> int:
+    """The value of --ranks.
+
+    Raises:
+        UsageError: not a number from `num_pes` to MAX_RANKS.
+    """
+    try:
+        ranks = int(text)
+    except ValueError:
+        raise UsageError(f"--ranks takes the number of MPI ranks, a whole number, not '{text}'") from None
+    if ranks < num_pes:
+        raise UsageError(
+            f"--ranks {ranks}: each of the {num_pes} PEs has at least one rank; start fewer PEs (-n)"
+        )
+    if ranks > MAX_RANKS:
+        raise UsageError(f"--ranks {ranks}: a job has at most {MAX_RANKS} ranks")
+    return ranks
+
+
+def with_virtual_ranks(argv: Sequence[str], num_pes: int, environment: Mapping[str, str]) -> list[str]:
+    """The command line of a PE of the job: `argv` itself if each PE has one rank.
+
+    Raises:
+        UsageError: the program cannot have virtual ranks, or the settings are wrong.
+    """
+    text = environment.get(RANKS)
+    rank_map = environment.get(RANK_MAP, "block")
+    if text is None:
+        for name in (RANK_MAP, STACK_SIZE, SHARED_LIBRARIES):
+            if name in environment:
+                raise UsageError(f"{name} is set, and the number of ranks is not; give it with --ranks N")
+        return list(argv)
+    ranks = parse_ranks(text, num_pes)
+    if ranks == num_pes and rank_map in PLAIN_MAPS:
+        return list(argv)
+    program = argv[1] if len(argv) > 1 and argv[1].endswith(".py") else argv[0]
+    if program.endswith(".py"):
+        raise UsageError(
+            f"{program}: a Python program has one rank per process, because a process loads Python and its "
+            f"packages once; start as many PEs as ranks: weft run -n {ranks} {program}"
+        )
+    host = _host()
+    _check(host, program, {**environment, "WEFT_NUM_PES": str(num_pes)})
+    return [host, *argv]
+
+
+def _host() -> str:
+    host = package_folder() / "lib" / HOST
+    if not os.access(host, os.X_OK):
+        raise UsageError(
+            f"{host} does not exist: this Weft was built without virtual ranks. Build it on x86-64, with MPI "
+            "and with the static library of Boost.Context (libboost-context-dev), or start one PE per rank "
+            "(-n)"
+        )
+    return str(host)
+
+
+def _check(host: str, program: str, environment: Mapping[str, str]) -> None:
+    """Asks the host once, so that not every PE reports the same."""
+    outcome = subprocess.run(
+        [host, "--check", program], env=environment, capture_output=True, text=True, check=False
+    )
+    if outcome.returncode != 0:
+        reason = outcome.stderr.strip().removeprefix("weft: ")
+        raise UsageError(reason or f"{program}: {HOST} --check ended with {outcome.returncode}")

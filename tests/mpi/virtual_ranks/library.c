@@ -1,0 +1,4 @@
+/* A shared library with variables. */
+int library_variable = 5;
+static int calls;
+int library_call(void) { return ++calls; }

@@ -1,0 +1,341 @@
+"""`weft run --ranks`: programs with several ranks per process."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from weft.launch import virtual_ranks
+from weft.launch.mpi_compiler import package_folder
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "tests" / "mpi" / "virtual_ranks"
+HANG_S = 120
+WARNINGS = ("-Wall", "-Wextra", "-Werror", "-O1")
+
+if not (package_folder() / "lib" / virtual_ranks.HOST).exists():
+    pytest.skip("THIS BUILD HAS NO VIRTUAL RANKS: Boost.Context was not found", allow_module_level=True)
+
+Compile = Callable[..., Path]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def compile_program(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """compile_program("privacy.c", "-fPIC", ...): the program of tests/mpi/virtual_ranks."""
+    folder = tmp_path_factory.mktemp("virtual_ranks")
+
+    def compiled(source: str, *options: object) -> Path:
+        words = [str(option) for option in options]
+        program = folder / re.sub(r"\W+", "_", f"{source} {' '.join(words)}")[-120:]
+        if not program.exists():
+            wrapper = "mpicxx" if source.endswith(".cpp") else "mpicc"
+            standard = "-std=c++17" if source.endswith(".cpp") else "-std=gnu99"
+            command = [sys.executable, "-m", "weft", wrapper, standard, *WARNINGS, PROGRAMS / source, *words]
+            subprocess.run([*map(str, command), "-o", str(program)], check=True, timeout=HANG_S)
+        return program
+
+    return compiled
+
+
+@pytest.fixture
+def run_ranks(tmp_path: Path) -> Run:
+    """run_ranks(2, 8, program, arguments..., options=[...]): 8 ranks on 2 PEs."""
+
+    def run(
+        num_pes: int,
+        num_ranks: int | None,
+        program: object,
+        *arguments: object,
+        options: Sequence[object] = (),
+        environment: dict[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "weft", "run", "-n", num_pes]
+        if num_ranks is not None:
+            words += ["--ranks", num_ranks]
+        return subprocess.run(
+            [str(word) for word in (*words, *options, program, *arguments)],
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+            cwd=tmp_path,
+            check=False,
+            env={**os.environ, **(environment or {})},
+        )
+
+    return run
+
+
+def expect_refusal(outcome: subprocess.CompletedProcess[str], *parts: str) -> None:
+    """One sentence on stderr with these parts, and exit code 2."""
+    assert outcome.stdout == ""
+    assert outcome.stderr.startswith("weft run: ")
+    assert outcome.stderr.count("\n") == 1, outcome.stderr
+    for part in parts:
+        assert part in outcome.stderr
+    assert outcome.returncode == 2
+
+
+# --- Each rank has a state of its own -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [(), ("-fPIC",), ("-O2", "-Wl,-z,lazy"), ("-static-libgcc",)])
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 5), (2, 16)])
+def test_c_programs_share_nothing(compile_program, run_ranks, options, num_pes, num_ranks):
+    program = compile_program("privacy.c", *options)
+    words = ["one", "-a", "-cbvalue", "-d", "--long", "name", "-z", "two"]
+    outcome = run_ranks(num_pes, num_ranks, program, *words, environment={"SET_FOR_TEST": "1"})
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == sorted(
+        f"rank {rank} of {num_ranks}: 0 failures" for rank in range(num_ranks)
+    )
+    assert outcome.returncode == 0
+
+
+@pytest.mark.parametrize("options", [(), ("-fPIC",)])
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 8)])
+def test_cpp_programs_share_nothing(compile_program, run_ranks, options, num_pes, num_ranks):
+    outcome = run_ranks(num_pes, num_ranks, compile_program("objects.cpp", *options))
+    assert outcome.stderr == ""
+    expected = [f"rank {rank}: {what}" for rank in range(num_ranks) for what in ("0 failures", "destructor")]
+    assert sorted(outcome.stdout.splitlines()) == sorted(expected)
+    assert outcome.returncode == 0
+
+
+def test_256_ranks_in_one_process(compile_program, run_ranks):
+    outcome = run_ranks(1, 256, compile_program("objects.cpp"))
+    assert outcome.stderr == ""
+    assert outcome.stdout.count(": 0 failures") == 256
+    assert outcome.returncode == 0
+
+
+# --- Where ranks are ----------------------------------------------------------------------------------------
+
+
+def places(outcome: subprocess.CompletedProcess[str]) -> list[int]:
+    """The PE of each rank."""
+    assert outcome.stderr == ""
+    assert outcome.returncode == 0
+    found = re.findall(r"^rank (\d+) of \d+ on PE (\d+) of ", outcome.stdout, re.MULTILINE)
+    return [int(pe) for _, pe in sorted((int(rank), pe) for rank, pe in found)]
+
+
+def test_maps(compile_program, run_ranks, tmp_path):
+    program = compile_program("places.c")
+    assert places(run_ranks(2, 5, program)) == [0, 0, 0, 1, 1]
+    assert places(run_ranks(2, 5, program, options=["--rank-map", "round-robin"])) == [0, 1, 0, 1, 0]
+    (tmp_path / "map").write_text("1\n0 # the second\n\n0\n1\n")
+    assert places(run_ranks(2, 4, program, options=["--rank-map", "map"])) == [1, 0, 0, 1]
+    # As many ranks as PEs, in another order.
+    (tmp_path / "map").write_text("1\n0\n")
+    assert places(run_ranks(2, 2, program, options=["--rank-map", "map"])) == [1, 0]
+
+
+def test_variables_do_as_the_options(compile_program, run_ranks):
+    environment = {"WEFT_MPI_RANKS": "4", "WEFT_MPI_RANK_MAP": "round-robin"}
+    outcome = run_ranks(2, None, compile_program("places.c"), environment=environment)
+    assert places(outcome) == [0, 1, 0, 1]
+
+
+def test_the_program_has_its_own_name(compile_program, run_ranks):
+    program = compile_program("places.c")
+    assert f"of {program}\n" in run_ranks(1, 2, program).stdout
+
+
+def test_stacks_have_the_size_that_is_asked_for(compile_program, run_ranks):
+    program = compile_program("places.c")
+    assert places(run_ranks(1, 3, program, 700)) == [0, 0, 0]
+    assert places(run_ranks(1, 3, program, 6000, options=["--stack-size", 8192])) == [0, 0, 0]
+    overflow = run_ranks(1, 3, program, 6000)
+    assert overflow.returncode == 128 + 11
+    assert "SIGSEGV" in overflow.stderr
+
+
+# --- How ranks end ------------------------------------------------------------------------------------------
+
+
+def ends_of(outcome: subprocess.CompletedProcess[str], rank: int) -> list[str]:
+    prefix = f"rank {rank}: "
+    lines = outcome.stdout.splitlines()
+    return [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+
+
+ALL_ENDS = ["second handler", "first handler", "destructor"]
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+@pytest.mark.parametrize("way", ["return", "exit"])
+@pytest.mark.parametrize("chosen", [0, 3])
+def test_a_rank_ends_alone(compile_program, run_ranks, num_pes, way, chosen):
+    outcome = run_ranks(num_pes, 4, compile_program("ending.c"), way, chosen, 7)
+    assert outcome.returncode == 7
+    for rank in range(4):
+        assert ends_of(outcome, rank) == ALL_ENDS
+
+
+def test_underscore_exit_runs_no_handlers(compile_program, run_ranks):
+    outcome = run_ranks(1, 3, compile_program("ending.c"), "_exit", 1, 9)
+    assert outcome.returncode == 9
+    assert [ends_of(outcome, rank) for rank in range(3)] == [ALL_ENDS, [], ALL_ENDS]
+
+
+def test_an_exit_code_has_eight_bits(compile_program, run_ranks):
+    assert run_ranks(1, 2, compile_program("ending.c"), "exit", 1, 256 + 4).returncode == 4
+
+
+def test_a_program_without_mpi_init(compile_program, run_ranks):
+    outcome = run_ranks(1, 2, compile_program("ending.c"), "no-init", 0, 5)
+    assert ends_of(outcome, 0) == [*ALL_ENDS, *ALL_ENDS]
+    assert outcome.returncode == 5
+
+
+def test_mpi_abort_ends_the_job(compile_program, run_ranks):
+    outcome = run_ranks(2, 6, compile_program("ending.c"), "abort-job", 4, 3)
+    assert outcome.returncode == 3
+    assert "rank 4 called MPI_Abort with code 3" in outcome.stderr
+
+
+# --- What cannot have virtual ranks -------------------------------------------------------------------------
+
+
+def test_thread_local_variables(compile_program, run_ranks):
+    program = compile_program("thread_local.c")
+    expect_refusal(run_ranks(1, 2, program), f"{program}: has thread-local variables", "one PE per rank (-n)")
+    assert run_ranks(2, 2, program).returncode == 0
+
+
+def test_fixed_addresses(compile_program, run_ranks):
+    outcome = run_ranks(1, 2, compile_program("places.c", "-no-pie"))
+    expect_refusal(outcome, "has fixed addresses", "-fPIE -pie")
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shared library with variables."""
+    path = tmp_path_factory.mktemp("library") / "libstate.so.1"
+    command = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{path.name}", str(PROGRAMS / "library.c")]
+    subprocess.run([*command, "-o", str(path)], check=True, timeout=HANG_S)
+    return path
+
+
+def link(library: Path) -> list[str]:
+    return [str(library), f"-Wl,-rpath,{library.parent}"]
+
+
+def test_a_library_with_variables(compile_program, run_ranks, library):
+    program = compile_program("with_library.c", *link(library))
+    outcome = run_ranks(1, 3, program)
+    expect_refusal(outcome, "libstate.so.1 has variables (", "library_variable", "--share-library libstate;")
+    for name in ("libstate", "libother,libstate.so.1"):
+        shared = run_ranks(1, 3, program, options=["--share-library", name])
+        assert shared.stderr == ""
+        assert shared.stdout == "calls: 6\n"
+
+
+def test_a_stripped_library_may_have_variables(compile_program, run_ranks, library, tmp_path):
+    stripped = tmp_path / library.name
+    subprocess.run(["strip", "-o", stripped, library], check=True, timeout=HANG_S)
+    program = compile_program("with_library.c", *link(stripped))
+    expect_refusal(run_ranks(1, 3, program), "libstate.so.1 may have variables")
+
+
+def test_a_copy_of_a_librarys_variable(compile_program, run_ranks, library):
+    program = compile_program("with_library.c", "-DUSES_VARIABLE", *link(library))
+    outcome = run_ranks(1, 2, program, options=["--share-library", "libstate"])
+    expect_refusal(outcome, "has a copy of the variable library_variable", "-fPIC")
+    refers = compile_program("with_library.c", "-DUSES_VARIABLE", "-fPIC", *link(library))
+    assert run_ranks(1, 2, refers, options=["--share-library", "libstate"]).returncode == 0
+
+
+def test_a_library_in_a_folder_beside_the_program(compile_program, run_ranks, library, tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / library.name).write_bytes(library.read_bytes())
+    compiled = compile_program("with_library.c", str(library), "-Wl,-rpath,$ORIGIN/lib")
+    program = tmp_path / "program"
+    program.write_bytes(compiled.read_bytes())
+    program.chmod(0o755)
+    outcome = run_ranks(1, 2, "./program", options=["--share-library", "libstate"])
+    assert outcome.stderr == ""
+    assert outcome.stdout == "calls: 3\n"
+    (tmp_path / "lib" / library.name).unlink()
+    expect_refusal(run_ranks(1, 2, "./program", options=["--share-library", "libstate"]), library.name)
+
+
+def test_programs_of_python(run_ranks, tmp_path):
+    (tmp_path / "app.py").write_text("print('runs ')\n")
+    expect_refusal(run_ranks(2, 16, "app.py"), "one rank per process", "weft run -n 16 app.py")
+    assert run_ranks(2, 2, "app.py").stdout.split() == ["runs", "runs"]
+
+
+def test_what_is_no_program_of_mpi(run_ranks, tmp_path):
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    expect_refusal(run_ranks(1, 2, "./script"), "./script: is a script")
+    expect_refusal(run_ranks(1, 2, "/bin/ls"), "/bin/ls: does not use MPI", "weft mpicc")
+
+
+# --- Wrong settings -----------------------------------------------------------------------------------------
+
+
+def test_numbers_of_ranks(compile_program, run_ranks):
+    program = compile_program("places.c")
+    expect_refusal(run_ranks(2, "many", program), "--ranks takes the number of MPI ranks", "'many'")
+    expect_refusal(run_ranks(2, 1, program), "--ranks 1: each of the 2 PEs has at least one rank")
+    expect_refusal(run_ranks(2, 1 << 21, program), "at most 1048576 ranks")
+
+
+def test_settings(compile_program, run_ranks, tmp_path):
+    program = compile_program("places.c")
+    (tmp_path / "map").write_text("0\n2\n0\n")
+    for options, part in [
+        (["--rank-map", "map"], "map:2: '2' is no PE of this job; give a number from 0 to 1"),
+        (["--rank-map", "none"], "--rank-map none: the file cannot be read"),
+        (["--stack-size", "big"], "WEFT_MPI_STACK_KIB='big': give a number from 64"),
+        (["--stack-size", "1"], "WEFT_MPI_STACK_KIB='1'"),
+    ]:
+        expect_refusal(run_ranks(2, 3, program, options=options), part)
+    expect_refusal(run_ranks(2, None, program, options=["--stack-size", 1024]), "give it with --ranks N")
+
+
+def test_a_build_without_virtual_ranks_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(virtual_ranks, "package_folder", lambda: tmp_path)
+    with pytest.raises(virtual_ranks.UsageError, match=r"(?s)built without virtual ranks.*Boost\.Context"):
+        virtual_ranks.with_virtual_ranks(["./program"], 1, {"WEFT_MPI_RANKS": "2"})
+
+
+# --- Programs of the other tests ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["collectives", "messages", "objects", "small_forms", "topologies"])
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 4), (2, 5), (3, 7)])
+def test_programs_of_one_rank_per_process_run_as_they_are(mpi_program, run_ranks, name, num_pes, num_ranks):
+    program = mpi_program(name)
+    for rank_map in ("block", "round-robin"):
+        outcome = run_ranks(num_pes, num_ranks, program, options=["--rank-map", rank_map])
+        assert outcome.returncode == 0, outcome.stderr
+        assert f"{num_ranks} ranks: as expected" in outcome.stdout
+
+
+def test_sessions_start_and_end_the_job_of_all_ranks(mpi_program, run_ranks):
+    outcome = run_ranks(2, 6, mpi_program("session"))
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "6 processes in mpi://WORLD\n"
+
+
+def test_a_flood_of_messages_to_a_rank_of_the_same_process(mpi_program, run_ranks):
+    outcome = run_ranks(1, 2, mpi_program("flood"))
+    assert outcome.returncode == 0, outcome.stderr
+    assert "the receiver grew by less than 200 MiB" in outcome.stdout
+
+
+def test_a_rank_that_exits_without_finalize_ends_the_job(mpi_program, run_ranks):
+    outcome = run_ranks(2, 6, mpi_program("endings"), "exit")
+    assert outcome.returncode != 0
+    assert "rank 1 ended with code" in outcome.stderr
