@@ -1,18 +1,46 @@
 // Barriers and broadcasts.
+#include <cstdint>
+#include <memory>
+
 #include "weft/mpi/mpi.h"
 
 #include "collective_calls.h"
 #include "entry.h"
 #include "models/mpi/collective/data_movement.h"
+#include "models/mpi/collective/local_team.h"
 #include "models/mpi/collective/team_collectives.h"
+#include "models/mpi/process.h"
 
 namespace weft::mpi {
 
 namespace {
 
+// A barrier of ranks that share PEs. They wait themselves, without a coroutine for each.
+void wait_in_team(Communicator& communicator, LocalTeam& team) {
+  const int tag = communicator.next_tag();
+  TeamMember mine;
+  const std::shared_ptr<TeamRound> round = team.arrive(tag, communicator.rank(), mine);
+  if (!round->is_complete()) {
+    round->add_waiting(*VirtualRank::current());
+    return this_process().wait_until([&] { return round->is_over(); });
+  }
+  // Also if the exchange between PEs throws.
+  const std::shared_ptr<void> release(nullptr, [&](void*) { round->release(); });
+  if (team.leaders()->size() > 1) {
+    const std::uint64_t context = context_of(communicator.context(), ContextUse::kCollectives);
+    this_process().run(wait_for_all(leaders_of(team, context, tag)));
+  }
+}
+
 Error call_barrier(const Way& way) {
   Communicator* communicator = nullptr;
   if (Error error = find_communicator(way.comm, &communicator); !error.ok()) return error;
+  if (way.kind == Way::Kind::kWaiting && !communicator->is_inter() && VirtualRank::current() != nullptr) {
+    if (LocalTeam* const team = communicator->local_team().get()) {
+      wait_in_team(*communicator, *team);
+      return {};
+    }
+  }
   const CirclePair circles = next_circles(*communicator, way);
   const bool inter = communicator->is_inter();
   return run_collective(way, *communicator,

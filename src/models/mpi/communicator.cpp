@@ -18,8 +18,7 @@ const std::shared_ptr<LocalTeam>& Communicator::local_team() {
 }
 
 Communicator::Circles Communicator::next_circles(CallKind kind) {
-  const auto number = static_cast<std::uint32_t>(kind);
-  const int tag = static_cast<int>((num_calls_[number]++ * 2 + number) & 0x7fffffff);
+  const int tag = next_tag(kind);
   const std::uint64_t context = context_of(context_, ContextUse::kCollectives);
   if (!is_inter()) {
     const Circle circle(engine_, context, tag, groups_.local, rank(), local_team(), stream);

@@ -80,6 +80,13 @@ class Communicator final : public ErrorScope {
     Circle remote;  // the other group; of an intracommunicator the same as `local`
   };
   Circles next_circles(CallKind kind = CallKind::kWaits);
+  // For a collective without a circle: the tag that it takes.
+  int next_tag(CallKind kind = CallKind::kWaits) {
+    const auto number = static_cast<std::uint32_t>(kind);
+    return static_cast<int>((num_calls_[number]++ * 2 + number) & 0x7fffffff);
+  }
+  // Of the local group; null if each member is on a PE of its own.
+  const std::shared_ptr<LocalTeam>& local_team();
   // Of the program's tag.
   Circle creation_circle(int tag) const {
     const MembersPointer& peers = is_inter() ? groups_.remote : groups_.local;
@@ -103,8 +110,6 @@ class Communicator final : public ErrorScope {
   std::shared_ptr<BufferSpace> session_space;
 
  private:
-  const std::shared_ptr<LocalTeam>& local_team();
-
   PointToPoint& engine_;
   std::uint64_t context_;
   std::uint64_t local_context_;

@@ -10,6 +10,8 @@ namespace weft::mpi {
 void TeamRound::release() {
   is_active_ = false;
   for (Released* const one : std::exchange(waiting_, {})) one->scheduler_.post(one);
+  for (VirtualRank* const rank : waiting_ranks_) rank->wake();
+  waiting_ranks_.clear();
 }
 
 TeamRound::Released::~Released() { std::erase(round_.waiting_, this); }

@@ -40,6 +40,9 @@ class TeamRound {
   std::size_t size() const { return members_.size(); }
   // All members continue.
   void release();
+  bool is_over() const { return !is_active_; }
+  // release() wakes the rank. For members that wait without a coroutine.
+  void add_waiting(VirtualRank& rank) { waiting_ranks_.push_back(&rank); }
 
   // Awaitable: continues after release().
   class Released : public runtime::ResumeWork {
@@ -70,6 +73,7 @@ class TeamRound {
   std::size_t num_arrived_ = 0;
   std::vector<TeamMember*> members_;
   std::vector<Released*> waiting_;
+  std::vector<VirtualRank*> waiting_ranks_;
 };
 
 class LocalTeam {

@@ -15,6 +15,10 @@
 
 namespace weft::mpi {
 
+Circle leaders_of(const LocalTeam& team, std::uint64_t context, int tag) {
+  return {team.leader_engine(), context_of_leaders(context), tag, team.leaders(), team.pe_place()};
+}
+
 namespace {
 
 // The error class of the exception that leaves the work; MPI_SUCCESS if none does.
@@ -46,12 +50,7 @@ runtime::Task<> take_part(Circle circle, TeamMember mine, Work work) {
   if (mine.error != MPI_SUCCESS) throw TransferFailed(mine.error);
 }
 
-// The circle of the team's leaders, one for each PE.
-Circle leaders_of(const Circle& circle) {
-  const LocalTeam& team = *circle.team();
-  return {team.leader_engine(), context_of_leaders(circle.context()), circle.tag(), team.leaders(),
-          team.pe_place()};
-}
+Circle leaders_of(const Circle& circle) { return leaders_of(*circle.team(), circle.context(), circle.tag()); }
 
 // Copies the result to a member. An error is the member's own.
 runtime::Task<> give_to_member(Circle circle, DataView result, TeamMember& member) {

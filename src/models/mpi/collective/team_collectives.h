@@ -2,6 +2,8 @@
 // between PEs. A circle without a LocalTeam gets the collectives of data_movement.h and reductions.h.
 #pragma once
 
+#include <cstdint>
+
 #include "weft/runtime/task.h"
 
 #include "models/mpi/collective/circle.h"
@@ -9,6 +11,9 @@
 #include "models/mpi/p2p/data_view.h"
 
 namespace weft::mpi {
+
+// The circle of the leaders, one for each PE. `context`: of a communicator's collectives.
+Circle leaders_of(const LocalTeam& team, std::uint64_t context, int tag);
 
 runtime::Task<> barrier_in_teams(Circle circle);
 runtime::Task<> broadcast_in_teams(Circle circle, int root, DataView data);
