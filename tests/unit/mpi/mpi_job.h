@@ -1,17 +1,32 @@
 // A whole job in one process whose PEs have the MPI model.
 #pragma once
 
+#include <vector>
+
 #include "models/mpi/model.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::testing {
 
+// Several ranks for each PE.
+struct RanksOn {
+  std::vector<int> pe_of_rank;
+};
+
 class MpiJob : public InProcessJob {
  public:
   explicit MpiJob(int num_pes, std::string_view machine = "loopback") : InProcessJob(num_pes, machine) {
     for (int pe = 0; pe < num_pes; ++pe) runtime(pe).install<mpi::Mpi>();
   }
+  MpiJob(int num_pes, const RanksOn& pes) : MpiJob(num_pes) {
+    for (int pe = 0; pe < num_pes; ++pe)
+      runtime(pe).model<mpi::Mpi>().place_ranks(mpi::RankMap(pes.pe_of_rank, num_pes));
+  }
+  mpi::PointToPoint& rank(int pe, int number) {
+    return *runtime(pe).model<mpi::Mpi>().engines().find(number);
+  }
+  // The first rank of a PE.
   mpi::PointToPoint& ranks(int pe) { return runtime(pe).model<mpi::Mpi>().point_to_point(); }
 
   // Takes turns until the requests are complete.

@@ -114,9 +114,7 @@ class PostedQueue {
     }
   }
   // Some receive; null if there is none. Its cost grows with the table.
-  PostedEntry* any() const {
-    return lone_ != nullptr ? lone_ : static_cast<PostedEntry*>(table_.any());
-  }
+  PostedEntry* any() const { return lone_ != nullptr ? lone_ : static_cast<PostedEntry*>(table_.any()); }
   std::size_t size() const {
     return (lone_ != nullptr ? 1U : 0U) + count_[0] + count_[1] + count_[2] + count_[3];
   }
