@@ -1,9 +1,15 @@
 // What the programs of Weft measure, asked of an MPI library in C: latency, windows, and an allreduce of one
 // double. Built once for each MPI that is installed.
+//
+// --memory emulated|cuda: both ranks have their buffers there ("D D" in the OSU benchmarks). MPI_Alloc_mem allocates them, which
+// Weft's library alone does.
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/measuring.h"
@@ -14,17 +20,52 @@
 namespace weft::benchmarks {
 namespace {
 
-using Memories = std::vector<std::vector<char>>;
+// Memory of a kind, on the device of this process.
+class Memory {
+ public:
+  Memory(memory::Kind kind, std::size_t size_bytes) {
+    MPI_Info info = MPI_INFO_NULL;
+    if (kind != memory::Kind::kHost) {
+      MPI_Info_create(&info);
+      MPI_Info_set(info, "weft_memory_kind", kind == memory::Kind::kCuda ? "cuda" : "emulated");
+    }
+    MPI_Alloc_mem(static_cast<MPI_Aint>(std::max<std::size_t>(1, size_bytes)), info,
+                  static_cast<void*>(&data_));
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+    // Pages never written are all one page of zeros.
+    if (kind == memory::Kind::kHost) std::memset(data_, 1, size_bytes);
+  }
+  ~Memory() {
+    if (data_ != nullptr) MPI_Free_mem(data_);
+  }
+  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  Memory& operator=(Memory&&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+using Memories = std::vector<Memory>;
+
+// Other libraries do not know the key of MPI_Alloc_mem, and would measure host memory.
+void expect_memory(memory::Kind kind) {
+  if (kind == memory::Kind::kHost) return;
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
+  int length = 0;
+  MPI_Get_library_version(version.data(), &length);
+  if (std::string(version.data()).rfind("Weft", 0) != 0)
+    die("--memory: device memory is measured with Weft's MPI library alone");
+}
 
 // One end of the exchange: rank 0 or 1.
 class Peer {
  public:
-  Peer(int rank, const Step& step)
+  Peer(int rank, const Step& step, memory::Kind kind)
       : rank_(rank),
         size_(static_cast<int>(step.size_bytes)),
         // Windows go one way.
-        outgoing_(memories(step.size_bytes, rank == 0 ? step.buffers : 1)),
-        incoming_(memories(step.size_bytes, rank == 0 ? 1 : step.buffers)) {}
+        outgoing_(memories(kind, step.size_bytes, rank == 0 ? step.buffers : 1)),
+        incoming_(memories(kind, step.size_bytes, rank == 0 ? 1 : step.buffers)) {}
 
   void ping_pong(std::int64_t round_trips) {
     for (std::int64_t i = 0; i < round_trips; ++i) {
@@ -40,10 +81,10 @@ class Peer {
       for (MPI_Request& request : requests) {
         const std::size_t number = next_++;
         if (rank_ == 0) {
-          char* data = outgoing_[number % outgoing_.size()].data();
+          void* const data = outgoing_[number % outgoing_.size()].data();
           MPI_Isend(data, size_, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
         } else {
-          char* data = incoming_[number % incoming_.size()].data();
+          void* const data = incoming_[number % incoming_.size()].data();
           MPI_Irecv(data, size_, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
         }
       }
@@ -57,8 +98,10 @@ class Peer {
   }
 
  private:
-  static Memories memories(std::size_t size_bytes, std::int64_t count) {
-    return Memories(static_cast<std::size_t>(count), std::vector<char>(size_bytes, 1));
+  static Memories memories(memory::Kind kind, std::size_t size_bytes, std::int64_t count) {
+    Memories made;
+    for (std::int64_t i = 0; i < count; ++i) made.emplace_back(kind, size_bytes);
+    return made;
   }
 
   int rank_;
@@ -94,13 +137,14 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const Arguments arguments = parse_arguments(argc, argv);
+  expect_memory(arguments.memory);
   pin(rank);
   for (const Step& step : arguments.steps) {
     if (arguments.bench == Bench::kAllreduce) {
       measure(arguments.bench, step, rank, allreduce);
       continue;
     }
-    Peer peer(rank, step);
+    Peer peer(rank, step, arguments.memory);
     auto exchange = arguments.bench == Bench::kLatency ? &Peer::ping_pong : &Peer::windows;
     measure(arguments.bench, step, rank, [&](std::int64_t count) { (peer.*exchange)(count); });
   }

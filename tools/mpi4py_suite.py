@@ -2,11 +2,15 @@
 """Runs mpi4py's own test suite on Weft's MPI library.
 
 Usage: tools/mpi4py_suite.py [-n PROCESSES] [--all] [-- OPTION...]
+       tools/mpi4py_suite.py [-n PROCESSES] --program PROGRAM.py [ARGUMENT...]
 
 Gets mpi4py's sources from the package index, builds them with `weft mpicc`, and starts the suite with
 `weft run`. Sources and build are kept in build/mpi4py. Options after `--` go to the suite, for example
 `-i test_p2p`. Without --all, modules and tests are left out that need what Weft does not implement yet.
 Exits with 77 and says so if the sources cannot be had; else with the suite's code.
+
+The build serves every Python from 3.10 on. A machine without a network takes it from another one that has the
+same header: copy build/mpi4py/site, build/mpi4py/site.key and build/mpi4py/mpi4py-*/test.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -95,7 +100,7 @@ def compiler_wrapper() -> Path:
 
 def built_key() -> str:
     """Changes when the extension module must be built again."""
-    key = hashlib.sha256(f"{VERSION} {sys.version}".encode())
+    key = hashlib.sha256(f"{VERSION} abi3 {platform.machine()}".encode())
     for header in sorted((ROOT / "include/weft/mpi").glob("*.h")):
         key.update(header.read_bytes())
     return key.hexdigest()
@@ -108,18 +113,34 @@ def built_site() -> Path:
     if stamp.exists() and stamp.read_text(encoding="utf-8") == built_key():
         return site
     sources = source_folder()
-    shutil.rmtree(site, ignore_errors=True)
+    for stale in (site, sources / "build"):
+        shutil.rmtree(stale, ignore_errors=True)
     # Optimised code would take minutes to compile.
-    environment = {**os.environ, "MPICC": str(compiler_wrapper()), "CFLAGS": "-O0"}
+    environment = {
+        **os.environ,
+        "MPICC": str(compiler_wrapper()),
+        "CFLAGS": "-O0",
+        "MPI4PY_BUILD_PYSABI": "abi3",
+    }
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-cache-dir"]
     subprocess.run([*command, "--target", str(site), str(sources)], env=environment, check=True)
     stamp.write_text(built_key(), encoding="utf-8")
     return site
 
 
-def suite_command(processes: int, options: list[str]) -> list[str]:
-    launcher = [sys.executable, "-m", "weft", "run", "-n", str(processes)]
-    return [*launcher, sys.executable, str(source_folder() / "test/main.py"), "-q", *options]
+def run_environment(site: Path) -> dict[str, str]:
+    """With this mpi4py, and with the library of this machine: mpi4py may have been built on another one."""
+    from weft.launch.mpi_compiler import package_folder
+
+    first = {"PYTHONPATH": str(site), "LD_LIBRARY_PATH": str(package_folder() / "lib")}
+    paths = {
+        name: os.pathsep.join(filter(None, [folder, os.environ.get(name)])) for name, folder in first.items()
+    }
+    return {**os.environ, **paths}
+
+
+def launcher(processes: int) -> list[str]:
+    return [sys.executable, "-m", "weft", "run", "-n", str(processes), sys.executable]
 
 
 def left_out() -> list[str]:
@@ -133,6 +154,9 @@ def main() -> int:
     )
     parser.add_argument("-n", "--processes", type=int, default=2)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument(
+        "--program", metavar="PROGRAM.py", help="runs a program of yours instead of the suite"
+    )
     parser.add_argument("options", nargs="*")
     arguments = parser.parse_args()
     try:
@@ -140,10 +164,12 @@ def main() -> int:
     except UnavailableError as reason:
         print(f"SKIPPED: mpi4py's test suite did not run: {reason}", file=sys.stderr)
         return SKIPPED
-    options = arguments.options if arguments.all else [*left_out(), *arguments.options]
-    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = suite_command(arguments.processes, options)
-    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+    if arguments.program:
+        command = [*launcher(arguments.processes), arguments.program, *arguments.options]
+    else:
+        options = arguments.options if arguments.all else [*left_out(), *arguments.options]
+        command = [*launcher(arguments.processes), str(source_folder() / "test/main.py"), "-q", *options]
+    return subprocess.run(command, env=run_environment(site), check=False).returncode
 
 
 if __name__ == "__main__":

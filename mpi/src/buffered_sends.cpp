@@ -38,8 +38,9 @@ Error send_buffered(const SendCall& call) {
                 "the attached buffer of {} bytes has no room for a message of {} bytes; attach a larger one",
                 space.size_bytes(), call.view.size_bytes)};
   }
-  const DataView packed = DataView::of_bytes(piece, call.view.size_bytes);
-  if (call.view.place.is_host()) {
+  DataView packed = DataView::of_bytes(piece, call.view.size_bytes);
+  packed.place = this_process().runtime().memory().place_of(piece);
+  if (call.view.place.is_host() && packed.place.is_host()) {
     call.view.pack(piece);
   } else if (Error error = copy_now(call.view, packed); !error.ok()) {
     space.give_back(piece);
@@ -87,8 +88,6 @@ Error attach(BufferSpace& space, void* buffer, MPI_Count size) {
   if (buffer == MPI_BUFFER_AUTOMATIC) {
     space.attach_automatic();
   } else {
-    if (!this_process().runtime().memory().place_of(buffer).is_host())
-      return {MPI_ERR_BUFFER, "the buffer is device memory; attach host memory"};
     space.attach(buffer, static_cast<std::size_t>(size));
   }
   return {};

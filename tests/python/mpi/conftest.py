@@ -18,24 +18,19 @@ HANG_S = 60
 
 @pytest.fixture(scope="session")
 def mpi_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """mpi_program("ring"): the program of tests/mpi/ring.c, compiled by `weft mpicc`."""
+    """mpi_program("ring"): tests/mpi/ring.c or ring.cpp, compiled by `weft mpicc` or `weft mpicxx`."""
     folder = tmp_path_factory.mktemp("mpi_programs")
 
     def compiled(name: str) -> Path:
         program = folder / name
         if not program.exists():
-            command = [
-                sys.executable,
-                "-m",
-                "weft",
-                "mpicc",
-                "-std=c99",
-                "-Wall",
-                "-Wextra",
-                "-Werror",
-                "-O1",
-            ]
-            subprocess.run([*command, PROGRAMS / f"{name}.c", "-o", program], check=True, timeout=HANG_S)
+            source = PROGRAMS / f"{name}.c"
+            compiler = ["mpicc", "-std=c99"]
+            if not source.exists():
+                source = PROGRAMS / f"{name}.cpp"
+                compiler = ["mpicxx", "-std=c++17"]
+            command = [sys.executable, "-m", "weft", *compiler, "-Wall", "-Wextra", "-Werror", "-O1"]
+            subprocess.run([*command, source, "-o", program], check=True, timeout=HANG_S)
         return program
 
     return compiled

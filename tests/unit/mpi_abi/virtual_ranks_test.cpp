@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "device_rank_programs.h"
 #include "fiber.h"
 #include "rank_programs.h"
 
@@ -69,6 +70,17 @@ INSTANTIATE_TEST_SUITE_P(All, GoodPrograms,
                                            "combines", "makes_communicators", "catches_exceptions",
                                            "uses_sessions", "exits_early", "uses_no_mpi"),
                          [](const auto& suite) { return std::string(suite.param); });
+
+TEST_F(VirtualRanks, HaveDataInDeviceMemory) {
+  for (const testing::RankProgram program :
+       {&testing::moves_device_memory, &testing::waits_for_streams, &testing::allocates_on_devices}) {
+    for (const int num_ranks : {1, 2, 5}) {
+      const EndOfRanks end = run_ranks(program, num_ranks);
+      EXPECT_EQ(end.code, 0) << num_ranks << " ranks: " << end.output;
+      EXPECT_EQ(end.output, "");
+    }
+  }
+}
 
 TEST_F(VirtualRanks, TwoHundredAndFiftySixOfThem) {
   const EndOfRanks end = run_ranks(&testing::combines, 256);

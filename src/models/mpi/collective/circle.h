@@ -64,16 +64,17 @@ class Circle {
     const MatchKey key{context_, from, tag_};
     return waits_for_stream(view) ? engine_.receive(key, on_stream(view)) : engine_.receive(key, view);
   }
+  // The view, with the stream of the circle if it is device memory and names none.
+  DataView on_stream(DataView view) const {
+    if (waits_for_stream(view)) view.stream = stream_;
+    return view;
+  }
   // Awaitable: the outcome of a request. The caller keeps the request.
   Completed completed(Request& request) const { return Completed(request, engine_.messenger()); }
 
  private:
   bool waits_for_stream(const DataView& view) const {
     return stream_ != nullptr && !view.place.is_host() && view.stream == nullptr;
-  }
-  DataView on_stream(DataView view) const {
-    view.stream = stream_;
-    return view;
   }
 
   PointToPoint& engine_;

@@ -105,7 +105,7 @@ runtime::Task<> barrier_in_teams(Circle circle) {
 runtime::Task<> broadcast_in_teams(Circle circle, int root, DataView data) {
   if (circle.team() == nullptr) return broadcast(std::move(circle), root, std::move(data));
   const auto work = [circle, root](TeamRound& round) { return work_of_broadcast(circle, root, round); };
-  return take_part(circle, {.data = std::move(data)}, work);
+  return take_part(circle, {.data = circle.on_stream(std::move(data))}, work);
 }
 
 runtime::Task<> reduce_in_teams(Circle circle, int root, Reduction what, DataView in, DataView out) {
@@ -116,7 +116,7 @@ runtime::Task<> reduce_in_teams(Circle circle, int root, Reduction what, DataVie
   }
   ScratchElements elements(what.type, what.count);
   co_await copy_data(circle, in, elements.view());
-  const TeamMember mine{.data = out, .elements = &elements};
+  const TeamMember mine{.data = circle.on_stream(out), .elements = &elements};
   const auto work = [&circle, root, &what](TeamRound& round) {
     return work_of_reduce(circle, root, what, round);
   };
@@ -131,7 +131,7 @@ runtime::Task<> reduce_all_in_teams(Circle circle, Reduction what, DataView in, 
   }
   ScratchElements elements(what.type, what.count);
   co_await copy_data(circle, in, elements.view());
-  const TeamMember mine{.data = out, .elements = &elements};
+  const TeamMember mine{.data = circle.on_stream(out), .elements = &elements};
   const auto work = [&circle, &what](TeamRound& round) { return work_of_reduce_all(circle, what, round); };
   co_await take_part(circle, mine, work);
 }
