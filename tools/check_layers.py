@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the layer law: walks the includes and the links of the C++ layers and fails on an upward arrow.
 
-    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python, mpi_abi <- mpi_host
+    base <- memory <- machine <- runtime <- models (chare <- channel, mpi, pgas) <- job <- python, mpi_abi
+    mpi_abi <- mpi_host
     base <- balance, checkpoint <- models
 
 Usage: tools/check_layers.py [ROOT]. Prints one line per violation, `file:line: what; what to do`, and exits
@@ -45,7 +46,16 @@ SAME_RANK_ALLOWED = {("channel", "chare")}  # an endpoint is a chare
 # Layers whose units still have cycles. Take a layer out when its cycles are gone.
 CYCLES_EXEMPT: frozenset[str] = frozenset()
 
-CHECKED_FOLDERS = ("include", "src", "python/src", "mpi/src", "mpi/host", "examples", "miniapps", "benchmarks")
+CHECKED_FOLDERS = (
+    "include",
+    "src",
+    "python/src",
+    "mpi/src",
+    "mpi/host",
+    "examples",
+    "miniapps",
+    "benchmarks",
+)
 # Programs that use what an installed Weft offers.
 USERS = ("examples/", "miniapps/")
 HEADER_SUFFIXES = (".h", ".hpp", ".cuh")

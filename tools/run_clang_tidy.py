@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over the sources of a build tree's compile_commands.json, one process per core.
 
-Usage: tools/run_clang_tidy.py BUILD_FOLDER [FILE ...]. Without files: all of src/, python/src/, mpi/src/, mpi/host/,
-examples/, miniapps/ and benchmarks/. The findings of a file are printed together; exits with 1 if there
-were any.
+Usage: tools/run_clang_tidy.py BUILD_FOLDER [FILE ...]. Without files: all of src/, python/src/, mpi/src/,
+mpi/host/, examples/, miniapps/ and benchmarks/. The findings of a file are printed together; exits with 1
+if there were any.
 """
 
 from __future__ import annotations

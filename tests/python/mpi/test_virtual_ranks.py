@@ -336,6 +336,6 @@ def test_a_flood_of_messages_to_a_rank_of_the_same_process(mpi_program, run_rank
 
 
 def test_a_rank_that_exits_without_finalize_ends_the_job(mpi_program, run_ranks):
-    outcome = run_ranks(2, 6, mpi_program("endings"), "exit")
+    outcome = run_ranks(1, 2, mpi_program("endings"), "exit")  # a program for two ranks
     assert outcome.returncode != 0
     assert "rank 1 ended with code" in outcome.stderr
