@@ -47,9 +47,10 @@ bool make_plain_view(const void* buffer, MPI_Count count, MPI_Datatype handle, D
   if (type == nullptr || !type->is_committed() || !type->is_contiguous() || count <= 0 || buffer == nullptr ||
       count >= kSmallBytes || type->size_bytes() >= kSmallBytes)
     return false;
+  if (!this_process().runtime().memory().place_of(buffer).is_host()) [[unlikely]]
+    return false;
   view->data = static_cast<std::byte*>(const_cast<void*>(buffer));
   view->size_bytes = static_cast<std::size_t>(count * type->size_bytes());
-  view->place = this_process().runtime().memory().place_of(buffer);
   return true;
 }
 
