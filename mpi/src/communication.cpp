@@ -108,7 +108,7 @@ bool prepare_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int d
                    SendCall* call) {
   Communicator* const communicator = communicator_of(comm);
   if (communicator == nullptr || tag < 0 || !communicator->has_peer(dest) ||
-      !make_plain_view(buffer, count, type, &call->view) || !call->view.place.is_host())
+      !make_plain_view(buffer, count, type, &call->view))
     return false;
   call->communicator = communicator;
   call->address = communicator->address(dest, tag);
@@ -119,7 +119,7 @@ bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source,
                    ReceiveCall* call) {
   Communicator* const communicator = communicator_of(comm);
   if (communicator == nullptr || tag < 0 || !communicator->has_peer(source) ||
-      !make_plain_view(buffer, count, type, &call->view) || !call->view.place.is_host())
+      !make_plain_view(buffer, count, type, &call->view))
     return false;
   call->communicator = communicator;
   call->key = communicator->key(source, tag);

@@ -76,6 +76,35 @@ class CudaBackendTest : public testing::Test {
   std::unique_ptr<CudaBackend> backend;
 };
 
+// Rows go in one call, unless their distances are no pitches or the driver refuses them.
+TEST_F(CudaBackendTest, RowsAreCopiedWithTheirDistances) {
+  auto* const rows = static_cast<std::byte*>(make(100, 0));
+  auto* const dense = static_cast<std::byte*>(make(30, 0));
+  for (int i = 0; i < 100; ++i) rows[i] = static_cast<std::byte>(i);
+  struct Case {
+    StridedRows source;
+    int refusal;
+    int calls_2d;
+    int calls_1d;
+  };
+  for (const Case& one : {Case{{rows, 20}, 0, 1, 0}, Case{{rows + 80, -20}, 0, 0, 5},
+                          Case{{rows, 20}, cuda::kInvalidValue, 1, 5}, Case{{rows, 3}, 0, 0, 5}}) {
+    std::memset(dense, 0xEE, 30);
+    fake_cuda()->calls.clear();
+    if (one.refusal != 0) fake_cuda()->fail_next["cuMemcpy2DAsync"] = one.refusal;
+    ASSERT_TRUE(backend->copy_rows_async({dense, 6}, one.source, kGpu0, 6, 5, nullptr).ok());
+    ASSERT_TRUE(finish(nullptr, 0).ok());
+    for (std::ptrdiff_t row = 0; row < 5; ++row) {
+      for (std::ptrdiff_t i = 0; i < 6; ++i)
+        ASSERT_EQ(dense[row * 6 + i], one.source.data[row * one.source.stride + i]);
+    }
+    EXPECT_EQ(fake_cuda()->calls["cuMemcpy2DAsync"], one.calls_2d);
+    EXPECT_EQ(fake_cuda()->calls["cuMemcpyAsync"], one.calls_1d);
+  }
+  EXPECT_TRUE(backend->deallocate(rows).ok());
+  EXPECT_TRUE(backend->deallocate(dense).ok());
+}
+
 TEST_F(CudaBackendTest, ContextsAreMadeWhenNeeded) {
   EXPECT_EQ(backend->num_devices(), 2);
   EXPECT_EQ(backend->device_name(1), "Fake GPU");

@@ -109,6 +109,19 @@ TEST_F(EmulatedBackendTest, NewMemoryIsZero) {
   EXPECT_EQ(bytes, std::vector<char>(4096, 0));
 }
 
+TEST_F(EmulatedBackendTest, RowsAreCopiedWithTheirDistances) {
+  std::byte* const rows = make(100);
+  std::byte* const dense = make(30);
+  auto* const from = static_cast<std::byte*>(backend.device_view(rows, 100).value());
+  auto* const to = static_cast<std::byte*>(backend.device_view(dense, 30).value());
+  for (int i = 0; i < 100; ++i) from[i] = static_cast<std::byte>(i);
+  ASSERT_TRUE(backend.copy_rows_async({dense, 6}, {rows + 80, -20}, kDevice0, 6, 5, nullptr).ok());
+  ASSERT_TRUE(finish().ok());
+  for (int row = 0; row < 5; ++row) {
+    for (int i = 0; i < 6; ++i) ASSERT_EQ(to[row * 6 + i], static_cast<std::byte>(80 - 20 * row + i));
+  }
+}
+
 TEST_F(EmulatedBackendTest, KernelsReachMemoryThroughTheView) {
   std::byte* const data = make(64);
   ASSERT_TRUE(backend

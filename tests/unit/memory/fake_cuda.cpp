@@ -274,6 +274,20 @@ int cuMemcpyAsync(unsigned long long destination, unsigned long long source, std
   return result != 0 ? result : queue_copy(destination, source, size_bytes, stream);
 }
 
+int cuMemcpy2DAsync_v2(const FakeCopy2D* copy, CudaStreamTag* stream) {
+  stream = resolve(stream);
+  const int result = enter_context("cuMemcpy2DAsync", stream->device);
+  if (result != 0) return result;
+  for (const FakeCopySide& side : {copy->from, copy->to})
+    if (side.type != 2 || side.x != 0 || side.y != 0 || side.pitch < copy->row_bytes) return kInvalidValue;
+  for (std::size_t row = 0; row < copy->rows; ++row) {
+    const int queued = queue_copy(copy->to.address + row * copy->to.pitch,
+                                  copy->from.address + row * copy->from.pitch, copy->row_bytes, stream);
+    if (queued != 0) return queued;
+  }
+  return 0;
+}
+
 int cuMemcpyPeerAsync(unsigned long long destination, CudaContextTag* destination_context,
                       unsigned long long source, CudaContextTag* source_context, std::size_t size_bytes,
                       CudaStreamTag* stream) {

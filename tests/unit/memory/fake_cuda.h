@@ -51,6 +51,24 @@ struct FakeIpcHandle {
 };
 static_assert(sizeof(FakeIpcHandle) == 64);
 
+// CUDA_MEMCPY2D: for each side x, y, type, host memory, device memory, array and pitch.
+struct FakeCopySide {
+  std::size_t x;
+  std::size_t y;
+  unsigned type;
+  const void* host;
+  unsigned long long address;
+  void* array;
+  std::size_t pitch;
+};
+struct FakeCopy2D {
+  FakeCopySide from;
+  FakeCopySide to;
+  std::size_t row_bytes;
+  std::size_t rows;
+};
+static_assert(sizeof(FakeCopy2D) == 128);
+
 struct FakeCuda {
   struct Block {
     std::size_t size_bytes = 0;

@@ -386,6 +386,45 @@ Status CudaBackend::copy_async(void* destination, Place destination_place, const
                                       place_name(source_place), destination, place_name(destination_place)));
 }
 
+namespace {
+
+bool is_pitch(std::ptrdiff_t stride, std::size_t row_bytes) {
+  return stride >= 0 && static_cast<std::size_t>(stride) >= row_bytes &&
+         static_cast<std::size_t>(stride) <= cuda::kMaxPitchBytes;
+}
+
+}  // namespace
+
+// One call for all rows. The driver does not promise that it takes every pitch: rows that it refuses are copied one by one.
+Status CudaBackend::copy_rows_async(StridedRows destination, StridedRows source, Place place,
+                                    std::size_t row_bytes, std::size_t count, StreamHandle stream) {
+  if (count < 2 || !is_pitch(destination.stride, row_bytes) || !is_pitch(source.stride, row_bytes))
+    return KindBackend::copy_rows_async(destination, source, place, row_bytes, count, stream);
+  Result<Device*> device = use(place.device);
+  if (!device.ok()) return device.status();
+  CudaCopy2D copy;
+  copy.source = to_cuda(source.data);
+  copy.source_pitch = static_cast<std::size_t>(source.stride);
+  copy.destination = to_cuda(destination.data);
+  copy.destination_pitch = static_cast<std::size_t>(destination.stride);
+  copy.row_bytes = row_bytes;
+  copy.rows = count;
+  CudaResult result = cuda::kSuccess;
+  {
+    CudaContextScope scope(*driver_, (*device)->context);
+    Result<CudaStream> queue = stream_of(stream, **device);
+    if (!queue.ok()) return queue.status();
+    result = driver_->Memcpy2DAsync(&copy, *queue);
+  }
+  if (result == cuda::kInvalidValue)
+    return KindBackend::copy_rows_async(destination, source, place, row_bytes, count, stream);
+  if (result == cuda::kSuccess) return {};
+  return driver_->status(result, "cuMemcpy2DAsync",
+                         base::format("{} rows of {} bytes from {} to {} on {}", count, row_bytes,
+                                      static_cast<const void*>(source.data),
+                                      static_cast<const void*>(destination.data), place_name(place)));
+}
+
 Result<void*> CudaBackend::allocate_host(std::size_t size_bytes, int ordinal) {
   Result<Device*> device = use(ordinal);
   if (!device.ok()) return device.status();

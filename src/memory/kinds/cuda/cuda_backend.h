@@ -59,6 +59,8 @@ class CudaBackend final : public KindBackend {
   base::Status destroy_stream(StreamHandle stream) override;
   base::Status copy_async(void* destination, Place destination_place, const void* source, Place source_place,
                           std::size_t size_bytes, StreamHandle stream) override;
+  base::Status copy_rows_async(StridedRows destination, StridedRows source, Place place,
+                               std::size_t row_bytes, std::size_t count, StreamHandle stream) override;
   base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
   void deallocate_host(void* data) override;
   bool host_copy_is_async(const void* host_address, std::size_t size_bytes) override;

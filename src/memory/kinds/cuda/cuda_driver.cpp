@@ -75,6 +75,7 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuMemHostAlloc", MemHostAlloc);
   need("cuMemFreeHost", MemFreeHost);
   need("cuMemcpyAsync", MemcpyAsync);
+  need("cuMemcpy2DAsync_v2", Memcpy2DAsync);
   need("cuMemcpyPeerAsync", MemcpyPeerAsync);
   need("cuPointerGetAttribute", PointerGetAttribute);
   need("cuPointerGetAttributes", PointerGetAttributes);

@@ -28,6 +28,26 @@ struct CudaIpcHandle {
   char reserved[64];
 };
 
+// CUDA_MEMCPY2D: rows of bytes, a pitch apart. The driver's arrays and host memory are not used.
+struct CudaCopy2D {
+  std::size_t source_x = 0;
+  std::size_t source_y = 0;
+  unsigned source_type = 2;  // device memory
+  const void* source_host = nullptr;
+  CudaAddress source = 0;
+  void* source_array = nullptr;
+  std::size_t source_pitch = 0;
+  std::size_t destination_x = 0;
+  std::size_t destination_y = 0;
+  unsigned destination_type = 2;
+  void* destination_host = nullptr;
+  CudaAddress destination = 0;
+  void* destination_array = nullptr;
+  std::size_t destination_pitch = 0;
+  std::size_t row_bytes = 0;
+  std::size_t rows = 0;
+};
+
 namespace cuda {
 inline constexpr CudaResult kSuccess = 0;
 inline constexpr CudaResult kInvalidValue = 1;
@@ -41,6 +61,9 @@ inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
+
+// Of cuMemcpy2DAsync, on all devices so far.
+inline constexpr std::size_t kMaxPitchBytes = 0x7fffffff;
 
 inline constexpr unsigned kMemoryTypeHost = 1;
 inline constexpr unsigned kMemoryTypeDevice = 2;
@@ -86,6 +109,7 @@ class CudaDriver {
   CudaResult (*MemFreeHost)(void* address) = nullptr;
   CudaResult (*MemcpyAsync)(CudaAddress destination, CudaAddress source, std::size_t size_bytes,
                             CudaStream stream) = nullptr;
+  CudaResult (*Memcpy2DAsync)(const CudaCopy2D* copy, CudaStream stream) = nullptr;
   CudaResult (*MemcpyPeerAsync)(CudaAddress destination, CudaContext destination_context, CudaAddress source,
                                 CudaContext source_context, std::size_t size_bytes,
                                 CudaStream stream) = nullptr;

@@ -49,7 +49,8 @@ void when_copied(Ended ended, const Start& start_function) {
 
 void PointToPoint::land_on_device(ReceiveRequest& request, runtime::MessagePtr message) {
   const DataView& view = request.view_;
-  const auto size_bytes = static_cast<std::size_t>(request.found_.size_bytes);  // what the receive has room for
+  const auto size_bytes =
+      static_cast<std::size_t>(request.found_.size_bytes);  // what the receive has room for
   const memory::ConstBuffer source(message->payload() + sizeof(MessageHeader), size_bytes);
   runtime::Attachment place({view.data, size_bytes, view.place, view.stream});
   if (!view.is_dense()) {
