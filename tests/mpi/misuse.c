@@ -191,6 +191,19 @@ static void check_truncated_gather(MPI_Comm comm) {
   free(mine);
 }
 
+/* One process gives too little room. It gets the error, and the others return. */
+static void check_truncated_tree(MPI_Comm comm) {
+  int numbers[8] = {0}, all[8 * 8], i, code;
+  EXPECT(size <= 8);
+  for (i = 0; i < size; ++i) {
+    code = MPI_Bcast(numbers, rank == i ? 2 : 4, MPI_INT, 0, comm);
+    EXPECT(class_of(code) == (rank == i && i != 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+    code = MPI_Allgather(numbers, rank == i ? 2 : 4, MPI_INT, all, rank == i ? 2 : 4, MPI_INT, comm);
+    EXPECT(class_of(code) == (rank == i && size > 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+  }
+  MPI_Barrier(comm);
+}
+
 /* MPI 4.0: a duplicate has no hints of its parent. */
 static void check_hints(MPI_Comm comm) {
   int count = -1;
@@ -223,6 +236,7 @@ int main(int argc, char** argv) {
   check_error_of_several(copy);
   check_no_room(copy);
   check_truncated_gather(copy);
+  check_truncated_tree(copy);
   check_hints(copy);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

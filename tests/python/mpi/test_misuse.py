@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.mark.parametrize("num_pes", [None, 1, 3])
+@pytest.mark.parametrize("num_pes", [None, 1, 3, 4])
 def test_wrong_arguments_are_errors(run_mpi, num_pes):
     done = run_mpi("misuse", num_pes)
     assert done.returncode == 0, done.stderr

@@ -12,17 +12,20 @@ const DataView& of_rank(const Views& views, int rank) { return views[static_cast
 
 }  // namespace
 
-// Down a binomial tree.
+// Down a binomial tree. A process whose memory is too small still passes on what it got, so that the others return.
 runtime::Task<> broadcast(Circle circle, int root, DataView data) {
   const int size = circle.size();
   const int place = (circle.rank() - root + size) % size;
   int reach = 1;  // the lowest set bit of the place, or the first power of two that is not below the size
   while (reach < size && (place & reach) == 0) reach *= 2;
-  if (place != 0) co_await receive_one(circle, (place - reach + root) % size, data);
+  int failed = MPI_SUCCESS;
+  if (place != 0)
+    failed = co_await error_of_transfer(receive_one(circle, (place - reach + root) % size, data));
   Transfers sends(circle);
   for (int distance = reach / 2; distance > 0; distance /= 2)
     if (place + distance < size) sends.send((place + distance + root) % size, data);
   co_await sends.wait();
+  if (failed != MPI_SUCCESS) throw TransferFailed(failed);
 }
 
 runtime::Task<> gather(Circle circle, int root, OwnView mine, Views parts) {
@@ -49,16 +52,21 @@ runtime::Task<> scatter(Circle circle, int root, Views parts, OwnView mine) {
   co_await sends.wait();
 }
 
-// Around a ring: in each step a process passes on the part that it got last.
+// Around a ring: in each step a process passes on the part that it got last, also if it did not fit.
 runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts) {
-  if (!mine.in_place) co_await copy_data(circle, mine.view, of_rank(parts, circle.rank()));
+  int failed = MPI_SUCCESS;
+  if (!mine.in_place)
+    failed = co_await error_of_transfer(copy_data(circle, mine.view, of_rank(parts, circle.rank())));
   const int size = circle.size();
   int have = circle.rank();
   for (int step = 1; step < size; ++step) {
     const int next = (have + size - 1) % size;
-    co_await swap_data(circle, circle.right(), of_rank(parts, have), circle.left(), of_rank(parts, next));
+    const int error = co_await error_of_transfer(
+        swap_data(circle, circle.right(), of_rank(parts, have), circle.left(), of_rank(parts, next)));
+    if (failed == MPI_SUCCESS) failed = error;
     have = next;
   }
+  if (failed != MPI_SUCCESS) throw TransferFailed(failed);
 }
 
 // All at once, beginning with the nearest process, so that the processes do not all send to the same one first.

@@ -68,6 +68,16 @@ runtime::Task<> Transfers::wait() {
   if (failed_ != MPI_SUCCESS) throw TransferFailed(std::exchange(failed_, MPI_SUCCESS));
 }
 
+runtime::Task<int> error_of_transfer(runtime::Task<> transfer) {
+  int error = MPI_SUCCESS;
+  try {
+    co_await std::move(transfer);
+  } catch (const TransferFailed& failure) {
+    error = failure.error_class();
+  }
+  co_return error;
+}
+
 runtime::Task<> copy_data(Circle local, DataView from, DataView to) {
   if (from.size_bytes > to.size_bytes) throw TransferFailed(MPI_ERR_TRUNCATE);
   if (from.place.is_host() && to.place.is_host()) {

@@ -45,6 +45,8 @@ class Transfers {
   int failed_ = 0;  // an error class
 };
 
+// Waits for a transfer that may fail and returns its error class: for steps after which this process still has to serve the others.
+runtime::Task<int> error_of_transfer(runtime::Task<> transfer);
 // Copies within this process, between any kinds of memory. `local`: a circle of the own group.
 runtime::Task<> copy_data(Circle local, DataView from, DataView to);
 runtime::Task<> send_one(Circle circle, int to, DataView view);
