@@ -94,8 +94,8 @@ endfunction()
 #
 # A GoogleTest executable and one ctest entry that runs all of it: starting a process per test case costs
 # more than the cases do. Each run may take TIMEOUT seconds (120), so that a hang is a failure. LONG: so much work that
-# the tests are optimised with sanitizers too. TOGETHER: with sanitizers four files are compiled at a time, in two thirds of
-# the processor time; names in their anonymous namespaces are unique then (tools/check_names.py).
+# the tests are optimised with sanitizers too. TOGETHER: with sanitizers, or if WEFT_TESTS_TOGETHER is on, four files are compiled at
+# a time, in two thirds of the processor time; names in their anonymous namespaces are unique then (tools/check_names.py).
 function(weft_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 test "LONG;TOGETHER" "NAME;TIMEOUT" "SOURCES;LIBS")
   if(test_UNPARSED_ARGUMENTS)
@@ -107,12 +107,12 @@ function(weft_add_test)
   weft_add_program(NAME ${test_NAME} SOURCES ${test_SOURCES} LIBS ${test_LIBS} GTest::gtest_main INTERNAL)
   # Optimised, the tests' own code takes half as long again to compile, and with sanitizers twice as long. The layers
   # under test stay as they are.
+  if(test_TOGETHER AND (WEFT_TESTS_TOGETHER OR (WEFT_SANITIZE AND NOT test_LONG)))
+    set_target_properties(${test_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+    target_compile_options(${test_NAME} PRIVATE -Wno-subobject-linkage)  # g++ takes the tests for headers
+  endif()
   if(WEFT_SANITIZE AND NOT test_LONG)
     target_compile_options(${test_NAME} PRIVATE -O0)
-    if(test_TOGETHER)
-      set_target_properties(${test_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
-      target_compile_options(${test_NAME} PRIVATE -Wno-subobject-linkage)  # g++ takes the tests for headers
-    endif()
     # Most of the time goes into these headers. The release build has no precompiled ones, so a missing #include is found.
     target_precompile_headers(${test_NAME} PRIVATE <gtest/gtest.h> "${weft_SOURCE_DIR}/include/weft/weft.h")
   else()

@@ -78,7 +78,7 @@ def device_environment(devices: Sequence[int]) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class Mpi4pyWeft:
-    """mpi4py on Weft's MPI library: the build that tools/mpi4py_suite.py keeps in build/mpi4py/site."""
+    """mpi4py on Weft's MPI library: the optimised build of tools/mpi4py_suite.py."""
 
     programs: Programs
 
@@ -90,7 +90,7 @@ class Mpi4pyWeft:
         if question.memory not in ("host", "cuda"):
             return f"its measuring program has no {question.memory} buffers"
         if _mpi4py_site() is None:
-            return "tools/mpi4py_suite.py in a checkout builds mpi4py for Weft"
+            return "tools/mpi4py_suite.py --build-optimized, in a checkout, builds mpi4py for Weft"
         return None if self.programs.find(_MPI4PY_PROGRAM) else self.programs.advice(_MPI4PY_PROGRAM)
 
     def run(self, question: Question) -> list[Reading]:
@@ -108,7 +108,7 @@ _MPI4PY_PROGRAM = "mpi4py_pingpong.py"
 
 def _mpi4py_site() -> Path | None:
     here = checkout()
-    site = None if here is None else here / "build" / "mpi4py" / "site"
+    site = None if here is None else here / "build" / "mpi4py" / "site-optimized"
     return site if site is not None and (site / "mpi4py").is_dir() else None
 
 
