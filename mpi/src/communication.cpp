@@ -47,8 +47,7 @@ bool make_plain_view(const void* buffer, MPI_Count count, MPI_Datatype handle, D
   if (type == nullptr || type->plain_bytes() == 0 || count <= 0 || count >= kMaxPlainCount ||
       buffer == nullptr)
     return false;
-  if (!this_process().runtime().memory().place_of(buffer).is_host()) [[unlikely]]
-    return false;
+  view->place = this_process().runtime().memory().place_of(buffer);
   view->data = static_cast<std::byte*>(const_cast<void*>(buffer));
   view->size_bytes = static_cast<std::size_t>(count * type->plain_bytes());
   return true;
@@ -112,6 +111,8 @@ bool prepare_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int d
     return false;
   call->communicator = communicator;
   call->address = communicator->address(dest, tag);
+  if (!call->view.place.is_host()) [[unlikely]]
+    call->view.stream = communicator->stream;
   return true;
 }
 
@@ -123,6 +124,8 @@ bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source,
     return false;
   call->communicator = communicator;
   call->key = communicator->key(source, tag);
+  if (!call->view.place.is_host()) [[unlikely]]
+    call->view.stream = communicator->stream;
   return true;
 }
 

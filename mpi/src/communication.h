@@ -57,8 +57,8 @@ Error prepare(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, 
               SendCall* call);
 Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               ReceiveCall* call);
-// The same for what most calls give: elements without gaps, a rank and a tag that are no wildcards. False for all others, wrong
-// ones too.
+// The same for what most calls give: elements without gaps in memory of any kind, a rank and a tag that are no wildcards. False for
+// all others, wrong ones too.
 bool prepare_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                    SendCall* call);
 bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,

@@ -36,10 +36,9 @@ Error send_now(const SendCall& call, SendMode mode) {
 
 Error blocking_send(const Message& message, MPI_Comm comm, SendMode mode) {
   SendCall call;
-  if (mode == SendMode::kStandard &&
-      prepare_plain(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call) &&
-      call.engine().send_at_once(call.address, call.view)) [[likely]]
-    return {};
+  if (mode == SendMode::kStandard && prepare_plain(message.buffer, message.count, message.type, message.dest,
+                                                   message.tag, comm, &call)) [[likely]]
+    return send_now(call, mode);
   if (Error error =
           prepare(message.buffer, message.count, message.type, message.dest, message.tag, comm, &call);
       !error.ok())

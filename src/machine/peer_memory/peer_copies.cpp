@@ -213,7 +213,19 @@ void PeerCopies::answered(int pe, Tag stream, std::uint32_t message, bool is_pos
 
 bool PeerCopies::poll_waiting() {
   std::vector<WaitingSends::Send> posted = waiting_.take_posted();
-  for (WaitingSends::Send& send : posted) begin(send, true);
+  for (WaitingSends::Send& send : posted) {
+    // If this PE's device cannot write there, that of the receiver may read.
+    const bool may_be_pulled = send.named != nullptr && !send.source.place.is_host();
+    if (!may_be_pulled) {
+      begin(send, true);
+      continue;
+    }
+    Found found = Found::kNothing;
+    Status status = copy(found, send.stream, send.message, send.source, send.user);
+    if (status.is_pending()) continue;
+    send.needs_answer = true;
+    waiting_.add(send, /*is_announced=*/true);
+  }
   return !posted.empty();
 }
 

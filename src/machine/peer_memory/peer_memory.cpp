@@ -28,8 +28,8 @@ PeerMemory::PeerMemory(TransportMachine& machine, memory::Memory& memory, Transf
                [this](int pe, std::uint64_t number) {
                  control_.send(pe, {.type = ControlMessage::Type::kForgotten, .number = number, .file = {}});
                }),
-      receives_(context_, exports_, imports_),
       pulls_(context_, imports_),
+      receives_(context_, exports_, imports_, pulls_),
       copies_(context_, exports_, imports_),
       own_pe_(context_) {}
 
@@ -140,8 +140,12 @@ std::optional<Status> PeerMemory::receive_named(IncomingStream& stream, StreamMe
       source.buffer.size_bytes != buffer.size_bytes || !reaches_peers(buffer.place, buffer.size_bytes)) {
     return {};
   }
-  return buffer.place.is_host() ? receives_.start_named(stream, message, source, buffer, completion)
-                                : pulls_.start(stream, message, source, buffer, completion);
+  if (buffer.place.is_host()) return receives_.start_named(stream, message, source, buffer, completion);
+  // One message alone: its way is the shortest. Of several, both devices copy some.
+  if (receives_.is_empty() && !pulls_.has_copies()) {
+    if (auto started = receives_.start_pushed(stream, message, source, buffer, completion)) return started;
+  }
+  return pulls_.start(stream, message, source, buffer, completion);
 }
 
 Status PeerMemory::receive_announced(int pe, Tag stream, StreamMessage message, bool send_waits,

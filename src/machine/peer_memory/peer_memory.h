@@ -168,8 +168,8 @@ class PeerMemory {
   PeerContext context_;
   Exports exports_;
   Imports imports_;
-  PostedReceives receives_;
   Pulls pulls_;
+  PostedReceives receives_;
   PeerCopies copies_;
   OwnPeCopies own_pe_;
   // Of announced messages, by PE.

@@ -20,6 +20,8 @@ namespace {
 // How long close() waits for copies that senders have begun.
 constexpr auto kArrivalLimit = std::chrono::milliseconds(200);
 constexpr std::uint32_t kPollsPerLateHalf = 64;
+// A sender that waits for the posting finds it within a microsecond.
+constexpr auto kPushPatience = std::chrono::microseconds(20);
 
 Status closed_before_arrival() {
   return {StatusCode::kClosed, "the machine was closed before the message arrived"};
@@ -54,6 +56,10 @@ struct PostedReceives::Receive final : PeerOperation {
     const std::uint64_t outcome = slot->outcome.load(std::memory_order_acquire);
     return outcome == Slot::done(message.number) || (outcome == Slot::shared_by(message.number) &&
                                                      slot->shared.is_done(message.number, buffer.size_bytes));
+  }
+  bool may_be_pulled() const {
+    return source && slot != nullptr &&
+           slot->word.load(std::memory_order_relaxed) == Slot::posted(message.number);
   }
   bool is_shared() const {
     return slot != nullptr &&
@@ -135,6 +141,9 @@ struct PostedReceives::Receive final : PeerOperation {
   bool is_tagged_half_late = false;
   bool send_waits = false;         // and is answered when the stream is done
   std::optional<Landing> landing;  // posted with a bounce buffer
+  // Of start_pushed(): what this PE's device copies if the sender's does not.
+  std::optional<SourceName> source;
+  std::chrono::steady_clock::time_point posted_at;
   // The message came with its tag while copies are under way.
   std::optional<std::pair<Status, std::size_t>> tagged_outcome;
   std::shared_ptr<Exports::Export> exported;  // what is posted
@@ -163,8 +172,8 @@ struct PostedReceives::Receive final : PeerOperation {
                    this};
 };
 
-PostedReceives::PostedReceives(PeerContext& context, Exports& exports, Imports& imports)
-    : context_(context), exports_(exports), arrivals_(context, exports, imports) {}
+PostedReceives::PostedReceives(PeerContext& context, Exports& exports, Imports& imports, Pulls& pulls)
+    : context_(context), exports_(exports), pulls_(pulls), arrivals_(context, exports, imports) {}
 
 PostedReceives::~PostedReceives() = default;
 
@@ -270,6 +279,26 @@ std::optional<Status> PostedReceives::start_named(IncomingStream& stream, Stream
       stream.peer,
       {.type = ControlMessage::Type::kBegun, .number = message.number, .stream = stream.name, .file = {}});
   return status;
+}
+
+std::optional<Status> PostedReceives::start_pushed(IncomingStream& stream, StreamMessage message,
+                                                   const SourceName& source, const memory::Buffer& buffer,
+                                                   Completion* user) {
+  if (buffer.stream != nullptr || !can_post(stream)) return {};
+  std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
+  if (exported == nullptr) return {};
+  receives_.push_back(std::make_unique<Receive>(*this, stream, message, buffer, user));
+  Receive& receive = *receives_.back();
+  post(receive, std::move(exported));
+  if (receive.slot == nullptr) {
+    static_cast<void>(receive.take_user());
+    receives_.pop_back();
+    return {};
+  }
+  receive.source = source;
+  receive.posted_at = std::chrono::steady_clock::now();
+  context_.machine.attention().wanted = true;
+  return Status::pending();
 }
 
 Status PostedReceives::start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
@@ -418,6 +447,7 @@ bool PostedReceives::look(Receive& receive) {
     if (receive.tagged.is_pending) context_.machine.cancel(&receive.tagged);
     return false;
   }
+  if (receive.source && pull_late(receive)) return true;
   if (receive.tagged_outcome && receive.landing->copies_under_way == 0) {
     receive.end_with(std::move(receive.tagged_outcome->first), receive.tagged_outcome->second);
     return true;
@@ -425,6 +455,24 @@ bool PostedReceives::look(Receive& receive) {
   if (receive.is_shared() && receive.copy_chunk() && !receive.is_copied()) return true;
   if (receive.tagged_outcome || !receive.is_copied()) return false;
   receive.end_copied();
+  return true;
+}
+
+// Of start_pushed(): whether its sender has not begun in time, so that this PE's device copies.
+bool PostedReceives::pull_late(Receive& receive) {
+  const std::uint32_t number = receive.message.number;
+  if (receive.slot->word.load(std::memory_order_relaxed) != Slot::posted(number) || !pulls_.has_room() ||
+      std::chrono::steady_clock::now() - receive.posted_at < kPushPatience || !receive.withdraw())
+    return false;
+  Completion* const user = receive.take_user();
+  const auto started = pulls_.start(receive.stream, receive.message, *receive.source, receive.buffer, user);
+  if (started && started->is_pending()) return true;
+  // The sender is told that its message must come with its tag.
+  answer(receive.stream.peer, receive.stream.name, number, nullptr);
+  Status status = started
+                      ? *started
+                      : context_.machine.tag_receive(receive.message.tag, kFullTagMask, receive.buffer, user);
+  if (!status.is_pending()) context_.finish_later(user, std::move(status), receive.buffer.size_bytes);
   return true;
 }
 
@@ -468,7 +516,7 @@ bool PostedReceives::before_sleep() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return !arrivals_.has_arrivals() && std::ranges::none_of(receives_, [](const auto& receive) {
     return receive->is_over() || receive->lacks_tagged_half() || receive->is_copied() ||
-           (receive->is_shared() && !receive->cannot_read);
+           receive->may_be_pulled() || (receive->is_shared() && !receive->cannot_read);
   });
 }
 

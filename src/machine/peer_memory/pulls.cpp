@@ -43,9 +43,11 @@ struct Pulls::Pull final : Completion, PeerOperation {
   std::size_t size_bytes;
 };
 
+bool Pulls::has_room() const { return pulls_.size() < kMostPulls; }
+
 std::optional<Status> Pulls::start(const IncomingStream& stream, StreamMessage message,
                                    const SourceName& source, const memory::Buffer& buffer, Completion* user) {
-  if (pulls_.size() >= kMostPulls) return {};
+  if (!has_room()) return {};
   const PeerBuffer& name = source.buffer;
   if (name.size_bytes != buffer.size_bytes || name.exported_bytes > kMaxExportedBytes) return {};
   Imports::Import* const import =

@@ -30,6 +30,8 @@ class Pulls {
                                     const SourceName& source, const memory::Buffer& buffer,
                                     base::Completion* user);
 
+  // Whether start() may begin one more.
+  bool has_room() const;
   bool has_copies() const { return !pulls_.empty(); }
   // Ends the receives that devices do not finish.
   void end_close();

@@ -39,6 +39,8 @@ class WaitingSends {
     MovableSource* movable = nullptr;
     // Not null: the announcement named the source. What the name needs.
     std::shared_ptr<void> named = nullptr;
+    // The receive was posted, and could not be copied into. The receiver's answer decides.
+    bool needs_answer = false;
   };
 
   explicit WaitingSends(PeerContext& context);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 
 #include "tests/unit/machine/peer_memory/peer_pair.h"
@@ -225,6 +226,66 @@ TEST_P(AnnouncedTest, NamedDeviceMemoryIsCopiedWhileItsSenderComputes) {
   EXPECT_TRUE(received->done);
   EXPECT_EQ(to.now(), from.filled());
   finish({sent.outcome});
+  EXPECT_EQ(count(0, TransferPath::kPulled), 1u);
+}
+
+TEST_P(AnnouncedTest, NamedDeviceMemoryIsPushedByASenderThatWaits) {
+  start_announced();
+  TestMemory from(memory(0), kDevice, 5000, 5);
+  TestMemory to(memory(1), kDevice, 5000);
+  expect_message(from, to);
+  settle();  // its tagged half has ended
+  for (int i = 0; i < 20; ++i) {
+    std::memset(testing::view(memory(1), to.buffer()), i, 5000);
+    const std::uint64_t before = copies(0);
+    const Sent sent = announce(from.buffer());
+    ASSERT_TRUE(sent.plan.source);
+    const OutcomePtr received = land(sent, to.buffer());
+    progress(0);
+    finish({sent.outcome, received});
+    EXPECT_EQ(to.now(), from.filled());
+    EXPECT_EQ(copies(0), before + 1);
+  }
+  EXPECT_EQ(count(0, TransferPath::kPulled), 0u);
+}
+
+TEST_P(AnnouncedTest, NamedDeviceMemoryIsPulledFromASenderThatComputes) {
+  start_announced();
+  TestMemory from(memory(0), kDevice, 5000, 5);
+  TestMemory to(memory(1), kDevice, 5000);
+  expect_message(from, to);
+  settle();  // its tagged half has ended
+  for (int i = 0; i < 20; ++i) {
+    std::memset(testing::view(memory(1), to.buffer()), i, 5000);
+    const Sent sent = announce(from.buffer());
+    ASSERT_TRUE(sent.plan.source);
+    const OutcomePtr received = land(sent, to.buffer());
+    for (int round = 0; round < 1000 && !received->done; ++round) progress(1);
+    EXPECT_TRUE(received->done);
+    EXPECT_FALSE(sent.outcome->done);
+    EXPECT_EQ(to.now(), from.filled());
+    finish({sent.outcome});
+  }
+  EXPECT_EQ(count(0, TransferPath::kPulled), 20u);
+}
+
+// It finds another size posted than its own, so the receiver copies what the name says.
+TEST_P(AnnouncedTest, ASenderThatCannotPushIsPulledFrom) {
+  start_announced();
+  TestMemory from(memory(0), kDevice, 5000, 5);
+  TestMemory to(memory(1), kDevice, 5000);
+  expect_message(from, to);
+  settle();  // its tagged half has ended
+  Sent sent = announce(from.buffer());
+  ASSERT_TRUE(sent.plan.source);
+  sent.plan.source->buffer.size_bytes = 4000;
+  std::memset(testing::view(memory(1), to.buffer()), 0, 5000);
+  const OutcomePtr received = land(sent, part_of(to.buffer(), 0, 4000));
+  finish({sent.outcome, received});
+  EXPECT_TRUE(received->status.ok());
+  const std::vector<std::uint8_t> landed = to.now();
+  EXPECT_TRUE(std::equal(landed.begin(), landed.begin() + 4000, from.filled().begin()));
+  EXPECT_TRUE(std::all_of(landed.begin() + 4000, landed.end(), [](std::uint8_t byte) { return byte == 0; }));
   EXPECT_EQ(count(0, TransferPath::kPulled), 1u);
 }
 
