@@ -22,6 +22,7 @@
 #include "memory/memory.h"
 #include "memory/report.h"
 #include "models/channel/channels.h"
+#include "models/pgas/model.h"
 
 namespace weft::job {
 
@@ -196,6 +197,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
+  parts_->runtime->install<pgas::Pgas>();
   if (more_models) more_models(*parts_->runtime);
   set_options(*parts_->runtime);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.
