@@ -28,6 +28,8 @@ class ObjectName {
 
   const Team& team() const { return team_; }
   const rpc_detail::ObjectNumber& where() const { return where_; }
+  // The model is gone: the destructor does nothing.
+  void abandon() { team_ = Team(); }
 
  private:
   Team team_;

@@ -64,7 +64,7 @@ ElementCombine number_combine() {
   static_assert(
       std::is_arithmetic_v<T>,
       "only numbers have sum, product, min, max and logical reducers; pass a function `T merge(T, T)` as "
-      "all_reduce_in_place<&merge>(values)");
+      "allreduce_in_place<&merge>(values)");
   static const std::uint64_t number = runtime::fingerprint(runtime::type_name<T>());
   return {&combine_detail::combine_numbers<T>, sizeof(T), number};
 }

@@ -84,6 +84,9 @@ class CallMessage {
   CallMessage(const Team& team, int rank, const RpcInfo& function, runtime::FutureAddress reply,
               std::size_t argument_bytes);
   base::Pup packer();
+  // Where the arguments are packed, for other languages, which may also attach buffers to the message.
+  std::byte* arguments();
+  runtime::Message& message() { return *message_; }
   void send() &&;
 
  private:
@@ -202,7 +205,7 @@ class RpcFunction {
   static Result apply_to(const RpcCall& call, Arguments& arguments,
                          std::type_identity<std::tuple<std::type_identity<Parameters>...>>) {
     return std::apply(
-        [&call](auto&... stored) -> Result {
+        [&](auto&... stored) -> Result {
           if constexpr (std::is_same_v<typename Traits::Context, World&>) {
             return Function(call.team.world(), rpc_detail::pass<Parameters>(stored)...);
           } else if constexpr (std::is_same_v<typename Traits::Context, const Team&>) {

@@ -1,6 +1,6 @@
 // weft::pgas::Team: an ordered set of PEs that call one another and take part in collective operations.
 //
-//   double sum = co_await world.all_reduce(mine, weft::Reducer::kSum);
+//   double sum = co_await world.allreduce(mine, weft::Reducer::kSum);
 //   pgas::Team row = co_await world.split(world.rank() / 4, world.rank());
 //   co_await row.barrier();
 //
@@ -92,12 +92,12 @@ class Team {
   runtime::Future<std::optional<T>> reduce(const T& value, int root) const;
   // The same on all ranks. All have the same bits.
   template <class T>
-  runtime::Future<T> all_reduce(const T& value, runtime::Reducer reducer) const;
+  runtime::Future<T> allreduce(const T& value, runtime::Reducer reducer) const;
   template <auto Merge, class T>
-  runtime::Future<T> all_reduce(const T& value) const;
+  runtime::Future<T> allreduce(const T& value) const;
   // The values of all ranks, in the order of the ranks.
   template <class T>
-  runtime::Future<std::vector<T>> all_gather(const T& value) const;
+  runtime::Future<std::vector<T>> allgather(const T& value) const;
 
   // --- Collectives in place, on memory of any kind
   // All ranks give the same number of elements. The memory belongs to the operation until the future is ready. The
@@ -115,10 +115,10 @@ class Team {
   runtime::Future<> reduce_in_place(std::span<T> values, int root,
                                     memory::StreamHandle stream = nullptr) const;
   template <class T>
-  runtime::Future<> all_reduce_in_place(std::span<T> values, runtime::Reducer reducer,
-                                        memory::StreamHandle stream = nullptr) const;
+  runtime::Future<> allreduce_in_place(std::span<T> values, runtime::Reducer reducer,
+                                       memory::StreamHandle stream = nullptr) const;
   template <auto Merge, class T>
-  runtime::Future<> all_reduce_in_place(std::span<T> values, memory::StreamHandle stream = nullptr) const;
+  runtime::Future<> allreduce_in_place(std::span<T> values, memory::StreamHandle stream = nullptr) const;
 
   // As an argument or a result it arrives as the same team. Throws Error(kNotFound) on a PE that is no member, or that has
   // not made the team yet.
@@ -128,10 +128,11 @@ class Team {
   // The result is set with FutureState::set_packed().
   void start_broadcast(base::SmallBytes mine, int root, std::uint64_t type,
                        runtime::FutureState& result) const;
-  // To `root`, whose result is packed behind a `true`, and that of the others is a `false`; to all if root < 0.
-  // `combiner` is null: the result is all packed values in the order of the ranks, behind their number.
+  // To `root`, to all if root < 0. The result of the other ranks has no bytes. With `is_optional`, the result is packed
+  // as a std::optional. `combiner` is null: all ranks get all packed values in the order of the ranks, behind their number.
   void start_reduce(base::SmallBytes mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
-                    int root, std::uint64_t type, runtime::FutureState& result) const;
+                    int root, std::uint64_t type, runtime::FutureState& result,
+                    bool is_optional = false) const;
   // The place of the memory is found from its address.
   runtime::Future<> broadcast_buffer(memory::Buffer values, std::uint64_t type, int root) const;
   runtime::Future<> reduce_buffer(memory::Buffer values, const ElementCombine& combine,
@@ -173,7 +174,8 @@ runtime::Future<std::optional<T>> Team::reduce(const T& value, runtime::Reducer 
   expect_rank(root);
   runtime::Future<std::optional<T>> result(runtime());
   start_reduce(runtime::pack_contribution(value, reducer, runtime()), reducer,
-               runtime::value_combiner<T>(reducer), root, rpc_detail::type_number<T>(), *result.state());
+               runtime::value_combiner<T>(reducer), root, rpc_detail::type_number<T>(), *result.state(),
+               true);
   return result;
 }
 
@@ -182,12 +184,13 @@ runtime::Future<std::optional<T>> Team::reduce(const T& value, int root) const {
   expect_rank(root);
   runtime::Future<std::optional<T>> result(runtime());
   start_reduce(base::pack_small(value, &runtime()), runtime::Reducer::kCustom,
-               runtime::custom_combiner<T, Merge>(), root, rpc_detail::type_number<T>(), *result.state());
+               runtime::custom_combiner<T, Merge>(), root, rpc_detail::type_number<T>(), *result.state(),
+               true);
   return result;
 }
 
 template <class T>
-runtime::Future<T> Team::all_reduce(const T& value, runtime::Reducer reducer) const {
+runtime::Future<T> Team::allreduce(const T& value, runtime::Reducer reducer) const {
   expect_merging(reducer);
   runtime::Future<T> result(runtime());
   start_reduce(runtime::pack_contribution(value, reducer, runtime()), reducer,
@@ -196,7 +199,7 @@ runtime::Future<T> Team::all_reduce(const T& value, runtime::Reducer reducer) co
 }
 
 template <auto Merge, class T>
-runtime::Future<T> Team::all_reduce(const T& value) const {
+runtime::Future<T> Team::allreduce(const T& value) const {
   runtime::Future<T> result(runtime());
   start_reduce(base::pack_small(value, &runtime()), runtime::Reducer::kCustom,
                runtime::custom_combiner<T, Merge>(), -1, rpc_detail::type_number<T>(), *result.state());
@@ -204,7 +207,7 @@ runtime::Future<T> Team::all_reduce(const T& value) const {
 }
 
 template <class T>
-runtime::Future<std::vector<T>> Team::all_gather(const T& value) const {
+runtime::Future<std::vector<T>> Team::allgather(const T& value) const {
   runtime::Future<std::vector<T>> result(runtime());
   start_reduce(base::pack_small(value, &runtime()), runtime::Reducer::kGather, nullptr, -1,
                rpc_detail::type_number<T>(), *result.state());
@@ -234,14 +237,14 @@ runtime::Future<> Team::reduce_in_place(std::span<T> values, int root, memory::S
 }
 
 template <class T>
-runtime::Future<> Team::all_reduce_in_place(std::span<T> values, runtime::Reducer reducer,
-                                            memory::StreamHandle stream) const {
+runtime::Future<> Team::allreduce_in_place(std::span<T> values, runtime::Reducer reducer,
+                                           memory::StreamHandle stream) const {
   expect_merging(reducer);
   return reduce_buffer(buffer_of(values, stream), number_combine<T>(), reducer, -1);
 }
 
 template <auto Merge, class T>
-runtime::Future<> Team::all_reduce_in_place(std::span<T> values, memory::StreamHandle stream) const {
+runtime::Future<> Team::allreduce_in_place(std::span<T> values, memory::StreamHandle stream) const {
   return reduce_buffer(buffer_of(values, stream), custom_combine<T, Merge>(), runtime::Reducer::kCustom, -1);
 }
 

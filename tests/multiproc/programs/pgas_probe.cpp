@@ -47,7 +47,7 @@ weft::Task<> calls(World& world) {
   co_await world.barrier();  // says that all are sent, not that all have run
   const int all = 1000 * world.size();
   for (;;) {
-    const int so_far = co_await world.all_reduce(*counter, Reducer::kSum);
+    const int so_far = co_await world.allreduce(*counter, Reducer::kSum);
     if (so_far == all) break;
   }
   const int theirs = co_await counter.fetch(next);
@@ -57,13 +57,13 @@ weft::Task<> calls(World& world) {
 
 weft::Task<> collectives(World& world) {
   const Team parity = co_await world.split(world.rank() % 2, -world.rank());
-  const int members = co_await parity.all_reduce(1, Reducer::kSum);
+  const int members = co_await parity.allreduce(1, Reducer::kSum);
   expect(members == parity.size(), "a team has another number of members");
-  const std::vector<int> ranks = co_await parity.all_gather(world.rank());
+  const std::vector<int> ranks = co_await parity.allgather(world.rank());
   expect(ranks == parity.members(), "ranks of a team are not in the order of their keys");
   for (const std::size_t size : {std::size_t{1}, std::size_t{5000}, std::size_t{500'000}}) {
     std::vector<double> values(size, world.rank() + 1);
-    co_await world.all_reduce_in_place(std::span(values), Reducer::kSum);
+    co_await world.allreduce_in_place(std::span(values), Reducer::kSum);
     expect(values == std::vector<double>(size, world.size() * (world.size() + 1) / 2),
            "another sum of buffers");
     values.assign(size, world.rank());
@@ -79,7 +79,7 @@ weft::Task<> collectives(World& world) {
     for (int& value : view(span)) value = rank;
   });
   co_await world.broadcast_in_place(device.span(), world.size() - 1, stream.handle());
-  co_await world.all_reduce_in_place(device.span(), Reducer::kSum);
+  co_await world.allreduce_in_place(device.span(), Reducer::kSum);
   std::vector<int> sums(device.size());
   stream.copy({sums.data(), sums.size() * sizeof(int), {}, nullptr}, device.buffer());
   co_await stream.done();

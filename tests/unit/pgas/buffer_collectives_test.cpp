@@ -91,14 +91,14 @@ TEST_P(BufferCollectives, AllReduce) {
   EXPECT_EQ(job.run_on_all([this](World& world) -> Task<> {
     Elements<double> values(world, kind(), count());
     values.set(ramp(count(), world.rank()));
-    co_await world.all_reduce_in_place(values.span(), Reducer::kMax);
+    co_await world.allreduce_in_place(values.span(), Reducer::kMax);
     EXPECT_EQ(values.get(), ramp(count(), world.size() - 1));
     values.set(std::vector<double>(count(), world.rank() % 2 == 0 ? world.rank() : -world.rank()));
-    co_await world.all_reduce_in_place<&larger_magnitude>(values.span());
+    co_await world.allreduce_in_place<&larger_magnitude>(values.span());
     const int most = world.size() - 1;
     EXPECT_EQ(values.get(), std::vector<double>(count(), most % 2 == 0 ? most : -most));
     values.set(std::vector<double>(count(), 6));
-    co_await world.all_reduce_in_place(values.span(), Reducer::kLogicalAnd);
+    co_await world.allreduce_in_place(values.span(), Reducer::kLogicalAnd);
     EXPECT_EQ(values.get(), std::vector<double>(count(), 1));
   }),
             "");
@@ -115,7 +115,7 @@ TEST(BufferCollective, MixesKinds) {
     }
     co_await world.broadcast_in_place(values.span(), 1);
     EXPECT_EQ(values.get(), std::vector<float>(5000, 1));
-    co_await world.all_reduce_in_place(values.span(), Reducer::kSum);
+    co_await world.allreduce_in_place(values.span(), Reducer::kSum);
     EXPECT_EQ(values.get(), std::vector<float>(5000, 3));
   }),
             "");
@@ -131,7 +131,7 @@ TEST(BufferCollective, FollowsTheStream) {
     stream.launch([span = values.span(), rank = world.rank()](const DeviceView& view) {
       for (int& value : view(span)) value = rank + 1;
     });
-    co_await world.all_reduce_in_place(values.span(), Reducer::kSum, stream.handle());
+    co_await world.allreduce_in_place(values.span(), Reducer::kSum, stream.handle());
     std::vector<int> sums(1000);
     stream.copy({sums.data(), sums.size() * sizeof(int), {}, nullptr}, values.buffer());
     co_await stream.done();
@@ -151,9 +151,9 @@ TEST(BufferCollective, SizesThatDifferAreAnError) {
     } else {
       EXPECT_EQ(spread, "nothing");
     }
-    const std::string all = co_await failure_of(world.all_reduce_in_place(std::span(values), Reducer::kSum));
-    EXPECT_NE(all.find("to all_reduce_in_place and this rank"), std::string::npos) << all;
-    const int sum = co_await world.all_reduce(1, Reducer::kSum);
+    const std::string all = co_await failure_of(world.allreduce_in_place(std::span(values), Reducer::kSum));
+    EXPECT_NE(all.find("to allreduce_in_place and this rank"), std::string::npos) << all;
+    const int sum = co_await world.allreduce(1, Reducer::kSum);
     EXPECT_EQ(sum, 3);
   }),
             "");

@@ -57,7 +57,7 @@ TEST(Team, AMemberOfNoTeamGetsNone) {
     EXPECT_EQ(static_cast<bool>(team), world.rank() != 1);
     if (team) {
       EXPECT_EQ(team.members(), (std::vector<int>{0, 2}));
-      const int sum = co_await team.all_reduce(world.rank(), Reducer::kSum);
+      const int sum = co_await team.allreduce(world.rank(), Reducer::kSum);
       EXPECT_EQ(sum, 2);
     }
   }),
@@ -94,7 +94,7 @@ TEST(Team, CanBeSplitAgain) {
       const int expected = is_low ? half : team.size() - half;
       Team smaller = co_await team.split(is_low ? 0 : 1, team.rank());
       EXPECT_EQ(smaller.size(), expected);
-      const int count = co_await smaller.all_reduce(1, Reducer::kSum);
+      const int count = co_await smaller.allreduce(1, Reducer::kSum);
       EXPECT_EQ(count, expected);
       team = smaller;
     }
@@ -115,7 +115,7 @@ TEST(Team, MessagesWaitForATeamThatIsNotMadeYet) {
   const Future<int> call = first.rpc<&double_it>(1, 21);
   const Future<> barrier = first.barrier();
   const Future<> copied = first.broadcast_in_place(std::span(values), 0);
-  const Future<int> sum = first.all_reduce(3, Reducer::kSum);
+  const Future<int> sum = first.allreduce(3, Reducer::kSum);
   for (int i = 0; i < 10; ++i) step(0);
   // PE 1 gets the messages of the team in the turn in which its part of the split arrives, or before.
   std::vector<int> theirs(1000, 0);
@@ -123,7 +123,7 @@ TEST(Team, MessagesWaitForATeamThatIsNotMadeYet) {
   const Team second = splits[1].get();
   const Future<> their_barrier = second.barrier();
   const Future<> their_copy = second.broadcast_in_place(std::span(theirs), 0);
-  const Future<int> their_sum = second.all_reduce(4, Reducer::kSum);
+  const Future<int> their_sum = second.allreduce(4, Reducer::kSum);
   ASSERT_EQ(job.run_until([&] {
     return call.is_ready() && barrier.is_ready() && copied.is_ready() && sum.is_ready() &&
            their_barrier.is_ready() && their_copy.is_ready() && their_sum.is_ready();

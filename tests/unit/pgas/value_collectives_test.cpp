@@ -76,25 +76,25 @@ TEST_P(Collectives, AllReduceWithEachReducer) {
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const int size = world.size();
     const int mine = world.rank() + 1;
-    const int sum = co_await world.all_reduce(mine, Reducer::kSum);
+    const int sum = co_await world.allreduce(mine, Reducer::kSum);
     EXPECT_EQ(sum, size * (size + 1) / 2);
-    const double product = co_await world.all_reduce(static_cast<double>(mine), Reducer::kProduct);
+    const double product = co_await world.allreduce(static_cast<double>(mine), Reducer::kProduct);
     EXPECT_EQ(product, std::tgamma(size + 1));
-    const int least = co_await world.all_reduce(mine, Reducer::kMin);
+    const int least = co_await world.allreduce(mine, Reducer::kMin);
     EXPECT_EQ(least, 1);
-    const int most = co_await world.all_reduce(mine, Reducer::kMax);
+    const int most = co_await world.allreduce(mine, Reducer::kMax);
     EXPECT_EQ(most, size);
-    const int all = co_await world.all_reduce(world.rank() == 0 ? 5 : 1, Reducer::kLogicalAnd);
+    const int all = co_await world.allreduce(world.rank() == 0 ? 5 : 1, Reducer::kLogicalAnd);
     EXPECT_EQ(all, 1);
-    const int any = co_await world.all_reduce(world.rank() == 0 ? 5 : 0, Reducer::kLogicalOr);
+    const int any = co_await world.allreduce(world.rank() == 0 ? 5 : 0, Reducer::kLogicalOr);
     EXPECT_EQ(any, 1);
-    const int odd = co_await world.all_reduce(7, Reducer::kLogicalXor);
+    const int odd = co_await world.allreduce(7, Reducer::kLogicalXor);
     EXPECT_EQ(odd, size % 2);
     const std::vector<int> several = {mine, -mine, 1};
-    const std::vector<int> sums = co_await world.all_reduce(several, Reducer::kSum);
+    const std::vector<int> sums = co_await world.allreduce(several, Reducer::kSum);
     EXPECT_EQ(sums, (std::vector<int>{sum, -sum, size}));
     const Counts one = {{std::to_string(world.rank() % 2), 1}};
-    const Counts joined = co_await world.all_reduce<&join>(one);
+    const Counts joined = co_await world.allreduce<&join>(one);
     EXPECT_EQ(joined.at("0"), (size + 1) / 2);
   }),
             "");
@@ -107,7 +107,7 @@ TEST_P(Collectives, AllReduceGivesTheSameBitsToAll) {
   EXPECT_EQ(job.run_on_all([&](World& world) -> Task<> {
     std::mt19937 random(static_cast<unsigned>(world.rank()) + 17);
     const double mine = std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random), 3 * world.rank());
-    sums[static_cast<std::size_t>(world.rank())] = co_await world.all_reduce(mine, Reducer::kSum);
+    sums[static_cast<std::size_t>(world.rank())] = co_await world.allreduce(mine, Reducer::kSum);
   }),
             "");
   for (const double sum : sums) EXPECT_EQ(sum, sums[0]);
@@ -117,12 +117,12 @@ TEST_P(Collectives, AllGatherIsInOrderOfRanks) {
   PgasJob job(GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const auto size = static_cast<std::size_t>(world.size());
-    const std::vector<int> ranks = co_await world.all_gather(world.rank());
+    const std::vector<int> ranks = co_await world.allgather(world.rank());
     std::vector<int> expected(size);
     std::iota(expected.begin(), expected.end(), 0);
     EXPECT_EQ(ranks, expected);
     const std::string mine(static_cast<std::size_t>(world.rank()) * 100, 'a');
-    const std::vector<std::string> texts = co_await world.all_gather(mine);
+    const std::vector<std::string> texts = co_await world.allgather(mine);
     EXPECT_EQ(texts.size(), size);
     for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(texts[i].size(), i * 100);
   }),
@@ -136,8 +136,8 @@ TEST_P(Collectives, MayBeStartedAhead) {
     const Team parity = co_await world.split(world.rank() % 2, world.rank());
     std::vector<Future<int>> results;
     for (int i = 0; i < 10; ++i) {
-      results.push_back(world.all_reduce(i, Reducer::kSum));
-      results.push_back(parity.all_reduce(i, Reducer::kMax));
+      results.push_back(world.allreduce(i, Reducer::kSum));
+      results.push_back(parity.allreduce(i, Reducer::kMax));
       results.push_back(world.broadcast(world.rank() * 100 + i, i % world.size()));
     }
     for (int i = 9; i >= 0; --i) {
@@ -157,15 +157,15 @@ TEST_P(Collectives, AFailureReachesAllThatDependOnIt) {
   PgasJob job(GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     if (world.size() < 4) co_return;  // nothing is merged with the 3 of rank 3
-    const std::string all = co_await failure_of(world.all_reduce<&refuse_three>(world.rank()));
+    const std::string all = co_await failure_of(world.allreduce<&refuse_three>(world.rank()));
     EXPECT_EQ(all, "three is refused");
     const std::string one = co_await failure_of(world.reduce<&refuse_three>(world.rank(), 1));
     EXPECT_EQ(one == "three is refused", world.rank() == 1) << one;
     // Vectors of different lengths.
     const std::vector<int> uneven(static_cast<std::size_t>(world.rank()) + 1);
-    const std::string lengths = co_await failure_of(world.all_reduce(uneven, Reducer::kSum));
+    const std::string lengths = co_await failure_of(world.allreduce(uneven, Reducer::kSum));
     EXPECT_NE(lengths, "nothing");
-    const int sum = co_await world.all_reduce(1, Reducer::kSum);
+    const int sum = co_await world.allreduce(1, Reducer::kSum);
     EXPECT_EQ(sum, world.size());
   }),
             "");
@@ -185,15 +185,15 @@ std::string failure_of_different(int late, const std::function<Future<int>(World
 TEST(Collective, RanksThatCallDifferentOnesEndTheJob) {
   for (const int late : {0, 1}) {
     const std::string kinds = failure_of_different(late, [](World& world) {
-      return world.rank() == 0 ? world.all_reduce(1, Reducer::kSum) : world.broadcast(1, 0);
+      return world.rank() == 0 ? world.allreduce(1, Reducer::kSum) : world.broadcast(1, 0);
     });
-    EXPECT_NE(kinds.find("PE 1: rank 0 calls all_reduce and this rank broadcast; all ranks of a team call"),
+    EXPECT_NE(kinds.find("PE 1: rank 0 calls allreduce and this rank broadcast; all ranks of a team call"),
               std::string::npos)
         << kinds;
     const std::string operators = failure_of_different(late, [](World& world) {
-      return world.all_reduce(1, world.rank() == 0 ? Reducer::kSum : Reducer::kMax);
+      return world.allreduce(1, world.rank() == 0 ? Reducer::kSum : Reducer::kMax);
     });
-    EXPECT_NE(operators.find("all_reduce with another type or operator"), std::string::npos) << operators;
+    EXPECT_NE(operators.find("allreduce with another type or operator"), std::string::npos) << operators;
     const std::string roots =
         failure_of_different(late, [](World& world) { return world.broadcast(1, world.rank()); });
     EXPECT_NE(roots.find("calls broadcast with root"), std::string::npos) << roots;
@@ -205,9 +205,9 @@ TEST(Collective, RefusesWhatCannotBe) {
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     EXPECT_THROW(static_cast<void>(world.broadcast(1, 2)), Error);
     EXPECT_THROW(static_cast<void>(world.reduce(1, Reducer::kSum, -1)), Error);
-    EXPECT_THROW(static_cast<void>(world.all_reduce(1, Reducer::kGather)), Error);
-    EXPECT_THROW(static_cast<void>(world.all_reduce(std::string(), Reducer::kSum)), Error);
-    const int sum = co_await world.all_reduce(1, Reducer::kSum);
+    EXPECT_THROW(static_cast<void>(world.allreduce(1, Reducer::kGather)), Error);
+    EXPECT_THROW(static_cast<void>(world.allreduce(std::string(), Reducer::kSum)), Error);
+    const int sum = co_await world.allreduce(1, Reducer::kSum);
     EXPECT_EQ(sum, 2);
   }),
             "");

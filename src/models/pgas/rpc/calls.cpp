@@ -101,9 +101,10 @@ CallMessage::CallMessage(const Team& team, int rank, const RpcInfo& function, ru
       message_(make_call(team, function.id, reply, argument_bytes)) {}
 
 base::Pup CallMessage::packer() {
-  return Pup::packer(message_->payload() + sizeof(CallHeader), message_->payload_bytes() - sizeof(CallHeader),
-                     &runtime_);
+  return Pup::packer(arguments(), message_->payload_bytes() - sizeof(CallHeader), &runtime_);
 }
+
+std::byte* CallMessage::arguments() { return message_->payload() + sizeof(CallHeader); }
 
 void CallMessage::send() && { runtime_.send_call(pe_, std::move(message_)); }
 

@@ -13,7 +13,9 @@ ObjectName::ObjectName(const Team& team, void* object, std::uint64_t type) : tea
   where_ = {team.id(), team.state()->objects.add({object, type}), type};
 }
 
-ObjectName::~ObjectName() { team_.state()->objects.remove(where_.number); }
+ObjectName::~ObjectName() {
+  if (team_) team_.state()->objects.remove(where_.number);
+}
 
 namespace rpc_detail {
 

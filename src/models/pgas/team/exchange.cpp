@@ -18,8 +18,8 @@ namespace {
 
 std::string_view kind_name(CollectiveKind kind) {
   static constexpr std::array<std::string_view, static_cast<std::size_t>(CollectiveKind::kNumKinds)> kNames =
-      {"broadcast",          "reduce",          "all_reduce",         "all_gather",
-       "broadcast_in_place", "reduce_in_place", "all_reduce_in_place"};
+      {"broadcast",          "reduce",          "allreduce",         "allgather",
+       "broadcast_in_place", "reduce_in_place", "allreduce_in_place"};
   const auto number = static_cast<std::size_t>(kind);
   return number < kNames.size() ? kNames[number] : std::string_view("an unknown collective");
 }

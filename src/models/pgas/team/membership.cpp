@@ -38,8 +38,8 @@ void Team::expect_merging(runtime::Reducer reducer) {
   if (reducer < runtime::Reducer::kGather) return;
   throw base::Error(
       base::StatusCode::kInvalidArgument,
-      "this reducer merges no values: use all_gather() for a list of the values of all ranks, and "
-      "all_reduce<&merge>() for a function of the program");
+      "this reducer merges no values: use allgather() for a list of the values of all ranks, and "
+      "allreduce<&merge>() for a function of the program");
 }
 
 void Team::pup(base::Pup& p) {
@@ -83,7 +83,7 @@ runtime::Task<> run_split(Team parent, SplitEntry mine, runtime::Future<Team> re
   std::exception_ptr error;
   Team team;
   try {
-    std::vector<SplitEntry> all = co_await parent.all_gather(mine);
+    std::vector<SplitEntry> all = co_await parent.allgather(mine);
     if (mine.colour != kNoTeam) {
       const std::vector<SplitEntry> entries = entries_of(std::move(all), mine.colour);
       std::vector<int> pes;

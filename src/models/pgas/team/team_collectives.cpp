@@ -39,9 +39,9 @@ void Team::start_broadcast(base::SmallBytes mine, int root, std::uint64_t type,
 }
 
 void Team::start_reduce(base::SmallBytes mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
-                        int root, std::uint64_t type, runtime::FutureState& result) const {
+                        int root, std::uint64_t type, runtime::FutureState& result, bool is_optional) const {
   if (combiner == nullptr) return start_gather_on_all(*state_, mine, type, result);
-  pgas::start_reduce(*state_, mine, reducer, combiner, root, type, result);
+  pgas::start_reduce(*state_, mine, reducer, combiner, root, type, result, is_optional);
 }
 
 namespace {

@@ -92,19 +92,20 @@ runtime::Task<> run_broadcast(DataPointer data, int root, Result result) {
   data->error() ? result->set_error(data->error()) : set_value(result, data->bytes());
 }
 
-runtime::Task<> run_reduce(DataPointer data, int root, Result result) {
+runtime::Task<> run_reduce(DataPointer data, int root, bool is_optional, Result result) {
   co_await merge_up(*data, root);
   const bool is_root = data->members().rank() == root;
   if (data->error()) {
     result->set_error(data->error());
     co_return;
   }
-  std::vector<std::byte> packed(1, static_cast<std::byte>(is_root));
+  std::vector<std::byte> packed;
+  if (is_optional) packed.push_back(static_cast<std::byte>(is_root));
   if (is_root) packed.insert(packed.end(), data->bytes().begin(), data->bytes().end());
   set_value(result, packed);
 }
 
-runtime::Task<> run_all_reduce(DataPointer data, bool gathers, Result result) {
+runtime::Task<> run_allreduce(DataPointer data, bool gathers, Result result) {
   co_await merge_on_all(*data);
   if (data->error()) {
     result->set_error(data->error());
@@ -180,14 +181,15 @@ void start_broadcast(TeamState& team, const base::SmallBytes& mine, int root, st
 
 void start_reduce(TeamState& team, const base::SmallBytes& mine, runtime::Reducer reducer,
                   const runtime::Combiner* combiner, int root, std::uint64_t type,
-                  runtime::FutureState& result) {
+                  runtime::FutureState& result, bool is_optional) {
   const auto kind = root < 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduce;
   const CollectiveType what = value_type(kind, reducer, root < 0 ? 0 : root, type, combiner);
   auto data = std::make_unique<ValueData>(team, what, mine, combiner);
   if (root < 0) {
-    team.runtime.spawn(run_all_reduce(std::move(data), false, Result(&result)), std::string(kWhereValues));
+    team.runtime.spawn(run_allreduce(std::move(data), false, Result(&result)), std::string(kWhereValues));
   } else {
-    team.runtime.spawn(run_reduce(std::move(data), root, Result(&result)), std::string(kWhereValues));
+    team.runtime.spawn(run_reduce(std::move(data), root, is_optional, Result(&result)),
+                       std::string(kWhereValues));
   }
 }
 
@@ -196,7 +198,7 @@ void start_gather_on_all(TeamState& team, const base::SmallBytes& mine, std::uin
   const CollectiveType what =
       value_type(CollectiveKind::kAllGather, runtime::Reducer::kGather, 0, type, nullptr);
   auto data = std::make_unique<ValueData>(team, what, make_item(team.members.rank(), mine), nullptr);
-  team.runtime.spawn(run_all_reduce(std::move(data), true, Result(&result)), std::string(kWhereValues));
+  team.runtime.spawn(run_allreduce(std::move(data), true, Result(&result)), std::string(kWhereValues));
 }
 
 }  // namespace weft::pgas

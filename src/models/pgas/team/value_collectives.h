@@ -57,7 +57,7 @@ void start_broadcast(TeamState& team, const base::SmallBytes& mine, int root, st
                      runtime::FutureState& result);
 void start_reduce(TeamState& team, const base::SmallBytes& mine, runtime::Reducer reducer,
                   const runtime::Combiner* combiner, int root, std::uint64_t type,
-                  runtime::FutureState& result);
+                  runtime::FutureState& result, bool is_optional);
 void start_gather_on_all(TeamState& team, const base::SmallBytes& mine, std::uint64_t type,
                          runtime::FutureState& result);
 

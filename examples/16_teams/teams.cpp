@@ -29,8 +29,8 @@ weft::Task<> start(World& world) {
   }
 
   const Team parity = co_await world.split(world.rank() % 2, world.rank());
-  const int sum = co_await parity.all_reduce(world.rank(), weft::Reducer::kSum);
-  const std::vector<int> sums = co_await world.all_gather(sum);
+  const int sum = co_await parity.allreduce(world.rank(), weft::Reducer::kSum);
+  const std::vector<int> sums = co_await world.allgather(sum);
   if (world.rank() == 0) {
     std::printf("the ranks of the even team add up to %d\n", sums[0]);
     if (world.size() > 1) std::printf("the ranks of the odd team add up to %d\n", sums[1]);
