@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weft/job/pgas_run.h"
-#include "weft/pgas/pgas.h"
+#include "weft/pgas/teams.h"
 #include "weft/weft.h"
 
 using weft::pgas::DistObject;

@@ -126,11 +126,11 @@ class Team {
 
   // --- For other languages, which pack by themselves. Collective `bytes` of all ranks have the type `type`, any number.
   // The result is set with FutureState::set_packed().
-  void start_broadcast(base::SmallBytes mine, int root, std::uint64_t type,
+  void start_broadcast(const base::SmallBytes& mine, int root, std::uint64_t type,
                        runtime::FutureState& result) const;
   // To `root`, to all if root < 0. The result of the other ranks has no bytes. With `is_optional`, the result is packed
   // as a std::optional. `combiner` is null: all ranks get all packed values in the order of the ranks, behind their number.
-  void start_reduce(base::SmallBytes mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
+  void start_reduce(const base::SmallBytes& mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
                     int root, std::uint64_t type, runtime::FutureState& result,
                     bool is_optional = false) const;
   // The place of the memory is found from its address.
@@ -164,7 +164,7 @@ runtime::Future<T> Team::broadcast(const T& value, int root) const {
   runtime::Future<T> result(runtime());
   base::SmallBytes mine;
   if (rank() == root) mine = base::pack_small(value, &runtime());
-  start_broadcast(std::move(mine), root, rpc_detail::type_number<T>(), *result.state());
+  start_broadcast(mine, root, rpc_detail::type_number<T>(), *result.state());
   return result;
 }
 

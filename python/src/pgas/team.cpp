@@ -146,7 +146,7 @@ PyObject* broadcast(PyObject* self, PyObject* const* values, Py_ssize_t count, P
     auto* state = new PyFutureState(*parts.engine);
     Ref future = make_future_object(state);
     state->expect_bare(ResultForm::kValue);
-    parts.team.start_broadcast(std::move(mine), root, kPythonValue, *state);
+    parts.team.start_broadcast(mine, root, kPythonValue, *state);
     return future.release();
   });
 }

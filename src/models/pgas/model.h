@@ -7,27 +7,27 @@
 
 #include "weft/runtime/runtime.h"
 
-#include "models/pgas/rpc/calls.h"
-#include "models/pgas/team/team_table.h"
+#include "models/pgas/teams.h"
 
 namespace weft::pgas {
 
 class Pgas final : public runtime::Model {
  public:
   static constexpr runtime::ModelNeeds kNeeds{
-      .name = "pgas", .num_handlers = TeamTable::kNumHandlers + Calls::kNumHandlers, .uses_tags = false};
+      .name = "pgas", .num_handlers = Teams::kNumHandlers, .uses_tags = false};
 
   Pgas(runtime::Runtime& runtime, const runtime::ModelRange& range);
 
   World& world() { return teams_.world(); }
 
   // --- runtime::Model
-  std::vector<std::pair<std::string, std::string>> fingerprint() const override;
-  std::vector<std::string> report() const override;
+  std::vector<std::pair<std::string, std::string>> fingerprint() const override {
+    return teams_.fingerprint();
+  }
+  std::vector<std::string> report() const override { return teams_.report(); }
 
  private:
-  TeamTable teams_;
-  Calls calls_;
+  Teams teams_;
 };
 
 }  // namespace weft::pgas

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/pgas/pgas_job.h"
+#include "tests/unit/pgas/team_job.h"
 
 namespace weft::testing {
 namespace {
@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Barriers, ::testing::Values(1, 2, 3, 4, 5, 7),
 
 TEST_P(Barriers, WaitForAll) {
   const int size = GetParam();
-  PgasJob job(size);
+  TeamJob job(size);
   std::vector<int> entered(static_cast<std::size_t>(size), 0);
   EXPECT_EQ(job.run_on_all([&](World& world) -> Task<> {
     std::mt19937 random(static_cast<unsigned>(world.rank()) + 1);
@@ -32,7 +32,7 @@ TEST_P(Barriers, WaitForAll) {
 }
 
 TEST_P(Barriers, MayBeEnteredAhead) {
-  PgasJob job(GetParam());
+  TeamJob job(GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     std::vector<Future<>> entered;
     for (int i = 0; i < 10; ++i) entered.push_back(world.barrier());
@@ -42,7 +42,7 @@ TEST_P(Barriers, MayBeEnteredAhead) {
 }
 
 TEST(Barrier, OfTwoTeamsDoNotWaitForEachOther) {
-  PgasJob job(4);
+  TeamJob job(4);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const pgas::Team half = co_await world.split(world.rank() / 2, 0);
     if (world.rank() < 2) {
@@ -56,7 +56,7 @@ TEST(Barrier, OfTwoTeamsDoNotWaitForEachOther) {
 
 // With other PEs it needs processes: tests/multiproc/test_pgas.py.
 TEST(Barrier, BlockingOfOneRankReturns) {
-  PgasJob job(1);
+  TeamJob job(1);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     world.blocking_barrier();
     co_await world.barrier();
@@ -65,18 +65,16 @@ TEST(Barrier, BlockingOfOneRankReturns) {
 }
 
 TEST(Barrier, BlockingOutsideOfTheSchedulerIsRefused) {
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_THROW(job.world(0).blocking_barrier(), Error);
 }
 
 TEST(Barrier, RefusesANoteThatNoRankSends) {
   const auto failure = [](std::uint64_t round) {
-    PgasJob job(4);
+    TeamJob job(4);
     return job.run_on_all([round](World& world) -> Task<> {
       if (world.rank() == 3) {
-        runtime::HandlerId first = 0;
-        for (const auto& installed : world.runtime().models())
-          if (installed.needs.name == "pgas") first = installed.range.first_handler;
+        const runtime::HandlerId first = first_team_handler(world);
         const pgas::BarrierNote note{{}, 0, round};
         auto message =
             runtime::Message::pack(world.runtime(), static_cast<runtime::HandlerId>(first + 1), note);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/support/device_memory.h"
-#include "tests/unit/pgas/pgas_job.h"
+#include "tests/unit/pgas/team_job.h"
 
 namespace weft::testing {
 namespace {
@@ -59,7 +59,7 @@ std::vector<double> ramp(std::size_t count, double first) {
 }
 
 TEST_P(BufferCollectives, Broadcast) {
-  PgasJob job(size());
+  TeamJob job(size());
   EXPECT_EQ(job.run_on_all([this](World& world) -> Task<> {
     Elements<double> values(world, kind(), count());
     for (int root = 0; root < world.size(); ++root) {
@@ -72,7 +72,7 @@ TEST_P(BufferCollectives, Broadcast) {
 }
 
 TEST_P(BufferCollectives, Reduce) {
-  PgasJob job(size());
+  TeamJob job(size());
   EXPECT_EQ(job.run_on_all([this](World& world) -> Task<> {
     Elements<int> values(world, kind(), count());
     for (int root = 0; root < world.size(); ++root) {
@@ -87,7 +87,7 @@ TEST_P(BufferCollectives, Reduce) {
 }
 
 TEST_P(BufferCollectives, AllReduce) {
-  PgasJob job(size());
+  TeamJob job(size());
   EXPECT_EQ(job.run_on_all([this](World& world) -> Task<> {
     Elements<double> values(world, kind(), count());
     values.set(ramp(count(), world.rank()));
@@ -106,7 +106,7 @@ TEST_P(BufferCollectives, AllReduce) {
 
 // The ranks have memory of different kinds, and the root of the broadcast is late.
 TEST(BufferCollective, MixesKinds) {
-  PgasJob job(3);
+  TeamJob job(3);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     Elements<float> values(world, world.rank() == 1 ? "host" : "emulated", 5000);
     values.set(std::vector<float>(5000, static_cast<float>(world.rank())));
@@ -123,7 +123,7 @@ TEST(BufferCollective, MixesKinds) {
 
 // The work that a stream has queued comes first.
 TEST(BufferCollective, FollowsTheStream) {
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const memory::Place place = weft::device_of(world.runtime(), memory::Kind::kEmulated);
     DeviceArray<int> values(world.runtime(), 1000, place);
@@ -141,7 +141,7 @@ TEST(BufferCollective, FollowsTheStream) {
 }
 
 TEST(BufferCollective, SizesThatDifferAreAnError) {
-  PgasJob job(3);
+  TeamJob job(3);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     std::vector<int> values(world.rank() == 2 ? 10 : 20, 1);
     const std::string spread = co_await failure_of(world.broadcast_in_place(std::span(values), 0));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/pgas/pgas_job.h"
+#include "tests/unit/pgas/team_job.h"
 
 namespace weft::testing {
 namespace {
@@ -21,7 +21,7 @@ std::size_t append_to_both(World&, List& first, const DistObject<std::string>& t
 }
 
 TEST(DistObject, FetchesEachRanksValue) {
-  PgasJob job(4);
+  TeamJob job(4);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     DistObject<std::string> name(world, "rank " + std::to_string(world.rank()));
     for (int rank = 0; rank < 4; ++rank) {
@@ -34,7 +34,7 @@ TEST(DistObject, FetchesEachRanksValue) {
 }
 
 TEST(DistObject, AFetchWaitsForItsPeer) {
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     if (world.rank() == 1) {
       co_await world.runtime().quiescence();  // the fetch has arrived
@@ -50,7 +50,7 @@ TEST(DistObject, AFetchWaitsForItsPeer) {
 }
 
 TEST(DistObject, IsAnArgumentOfCalls) {
-  PgasJob job(3);
+  TeamJob job(3);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const int next = (world.rank() + 1) % 3;
     List first(world, {});
@@ -72,7 +72,7 @@ TEST(DistObject, IsAnArgumentOfCalls) {
 }
 
 TEST(DistObject, OfATeam) {
-  PgasJob job(4);
+  TeamJob job(4);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const pgas::Team pair = co_await world.split(world.rank() % 2, 0);
     DistObject<int> value(pair, world.rank());
@@ -84,7 +84,7 @@ TEST(DistObject, OfATeam) {
 }
 
 TEST(DistObject, ADestroyedOneIsAnError) {
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     auto value = std::make_unique<DistObject<int>>(world, 1);
     co_await world.barrier();
@@ -101,7 +101,7 @@ TEST(DistObject, ADestroyedOneIsAnError) {
 }
 
 TEST(DistObject, AnotherTypeIsAnError) {
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     std::unique_ptr<DistObject<int>> number;
     std::unique_ptr<DistObject<double>> real;

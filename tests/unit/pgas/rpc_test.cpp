@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/pgas/pgas_job.h"
+#include "tests/unit/pgas/team_job.h"
 
 namespace weft::testing {
 namespace {
@@ -62,7 +62,7 @@ Task<> slow_failure(World& world) {
 std::unique_ptr<int> boxed(int value) { return std::make_unique<int>(value); }
 
 TEST(Rpc, GivesTheResultToItsCaller) {
-  PgasJob job(3);
+  TeamJob job(3);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const int next = (world.rank() + 1) % 3;
     const int sum = co_await world.rpc<&add>(next, 20, 3);
@@ -80,7 +80,7 @@ TEST(Rpc, GivesTheResultToItsCaller) {
 }
 
 TEST(Rpc, PacksWhatPupPacks) {
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     if (world.rank() != 0) co_return;
     std::map<std::string, std::vector<double>> values;
@@ -98,7 +98,7 @@ TEST(Rpc, PacksWhatPupPacks) {
 }
 
 TEST(Rpc, WaitsForTasks) {
-  PgasJob job(4);
+  TeamJob job(4);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     std::vector<int> values;
     for (int i = 0; i < 10; ++i) values.push_back(i);
@@ -111,7 +111,7 @@ TEST(Rpc, WaitsForTasks) {
 }
 
 TEST(Rpc, AnExceptionReachesTheCaller) {
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     if (world.rank() != 0) co_return;
     try {
@@ -134,7 +134,7 @@ TEST(Rpc, AnExceptionReachesTheCaller) {
 
 TEST(Rpc, WithoutAResultItRuns) {
   shared_log().lines.clear();
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     if (world.rank() == 0) world.rpc_ff<&note>(1, "hello");
     co_await world.runtime().quiescence();
@@ -144,7 +144,7 @@ TEST(Rpc, WithoutAResultItRuns) {
 }
 
 TEST(Rpc, AnExceptionWithoutACallerEndsTheJob) {
-  PgasJob job(2);
+  TeamJob job(2);
   const std::string failure = job.run_on_all([](World& world) -> Task<> {
     if (world.rank() == 0) world.rpc_ff<&fails>(1, 8);
     co_await world.runtime().quiescence();
@@ -157,7 +157,7 @@ TEST(Rpc, AnExceptionWithoutACallerEndsTheJob) {
 }
 
 TEST(Rpc, RefusesARankThatDoesNotExist) {
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     EXPECT_THROW(world.rpc_ff<&note>(2, "nobody"), Error);
     EXPECT_THROW(static_cast<void>(world.rpc<&add>(-1, 1, 2)), Error);
@@ -168,7 +168,7 @@ TEST(Rpc, RefusesARankThatDoesNotExist) {
 
 TEST(Rpc, APackedCallRunsLater) {
   shared_log().lines.clear();
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     if (world.rank() == 0) {
       const pgas::PackedCall call = pgas::pack_call<&note>(world.runtime(), "packed");
@@ -185,12 +185,8 @@ TEST(Rpc, APackedCallRunsLater) {
 // --- What a peer sends is a claim
 
 std::string failure_after(const std::function<void(World&, runtime::HandlerId)>& send) {
-  PgasJob job(2);
-  const runtime::HandlerId first = [&] {
-    for (const auto& installed : job.runtime(0).models())
-      if (installed.needs.name == "pgas") return installed.range.first_handler;
-    return runtime::HandlerId{0};
-  }();
+  TeamJob job(2);
+  const runtime::HandlerId first = first_team_handler(job.world(0));
   return job.run_on_all([&](World& world) -> Task<> {
     if (world.rank() == 0) send(world, first);
     co_await world.runtime().quiescence();
@@ -213,7 +209,7 @@ TEST(Rpc, RefusesACallThatCannotBe) {
 }
 
 TEST(Rpc, RefusesAMessageThatIsTooShort) {
-  for (runtime::HandlerId offset = 0; offset < pgas::Pgas::kNeeds.num_handlers; ++offset) {
+  for (runtime::HandlerId offset = 0; offset < pgas::Teams::kNumHandlers; ++offset) {
     const std::string failure = failure_after([offset](World& world, runtime::HandlerId first) {
       world.runtime().send(1, runtime::Message::pack(world.runtime(), first + offset, std::uint16_t{1}));
     });

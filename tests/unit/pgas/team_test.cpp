@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/unit/pgas/pgas_job.h"
+#include "tests/unit/pgas/team_job.h"
 
 namespace weft::testing {
 namespace {
@@ -18,7 +18,7 @@ std::pair<int, int> rank_in(const Team& team) { return {team.rank(), team.size()
 int size_of_argument(Team team) { return team ? team.size() : 0; }
 
 TEST(Team, TheWorldHasAllPes) {
-  PgasJob job(3);
+  TeamJob job(3);
   for (int pe = 0; pe < 3; ++pe) {
     const World& world = job.world(pe);
     EXPECT_EQ(world.rank(), pe);
@@ -33,7 +33,7 @@ TEST(Team, TheWorldHasAllPes) {
 }
 
 TEST(Team, SplitOrdersByKeyAndThenByRank) {
-  PgasJob job(6);
+  TeamJob job(6);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     // Colours 0 and 1; in colour 0 the keys turn the order around, in colour 1 they are equal.
     const int colour = world.rank() % 2;
@@ -51,7 +51,7 @@ TEST(Team, SplitOrdersByKeyAndThenByRank) {
 }
 
 TEST(Team, AMemberOfNoTeamGetsNone) {
-  PgasJob job(3);
+  TeamJob job(3);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const Team team = co_await world.split(world.rank() == 1 ? pgas::kNoTeam : 4, 0);
     EXPECT_EQ(static_cast<bool>(team), world.rank() != 1);
@@ -65,7 +65,7 @@ TEST(Team, AMemberOfNoTeamGetsNone) {
 }
 
 TEST(Team, NumbersDifferAndNoPeGivesThemAll) {
-  PgasJob job(4);
+  TeamJob job(4);
   std::set<std::pair<std::uint32_t, std::uint32_t>> leaders;
   EXPECT_EQ(job.run_on_all([&](World& world) -> Task<> {
     std::vector<Future<Team>> started;
@@ -85,7 +85,7 @@ TEST(Team, NumbersDifferAndNoPeGivesThemAll) {
 }
 
 TEST(Team, CanBeSplitAgain) {
-  PgasJob job(7);
+  TeamJob job(7);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     Team team = world;
     while (team.size() > 1) {
@@ -104,7 +104,7 @@ TEST(Team, CanBeSplitAgain) {
 
 // A PE that has its team sends to one whose split has not ended: PE 1 takes no turns meanwhile.
 TEST(Team, MessagesWaitForATeamThatIsNotMadeYet) {
-  PgasJob job(2);
+  TeamJob job(2);
   std::vector<Future<Team>> splits = {job.world(0).split(0, 0), job.world(1).split(0, 0)};
   const auto step = [&](int pe) { static_cast<void>(job.runtime(pe).step()); };
   for (int i = 0; i < 10 && !splits[0].is_ready(); ++i) step(0);
@@ -136,7 +136,7 @@ TEST(Team, MessagesWaitForATeamThatIsNotMadeYet) {
 }
 
 TEST(Team, TravelsAsAnArgument) {
-  PgasJob job(4);
+  TeamJob job(4);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const Team pair = co_await world.split(world.rank() / 2, 0);
     co_await world.barrier();

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/pgas/pgas_job.h"
+#include "tests/unit/pgas/team_job.h"
 
 namespace weft::testing {
 namespace {
@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Collectives, ::testing::Values(1, 2, 3, 4, 5, 7)
                          ::testing::PrintToStringParamName());
 
 TEST_P(Collectives, BroadcastFromEachRank) {
-  PgasJob job(GetParam());
+  TeamJob job(GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     for (int root = 0; root < world.size(); ++root) {
       const std::string mine = "from " + std::to_string(world.rank());
@@ -48,7 +48,7 @@ TEST_P(Collectives, BroadcastFromEachRank) {
 }
 
 TEST_P(Collectives, ReduceToEachRank) {
-  PgasJob job(GetParam());
+  TeamJob job(GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const int size = world.size();
     for (int root = 0; root < size; ++root) {
@@ -72,7 +72,7 @@ TEST_P(Collectives, ReduceToEachRank) {
 }
 
 TEST_P(Collectives, AllReduceWithEachReducer) {
-  PgasJob job(GetParam());
+  TeamJob job(GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const int size = world.size();
     const int mine = world.rank() + 1;
@@ -102,7 +102,7 @@ TEST_P(Collectives, AllReduceWithEachReducer) {
 
 // Sums of floating-point numbers depend on their order; all ranks have the same one.
 TEST_P(Collectives, AllReduceGivesTheSameBitsToAll) {
-  PgasJob job(GetParam());
+  TeamJob job(GetParam());
   std::vector<double> sums(static_cast<std::size_t>(GetParam()));
   EXPECT_EQ(job.run_on_all([&](World& world) -> Task<> {
     std::mt19937 random(static_cast<unsigned>(world.rank()) + 17);
@@ -114,7 +114,7 @@ TEST_P(Collectives, AllReduceGivesTheSameBitsToAll) {
 }
 
 TEST_P(Collectives, AllGatherIsInOrderOfRanks) {
-  PgasJob job(GetParam());
+  TeamJob job(GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const auto size = static_cast<std::size_t>(world.size());
     const std::vector<int> ranks = co_await world.allgather(world.rank());
@@ -131,7 +131,7 @@ TEST_P(Collectives, AllGatherIsInOrderOfRanks) {
 
 // Many collectives of several teams at a time, awaited in another order.
 TEST_P(Collectives, MayBeStartedAhead) {
-  PgasJob job(GetParam());
+  TeamJob job(GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     const Team parity = co_await world.split(world.rank() % 2, world.rank());
     std::vector<Future<int>> results;
@@ -154,7 +154,7 @@ TEST_P(Collectives, MayBeStartedAhead) {
 }
 
 TEST_P(Collectives, AFailureReachesAllThatDependOnIt) {
-  PgasJob job(GetParam());
+  TeamJob job(GetParam());
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     if (world.size() < 4) co_return;  // nothing is merged with the 3 of rank 3
     const std::string all = co_await failure_of(world.allreduce<&refuse_three>(world.rank()));
@@ -173,7 +173,7 @@ TEST_P(Collectives, AFailureReachesAllThatDependOnIt) {
 
 // `late`: the rank that begins second.
 std::string failure_of_different(int late, const std::function<Future<int>(World&)>& collective) {
-  PgasJob job(2);
+  TeamJob job(2);
   return job.run_on_all([&](World& world) -> Task<> {
     if (world.rank() == late) {
       for (int i = 0; i < 20; ++i) co_await runtime::yield_now(world.runtime());
@@ -201,7 +201,7 @@ TEST(Collective, RanksThatCallDifferentOnesEndTheJob) {
 }
 
 TEST(Collective, RefusesWhatCannotBe) {
-  PgasJob job(2);
+  TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
     EXPECT_THROW(static_cast<void>(world.broadcast(1, 2)), Error);
     EXPECT_THROW(static_cast<void>(world.reduce(1, Reducer::kSum, -1)), Error);

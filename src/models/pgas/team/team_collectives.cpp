@@ -32,13 +32,13 @@ void Team::blocking_barrier() const {
 
 // --- Collectives
 
-void Team::start_broadcast(base::SmallBytes mine, int root, std::uint64_t type,
+void Team::start_broadcast(const base::SmallBytes& mine, int root, std::uint64_t type,
                            runtime::FutureState& result) const {
   expect_rank(root);
   pgas::start_broadcast(*state_, mine, root, type, result);
 }
 
-void Team::start_reduce(base::SmallBytes mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
+void Team::start_reduce(const base::SmallBytes& mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
                         int root, std::uint64_t type, runtime::FutureState& result, bool is_optional) const {
   if (combiner == nullptr) return start_gather_on_all(*state_, mine, type, result);
   pgas::start_reduce(*state_, mine, reducer, combiner, root, type, result, is_optional);

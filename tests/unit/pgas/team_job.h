@@ -6,16 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/pgas/pgas.h"
+#include "weft/pgas/teams.h"
 
 #include "models/pgas/model.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::testing {
 
-class PgasJob : public InProcessJob {
+class TeamJob : public InProcessJob {
  public:
-  explicit PgasJob(int num_pes, std::string_view machine = "loopback") : InProcessJob(num_pes, machine) {
+  explicit TeamJob(int num_pes, std::string_view machine = "loopback") : InProcessJob(num_pes, machine) {
     for (int pe = 0; pe < num_pes; ++pe) runtime(pe).install<pgas::Pgas>();
   }
 
@@ -38,6 +38,11 @@ class PgasJob : public InProcessJob {
 
   int num_done_ = 0;
 };
+
+// The first of the handlers of teams, in the order of Teams.
+inline runtime::HandlerId first_team_handler(const pgas::World& world) {
+  return static_cast<runtime::HandlerId>(world.state()->call_handler - pgas::TeamTable::kNumHandlers);
+}
 
 // Why that failed; "nothing" if it did not.
 template <class T>

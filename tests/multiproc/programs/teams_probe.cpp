@@ -1,10 +1,10 @@
 // Teams, calls and collectives between processes. Ends with a sentence and code 1 when something is wrong.
 //
-//     pgas_probe                all of that
-//     pgas_probe blocking       barriers that block
-//     pgas_probe throw          a call without a caller throws on PE 1
-//     pgas_probe die            PE 1 dies while the others wait for it in a barrier
-//     pgas_probe exit           PE 1 ends the job with code 3 while the others wait in a blocking barrier
+//     teams_probe                all of that
+//     teams_probe blocking       barriers that block
+//     teams_probe throw          a call without a caller throws on PE 1
+//     teams_probe die            PE 1 dies while the others wait for it in a barrier
+//     teams_probe exit           PE 1 ends the job with code 3 while the others wait in a blocking barrier
 #include <unistd.h>
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "weft/job/pgas_run.h"
-#include "weft/pgas/pgas.h"
+#include "weft/pgas/teams.h"
 #include "weft/weft.h"
 
 namespace {

@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def probe(build_folder: Path) -> Path:
-    return build_folder / "tests" / "multiproc" / "pgas_probe"
+    return build_folder / "tests" / "multiproc" / "teams_probe"
 
 
 @pytest.mark.parametrize("pes", [1, 2, 3, 4])

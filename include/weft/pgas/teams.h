@@ -1,4 +1,4 @@
-// The PGAS model in one header. Start here: world.h, team.h, rpc.h.
+// Teams of the PGAS model in one header. Start here: world.h, team.h, rpc.h.
 #pragma once
 
 #include "weft/pgas/dist_object.h"
