@@ -38,8 +38,9 @@ void Team::start_broadcast(const base::SmallBytes& mine, int root, std::uint64_t
   pgas::start_broadcast(*state_, mine, root, type, result);
 }
 
-void Team::start_reduce(const base::SmallBytes& mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
-                        int root, std::uint64_t type, runtime::FutureState& result, bool is_optional) const {
+void Team::start_reduce(const base::SmallBytes& mine, runtime::Reducer reducer,
+                        const runtime::Combiner* combiner, int root, std::uint64_t type,
+                        runtime::FutureState& result, bool is_optional) const {
   if (combiner == nullptr) return start_gather_on_all(*state_, mine, type, result);
   pgas::start_reduce(*state_, mine, reducer, combiner, root, type, result, is_optional);
 }
