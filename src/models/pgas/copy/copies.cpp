@@ -1,0 +1,273 @@
+#include "models/pgas/copy/copies.h"
+
+#include <cstring>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+#include "machine/machine.h"
+#include "memory/memory.h"
+#include "models/pgas/copy/batch.h"
+
+namespace weft::pgas {
+
+using base::Error;
+using base::Status;
+using base::StatusCode;
+using runtime::Task;
+
+namespace {
+
+std::string text_of(const CopyEnd& end) {
+  return end.is_local ? base::format("{} ({})", end.local.data, memory::place_name(end.local.place))
+                      : describe(end.address);
+}
+
+// Of the end that begins at `base`.
+memory::Buffer part_of(const memory::Buffer& base, std::int64_t offset_bytes, std::uint64_t size_bytes) {
+  memory::Buffer part = base;
+  part.data = static_cast<std::byte*>(base.data) + offset_bytes;
+  part.size_bytes = size_bytes;
+  return part;
+}
+
+memory::Buffer base_of(const CopyEnd& end, const KnownSegment* segment, memory::StreamHandle stream) {
+  memory::Buffer base = end.is_local ? end.local : segment->part(end.address, 0);
+  base.stream = stream;
+  return base;
+}
+
+void expect_ends(const Segments& segments, const Copy& copy, const KnownSegment* from,
+                 const KnownSegment* to) {
+  for (const Run& run : copy.runs) {
+    if (from != nullptr) {
+      segments.expect_inside(*from, copy.from.address.moved_by(run.from_bytes), run.size_bytes);
+    }
+    if (to != nullptr) segments.expect_inside(*to, copy.to.address.moved_by(run.to_bytes), run.size_bytes);
+  }
+  if (from == nullptr || from != to || !overlaps(copy.runs, copy.from.address, copy.to.address)) return;
+  throw Error(StatusCode::kInvalidArgument,
+              base::format("the source at {} and the target at {} overlap: copy to other memory first",
+                           describe(copy.from.address), describe(copy.to.address)));
+}
+
+void copy_host_runs(const Copy& copy, const memory::Buffer& from, const memory::Buffer& to) {
+  for (const Run& run : copy.runs) {
+    std::memmove(part_of(to, run.to_bytes, 0).data, part_of(from, run.from_bytes, 0).data, run.size_bytes);
+  }
+}
+
+// Whether the CPU reaches that end.
+bool is_host_end(const CopyEnd& end, const KnownSegment* segment) {
+  return end.is_local ? end.local.place.is_host()
+                      : segment != nullptr && segment->is_reached() && segment->memory.place.is_host();
+}
+
+}  // namespace
+
+// Completes the state of a copy once.
+class Copies::Ticket {
+ public:
+  Ticket(Copies& copies, runtime::OperationState* state) : copies_(copies), state_(state) {
+    copies_.running_.insert(state);
+  }
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
+  ~Ticket() { end(Status(StatusCode::kClosed, "the job has ended"), 0); }
+
+  void end(Status status, std::size_t size_bytes) {
+    if (state_ == nullptr || copies_.running_.erase(state_) == 0) return;
+    std::exchange(state_, nullptr)->complete(std::move(status), size_bytes);
+  }
+
+ private:
+  Copies& copies_;
+  runtime::OperationState* state_;
+};
+
+Copies::Copies(runtime::Runtime& runtime, runtime::HandlerId handler, Segments& segments, RemoteHooks& hooks)
+    : runtime_(runtime), handler_(handler), segments_(segments), hooks_(hooks) {
+  runtime_.set_handler(
+      handler_,
+      [](void* self, runtime::MessagePtr message) { static_cast<Copies*>(self)->on_message(*message); },
+      this);
+}
+
+void Copies::close() {
+  closed_ = true;
+  for (runtime::OperationState* state : std::exchange(running_, {})) {
+    state->complete(Status(StatusCode::kClosed, "the job has ended"), 0);
+  }
+  asked_.clear();
+}
+
+bool Copies::copy_now(const Copy& copy) {
+  KnownSegment* const from = copy.from.is_local ? nullptr : segments_.find(copy.from.address);
+  KnownSegment* const to = copy.to.is_local ? nullptr : segments_.find(copy.to.address);
+  if (!is_host_end(copy.from, from) || !is_host_end(copy.to, to)) return false;
+  expect_ends(segments_, copy, from, to);
+  copy_host_runs(copy, base_of(copy.from, from, nullptr), base_of(copy.to, to, nullptr));
+  return true;
+}
+
+void Copies::finish(Copy& copy) {
+  if (copy.completions.source.has_value()) {
+    const runtime::Future<> source = *copy.completions.source;
+    copy.completions.source.reset();
+    source.set();
+  }
+  if (!copy.completions.remote.has_value()) return;
+  hooks_.send(copy.to.is_local ? runtime_.pe() : copy.to.address.pe(), *copy.completions.remote);
+}
+
+void Copies::start(Copy copy, runtime::OperationState* state) { spawn(run(std::move(copy), state)); }
+
+void Copies::learn(const GlobalAddress& address, runtime::OperationState* state) {
+  spawn(run_learn(address, state));
+}
+
+Task<> Copies::run_learn(GlobalAddress address, runtime::OperationState* state) {
+  Ticket ticket(*this, state);
+  Status status;
+  try {
+    Task<SegmentUse> reached = segments_.reach(address);
+    const SegmentUse use = co_await std::move(reached);
+  } catch (const Error& error) {
+    status = Status(error.code(), error.what());
+  }
+  ticket.end(std::move(status), 0);
+}
+
+Task<> Copies::run(Copy copy, runtime::OperationState* state) {
+  Ticket ticket(*this, state);
+  const std::uint64_t size_bytes = total_bytes(copy.runs);
+  Status status;
+  try {
+    Task<> copied = carry_out(copy);
+    co_await std::move(copied);
+    finish(copy);
+  } catch (const Error& error) {
+    status = Status(error.code(), base::format("a copy of {} bytes from {} to {} failed: {}", size_bytes,
+                                               text_of(copy.from), text_of(copy.to), error.what()));
+  }
+  if (status.failed() && copy.completions.source.has_value()) {
+    copy.completions.source->set_error(
+        std::make_exception_ptr(Error(status.code(), std::string(status.message()))));
+  }
+  ticket.end(std::move(status), size_bytes);
+}
+
+Task<> Copies::carry_out(Copy& copy) {
+  SegmentUse from;
+  SegmentUse to;
+  if (!copy.from.is_local) {
+    Task<SegmentUse> reached = segments_.reach(copy.from.address);
+    from = co_await std::move(reached);
+  }
+  if (!copy.to.is_local) {
+    Task<SegmentUse> reached = segments_.reach(copy.to.address);
+    to = co_await std::move(reached);
+  }
+  KnownSegment* const source = from ? &*from : nullptr;
+  KnownSegment* const target = to ? &*to : nullptr;
+  expect_ends(segments_, copy, source, target);
+  const bool reaches_source = source == nullptr || source->is_reached();
+  const bool reaches_target = target == nullptr || target->is_reached();
+  const memory::Buffer source_base = base_of(copy.from, source, copy.completions.source_stream);
+  const memory::Buffer target_base = base_of(copy.to, target, copy.completions.target_stream);
+  if (reaches_source && reaches_target) {
+    Task<> copied = copy_memory(copy, source_base, target_base);
+    co_await std::move(copied);
+  } else if (reaches_source) {
+    Task<> copied = put_runs(copy, source_base, *target);
+    co_await std::move(copied);
+  } else if (reaches_target) {
+    Task<> copied = get_runs(copy, *source, target_base);
+    co_await std::move(copied);
+  } else {
+    Task<> copied = ask_source(copy);
+    co_await std::move(copied);
+  }
+}
+
+Task<> Copies::copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to) {
+  if (from.place.is_host() && to.place.is_host()) {
+    copy_host_runs(copy, from, to);
+    co_return;
+  }
+  Rows rows;
+  const bool has_streams = from.stream != nullptr || to.stream != nullptr;
+  if (!has_streams && from.place == to.place && copy.runs.size() > 1 && are_rows(copy.runs, rows)) {
+    const Run& first = copy.runs.front();
+    Task<> copied =
+        copy_rows(rows, copy.runs.size(), part_of(from, first.from_bytes, 0), part_of(to, first.to_bytes, 0));
+    co_await std::move(copied);
+    co_return;
+  }
+  Batch batch(runtime_);
+  for (const Run& run : copy.runs) {
+    batch.start([&](base::Completion* completion) {
+      return runtime_.memory().copy(part_of(to, run.to_bytes, run.size_bytes),
+                                    part_of(from, run.from_bytes, run.size_bytes), completion);
+    });
+  }
+  co_await batch;
+  base::check(batch.status());
+}
+
+// By one call of the device that has both ends.
+Task<> Copies::copy_rows(const Rows& rows, std::size_t count, memory::Buffer from, memory::Buffer to) {
+  memory::KindBackend& kind = *runtime_.memory().backend(from.place.kind);
+  const memory::StridedRows target{static_cast<std::byte*>(to.data), rows.to_stride};
+  const memory::StridedRows source{static_cast<std::byte*>(from.data), rows.from_stride};
+  base::check(kind.copy_rows_async(target, source, from.place, rows.row_bytes, count, nullptr));
+  const base::Result<memory::EventHandle> event = kind.record(nullptr, from.place.device);
+  if (!event.ok()) base::throw_status(event.status());
+  Batch batch(runtime_);
+  batch.start([&](base::Completion* completion) {
+    return runtime_.memory().when_event_done(from.place, event.value(), completion);
+  });
+  co_await batch;
+  kind.release_event(event.value());
+  base::check(batch.status());
+}
+
+Task<> Copies::put_runs(Copy& copy, memory::Buffer from, KnownSegment& to) {
+  Task<> key = segments_.get_key(to);
+  co_await std::move(key);
+  const int pe = to.start.pe();
+  Batch puts(runtime_);
+  for (const Run& run : copy.runs) {
+    puts.start([&](base::Completion* completion) {
+      return runtime_.machine().put(pe, part_of(from, run.from_bytes, run.size_bytes), *to.remote,
+                                    copy.to.address.moved_by(run.to_bytes).offset_bytes(), completion);
+    });
+  }
+  co_await puts;
+  base::check(puts.status());
+  if (copy.completions.source.has_value()) {
+    copy.completions.source->set();
+    copy.completions.source.reset();
+  }
+  Batch flush(runtime_);
+  flush.start([&](base::Completion* completion) { return runtime_.machine().flush(pe, completion); });
+  co_await flush;
+  base::check(flush.status());
+}
+
+Task<> Copies::get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to) {
+  Task<> key = segments_.get_key(from);
+  co_await std::move(key);
+  Batch gets(runtime_);
+  for (const Run& run : copy.runs) {
+    gets.start([&](base::Completion* completion) {
+      return runtime_.machine().get(from.start.pe(), part_of(to, run.to_bytes, run.size_bytes), *from.remote,
+                                    copy.from.address.moved_by(run.from_bytes).offset_bytes(), completion);
+    });
+  }
+  co_await gets;
+  base::check(gets.status());
+}
+
+}  // namespace weft::pgas

@@ -1,0 +1,99 @@
+// Copies between any two places: who copies, and when the ends are told.
+//
+//     source        target        who copies
+//     reached       reached       the CPU at once if both are host memory, else a device
+//     reached       not           a put of the machine, and a flush of that PE
+//     not           reached       a get of the machine
+//     not           not           the source's PE is asked, which reaches the source
+//
+// "Reached": this PE or its device has an address for it.
+//
+// Threads: the PE's. Invariant: the state of each copy completes exactly once, also at the end of the job.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+#include "weft/pgas/completions.h"
+#include "weft/pgas/global_ptr.h"
+#include "weft/runtime/operation.h"
+#include "weft/runtime/runtime.h"
+
+#include "models/pgas/copy/remote_hooks.h"
+#include "models/pgas/copy/run.h"
+#include "models/pgas/segment/segments.h"
+
+namespace weft::pgas {
+
+// One end: a place in a segment, or memory of this PE.
+struct CopyEnd {
+  CopyEnd(const GlobalAddress& address_in) : address(address_in) {}  // implicit: an address is an end
+  CopyEnd(const memory::Buffer& local_in) : local(local_in), is_local(true) {}  // and so is memory
+  GlobalAddress address;
+  memory::Buffer local;
+  bool is_local = false;
+};
+
+struct Copy {
+  std::vector<Run> runs;
+  CopyEnd from;
+  CopyEnd to;
+  Completions completions;
+};
+
+class Copies {
+ public:
+  Copies(runtime::Runtime& runtime, runtime::HandlerId handler, Segments& segments, RemoteHooks& hooks);
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+
+  // Copies now and returns true if the CPU reaches both ends and knows them. Throws Error.
+  bool copy_now(const Copy& copy);
+  // Tells the ends of a copy that is over.
+  void finish(Copy& copy);
+  // `state` gets the outcome.
+  void start(Copy copy, runtime::OperationState* state);
+  // Learns how to reach a segment, as an operation.
+  void learn(const GlobalAddress& address, runtime::OperationState* state);
+  // Ends what is not over. The machine has ended its operations.
+  void close();
+
+ private:
+  class Ticket;
+  struct Request;
+
+  runtime::Task<> run(Copy copy, runtime::OperationState* state);
+  runtime::Task<> run_learn(GlobalAddress address, runtime::OperationState* state);
+  runtime::Task<> carry_out(Copy& copy);
+  runtime::Task<> copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to);
+  runtime::Task<> copy_rows(const Rows& rows, std::size_t count, memory::Buffer from, memory::Buffer to);
+  runtime::Task<> put_runs(Copy& copy, memory::Buffer from, KnownSegment& to);
+  runtime::Task<> get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to);
+  runtime::Task<> ask_source(const Copy& copy);
+  void spawn(runtime::Task<> task) { runtime_.spawn(std::move(task), "a copy of global memory"); }
+
+  void on_message(runtime::Message& message);
+  void serve(int pe, Request request);
+  void answered(int pe, std::uint64_t request, base::StatusCode code, const std::string& why);
+
+  runtime::Runtime& runtime_;
+  runtime::HandlerId handler_;
+  Segments& segments_;
+  RemoteHooks& hooks_;
+  bool closed_ = false;
+  std::unordered_set<runtime::OperationState*> running_;
+  std::uint64_t last_request_ = 0;
+  struct Asked {
+    int pe = -1;
+    runtime::Future<> answer;
+  };
+  std::unordered_map<std::uint64_t, Asked> asked_;  // of source's PEs
+};
+
+}  // namespace weft::pgas
