@@ -23,7 +23,14 @@
 
 namespace weft::pgas {
 
-class Segments;
+// What a Segment asks of the model.
+struct SegmentOwner {
+  virtual void publish(const GlobalAddress& segment) = 0;
+  virtual runtime::Future<> release(const GlobalAddress& segment) = 0;
+
+ protected:
+  ~SegmentOwner() = default;
+};
 
 class Segment {
  public:
@@ -61,8 +68,8 @@ class Segment {
 
  private:
   friend class Segments;
-  // Null after the job has ended.
-  using Owner = std::shared_ptr<Segments*>;
+  // The pointer is null after the job has ended.
+  using Owner = std::shared_ptr<SegmentOwner*>;
   Segment(Owner owner, GlobalAddress address, const memory::Buffer& buffer)
       : owner_(std::move(owner)), address_(address), buffer_(buffer) {}
   void swap(Segment& other) noexcept {

@@ -3,7 +3,6 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "models/pgas/segment/segments.h"
 
 namespace weft::pgas {
 
@@ -21,7 +20,7 @@ runtime::Future<> Segment::release() && {
                       "release() of a segment that is empty, or whose job has ended");
   }
   Segment released(std::move(*this));
-  Segments& owner = **std::exchange(released.owner_, nullptr);
+  SegmentOwner& owner = **std::exchange(released.owner_, nullptr);
   return owner.release(released.address_);
 }
 

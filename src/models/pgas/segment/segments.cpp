@@ -33,7 +33,10 @@ constexpr std::size_t kMostSegmentBytes = std::size_t{1} << 48;
 }  // namespace
 
 Segments::Segments(runtime::Runtime& runtime, runtime::HandlerId handler, SegmentCache& cache)
-    : runtime_(runtime), handler_(handler), cache_(cache), self_(std::make_shared<Segments*>(this)) {
+    : runtime_(runtime),
+      handler_(handler),
+      cache_(cache),
+      self_(std::make_shared<SegmentOwner*>(static_cast<SegmentOwner*>(this))) {
   runtime_.set_handler(
       handler_,
       [](void* self, runtime::MessagePtr message) { static_cast<Segments*>(self)->on_message(*message); },

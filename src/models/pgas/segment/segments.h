@@ -22,7 +22,7 @@
 
 namespace weft::pgas {
 
-class Segments {
+class Segments final : private SegmentOwner {
  public:
   // `cache` must outlive it.
   Segments(runtime::Runtime& runtime, runtime::HandlerId handler, SegmentCache& cache);
@@ -33,8 +33,6 @@ class Segments {
   // Throw Error.
   Segment make(std::size_t size_bytes, memory::Place place);
   Segment make_at(void* address, std::size_t size_bytes);
-  void publish(const GlobalAddress& segment);
-  runtime::Future<> release(const GlobalAddress& segment);
 
   // The segment of a pointer; null if this PE has to ask for it first. Throws Error for a pointer that leads nowhere.
   KnownSegment* find(const GlobalAddress& address);
@@ -55,6 +53,8 @@ class Segments {
   static constexpr std::uint64_t key_of(const GlobalAddress& address) {
     return GlobalAddress(address.pe(), address.segment(), memory::Kind::kHost, 0).segment_word();
   }
+  void publish(const GlobalAddress& segment) override;
+  runtime::Future<> release(const GlobalAddress& segment) override;
   static void use_ended(void* self, KnownSegment& segment);
 
   std::uint32_t next_number();
@@ -86,7 +86,7 @@ class Segments {
   runtime::Runtime& runtime_;
   runtime::HandlerId handler_;
   SegmentCache& cache_;
-  std::shared_ptr<Segments*> self_;  // what the handles of own segments share; null when closed
+  std::shared_ptr<SegmentOwner*> self_;  // what the handles of own segments share; null when closed
   bool maps_ = true;
   bool closed_ = false;
   std::uint32_t last_number_ = 0;
