@@ -32,15 +32,17 @@ runtime::Task<> DeviceAtomics::run() {
 }
 
 runtime::Task<> DeviceAtomics::carry_out(const Operation& operation, std::uint64_t& before) {
-  alignas(8) std::byte word[8] = {};
-  const memory::Buffer on_host{word, operation.word.size_bytes, {}, nullptr};
+  std::uint64_t word =
+      0;  // g++ 12 does not align an array of bytes in a coroutine's frame, also with alignas
+  const memory::Buffer on_host{&word, operation.word.size_bytes, {}, nullptr};
   Batch get(runtime_);
   get.start([&](base::Completion* completion) {
     return runtime_.memory().copy(on_host, operation.word, completion);
   });
   co_await get;
   base::check(get.status());
-  before = apply_atomic(operation.kind, operation.type, word, operation.operand, operation.compare);
+  before = apply_atomic(operation.kind, operation.type, reinterpret_cast<std::byte*>(&word),
+                        operation.operand, operation.compare);
   if (operation.kind == AtomicKind::kStore) before = 0;
   if (operation.kind == AtomicKind::kLoad) co_return;
   Batch put(runtime_);

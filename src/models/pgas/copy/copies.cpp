@@ -66,6 +66,10 @@ bool is_host_end(const CopyEnd& end, const KnownSegment* segment) {
 
 }  // namespace
 
+std::string Copy::text() const {
+  return base::format("a copy of {} bytes from {} to {}", total_bytes(runs), text_of(from), text_of(to));
+}
+
 // Completes the state of a copy once.
 class Copies::Ticket {
  public:
@@ -121,7 +125,14 @@ void Copies::finish(Copy& copy) {
   hooks_.send(copy.to.is_local ? runtime_.pe() : copy.to.address.pe(), *copy.completions.remote);
 }
 
-void Copies::start(Copy copy, runtime::OperationState* state) { spawn(run(std::move(copy), state)); }
+void Copies::start(Copy copy, runtime::OperationState* state) {
+  try {
+    if (start_direct(copy, state)) return;
+  } catch (const Error& error) {
+    return state->complete(Status(error.code(), base::format("{} failed: {}", copy.text(), error.what())), 0);
+  }
+  spawn(run(std::move(copy), state));
+}
 
 void Copies::learn(const GlobalAddress& address, runtime::OperationState* state) {
   spawn(run_learn(address, state));
@@ -148,8 +159,7 @@ Task<> Copies::run(Copy copy, runtime::OperationState* state) {
     co_await std::move(copied);
     finish(copy);
   } catch (const Error& error) {
-    status = Status(error.code(), base::format("a copy of {} bytes from {} to {} failed: {}", size_bytes,
-                                               text_of(copy.from), text_of(copy.to), error.what()));
+    status = Status(error.code(), base::format("{} failed: {}", copy.text(), error.what()));
   }
   if (status.failed() && copy.completions.source.has_value()) {
     copy.completions.source->set_error(

@@ -45,6 +45,13 @@ struct Copy {
   CopyEnd from;
   CopyEnd to;
   Completions completions;
+
+  bool has_completions() const {
+    return completions.source.has_value() || completions.remote.has_value() ||
+           completions.source_stream != nullptr || completions.target_stream != nullptr;
+  }
+  // "a copy of 8 bytes from ... to ..."
+  std::string text() const;
 };
 
 class Copies {
@@ -68,6 +75,9 @@ class Copies {
   class Ticket;
   struct Request;
 
+  // Starts a put or a get of host memory through the machine, without a coroutine. False if the copy is another one, or the
+  // key to the segment is not here yet. Throws Error.
+  bool start_direct(const Copy& copy, runtime::OperationState* state);
   runtime::Task<> run(Copy copy, runtime::OperationState* state);
   runtime::Task<> run_learn(GlobalAddress address, runtime::OperationState* state);
   runtime::Task<> carry_out(Copy& copy);
