@@ -111,7 +111,7 @@ TEST_P(OneSidedTest, AFlushOfOnePeCoversThePutsToIt) {
   Buffer local = world.buffer(0, kind(), sent);
   for (const int pe : {1, 2, 0}) {
     Buffer target = world.buffer(pe, kind(), sent.size());
-    const RemoteMemory remote = publish(world, target);
+    const RemoteMemory remote = world.machine(pe).register_memory(target).value();
     Operation put;
     put.start(world.machine(0).put(pe, local, remote, 0, &put));
     Operation flush;

@@ -10,7 +10,6 @@
 
 namespace weft::pgas {
 
-using base::Error;
 using base::Status;
 
 namespace {
