@@ -29,6 +29,19 @@ def test_copies_and_atomic_operations(run, pgas_probe: Path, kind: str, mapping:
     assert outcome.stdout == "copies: right\n"
 
 
+@pytest.mark.parametrize("peers", ["peers", "no peers"])
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@pytest.mark.parametrize("what", ["copies", "freed"])
+def test_a_stand_in_for_gpus(
+    run, pgas_probe: Path, stand_in_cuda: dict[str, str], what: str, mapping: str, peers: str
+) -> None:
+    settings = {**stand_in_cuda, "WEFT_PGAS_MAPPING": mapping}
+    if peers == "no peers":
+        settings["FAKE_CUDA_NO_PEERS"] = "1"
+    outcome = run("-n", 2, "--gpus", "0,1", pgas_probe, what, "cuda", env=settings)
+    assert outcome.stdout == f"{what}: right\n", outcome.stderr
+
+
 def test_an_owner_that_computes_is_not_needed(run, pgas_probe: Path) -> None:
     outcome = run("-n", 2, pgas_probe, "idle")
     assert outcome.stderr == ""
