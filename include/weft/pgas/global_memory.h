@@ -8,7 +8,8 @@
 //
 // How an operation reaches memory:
 //   - Host segments that Weft allocates are mapped by every PE of their host. Operations on them are loads, stores, copies
-//     and atomic instructions of this CPU: they are over when the call returns, and need no progress of any other PE.
+//     and atomic instructions of this CPU, which need no progress of any other PE. Those of up to 4 MiB are over when the
+//     call returns.
 //   - Device segments are mapped by the PEs whose device reaches them. A device copies.
 //   - All else goes through the machine: one-sided transfers, and messages for atomic operations.
 // The first use of a pointer into a segment of another PE asks its owner how to reach it, unless the segment was published.
@@ -165,9 +166,26 @@ class GlobalMemory {
                               std::move(completions));
   }
 
+  // Queues the copy on a stream of `device`: it runs behind the work that is queued there, and work that is queued there later
+  // waits for it, without the CPU. The Done is over when the stream has done it. At least one end is of the device's kind, the
+  // other may be host memory, and for memory that is not page-locked the CPU may wait. Throws Error if this PE has not
+  // learned both segments, or the device does not reach them: mapped() is null then.
+  template <class T>
+  Done copy_on_stream(GlobalPtr<const T> from, GlobalPtr<T> to, std::size_t count, memory::Place device,
+                      memory::StreamHandle stream) {
+    return enqueue_copy(from.address(), to.address(), bytes_of(count, sizeof(T)), device, stream);
+  }
+  template <class T>
+  Done copy_on_stream(GlobalPtr<T> from, GlobalPtr<T> to, std::size_t count, memory::Place device,
+                      memory::StreamHandle stream) {
+    return enqueue_copy(from.address(), to.address(), bytes_of(count, sizeof(T)), device, stream);
+  }
+
   // Without types, for other languages. Bytes of one segment to another, or to the same without overlap.
   Done copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                   Completions completions = {});
+  Done enqueue_copy(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                    memory::Place device, memory::StreamHandle stream);
   // The place of the local end is found from its address.
   Done put_memory(const memory::ConstBuffer& from, const GlobalAddress& to, Completions completions = {});
   Done get_memory(const GlobalAddress& from, const memory::Buffer& to, Completions completions = {});

@@ -19,6 +19,12 @@ namespace {
 enum MemoryHandler : runtime::HandlerId { kSegmentHandler, kRemoteHookHandler, kCopyHandler, kAtomicHandler };
 static_assert(kAtomicHandler + 1 == GlobalMemory::kNumHandlers);
 
+// Of an operation that was not started.
+void abandon_state(runtime::OperationState* state) {
+  state->complete({}, 0);
+  state->drop_handle();
+}
+
 }  // namespace
 
 GlobalMemory::GlobalMemory(runtime::Runtime& runtime, runtime::HandlerId first_handler)
@@ -95,8 +101,7 @@ runtime::OperationState* GlobalMemory::get_bytes(std::size_t size_bytes, const G
       copies_->start(std::move(copy), state);
     }
   } catch (...) {
-    state->complete({}, 0);
-    state->drop_handle();
+    abandon_state(state);
     throw;
   }
   return state;
@@ -121,6 +126,18 @@ Done GlobalMemory::start_copy(std::vector<Run> runs, const CopyEnd& from, const 
 Done GlobalMemory::copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                               Completions completions) {
   return start_copy({Run{0, 0, size_bytes}}, from, to, std::move(completions));
+}
+
+Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                                memory::Place device, memory::StreamHandle stream) {
+  auto* const state = runtime::OperationState::create(runtime_);
+  try {
+    copies_->enqueue(Copy{{Run{0, 0, size_bytes}}, from, to, {}}, device, stream, state);
+  } catch (...) {
+    abandon_state(state);
+    throw;
+  }
+  return Done(runtime_, state);
 }
 
 Done GlobalMemory::put_memory(const memory::ConstBuffer& from, const GlobalAddress& to,
@@ -162,8 +179,7 @@ runtime::OperationState* GlobalMemory::atomic_elsewhere(AtomicKind kind, AtomicT
   try {
     atomics_->start({kind, type, address, operand, compare}, state);
   } catch (...) {
-    state->complete({}, 0);
-    state->drop_handle();
+    abandon_state(state);
     throw;
   }
   return state;

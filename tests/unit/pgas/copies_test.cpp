@@ -214,6 +214,57 @@ TEST(Copies, StartAfterTheWorkOfTheirStream) {
   }
 }
 
+TEST(Copies, QueuedOnAStream) {
+  PgasJob job(2);
+  constexpr memory::Place kDevice{memory::Kind::kEmulated, 0};
+  Segment theirs = job.pgas(1).make_segment<std::uint8_t>(16, kDevice);
+  Segment host = job.pgas(1).make_segment<std::uint8_t>(16);
+  Segment mine = job.pgas(0).make_segment<std::uint8_t>(16, kDevice);
+  const auto at = [](const Segment& segment) { return segment.pointer<std::uint8_t>(); };
+  auto& kind = testing::emulated(job.memory(0));
+  bool may_end = false;
+  const memory::StreamHandle stream = testing::stream_with(kind, 0, testing::until(may_end));
+  Pgas& pgas = job.pgas(0);
+  const auto error = [&](GlobalPtr<std::uint8_t> from, GlobalPtr<std::uint8_t> to, std::size_t count) {
+    return test_support::thrown_by([&] { pgas.copy_on_stream(from, to, count, kDevice, stream).detach(); });
+  };
+  EXPECT_TRUE(test_support::says(error(at(mine), at(theirs), 16), "learn()"));
+  job.run_on(0, [&](Pgas& from) -> Task<> {
+    co_await from.learn(theirs.address());
+    co_await from.learn(host.address());
+  });
+  EXPECT_TRUE(test_support::says(error(at(mine), at(theirs), 17), "byte 0 of segment 1 of PE 0"));
+  EXPECT_TRUE(test_support::says(error(at(host), at(host) + 8, 8), "neither end"));
+  std::ranges::fill(job.bytes(0, mine), std::uint8_t{1});
+  Done there = pgas.copy_on_stream(at(mine), at(theirs), 16, kDevice, stream);
+  Done on = pgas.copy_on_stream(at(theirs), at(host), 16, kDevice, stream);
+  for (int turn = 0; turn < 200; ++turn) {
+    for (int pe = 0; pe < 2; ++pe) job.runtime(pe).step();
+  }
+  EXPECT_FALSE(there.is_done());
+  std::ranges::fill(job.bytes(0, mine), std::uint8_t{77});
+  theirs = {};  // its memory stays until the stream is done
+  may_end = true;
+  ASSERT_EQ(job.run_until([&] { return there.is_done() && on.is_done(); }), "");
+  EXPECT_EQ(job.bytes(1, host)[15], 77);
+}
+
+TEST(Copies, LargeOnesInHostMemoryLetThePeTakeTurns) {
+  PgasJob job(2);
+  constexpr std::size_t kBytes = (std::size_t{9} << 20) + 5;
+  Segment from = job.pgas(1).make_segment<std::uint8_t>(kBytes);
+  Segment to = job.pgas(0).make_segment<std::uint8_t>(kBytes);
+  from.elements<std::uint8_t>().back() = 9;
+  from.elements<std::uint8_t>()[kBytes / 2] = 8;
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    co_await pgas.learn(from.address());
+    Done copy = pgas.copy(from.pointer<std::uint8_t>(), to.pointer<std::uint8_t>(), kBytes);
+    EXPECT_FALSE(copy.is_done());
+    co_await copy;
+  });
+  EXPECT_TRUE(std::ranges::equal(from.elements<std::uint8_t>(), to.elements<std::uint8_t>()));
+}
+
 TEST(Copies, FuturesAndCallbacks) {
   PgasJob job(2);
   Segment segment = job.pgas(1).make_segment<int>(4);

@@ -1,5 +1,6 @@
 #include "models/pgas/copy/copies.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -38,20 +39,6 @@ memory::Buffer base_of(const CopyEnd& end, const KnownSegment* segment, memory::
   return base;
 }
 
-void expect_ends(const Segments& segments, const Copy& copy, const KnownSegment* from,
-                 const KnownSegment* to) {
-  for (const Run& run : copy.runs) {
-    if (from != nullptr) {
-      segments.expect_inside(*from, copy.from.address.moved_by(run.from_bytes), run.size_bytes);
-    }
-    if (to != nullptr) segments.expect_inside(*to, copy.to.address.moved_by(run.to_bytes), run.size_bytes);
-  }
-  if (from == nullptr || from != to || !overlaps(copy.runs, copy.from.address, copy.to.address)) return;
-  throw Error(StatusCode::kInvalidArgument,
-              base::format("the source at {} and the target at {} overlap: copy to other memory first",
-                           describe(copy.from.address), describe(copy.to.address)));
-}
-
 void copy_host_runs(const Copy& copy, const memory::Buffer& from, const memory::Buffer& to) {
   for (const Run& run : copy.runs) {
     std::memmove(part_of(to, run.to_bytes, 0).data, part_of(from, run.from_bytes, 0).data, run.size_bytes);
@@ -70,25 +57,16 @@ std::string Copy::text() const {
   return base::format("a copy of {} bytes from {} to {}", total_bytes(runs), text_of(from), text_of(to));
 }
 
-// Completes the state of a copy once.
-class Copies::Ticket {
- public:
-  Ticket(Copies& copies, runtime::OperationState* state) : copies_(copies), state_(state) {
-    copies_.running_.insert(state);
-  }
-  Ticket(const Ticket&) = delete;
-  Ticket& operator=(const Ticket&) = delete;
-  ~Ticket() { end(Status(StatusCode::kClosed, "the job has ended"), 0); }
+Copies::Ticket::Ticket(Copies& copies, runtime::OperationState* state) : copies_(copies), state_(state) {
+  copies_.running_.insert(state);
+}
 
-  void end(Status status, std::size_t size_bytes) {
-    if (state_ == nullptr || copies_.running_.erase(state_) == 0) return;
-    std::exchange(state_, nullptr)->complete(std::move(status), size_bytes);
-  }
+Copies::Ticket::~Ticket() { end(Status(StatusCode::kClosed, "the job has ended"), 0); }
 
- private:
-  Copies& copies_;
-  runtime::OperationState* state_;
-};
+void Copies::Ticket::end(Status status, std::size_t size_bytes) {
+  if (state_ == nullptr || copies_.running_.erase(state_) == 0) return;
+  std::exchange(state_, nullptr)->complete(std::move(status), size_bytes);
+}
 
 Copies::Copies(runtime::Runtime& runtime, runtime::HandlerId handler, Segments& segments, RemoteHooks& hooks)
     : runtime_(runtime), handler_(handler), segments_(segments), hooks_(hooks) {
@@ -106,11 +84,25 @@ void Copies::close() {
   asked_.clear();
 }
 
+void Copies::expect_ends(const Copy& copy, const KnownSegment* from, const KnownSegment* to) const {
+  for (const Run& run : copy.runs) {
+    if (from != nullptr) {
+      segments_.expect_inside(*from, copy.from.address.moved_by(run.from_bytes), run.size_bytes);
+    }
+    if (to != nullptr) segments_.expect_inside(*to, copy.to.address.moved_by(run.to_bytes), run.size_bytes);
+  }
+  if (from == nullptr || from != to || !overlaps(copy.runs, copy.from.address, copy.to.address)) return;
+  throw Error(StatusCode::kInvalidArgument,
+              base::format("the source at {} and the target at {} overlap: copy to other memory first",
+                           describe(copy.from.address), describe(copy.to.address)));
+}
+
 bool Copies::copy_now(const Copy& copy) {
   KnownSegment* const from = copy.from.is_local ? nullptr : segments_.find(copy.from.address);
   KnownSegment* const to = copy.to.is_local ? nullptr : segments_.find(copy.to.address);
   if (!is_host_end(copy.from, from) || !is_host_end(copy.to, to)) return false;
-  expect_ends(segments_, copy, from, to);
+  expect_ends(copy, from, to);
+  if (total_bytes(copy.runs) > kAtOnceBytes) return false;
   copy_host_runs(copy, base_of(copy.from, from, nullptr), base_of(copy.to, to, nullptr));
   return true;
 }
@@ -181,7 +173,7 @@ Task<> Copies::carry_out(Copy& copy) {
   }
   KnownSegment* const source = from ? &*from : nullptr;
   KnownSegment* const target = to ? &*to : nullptr;
-  expect_ends(segments_, copy, source, target);
+  expect_ends(copy, source, target);
   const bool reaches_source = source == nullptr || source->is_reached();
   const bool reaches_target = target == nullptr || target->is_reached();
   const memory::Buffer source_base = base_of(copy.from, source, copy.completions.source_stream);
@@ -203,7 +195,8 @@ Task<> Copies::carry_out(Copy& copy) {
 
 Task<> Copies::copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to) {
   if (from.place.is_host() && to.place.is_host()) {
-    copy_host_runs(copy, from, to);
+    Task<> copied = copy_host(copy, from, to);
+    co_await std::move(copied);
     co_return;
   }
   Rows rows;
@@ -224,6 +217,23 @@ Task<> Copies::copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer
   }
   co_await batch;
   base::check(batch.status());
+}
+
+Task<> Copies::copy_host(const Copy& copy, memory::Buffer from, memory::Buffer to) {
+  std::uint64_t left = kAtOnceBytes;
+  for (const Run& run : copy.runs) {
+    for (std::uint64_t done = 0; done < run.size_bytes;) {
+      const std::uint64_t size_bytes = std::min(left, run.size_bytes - done);
+      const auto offset = static_cast<std::int64_t>(done);
+      std::memmove(part_of(to, run.to_bytes + offset, 0).data, part_of(from, run.from_bytes + offset, 0).data,
+                   size_bytes);
+      done += size_bytes;
+      left -= size_bytes;
+      if (left > 0) continue;
+      co_await runtime::yield_now(runtime_);
+      left = kAtOnceBytes;
+    }
+  }
 }
 
 // By one call of the device that has both ends.

@@ -1,7 +1,7 @@
 // Copies between any two places: who copies, and when the ends are told.
 //
 //     source        target        who copies
-//     reached       reached       the CPU at once if both are host memory, else a device
+//     reached       reached       the CPU if both are host memory, else a device
 //     reached       not           a put of the machine, and a flush of that PE
 //     not           reached       a get of the machine
 //     not           not           the source's PE is asked, which reaches the source
@@ -60,20 +60,41 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  // Copies now and returns true if the CPU reaches both ends and knows them. Throws Error.
+  // The CPU copies so much at once. In larger copies the PE takes a turn after each such part.
+  static constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20;
+  // Copies now and returns true if the CPU reaches both ends and knows them, and the copy is not large. Throws Error.
   bool copy_now(const Copy& copy);
   // Tells the ends of a copy that is over.
   void finish(Copy& copy);
   // `state` gets the outcome.
   void start(Copy copy, runtime::OperationState* state);
+  // Queues the copy on that stream. `state` completes when the stream has done it. Throws Error if this PE does not know the
+  // ends or the device does not reach them; then `state` is not used.
+  void enqueue(const Copy& copy, memory::Place device, memory::StreamHandle stream,
+               runtime::OperationState* state);
   // Learns how to reach a segment, as an operation.
   void learn(const GlobalAddress& address, runtime::OperationState* state);
   // Ends what is not over. The machine has ended its operations.
   void close();
 
  private:
-  class Ticket;
+  // Completes the state of a copy once.
+  class Ticket {
+   public:
+    Ticket(Copies& copies, runtime::OperationState* state);
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    ~Ticket();
+    void end(base::Status status, std::size_t size_bytes);
+
+   private:
+    Copies& copies_;
+    runtime::OperationState* state_;
+  };
   struct Request;
+
+  // Throws Error unless the segments contain the runs, which do not overlap. Null for an end in local memory.
+  void expect_ends(const Copy& copy, const KnownSegment* from, const KnownSegment* to) const;
 
   // Starts a put or a get of host memory through the machine, without a coroutine. False if the copy is another one, or the
   // key to the segment is not here yet. Throws Error.
@@ -81,6 +102,9 @@ class Copies {
   runtime::Task<> run(Copy copy, runtime::OperationState* state);
   runtime::Task<> run_learn(GlobalAddress address, runtime::OperationState* state);
   runtime::Task<> carry_out(Copy& copy);
+  runtime::Task<> run_stream(SegmentUse from, SegmentUse to, memory::Place device,
+                             memory::StreamHandle stream, runtime::OperationState* state);
+  runtime::Task<> copy_host(const Copy& copy, memory::Buffer from, memory::Buffer to);
   runtime::Task<> copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to);
   runtime::Task<> copy_rows(const Rows& rows, std::size_t count, memory::Buffer from, memory::Buffer to);
   runtime::Task<> put_runs(Copy& copy, memory::Buffer from, KnownSegment& to);
