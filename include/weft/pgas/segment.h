@@ -1,6 +1,6 @@
-// weft::Segment: memory of this PE that every PE of the job may reach by global pointers.
+// weft::pgas::Segment: memory of this PE that every PE of the job may reach by global pointers.
 //
-//   weft::Segment counters = pgas.make_segment<std::uint64_t>(100);
+//   weft::pgas::Segment counters = pgas.make_segment<std::uint64_t>(100);
 //   weft::GlobalPtr<std::uint64_t> first = counters.pointer<std::uint64_t>();   // may travel to other PEs
 //
 // A Segment is the owner's handle. When it is destroyed, the segment is freed: the destructor waits for nothing, and a later

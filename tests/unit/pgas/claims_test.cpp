@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/pgas/segment/segment_messages.h"
+#include "models/pgas/segment/shared_parts.h"
 #include "tests/unit/pgas/pgas_job.h"
 
 namespace weft::pgas {
@@ -94,9 +95,25 @@ TEST_F(ClaimsTest, AKindThatDoesNotExist) {
 TEST_F(ClaimsTest, FilesThatDoNotExistAreNotMapped) {
   SegmentDescription described = description();
   described.mapping.file = {.inode = 1, .size_bytes = 4196, .pid = 1, .descriptor = 0};
+  described.mapping_offset = 4096;
   described.states = described.mapping;
   EXPECT_EQ(claim(kSegmentClaim, SegmentMessage::kDescription, described), "");
   EXPECT_EQ(job.pgas(1).mapped(GlobalPtr<int>(GlobalAddress(0, 5, memory::Kind::kHost, 0))), nullptr);
+}
+
+TEST_F(ClaimsTest, APartThatLeavesItsFileIsNotMapped) {
+  SharedParts parts;
+  const SharedPart part = parts.allocate(100).value();
+  SegmentDescription described = description();
+  described.mapping = part.file->name();
+  const std::uint64_t file_bytes = described.mapping.file.size_bytes;
+  for (const std::uint64_t offset : {file_bytes - 99, file_bytes + 1, ~std::uint64_t{0}, std::uint64_t{0}}) {
+    ++described.segment;
+    described.mapping_offset = offset;
+    EXPECT_EQ(claim(kSegmentClaim, SegmentMessage::kDescription, described), "");
+    const GlobalAddress address(0, described.segment, memory::Kind::kHost, 0);
+    EXPECT_EQ(job.pgas(1).mapped(GlobalPtr<int>(address)), nullptr);
+  }
 }
 
 TEST_F(ClaimsTest, NonsenseExportsAreNotMapped) {

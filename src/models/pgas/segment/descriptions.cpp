@@ -94,7 +94,10 @@ SegmentDescription Segments::describe_own(KnownSegment& segment, bool needs_key)
   description.exported = segment.own->exported;
   description.exported_offset = segment.own->exported_offset;
   description.has_key = segment.remote.has_value();
-  if (is_shared) description.mapping = segment.mapping.name();
+  if (is_shared) {
+    description.mapping = segment.shared.file->name();
+    description.mapping_offset = segment.shared.offset_bytes;
+  }
   if (segment.remote.has_value()) {
     description.key_address = segment.remote->address;
     description.key = segment.remote->key;
@@ -199,12 +202,11 @@ const std::uint8_t* Segments::states_of(int pe, const SegmentDescription& descri
 
 // A segment of another host cannot be opened, and is reached through the machine.
 void Segments::map(KnownSegment& segment, const SegmentDescription& description) {
-  constexpr std::size_t kHeadBytes = 4096;  // holds the file's random number
-  if (description.mapping.file.size_bytes != kHeadBytes + description.size_bytes) return;
-  auto mapping = base::SharedMapping::open(description.mapping, kHeadBytes + description.size_bytes);
-  if (!mapping.ok()) return;
-  segment.mapping = std::move(*mapping);
-  segment.memory.data = segment.mapping.data() + kHeadBytes;
+  SharedPart part =
+      mapped_files_.open(description.mapping, description.mapping_offset, description.size_bytes);
+  if (part.file == nullptr) return;
+  segment.shared = std::move(part);
+  segment.memory.data = segment.shared.data();
   segment.memory.size_bytes = segment.size_bytes;
 }
 

@@ -11,8 +11,8 @@
 #include "weft/pgas/global_ptr.h"
 #include "weft/runtime/future.h"
 
-#include "base/shared_mapping.h"
 #include "machine/machine.h"
+#include "models/pgas/segment/shared_parts.h"
 
 namespace weft::pgas {
 
@@ -39,7 +39,7 @@ struct KnownSegment {
   memory::Place owner_place;
   const std::uint8_t* state = nullptr;  // a SegmentState
   std::uint8_t state_by_message = 0;    // if the owner's states cannot be mapped
-  base::SharedMapping mapping;          // of Weft's host memory
+  SharedPart shared;                    // Weft's host memory, here or of another PE
   void* import = nullptr;               // of device memory
   std::optional<machine::RemoteMemory> remote;
 

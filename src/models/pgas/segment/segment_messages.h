@@ -35,14 +35,15 @@ struct SegmentDescription {
   std::uint64_t size_bytes = 0;
   base::SharedMappingName states;   // of the owner's segments
   base::SharedMappingName mapping;  // all zeros: none
+  std::uint64_t mapping_offset = 0;
   std::vector<std::byte> exported;
   std::uint64_t exported_offset = 0;
   bool has_key = false;
   std::uint64_t key_address = 0;
   std::vector<std::byte> key;
   void pup(base::Pup& p) {
-    p | segment | state | is_answer | kind | device | size_bytes | states | mapping | exported |
-        exported_offset | has_key | key_address | key;
+    p | segment | state | is_answer | kind | device | size_bytes | states | mapping | mapping_offset |
+        exported | exported_offset | has_key | key_address | key;
   }
 };
 

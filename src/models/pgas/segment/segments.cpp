@@ -15,9 +15,6 @@ using base::StatusCode;
 
 namespace {
 
-// The first page of a shared file holds its random number.
-constexpr std::size_t kSegmentHeadBytes = 4096;
-static_assert(kSegmentHeadBytes >= base::SharedMapping::kNonceBytes);
 constexpr std::size_t kMostSegmentBytes = std::size_t{1} << 48;
 
 [[noreturn]] void refuse_pointer(StatusCode code, const GlobalAddress& address, std::string_view why) {
@@ -80,11 +77,12 @@ Segment Segments::make(std::size_t size_bytes, memory::Place place) {
   KnownSegment segment;
   segment.size_bytes = size_bytes;
   if (place.is_host()) {
-    auto mapping = base::SharedMapping::create("weft-segment", kSegmentHeadBytes + size_bytes);
-    if (!mapping.ok()) base::throw_status(mapping.status());
-    segment.mapping = std::move(*mapping);
-    segment.memory = {segment.mapping.data() + kSegmentHeadBytes, size_bytes, place, nullptr};
-    return add(next_number(), std::move(segment), SegmentMemory::kShared);
+    const std::uint32_t number = next_number();
+    auto part = shared_parts_.allocate(size_bytes);
+    if (!part.ok()) base::throw_status(part.status());
+    segment.shared = std::move(*part);
+    segment.memory = {segment.shared.data(), size_bytes, place, nullptr};
+    return add(number, std::move(segment), SegmentMemory::kShared);
   }
   const std::uint32_t number = next_number();
   auto allocated = runtime_.memory().allocate(size_bytes, place);
@@ -188,7 +186,10 @@ void Segments::release_memory(KnownSegment& segment) {
   }
   segment.import = nullptr;
   segment.memory.data = nullptr;
-  segment.mapping = {};
+  if (segment.own.has_value() && segment.own->memory == SegmentMemory::kShared && !closed_) {
+    shared_parts_.free(segment.shared, segment.size_bytes);
+  }
+  segment.shared = {};
 }
 
 // --- Finding

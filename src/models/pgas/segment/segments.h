@@ -19,6 +19,7 @@
 #include "models/pgas/segment/known_segment.h"
 #include "models/pgas/segment/segment_messages.h"
 #include "models/pgas/segment/segment_states.h"
+#include "models/pgas/segment/shared_parts.h"
 
 namespace weft::pgas {
 
@@ -91,6 +92,8 @@ class Segments final : private SegmentOwner {
   bool closed_ = false;
   std::uint32_t last_number_ = 0;
   SegmentStates own_states_;
+  SharedParts shared_parts_;
+  MappedFiles mapped_files_;
   std::unordered_map<int, SegmentStates> states_;  // of other PEs; empty ones could not be mapped
   std::unordered_map<std::uint64_t, std::unique_ptr<KnownSegment>> segments_;  // by key_of()
 };
