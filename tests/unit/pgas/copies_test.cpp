@@ -157,6 +157,26 @@ TEST_P(CopiesTest, StridedRows) {
   expect_target(expected);
 }
 
+TEST_P(CopiesTest, StridedBlocksInThreeDimensions) {
+  // 3 x 4 x 2 elements out of 10 x 10 x 10 into 5 x 6 x 7.
+  auto expected = target_before();
+  for (std::size_t x = 0; x < 3; ++x) {
+    for (std::size_t y = 0; y < 4; ++y) {
+      for (std::size_t z = 0; z < 2; ++z) {
+        expected[x * 42 + y * 7 + z] = static_cast<std::uint32_t>(1'000'000 + 555 + x * 100 + y * 10 + z);
+      }
+    }
+  }
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    const std::ptrdiff_t from_strides[] = {400, 40, 4};
+    const std::ptrdiff_t to_strides[] = {168, 28, 4};
+    const std::size_t extents[] = {3, 4, 2};
+    co_await pgas.copy_strided<std::uint32_t>(from.pointer<std::uint32_t>(555), from_strides,
+                                              to.pointer<std::uint32_t>(), to_strides, extents);
+  });
+  expect_target(expected);
+}
+
 TEST_P(CopiesTest, IndexedBlocks) {
   auto expected = target_before();
   const std::vector<std::ptrdiff_t> from_index{4000, 0, 77, 1500};

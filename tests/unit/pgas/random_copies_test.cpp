@@ -152,7 +152,7 @@ class RandomCopies {
     std::vector<std::ptrdiff_t> sources;
     std::vector<std::ptrdiff_t> targets;
     bool fits = true;
-    const int num_blocks = number(0, 5);
+    const int num_blocks = number(0, 15);
     for (int i = 0; i < num_blocks; ++i) {
       const auto [source, source_end] = range(from, block);
       // Targets follow one another, because they must not overlap.

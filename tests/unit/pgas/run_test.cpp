@@ -22,11 +22,32 @@ TEST(Run, RowsOfAMatrixAreOneRunEach) {
   EXPECT_EQ(runs[3].to_bytes, 72);
   EXPECT_EQ(runs[3].size_bytes, 24U);
   EXPECT_EQ(total_bytes(runs), 96U);
-  Rows rows;
-  ASSERT_TRUE(are_rows(runs, rows));
-  EXPECT_EQ(rows.row_bytes, 24U);
-  EXPECT_EQ(rows.from_stride, 80);
-  EXPECT_EQ(rows.to_stride, 24);
+  const auto groups = row_groups(runs);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].count, 4U);
+  EXPECT_EQ(groups[0].from_stride, 80);
+  EXPECT_EQ(groups[0].to_stride, 24);
+  EXPECT_EQ(unpacking_runs(runs).size(), 1U) << "the target is dense";
+  const auto packing = packing_runs(runs);
+  ASSERT_EQ(packing.size(), 4U);
+  EXPECT_EQ(packing[3].from_bytes, 240);
+  EXPECT_EQ(packing[3].to_bytes, 72);
+}
+
+TEST(Run, PlanesAreAGroupOfRowsEach) {
+  const auto runs = runs_of(Distances{1000, 80, 8}, Distances{600, 40, 8}, Sizes{3, 4, 2}, 8);
+  ASSERT_EQ(runs.size(), 12U);
+  std::size_t in_groups = 0;
+  for (const RowGroup& group : row_groups(runs)) {
+    for (std::size_t i = 0; i < group.count; ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      EXPECT_EQ(runs[group.first + i].from_bytes, runs[group.first].from_bytes + row * group.from_stride);
+      EXPECT_EQ(runs[group.first + i].to_bytes, runs[group.first].to_bytes + row * group.to_stride);
+    }
+    in_groups += group.count;
+  }
+  EXPECT_EQ(in_groups, 12U);
+  EXPECT_LE(row_groups(runs).size(), 5U);
 }
 
 TEST(Run, DenseOnBothSidesIsOneRun) {
@@ -69,8 +90,7 @@ TEST(Run, IndicesAreScaled) {
   EXPECT_EQ(runs[1].from_bytes, 20);
   EXPECT_EQ(runs[1].to_bytes, 4);
   EXPECT_EQ(runs[1].size_bytes, 16U);
-  Rows rows;
-  EXPECT_FALSE(are_rows(runs, rows));
+  EXPECT_EQ(row_groups(runs).size(), 2U) << "their sizes differ";
 }
 
 TEST(Run, OverlapIsFoundInOneSegmentOnly) {

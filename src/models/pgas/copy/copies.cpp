@@ -25,14 +25,6 @@ std::string text_of(const CopyEnd& end) {
                       : describe(end.address);
 }
 
-// Of the end that begins at `base`.
-memory::Buffer part_of(const memory::Buffer& base, std::int64_t offset_bytes, std::uint64_t size_bytes) {
-  memory::Buffer part = base;
-  part.data = static_cast<std::byte*>(base.data) + offset_bytes;
-  part.size_bytes = size_bytes;
-  return part;
-}
-
 memory::Buffer base_of(const CopyEnd& end, const KnownSegment* segment, memory::StreamHandle stream) {
   memory::Buffer base = end.is_local ? end.local : segment->part(end.address, 0);
   base.stream = stream;
@@ -194,63 +186,26 @@ Task<> Copies::carry_out(Copy& copy) {
 }
 
 Task<> Copies::copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to) {
-  if (from.place.is_host() && to.place.is_host()) {
-    Task<> copied = copy_host(copy, from, to);
-    co_await std::move(copied);
-    co_return;
-  }
-  Rows rows;
   const bool has_streams = from.stream != nullptr || to.stream != nullptr;
-  if (!has_streams && from.place == to.place && copy.runs.size() > 1 && are_rows(copy.runs, rows)) {
-    const Run& first = copy.runs.front();
-    Task<> copied =
-        copy_rows(rows, copy.runs.size(), part_of(from, first.from_bytes, 0), part_of(to, first.to_bytes, 0));
+  const bool is_packed = copy.runs.size() >= kLeastPackedRuns &&
+                         total_bytes(copy.runs) / copy.runs.size() <= kMostPackedBytes && !has_streams;
+  if (from.place == to.place && !has_streams) {
+    Task<> copied = copy_at_place(copy.runs, from, to);
     co_await std::move(copied);
-    co_return;
-  }
-  Batch batch(runtime_);
-  for (const Run& run : copy.runs) {
-    batch.start([&](base::Completion* completion) {
-      return runtime_.memory().copy(part_of(to, run.to_bytes, run.size_bytes),
-                                    part_of(from, run.from_bytes, run.size_bytes), completion);
-    });
-  }
-  co_await batch;
-  base::check(batch.status());
-}
-
-Task<> Copies::copy_host(const Copy& copy, memory::Buffer from, memory::Buffer to) {
-  std::uint64_t left = kAtOnceBytes;
-  for (const Run& run : copy.runs) {
-    for (std::uint64_t done = 0; done < run.size_bytes;) {
-      const std::uint64_t size_bytes = std::min(left, run.size_bytes - done);
-      const auto offset = static_cast<std::int64_t>(done);
-      std::memmove(part_of(to, run.to_bytes + offset, 0).data, part_of(from, run.from_bytes + offset, 0).data,
-                   size_bytes);
-      done += size_bytes;
-      left -= size_bytes;
-      if (left > 0) continue;
-      co_await runtime::yield_now(runtime_);
-      left = kAtOnceBytes;
+  } else if (is_packed) {
+    Task<> copied = copy_packed(copy, from, to);
+    co_await std::move(copied);
+  } else {
+    Batch batch(runtime_);
+    for (const Run& run : copy.runs) {
+      batch.start([&](base::Completion* completion) {
+        return runtime_.memory().copy(part_of(to, run.to_bytes, run.size_bytes),
+                                      part_of(from, run.from_bytes, run.size_bytes), completion);
+      });
     }
+    co_await batch;
+    base::check(batch.status());
   }
-}
-
-// By one call of the device that has both ends.
-Task<> Copies::copy_rows(const Rows& rows, std::size_t count, memory::Buffer from, memory::Buffer to) {
-  memory::KindBackend& kind = *runtime_.memory().backend(from.place.kind);
-  const memory::StridedRows target{static_cast<std::byte*>(to.data), rows.to_stride};
-  const memory::StridedRows source{static_cast<std::byte*>(from.data), rows.from_stride};
-  base::check(kind.copy_rows_async(target, source, from.place, rows.row_bytes, count, nullptr));
-  const base::Result<memory::EventHandle> event = kind.record(nullptr, from.place.device);
-  if (!event.ok()) base::throw_status(event.status());
-  Batch batch(runtime_);
-  batch.start([&](base::Completion* completion) {
-    return runtime_.memory().when_event_done(from.place, event.value(), completion);
-  });
-  co_await batch;
-  kind.release_event(event.value());
-  base::check(batch.status());
 }
 
 Task<> Copies::put_runs(Copy& copy, memory::Buffer from, KnownSegment& to) {

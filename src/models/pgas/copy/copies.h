@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,6 +31,15 @@
 #include "models/pgas/segment/segments.h"
 
 namespace weft::pgas {
+
+// Of the end that begins at `base`.
+inline memory::Buffer part_of(const memory::Buffer& base, std::int64_t offset_bytes,
+                              std::uint64_t size_bytes) {
+  memory::Buffer part = base;
+  part.data = static_cast<std::byte*>(base.data) + offset_bytes;
+  part.size_bytes = size_bytes;
+  return part;
+}
 
 // One end: a place in a segment, or memory of this PE.
 struct CopyEnd {
@@ -62,6 +72,9 @@ class Copies {
 
   // The CPU copies so much at once. In larger copies the PE takes a turn after each such part.
   static constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20;
+  // From so many runs on, if their mean size is at most this, a copy between two places is packed. Not measured.
+  static constexpr std::size_t kLeastPackedRuns = 8;
+  static constexpr std::uint64_t kMostPackedBytes = std::uint64_t{64} << 10;
   // Copies now and returns true if the CPU reaches both ends and knows them, and the copy is not large. Throws Error.
   bool copy_now(const Copy& copy);
   // Tells the ends of a copy that is over.
@@ -104,9 +117,13 @@ class Copies {
   runtime::Task<> carry_out(Copy& copy);
   runtime::Task<> run_stream(SegmentUse from, SegmentUse to, memory::Place device,
                              memory::StreamHandle stream, runtime::OperationState* state);
-  runtime::Task<> copy_host(const Copy& copy, memory::Buffer from, memory::Buffer to);
   runtime::Task<> copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to);
-  runtime::Task<> copy_rows(const Rows& rows, std::size_t count, memory::Buffer from, memory::Buffer to);
+  // Both ends are at one place: the CPU or its device copies the runs, which the caller keeps.
+  runtime::Task<> copy_at_place(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);
+  runtime::Task<> copy_host(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);
+  runtime::Task<> copy_device(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);
+  // Many small runs between two places: packed at the one, copied as one block, unpacked at the other.
+  runtime::Task<> copy_packed(const Copy& copy, memory::Buffer from, memory::Buffer to);
   runtime::Task<> put_runs(Copy& copy, memory::Buffer from, KnownSegment& to);
   runtime::Task<> get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to);
   runtime::Task<> ask_source(const Copy& copy);

@@ -127,16 +127,45 @@ bool overlaps(std::span<const Run> runs, const GlobalAddress& from, const Global
   return false;
 }
 
-bool are_rows(std::span<const Run> runs, Rows& rows) {
-  rows = {runs[0].size_bytes, runs[1].from_bytes - runs[0].from_bytes, runs[1].to_bytes - runs[0].to_bytes};
-  for (std::size_t i = 1; i < runs.size(); ++i) {
-    if (runs[i].size_bytes != rows.row_bytes ||
-        runs[i].from_bytes - runs[i - 1].from_bytes != rows.from_stride ||
-        runs[i].to_bytes - runs[i - 1].to_bytes != rows.to_stride) {
-      return false;
+std::vector<RowGroup> row_groups(std::span<const Run> runs) {
+  std::vector<RowGroup> groups;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!groups.empty() && runs[i].size_bytes == runs[i - 1].size_bytes) {
+      RowGroup& group = groups.back();
+      const std::int64_t from_stride = runs[i].from_bytes - runs[i - 1].from_bytes;
+      const std::int64_t to_stride = runs[i].to_bytes - runs[i - 1].to_bytes;
+      if (group.count == 1) {
+        group.from_stride = from_stride;
+        group.to_stride = to_stride;
+      }
+      if (group.from_stride == from_stride && group.to_stride == to_stride) {
+        ++group.count;
+        continue;
+      }
     }
+    groups.push_back({.first = i, .count = 1, .from_stride = 0, .to_stride = 0});
   }
-  return true;
+  return groups;
+}
+
+std::vector<Run> packing_runs(std::span<const Run> runs) {
+  std::vector<Run> packing;
+  std::int64_t offset = 0;
+  for (const Run& run : runs) {
+    append_run(packing, {run.from_bytes, offset, run.size_bytes});
+    offset += static_cast<std::int64_t>(run.size_bytes);
+  }
+  return packing;
+}
+
+std::vector<Run> unpacking_runs(std::span<const Run> runs) {
+  std::vector<Run> unpacking;
+  std::int64_t offset = 0;
+  for (const Run& run : runs) {
+    append_run(unpacking, {offset, run.to_bytes, run.size_bytes});
+    offset += static_cast<std::int64_t>(run.size_bytes);
+  }
+  return unpacking;
 }
 
 }  // namespace weft::pgas

@@ -31,13 +31,17 @@ std::uint64_t total_bytes(std::span<const Run> runs);
 // Whether a byte of the source is also one of the target, if both lie in one segment.
 bool overlaps(std::span<const Run> runs, const GlobalAddress& from, const GlobalAddress& to);
 
-// Rows with equal sizes and equal distances.
-struct Rows {
-  std::uint64_t row_bytes = 0;
+// Runs that follow one another with equal sizes and equal distances. A run of its own is a group without distances.
+struct RowGroup {
+  std::size_t first = 0;
+  std::size_t count = 1;
   std::int64_t from_stride = 0;
   std::int64_t to_stride = 0;
 };
-// Whether the runs are such rows. REQUIRES: there are at least two.
-bool are_rows(std::span<const Run> runs, Rows& rows);
+std::vector<RowGroup> row_groups(std::span<const Run> runs);
+
+// The runs from the source into a dense block, and from such a block to the target. One run: that end is dense.
+std::vector<Run> packing_runs(std::span<const Run> runs);
+std::vector<Run> unpacking_runs(std::span<const Run> runs);
 
 }  // namespace weft::pgas

@@ -11,7 +11,6 @@
 namespace weft::pgas {
 
 using base::Error;
-using base::Status;
 using base::StatusCode;
 
 namespace {
