@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "weft/chare/chares.h"
+#include "weft/pgas/pgas.h"
 
 #include "base/format.h"
 #include "job/activity.h"
@@ -22,7 +23,6 @@
 #include "memory/memory.h"
 #include "memory/report.h"
 #include "models/channel/channels.h"
-#include "models/pgas/model.h"
 
 namespace weft::job {
 

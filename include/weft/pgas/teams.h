@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weft/pgas/dist_object.h"
+#include "weft/pgas/remote_call.h"
 #include "weft/pgas/rpc.h"
 #include "weft/pgas/team.h"
 #include "weft/pgas/world.h"

@@ -6,9 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/pgas/pgas.h"
 #include "weft/pgas/teams.h"
 
-#include "models/pgas/model.h"
+#include "models/pgas/teams.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::testing {
