@@ -1,11 +1,12 @@
 // PGAS teams: one main on every PE, calls of functions, a distributed object, teams and their collective operations.
+#include "weft/pgas/teams.h"
+
 #include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "weft/job/pgas_run.h"
-#include "weft/pgas/teams.h"
 #include "weft/weft.h"
 
 using weft::pgas::DistObject;
