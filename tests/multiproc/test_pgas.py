@@ -23,7 +23,11 @@ def environment(**settings: str) -> dict[str, str]:
 @pytest.mark.parametrize("num_pes", [1, 2, 3])
 @pytest.mark.parametrize("mapping", ["on", "off"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_copies_and_atomic_operations(run, pgas_probe: Path, kind: str, mapping: str, num_pes: int) -> None:
+def test_copies_and_atomic_operations(
+    run, pgas_probe: Path, need_gpus, kind: str, mapping: str, num_pes: int
+) -> None:
+    if kind == "cuda":
+        need_gpus(1)
     outcome = run("-n", num_pes, pgas_probe, "copies", kind, env=environment(WEFT_PGAS_MAPPING=mapping))
     assert outcome.stderr == ""
     assert outcome.stdout == "copies: right\n"
@@ -50,7 +54,9 @@ def test_an_owner_that_computes_is_not_needed(run, pgas_probe: Path) -> None:
 
 @pytest.mark.parametrize("mapping", ["on", "off"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_freed_segment_is_refused(run, pgas_probe: Path, kind: str, mapping: str) -> None:
+def test_a_freed_segment_is_refused(run, pgas_probe: Path, need_gpus, kind: str, mapping: str) -> None:
+    if kind == "cuda":
+        need_gpus(1)
     outcome = run("-n", 2, pgas_probe, "freed", kind, env=environment(WEFT_PGAS_MAPPING=mapping))
     assert outcome.stderr == ""
     assert outcome.stdout == "freed: right\n"
