@@ -38,19 +38,19 @@ Error find_intracommunicator(MPI_Comm comm, Communicator** found) {
 
 namespace {
 
-// The most bytes of elements that are multiplied without a check for overflow.
-constexpr MPI_Count kSmallBytes = MPI_Count{1} << 31;
+// So many elements of Datatype::plain_bytes() are multiplied without a check for overflow.
+constexpr MPI_Count kMaxPlainCount = MPI_Count{1} << 31;
 
 // Makes the views that most calls want. False for all others, wrong ones too.
 bool make_plain_view(const void* buffer, MPI_Count count, MPI_Datatype handle, DataView* view) {
   const Datatype* const type = datatype_of(handle);
-  if (type == nullptr || !type->is_committed() || !type->is_contiguous() || count <= 0 || buffer == nullptr ||
-      count >= kSmallBytes || type->size_bytes() >= kSmallBytes)
+  if (type == nullptr || type->plain_bytes() == 0 || count <= 0 || count >= kMaxPlainCount ||
+      buffer == nullptr)
     return false;
   if (!this_process().runtime().memory().place_of(buffer).is_host()) [[unlikely]]
     return false;
   view->data = static_cast<std::byte*>(const_cast<void*>(buffer));
-  view->size_bytes = static_cast<std::size_t>(count * type->size_bytes());
+  view->size_bytes = static_cast<std::size_t>(count * type->plain_bytes());
   return true;
 }
 

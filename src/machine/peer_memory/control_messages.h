@@ -24,6 +24,7 @@ struct ControlMessage {
     kBegun,      // of a message whose announcement named host memory: the receiver has begun to copy it
     kPulled,     // of a message whose announcement named device memory: the receiver has copied it
     kForget,     // the allocation with export number `number` is gone
+    kForgotten,  // the same is not mapped any more
     kWake,       // its arrival is its purpose
   };
   Type type = Type::kWake;

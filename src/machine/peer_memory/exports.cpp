@@ -1,11 +1,20 @@
 #include "machine/peer_memory/exports.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/format.h"
 
 namespace weft::machine {
+
+namespace {
+
+bool overlap(const memory::Allocation& one, const memory::Allocation& other) {
+  return one.base - other.base < other.size_bytes || other.base - one.base < one.size_bytes;
+}
+
+}  // namespace
 
 void Exports::Export::tell(int pe) {
   if (std::ranges::find(told, pe) == told.end()) told.push_back(pe);
@@ -54,12 +63,9 @@ std::shared_ptr<Exports::Export> Exports::entry(const memory::ConstBuffer& buffe
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(buffer.data) - allocation.base;
   if (allocation.generation == 0 || buffer.size_bytes > allocation.size_bytes - offset) return nullptr;
   auto found = exports_.find(allocation.base);
-  if (found != exports_.end() && found->second->allocation.generation != allocation.generation) {
-    release(found);
-    found = exports_.end();
-  }
-  is_new = found == exports_.end();
+  is_new = found == exports_.end() || found->second->allocation.generation != allocation.generation;
   if (is_new) {
+    release_earlier(allocation);
     make_room();
     found = exports_.emplace(allocation.base, std::make_shared<Export>()).first;
     found->second->allocation = allocation;
@@ -67,6 +73,33 @@ std::shared_ptr<Exports::Export> Exports::entry(const memory::ConstBuffer& buffe
   }
   found->second->last_use = ++uses_;
   return found->second;
+}
+
+void Exports::release_earlier(const memory::Allocation& allocation) {
+  auto one = exports_.lower_bound(allocation.base);
+  if (one != exports_.begin() && overlap(std::prev(one)->second->allocation, allocation)) --one;
+  while (one != exports_.end() && overlap(one->second->allocation, allocation)) {
+    const auto next = std::next(one);
+    if (one->second->allocation.generation != allocation.generation) release(one);
+    one = next;
+  }
+}
+
+bool Exports::overlaps_old_mapping(const memory::ConstBuffer& buffer) {
+  if ((exports_.empty() && old_mappings_.empty()) || buffer.size_bytes == 0) return false;
+  const memory::Allocation allocation = memory_.allocation_of(buffer.data);
+  release_earlier(allocation);
+  return std::ranges::any_of(old_mappings_, [&](const auto& one) {
+    const memory::Allocation& old = one.second.allocation;
+    return old.generation != allocation.generation && overlap(old, allocation);
+  });
+}
+
+void Exports::forgotten(int pe, std::uint64_t number) {
+  const auto found = old_mappings_.find(number);
+  if (found == old_mappings_.end()) return;
+  std::erase(found->second.pes, pe);
+  if (found->second.pes.empty()) old_mappings_.erase(found);
 }
 
 void Exports::export_now(Export& one, const memory::ConstBuffer& buffer) {
@@ -82,6 +115,7 @@ void Exports::export_now(Export& one, const memory::ConstBuffer& buffer) {
 PeerBuffer Exports::name(const Export& one, const memory::ConstBuffer& buffer) {
   return {one.number,
           one.allocation.base,
+          one.allocation.size_bytes,
           reinterpret_cast<std::uintptr_t>(buffer.data) - one.allocation.base,
           buffer.size_bytes,
           one.allocation.place,
@@ -101,6 +135,8 @@ void Exports::make_room() {
 void Exports::release(Table::iterator one) {
   const std::shared_ptr<Export> released = std::move(one->second);
   exports_.erase(one);
+  if (released->told.empty()) return;
+  old_mappings_[released->number] = {released->allocation, released->told};
   for (const int pe : released->told) forget_(pe, released->number);
 }
 

@@ -6,6 +6,10 @@
 // first use on. An entry is used only while the generation of its
 // allocation is the one that it was made with.
 //
+// An allocation that is gone stays in the table of old mappings until all PEs that were told of it have unmapped it.
+// Meanwhile no other library may map what has been allocated at its addresses since: CUDA refuses a mapping that
+// overlaps another one in part, and UCX ends the process then.
+//
 // Threads: the PE's.
 #pragma once
 
@@ -33,7 +37,7 @@ class Exports {
     // Records that `pe` is given the bytes.
     void tell(int pe);
   };
-  // Called when an allocation is gone, or about to go: `pe` should unmap it.
+  // Called when an allocation is gone, or about to go: `pe` should unmap it, and then forgotten() is called.
   using Forget = std::function<void(int pe, std::uint64_t number)>;
 
   // The table is bounded, because an allocation that another library frees is noticed only when its address
@@ -56,6 +60,10 @@ class Exports {
   // An export that is given to other PEs at once, of memory that Weft has allocated for that. Null if it
   // cannot be exported.
   std::shared_ptr<Export> make(const memory::ConstBuffer& buffer);
+  // `pe` has unmapped what it was asked to forget. A claim of a peer: what it was not asked is ignored.
+  void forgotten(int pe, std::uint64_t number);
+  // Whether another PE may still map an earlier allocation at addresses of `buffer`'s allocation.
+  bool overlaps_old_mapping(const memory::ConstBuffer& buffer);
   // The name of `buffer`, which lies in the exported allocation.
   static PeerBuffer name(const Export& one, const memory::ConstBuffer& buffer);
   // The first reason for which an allocation could not be exported; ok if there is none.
@@ -63,8 +71,15 @@ class Exports {
 
  private:
   using Table = std::map<std::uintptr_t, std::shared_ptr<Export>>;
+  // What the PEs in `pes` may still map.
+  struct OldMapping {
+    memory::Allocation allocation;
+    std::vector<int> pes;
+  };
   // Null if the buffer is not inside of one allocation that can be told from others.
   std::shared_ptr<Export> entry(const memory::ConstBuffer& buffer, bool& is_new);
+  // Releases the exports of earlier allocations at addresses of `allocation`: they are gone.
+  void release_earlier(const memory::Allocation& allocation);
   void export_now(Export& one, const memory::ConstBuffer& buffer);
   void make_room();
   void release(Table::iterator one);
@@ -72,7 +87,8 @@ class Exports {
   memory::Memory& memory_;
   Forget forget_;
   std::size_t max_exports_;
-  Table exports_;  // by base
+  Table exports_;                                     // by base; they do not overlap
+  std::map<std::uint64_t, OldMapping> old_mappings_;  // by number
   std::uint64_t uses_ = 0;
   std::uint64_t next_number_ = 1;
   base::Status first_failure_;

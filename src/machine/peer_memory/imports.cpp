@@ -14,15 +14,18 @@ Imports::Import* Imports::find(int pe, const PeerBuffer& peer_buffer, std::span<
   if (found == imports_.end()) {
     make_room(pe, peer_buffer);
     found = imports_.emplace(key, Import{}).first;
-    base::Result<memory::Buffer> mapped = map(peer_buffer, exported, here);
-    if (mapped.ok()) {
-      found->second.mapped = *mapped;
-    } else if (first_failure_.ok()) {
-      first_failure_ = mapped.status();
-    }
     found->second.owner_base = peer_buffer.allocation_base;
   }
   Import& import = found->second;
+  if (import.mapped.data == nullptr && import.tries < kMaxTries && import.uses_until_retry-- == 0) {
+    base::Result<memory::Buffer> mapped = map(peer_buffer, exported, here);
+    if (mapped.ok()) {
+      import.mapped = *mapped;
+    } else if (first_failure_.ok()) {
+      first_failure_ = mapped.status();
+    }
+    import.uses_until_retry = kRetryUses << 2 * import.tries++;
+  }
   import.last_use = ++uses_;
   const bool is_usable = import.mapped.data != nullptr && !import.is_forgotten &&
                          import.mapped.place.kind == here.kind &&
@@ -47,7 +50,7 @@ base::Result<memory::Buffer> Imports::map(const PeerBuffer& peer_buffer, std::sp
                                    memory::place_name(peer_buffer.place)));
 }
 
-// A new allocation of the owner replaces an earlier one at the same addresses: CUDA cannot map both. Beyond
+// A new allocation of the owner replaces an earlier one at some of its addresses: CUDA cannot map both. Beyond
 // kMaxPerPe the least recently used one goes.
 void Imports::make_room(int pe, const PeerBuffer& peer_buffer) {
   std::size_t count = 0;
@@ -55,7 +58,8 @@ void Imports::make_room(int pe, const PeerBuffer& peer_buffer) {
   for (auto one = imports_.lower_bound({pe, 0, 0}); one != imports_.end() && std::get<0>(one->first) == pe;) {
     Import& import = one->second;
     const bool is_replaced = std::get<1>(one->first) != peer_buffer.export_number &&
-                             peer_buffer.allocation_base - import.owner_base < import.mapped.size_bytes;
+                             (peer_buffer.allocation_base - import.owner_base < import.mapped.size_bytes ||
+                              import.owner_base - peer_buffer.allocation_base < peer_buffer.allocation_bytes);
     if (is_replaced && import.copies_under_way == 0) {
       one = release(one);
       continue;
@@ -86,7 +90,9 @@ void Imports::copy_done(Import& import) {
   if (--import.copies_under_way > 0 || !import.is_forgotten) return;
   for (auto one = imports_.begin(); one != imports_.end(); ++one) {
     if (&one->second != &import) continue;
+    const auto [pe, number, device] = one->first;
     release(one);
+    if (!has(pe, number)) forgotten_(pe, number);
     return;
   }
 }
@@ -97,6 +103,12 @@ void Imports::forget(int pe, std::uint64_t export_number) {
     one->second.is_forgotten = true;
     one = one->second.copies_under_way == 0 ? release(one) : std::next(one);
   }
+  if (!has(pe, export_number)) forgotten_(pe, export_number);
+}
+
+bool Imports::has(int pe, std::uint64_t export_number) const {
+  const auto one = imports_.lower_bound({pe, export_number, std::numeric_limits<int>::min()});
+  return one != imports_.end() && std::get<0>(one->first) == pe && std::get<1>(one->first) == export_number;
 }
 
 Imports::Table::iterator Imports::release(Table::iterator one) {

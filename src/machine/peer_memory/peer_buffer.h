@@ -18,6 +18,7 @@ inline constexpr std::size_t kMaxExportedBytes = 128;
 struct PeerBuffer {
   std::uint64_t export_number = 0;  // of the allocation; its owner never gives a number to another one
   std::uint64_t allocation_base = 0;
+  std::uint64_t allocation_bytes = 0;
   std::uint64_t offset_bytes = 0;  // into the allocation
   std::uint64_t size_bytes = 0;
   memory::Place place;

@@ -24,7 +24,10 @@ PeerMemory::PeerMemory(TransportMachine& machine, memory::Memory& memory, Transf
                [this](int pe, std::uint64_t number) {
                  control_.send(pe, {.type = ControlMessage::Type::kForget, .number = number, .file = {}});
                }),
-      imports_(memory),
+      imports_(memory,
+               [this](int pe, std::uint64_t number) {
+                 control_.send(pe, {.type = ControlMessage::Type::kForgotten, .number = number, .file = {}});
+               }),
       receives_(context_, exports_, imports_),
       pulls_(context_, imports_),
       copies_(context_, exports_, imports_),
@@ -206,6 +209,8 @@ void PeerMemory::on_message(const ControlMessage& message) {
       return copies_.pulled(message.source_pe, message.stream, static_cast<std::uint32_t>(message.number));
     case ControlMessage::Type::kForget:
       return imports_.forget(message.source_pe, message.number);
+    case ControlMessage::Type::kForgotten:
+      return exports_.forgotten(message.source_pe, message.number);
     case ControlMessage::Type::kWake:
       return;
   }

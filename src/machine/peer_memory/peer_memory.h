@@ -136,6 +136,8 @@ class PeerMemory {
   bool progress();
   // The machine is about to sleep until a message comes. False if there is something to do already.
   bool before_sleep() { return !needs_polling() && receives_.before_sleep(); }
+  // The table that decides which device memory the transport must not map.
+  Exports& exports() { return exports_; }
   // Around the machine's own close.
   void begin_close();
   void end_close();

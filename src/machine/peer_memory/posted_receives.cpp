@@ -324,14 +324,8 @@ void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exp
     return;
   }
   if (exported == nullptr) return post_bounce(receive, slot);
-  const memory::Allocation& allocation = exported->allocation;
   exported->tell(receive.stream.peer);
-  slot.buffer = {exported->number,
-                 allocation.base,
-                 reinterpret_cast<std::uintptr_t>(receive.buffer.data) - allocation.base,
-                 receive.buffer.size_bytes,
-                 allocation.place,
-                 static_cast<std::uint32_t>(exported->bytes.size())};
+  slot.buffer = Exports::name(*exported, receive.buffer);
   std::ranges::copy(exported->bytes, slot.exported.begin());
   slot.word.store(Slot::posted(receive.message.number), std::memory_order_release);
   receive.slot = &slot;
@@ -340,13 +334,16 @@ void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exp
 
 void PostedReceives::post_host(const Receive& receive, Slot& slot, std::uint64_t word) {
   const memory::Buffer& buffer = receive.buffer;
-  slot.buffer = {0, 0, reinterpret_cast<std::uintptr_t>(buffer.data), buffer.size_bytes, {}, 0};
+  slot.buffer = {.offset_bytes = reinterpret_cast<std::uintptr_t>(buffer.data),
+                 .size_bytes = buffer.size_bytes,
+                 .place = {}};
   slot.word.store(word, std::memory_order_release);
 }
 
 void PostedReceives::post_bounce(Receive& receive, Slot& slot) {
   const auto ring = arrivals_.ring_for(receive.stream.peer, receive.buffer.place, *mailboxes_);
-  slot.buffer = {0, 0, *ring, receive.buffer.size_bytes, receive.buffer.place, 0};
+  slot.buffer = {
+      .offset_bytes = *ring, .size_bytes = receive.buffer.size_bytes, .place = receive.buffer.place};
   memory::Buffer into = receive.buffer;
   into.stream = nullptr;  // its work is done
   receive.landing.emplace(Landing{into, 0, 0, {}});

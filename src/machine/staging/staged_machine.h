@@ -38,7 +38,7 @@ class StagedMachine : public TransportMachine {
       return bad_header(header.size());
     if (id > kMaxAmId) [[unlikely]]
       return bad_am_id(id);
-    if (!staging_.takes_as_is(payload.place, payload.stream) || counts_.is_observed()) [[unlikely]]
+    if (!staging_.takes_as_is(payload) || counts_.is_observed()) [[unlikely]]
       return special_am_send(pe, id, header, payload, completion);
     if (payload.place.is_host() && self().transport_queue_am(pe, id, header, payload)) {
       counts_.add(TransferType::kAmSend, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
@@ -55,7 +55,7 @@ class StagedMachine : public TransportMachine {
     }
     if (payload.size_bytes() == 0) return {};
     const bool is_copy_to_device = payload.data() != nullptr && !into.place.is_host();
-    if (!is_copy_to_device && staging_.takes_as_is(into.place, into.stream)) [[likely]] {
+    if (!is_copy_to_device && staging_.takes_as_is(into)) [[likely]] {
       return self().transport_am_receive(std::move(payload), into, completion);
     }
     return staging_.am_receive(std::move(payload), into, completion);
@@ -77,7 +77,7 @@ class StagedMachine : public TransportMachine {
   }
 
   base::Status tag_send_movable(int pe, Tag tag, MovableSource& source, base::Completion* completion) final {
-    return counted(TransferType::kTagSend, pe, {}, source.size_bytes, true, completion,
+    return counted(TransferType::kTagSend, direct_path(pe), {}, source.size_bytes, completion,
                    [&] { return self().transport_tag_send_movable(pe, tag, source, completion); });
   }
 
@@ -85,7 +85,7 @@ class StagedMachine : public TransportMachine {
                            base::Completion* completion) final {
     if (is_closed()) [[unlikely]]
       return closed_machine(pe());
-    if (staging_.takes_as_is(buffer.place, buffer.stream) && !staging_.holds_receives()) [[likely]] {
+    if (staging_.takes_as_is(buffer) && !staging_.holds_receives()) [[likely]] {
       return self().transport_tag_receive(tag, mask, buffer, completion);
     }
     return staging_.tag_receive(tag, mask, buffer, completion);
@@ -122,10 +122,10 @@ class StagedMachine : public TransportMachine {
       return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
     }
     if (local.size_bytes == 0) return {};
-    const bool is_as_is =
-        staging_.takes_as_is(local.place, local.stream) && staging_.takes_as_is(remote.place, nullptr);
+    const bool is_as_is = staging_.takes_as_is(local) && staging_.addresses(remote.place);
     const memory::Place place = is_as_is ? local.place : device_side(local.place, remote.place);
-    return counted(TransferType::kPut, pe, place, local.size_bytes, is_as_is, completion, [&] {
+    const TransferPath path = path_of(pe, staging_.passes(local) && staging_.addresses(remote.place));
+    return counted(TransferType::kPut, path, place, local.size_bytes, completion, [&] {
       return is_as_is ? self().transport_put(pe, local, remote, offset_bytes, completion)
                       : staging_.put(pe, local, remote, offset_bytes, completion);
     });
@@ -139,10 +139,10 @@ class StagedMachine : public TransportMachine {
       return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
     }
     if (local.size_bytes == 0) return {};
-    const bool is_as_is =
-        staging_.takes_as_is(local.place, local.stream) && staging_.takes_as_is(remote.place, nullptr);
+    const bool is_as_is = staging_.takes_as_is(local) && staging_.addresses(remote.place);
     const memory::Place place = is_as_is ? local.place : device_side(local.place, remote.place);
-    return counted(TransferType::kGet, pe, place, local.size_bytes, is_as_is, completion, [&] {
+    const TransferPath path = path_of(pe, staging_.passes(local) && staging_.addresses(remote.place));
+    return counted(TransferType::kGet, path, place, local.size_bytes, completion, [&] {
       return is_as_is ? self().transport_get(pe, local, remote, offset_bytes, completion)
                       : staging_.get(pe, local, remote, offset_bytes, completion);
     });
@@ -188,7 +188,9 @@ class StagedMachine : public TransportMachine {
         staging_(*this, memory, mode, counts_),
         peer_memory_(*this, memory, counts_, reach(mode, pes_on_host), pes_on_host > 1),
         reachable_pes_(static_cast<unsigned>(num_pes)),
-        pes_on_host_(pes_on_host) {}
+        pes_on_host_(pes_on_host) {
+    staging_.set_exports(peer_memory_.exports());
+  }
 
   StagingMode staging_mode() const { return staging_.mode(); }
   // Once the machine works.
@@ -231,7 +233,7 @@ class StagedMachine : public TransportMachine {
     return local.is_host() ? remote : local;
   }
   bool takes_tagged_as_is(const memory::ConstBuffer& buffer) const {
-    return staging_.takes_as_is(buffer.place, buffer.stream) && !staging_.holds_sends();
+    return staging_.takes_as_is(buffer) && !staging_.holds_sends();
   }
 
   // Sends that are observed or whose buffer is not passed as it is. They are out of line, so that other sends keep no
@@ -239,7 +241,7 @@ class StagedMachine : public TransportMachine {
   [[gnu::noinline]] base::Status special_am_send(int pe, AmId id, std::span<const std::byte> header,
                                                  const memory::ConstBuffer& payload,
                                                  base::Completion* completion) {
-    const bool is_as_is = staging_.takes_as_is(payload.place, payload.stream);
+    const bool is_as_is = staging_.takes_as_is(payload);
     if (is_as_is && payload.place.is_host() && self().transport_queue_am(pe, id, header, payload)) {
       constexpr auto kType = TransferType::kAmSend;
       counts_.add(kType, TransferPath::kHostQueue, memory::Kind::kHost, payload.size_bytes);
@@ -249,7 +251,8 @@ class StagedMachine : public TransportMachine {
       }
       return {};
     }
-    return counted(TransferType::kAmSend, pe, payload.place, payload.size_bytes, is_as_is, completion, [&] {
+    const TransferPath path = path_of(pe, payload.size_bytes == 0 || staging_.passes(payload));
+    return counted(TransferType::kAmSend, path, payload.place, payload.size_bytes, completion, [&] {
       return is_as_is ? self().transport_am_send(pe, id, header, payload, completion)
                       : staging_.am_send(pe, id, header, payload, completion);
     });
@@ -257,7 +260,8 @@ class StagedMachine : public TransportMachine {
   [[gnu::noinline]] base::Status special_tag_send(int pe, Tag tag, const memory::ConstBuffer& buffer,
                                                   base::Completion* completion) {
     const bool is_as_is = takes_tagged_as_is(buffer);
-    return counted(TransferType::kTagSend, pe, buffer.place, buffer.size_bytes, is_as_is, completion, [&] {
+    const TransferPath path = path_of(pe, buffer.size_bytes == 0 || staging_.passes(buffer));
+    return counted(TransferType::kTagSend, path, buffer.place, buffer.size_bytes, completion, [&] {
       return is_as_is ? self().transport_tag_send(pe, tag, buffer, completion)
                       : staging_.tag_send(pe, tag, buffer, completion);
     });
@@ -266,13 +270,12 @@ class StagedMachine : public TransportMachine {
   TransferPath direct_path(int to) const {
     return to == pe() ? TransferPath::kOwnPe : TransferPath::kThroughUcx;
   }
-  // Starts a transfer, counts it, and tells the observer of it if there is one. Memory that is not passed as it is
-  // goes through host memory only if the transport does not address its kind.
+  // `passes`: the memory goes to the transport, now or when its stream is done, and not through host memory.
+  TransferPath path_of(int to, bool passes) const { return passes ? direct_path(to) : TransferPath::kStaged; }
+  // Starts a transfer, counts it, and tells the observer of it if there is one.
   template <class Start>
-  base::Status counted(TransferType type, int to, memory::Place place, std::size_t size_bytes, bool is_as_is,
+  base::Status counted(TransferType type, TransferPath path, memory::Place place, std::size_t size_bytes,
                        base::Completion* completion, Start start) {
-    const bool is_staged = !is_as_is && size_bytes > 0 && !staging_.addresses(place);
-    const TransferPath path = is_staged ? TransferPath::kStaged : direct_path(to);
     counts_.add(type, path, place.kind, size_bytes);
     base::Status status = start();
     if (counts_.is_observed()) [[unlikely]]

@@ -121,7 +121,7 @@ void Staging::answered(Transfer& transfer, Status status) {
 
 Status Staging::prepare_send(Transfer& transfer, const ConstBuffer& local) {
   if (local.place.is_host() || local.size_bytes == 0) return {};
-  if (addresses(local.place)) {
+  if (passes(local)) {
     return local.stream == nullptr ? Status()
                                    : memory_.when_stream_done(local.place, local.stream, &transfer);
   }
@@ -131,7 +131,7 @@ Status Staging::prepare_send(Transfer& transfer, const ConstBuffer& local) {
 }
 
 void Staging::count_landing(const Transfer& transfer, memory::Place place, std::size_t size_bytes) {
-  if (size_bytes == 0 || addresses(place)) return;
+  if (size_bytes == 0 || (addresses(place) && transfer.bounce.data() == nullptr)) return;
   counts_.add(TransferType::kReceive, TransferPath::kStaged, place.kind, size_bytes);
   if (counts_.is_observed()) [[unlikely]] {
     counts_.observe(TransferType::kReceive, TransferPath::kStaged, place.kind, size_bytes, Status::pending(),
@@ -141,7 +141,7 @@ void Staging::count_landing(const Transfer& transfer, memory::Place place, std::
 
 Status Staging::prepare_receive(Transfer& transfer, const Buffer& local) {
   if (local.place.is_host() || local.size_bytes == 0) return {};
-  if (addresses(local.place)) {
+  if (passes(local)) {
     return local.stream == nullptr ? Status()
                                    : memory_.when_stream_done(local.place, local.stream, &transfer);
   }
@@ -159,7 +159,7 @@ Status Staging::land(Transfer& transfer, const Buffer& local, std::size_t size_b
 
 Status Staging::tag_send(int pe, Tag tag, const ConstBuffer& buffer, Completion* completion) {
   const bool is_first = !held_sends_.contains({pe, tag});
-  if (is_first && (takes_as_is(buffer.place, buffer.stream) || buffer.size_bytes == 0)) {
+  if (is_first && (takes_as_is(buffer) || buffer.size_bytes == 0)) {
     return machine_.transport_tag_send(pe, tag, readable({}, buffer), completion);
   }
   StartGuard guard(*this);
@@ -188,7 +188,7 @@ Staging::Flow Staging::run_tag_send(Transfer& transfer, int pe, Tag tag, ConstBu
 }
 
 Status Staging::tag_receive(Tag tag, Tag mask, const Buffer& buffer, Completion* completion) {
-  const bool is_ready = takes_as_is(buffer.place, buffer.stream) || buffer.size_bytes == 0;
+  const bool is_ready = takes_as_is(buffer) || buffer.size_bytes == 0;
   if (is_ready && !is_behind(tag, mask, nullptr)) {
     return machine_.transport_tag_receive(tag, mask, writable({}, buffer), completion);
   }

@@ -1,5 +1,6 @@
 // Staging transfers the buffers that a machine cannot take as they are:
 //   - memory of a kind that the machine does not address passes through host memory, copied by the memory layer;
+//   - so does memory that the machine must not map in another process at this time (Exports::overlaps_old_mapping);
 //   - a buffer with work queued on its stream is handed to the machine when that work is done.
 // The CPU never waits: each transfer is a small state machine driven by completions.
 //
@@ -26,6 +27,7 @@
 #include "weft/base/completion.h"
 #include "weft/base/status.h"
 
+#include "machine/peer_memory/exports.h"
 #include "machine/staging/bounce_pool.h"
 #include "machine/staging/staging_flow.h"
 #include "machine/staging/staging_mode.h"
@@ -47,9 +49,16 @@ class Staging {
   // Installs the handler of the messages between stagings. REQUIRES: the machine is connected.
   base::Status open();
 
+  // Once, before open(). `exports` must outlive it.
+  void set_exports(Exports& exports) { exports_ = &exports; }
+
   // Whether the machine takes such a buffer itself. The stream of a host buffer is ignored.
-  bool takes_as_is(memory::Place place, memory::StreamHandle stream) const {
-    return place.is_host() || (stream == nullptr && addresses(place));
+  bool takes_as_is(const memory::ConstBuffer& buffer) const {
+    return buffer.place.is_host() || (buffer.stream == nullptr && passes(buffer));
+  }
+  // Whether the bytes reach the machine without a copy.
+  bool passes(const memory::ConstBuffer& buffer) const {
+    return addresses(buffer.place) && (buffer.place.is_host() || !exports_->overlaps_old_mapping(buffer));
   }
   // Whether buffers of that kind reach the machine without a copy.
   bool addresses(memory::Place place) const {
@@ -203,6 +212,7 @@ class Staging {
   memory::Memory& memory_;
   TransferCounts& counts_;
   StagingMode mode_;
+  Exports* exports_ = nullptr;
   unsigned addressed_kinds_ = 0;
   bool closing_ = false;
   bool turns_changed_ = false;

@@ -87,7 +87,7 @@ base::Result<Buffer> Staging::find_region(const Message& message) const {
 Status Staging::send(int pe, std::span<const std::byte> header, const ConstBuffer& payload,
                      Completion* completion) {
   if (closing_) return closed();
-  if (payload.size_bytes == 0 || takes_as_is(payload.place, payload.stream)) {
+  if (payload.size_bytes == 0 || takes_as_is(payload)) {
     return machine_.transport_am_send(pe, kStagingAmId, header,
                                       payload.size_bytes == 0 ? ConstBuffer() : payload, completion);
   }

@@ -364,7 +364,7 @@ namespace {
 
 // While messages come through the queue, UCX is looked at in one of so many rounds: a look costs as much as a tenth of a
 // small message's time.
-constexpr std::uint32_t kQueueRoundsPerLook = 4;
+constexpr std::uint32_t kQueueRoundsPerLook = 16;
 
 }  // namespace
 

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "models/mpi/virtual_ranks/virtual_rank.h"
-
 namespace weft::mpi {
 
 namespace {
@@ -58,11 +56,10 @@ bool Rank::is_first_report(const std::string& name) {
   return reported_.insert(name).second;
 }
 
-Rank& this_rank() {
-  if (const VirtualRank* const running = VirtualRank::current()) [[unlikely]]
-    return running->state();
+Rank& RunningRank::of_process() {
   // Never destroyed: a program may call MPI in its destructors.
   static Rank* const rank = new Rank;
+  set(rank);
   return *rank;
 }
 

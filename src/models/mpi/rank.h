@@ -6,6 +6,7 @@
 // error codes at any time.
 #pragma once
 
+#include <atomic>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -102,7 +103,26 @@ class Rank {
   std::set<std::string> reported_;
 };
 
+// Which state this_rank() returns. Any thread may ask.
+class RunningRank {
+ public:
+  static Rank& state() {
+    if (Rank* const rank = state_.load(std::memory_order_relaxed)) [[likely]]
+      return *rank;
+    return of_process();
+  }
+
+ private:
+  friend class VirtualRank;
+  // Null: the process's own.
+  static void set(Rank* rank) { state_.store(rank, std::memory_order_relaxed); }
+  // The rank of a process that has one, which is made at its first use.
+  static Rank& of_process();
+
+  static inline std::atomic<Rank*> state_ = nullptr;
+};
+
 // The state of the rank that runs, see VirtualRank::current().
-Rank& this_rank();
+inline Rank& this_rank() { return RunningRank::state(); }
 
 }  // namespace weft::mpi

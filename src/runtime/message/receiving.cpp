@@ -163,6 +163,20 @@ void Receiving::fetched(MessagePtr message, const base::Status& status) {
   }
 }
 
+inline void Receiving::receive_urgent(MessagePtr&& message) {
+  const Envelope& envelope = message->envelope();
+  const Handler& handler = handlers_[envelope.handler];
+  if (!handler.is_urgent || envelope.source_pe >= static_cast<std::uint32_t>(scheduler_.num_pes()) ||
+      message->has_attachments())
+    return fail_unknown(scheduler_, envelope);
+  const std::uint32_t source_pe = envelope.source_pe;
+  try {
+    handler.function(handler.context, std::move(message));
+  } catch (...) {  // the bytes do not unpack
+    fail_handling(scheduler_, source_pe);
+  }
+}
+
 void Receiving::receive(MessagePtr message) {
   const Envelope& envelope = message->envelope();
   if (envelope.handler >= kNumHandlers || handlers_[envelope.handler].function == nullptr ||
@@ -171,6 +185,8 @@ void Receiving::receive(MessagePtr message) {
   if ((envelope.flags & (kTracedFlag | kBroadcastFlag | kUrgentFlag)) == 0 && !message->has_attachments())
       [[likely]]
     return enqueue(message.release());
+  if ((envelope.flags & (kTracedFlag | kUrgentFlag)) == kUrgentFlag)
+    return receive_urgent(std::move(message));
   receive_special(std::move(message));
 }
 
@@ -201,20 +217,6 @@ void Receiving::receive_special(MessagePtr message) {
                      envelope.source_pe, envelope.handler));
   } else {
     enqueue_to_post(message.release());
-  }
-}
-
-void Receiving::receive_urgent(MessagePtr message) {
-  const Envelope& envelope = message->envelope();
-  const Handler& handler = handlers_[envelope.handler];
-  if (!handler.is_urgent || envelope.source_pe >= static_cast<std::uint32_t>(scheduler_.num_pes()) ||
-      message->has_attachments())
-    return fail_unknown(scheduler_, envelope);
-  const std::uint32_t source_pe = envelope.source_pe;
-  try {
-    handler.function(handler.context, std::move(message));
-  } catch (...) {  // the bytes do not unpack
-    fail_handling(scheduler_, source_pe);
   }
 }
 

@@ -78,7 +78,7 @@ class Receiving final : private Arrival::Owner {
   void receive(MessagePtr message);
   // Receives a message that has attachments, is a broadcast, is urgent, or has a number for observers.
   [[gnu::noinline]] void receive_special(MessagePtr message);
-  [[gnu::noinline]] void receive_urgent(MessagePtr message);
+  void receive_urgent(MessagePtr&& message);
   void forward(Message& message);
 
   // kHandle gets the message in its turn.

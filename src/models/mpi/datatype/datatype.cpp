@@ -19,10 +19,10 @@ Datatype::Datatype(Shape shape, MPI_Datatype constant, const char* name)
     : Object(ObjectKind::kDatatype),
       shape_(std::move(shape)),
       handle_(constant),
-      committed_(true),
       recipe_(MPI_COMBINER_NAMED),
       name_(name) {
   store_bounds();
+  commit();
 }
 
 void Datatype::store_bounds() {

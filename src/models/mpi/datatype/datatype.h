@@ -79,7 +79,14 @@ class Datatype final : public Object {
   const BasicType* only_basic() const { return shape_.signature->only_basic(); }
 
   bool is_committed() const { return committed_; }
-  void commit() { committed_ = true; }
+  void commit() {
+    committed_ = true;
+    if (contiguous_ && size_ <= kMaxPlainBytes) plain_bytes_ = size_;
+  }
+  // The size of a committed, contiguous datatype of at most kMaxPlainBytes bytes, and 0 for any other: one question for the calls of
+  // which most want no more.
+  static constexpr MPI_Count kMaxPlainBytes = MPI_Count{1} << 31;
+  MPI_Count plain_bytes() const { return plain_bytes_; }
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
 
@@ -92,6 +99,7 @@ class Datatype final : public Object {
   Shape shape_;
   MPI_Datatype handle_;
   MPI_Count size_ = 0;
+  MPI_Count plain_bytes_ = 0;
   MPI_Count lower_bound_ = 0;
   MPI_Count extent_ = 0;
   MPI_Count true_lower_bound_ = 0;

@@ -17,7 +17,7 @@ void VirtualRank::yield() {
 void VirtualRank::run() {
   waits_ = false;
   is_queued_ = false;
-  current_ = this;
+  set_current(this);
   resume();
 }
 

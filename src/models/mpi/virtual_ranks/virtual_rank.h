@@ -10,9 +10,9 @@
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/work.h"
 
-namespace weft::mpi {
+#include "models/mpi/rank.h"
 
-class Rank;
+namespace weft::mpi {
 
 class VirtualRank : private runtime::Work {
  public:
@@ -24,7 +24,10 @@ class VirtualRank : private runtime::Work {
   // rank. On the scheduler's stack it stays set after the code has returned, so only code of a rank may ask.
   static VirtualRank* current() { return current_; }
   // Each coroutine of a rank that the scheduler resumes calls it first, see Completed.
-  static void set_current(VirtualRank* rank) { current_ = rank; }
+  static void set_current(VirtualRank* rank) {
+    current_ = rank;
+    RunningRank::set(rank == nullptr ? nullptr : &rank->state_);
+  }
 
   Rank& state() const { return state_; }
 

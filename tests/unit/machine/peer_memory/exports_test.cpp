@@ -91,6 +91,47 @@ TEST_F(ExportsTest, AnotherAllocationAtTheSameAddressHasAnotherNumber) {
   EXPECT_NE(find_twice(exports, again)->number, number);
 }
 
+TEST_F(ExportsTest, AnOldMappingEndsWhenAllPesHaveUnmappedIt) {
+  const Buffer buffer = allocate(1000);
+  const auto exported = find_twice(exports, buffer);
+  exported->tell(3);
+  exported->tell(5);
+  EXPECT_FALSE(exports.overlaps_old_mapping(buffer)) << "the same allocation";
+  ASSERT_TRUE(memory.deallocate(buffer).ok());
+  testing::emulated(memory).place_next_at(buffer.data);
+  const Buffer again = allocate(300);
+  ASSERT_EQ(again.data, buffer.data);
+  EXPECT_TRUE(exports.overlaps_old_mapping(part(again, 100, 8))) << "the allocation counts, not the buffer";
+  EXPECT_FALSE(exports.overlaps_old_mapping(part(again, 100, 0)));
+  EXPECT_FALSE(exports.overlaps_old_mapping(allocate(1000)));
+  exports.forgotten(3, exported->number);
+  exports.forgotten(3, exported->number);
+  exports.forgotten(4, exported->number);
+  exports.forgotten(5, exported->number + 1);
+  EXPECT_TRUE(exports.overlaps_old_mapping(again));
+  exports.forgotten(5, exported->number);
+  EXPECT_FALSE(exports.overlaps_old_mapping(again));
+}
+
+// As with a library that frees memory without Weft: the address is used again before Weft hears of the end.
+TEST_F(ExportsTest, AnotherAllocationThatOverlapsEndsTheExport) {
+  memory::Memory owner;  // with another listener
+  Exports unaware(owner, [this](int pe, std::uint64_t number) { forgotten.emplace_back(pe, number); });
+  const Buffer buffer = owner.allocate(20000, {Kind::kEmulated, 0}).value();
+  const auto exported = find_twice(unaware, buffer);
+  exported->tell(3);
+  owner.set_release_listener({});
+  ASSERT_TRUE(owner.deallocate(buffer).ok());
+  std::byte* const inside = static_cast<std::byte*>(buffer.data) + 8192;
+  testing::emulated(owner).place_next_at(inside);
+  const Buffer again = owner.allocate(1000, {Kind::kEmulated, 0}).value();
+  ASSERT_EQ(again.data, inside);
+  EXPECT_TRUE(unaware.overlaps_old_mapping(part(again, 400, 100)));
+  EXPECT_EQ(forgotten, (std::vector<std::pair<int, std::uint64_t>>{{3, exported->number}}));
+  unaware.forgotten(3, exported->number);
+  EXPECT_FALSE(unaware.overlaps_old_mapping(again));
+}
+
 TEST_F(ExportsTest, TheLeastRecentlyUsedMakesRoom) {
   Exports few(memory, [this](int pe, std::uint64_t number) { forgotten.emplace_back(pe, number); }, 3);
   std::vector<Buffer> buffers;

@@ -27,8 +27,9 @@ struct ImportsTest : ::testing::Test {
   }
   Offer offer_of(const Buffer& buffer, std::uint64_t number) {
     auto bytes = owner.backend(Kind::kEmulated)->export_allocation(buffer.data).value();
-    const PeerBuffer posted{number,  reinterpret_cast<std::uintptr_t>(buffer.data), 0, buffer.size_bytes,
-                            kDevice, static_cast<std::uint32_t>(bytes.size())};
+    const PeerBuffer posted{
+        number,  reinterpret_cast<std::uintptr_t>(buffer.data), buffer.size_bytes, 0, buffer.size_bytes,
+        kDevice, static_cast<std::uint32_t>(bytes.size())};
     return {posted, bytes};
   }
   Imports::Import* find(const Offer& offer, Place from = kDevice, int pe = kOwner) {
@@ -37,7 +38,11 @@ struct ImportsTest : ::testing::Test {
 
   memory::Memory owner;
   memory::Memory memory;
-  Imports imports{memory};
+  std::vector<std::uint64_t> forgotten;
+  Imports imports{memory, [this](int pe, std::uint64_t number) {
+                    EXPECT_EQ(pe, kOwner);
+                    forgotten.push_back(number);
+                  }};
 };
 
 TEST_F(ImportsTest, AnAllocationIsMappedOncePerDevice) {
@@ -55,7 +60,24 @@ TEST_F(ImportsTest, AnAllocationIsMappedOncePerDevice) {
   EXPECT_NE(find(others, kDevice, kOwner + 1)->mapped.data, import->mapped.data);
 }
 
-TEST_F(ImportsTest, WhatCannotBeMappedIsNotTriedAgain) {
+TEST_F(ImportsTest, WhatCannotBeMappedIsTriedAgainAFewTimesOnly) {
+  Offer offered = offer(1);
+  const Offer good = offered;
+  offered.bytes.resize(3);
+  for (std::uint64_t use = 0; use < Imports::kRetryUses + 2; ++use) EXPECT_EQ(find(offered), nullptr);
+  std::uint64_t use = 0;
+  while (find(good) == nullptr && use <= 4 * Imports::kRetryUses) ++use;
+  EXPECT_EQ(use, 4 * Imports::kRetryUses) << "the second retry comes after four times as many uses";
+  Offer never = offer(2);
+  const Offer too_late = never;
+  never.bytes.resize(3);
+  for (std::uint64_t i = 0; i < Imports::kRetryUses << 2 * Imports::kMaxTries; ++i)
+    EXPECT_EQ(find(never), nullptr);
+  for (std::uint64_t i = 0; i < Imports::kRetryUses << 2 * Imports::kMaxTries; ++i)
+    EXPECT_EQ(find(too_late), nullptr);
+}
+
+TEST_F(ImportsTest, WhatCannotBeMappedIsNotTriedAgainAtOnce) {
   Offer offered = offer(1);
   const Offer good = offered;
   offered.bytes.resize(3);
@@ -83,10 +105,13 @@ TEST_F(ImportsTest, ForgettingWaitsForTheCopiesUnderWay) {
   imports.forget(kOwner, 1);
   EXPECT_EQ(imports.size(), 1u);
   EXPECT_EQ(find(offered), nullptr) << "nothing new may use it";
+  EXPECT_TRUE(forgotten.empty()) << "the owner hears of it when nothing is mapped";
   imports.copy_done(*import);
   EXPECT_EQ(imports.size(), 0u);
+  EXPECT_EQ(forgotten, (std::vector<std::uint64_t>{1}));
   imports.forget(kOwner, 1);
   imports.forget(kOwner, 99);
+  EXPECT_EQ(forgotten, (std::vector<std::uint64_t>{1, 1, 99})) << "also of what was never mapped here";
 }
 
 TEST_F(ImportsTest, ForgettingTakesTheMappingsOfAllDevicesAndNoOthers) {
@@ -109,6 +134,15 @@ TEST_F(ImportsTest, ANewAllocationAtTheOwnersAddressTakesTheOldOnesPlace) {
   Imports::Import* const import = find(offer_of(again, 2));
   ASSERT_NE(import, nullptr);
   EXPECT_EQ(import->mapped.size_bytes, 500u);
+  EXPECT_EQ(imports.size(), 1u);
+}
+
+TEST_F(ImportsTest, ALargerAllocationTakesThePlaceOfThoseThatItCovers) {
+  const Buffer buffer = owner.allocate(1000, kDevice).value();
+  ASSERT_NE(find(offer_of(buffer, 1)), nullptr);
+  Offer covers = offer(2, 20000);
+  covers.buffer.allocation_base = reinterpret_cast<std::uintptr_t>(buffer.data) - 8000;
+  ASSERT_NE(find(covers), nullptr);
   EXPECT_EQ(imports.size(), 1u);
 }
 

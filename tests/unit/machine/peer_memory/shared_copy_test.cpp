@@ -197,7 +197,9 @@ struct DyingReceiver : SharedCopyTest {
     for (int i = 0; i < 2'000'000 && !is_known(); ++i) step();
     ASSERT_TRUE(is_known());
     Slot& slot = next_slot();
-    slot.buffer = {0, reinterpret_cast<std::uintptr_t>(to.buffer().data), 0, kLarge, memory::Place(), 0};
+    slot.buffer = {.allocation_base = reinterpret_cast<std::uintptr_t>(to.buffer().data),
+                   .size_bytes = kLarge,
+                   .place = {}};
     slot.word.store(Slot::posted(outgoing[0].next));
   }
   Slot& next_slot() { return mailboxes->mailbox(0).slot(outgoing[0].next); }
