@@ -17,6 +17,7 @@
 #include "weft/chare/when.h"
 #include "weft/job/job.h"
 #include "weft/memory/buffer.h"
+#include "weft/pgas/pgas.h"
 #include "weft/runtime/device.h"
 #include "weft/runtime/future.h"
 #include "weft/runtime/future_list.h"
@@ -68,6 +69,8 @@ using memory::Buffer;
 using memory::ConstBuffer;
 using memory::Kind;
 using memory::Place;
+using pgas::GlobalPtr;
+using pgas::Pgas;
 using runtime::device_of;
 using runtime::DeviceArray;
 using runtime::DeviceView;

@@ -30,6 +30,8 @@
 #include "job/run.h"
 #include "load_balancing/comparison.h"
 #include "load_balancing/python_strategy.h"
+#include "pgas/dist_object.h"
+#include "pgas/team.h"
 #include "support/errors.h"
 #include "support/support.h"
 
@@ -64,6 +66,8 @@ void init_topics(PyObject* module) {
   init_sent(module);
   init_checkpoint(module);
   init_channel(module);
+  init_team(module);
+  init_dist_object(module);
   init_own_device(module);
   init_run(module);
   init_report(module);

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
-    from weft import emulated, load_balancing
+    from weft import emulated, load_balancing, pgas
     from weft._asyncio import as_asyncio, asyncio_future
     from weft._checkpoint import checkpoint, has_checkpoint, restore
     from weft._core import (
@@ -114,6 +114,7 @@ __all__ = [
     "num_pes",
     "pack",
     "peer_transports",
+    "pgas",
     "post_entry",
     "post_from_any_thread",
     "progress",
@@ -168,7 +169,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     import importlib
 
-    if name in ("emulated", "load_balancing"):
+    if name in ("emulated", "load_balancing", "pgas"):
         return importlib.import_module(f"weft.{name}")
     found = getattr(importlib.import_module(_HOMES.get(name, "weft._core")), name)
     globals()[name] = found

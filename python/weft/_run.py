@@ -45,12 +45,17 @@ def run(main: Callable[[], Any]) -> Any:
         raise _core.Error(
             f"weft.run takes the function main, not a {type(main).__name__}; write weft.run(main)"
         )
+    return run_with(_core._run, main)
+
+
+def run_with(start: Callable[[Callable[[], Any]], tuple[int, bool, Any]], main: Callable[[], Any]) -> Any:
+    """What weft.run and weft.pgas.run have in common: `start` runs the job with `main`."""
     # A PE that is ended from outside does not come to flush what it printed; and a line that is written
     # at once stays whole among those of other PEs: with PYTHONUNBUFFERED its end would be written on its own.
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.closed:
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
     try:
-        code, interrupted, result = _core._run(main)
+        code, interrupted, result = start(main)
     finally:
         if "weft._devices" in sys.modules:
             sys.modules["weft._devices"].stop_watching()

@@ -186,6 +186,7 @@ set by weft run for each PE, not to be changed:
 
 for measurements and tests of Weft itself:
   WEFT_MESSAGING_PATH            tagged or active: how payloads of entry methods travel
+  WEFT_PGAS_MAPPING              off: no PE maps segments of another one
   WEFT_EMULATED_FAULTS           makes memory of kind emulated fail
 
 exit code: 0, that of the first PE that ended with another one, or 128 + the signal that killed a PE;

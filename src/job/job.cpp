@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "weft/chare/chares.h"
+#include "weft/pgas/pgas.h"
 
 #include "base/format.h"
 #include "job/activity.h"
@@ -196,6 +197,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
+  parts_->runtime->install<pgas::Pgas>();
   if (more_models) more_models(*parts_->runtime);
   set_options(*parts_->runtime);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.

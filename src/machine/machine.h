@@ -220,6 +220,8 @@ class Machine {
                               std::uint64_t* result, base::Completion* completion) = 0;
   // Completes when all puts and atomics that were started before it are visible at their peers.
   virtual base::Status flush(base::Completion* completion) = 0;
+  // The same for those to one PE. It may wait for others too.
+  virtual base::Status flush(int pe, base::Completion* completion) = 0;
 
   // Moves communication forward and calls handlers and completions. Returns whether anything happened.
   virtual bool progress() = 0;

@@ -1,5 +1,7 @@
 #include "runtime/termination.h"
 
+#include <utility>
+
 #include "machine/machine.h"
 #include "runtime/collective/spanning_tree.h"
 #include "runtime/handlers.h"
@@ -19,12 +21,15 @@ Termination& self(void* context) { return *static_cast<Termination*>(context); }
 }  // namespace
 
 Termination::Termination(Messenger& messenger) : messenger_(messenger) {
-  messenger_.set_handler(
+  // Urgent, so that a call in which PE 0 waits for other PEs ends.
+  messenger_.set_urgent_handler(
       kExitRequestHandler,
       [](void* context, MessagePtr message) {
         int code = 0;
         message->unpacker() | code;
-        self(context).begin(code);
+        Messenger& messenger = self(context).messenger_;
+        messenger.announce_end();
+        messenger.post_from_any_thread([context, code] { self(context).begin(code); });
       },
       this);
   messenger_.set_handler(
@@ -41,7 +46,9 @@ void Termination::request(int code) {
   if (messenger_.pe() == 0) {
     begin(code);
   } else {
-    messenger_.send(0, control_message(messenger_, kExitRequestHandler, code));
+    MessagePtr message = control_message(messenger_, kExitRequestHandler, code);
+    message->envelope().flags |= kUrgentFlag;
+    messenger_.send(0, std::move(message));
   }
 }
 

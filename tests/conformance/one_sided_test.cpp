@@ -105,6 +105,27 @@ TEST_P(OneSidedTest, AFlushCoversEveryPutBeforeIt) {
   ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &Operation::done); }));
 }
 
+TEST_P(OneSidedTest, AFlushOfOnePeCoversThePutsToIt) {
+  World world = make_world(3);
+  const auto sent = pattern(5000, 4);
+  Buffer local = world.buffer(0, kind(), sent);
+  for (const int pe : {1, 2, 0}) {
+    Buffer target = world.buffer(pe, kind(), sent.size());
+    const RemoteMemory remote = world.machine(pe).register_memory(target).value();
+    Operation put;
+    put.start(world.machine(0).put(pe, local, remote, 0, &put));
+    Operation flush;
+    flush.start(world.machine(0).flush(pe, &flush));
+    ASSERT_TRUE(world.finish(flush));
+    EXPECT_TRUE(flush.status().ok()) << flush.status().to_string();
+    EXPECT_EQ(world.read(pe, target), sent);
+    ASSERT_TRUE(world.finish(put));
+  }
+  Operation flush;
+  flush.start(world.machine(0).flush(3, &flush));
+  EXPECT_TRUE(flush.status().failed()) << "there is no PE 3";
+}
+
 TEST_P(OneSidedTest, OutsideTheRegisteredRangeIsAnError) {
   World world = make_world(2);
   const RemoteMemory remote = publish(world, world.buffer(1, kind(), 100));

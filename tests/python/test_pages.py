@@ -1,9 +1,9 @@
 """The programs of README.md and docs/ are real, and the pages speak of the API that there is.
 
-Python: a block with `weft.run(` is a whole program. It runs on 1 and on 2 PEs. A ```text block that follows
-it is its output on 2 PEs, in any order of the lines. Only a sentence with `weft run -n 2` that ends with
-"prints" may stand between them; without it the output is the same on 1 PE. Other blocks are excerpts: they
-are valid Python.
+Python: a block with `weft.run(` or `weft.pgas.run(` is a whole program. It runs on 1 and on 2 PEs. A ```text
+block that follows it is its output on 2 PEs, in any order of the lines. Only a sentence with `weft run -n 2`
+that ends with "prints" may stand between them; without it the output is the same on 1 PE. Other blocks are
+excerpts: they are valid Python.
 C++: every block is an excerpt of a program in examples/, which is built and run by its own tests.
 """
 
@@ -43,7 +43,10 @@ class Block:
 
     @property
     def is_program(self) -> bool:
-        return self.language == "python" and re.search(r"^weft\.run\(", self.text, re.MULTILINE) is not None
+        return (
+            self.language == "python"
+            and re.search(r"^weft\.(pgas\.)?run\(", self.text, re.MULTILINE) is not None
+        )
 
     def __str__(self) -> str:
         return f"{self.page.name}:{self.line}"

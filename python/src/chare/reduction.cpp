@@ -124,7 +124,8 @@ void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>&
 runtime::Combiner combiner{"weft::python value", &combine, 0};
 const bool registered = runtime::Registry<runtime::Combiner>::add(&combiner);
 
-std::vector<std::byte> pack_contribution(PyChare& chare, const ReducerChoice& choice, PyObject* value) {
+std::vector<std::byte> pack_value(const std::function<std::string()>& who, const ReducerChoice& choice,
+                                  PyObject* value) {
   static_cast<void>(registered);
   if (choice.form == ResultForm::kNothing) return {};
   if (value == nullptr) value = Py_None;
@@ -144,7 +145,7 @@ std::vector<std::byte> pack_contribution(PyChare& chare, const ReducerChoice& ch
   try {
     encoder.value(value);
   } catch (const PythonError&) {
-    rethrow_unsendable(base::format("the contribution of {}", chare.where()));
+    rethrow_unsendable(base::format("the contribution of {}", who()));
   }
   return encoder.copy();
 }
@@ -171,7 +172,17 @@ runtime::Target read_target(PyObject* target, ResultForm form) {
                    type_name_of(target)));
 }
 
+std::function<std::string()> whereabouts(PyChare& chare) {
+  return [&chare] { return chare.where(); };
+}
+
 }  // namespace
+
+PackedContribution pack_contribution(PyObject* value, PyObject* reducer,
+                                     const std::function<std::string()>& who) {
+  const ReducerChoice choice = read_reducer(value, reducer);
+  return {choice.reducer, choice.form, combiner_of(choice), pack_value(who, choice, value)};
+}
 
 runtime::Target target_without_value(PyObject* target) { return read_target(target, ResultForm::kNothing); }
 
@@ -185,7 +196,7 @@ void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, Py
   }
   ReducerChoice choice = read_reducer(value, reducer);
   runtime::Target to = read_target(target, choice.form);
-  std::vector<std::byte> packed = pack_contribution(chare, choice, value);
+  std::vector<std::byte> packed = pack_value(whereabouts(chare), choice, value);
   if (!is_absent(section) && is_combined_section(section)) {
     return chare.collection().chares().sections().contribute(chare, *combined_section(section)->members,
                                                              choice.reducer, combiner_of(choice), packed, to);
@@ -200,7 +211,7 @@ void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, Py
 
 Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer) {
   ReducerChoice choice = read_reducer(value, reducer);
-  std::vector<std::byte> packed = pack_contribution(chare, choice, value);
+  std::vector<std::byte> packed = pack_value(whereabouts(chare), choice, value);
   auto* state = new PyFutureState(Engine::current());
   Ref future = make_future_object(state);
   state->expect_bare(choice.form);

@@ -2,9 +2,16 @@
 // tree.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/runtime/reduction.h"
 #include "weft/runtime/target.h"
 
 #include "chare/chare.h"
+#include "codec/result.h"
 #include "support/support.h"
 
 namespace weft::python {
@@ -14,6 +21,17 @@ namespace weft::python {
 void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target,
                           PyObject* section = nullptr);
 Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer);
+// A contribution, packed, and how it is merged. The packed result has the form `form`.
+struct PackedContribution {
+  runtime::Reducer reducer;
+  ResultForm form;
+  const runtime::Combiner* combiner;  // null: the values are gathered
+  std::vector<std::byte> bytes;
+};
+// `value` and `reducer` may be null, like None. `who` says whose contribution it is, for errors. Throws PythonError or
+// base::Error.
+PackedContribution pack_contribution(PyObject* value, PyObject* reducer,
+                                     const std::function<std::string()>& who);
 // The target of a result without a value. Throws base::Error if the object is none.
 runtime::Target target_without_value(PyObject* target);
 

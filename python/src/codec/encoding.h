@@ -46,6 +46,8 @@ enum class ValueTag : std::uint8_t {
   // unobserved error and the packed error as values; the value, if the future has one.
   kCopiedFuture,
   kCombinedSection,  // as CombinedMembers packs it; then the class of each part
+  kTeam,             // as pgas::Team packs it
+  kDistObject,       // pgas::ObjectNumber
 };
 
 // Whether nothing can change the value of such a form, which is not one of Python's own, once it is decoded.
@@ -56,6 +58,7 @@ constexpr bool is_immutable_form(ValueTag tag) {
     case ValueTag::kCollection:
     case ValueTag::kSection:
     case ValueTag::kCombinedSection:
+    case ValueTag::kTeam:
       return true;
     default:
       return false;

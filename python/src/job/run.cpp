@@ -84,27 +84,38 @@ class WakingInterrupt {
   bool installed_ = false;
 };
 
-constexpr const char* kMain = "main on PE 0";
+std::string name_of_main(Engine& engine) { return base::format("main on PE {}", engine.runtime().pe()); }
+
+// Where main runs, and what ends the job.
+enum class Mains : bool {
+  kOnPe0,    // it ends the job
+  kOnAllPes  // it ends the job by weft.exit()
+};
 
 class MainCoroutine final : public Coroutine {
  public:
-  MainCoroutine(Engine& engine, Ref coroutine, Ref& result)
-      : Coroutine(engine, std::move(coroutine)), result_(result) {}
+  MainCoroutine(Engine& engine, Ref coroutine, Ref& result, Mains mains)
+      : Coroutine(engine, std::move(coroutine)), result_(result), mains_(mains) {}
 
  private:
   void returned(Ref result) override {
     result_ = std::move(result);
-    engine().runtime().exit(0);
+    if (mains_ == Mains::kOnPe0) engine().runtime().exit(0);
   }
-  void raised() override { end_by_exception(engine(), kMain); }
+  void raised() override { end_by_exception(engine(), name_of_main(engine())); }
 
   Ref& result_;
+  Mains mains_;
 };
 
 // Starts main from the scheduler, so that all that it does runs inside the job.
 struct StartMain final : runtime::Work {
-  StartMain(Engine& engine_in, PyObject* main_in, Ref& result_in)
-      : runtime::Work(&StartMain::turn), engine(engine_in), main(main_in), result(result_in) {}
+  StartMain(Engine& engine_in, PyObject* main_in, Ref& result_in, Mains mains_in)
+      : runtime::Work(&StartMain::turn),
+        engine(engine_in),
+        main(main_in),
+        result(result_in),
+        mains(mains_in) {}
 
   static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
     auto* start = static_cast<StartMain*>(self);
@@ -113,9 +124,9 @@ struct StartMain final : runtime::Work {
     end_if_forked();
     if (made && !is_coroutine(made.get())) made = start->after_function(std::move(made));
     if (!made) {
-      end_by_exception(start->engine, kMain);
+      end_by_exception(start->engine, name_of_main(start->engine));
     } else if (is_coroutine(made.get())) {
-      (new MainCoroutine(start->engine, std::move(made), start->result))->start();
+      (new MainCoroutine(start->engine, std::move(made), start->result, start->mains))->start();
     }
   }
 
@@ -131,12 +142,13 @@ struct StartMain final : runtime::Work {
   Engine& engine;
   PyObject* main;
   Ref& result;
+  Mains mains;
 };
 
 constexpr int kInterruptedCode = 128 + SIGINT;
 
 // (exit code, whether to raise KeyboardInterrupt, what main returned)
-PyObject* run(PyObject*, PyObject* main) {
+PyObject* run_job(PyObject* main, Mains mains) {
   return guarded([&]() -> PyObject* {
     int code = 0;
     bool interrupted = false;
@@ -147,8 +159,8 @@ PyObject* run(PyObject*, PyObject* main) {
       SleepingGil gil(engine);
       WakingInterrupt interrupt(engine.runtime().machine());
       watch_device_libraries(engine);
-      StartMain start(engine, main, result);
-      if (engine.runtime().pe() == 0) engine.runtime().post(&start);
+      StartMain start(engine, main, result, mains);
+      if (mains == Mains::kOnAllPes || engine.runtime().pe() == 0) engine.runtime().post(&start);
       code = engine.job().run();
       // A Ctrl-C that the end of the job overtook belongs to it.
       if (PyErr_CheckSignals() != 0) {
@@ -170,6 +182,9 @@ PyObject* run(PyObject*, PyObject* main) {
     return Py_BuildValue("(iOO)", code, interrupted ? Py_True : Py_False, result.get());
   });
 }
+
+PyObject* run(PyObject*, PyObject* main) { return run_job(main, Mains::kOnPe0); }
+PyObject* run_on_all(PyObject*, PyObject* main) { return run_job(main, Mains::kOnAllPes); }
 
 PyObject* my_pe(PyObject*, PyObject*) {
   return guarded([] { return PyLong_FromLong(Engine::current_on_any_thread().runtime().pe()); });
@@ -279,6 +294,7 @@ PyMethodDef functions[] = {
     {"_pending", &pending, METH_NOARGS, nullptr},
     {"_fail", &fail, METH_O, nullptr},
     {"_run", &run, METH_O, nullptr},
+    {"_run_on_all", &run_on_all, METH_O, nullptr},
     {"_encode", &encode, METH_O, nullptr},
     {"_decode", &decode, METH_O, nullptr},
     {"_importable_key", &importable_key_of, METH_O, nullptr},

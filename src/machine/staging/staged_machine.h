@@ -168,6 +168,12 @@ class StagedMachine : public TransportMachine {
     return staging_.has_unflushed() ? staging_.flush(completion) : self().transport_flush(completion);
   }
 
+  // Staged puts are not sorted by PE: while there are some, all are waited for.
+  base::Status flush(int pe, base::Completion* completion) final {
+    if (!can_reach(pe)) return bad_peer(pe, num_pes(), is_closed());
+    return staging_.has_unflushed() ? staging_.flush(completion) : self().transport_flush_pe(pe, completion);
+  }
+
   bool needs_polling() const final { return staging_.needs_progress() || peer_memory_.needs_polling(); }
 
   PeerMemory& peer_memory() final { return peer_memory_; }

@@ -48,6 +48,9 @@ class TransportMachine : public Machine {
   virtual base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                                      std::size_t offset_bytes, base::Completion* completion) = 0;
   virtual base::Status transport_flush(base::Completion* completion) = 0;
+  virtual base::Status transport_flush_pe(int /*pe*/, base::Completion* completion) {
+    return transport_flush(completion);
+  }
 
   Attention& attention() { return attention_; }
 

@@ -349,6 +349,17 @@ base::Status UcxMachine::transport_flush(base::Completion* completion) {
                         [&] { return ucp_worker_flush_nbx(worker_.get(), &params); });
 }
 
+base::Status UcxMachine::transport_flush_pe(int pe, base::Completion* completion) {
+  return with_endpoint(pe, [&](ucp_ep_h endpoint) {
+    ucp_request_param_t params{};
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    params.cb.send = &on_sent;
+    params.user_data = &tracker_;
+    return tracker_.start({Operation::kFlush, pe}, completion,
+                          [&] { return ucp_ep_flush_nbx(endpoint, &params); });
+  });
+}
+
 namespace {
 
 // While messages come through the queue, UCX is looked at in one of so many rounds: a look costs as much as a tenth of a

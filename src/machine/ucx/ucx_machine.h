@@ -93,6 +93,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                              std::size_t offset_bytes, base::Completion* completion) override;
   base::Status transport_flush(base::Completion* completion) override;
+  base::Status transport_flush_pe(int pe, base::Completion* completion) override;
 
  private:
   UcxMachine(const UcxMachineOptions& options, memory::Memory& memory, Context context,

@@ -134,6 +134,15 @@ def test_sections(run_example, language: str, num_pes: int | None) -> None:
 
 
 @pytest.mark.parametrize("num_pes", PES)
+def test_global_memory(run_example, num_pes: int | None) -> None:
+    assert lines_of(run_example("global_memory", "cpp", num_pes)) == [
+        f"1000 samples in {4 * (num_pes or 1)} bins",
+        "refused: byte 32 of segment 1 of PE 0 (host) does not have 8 bytes behind it: "
+        "the segment has 32 bytes",
+    ]
+
+
+@pytest.mark.parametrize("num_pes", PES)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_balance(run_example, language: str, num_pes: int | None) -> None:
     assert lines_of(run_example("balance", language, num_pes)) == [
@@ -186,3 +195,16 @@ def test_checkpoint(run_example, tmp_path: Path, language: str) -> None:
     assert lines_of(run_example("checkpoint", language, 2, folder, 12)) == ["the heat after 12 steps is 180"]
     for num_pes in (3, None):
         assert lines_of(run_example("checkpoint", language, num_pes, folder, 20))[1:] == whole
+
+
+@pytest.mark.parametrize("num_pes", PES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_teams(run_example, language: str, num_pes: int | None) -> None:
+    total = num_pes or 1
+    expected = [
+        f"weft was inserted 2 times by each of {total} PEs",
+        f"the ranks of the even team add up to {sum(range(0, total, 2))}",
+    ]
+    if total > 1:
+        expected.append(f"the ranks of the odd team add up to {sum(range(1, total, 2))}")
+    assert lines_of(run_example("teams", language, num_pes)) == expected

@@ -1,0 +1,248 @@
+#include "models/pgas/copy/copies.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+#include "machine/machine.h"
+#include "memory/memory.h"
+#include "models/pgas/copy/batch.h"
+
+namespace weft::pgas {
+
+using base::Error;
+using base::Status;
+using base::StatusCode;
+using runtime::Task;
+
+namespace {
+
+std::string text_of(const CopyEnd& end) {
+  return end.is_local ? base::format("{} ({})", end.local.data, memory::place_name(end.local.place))
+                      : describe(end.address);
+}
+
+memory::Buffer base_of(const CopyEnd& end, const KnownSegment* segment, memory::StreamHandle stream) {
+  memory::Buffer base = end.is_local ? end.local : segment->part(end.address, 0);
+  base.stream = stream;
+  return base;
+}
+
+void copy_host_runs(const Copy& copy, const memory::Buffer& from, const memory::Buffer& to) {
+  for (const Run& run : copy.runs) {
+    std::memmove(part_of(to, run.to_bytes, 0).data, part_of(from, run.from_bytes, 0).data, run.size_bytes);
+  }
+}
+
+// Whether the CPU reaches that end.
+bool is_host_end(const CopyEnd& end, const KnownSegment* segment) {
+  return end.is_local ? end.local.place.is_host()
+                      : segment != nullptr && segment->is_reached() && segment->memory.place.is_host();
+}
+
+}  // namespace
+
+std::string Copy::text() const {
+  return base::format("a copy of {} bytes from {} to {}", total_bytes(runs), text_of(from), text_of(to));
+}
+
+Copies::Ticket::Ticket(Copies& copies, runtime::OperationState* state) : copies_(copies), state_(state) {
+  copies_.running_.insert(state);
+}
+
+Copies::Ticket::~Ticket() { end(Status(StatusCode::kClosed, "the job has ended"), 0); }
+
+void Copies::Ticket::end(Status status, std::size_t size_bytes) {
+  if (state_ == nullptr || copies_.running_.erase(state_) == 0) return;
+  std::exchange(state_, nullptr)->complete(std::move(status), size_bytes);
+}
+
+Copies::Copies(runtime::Runtime& runtime, runtime::HandlerId handler, Segments& segments, RemoteHooks& hooks)
+    : runtime_(runtime), handler_(handler), segments_(segments), hooks_(hooks) {
+  runtime_.set_handler(
+      handler_,
+      [](void* self, runtime::MessagePtr message) { static_cast<Copies*>(self)->on_message(*message); },
+      this);
+}
+
+void Copies::close() {
+  closed_ = true;
+  for (runtime::OperationState* state : std::exchange(running_, {})) {
+    state->complete(Status(StatusCode::kClosed, "the job has ended"), 0);
+  }
+  asked_.clear();
+}
+
+void Copies::expect_ends(const Copy& copy, const KnownSegment* from, const KnownSegment* to) const {
+  for (const Run& run : copy.runs) {
+    if (from != nullptr) {
+      segments_.expect_inside(*from, copy.from.address.moved_by(run.from_bytes), run.size_bytes);
+    }
+    if (to != nullptr) segments_.expect_inside(*to, copy.to.address.moved_by(run.to_bytes), run.size_bytes);
+  }
+  if (from == nullptr || from != to || !overlaps(copy.runs, copy.from.address, copy.to.address)) return;
+  throw Error(StatusCode::kInvalidArgument,
+              base::format("the source at {} and the target at {} overlap: copy to other memory first",
+                           describe(copy.from.address), describe(copy.to.address)));
+}
+
+bool Copies::copy_now(const Copy& copy) {
+  KnownSegment* const from = copy.from.is_local ? nullptr : segments_.find(copy.from.address);
+  KnownSegment* const to = copy.to.is_local ? nullptr : segments_.find(copy.to.address);
+  if (!is_host_end(copy.from, from) || !is_host_end(copy.to, to)) return false;
+  expect_ends(copy, from, to);
+  if (total_bytes(copy.runs) > kAtOnceBytes) return false;
+  copy_host_runs(copy, base_of(copy.from, from, nullptr), base_of(copy.to, to, nullptr));
+  return true;
+}
+
+void Copies::finish(Copy& copy) {
+  if (copy.completions.source.has_value()) {
+    const runtime::Future<> source = *copy.completions.source;
+    copy.completions.source.reset();
+    source.set();
+  }
+  if (!copy.completions.remote.has_value()) return;
+  hooks_.send(copy.to.is_local ? runtime_.pe() : copy.to.address.pe(), *copy.completions.remote);
+}
+
+void Copies::start(Copy copy, runtime::OperationState* state) {
+  try {
+    if (start_direct(copy, state)) return;
+  } catch (const Error& error) {
+    return state->complete(Status(error.code(), base::format("{} failed: {}", copy.text(), error.what())), 0);
+  }
+  spawn(run(std::move(copy), state));
+}
+
+void Copies::learn(const GlobalAddress& address, runtime::OperationState* state) {
+  spawn(run_learn(address, state));
+}
+
+Task<> Copies::run_learn(GlobalAddress address, runtime::OperationState* state) {
+  Ticket ticket(*this, state);
+  Status status;
+  try {
+    Task<SegmentUse> reached = segments_.reach(address);
+    const SegmentUse use = co_await std::move(reached);
+  } catch (const Error& error) {
+    status = Status(error.code(), error.what());
+  }
+  ticket.end(std::move(status), 0);
+}
+
+Task<> Copies::run(Copy copy, runtime::OperationState* state) {
+  Ticket ticket(*this, state);
+  const std::uint64_t size_bytes = total_bytes(copy.runs);
+  Status status;
+  try {
+    Task<> copied = carry_out(copy);
+    co_await std::move(copied);
+    finish(copy);
+  } catch (const Error& error) {
+    status = Status(error.code(), base::format("{} failed: {}", copy.text(), error.what()));
+  }
+  if (status.failed() && copy.completions.source.has_value()) {
+    copy.completions.source->set_error(
+        std::make_exception_ptr(Error(status.code(), std::string(status.message()))));
+  }
+  ticket.end(std::move(status), size_bytes);
+}
+
+Task<> Copies::carry_out(Copy& copy) {
+  SegmentUse from;
+  SegmentUse to;
+  if (!copy.from.is_local) {
+    Task<SegmentUse> reached = segments_.reach(copy.from.address);
+    from = co_await std::move(reached);
+  }
+  if (!copy.to.is_local) {
+    Task<SegmentUse> reached = segments_.reach(copy.to.address);
+    to = co_await std::move(reached);
+  }
+  KnownSegment* const source = from ? &*from : nullptr;
+  KnownSegment* const target = to ? &*to : nullptr;
+  expect_ends(copy, source, target);
+  const bool reaches_source = source == nullptr || source->is_reached();
+  const bool reaches_target = target == nullptr || target->is_reached();
+  const memory::Buffer source_base = base_of(copy.from, source, copy.completions.source_stream);
+  const memory::Buffer target_base = base_of(copy.to, target, copy.completions.target_stream);
+  if (reaches_source && reaches_target) {
+    Task<> copied = copy_memory(copy, source_base, target_base);
+    co_await std::move(copied);
+  } else if (reaches_source) {
+    Task<> copied = put_runs(copy, source_base, *target);
+    co_await std::move(copied);
+  } else if (reaches_target) {
+    Task<> copied = get_runs(copy, *source, target_base);
+    co_await std::move(copied);
+  } else {
+    Task<> copied = ask_source(copy);
+    co_await std::move(copied);
+  }
+}
+
+Task<> Copies::copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to) {
+  const bool has_streams = from.stream != nullptr || to.stream != nullptr;
+  const bool is_packed = copy.runs.size() >= kLeastPackedRuns &&
+                         total_bytes(copy.runs) / copy.runs.size() <= kMostPackedBytes && !has_streams;
+  if (from.place == to.place && !has_streams) {
+    Task<> copied = copy_at_place(copy.runs, from, to);
+    co_await std::move(copied);
+  } else if (is_packed) {
+    Task<> copied = copy_packed(copy, from, to);
+    co_await std::move(copied);
+  } else {
+    Batch batch(runtime_);
+    for (const Run& run : copy.runs) {
+      batch.start([&](base::Completion* completion) {
+        return runtime_.memory().copy(part_of(to, run.to_bytes, run.size_bytes),
+                                      part_of(from, run.from_bytes, run.size_bytes), completion);
+      });
+    }
+    co_await batch;
+    base::check(batch.status());
+  }
+}
+
+Task<> Copies::put_runs(Copy& copy, memory::Buffer from, KnownSegment& to) {
+  Task<> key = segments_.get_key(to);
+  co_await std::move(key);
+  const int pe = to.start.pe();
+  Batch puts(runtime_);
+  for (const Run& run : copy.runs) {
+    puts.start([&](base::Completion* completion) {
+      return runtime_.machine().put(pe, part_of(from, run.from_bytes, run.size_bytes), *to.remote,
+                                    copy.to.address.moved_by(run.to_bytes).offset_bytes(), completion);
+    });
+  }
+  co_await puts;
+  base::check(puts.status());
+  if (copy.completions.source.has_value()) {
+    copy.completions.source->set();
+    copy.completions.source.reset();
+  }
+  Batch flush(runtime_);
+  flush.start([&](base::Completion* completion) { return runtime_.machine().flush(pe, completion); });
+  co_await flush;
+  base::check(flush.status());
+}
+
+Task<> Copies::get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to) {
+  Task<> key = segments_.get_key(from);
+  co_await std::move(key);
+  Batch gets(runtime_);
+  for (const Run& run : copy.runs) {
+    gets.start([&](base::Completion* completion) {
+      return runtime_.machine().get(from.start.pe(), part_of(to, run.to_bytes, run.size_bytes), *from.remote,
+                                    copy.from.address.moved_by(run.from_bytes).offset_bytes(), completion);
+    });
+  }
+  co_await gets;
+  base::check(gets.status());
+}
+
+}  // namespace weft::pgas

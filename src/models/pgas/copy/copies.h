@@ -1,0 +1,150 @@
+// Copies between any two places: who copies, and when the ends are told.
+//
+//     source        target        who copies
+//     reached       reached       the CPU if both are host memory, else a device
+//     reached       not           a put of the machine, and a flush of that PE
+//     not           reached       a get of the machine
+//     not           not           the source's PE is asked, which reaches the source
+//
+// "Reached": this PE or its device has an address for it.
+//
+// Threads: the PE's. Invariant: the state of each copy completes exactly once, also at the end of the job.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+#include "weft/pgas/completions.h"
+#include "weft/pgas/global_ptr.h"
+#include "weft/runtime/operation.h"
+#include "weft/runtime/runtime.h"
+
+#include "models/pgas/copy/remote_hooks.h"
+#include "models/pgas/copy/run.h"
+#include "models/pgas/segment/segments.h"
+
+namespace weft::pgas {
+
+// Of the end that begins at `base`.
+inline memory::Buffer part_of(const memory::Buffer& base, std::int64_t offset_bytes,
+                              std::uint64_t size_bytes) {
+  memory::Buffer part = base;
+  part.data = static_cast<std::byte*>(base.data) + offset_bytes;
+  part.size_bytes = size_bytes;
+  return part;
+}
+
+// One end: a place in a segment, or memory of this PE.
+struct CopyEnd {
+  CopyEnd(const GlobalAddress& address_in) : address(address_in) {}  // implicit: an address is an end
+  CopyEnd(const memory::Buffer& local_in) : local(local_in), is_local(true) {}  // and so is memory
+  GlobalAddress address;
+  memory::Buffer local;
+  bool is_local = false;
+};
+
+struct Copy {
+  std::vector<Run> runs;
+  CopyEnd from;
+  CopyEnd to;
+  Completions completions;
+
+  bool has_completions() const {
+    return completions.source.has_value() || completions.remote.has_value() ||
+           completions.source_stream != nullptr || completions.target_stream != nullptr;
+  }
+  // "a copy of 8 bytes from ... to ..."
+  std::string text() const;
+};
+
+class Copies {
+ public:
+  Copies(runtime::Runtime& runtime, runtime::HandlerId handler, Segments& segments, RemoteHooks& hooks);
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+
+  // The CPU copies so much at once. In larger copies the PE takes a turn after each such part.
+  static constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20;
+  // From so many runs on, if their mean size is at most this, a copy between two places is packed. Not measured.
+  static constexpr std::size_t kLeastPackedRuns = 8;
+  static constexpr std::uint64_t kMostPackedBytes = std::uint64_t{64} << 10;
+  // Copies now and returns true if the CPU reaches both ends and knows them, and the copy is not large. Throws Error.
+  bool copy_now(const Copy& copy);
+  // Tells the ends of a copy that is over.
+  void finish(Copy& copy);
+  // `state` gets the outcome.
+  void start(Copy copy, runtime::OperationState* state);
+  // Queues the copy on that stream. `state` completes when the stream has done it. Throws Error if this PE does not know the
+  // ends or the device does not reach them; then `state` is not used.
+  void enqueue(const Copy& copy, memory::Place device, memory::StreamHandle stream,
+               runtime::OperationState* state);
+  // Learns how to reach a segment, as an operation.
+  void learn(const GlobalAddress& address, runtime::OperationState* state);
+  // Ends what is not over. The machine has ended its operations.
+  void close();
+
+ private:
+  // Completes the state of a copy once.
+  class Ticket {
+   public:
+    Ticket(Copies& copies, runtime::OperationState* state);
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    ~Ticket();
+    void end(base::Status status, std::size_t size_bytes);
+
+   private:
+    Copies& copies_;
+    runtime::OperationState* state_;
+  };
+  struct Request;
+
+  // Throws Error unless the segments contain the runs, which do not overlap. Null for an end in local memory.
+  void expect_ends(const Copy& copy, const KnownSegment* from, const KnownSegment* to) const;
+
+  // Starts a put or a get of host memory through the machine, without a coroutine. False if the copy is another one, or the
+  // key to the segment is not here yet. Throws Error.
+  bool start_direct(const Copy& copy, runtime::OperationState* state);
+  runtime::Task<> run(Copy copy, runtime::OperationState* state);
+  runtime::Task<> run_learn(GlobalAddress address, runtime::OperationState* state);
+  runtime::Task<> carry_out(Copy& copy);
+  runtime::Task<> run_stream(SegmentUse from, SegmentUse to, memory::Place device,
+                             memory::StreamHandle stream, runtime::OperationState* state);
+  runtime::Task<> copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to);
+  // Both ends are at one place: the CPU or its device copies the runs, which the caller keeps.
+  runtime::Task<> copy_at_place(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);
+  runtime::Task<> copy_host(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);
+  runtime::Task<> copy_device(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);
+  // Many small runs between two places: packed at the one, copied as one block, unpacked at the other.
+  runtime::Task<> copy_packed(const Copy& copy, memory::Buffer from, memory::Buffer to);
+  runtime::Task<> put_runs(Copy& copy, memory::Buffer from, KnownSegment& to);
+  runtime::Task<> get_runs(const Copy& copy, KnownSegment& from, memory::Buffer to);
+  runtime::Task<> ask_source(const Copy& copy);
+  void spawn(runtime::Task<> task) { runtime_.spawn(std::move(task), "a copy of global memory"); }
+
+  void on_message(runtime::Message& message);
+  void serve(int pe, Request request);
+  void answered(int pe, std::uint64_t request, base::StatusCode code, const std::string& why);
+
+  runtime::Runtime& runtime_;
+  runtime::HandlerId handler_;
+  Segments& segments_;
+  RemoteHooks& hooks_;
+  bool closed_ = false;
+  std::unordered_set<runtime::OperationState*> running_;
+  std::uint64_t last_request_ = 0;
+  struct Asked {
+    int pe = -1;
+    runtime::Future<> answer;
+  };
+  std::unordered_map<std::uint64_t, Asked> asked_;  // of source's PEs
+};
+
+}  // namespace weft::pgas

@@ -1,0 +1,171 @@
+#include "models/pgas/copy/run.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+
+namespace weft::pgas {
+
+using base::Error;
+using base::StatusCode;
+
+namespace {
+
+// Joins the run with the one before if they adjoin on both sides.
+void append_run(std::vector<Run>& runs, const Run& run) {
+  if (!runs.empty()) {
+    Run& last = runs.back();
+    const auto size = static_cast<std::int64_t>(last.size_bytes);
+    if (last.from_bytes + size == run.from_bytes && last.to_bytes + size == run.to_bytes) {
+      last.size_bytes += run.size_bytes;
+      return;
+    }
+  }
+  runs.push_back(run);
+}
+
+[[noreturn]] void refuse_shape(std::string_view what) {
+  throw Error(StatusCode::kInvalidArgument, base::format("a strided or indexed copy cannot start: {}", what));
+}
+
+std::int64_t scaled(std::ptrdiff_t index, std::size_t element_bytes) {
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(index, static_cast<std::int64_t>(element_bytes), &bytes)) {
+    refuse_shape(base::format("index {} is outside of every segment", index));
+  }
+  return bytes;
+}
+
+struct ByteRange {
+  std::uint64_t begin;
+  std::uint64_t end;
+  bool is_target;
+};
+
+}  // namespace
+
+std::vector<Run> runs_of(std::span<const std::ptrdiff_t> from_strides,
+                         std::span<const std::ptrdiff_t> to_strides, std::span<const std::size_t> extents,
+                         std::size_t element_bytes) {
+  if (from_strides.size() != extents.size() || to_strides.size() != extents.size()) {
+    refuse_shape(base::format("it has {} and {} strides, and {} extents", from_strides.size(),
+                              to_strides.size(), extents.size()));
+  }
+  std::size_t count = 1;
+  for (const std::size_t extent : extents) {
+    if (extent == 0) return {};
+    if (extent > kMostRuns || count > kMostRuns / extent) refuse_shape("it has more than 2^28 elements");
+    count *= extent;
+  }
+  std::vector<Run> runs;
+  std::vector<std::size_t> index(extents.size(), 0);
+  Run next{.from_bytes = 0, .to_bytes = 0, .size_bytes = element_bytes};
+  for (std::size_t element = 0; element < count; ++element) {
+    append_run(runs, next);
+    // The last dimension moves fastest. Offsets wrap, and then lie outside of the segment.
+    for (std::size_t d = extents.size(); d-- > 0;) {
+      const bool is_over = ++index[d] == extents[d];
+      const auto steps = is_over ? -static_cast<std::int64_t>(extents[d] - 1) : 1;
+      if (is_over) index[d] = 0;
+      next.from_bytes = static_cast<std::int64_t>(static_cast<std::uint64_t>(next.from_bytes) +
+                                                  static_cast<std::uint64_t>(from_strides[d]) *
+                                                      static_cast<std::uint64_t>(steps));
+      next.to_bytes = static_cast<std::int64_t>(static_cast<std::uint64_t>(next.to_bytes) +
+                                                static_cast<std::uint64_t>(to_strides[d]) *
+                                                    static_cast<std::uint64_t>(steps));
+      if (!is_over) break;
+    }
+  }
+  return runs;
+}
+
+std::vector<Run> runs_of_indices(std::span<const std::ptrdiff_t> from_index,
+                                 std::span<const std::ptrdiff_t> to_index, std::size_t element_bytes,
+                                 std::size_t block) {
+  if (from_index.size() != to_index.size()) {
+    refuse_shape(base::format("it has {} indices of the source and {} of the target", from_index.size(),
+                              to_index.size()));
+  }
+  if (block > std::numeric_limits<std::size_t>::max() / element_bytes)
+    refuse_shape("its blocks are too large");
+  std::vector<Run> runs;
+  if (block == 0) return runs;
+  for (std::size_t i = 0; i < from_index.size(); ++i) {
+    append_run(runs, {scaled(from_index[i], element_bytes), scaled(to_index[i], element_bytes),
+                      element_bytes * block});
+  }
+  return runs;
+}
+
+std::uint64_t total_bytes(std::span<const Run> runs) {
+  std::uint64_t total = 0;
+  for (const Run& run : runs) total += run.size_bytes;
+  return total;
+}
+
+bool overlaps(std::span<const Run> runs, const GlobalAddress& from, const GlobalAddress& to) {
+  if (from.segment_word() != to.segment_word()) return false;
+  std::vector<ByteRange> ranges;
+  for (const Run& run : runs) {
+    const std::uint64_t source = from.moved_by(run.from_bytes).offset_bytes();
+    const std::uint64_t target = to.moved_by(run.to_bytes).offset_bytes();
+    ranges.push_back({source, source + run.size_bytes, false});
+    ranges.push_back({target, target + run.size_bytes, true});
+  }
+  std::ranges::sort(ranges, {}, &ByteRange::begin);
+  // The furthest ends so far, of source and target.
+  std::uint64_t ends[2] = {0, 0};
+  for (const ByteRange& range : ranges) {
+    if (range.begin < ends[range.is_target ? 0 : 1]) return true;
+    std::uint64_t& own_end = ends[range.is_target ? 1 : 0];
+    own_end = std::max(own_end, range.end);
+  }
+  return false;
+}
+
+std::vector<RowGroup> row_groups(std::span<const Run> runs) {
+  std::vector<RowGroup> groups;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!groups.empty() && runs[i].size_bytes == runs[i - 1].size_bytes) {
+      RowGroup& group = groups.back();
+      const std::int64_t from_stride = runs[i].from_bytes - runs[i - 1].from_bytes;
+      const std::int64_t to_stride = runs[i].to_bytes - runs[i - 1].to_bytes;
+      if (group.count == 1) {
+        group.from_stride = from_stride;
+        group.to_stride = to_stride;
+      }
+      if (group.from_stride == from_stride && group.to_stride == to_stride) {
+        ++group.count;
+        continue;
+      }
+    }
+    groups.push_back({.first = i, .count = 1, .from_stride = 0, .to_stride = 0});
+  }
+  return groups;
+}
+
+std::vector<Run> packing_runs(std::span<const Run> runs) {
+  std::vector<Run> packing;
+  std::int64_t offset = 0;
+  for (const Run& run : runs) {
+    append_run(packing, {run.from_bytes, offset, run.size_bytes});
+    offset += static_cast<std::int64_t>(run.size_bytes);
+  }
+  return packing;
+}
+
+std::vector<Run> unpacking_runs(std::span<const Run> runs) {
+  std::vector<Run> unpacking;
+  std::int64_t offset = 0;
+  for (const Run& run : runs) {
+    append_run(unpacking, {offset, run.to_bytes, run.size_bytes});
+    offset += static_cast<std::int64_t>(run.size_bytes);
+  }
+  return unpacking;
+}
+
+}  // namespace weft::pgas

@@ -1,0 +1,47 @@
+// The bytes of a copy: runs, each at an offset from the copy's source and from its target.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/pgas/global_ptr.h"
+
+namespace weft::pgas {
+
+struct Run {
+  std::int64_t from_bytes = 0;
+  std::int64_t to_bytes = 0;
+  std::uint64_t size_bytes = 0;
+};
+
+// The runs of a strided copy; runs that adjoin on both sides are joined. Throws Error for extents, strides and dimensions
+// that do not fit together, or if there are more than kMostRuns.
+inline constexpr std::size_t kMostRuns = std::size_t{1} << 28;
+std::vector<Run> runs_of(std::span<const std::ptrdiff_t> from_strides,
+                         std::span<const std::ptrdiff_t> to_strides, std::span<const std::size_t> extents,
+                         std::size_t element_bytes);
+std::vector<Run> runs_of_indices(std::span<const std::ptrdiff_t> from_index,
+                                 std::span<const std::ptrdiff_t> to_index, std::size_t element_bytes,
+                                 std::size_t block);
+
+std::uint64_t total_bytes(std::span<const Run> runs);
+
+// Whether a byte of the source is also one of the target, if both lie in one segment.
+bool overlaps(std::span<const Run> runs, const GlobalAddress& from, const GlobalAddress& to);
+
+// Runs that follow one another with equal sizes and equal distances. A run of its own is a group without distances.
+struct RowGroup {
+  std::size_t first = 0;
+  std::size_t count = 1;
+  std::int64_t from_stride = 0;
+  std::int64_t to_stride = 0;
+};
+std::vector<RowGroup> row_groups(std::span<const Run> runs);
+
+// The runs from the source into a dense block, and from such a block to the target. One run: that end is dense.
+std::vector<Run> packing_runs(std::span<const Run> runs);
+std::vector<Run> unpacking_runs(std::span<const Run> runs);
+
+}  // namespace weft::pgas

@@ -1,0 +1,188 @@
+#include "weft/pgas/global_memory.h"
+
+#include <limits>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+#include "memory/memory.h"
+#include "models/pgas/atomic/remote_atomics.h"
+#include "models/pgas/copy/copies.h"
+#include "models/pgas/copy/remote_hooks.h"
+#include "models/pgas/segment/segments.h"
+
+namespace weft::pgas {
+
+namespace {
+
+enum MemoryHandler : runtime::HandlerId { kSegmentHandler, kRemoteHookHandler, kCopyHandler, kAtomicHandler };
+static_assert(kAtomicHandler + 1 == GlobalMemory::kNumHandlers);
+
+// Of an operation that was not started.
+void abandon_state(runtime::OperationState* state) {
+  state->complete({}, 0);
+  state->drop_handle();
+}
+
+}  // namespace
+
+GlobalMemory::GlobalMemory(runtime::Runtime& runtime, runtime::HandlerId first_handler)
+    : runtime_(runtime),
+      segments_(std::make_unique<Segments>(runtime, first_handler + kSegmentHandler, cache_)),
+      hooks_(std::make_unique<RemoteHooks>(runtime, first_handler + kRemoteHookHandler)),
+      copies_(std::make_unique<Copies>(runtime, first_handler + kCopyHandler, *segments_, *hooks_)),
+      atomics_(std::make_unique<RemoteAtomics>(runtime, first_handler + kAtomicHandler, *segments_)) {}
+
+GlobalMemory::~GlobalMemory() = default;
+
+void GlobalMemory::close() {
+  segments_->close();
+  copies_->close();
+  atomics_->close();
+}
+
+void GlobalMemory::set_mapping(bool is_on) { segments_->set_mapping(is_on); }
+
+std::size_t GlobalMemory::num_segments() const { return segments_->size(); }
+
+std::size_t GlobalMemory::bytes_of(std::size_t count, std::size_t element_bytes) {
+  if (count <= std::numeric_limits<std::size_t>::max() / element_bytes) return count * element_bytes;
+  throw base::Error(
+      base::StatusCode::kOutOfMemory,
+      base::format("{} elements of {} bytes are more than an address space has", count, element_bytes));
+}
+
+// --- Segments
+
+Segment GlobalMemory::make_segment(std::size_t size_bytes, memory::Place place) {
+  return segments_->make(size_bytes, place);
+}
+
+Segment GlobalMemory::make_segment_at(void* address, std::size_t size_bytes) {
+  return segments_->make_at(address, size_bytes);
+}
+
+void* GlobalMemory::mapped_address(const GlobalAddress& address, std::size_t size_bytes) {
+  KnownSegment* const segment = segments_->find(address);
+  if (segment == nullptr || !segment->is_reached()) return nullptr;
+  segments_->expect_inside(*segment, address, size_bytes);
+  return segment->part(address, size_bytes).data;
+}
+
+Done GlobalMemory::learn(const GlobalAddress& address) {
+  if (segments_->find(address) != nullptr) return Done(runtime_);
+  auto* const state = runtime::OperationState::create(runtime_);
+  copies_->learn(address, state);
+  return Done(runtime_, state);
+}
+
+// --- Values
+
+Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const GlobalAddress& to) {
+  const memory::Buffer source{const_cast<void*>(value), size_bytes, {}, nullptr};
+  Copy copy{{Run{0, 0, size_bytes}}, source, to, {}};
+  if (copies_->copy_now(copy)) return Done(runtime_);
+  auto* const state = runtime::OperationState::create(runtime_, size_bytes);
+  std::memcpy(state->extra(), value, size_bytes);
+  copy.from.local.data = state->extra();
+  copies_->start(std::move(copy), state);
+  return Done(runtime_, state);
+}
+
+runtime::OperationState* GlobalMemory::get_bytes(std::size_t size_bytes, const GlobalAddress& from) {
+  auto* const state = runtime::OperationState::create(runtime_, size_bytes);
+  const memory::Buffer target{state->extra(), size_bytes, {}, nullptr};
+  try {
+    Copy copy{{Run{0, 0, size_bytes}}, from, target, {}};
+    if (copies_->copy_now(copy)) {
+      state->complete({}, size_bytes);
+    } else {
+      copies_->start(std::move(copy), state);
+    }
+  } catch (...) {
+    abandon_state(state);
+    throw;
+  }
+  return state;
+}
+
+// --- Copies
+
+Done GlobalMemory::start_copy(std::vector<Run> runs, const CopyEnd& from, const CopyEnd& to,
+                              Completions completions) {
+  Copy copy{std::move(runs), from, to, std::move(completions)};
+  const bool has_stream =
+      copy.completions.source_stream != nullptr || copy.completions.target_stream != nullptr;
+  if (!has_stream && copies_->copy_now(copy)) {
+    copies_->finish(copy);
+    return Done(runtime_);
+  }
+  auto* const state = runtime::OperationState::create(runtime_);
+  copies_->start(std::move(copy), state);
+  return Done(runtime_, state);
+}
+
+Done GlobalMemory::copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                              Completions completions) {
+  return start_copy({Run{0, 0, size_bytes}}, from, to, std::move(completions));
+}
+
+Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                                memory::Place device, memory::StreamHandle stream) {
+  auto* const state = runtime::OperationState::create(runtime_);
+  try {
+    copies_->enqueue(Copy{{Run{0, 0, size_bytes}}, from, to, {}}, device, stream, state);
+  } catch (...) {
+    abandon_state(state);
+    throw;
+  }
+  return Done(runtime_, state);
+}
+
+Done GlobalMemory::put_memory(const memory::ConstBuffer& from, const GlobalAddress& to,
+                              Completions completions) {
+  const memory::Buffer source{const_cast<void*>(from.data), from.size_bytes,
+                              runtime_.memory().place_of(from.data), nullptr};
+  if (from.stream != nullptr) completions.source_stream = from.stream;
+  return start_copy({Run{0, 0, from.size_bytes}}, source, to, std::move(completions));
+}
+
+Done GlobalMemory::get_memory(const GlobalAddress& from, const memory::Buffer& to, Completions completions) {
+  const memory::Buffer target{to.data, to.size_bytes, runtime_.memory().place_of(to.data), nullptr};
+  if (to.stream != nullptr) completions.target_stream = to.stream;
+  return start_copy({Run{0, 0, to.size_bytes}}, from, target, std::move(completions));
+}
+
+Done GlobalMemory::copy_strided_bytes(const GlobalAddress& from, Strides from_strides,
+                                      const GlobalAddress& to, Strides to_strides, Extents extents,
+                                      std::size_t element_bytes, Completions completions) {
+  return start_copy(runs_of(from_strides, to_strides, extents, element_bytes), from, to,
+                    std::move(completions));
+}
+
+Done GlobalMemory::copy_indexed_bytes(const GlobalAddress& from, std::span<const std::ptrdiff_t> from_index,
+                                      const GlobalAddress& to, std::span<const std::ptrdiff_t> to_index,
+                                      std::size_t element_bytes, std::size_t block, Completions completions) {
+  return start_copy(runs_of_indices(from_index, to_index, element_bytes, block), from, to,
+                    std::move(completions));
+}
+
+void GlobalMemory::set_remote_hook(RemoteHook hook, void* context) { hooks_->set(hook, context); }
+
+// --- Atomic operations
+
+runtime::OperationState* GlobalMemory::atomic_elsewhere(AtomicKind kind, AtomicType type,
+                                                        const GlobalAddress& address, std::uint64_t operand,
+                                                        std::uint64_t compare) {
+  auto* const state = runtime::OperationState::create(runtime_, sizeof(std::uint64_t));
+  try {
+    atomics_->start({kind, type, address, operand, compare}, state);
+  } catch (...) {
+    abandon_state(state);
+    throw;
+  }
+  return state;
+}
+
+}  // namespace weft::pgas

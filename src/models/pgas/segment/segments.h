@@ -1,0 +1,101 @@
+// The segments of this PE, and those of other PEs that it knows.
+//
+// A freed segment is reclaimed when no operation of any PE uses it. Until then its memory stays, so no operation that has
+// begun can reach other memory.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "weft/base/status.h"
+#include "weft/pgas/segment.h"
+#include "weft/pgas/segment_cache.h"
+#include "weft/runtime/runtime.h"
+
+#include "models/pgas/segment/known_segment.h"
+#include "models/pgas/segment/segment_messages.h"
+#include "models/pgas/segment/segment_states.h"
+#include "models/pgas/segment/shared_parts.h"
+
+namespace weft::pgas {
+
+class Segments final : private SegmentOwner {
+ public:
+  // `cache` must outlive it.
+  Segments(runtime::Runtime& runtime, runtime::HandlerId handler, SegmentCache& cache);
+  ~Segments();
+  Segments(const Segments&) = delete;
+  Segments& operator=(const Segments&) = delete;
+
+  // Throw Error.
+  Segment make(std::size_t size_bytes, memory::Place place);
+  Segment make_at(void* address, std::size_t size_bytes);
+
+  // The segment of a pointer; null if this PE has to ask for it first. Throws Error for a pointer that leads nowhere.
+  KnownSegment* find(const GlobalAddress& address);
+  // Asks for it if need be. Throws Error for a pointer that leads nowhere.
+  runtime::Task<SegmentUse> reach(GlobalAddress address);
+  // Gets the machine's key to a segment of another PE. Throws Error if it has been freed.
+  runtime::Task<> get_key(KnownSegment& segment);
+  // Throws Error unless the segment contains these bytes and is live.
+  void expect_inside(const KnownSegment& segment, const GlobalAddress& address, std::size_t size_bytes) const;
+  SegmentUse use(KnownSegment& segment) { return {segment, &Segments::use_ended, this}; }
+
+  void set_mapping(bool is_on) { maps_ = is_on; }
+  std::size_t size() const { return segments_.size(); }
+  // The job has ended: releases all memory. Entries stay until the destructor.
+  void close();
+
+ private:
+  static constexpr std::uint64_t key_of(const GlobalAddress& address) {
+    return GlobalAddress(address.pe(), address.segment(), memory::Kind::kHost, 0).segment_word();
+  }
+  void publish(const GlobalAddress& segment) override;
+  runtime::Future<> release(const GlobalAddress& segment) override;
+  static void use_ended(void* self, KnownSegment& segment);
+
+  std::uint32_t next_number();
+  Segment add(std::uint32_t number, KnownSegment segment, SegmentMemory memory);
+  void enter_in_cache(const KnownSegment& segment);
+  KnownSegment* lookup(const GlobalAddress& address);
+  KnownSegment& lookup_or_make(int pe, std::uint32_t number);
+  KnownSegment& ask(const GlobalAddress& address, bool needs_key);
+  void reclaim_if_unused(KnownSegment& segment);
+  void release_memory(KnownSegment& segment);
+
+  template <class Contents>
+  void send(int pe, SegmentMessage type, const Contents& contents) {
+    if (!closed_) runtime_.send(pe, runtime::Message::pack(runtime_, handler_, type, contents));
+  }
+  void on_message(runtime::Message& message);
+  void on_question(int pe, const SegmentQuestion& question);
+  void on_description(int pe, const SegmentDescription& description);
+  void on_freed(int pe, const SegmentFreed& freed);
+  void on_released(int pe, const SegmentReleased& released);
+  SegmentDescription describe_own(KnownSegment& segment, bool needs_key);
+  void export_own(KnownSegment& segment);
+  // What a description says of how to reach the segment.
+  void take(KnownSegment& segment, int pe, const SegmentDescription& description);
+  void map(KnownSegment& segment, const SegmentDescription& description);
+  void import(KnownSegment& segment, const SegmentDescription& description);
+  const std::uint8_t* states_of(int pe, const SegmentDescription& description, KnownSegment& segment);
+
+  runtime::Runtime& runtime_;
+  runtime::HandlerId handler_;
+  SegmentCache& cache_;
+  std::shared_ptr<SegmentOwner*> self_;  // what the handles of own segments share; null when closed
+  bool maps_ = true;
+  bool closed_ = false;
+  std::uint32_t last_number_ = 0;
+  SegmentStates own_states_;
+  SharedParts shared_parts_;
+  MappedFiles mapped_files_;
+  std::unordered_map<int, SegmentStates> states_;  // of other PEs; empty ones could not be mapped
+  std::unordered_map<std::uint64_t, std::unique_ptr<KnownSegment>> segments_;  // by key_of()
+};
+
+}  // namespace weft::pgas

@@ -1,0 +1,253 @@
+#include "models/pgas/team/exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/runtime/remote_error.h"
+
+#include "base/format.h"
+
+namespace weft::pgas {
+
+namespace {
+
+std::string_view kind_name(CollectiveKind kind) {
+  static constexpr std::array<std::string_view, static_cast<std::size_t>(CollectiveKind::kNumKinds)> kNames =
+      {"broadcast",          "reduce",          "allreduce",         "allgather",
+       "broadcast_in_place", "reduce_in_place", "allreduce_in_place"};
+  const auto number = static_cast<std::size_t>(kind);
+  return number < kNames.size() ? kNames[number] : std::string_view("an unknown collective");
+}
+
+// Why two ranks do not take part in the same collective.
+std::string difference(const CollectiveType& mine, const CollectiveType& theirs, int rank) {
+  std::string what;
+  if (mine.kind != theirs.kind) {
+    what =
+        base::format("rank {} calls {} and this rank {}", rank, kind_name(theirs.kind), kind_name(mine.kind));
+  } else if (mine.root != theirs.root) {
+    what = base::format("rank {} calls {} with root {} and this rank with root {}", rank,
+                        kind_name(mine.kind), theirs.root, mine.root);
+  } else {
+    what = base::format("rank {} calls {} with another type or operator than this rank", rank,
+                        kind_name(mine.kind));
+  }
+  return what + "; all ranks of a team call the same collectives in the same order";
+}
+
+std::exception_ptr invalid(const std::string& what) {
+  return std::make_exception_ptr(base::Error(base::StatusCode::kInvalidArgument, what));
+}
+
+[[noreturn]] void refuse_part(int from, std::string_view why) {
+  throw base::Error(
+      base::StatusCode::kCorrupt,
+      base::format("rank {} sent a part of a collective {}; do all ranks of the team call the same "
+                   "collectives in the same order?",
+                   from, why));
+}
+
+}  // namespace
+
+// --- Collectives
+
+std::uint64_t Exchange::begin(const CollectiveType& type) {
+  const std::uint64_t number = next_++;
+  active_.push_back({number, type});
+  for (const auto& [key, entry] : entries_) {
+    if (key.collective != number) continue;
+    PartHeader header;
+    (entry.arrived != nullptr ? entry.arrived : entry.deferred)->unpacker() | header;
+    if (header.type != type) fail_different(type, header.type, static_cast<int>(key.from));
+  }
+  return number;
+}
+
+void Exchange::end(std::uint64_t collective) {
+  std::erase_if(active_, [collective](const Active& one) { return one.number == collective; });
+}
+
+void Exchange::fail_different(const CollectiveType& mine, const CollectiveType& theirs, int from) {
+  messenger_.fail(base::format("PE {}: {}", messenger_.pe(), difference(mine, theirs, from)));
+}
+
+Exchange::Entry* Exchange::entry_of(int from, const PartHeader& header) {
+  if (header.collective < next_) {
+    const auto active = std::ranges::find(active_, header.collective, &Active::number);
+    if (active == active_.end()) refuse_part(from, "that is over");
+    if (active->type != header.type) {
+      fail_different(active->type, header.type, from);
+      return nullptr;
+    }
+  }
+  Entry& entry = entries_[key_of(from, header.collective, header.step)];
+  const bool is_landing = entry.receive != nullptr && entry.receive->is_landing_;
+  if (entry.arrived != nullptr || entry.deferred != nullptr || is_landing) refuse_part(from, "a second time");
+  return &entry;
+}
+
+// --- Sending
+
+runtime::MessagePtr Exchange::make_message(const PartId& part, bool failed, std::size_t size_bytes) {
+  runtime::MessagePtr message =
+      runtime::Message::create(messenger_, handler_, sizeof(PartHeader) + size_bytes);
+  const PartHeader header{members_.id(), part.collective, part.type, part.step, failed ? 1U : 0U};
+  Pup::packer(message->payload(), sizeof header) | header;
+  return message;
+}
+
+void Exchange::send_to(int rank, runtime::MessagePtr message) {
+  messenger_.send(members_.pe_of(rank), std::move(message));
+}
+
+void Exchange::send(int to, const PartId& part, std::span<const std::byte> bytes) {
+  runtime::MessagePtr message = make_message(part, false, bytes.size());
+  std::ranges::copy(bytes, message->payload() + sizeof(PartHeader));
+  send_to(to, std::move(message));
+}
+
+void Exchange::send_error(int to, const PartId& part, const std::exception_ptr& error) {
+  Pup sizer = Pup::sizer(&messenger_.runtime());
+  runtime::pack_error(sizer, error);
+  runtime::MessagePtr message = make_message(part, true, sizer.offset_bytes());
+  Pup p = Pup::packer(message->payload() + sizeof(PartHeader), sizer.offset_bytes(), &messenger_.runtime());
+  runtime::pack_error(p, error);
+  send_to(to, std::move(message));
+}
+
+runtime::Operation Exchange::send_buffer(int to, const PartId& part, const memory::Buffer& buffer) {
+  runtime::MessagePtr message = make_message(part, false, 0);
+  message->attach(runtime::Attachment(buffer));
+  runtime::OperationState* const sending = runtime::report_sending(messenger_, *message);
+  return runtime::Operation(runtime::send_reported(sending, [&] { send_to(to, std::move(message)); }));
+}
+
+// --- Receiving
+
+void Exchange::add(Receive& receive) {
+  const PartId& id = receive.id_;
+  const auto found = entries_.find(key_of(receive.from_, id.collective, id.step));
+  if (found == entries_.end()) {
+    entries_[key_of(receive.from_, id.collective, id.step)].receive = &receive;
+    return;
+  }
+  Entry& entry = found->second;
+  entry.receive = &receive;
+  PartHeader header;
+  if (entry.arrived != nullptr) {
+    runtime::MessagePtr message = std::move(entry.arrived);
+    message->unpacker() | header;
+    return give(receive, header, std::move(message));
+  }
+  runtime::MessagePtr message = std::move(entry.deferred);
+  message->unpacker() | header;
+  std::vector<runtime::Landing> landings = messenger_.landings_of(*message);
+  if (choose(receive, header, landings)) messenger_.place(std::move(message), landings);
+}
+
+void Exchange::remove(Receive& receive) {
+  const auto found = entries_.find(key_of(receive.from_, receive.id_.collective, receive.id_.step));
+  if (found != entries_.end() && found->second.receive == &receive) entries_.erase(found);
+}
+
+void Exchange::finish(Receive& receive) {
+  remove(receive);
+  receive.is_done_ = true;
+  if (receive.handle) messenger_.post(&receive);
+}
+
+void Exchange::give(Receive& receive, const PartHeader& header, runtime::MessagePtr message) {
+  Part& part = receive.part_;
+  const bool is_buffer = message->has_attachments();
+  if (header.failed != 0) {
+    Pup p = message->unpacker();
+    p.skip(sizeof header);
+    part.error = runtime::unpack_error(p);
+  } else if (is_buffer != receive.takes_buffer_) {
+    part.error =
+        invalid(base::format("rank {} sent data of another form than this rank expects", receive.from_));
+  } else {
+    part.bytes = std::as_bytes(message->payload_span()).subspan(sizeof header);
+  }
+  part.message = std::move(message);
+  finish(receive);
+}
+
+bool Exchange::choose(Receive& receive, const PartHeader& header, std::span<runtime::Landing> landings) {
+  std::exception_ptr& error = receive.part_.error;
+  if (landings.size() != 1 || !receive.takes_buffer_) {
+    error = invalid(base::format("rank {} sent data of another form than this rank expects", receive.from_));
+  } else if (landings[0].size_bytes != receive.into_.size_bytes) {
+    error = invalid(base::format(
+        "rank {} gave {} bytes to {} and this rank {}; all ranks give equally many "
+        "elements",
+        receive.from_, landings[0].size_bytes, kind_name(header.type.kind), receive.into_.size_bytes));
+  }
+  if (error) {
+    finish(receive);
+    return false;
+  }
+  receive.is_landing_ = true;
+  landings[0].into = runtime::Attachment(receive.into_);
+  return true;
+}
+
+void Exchange::arrive(int from, const PartHeader& header, runtime::MessagePtr message) {
+  if (message->was_posted()) return landed(from, header, std::move(message));
+  Entry* const entry = entry_of(from, header);
+  if (entry == nullptr) return;
+  if (entry->receive != nullptr) {
+    give(*entry->receive, header, std::move(message));
+  } else {
+    entry->arrived = std::move(message);
+  }
+}
+
+// The buffer that post() or add() has given a place.
+void Exchange::landed(int from, const PartHeader& header, runtime::MessagePtr message) {
+  const auto found = entries_.find(key_of(from, header.collective, header.step));
+  if (found != entries_.end() && found->second.receive != nullptr)
+    give(*found->second.receive, header, std::move(message));
+}
+
+runtime::Posting Exchange::post(int from, const PartHeader& header, runtime::MessagePtr& message,
+                                std::span<runtime::Landing> landings) {
+  Entry* const entry = entry_of(from, header);
+  if (entry == nullptr) return runtime::Posting::kDrop;
+  if (entry->receive == nullptr) {
+    entry->deferred = std::move(message);
+    return runtime::Posting::kDefer;
+  }
+  return choose(*entry->receive, header, landings) ? runtime::Posting::kHandle : runtime::Posting::kDrop;
+}
+
+void Exchange::dropped(int from, const PartHeader& header) {
+  const auto found = entries_.find(key_of(from, header.collective, header.step));
+  if (found == entries_.end() || found->second.receive == nullptr) return;
+  Receive& receive = *found->second.receive;
+  receive.part_.error = std::make_exception_ptr(base::Error(
+      base::StatusCode::kPeerFailed,
+      base::format("the data of rank {} for {} could not be sent", from, kind_name(header.type.kind))));
+  finish(receive);
+}
+
+// --- Receive
+
+Receive::Receive(Exchange& exchange, int from, const PartId& part, const memory::Buffer* into)
+    : exchange_(exchange), from_(from), id_(part), takes_buffer_(into != nullptr) {
+  if (into != nullptr) into_ = *into;
+  exchange_.add(*this);
+}
+
+Receive::~Receive() {
+  if (!is_done_) exchange_.remove(*this);
+}
+
+void Receive::wait(std::coroutine_handle<> waiting) { suspend(waiting, exchange_.messenger().meter()); }
+
+}  // namespace weft::pgas

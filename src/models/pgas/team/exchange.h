@@ -1,0 +1,191 @@
+// The messages of a team's collective operations on one PE: parts of data from one rank to another.
+//
+// A part is known by the collective, a step of its algorithm and the rank that it comes from. The receiver posts a Receive,
+// before or after the part has arrived. A part is bytes in the message, a buffer beside it, or the error of the sender. A
+// buffer stays at its sender until its Receive says where it lands.
+//
+// What a peer sends is a claim: its rank, the kind of the collective and the size of a buffer are checked. Threads: the PE's.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "weft/memory/buffer.h"
+#include "weft/pgas/team_id.h"
+#include "weft/runtime/message.h"
+#include "weft/runtime/messenger.h"
+#include "weft/runtime/operation.h"
+#include "weft/runtime/reduction.h"
+#include "weft/runtime/work.h"
+
+#include "models/pgas/team/members.h"
+
+namespace weft::pgas {
+
+enum class CollectiveKind : std::uint8_t {
+  kBroadcast,
+  kReduce,
+  kAllReduce,
+  kAllGather,
+  kBroadcastBuffer,
+  kReduceBuffer,
+  kAllReduceBuffer,
+  kNumKinds,
+};
+
+// What all ranks of a collective must agree on.
+struct CollectiveType {
+  CollectiveKind kind = CollectiveKind::kBroadcast;
+  runtime::Reducer reducer = runtime::Reducer::kSum;
+  std::uint16_t root = 0;  // its last 16 bits
+  std::uint32_t data = 0;  // of the type of the values
+
+  bool operator==(const CollectiveType&) const = default;
+};
+
+// One part of one collective, as the rank that sends and the one that receives name it.
+struct PartId {
+  std::uint64_t collective = 0;
+  CollectiveType type;
+  std::uint32_t step = 0;
+};
+
+// The wire format in front of a part.
+struct PartHeader {
+  TeamId team;
+  std::uint64_t collective = 0;
+  CollectiveType type;
+  std::uint32_t step = 0;
+  std::uint32_t failed = 0;  // 1: the packed error of the sender follows
+};
+static_assert(sizeof(PartHeader) == 32);
+
+// What a Receive gets.
+struct Part {
+  runtime::MessagePtr message;       // keeps the bytes
+  std::span<const std::byte> bytes;  // none if a buffer has landed
+  std::exception_ptr error;
+};
+
+class Receive;
+
+class Exchange {
+ public:
+  // `handler`: of the parts of all teams; its message handler calls arrive(), its poster post().
+  Exchange(runtime::Messenger& messenger, runtime::HandlerId handler, const Members& members)
+      : messenger_(messenger), handler_(handler), members_(members) {}
+
+  // This rank begins its next collective. Returns the number, which all ranks give in the same order. The job fails if another
+  // rank has sent parts of another type under this number.
+  std::uint64_t begin(const CollectiveType& type);
+  // No more parts of it will come.
+  void end(std::uint64_t collective);
+
+  // The bytes are copied.
+  void send(int to, const PartId& part, std::span<const std::byte> bytes);
+  void send_error(int to, const PartId& part, const std::exception_ptr& error);
+  // The memory is the operation's until it completes.
+  runtime::Operation send_buffer(int to, const PartId& part, const memory::Buffer& buffer);
+
+  // --- From the handler. REQUIRES: `from` is a rank. They throw Error(kCorrupt) for a part that came before, or of a collective
+  // that is over. The job fails if this rank has begun a collective of another type.
+  void arrive(int from, const PartHeader& header, runtime::MessagePtr message);
+  runtime::Posting post(int from, const PartHeader& header, runtime::MessagePtr& message,
+                        std::span<runtime::Landing> landings);
+  // A buffer that post() has accepted does not come.
+  void dropped(int from, const PartHeader& header);
+
+  runtime::Messenger& messenger() const { return messenger_; }
+
+ private:
+  friend class Receive;
+
+  struct Key {
+    std::uint64_t collective = 0;
+    std::uint32_t step = 0;
+    std::uint32_t from = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      const std::uint64_t place = std::uint64_t{key.step} << 32 | key.from;
+      return static_cast<std::size_t>((key.collective * 0x9e3779b97f4a7c15) ^ (place * 0xc2b2ae3d27d4eb4f));
+    }
+  };
+  struct Entry {
+    Receive* receive = nullptr;
+    runtime::MessagePtr arrived;
+    runtime::MessagePtr deferred;  // its buffer is at the sender
+  };
+
+  struct Active {
+    std::uint64_t number = 0;
+    CollectiveType type;
+  };
+
+  static Key key_of(int from, std::uint64_t collective, std::uint32_t step) {
+    return {collective, step, static_cast<std::uint32_t>(from)};
+  }
+  runtime::MessagePtr make_message(const PartId& part, bool failed, std::size_t size_bytes);
+  void send_to(int rank, runtime::MessagePtr message);
+  // The entry of a part that has arrived. Null if the job has failed.
+  Entry* entry_of(int from, const PartHeader& header);
+  void fail_different(const CollectiveType& mine, const CollectiveType& theirs, int from);
+  void add(Receive& receive);
+  void remove(Receive& receive);
+  // Says where the buffer lands. Returns false if the Receive cannot take it; it has ended with an error then.
+  bool choose(Receive& receive, const PartHeader& header, std::span<runtime::Landing> landings);
+  void landed(int from, const PartHeader& header, runtime::MessagePtr message);
+  void give(Receive& receive, const PartHeader& header, runtime::MessagePtr message);
+  // Ends the Receive and forgets the part.
+  void finish(Receive& receive);
+
+  runtime::Messenger& messenger_;
+  runtime::HandlerId handler_;
+  const Members& members_;
+  std::uint64_t next_ = 0;
+  std::vector<Active> active_;  // a few
+  std::unordered_map<Key, Entry, Hash> entries_;
+};
+
+// Awaitable, once: the part. It is posted from its construction on.
+class Receive final : private runtime::ResumeWork {
+ public:
+  // `into`: where a buffer lands, whose size must be the same. Null: the part is bytes.
+  Receive(Exchange& exchange, int from, const PartId& part, const memory::Buffer* into = nullptr);
+  ~Receive();
+  Receive(const Receive&) = delete;
+  Receive& operator=(const Receive&) = delete;
+
+  auto operator co_await() {
+    struct Awaiter {
+      Receive& receive;
+      bool await_ready() const { return receive.is_done_; }
+      void await_suspend(std::coroutine_handle<> waiting) const { receive.wait(waiting); }
+      Part await_resume() const { return std::move(receive.part_); }
+    };
+    return Awaiter{*this};
+  }
+
+ private:
+  void wait(std::coroutine_handle<> waiting);
+
+  friend class Exchange;
+
+  Exchange& exchange_;
+  int from_;
+  PartId id_;
+  bool takes_buffer_;
+  memory::Buffer into_;
+  bool is_done_ = false;
+  bool is_landing_ = false;  // its buffer
+  Part part_;
+};
+
+}  // namespace weft::pgas

@@ -1,0 +1,68 @@
+// The collective operations of a Team, except split().
+#include "weft/base/error.h"
+#include "weft/pgas/team.h"
+
+#include "memory/memory.h"
+#include "models/pgas/team/buffer_collectives.h"
+#include "models/pgas/team/team_state.h"
+#include "models/pgas/team/value_collectives.h"
+
+namespace weft::pgas {
+
+// --- Barrier
+
+runtime::Future<> Team::barrier() const { return state_->barrier.enter(); }
+
+void Team::blocking_barrier() const {
+  runtime::Future<> done = barrier();
+  if (done.is_ready()) return;
+  runtime::Runtime& runtime = state_->runtime;
+  if (!runtime.may_progress()) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        "blocking_barrier() was called where this PE cannot communicate, for example outside of a "
+        "coroutine or function that the scheduler runs");
+  }
+  runtime.progress_until([](void* context) { return static_cast<runtime::Future<>*>(context)->is_ready(); },
+                         &done);
+  if (!done.is_ready()) {
+    throw base::Error(base::StatusCode::kClosed, "the job ended before all ranks had reached the barrier");
+  }
+}
+
+// --- Collectives
+
+void Team::start_broadcast(const base::SmallBytes& mine, int root, std::uint64_t type,
+                           runtime::FutureState& result) const {
+  expect_rank(root);
+  pgas::start_broadcast(*state_, mine, root, type, result);
+}
+
+void Team::start_reduce(const base::SmallBytes& mine, runtime::Reducer reducer,
+                        const runtime::Combiner* combiner, int root, std::uint64_t type,
+                        runtime::FutureState& result, bool is_optional) const {
+  if (combiner == nullptr) return start_gather_on_all(*state_, mine, type, result);
+  pgas::start_reduce(*state_, mine, reducer, combiner, root, type, result, is_optional);
+}
+
+namespace {
+
+memory::Buffer with_place(const TeamState& team, memory::Buffer values) {
+  if (values.size_bytes > 0) values.place = team.runtime.memory().place_of(values.data);
+  if (values.place.is_host()) values.stream = nullptr;
+  return values;
+}
+
+}  // namespace
+
+runtime::Future<> Team::broadcast_buffer(memory::Buffer values, std::uint64_t type, int root) const {
+  expect_rank(root);
+  return start_buffer_broadcast(*state_, with_place(*state_, values), type, root);
+}
+
+runtime::Future<> Team::reduce_buffer(memory::Buffer values, const ElementCombine& combine,
+                                      runtime::Reducer reducer, int root) const {
+  return start_buffer_reduce(*state_, with_place(*state_, values), combine, reducer, root);
+}
+
+}  // namespace weft::pgas

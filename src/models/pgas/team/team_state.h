@@ -1,0 +1,48 @@
+// What a PE keeps of one team: its members and its collective operations. A Team points to one.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "weft/pgas/world.h"
+
+#include "models/pgas/team/barrier.h"
+#include "models/pgas/team/exchange.h"
+#include "models/pgas/team/members.h"
+#include "models/pgas/team/object_table.h"
+
+namespace weft::pgas {
+
+class TeamTable;
+
+// The handlers of the messages of all teams.
+struct TeamHandlers {
+  runtime::HandlerId part = 0;
+  runtime::HandlerId barrier = 0;
+  runtime::HandlerId call = 0;
+};
+
+class TeamState {
+ public:
+  TeamState(TeamTable& table_in, runtime::Runtime& runtime_in, const TeamHandlers& handlers, TeamId id,
+            std::vector<int> pes)
+      : table(table_in),
+        runtime(runtime_in),
+        call_handler(handlers.call),
+        members(id, std::move(pes), runtime_in.pe()),
+        exchange(runtime_in, handlers.part, members),
+        barrier(runtime_in, handlers.barrier, members),
+        objects(runtime_in) {}
+  TeamState(const TeamState&) = delete;
+  TeamState& operator=(const TeamState&) = delete;
+
+  TeamTable& table;
+  runtime::Runtime& runtime;
+  const runtime::HandlerId call_handler;
+  const Members members;
+  Exchange exchange;
+  Barrier barrier;
+  ObjectTable objects;
+};
+
+}  // namespace weft::pgas

@@ -1,0 +1,204 @@
+#include "models/pgas/team/value_collectives.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weft/base/error.h"
+#include "weft/runtime/task.h"
+
+#include "models/pgas/team/algorithms.h"
+
+namespace weft::pgas {
+
+namespace {
+
+using Result = runtime::FutureShare<runtime::FutureState>;
+using DataPointer = std::unique_ptr<ValueData>;
+
+constexpr std::string_view kWhereValues = "a collective operation of a team";
+
+CollectiveType value_type(CollectiveKind kind, runtime::Reducer reducer, int root, std::uint64_t type,
+                          const runtime::Combiner* combiner) {
+  // A combiner has the same number on all PEs.
+  const std::uint64_t operation = combiner == nullptr ? 0 : combiner->id + std::uint64_t{1};
+  const std::uint64_t data = type ^ operation * 0x9e3779b97f4a7c15;
+  return {kind, reducer, static_cast<std::uint16_t>(root), static_cast<std::uint32_t>(data ^ data >> 32)};
+}
+
+void set_value(const Result& result, std::span<const std::byte> bytes) {
+  try {
+    Pup p = Pup::unpacker(bytes.data(), bytes.size(), &result->runtime());
+    result->set_packed(p);
+  } catch (...) {  // the bytes do not unpack
+    result->set_error(std::current_exception());
+  }
+}
+
+// A value in front of others, packed.
+template <class T>
+void append(std::vector<std::byte>& bytes, const T& value) {
+  const auto* const first = reinterpret_cast<const std::byte*>(&value);
+  bytes.insert(bytes.end(), first, first + sizeof value);
+}
+
+// --- Gathered values: each is its rank, its size and its bytes
+
+struct GatheredItem {
+  std::uint32_t rank = 0;
+  std::span<const std::byte> bytes;
+};
+
+base::SmallBytes make_item(int rank, const base::SmallBytes& value) {
+  std::vector<std::byte> item;
+  append(item, static_cast<std::uint32_t>(rank));
+  append(item, static_cast<std::uint64_t>(value.size()));
+  item.insert(item.end(), value.begin(), value.end());
+  return item;
+}
+
+// By rank. Throws Error(kCorrupt) unless there is one of each.
+std::vector<GatheredItem> read_items(const std::vector<std::byte>& bytes, int size) {
+  std::vector<GatheredItem> items(static_cast<std::size_t>(size));
+  std::vector<bool> has(items.size(), false);
+  Pup p = Pup::unpacker(bytes.data(), bytes.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    std::uint32_t rank = 0;
+    p | rank;
+    const std::size_t item_bytes = p.count(0, 1);
+    if (rank >= items.size() || has[rank])
+      p.refuse("a gathered value of a rank that has one or does not exist");
+    has[rank] = true;
+    items[rank] = {rank, {p.cursor(), item_bytes}};
+    p.skip(item_bytes);
+  }
+  return items;
+}
+
+// As a packed vector: the number of values, and the values.
+std::vector<std::byte> pack_gathered(const std::vector<std::byte>& bytes, int size) {
+  std::vector<std::byte> packed;
+  append(packed, static_cast<std::uint64_t>(size));
+  for (const GatheredItem& item : read_items(bytes, size))
+    packed.insert(packed.end(), item.bytes.begin(), item.bytes.end());
+  return packed;
+}
+
+// --- The coroutines. .
+
+runtime::Task<> run_broadcast(DataPointer data, int root, Result result) {
+  co_await spread_down(*data, root);
+  data->error() ? result->set_error(data->error()) : set_value(result, data->bytes());
+}
+
+runtime::Task<> run_reduce(DataPointer data, int root, bool is_optional, Result result) {
+  co_await merge_up(*data, root);
+  const bool is_root = data->members().rank() == root;
+  if (data->error()) {
+    result->set_error(data->error());
+    co_return;
+  }
+  std::vector<std::byte> packed;
+  if (is_optional) packed.push_back(static_cast<std::byte>(is_root));
+  if (is_root) packed.insert(packed.end(), data->bytes().begin(), data->bytes().end());
+  set_value(result, packed);
+}
+
+runtime::Task<> run_allreduce(DataPointer data, bool gathers, Result result) {
+  co_await merge_on_all(*data);
+  if (data->error()) {
+    result->set_error(data->error());
+  } else if (!gathers) {
+    set_value(result, data->bytes());
+  } else {
+    std::vector<std::byte> packed;
+    std::exception_ptr error;
+    try {
+      packed = pack_gathered(data->bytes(), data->members().size());
+    } catch (...) {
+      error = std::current_exception();
+    }
+    error ? result->set_error(error) : set_value(result, packed);
+  }
+}
+
+}  // namespace
+
+// --- ValueData
+
+ValueData::ValueData(TeamState& team, const CollectiveType& type, const base::SmallBytes& mine,
+                     const runtime::Combiner* combiner)
+    : team_(team),
+      type_(type),
+      collective_(team.exchange.begin(type)),
+      combiner_(combiner),
+      bytes_(mine.begin(), mine.end()) {}
+
+void ValueData::send(int to, std::uint32_t step) {
+  if (error_) {
+    team_.exchange.send_error(to, part(step), error_);
+  } else {
+    team_.exchange.send(to, part(step), bytes_);
+  }
+}
+
+void ValueData::merge(Part part, bool is_in_front) {
+  if (error_) return;
+  if (part.error) {
+    error_ = part.error;
+    return;
+  }
+  if (combiner_ == nullptr) {
+    bytes_.insert(bytes_.end(), part.bytes.begin(), part.bytes.end());
+    return;
+  }
+  try {
+    if (!is_in_front) return combiner_->function(team_.runtime, type_.reducer, bytes_, part.bytes);
+    std::vector<std::byte> front(part.bytes.begin(), part.bytes.end());
+    combiner_->function(team_.runtime, type_.reducer, front, bytes_);
+    bytes_ = std::move(front);
+  } catch (...) {  // of the program's function, or of vectors of different lengths
+    error_ = std::current_exception();
+  }
+}
+
+void ValueData::replace(Part part) {
+  error_ = part.error;
+  if (!error_) bytes_.assign(part.bytes.begin(), part.bytes.end());
+}
+
+// --- Starting
+
+void start_broadcast(TeamState& team, const base::SmallBytes& mine, int root, std::uint64_t type,
+                     runtime::FutureState& result) {
+  const CollectiveType what =
+      value_type(CollectiveKind::kBroadcast, runtime::Reducer::kSum, root, type, nullptr);
+  team.runtime.spawn(
+      run_broadcast(std::make_unique<ValueData>(team, what, mine, nullptr), root, Result(&result)),
+      std::string(kWhereValues));
+}
+
+void start_reduce(TeamState& team, const base::SmallBytes& mine, runtime::Reducer reducer,
+                  const runtime::Combiner* combiner, int root, std::uint64_t type,
+                  runtime::FutureState& result, bool is_optional) {
+  const auto kind = root < 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduce;
+  const CollectiveType what = value_type(kind, reducer, root < 0 ? 0 : root, type, combiner);
+  auto data = std::make_unique<ValueData>(team, what, mine, combiner);
+  if (root < 0) {
+    team.runtime.spawn(run_allreduce(std::move(data), false, Result(&result)), std::string(kWhereValues));
+  } else {
+    team.runtime.spawn(run_reduce(std::move(data), root, is_optional, Result(&result)),
+                       std::string(kWhereValues));
+  }
+}
+
+void start_gather_on_all(TeamState& team, const base::SmallBytes& mine, std::uint64_t type,
+                         runtime::FutureState& result) {
+  const CollectiveType what =
+      value_type(CollectiveKind::kAllGather, runtime::Reducer::kGather, 0, type, nullptr);
+  auto data = std::make_unique<ValueData>(team, what, make_item(team.members.rank(), mine), nullptr);
+  team.runtime.spawn(run_allreduce(std::move(data), true, Result(&result)), std::string(kWhereValues));
+}
+
+}  // namespace weft::pgas

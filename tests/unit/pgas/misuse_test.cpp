@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/pgas/pgas_job.h"
+
+namespace weft::pgas {
+namespace {
+
+using test_support::says;
+using testing::pgas_error;
+using testing::PgasJob;
+using testing::PgasWay;
+
+struct MisuseTest : ::testing::TestWithParam<PgasWay> {
+  PgasJob job{3, GetParam()};
+  Segment host = job.pgas(1).make_segment<std::uint64_t>(8);
+  Segment device = job.pgas(1).make_segment<std::uint64_t>(8, {memory::Kind::kEmulated, 0});
+  Segment mine = job.pgas(0).make_segment<std::uint64_t>(8);
+
+  template <class Start>
+  void expect_error(const std::vector<std::string>& parts, Start start) {
+    for (int round = 0; round < 2; ++round) {  // the segment is unknown, then known
+      job.run_on(0, [&](Pgas& pgas) -> Task<> {
+        const std::string why = co_await pgas_error([&] { return start(pgas); });
+        for (const std::string& part : parts) EXPECT_TRUE(says(why, part));
+      });
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, MisuseTest,
+                         ::testing::Values(PgasWay{"loopback", true}, PgasWay{"loopback", false},
+                                           PgasWay{"ucx", true}),
+                         [](const auto& info) {
+                           return std::string(info.param.machine) + (info.param.maps ? "" : "_unmapped");
+                         });
+
+TEST_P(MisuseTest, OutsideOfTheSegment) {
+  for (const Segment* segment : {&host, &device}) {
+    const auto end = segment->pointer<std::uint64_t>(8);
+    expect_error({"byte 64 of segment", "of PE 1", "the segment has 64 bytes"},
+                 [&](Pgas& pgas) { return pgas.put(1, end); });
+    expect_error({"byte 57 of segment"}, [&](Pgas& pgas) {
+      return pgas.put(1, GlobalPtr<std::uint64_t>(segment->address().moved_by(57)));
+    });
+    expect_error({"byte -8 of segment"}, [&](Pgas& pgas) { return pgas.put(1, end - 9); });
+    expect_error({"byte 8 of segment", "64 bytes behind it"}, [&](Pgas& pgas) {
+      return pgas.copy(mine.pointer<std::uint64_t>(), segment->pointer<std::uint64_t>(1), 8);
+    });
+    expect_error({"byte 8 of segment"}, [&](Pgas& pgas) {
+      return pgas.copy(segment->pointer<std::uint64_t>(1), mine.pointer<std::uint64_t>(), 8);
+    });
+    expect_error({"behind it"}, [&](Pgas& pgas) {
+      return pgas.copy(segment->pointer<std::uint8_t>(1), mine.pointer<std::uint8_t>(), ~std::size_t{0});
+    });
+    expect_error({"byte 9223372036854775807"}, [&](Pgas& pgas) {
+      return pgas.put(std::uint8_t{1}, segment->pointer<std::uint8_t>(PTRDIFF_MAX));
+    });
+  }
+  for (const std::uint64_t value : mine.elements<std::uint64_t>()) EXPECT_EQ(value, 0U);
+}
+
+TEST_P(MisuseTest, PointersThatLeadNowhere) {
+  expect_error({"the null pointer"}, [](Pgas& pgas) { return pgas.put(1, GlobalPtr<int>()); });
+  expect_error({"the null pointer"}, [](Pgas& pgas) { return pgas.put(1, GlobalPtr<int>() + 1); });
+  const auto at = [](int pe, std::uint32_t segment, memory::Kind kind) {
+    return GlobalPtr<int>(GlobalAddress(pe, segment, kind, 0));
+  };
+  expect_error({"segment 1 of PE 3", "PEs 0 to 2"},
+               [&](Pgas& pgas) { return pgas.put(1, at(3, 1, memory::Kind::kHost)); });
+  expect_error({"segment 1 of PE -1"},
+               [&](Pgas& pgas) { return pgas.put(1, at(-1, 1, memory::Kind::kHost)); });
+  expect_error({"segment 99 of PE 1", "never had"},
+               [&](Pgas& pgas) { return pgas.put(1, at(1, 99, memory::Kind::kHost)); });
+  expect_error({"segment 99 of PE 0", "never had"},
+               [&](Pgas& pgas) { return pgas.put(1, at(0, 99, memory::Kind::kHost)); });
+  EXPECT_EQ(job.pgas(0).num_segments(), 1U) << "refused questions leave nothing";
+}
+
+TEST_P(MisuseTest, AWrongKind) {
+  const auto as = [](const Segment& segment, memory::Kind kind) {
+    return GlobalPtr<int>(GlobalAddress(segment.address().pe(), segment.address().segment(), kind, 0));
+  };
+  expect_error({"segment 1 of PE 1 (emulated)", "the segment is host memory"},
+               [&](Pgas& pgas) { return pgas.put(1, as(host, memory::Kind::kEmulated)); });
+  expect_error({"segment 2 of PE 1 (host)", "the segment is emulated memory"},
+               [&](Pgas& pgas) { return pgas.put(1, as(device, memory::Kind::kHost)); });
+  expect_error({"the segment is host memory"},
+               [&](Pgas& pgas) { return pgas.put(1, as(mine, static_cast<memory::Kind>(200))); });
+}
+
+TEST_P(MisuseTest, Overlap) {
+  for (const Segment* segment : {&host, &device, &mine}) {
+    expect_error({"overlap", "byte 0 of segment", "byte 8 of segment"}, [&](Pgas& pgas) {
+      return pgas.copy(segment->pointer<std::uint64_t>(), segment->pointer<std::uint64_t>(1), 2);
+    });
+  }
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    co_await pgas.copy(host.pointer<std::uint64_t>(), host.pointer<std::uint64_t>(4), 4);
+  });
+}
+
+TEST_P(MisuseTest, AFreedSegmentInACopy) {
+  const GlobalAddress freed = job.pgas(2).make_segment<std::uint64_t>(8).address();
+  expect_error({"segment 1 of PE 2", "has been freed"}, [&](Pgas& pgas) {
+    return pgas.copy(mine.pointer<std::uint64_t>(), GlobalPtr<std::uint64_t>(freed), 1);
+  });
+  expect_error({"segment 1 of PE 2", "has been freed"}, [&](Pgas& pgas) {
+    return pgas.copy(host.pointer<std::uint64_t>(), GlobalPtr<std::uint64_t>(freed), 1);
+  });
+}
+
+TEST_P(MisuseTest, AFailedCopyFailsItsSource) {
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    Completions completions;
+    completions.source.emplace(pgas.runtime());
+    const Future<> source = *completions.source;
+    std::string why = co_await pgas_error([&] {
+      return pgas.copy(mine.pointer<std::uint64_t>(),
+                       GlobalPtr<std::uint64_t>(GlobalAddress(1, 99, memory::Kind::kHost, 0)), 1,
+                       completions);
+    });
+    EXPECT_TRUE(says(
+        why, "a copy of 8 bytes from byte 0 of segment 1 of PE 0 (host) to byte 0 of segment 99 of PE 1"));
+    why = co_await test_support::error_of(source);
+    EXPECT_TRUE(says(why, "never had"));
+  });
+}
+
+}  // namespace
+}  // namespace weft::pgas

@@ -1,0 +1,108 @@
+#include "models/pgas/copy/run.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "tests/support/errors.h"
+
+namespace weft::pgas {
+namespace {
+
+using test_support::says;
+using test_support::thrown_by;
+using Distances = std::vector<std::ptrdiff_t>;
+using Sizes = std::vector<std::size_t>;
+
+TEST(Run, RowsOfAMatrixAreOneRunEach) {
+  const auto runs = runs_of(Distances{80, 8}, Distances{24, 8}, Sizes{4, 3}, 8);
+  ASSERT_EQ(runs.size(), 4U) << "the elements of a row are joined";
+  EXPECT_EQ(runs[3].from_bytes, 240);
+  EXPECT_EQ(runs[3].to_bytes, 72);
+  EXPECT_EQ(runs[3].size_bytes, 24U);
+  EXPECT_EQ(total_bytes(runs), 96U);
+  const auto groups = row_groups(runs);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].count, 4U);
+  EXPECT_EQ(groups[0].from_stride, 80);
+  EXPECT_EQ(groups[0].to_stride, 24);
+  EXPECT_EQ(unpacking_runs(runs).size(), 1U) << "the target is dense";
+  const auto packing = packing_runs(runs);
+  ASSERT_EQ(packing.size(), 4U);
+  EXPECT_EQ(packing[3].from_bytes, 240);
+  EXPECT_EQ(packing[3].to_bytes, 72);
+}
+
+TEST(Run, PlanesAreAGroupOfRowsEach) {
+  const auto runs = runs_of(Distances{1000, 80, 8}, Distances{600, 40, 8}, Sizes{3, 4, 2}, 8);
+  ASSERT_EQ(runs.size(), 12U);
+  std::size_t in_groups = 0;
+  for (const RowGroup& group : row_groups(runs)) {
+    for (std::size_t i = 0; i < group.count; ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      EXPECT_EQ(runs[group.first + i].from_bytes, runs[group.first].from_bytes + row * group.from_stride);
+      EXPECT_EQ(runs[group.first + i].to_bytes, runs[group.first].to_bytes + row * group.to_stride);
+    }
+    in_groups += group.count;
+  }
+  EXPECT_EQ(in_groups, 12U);
+  EXPECT_LE(row_groups(runs).size(), 5U);
+}
+
+TEST(Run, DenseOnBothSidesIsOneRun) {
+  EXPECT_EQ(runs_of(Distances{24, 8}, Distances{24, 8}, Sizes{4, 3}, 8).size(), 1U);
+}
+
+TEST(Run, StridesMayBeNegative) {
+  const auto runs = runs_of(Distances{-8}, Distances{8}, Sizes{3}, 8);
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_EQ(runs[2].from_bytes, -16);
+  EXPECT_EQ(runs[2].to_bytes, 16);
+}
+
+TEST(Run, NoDimensionsAreOneElement) {
+  const auto runs = runs_of(Distances{}, Distances{}, Sizes{}, 4);
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs[0].size_bytes, 4U);
+}
+
+TEST(Run, AnEmptyExtentHasNoRuns) {
+  EXPECT_TRUE(runs_of(Distances{8, 8}, Distances{8, 8}, Sizes{3, 0}, 8).empty());
+  EXPECT_TRUE(runs_of_indices(Distances{1}, Distances{1}, 8, 0).empty());
+}
+
+TEST(Run, ShapesThatDoNotFitAreRefused) {
+  EXPECT_TRUE(
+      says(thrown_by([] { (void)runs_of(Distances{8}, Distances{8, 8}, Sizes{1}, 8); }), "2 strides"));
+  EXPECT_TRUE(
+      says(thrown_by([] { (void)runs_of(Distances{1, 1}, Distances{1, 1}, Sizes{1U << 20, 1U << 20}, 1); }),
+           "2^28"));
+  EXPECT_TRUE(
+      says(thrown_by([] { (void)runs_of_indices(Distances{1}, Distances{}, 8, 1); }), "0 of the target"));
+  EXPECT_TRUE(
+      says(thrown_by([] { (void)runs_of_indices(Distances{PTRDIFF_MAX}, Distances{0}, 8, 1); }), "outside"));
+}
+
+TEST(Run, IndicesAreScaled) {
+  const auto runs = runs_of_indices(Distances{0, 5, 7}, Distances{9, 1, 3}, 4, 2);
+  ASSERT_EQ(runs.size(), 2U) << "the last two blocks adjoin";
+  EXPECT_EQ(runs[1].from_bytes, 20);
+  EXPECT_EQ(runs[1].to_bytes, 4);
+  EXPECT_EQ(runs[1].size_bytes, 16U);
+  EXPECT_EQ(row_groups(runs).size(), 2U) << "their sizes differ";
+}
+
+TEST(Run, OverlapIsFoundInOneSegmentOnly) {
+  const GlobalAddress at(0, 1, memory::Kind::kHost, 100);
+  const std::array runs{pgas::Run{0, 0, 10}, pgas::Run{20, 20, 10}};
+  EXPECT_TRUE(overlaps(runs, at, at));
+  EXPECT_TRUE(overlaps(runs, at, at.moved_by(29)));
+  EXPECT_TRUE(overlaps(runs, at, at.moved_by(-9)));
+  EXPECT_FALSE(overlaps(runs, at, at.moved_by(10))) << "the runs interleave";
+  EXPECT_FALSE(overlaps(runs, at, at.moved_by(30)));
+  EXPECT_FALSE(overlaps(runs, at, GlobalAddress(0, 2, memory::Kind::kHost, 100)));
+}
+
+}  // namespace
+}  // namespace weft::pgas
