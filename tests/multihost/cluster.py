@@ -1,9 +1,9 @@
 """A cluster of test hosts on this machine: namespaces that share the kernel and the file system only.
 
-Each host has a network device, host name, processes, System V IPC, /dev/shm, /run and TMPDIR of its own. The devices
-of a network are joined by a bridge, without a way to the outside. Everything runs below one process, the keeper, which
-is process 1 of a PID namespace: when it ends, the kernel kills all others. The keeper ends when its standard input
-does, so also if the test process is killed, and after MAX_LIFE_S in any case.
+Each host has a network device, host name, processes, System V IPC, /dev/shm, /run and TMPDIR of its own.
+The devices of a network are joined by a bridge, without a way to the outside. Everything runs below one process,
+the keeper, which is process 1 of a PID namespace: when it ends, the kernel kills all others. The keeper ends
+when its standard input does, so also if the test process is killed, and after MAX_LIFE_S in any case.
 
     with Cluster(2) as cluster:
         node_a, node_b = cluster.hosts
@@ -75,6 +75,7 @@ class Host:
         self.name = name
         self.socket = cluster.folder / f"{name}.sock"
         self._init: subprocess.Popen[str] | None = None
+        self._init_pid = 0
 
     @property
     def address(self) -> str:
@@ -122,7 +123,7 @@ class Host:
     def kill(self) -> None:
         """The whole host at once: SIGKILL to all its processes; its network device vanishes."""
         assert self._init is not None
-        os.kill(descendants(self._init.pid)[-1], signal.SIGKILL)
+        os.kill(self._init_pid, signal.SIGKILL)
         self._init.wait(HANG_S)
 
 
@@ -140,7 +141,10 @@ def finish(process: subprocess.Popen[str], timeout_s: float = HANG_S) -> Complet
         stdout, stderr = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()  # the host kills the program then
-        stdout, stderr = process.communicate()
+        try:
+            stdout, stderr = process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:  # a process that has left the session holds the streams
+            stdout = stderr = "unknown"
         raise TimeoutError(f"{process.args} did not end in {timeout_s} s:\n{stdout}\n{stderr}") from None
     return Completed(process.returncode, stdout, stderr, time.monotonic() - begin)
 
@@ -275,18 +279,19 @@ class Cluster:
         for network in self.networks:
             steps += self._commands_for_device(host, network)
         host._init = subprocess.Popen(
-            [*self._enter(), "unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child",
-             "--mount-proc", "sh", "-c", " && ".join([*steps, "echo up", socket])],
+            [*self._enter(), "unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork",
+             "--kill-child", "--mount-proc", "sh", "-c", " && ".join([*steps, "echo up", socket])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "PATH": TOOL_PATH, "HOSTNAME": name, "TMPDIR": str(host.tmpdir)},
         )  # fmt: skip
         self.processes.append(host._init)
         expect_up(host)
-        init = pid_in_child_namespace(descendants(host._init.pid)[-1])
+        host._init_pid = descendants(host._init.pid)[-1]
+        init = pid_in_child_namespace(host._init_pid)
         for network in self.networks:
             # The peer's device is made in the host's network namespace at once.
-            self._ip("link", "add", port(host, network), "type", "veth", "peer", "name", network.device, "netns",
-                     str(init))  # fmt: skip
+            veth = ["type", "veth", "peer", "name", network.device, "netns", str(init)]
+            self._ip("link", "add", port(host, network), *veth)
             self._ip("link", "set", port(host, network), "master", network.bridge)
             self._ip("link", "set", port(host, network), "up")
         assert host._init.stdin is not None

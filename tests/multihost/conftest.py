@@ -1,7 +1,7 @@
 """Clusters for the tests, and what of them runs where.
 
-`make test` runs a part of these tests, for a minute or two. `make test-multihost` sets WEFT_MULTIHOST=all: all tests run,
-those of faults WEFT_FAULT_ROUNDS times with different seeds, and a skip is an error.
+`make test` runs a part of these tests, for a minute or two. `make test-multihost` sets WEFT_MULTIHOST=all:
+all tests run, those of faults WEFT_FAULT_ROUNDS times with different seeds, and a skip is an error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Launch = Callable[..., list[str]]
 
 @pytest.fixture(scope="module", params=["prrte", "hydra", "slurm-pmix", "slurm-pmi2"])
 def launched(request: pytest.FixtureRequest, need_cluster: None) -> Iterator[tuple[Cluster, Launch]]:
-    """Two hosts, and launch(pes_per_host, program, environment=...), the command line that starts a job on them."""
+    """Two hosts, and launch(pes_per_host, program, environment=...), the command line of a job there."""
     name, _, mpi = request.param.partition("-")
     if name == "slurm":
         request.getfixturevalue("need_slurm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -35,8 +34,8 @@ def prrte(
     exported = [part for name, value in (environment or {}).items() for part in ("-x", f"{name}={value}")]
     return [
         str(MPIEXEC), "--allow-run-as-root", "--host", hosts, "-n", str(pes_per_host * len(cluster.hosts)),
-        "--map-by", f"ppr:{pes_per_host}:node", "--bind-to", "none", "--prtemca", "plm_ssh_agent", str(agent_script(cluster)),
-        "--prtemca", "plm_ssh_no_tree_spawn", "1",
+        "--map-by", f"ppr:{pes_per_host}:node", "--bind-to", "none",
+        "--prtemca", "plm_ssh_agent", str(agent_script(cluster)), "--prtemca", "plm_ssh_no_tree_spawn", "1",
         *exported, *map(str, program),
     ]  # fmt: skip
 
@@ -50,7 +49,8 @@ def hydra(
     """MPICH's mpiexec; it passes its own environment on. PEs are numbered host by host."""
     settings = [f"{name}={value}" for name, value in (environment or {}).items()]
     return [
-        "env", *settings, str(HYDRA), "-hosts", ",".join(host.name for host in cluster.hosts), "-ppn", str(pes_per_host),
-        "-n", str(pes_per_host * len(cluster.hosts)), "-launcher", "ssh", "-launcher-exec", str(agent_script(cluster)),
+        "env", *settings, str(HYDRA), "-hosts", ",".join(host.name for host in cluster.hosts),
+        "-ppn", str(pes_per_host), "-n", str(pes_per_host * len(cluster.hosts)),
+        "-launcher", "ssh", "-launcher-exec", str(agent_script(cluster)),
         *map(str, program),
     ]  # fmt: skip

@@ -1,11 +1,11 @@
 """The first process of a test host, and what starts programs there: sshd and ssh in one file.
 
-    remote_shell.py serve SOCKET               process 1 of a host: starts programs, and reaps all that end there
-    remote_shell.py run SOCKET PROGRAM [...]   runs a program there, with this process's streams, folder and environment
-    remote_shell.py agent FOLDER HOST COMMAND  as ssh: HOST's socket is FOLDER/HOST.sock, COMMAND is for its shell
+    remote_shell.py serve SOCKET               process 1 of a host: starts programs, reaps what ends there
+    remote_shell.py run SOCKET PROGRAM [...]   runs a program there with this process's streams, environment
+    remote_shell.py agent FOLDER HOST COMMAND  as ssh: HOST's socket is FOLDER/HOST.sock
 
-A request is one message: the descriptors 0, 1 and 2, and JSON. Answers are lines: "pid N", then "exit CODE". Process 1
-of a PID namespace takes all others with it when it ends.
+A request is one message: the descriptors 0, 1 and 2, and JSON. Answers are lines: "pid N", then "exit CODE".
+Process 1 of a PID namespace takes all others with it when it ends.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pathlib import Path
 
 # A request holds an environment.
 MAX_REQUEST_BYTES = 1 << 20
+# A process that asks for a program passes these on to it.
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 # Options of ssh, without values, that launchers give.
 SSH_OPTIONS = ("-x", "-q", "-n", "-T")
 # Variables that belong to the host, not to the process that asks.
@@ -69,12 +71,16 @@ class Server:
         self.selector.register(connection, selectors.EVENT_READ, lambda: self.on_word(pid))
 
     def on_word(self, pid: int) -> None:
-        """A number: the signal to send. The end of the connection: whoever asked has gone, so the program goes too."""
-        connection = self.connections[pid]
+        """A number: the signal to send. The end of the connection: the asking process has gone; SIGKILL."""
+        connection = self.connections.get(pid)
+        if connection is None:
+            return  # it ended in the same turn
         word = connection.recv(64)
-        number = int(word) if word else signal.SIGKILL
         try:
-            os.kill(pid, number)
+            if word:
+                os.kill(pid, int(word))
+            else:
+                os.killpg(pid, signal.SIGKILL)  # with all that it has started, as it leads a session
         except ProcessLookupError:
             pass
         if not word:
@@ -129,9 +135,12 @@ def run(path: str, argv: list[str]) -> int:
     connection.connect(path)
     request = {"argv": argv, "environment": dict(os.environ), "folder": os.getcwd()}
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_REQUEST_BYTES)
-    socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
+    # Blocked until the request has been sent.
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    for number in FORWARDED:
         signal.signal(number, lambda received, _: connection.sendall(str(int(received)).encode()))
+    socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
     while word := connection.recv(64):
         kind, _, number = word.decode().partition(" ")
         if kind == "exit":

@@ -1,13 +1,12 @@
 """Slurm on the hosts of a Cluster: munged and slurmd on each, slurmctld on the first.
 
-The packages are unpacked, not installed, in .venv/slurm by tools/setup. They appear in /usr on the hosts only.
+The packages are unpacked, not installed, in .venv/slurm by tools/setup. They are in /usr on the hosts only.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,7 +81,8 @@ class Slurm:
         """Waits until all hosts are idle. Raises RuntimeError, with what it printed, if a daemon ends."""
         for host in self.cluster.hosts:
             self._daemon(
-                host, "munged", "--foreground", "--force", "--num-threads=1", f"--key-file={self.folder}/munge.key",
+                host, "munged", "--foreground", "--force", "--num-threads=1",
+                f"--key-file={self.folder}/munge.key",
                 "--socket=/run/munge.socket", "--pid-file=/run/munged.pid", "--log-file=/run/munged.log",
                 "--seed-file=/run/munged.seed",
             )  # fmt: skip
@@ -107,7 +107,8 @@ class Slurm:
         return [
             "env", f"SLURM_CONF={self.configuration}", *settings,
             "srun", f"--mpi={mpi}", "-N", str(hosts), "-n", str(hosts * pes_per_host),
-            f"--ntasks-per-node={pes_per_host}", "-m", "block", "--kill-on-bad-exit=1", *options, *map(str, program),
+            f"--ntasks-per-node={pes_per_host}", "-m", "block", "--kill-on-bad-exit=1",
+            *options, *map(str, program),
         ]  # fmt: skip
 
     def _daemon(self, host: Host, program: str, *arguments: str) -> None:

@@ -94,7 +94,7 @@ def test_exit_codes_signals_and_streams_pass(two_hosts: Cluster) -> None:
 
 
 def test_a_killed_host_takes_all_its_processes(two_hosts: Cluster) -> None:
-    node_a, node_b = two_hosts.hosts
+    _, node_b = two_hosts.hosts
     marker = f"marker-{os.getpid()}"
     jobs = [
         host.start(["sh", "-c", f"echo ready; sleep 1000; echo {marker}-{host.name}"])
