@@ -1,8 +1,8 @@
 """A cluster of test hosts on this machine: namespaces that share the kernel and the file system only.
 
 Each host has a network device, host name, processes, System V IPC, /dev/shm, /run and TMPDIR of its own.
-The devices of a network are joined by a bridge, without a way to the outside. Everything runs below one process,
-the keeper, which is process 1 of a PID namespace: when it ends, the kernel kills all others. The keeper ends
+The devices of a network are joined by a bridge, without a way to the outside. Everything runs below one
+process, the keeper, which is process 1 of a PID namespace: when it ends, the kernel kills all others. It ends
 when its standard input does, so also if the test process is killed, and after MAX_LIFE_S in any case.
 
     with Cluster(2) as cluster:
