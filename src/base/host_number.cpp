@@ -13,8 +13,8 @@ namespace weft::base {
 std::uint64_t host_number() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
-  struct stat pids {};
-  struct stat network {};
+  struct stat pids{};
+  struct stat network{};
   if (!(file >> boot) || ::stat("/proc/self/ns/pid", &pids) != 0 ||
       ::stat("/proc/self/ns/net", &network) != 0) {
     return 0;

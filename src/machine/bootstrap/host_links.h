@@ -12,14 +12,10 @@
 #include <vector>
 
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/host_link.h"
 #include "machine/bootstrap/host_table.h"
 
 namespace weft::machine {
-
-struct HostLink {
-  int fd = -1;
-  int pe = -1;  // at the other end
-};
 
 class HostLinks {
  public:

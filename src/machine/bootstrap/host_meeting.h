@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "machine/bootstrap/host_links.h"
+#include "machine/bootstrap/host_link.h"
 #include "machine/bootstrap/host_table.h"
 
 namespace weft::machine {
