@@ -26,6 +26,8 @@ ExitDeadline::ExitDeadline(int limit_ms, int pe, int exit_code) : stop_fd_(event
       std::_Exit(exit_code == 0 ? 1 : exit_code);
     });
   } catch (const std::system_error&) {
+    close(stop_fd_);
+    stop_fd_ = -1;  // no limit
   }
 }
 

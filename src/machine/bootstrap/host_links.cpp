@@ -16,7 +16,6 @@ namespace weft::machine {
 namespace {
 
 using base::Result;
-using base::Status;
 
 constexpr int kBacklog = 128;
 

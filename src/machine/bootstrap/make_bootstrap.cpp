@@ -27,7 +27,7 @@ constexpr JobVariables kJobVariables[] = {{"PMI_SIZE", "PMI_RANK"},
 
 int number_in(const char* variable) {
   const char* const text = std::getenv(variable);
-  return text == nullptr ? 0 : std::atoi(text);
+  return text == nullptr ? 0 : static_cast<int>(std::strtol(text, nullptr, 10));
 }
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
