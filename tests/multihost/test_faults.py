@@ -17,7 +17,6 @@ from subprocess import Popen
 import launchers
 import pytest
 from cluster import Cluster, finish, wait_until
-from conftest import ALL
 
 # After a fault every PE has ended.
 END_WITHIN_S = 15.0
@@ -60,10 +59,10 @@ class Job:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("doing", ["load", "idle", "busy"])
+@pytest.mark.parametrize(
+    "doing", ["load", *(pytest.param(doing, marks=pytest.mark.multihost_all) for doing in ("idle", "busy"))]
+)
 def test_a_link_that_is_cut_for_good(two_hosts: Cluster, programs: Path, doing: str, seed: int) -> None:
-    if doing != "load" and not ALL:
-        pytest.skip("a part of `make test-multihost`")
     job = Job(two_hosts, programs, doing)
     job.run_for_a_while(seed)
     two_hosts.cut(two_hosts.hosts[1])
