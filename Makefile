@@ -1,5 +1,5 @@
 # Each target works alone from a clean clone: it makes .venv and the build tree it needs.
-.PHONY: help setup build demo test test-cpp test-sanitized test-python test-gpu bench bench-gpu lint format docs clean
+.PHONY: help setup build demo test test-cpp test-sanitized test-python test-multihost test-gpu bench bench-gpu lint format docs clean
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -11,7 +11,7 @@ RELEASE_OPTIONS :=
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:
-	@echo "make setup | demo | test | bench | lint | format | docs | test-gpu | bench-gpu | clean   (see README.md)"
+	@echo "make setup | demo | test | bench | lint | format | docs | test-multihost | test-gpu | bench-gpu | clean   (see README.md)"
 
 setup:
 	tools/setup
@@ -51,6 +51,13 @@ test-sanitized: $(SANITIZED)/build.ninja
 test-python: build
 	cmake --build $(RELEASE)
 	pytest
+
+# All tests on several hosts, which are namespaces of this machine; `make test` runs a part of them. FAULT_ROUNDS: how often
+# each fault is tried, with different seeds.
+FAULT_ROUNDS := 3
+test-multihost: build
+	cmake --build $(RELEASE)
+	WEFT_MULTIHOST=all WEFT_FAULT_ROUNDS=$(FAULT_ROUNDS) pytest tests/multihost
 
 # On a machine with an NVIDIA GPU and its driver; with two GPUs all of it runs. tools/check_gpu measures as well.
 test-gpu: build

@@ -15,6 +15,8 @@
 #include "job/activity.h"
 #include "job/identity.h"
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/exit_deadline.h"
+#include "machine/bootstrap/host_watch.h"
 #include "machine/bootstrap/launcher_watch.h"
 #include "machine/factory.h"
 #include "machine/machine.h"
@@ -154,6 +156,14 @@ void keep_large_blocks() {
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) mallopt(M_TRIM_THRESHOLD, 512 << 20);
 }
 
+// One PE of each host prints what this host lacks.
+void warn_of_missing_links(const machine::Bootstrap& bootstrap, const machine::HostLinks& links) {
+  if (bootstrap.local_rank() != 0) return;
+  for (const std::string& obstacle : links.obstacles()) {
+    std::fputs(base::format("weft: PE {}: {}\n", bootstrap.pe(), obstacle).c_str(), stderr);
+  }
+}
+
 }  // namespace
 
 struct Job::Parts {
@@ -162,7 +172,24 @@ struct Job::Parts {
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<runtime::Runtime> runtime;
   std::unique_ptr<machine::LauncherWatch> watch;
+  std::unique_ptr<machine::HostWatch> host_watch;  // empty if the job has one host
 
+  // Collective. The loss of a host is a failure of this PE.
+  void start_host_watch() {
+    if (bootstrap->local_size() == bootstrap->num_pes()) return;
+    machine::HostLinks links = value_or_throw(machine::HostLinks::make(*bootstrap));
+    warn_of_missing_links(*bootstrap, links);
+    host_watch = value_or_throw(
+        machine::HostWatch::start(bootstrap->pe(), std::move(links), [this](const std::string& why) {
+          runtime->announce_end();
+          runtime->post_from_any_thread([this, why] { runtime->fail(why); });
+        }));
+  }
+  void abort(int code, const std::string& sentence) {
+    const machine::ExitDeadline deadline(machine::LauncherWatch::kGraceMs, bootstrap->pe(), code);
+    host_watch.reset();
+    bootstrap->abort(code, sentence);
+  }
   // A launcher that has gone, or ends the job, is a failure of this PE.
   void start_watch() {
     watch = value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
@@ -202,6 +229,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   set_options(*parts_->runtime);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.
   if (has_peers) expect_equal(*parts_->bootstrap, identity_of_models(*parts_->runtime));
+  parts_->start_host_watch();
 }
 
 Job::~Job() = default;
@@ -219,7 +247,7 @@ void Job::watch_launcher() { parts_->start_watch(); }
 void Job::abort(int code, const std::string& sentence) {
   std::fflush(nullptr);
   parts_->watch.reset();
-  parts_->bootstrap->abort(code, sentence);
+  parts_->abort(code, sentence);
   std::_Exit(code);
 }
 
@@ -230,7 +258,7 @@ int Job::run() {
   const std::string& failure = parts_->runtime->failure();
   if (!failure.empty()) {
     std::fflush(stdout);  // abort may not return
-    parts_->bootstrap->abort(code, base::format("weft: {}", failure));
+    parts_->abort(code, base::format("weft: {}", failure));
     return code;
   }
   if (activity) print_statistics(*parts_->runtime, *activity);
@@ -241,6 +269,8 @@ int Job::run() {
                               base::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()));
     return code == 0 ? 1 : code;
   }
+  if (parts_->host_watch != nullptr) parts_->host_watch->finish();
+  parts_->host_watch.reset();
   parts_->runtime->close();
   parts_->bootstrap->finished(code);
   return code;

@@ -1,8 +1,9 @@
 // How the processes of a job find one another: who am I, how many are we, and one exchange of bytes.
 //
-// Implementations: singleton (no launcher), local (`weft run`), pmix (srun, prterun, mpiexec). Used by one
-// thread. Every call may block. A call ends with an error if a peer or the launcher has gone. kCancelled means
-// that the launcher ends the job and has printed the reason: the PE just exits. The PE prints any other error.
+// Implementations: singleton (no launcher), local (`weft run`), pmix (srun, prterun, Open MPI's mpiexec), pmi (MPICH's
+// mpiexec, srun). Used by one thread. Every call may block. A call ends with an error if a peer or the launcher has gone.
+// kCancelled means that the launcher or another process has printed the reason: the PE just exits. The PE prints any other
+// error.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +47,9 @@ class Bootstrap {
   virtual base::Status watch_status() { return {}; }
 };
 
-// Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, else
-// singleton.
+// Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, PMI_FD and PMI_SIZE
+// give pmi, else singleton. kUnsupported if a launcher has started several processes that cannot find one another;
+// WEFT_BOOTSTRAP=singleton makes each of them a job.
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap();
 
 }  // namespace weft::machine

@@ -1,8 +1,6 @@
 #include "machine/bootstrap/launcher_watch.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -15,26 +13,11 @@
 #include <utility>
 
 #include "base/format.h"
+#include "machine/bootstrap/blocked_signals.h"
 #include "machine/bootstrap/last_words.h"
 
 namespace weft::machine {
 namespace {
-
-// While it exists, signals are blocked in this thread and in threads that it starts.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 base::Status cannot_watch(int pe, std::string_view what, int error, std::string_view limit) {
   return {base::StatusCode::kInternal,
@@ -53,7 +36,7 @@ base::Result<std::unique_ptr<LauncherWatch>> LauncherWatch::start(Bootstrap& boo
   self->stop_fd_ = eventfd(0, EFD_CLOEXEC);
   if (self->stop_fd_ < 0) return cannot_watch(self->pe_, "no event descriptor", errno, "ulimit -n");
   // Signals are for the program's own threads.
-  const BlockedSignals blocked;
+  const bootstrap::BlockedSignals blocked;
   try {
     self->thread_ = std::thread([watch = self.get()] { watch->watch(); });
   } catch (const std::system_error& error) {

@@ -1,19 +1,73 @@
 #include <cstdlib>
+#include <cstring>
+#include <string_view>
 
+#include "base/format.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/local.h"
+#include "machine/bootstrap/pmi.h"
 #include "machine/bootstrap/pmix.h"
 #include "machine/bootstrap/singleton.h"
 
 namespace weft::machine {
+namespace {
+
+// A value of WEFT_BOOTSTRAP; all others are paths.
+constexpr std::string_view kAlone = "singleton";
+
+// Variables by which launchers tell a process how many there are, and which one it is. Not SLURM_NTASKS: a batch script
+// has it too, and the programs that the script starts itself are single processes.
+struct JobVariables {
+  const char* size;
+  const char* rank;
+};
+constexpr JobVariables kJobVariables[] = {{"PMI_SIZE", "PMI_RANK"},
+                                          {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+                                          {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}};
+
+int number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? 0 : static_cast<int>(std::strtol(text, nullptr, 10));
+}
+
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+// By itself every process would be a job of one PE. The first one prints the sentence.
+base::Status refuse_silent_copies() {
+  for (const auto& [size, rank] : kJobVariables) {
+    const int processes = number_in(size);
+    if (processes < 2) continue;
+    if (number_in(rank) != 0) return {base::StatusCode::kCancelled, "process 0 says why this one ends"};
+    return {base::StatusCode::kUnsupported,
+            base::format(
+                "a launcher started {} processes of this program ({}={}) and gave them no way to find one "
+                "another. Use a launcher that speaks PMIx or PMI: srun --mpi=pmix or --mpi=pmi2 (`srun "
+                "--mpi=list` shows what your Slurm has), prterun, mpiexec of Open MPI or of MPICH, or `weft "
+                "run` on one host. If each process is to be a job of its own, set WEFT_BOOTSTRAP={}",
+                processes, size, processes, kAlone)};
+  }
+  return {};
+}
+
+}  // namespace
 
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
-  if (std::getenv("WEFT_BOOTSTRAP") != nullptr) {
+  const char* const local = std::getenv("WEFT_BOOTSTRAP");
+  const bool is_alone = local != nullptr && local == kAlone;
+  if (local != nullptr && !is_alone) {
     base::Result<bootstrap::LocalSettings> settings = bootstrap::LocalSettings::from_environment();
     if (!settings.ok()) return settings.status();
     return bootstrap::LocalBootstrap::join(*settings);
   }
-  if (std::getenv("PMIX_NAMESPACE") != nullptr) return bootstrap::PmixBootstrap::join();
+  if (!is_alone) {
+    if (is_set("PMIX_NAMESPACE")) return bootstrap::PmixBootstrap::join();
+    if (is_set("PMI_FD") && number_in("PMI_SIZE") > 1) {
+      base::Result<bootstrap::PmiSettings> settings = bootstrap::PmiSettings::from_environment();
+      if (!settings.ok()) return settings.status();
+      return bootstrap::PmiBootstrap::join(*settings);
+    }
+    if (base::Status status = refuse_silent_copies(); status.failed()) return status;
+  }
   return std::unique_ptr<Bootstrap>(std::make_unique<bootstrap::SingletonBootstrap>());
 }
 

@@ -1,9 +1,5 @@
 #include "machine/bootstrap/pmix.h"
 
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -40,17 +36,10 @@ Result<std::unique_ptr<Bootstrap>> PmixBootstrap::join() {
   Result<PmixLibrary> library = PmixLibrary::load();
   if (!library.ok()) return library.status();
   std::unique_ptr<PmixBootstrap> self(new PmixBootstrap(std::move(library).value()));
-  self->launcher_pid_ = getppid();
-  self->launcher_fd_ = static_cast<int>(syscall(SYS_pidfd_open, self->launcher_pid_, 0));
   const int code = self->library_.init(&self->self_, nullptr, 0);
   if (Status status = self->check(code, "joining the job (PMIx_Init)"); status.failed()) return status;
   if (Status status = self->read_job(); status.failed()) return status;
   return std::unique_ptr<Bootstrap>(std::move(self));
-}
-
-// PMIx_Finalize is called in finished() only: an exit before that must count as a death.
-PmixBootstrap::~PmixBootstrap() {
-  if (launcher_fd_ >= 0) close(launcher_fd_);
 }
 
 Status PmixBootstrap::read_job() {
@@ -138,16 +127,6 @@ void PmixBootstrap::finished(int /*exit_code*/) { library_.finalize(nullptr, 0);
 void PmixBootstrap::abort(int exit_code, std::string_view message) {
   print_last_words(message);
   library_.abort(exit_code == 0 ? 1 : exit_code, nullptr, nullptr, 0);
-}
-
-Status PmixBootstrap::watch_status() {
-  pollfd launcher{launcher_fd_, POLLIN, 0};
-  if (launcher_fd_ < 0 || poll(&launcher, 1, 0) <= 0) return {};
-  return Status(
-      StatusCode::kPeerFailed,
-      base::format("PE {} lost its launcher (pid {}), which has ended. The job cannot continue without it; "
-                   "start it again",
-                   pe(), launcher_pid_));
 }
 
 Status PmixBootstrap::check(int code, std::string_view what) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/parent_watch.h"
 #include "machine/bootstrap/pmix_library.h"
 
 namespace weft::machine::bootstrap {
@@ -12,7 +13,8 @@ class PmixBootstrap final : public Bootstrap {
  public:
   static base::Result<std::unique_ptr<Bootstrap>> join();
 
-  ~PmixBootstrap() override;
+  // PMIx_Finalize is called in finished() only: an exit before that must count as a death.
+  ~PmixBootstrap() override = default;
   PmixBootstrap(const PmixBootstrap&) = delete;
   PmixBootstrap& operator=(const PmixBootstrap&) = delete;
 
@@ -25,8 +27,8 @@ class PmixBootstrap final : public Bootstrap {
   base::Status barrier() override;
   void finished(int exit_code) override;
   void abort(int exit_code, std::string_view message) override;
-  int watch_fd() const override { return launcher_fd_; }
-  base::Status watch_status() override;
+  int watch_fd() const override { return launcher_.fd(); }
+  base::Status watch_status() override { return launcher_.status(pe()); }
 
  private:
   explicit PmixBootstrap(PmixLibrary library) : library_(std::move(library)) {}
@@ -36,13 +38,12 @@ class PmixBootstrap final : public Bootstrap {
   base::Result<std::vector<std::byte>> get_bytes(int pe, const std::string& key);
   base::Status check(int code, std::string_view what) const;
 
+  ParentWatch launcher_;
   PmixLibrary library_;
   PmixProcess self_{};
   int num_pes_ = 0;
   int local_rank_ = 0;
   int local_size_ = 0;
-  int launcher_pid_ = 0;
-  int launcher_fd_ = -1;
   int round_ = 0;
 };
 

@@ -1,18 +1,15 @@
 #include "machine/host_queue/host_queues.h"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <functional>
-#include <string>
 
 #include "base/format.h"
+#include "base/host_number.h"
 
 namespace weft::machine {
 
@@ -31,22 +28,6 @@ constexpr std::size_t kQueueBytes = sizeof(HostQueue);
 constexpr int kMostWakes = 16;
 
 std::size_t file_bytes(std::size_t pes_on_host) { return kHeadBytes + pes_on_host * kQueueBytes; }
-
-// Equal for processes that see each other in /proc and reach each other's sockets: those of one boot of one kernel, of one
-// PID namespace and of one network namespace. 0 if the system does not say.
-std::uint64_t host_number() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  struct stat pids{};
-  struct stat network{};
-  if (!(file >> boot) || ::stat("/proc/self/ns/pid", &pids) != 0 ||
-      ::stat("/proc/self/ns/net", &network) != 0) {
-    return 0;
-  }
-  return std::hash<std::string>()(
-             base::format("{} {} {} {} {}", boot, pids.st_dev, pids.st_ino, network.st_dev, network.st_ino)) |
-         1;
-}
 
 Status system_failed(const char* call) {
   return {StatusCode::kInternal, base::format("queues between the PEs of this host: {} failed with '{}'",
@@ -76,7 +57,7 @@ void HostQueues::make(int pes_on_host) {
 
 Status HostQueues::make_file(std::size_t pes_on_host) {
   HostQueuesName name;
-  name.host = host_number();
+  name.host = base::host_number();
   if (name.host == 0) {
     return {StatusCode::kUnsupported,
             "queues between the PEs of this host: /proc does not name its namespaces"};

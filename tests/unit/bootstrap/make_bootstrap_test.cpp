@@ -11,8 +11,18 @@ namespace {
 
 using base::StatusCode;
 
-constexpr const char* kVariables[] = {"WEFT_BOOTSTRAP", "WEFT_PE", "WEFT_NUM_PES", "WEFT_LAUNCHER_PID",
-                                      "PMIX_NAMESPACE"};
+constexpr const char* kVariables[] = {"WEFT_BOOTSTRAP",
+                                      "WEFT_PE",
+                                      "WEFT_NUM_PES",
+                                      "WEFT_LAUNCHER_PID",
+                                      "PMIX_NAMESPACE",
+                                      "PMI_FD",
+                                      "PMI_PORT",
+                                      "PMI_RANK",
+                                      "PMI_SIZE",
+                                      "SLURM_NTASKS",
+                                      "SLURM_STEP_NUM_TASKS",
+                                      "OMPI_COMM_WORLD_SIZE"};
 
 class MakeBootstrapTest : public testing::Test {
  protected:
@@ -78,6 +88,30 @@ TEST_F(MakeBootstrapTest, ALauncherThatIsGoneIsNamed) {
   expect_refused(StatusCode::kUnreachable, "PE 1 cannot reach `weft run` (pid 1) at /nowhere/at/all");
   set({{"WEFT_BOOTSTRAP", std::string(200, 'x')}});
   expect_refused(StatusCode::kInvalidArgument, "is longer than the 107 bytes of a socket's path");
+}
+
+TEST_F(MakeBootstrapTest, ProcessesThatCannotFindOneAnotherAreRefused) {
+  for (const char* variable : {"PMI_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"}) {
+    SetUp();
+    set({{variable, "4"}});
+    expect_refused(StatusCode::kUnsupported,
+                   std::string("a launcher started 4 processes of this program (") + variable + "=4)");
+    set({{"WEFT_BOOTSTRAP", "singleton"}});
+    EXPECT_TRUE(make_bootstrap().ok());
+    SetUp();
+    set({{variable, "1"}});
+    EXPECT_TRUE(make_bootstrap().ok());
+  }
+  // One of them prints the sentence.
+  set({{"PMI_SIZE", "4"}, {"PMI_RANK", "1"}});
+  expect_refused(StatusCode::kCancelled, "process 0 says why");
+}
+
+TEST_F(MakeBootstrapTest, AProgramThatABatchScriptStartsIsOnePe) {
+  set({{"SLURM_NTASKS", "4"}});
+  auto made = make_bootstrap();
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  EXPECT_EQ((*made)->num_pes(), 1);
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// Idle TCP connections between the hosts of a job, by which the kernel tells that a host is lost.
+//
+// The hosts form a ring, and each PE connects to one PE of the next host. Nothing travels on a link, so TCP's keepalive
+// probes test it, which the peer's kernel answers: a peer may compute for hours and is not taken for dead. The connections
+// of the transport cannot serve: data in flight is retransmitted for a quarter of an hour before TCP gives up, and TCP's
+// user timeout ends a connection to a receiver that is busy.
+//
+// The listener is open during the start only. A connection must show the job's secret.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/host_link.h"
+#include "machine/bootstrap/host_table.h"
+
+namespace weft::machine {
+
+class HostLinks {
+ public:
+  HostLinks() = default;
+  // Collective over the bootstrap. Waits for the other PEs, kMeetingMs at most. Links that cannot be made are named in
+  // obstacles(); that is no error.
+  static base::Result<HostLinks> make(Bootstrap& bootstrap);
+  // The links of PE `pe`. `listener` is a listening socket, whose port the table names; -1 if there is none. Owns it.
+  static HostLinks meet(HostTable table, int pe, int listener, int limit_ms);
+
+  ~HostLinks();
+  HostLinks(HostLinks&& other) noexcept;
+  HostLinks& operator=(HostLinks&& other) noexcept;
+
+  const HostTable& table() const { return table_; }
+  const std::vector<HostLink>& links() const { return links_; }
+  const std::vector<std::string>& obstacles() const { return obstacles_; }
+  // Closes the link, for example because its peer is done.
+  void close_link(std::size_t which);
+  // Tells the peers that this PE has finished. Without it they take the end of a link for a death.
+  void say_goodbye();
+
+  static constexpr int kMeetingMs = 10000;
+  static constexpr char kGoodbye = 'g';
+  // A host is lost if it has not answered for kIdleS + kProbes * kIntervalS.
+  static constexpr int kIdleS = 4;
+  static constexpr int kIntervalS = 1;
+  static constexpr int kProbes = 4;
+
+ private:
+  HostTable table_;
+  std::vector<HostLink> links_;
+  std::vector<std::string> obstacles_;
+};
+
+}  // namespace weft::machine

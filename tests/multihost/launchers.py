@@ -1,0 +1,56 @@
+"""Command lines of the launchers of clusters, for the hosts of a Cluster."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cluster import Cluster
+
+BIN = Path(sys.executable).parent
+MPIEXEC = BIN / "mpiexec"
+HYDRA = BIN.parent / "mpich" / "bin" / "mpiexec.hydra"
+
+
+def agent_script(cluster: Cluster) -> Path:
+    """What PRRTE and Hydra call instead of ssh."""
+    script = cluster.folder / "agent"
+    if not script.exists():
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(cluster.agent)} "$@"\n')
+        script.chmod(0o755)
+    return script
+
+
+def prrte(
+    cluster: Cluster,
+    pes_per_host: int,
+    program: Sequence[object],
+    environment: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Open MPI's mpiexec, which is PRRTE; PEs are numbered host by host."""
+    hosts = ",".join(f"{host.name}:{pes_per_host}" for host in cluster.hosts)
+    exported = [part for name, value in (environment or {}).items() for part in ("-x", f"{name}={value}")]
+    return [
+        str(MPIEXEC), "--allow-run-as-root", "--host", hosts, "-n", str(pes_per_host * len(cluster.hosts)),
+        "--map-by", f"ppr:{pes_per_host}:node", "--bind-to", "none",
+        "--prtemca", "plm_ssh_agent", str(agent_script(cluster)), "--prtemca", "plm_ssh_no_tree_spawn", "1",
+        *exported, *map(str, program),
+    ]  # fmt: skip
+
+
+def hydra(
+    cluster: Cluster,
+    pes_per_host: int,
+    program: Sequence[object],
+    environment: Mapping[str, str] | None = None,
+) -> list[str]:
+    """MPICH's mpiexec; it passes its own environment on. PEs are numbered host by host."""
+    settings = [f"{name}={value}" for name, value in (environment or {}).items()]
+    return [
+        "env", *settings, str(HYDRA), "-hosts", ",".join(host.name for host in cluster.hosts),
+        "-ppn", str(pes_per_host), "-n", str(pes_per_host * len(cluster.hosts)),
+        "-launcher", "ssh", "-launcher-exec", str(agent_script(cluster)),
+        *map(str, program),
+    ]  # fmt: skip

@@ -1,0 +1,122 @@
+"""Jobs on two hosts, by every launcher that Weft knows; and what one that Weft does not know is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import launchers
+import pytest
+import slurm
+from cluster import Cluster, finish
+
+# How long the end of a job may take after the death of one of its PEs; srun asks again after seconds.
+END_WITHIN_S = 15.0
+
+PROGRAM = """
+import weft
+
+class Worker(weft.Chare):
+    def where(self):
+        import os
+        return weft.my_pe(), os.uname().nodename
+
+async def main():
+    workers = weft.Group(Worker)
+    for pe, host in await workers.where.call():
+        print(pe, host)
+
+weft.run(main)
+"""
+
+
+def test_all_pes_join_and_exchange_several_times(launched, programs: Path) -> None:
+    cluster, launch = launched
+    outcome = cluster.hosts[0].run(launch(2, [programs / "bootstrap_probe", 5]))
+    assert outcome.exit_code == 0, outcome.stderr
+    assert sorted(re.sub(r"^\w+ ", "", line) for line in outcome.stdout.splitlines()) == [
+        f"{pe} of 4, local {pe % 2} of 2" for pe in range(4)
+    ]
+
+
+def test_a_python_job(launched, tmp_path: Path) -> None:
+    cluster, launch = launched
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    outcome = cluster.hosts[0].run(launch(2, [sys.executable, program]))
+    assert outcome.exit_code == 0, outcome.stderr
+    assert outcome.stdout == "0 nodeA\n1 nodeA\n2 nodeB\n3 nodeB\n"
+
+
+def test_an_exception_without_an_awaiting_caller_ends_the_job(launched, programs: Path) -> None:
+    cluster, launch = launched
+    outcome = cluster.hosts[0].run(launch(2, [programs / "fault_probe", "throw"]))
+    assert outcome.exit_code != 0
+    assert outcome.stderr.count("std::invalid_argument: the number 13 is not liked here\n") == 1
+
+
+@pytest.mark.parametrize("doing", ["load", "idle"])
+def test_a_killed_pe_on_the_other_host_ends_the_job(launched, programs: Path, doing: str) -> None:
+    cluster, launch = launched
+    job = cluster.hosts[0].start(launch(2, [programs / "fault_probe", doing]))
+    pids = ready_pids(job, 4)
+    cluster.hosts[1].signal(pids[2], signal.SIGKILL)
+    outcome = finish(job)
+    assert outcome.exit_code != 0
+    assert outcome.seconds < END_WITHIN_S
+    for host in cluster.hosts:
+        assert host.pids("fault_probe") == []
+
+
+def ready_pids(job, num_pes: int) -> dict[int, int]:
+    """Waits for the lines "ready PE PID"."""
+    pids: dict[int, int] = {}
+    while len(pids) < num_pes:
+        line = job.stdout.readline()
+        assert line, f"the job ended before it was ready:\n{job.communicate()[1]}"
+        if match := re.fullmatch(r"ready (\d+) (\d+)\n", line):
+            pids[int(match[1])] = int(match[2])
+    return pids
+
+
+@pytest.mark.usefixtures("need_slurm")
+def test_srun_without_a_way_to_find_one_another_is_refused_once(programs: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    with Cluster(2, overlay=slurm.PACKAGES / "usr") as cluster:
+        controller = slurm.Slurm(cluster)
+        controller.start()
+        for command in ([programs / "fault_probe", "catch"], [sys.executable, program]):
+            outcome = cluster.hosts[0].run(controller.srun(2, command, mpi="none"))
+            assert outcome.exit_code == 1
+            assert outcome.stderr.count("a launcher started 4 processes") == 1, outcome.stderr
+            assert "srun --mpi=pmix" in outcome.stderr
+        alone = cluster.hosts[0].run(
+            controller.srun(
+                2,
+                [programs / "fault_probe", "exit", 0],
+                mpi="none",
+                environment={"WEFT_BOOTSTRAP": "singleton"},
+            )
+        )
+        assert alone.exit_code == 0, alone.stderr
+
+
+@pytest.mark.usefixtures("need_cluster")
+def test_a_batch_script_starts_single_processes(programs: Path) -> None:
+    batch = {**os.environ, "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_JOB_ID": "1"}
+    with Cluster(1) as cluster:
+        outcome = cluster.hosts[0].run([programs / "bootstrap_probe"], env=batch)
+    assert outcome.stdout == "singleton 0 of 1, local 0 of 1\n", outcome.stderr
+
+
+@pytest.mark.usefixtures("need_cluster")
+def test_hosts_of_the_same_name_are_two_hosts(programs: Path) -> None:
+    with Cluster(2, same_hostname=True) as cluster:
+        assert cluster.hosts[1].check(["hostname"]) == "nodeA\n"
+        outcome = cluster.hosts[0].run(launchers.hydra(cluster, 2, [programs / "bootstrap_probe", 2]))
+        assert outcome.exit_code == 0, outcome.stderr
+        assert outcome.stdout.count("local 0 of 2\n") == 2
