@@ -7,7 +7,7 @@
 // Environment: WEFT_MPI_RANKS, WEFT_MPI_RANK_MAP, WEFT_MPI_STACK_KIB, WEFT_MPI_SHARE_LIBRARIES; and WEFT_PE and WEFT_NUM_PES,
 // which `weft run` sets for every PE. docs/mpi.md describes them.
 #include <dlfcn.h>
-#include <sys/resource.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,13 +24,17 @@
 #include <vector>
 
 #include "base/format.h"
+#include "copies_for_unwinders.h"
 #include "host_interface.h"
 #include "libraries.h"
+#include "linkage.h"
 #include "program.h"
 #include "program_copy.h"
 #include "rank_map.h"
 #include "rank_state.h"
 #include "refusal.h"
+#include "slots.h"
+#include "symbol_scope.h"
 
 namespace weft::mpi_host {
 
@@ -89,33 +93,48 @@ Settings read_settings() {
   return settings;
 }
 
-// Each copy keeps a file open.
-void allow_open_files(std::size_t count) {
-  constexpr rlim_t kForTheProgram = 1024;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count + kForTheProgram) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, count + kForTheProgram);
-  setrlimit(RLIMIT_NOFILE, &limit);  // memory_file() reports the end of it
+// The program finds its libraries in folders relative to its own file, so they are loaded by their paths. Returns handles.
+std::vector<void*> load_libraries(const std::vector<Library>& libraries) {
+  std::vector<void*> handles;
+  for (const Library& library : libraries) {
+    handles.push_back(dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL));
+    if (handles.back() == nullptr) throw Refusal(format("{}: {}", library.path, dlerror()));
+  }
+  return handles;
 }
 
-// The program finds its libraries in folders relative to its own file; a copy has no such folder.
-void load_libraries(const std::vector<Library>& libraries) {
-  for (const Library& library : libraries) {
-    if (dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
-      throw Refusal(format("{}: {}", library.path, dlerror()));
-  }
+// The program's file, from which copies are mapped. Stays open.
+int open_program(const Program& program) {
+  const int fd = open(program.path().c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw Refusal(format("{}: cannot be read: {}", program.path(), std::strerror(errno)));
+  return fd;
 }
 
 class Host {
  public:
-  Host(const Program& program, const Settings& settings, std::vector<std::string> arguments)
-      : arguments_(std::move(arguments)), states_(settings.pe_of_rank.size()), copies_(states_.size()) {
+  Host(const Program& program, const std::vector<void*>& libraries, const Settings& settings,
+       std::vector<std::string> arguments)
+      : program_(program),
+        linkage_(program_, SymbolScope(libraries)),
+        slots_(static_cast<int>(settings.pe_of_rank.size())),
+        arguments_(std::move(arguments)),
+        states_(settings.pe_of_rank.size()),
+        copies_(states_.size()) {
+    if (program_.image_bytes() > slots_.slot_bytes()) {
+      throw Refusal(
+          format("{}: has {} MiB of code and variables, and there are {} MiB for each of {} ranks; start "
+                 "fewer ranks",
+                 program_.path(), program_.image_bytes() >> 20, slots_.slot_bytes() >> 20, states_.size()));
+    }
+    const int fd = open_program(program_);
     for (std::size_t rank = 0; rank < states_.size(); ++rank) {
       if (settings.pe_of_rank[rank] != settings.pe) continue;
       states_[rank] = std::make_unique<RankState>();
-      copies_[rank] = std::make_unique<ProgramCopy>(program, static_cast<int>(rank), *states_[rank]);
+      char* const base = slots_.begin(static_cast<int>(rank));
+      copies_[rank] = std::make_unique<ProgramCopy>(program_, linkage_, fd, base, *states_[rank]);
     }
     set_rank_states(&states_);
+    show_copies_to_unwinders({.program = &program_, .slots = &slots_, .states = &states_});
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -126,6 +145,9 @@ class Host {
   }
 
  private:
+  const Program& program_;
+  const Linkage linkage_;
+  const Slots slots_;
   std::vector<std::string> arguments_;
   // By rank; null for ranks of other PEs.
   std::vector<std::unique_ptr<RankState>> states_;
@@ -134,10 +156,9 @@ class Host {
 
 int run(const Program& program, const std::vector<Library>& libraries, std::vector<std::string> arguments) {
   const Settings settings = read_settings();
-  allow_open_files(settings.pe_of_rank.size());
-  load_libraries(libraries);
+  const std::vector<void*> handles = load_libraries(libraries);
   // Never destroyed: functions that the program gave to libraries run when the process ends.
-  auto* const host = new Host(program, settings, std::move(arguments));
+  auto* const host = new Host(program, handles, settings, std::move(arguments));
   const weft_mpi_host_program job = {
       .revision = WEFT_MPI_HOST_REVISION,
       .pe = settings.pe,
@@ -162,7 +183,8 @@ int start(const std::vector<std::string>& words) {
     return kUsageError;
   }
   try {
-    const Program program(ElfFile::read(arguments.front()));
+    // Never destroyed, as the host.
+    const Program& program = *new Program(ElfFile::read(arguments.front()));
     const std::vector<Library> libraries = libraries_of(program);
     check_libraries(program, libraries, list_variable("WEFT_MPI_SHARE_LIBRARIES"));
     if (only_checks) {

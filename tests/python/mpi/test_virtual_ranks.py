@@ -115,6 +115,48 @@ def test_256_ranks_in_one_process(compile_program, run_ranks):
     assert outcome.returncode == 0
 
 
+# --- How copies are loaded ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("-fPIC",), ("-O2",), ("-Wl,-z,now",), ("-Wl,-z,noseparate-code",), ("-static-libgcc",)],
+)
+def test_the_loader_fills_in_all_references(compile_program, run_ranks, options):
+    outcome = run_ranks(2, 8, compile_program("loading.cpp", *options))
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: 0 failures" for rank in range(8)]
+    assert outcome.returncode == 0
+
+
+def test_packed_relocations(compile_program, run_ranks):
+    linker_help = subprocess.run(["ld", "--help"], capture_output=True, text=True, check=True).stdout
+    if "pack-relative-relocs" not in linker_help:
+        pytest.skip("THE LINKER HAS NO PACKED RELOCATIONS (-z pack-relative-relocs)")
+    outcome = run_ranks(1, 3, compile_program("loading.cpp", "-Wl,-z,pack-relative-relocs"))
+    assert outcome.stderr == ""
+    assert outcome.stdout.count(": 0 failures") == 3
+
+
+def test_a_rank_has_the_same_addresses_in_each_run(compile_program, run_ranks):
+    program = compile_program("loading.cpp")
+    runs = [run_ranks(num_pes, 4, program, "addresses").stdout for num_pes in (1, 2, 3)]
+    addresses = [sorted(re.findall(r"^rank \d at .*$", run, re.MULTILINE)) for run in runs]
+    assert len(addresses[0]) == 4
+    assert addresses[0] == addresses[1] == addresses[2]
+
+
+def test_reserved_addresses(compile_program, run_ranks):
+    program = compile_program("loading.cpp")
+    command = f"ulimit -v 40000000 && {sys.executable} -m weft run -n 1 --ranks 2 {program}"
+    outcome = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=HANG_S, check=False
+    )
+    assert outcome.returncode != 0
+    assert "GiB of addresses" in outcome.stderr
+    assert "ulimit -v unlimited" in outcome.stderr
+
+
 # --- Where ranks are ----------------------------------------------------------------------------------------
 
 
