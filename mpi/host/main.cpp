@@ -8,6 +8,7 @@
 // which `weft run` sets for every PE. docs/mpi.md describes them.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,8 +32,10 @@
 #include "program.h"
 #include "program_copy.h"
 #include "rank_map.h"
+#include "rank_memory.h"
 #include "rank_state.h"
 #include "refusal.h"
+#include "slot_heap.h"
 #include "slots.h"
 #include "symbol_scope.h"
 
@@ -117,22 +120,19 @@ class Host {
       : program_(program),
         linkage_(program_, SymbolScope(libraries)),
         slots_(static_cast<int>(settings.pe_of_rank.size())),
+        stack_bytes_(settings.stack_size_bytes),
         arguments_(std::move(arguments)),
         states_(settings.pe_of_rank.size()),
         copies_(states_.size()) {
-    if (program_.image_bytes() > slots_.slot_bytes()) {
-      throw Refusal(
-          format("{}: has {} MiB of code and variables, and there are {} MiB for each of {} ranks; start "
-                 "fewer ranks",
-                 program_.path(), program_.image_bytes() >> 20, slots_.slot_bytes() >> 20, states_.size()));
-    }
     const int fd = open_program(program_);
     for (std::size_t rank = 0; rank < states_.size(); ++rank) {
       if (settings.pe_of_rank[rank] != settings.pe) continue;
       states_[rank] = std::make_unique<RankState>();
       char* const base = slots_.begin(static_cast<int>(rank));
       copies_[rank] = std::make_unique<ProgramCopy>(program_, linkage_, fd, base, *states_[rank]);
+      states_[rank]->heap = &make_stack_and_heap(base);
     }
+    begin_rank_memory(slots_);
     set_rank_states(&states_);
     show_copies_to_unwinders({.program = &program_, .slots = &slots_, .states = &states_});
   }
@@ -144,10 +144,40 @@ class Host {
     return host.copies_[static_cast<std::size_t>(rank)]->run(host.arguments_) & 0xff;
   }
 
+  static void* stack_of_rank(void* context, int rank) {
+    const auto& host = *static_cast<const Host*>(context);
+    return host.stack_in(host.slots_.begin(rank));
+  }
+
  private:
+  // A slot: the copy of the program, a page without access below the stack, the stack, the heap.
+  char* stack_in(char* slot) const {
+    return slot + program_.image_bytes() + static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  }
+  SlotHeap& make_stack_and_heap(char* slot) const {
+    char* const stack = stack_in(slot);
+    char* const heap = stack + stack_bytes_;
+    char* const end = slot + slots_.slot_bytes();
+    if (heap + kLeastHeapBytes > end) {
+      throw Refusal(
+          format("{}: its code, its variables and a stack of {} KiB do not fit into the {} MiB that each "
+                 "of {} ranks has; start fewer ranks",
+                 program_.path(), stack_bytes_ >> 10, slots_.slot_bytes() >> 20, states_.size()));
+    }
+    if (mprotect(stack, stack_bytes_, PROT_READ | PROT_WRITE) != 0) {
+      throw Refusal(
+          format("no stack of {} KiB for a rank: {}; give a smaller stack or fewer ranks per process",
+                 stack_bytes_ >> 10, std::strerror(errno)));
+    }
+    return SlotHeap::make(heap, end);
+  }
+
+  static constexpr std::size_t kLeastHeapBytes = std::size_t{1} << 20;
+
   const Program& program_;
   const Linkage linkage_;
   const Slots slots_;
+  const std::size_t stack_bytes_;
   std::vector<std::string> arguments_;
   // By rank; null for ranks of other PEs.
   std::vector<std::unique_ptr<RankState>> states_;
@@ -167,6 +197,7 @@ int run(const Program& program, const std::vector<Library>& libraries, std::vect
       .pe_of_rank = settings.pe_of_rank.data(),
       .stack_size_bytes = settings.stack_size_bytes,
       .run_rank = &Host::run_rank,
+      .stack_of_rank = &Host::stack_of_rank,
       .context = host,
   };
   return weft_mpi_host_run(&job);

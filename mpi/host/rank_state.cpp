@@ -37,13 +37,15 @@ bool RankState::owns(const void* address) const {
 
 void set_rank_states(const std::vector<std::unique_ptr<RankState>>* states) { all_states = states; }
 
-RankState* current_state() {
+RankState* state_of(int rank) {
   const auto* const states = all_states.load(std::memory_order_acquire);
-  if (states == nullptr) return nullptr;
-  const int rank = weft_mpi_host_current_rank();
-  if (rank < 0 || static_cast<std::size_t>(rank) >= states->size()) return nullptr;
+  if (states == nullptr || rank < 0 || static_cast<std::size_t>(rank) >= states->size()) return nullptr;
   return (*states)[static_cast<std::size_t>(rank)].get();
 }
+
+RankState* current_state() { return state_of(weft_mpi_host_current_rank()); }
+
+RankState* program_state() { return state_of(weft_mpi_host_program_rank()); }
 
 void* find_replaced(const char* name) {
   void* const found = dlsym(RTLD_NEXT, name);

@@ -14,6 +14,8 @@
 
 namespace weft::mpi_host {
 
+class SlotHeap;
+
 // A rank's values of the C library's variables. Each points into the rank's copy of the program if that has a copy of the
 // variable, else to `own`.
 struct LibcVariables {
@@ -68,6 +70,8 @@ struct RankState {
   // Whether the address is in the rank's copy of the program.
   bool owns(const void* address) const;
 
+  // What its program allocates. Null in tests.
+  SlotHeap* heap = nullptr;
   LibcVariables libc;
   std::vector<char*> environment;
   std::vector<std::unique_ptr<std::max_align_t[]>> streams;  // std::cout and its kin
@@ -88,6 +92,12 @@ void set_rank_states(const std::vector<std::unique_ptr<RankState>>* states);
 
 // The state of the rank whose stack runs; null on any other stack.
 RankState* current_state();
+
+// The state of the rank whose program runs: null in the MPI library too.
+RankState* program_state();
+
+// The state of that rank; null if it is not in this process.
+RankState* state_of(int rank);
 
 void* find_replaced(const char* name);
 

@@ -79,21 +79,14 @@ std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)
 }  // namespace
 
 struct Fiber::State {
-  State(std::size_t stack_size_bytes, Body body_in, void* context_in) : body(body_in), context(context_in) {
-    const std::size_t page = page_bytes();
-    mapped_bytes = (stack_size_bytes + page - 1) / page * page + page;
-    mapped = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (mapped == MAP_FAILED || mprotect(mapped, page, PROT_NONE) != 0) {
-      throw base::Error(
-          base::StatusCode::kOutOfMemory,
-          base::format("no stack of {} bytes for an MPI rank: error {}; give a smaller stack or "
-                       "fewer ranks per process",
-                       stack_size_bytes, errno));
+  State(const Stack& wanted, Body body_in, void* context_in) : body(body_in), context(context_in) {
+    if (wanted.lowest != nullptr) {
+      own = {wanted.lowest, wanted.size_bytes};
+    } else {
+      allocate(wanted.size_bytes);
     }
-    own = {static_cast<std::byte*>(mapped) + page, mapped_bytes - page};
     boost::context::stack_context stack;
-    stack.sp = static_cast<std::byte*>(mapped) + mapped_bytes;
+    stack.sp = static_cast<std::byte*>(const_cast<void*>(own.bottom)) + own.size_bytes;
     stack.size = own.size_bytes;
     rank_side.fiber =
         boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack),
@@ -104,9 +97,26 @@ struct Fiber::State {
                                 return std::move(scheduler_side.fiber);  // not reached
                               });
   }
-  ~State() { munmap(mapped, mapped_bytes); }
+  ~State() {
+    if (mapped != nullptr) munmap(mapped, mapped_bytes);
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
+
+  void allocate(std::size_t size_bytes) {
+    const std::size_t page = page_bytes();
+    mapped_bytes = (size_bytes + page - 1) / page * page + page;
+    mapped = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (mapped == MAP_FAILED || mprotect(mapped, page, PROT_NONE) != 0) {
+      throw base::Error(
+          base::StatusCode::kOutOfMemory,
+          base::format("no stack of {} bytes for an MPI rank: error {}; give a smaller stack or "
+                       "fewer ranks per process",
+                       size_bytes, errno));
+    }
+    own = {static_cast<std::byte*>(mapped) + page, mapped_bytes - page};
+  }
 
   Body body;
   void* context;
@@ -122,8 +132,8 @@ struct Fiber::State {
 
 bool Fiber::are_available() { return true; }
 
-Fiber::Fiber(std::size_t stack_size_bytes, Body body, void* context)
-    : state_(std::make_unique<State>(stack_size_bytes, body, context)) {}
+Fiber::Fiber(const Stack& stack, Body body, void* context)
+    : state_(std::make_unique<State>(stack, body, context)) {}
 
 Fiber::~Fiber() = default;
 
@@ -165,7 +175,7 @@ namespace weft::mpi {
 struct Fiber::State {};
 
 bool Fiber::are_available() { return false; }
-Fiber::Fiber(std::size_t /*stack_size_bytes*/, Body /*body*/, void* /*context*/) {
+Fiber::Fiber(const Stack& /*stack*/, Body /*body*/, void* /*context*/) {
   throw base::Error(base::StatusCode::kUnsupported,
                     "this build of Weft has no virtual ranks, because Boost.Context was not found");
 }

@@ -51,6 +51,11 @@ int weft_mpi_host_current_rank(void) {
   return rank == nullptr ? -1 : rank->number();
 }
 
+int weft_mpi_host_program_rank(void) {
+  const HostedRank* const rank = HostedRanks::running_program();
+  return rank == nullptr ? -1 : rank->number();
+}
+
 void weft_mpi_host_exit_rank(int code) { HostedRanks::running()->end(code); }
 
 }  // extern "C"

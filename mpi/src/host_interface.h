@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Changes with each change of this header. weft_mpi_host_run() refuses a program that has another one.
-#define WEFT_MPI_HOST_REVISION 1
+#define WEFT_MPI_HOST_REVISION 2
 
 typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
   int revision;                         // WEFT_MPI_HOST_REVISION
@@ -36,6 +36,9 @@ typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
   // Runs a rank from its begin to its end and returns its exit code, 0 to 255. It does not throw. Calls of exit() in the
   // program do not return through it but call weft_mpi_host_exit_rank().
   int (*run_rank)(void* context, int rank);
+  // The lowest address of the rank's stack, which has stack_size_bytes and a page without access below it. The memory is the
+  // host's. Null instead of a function: the library allocates the stacks.
+  void* (*stack_of_rank)(void* context, int rank);
   void* context;
 } weft_mpi_host_program;
 
@@ -45,6 +48,10 @@ int weft_mpi_host_run(const weft_mpi_host_program* program);
 
 // The rank whose stack runs; -1 on any other stack, for example on that of a thread which the program has made.
 int weft_mpi_host_current_rank(void);
+
+// The rank whose program runs, on its own stack or in a function of the program that the library calls elsewhere. -1 while a call
+// of MPI runs, and on threads that the program has made. Memory that is allocated now belongs to that rank.
+int weft_mpi_host_program_rank(void);
 
 // Ends the rank that runs. Its stack is abandoned: no destructor and no exception handler of its frames runs. The host has
 // run the atexit handlers of the rank's copy before. REQUIRES: weft_mpi_host_current_rank() >= 0.

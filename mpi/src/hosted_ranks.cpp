@@ -5,24 +5,27 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "models/mpi/virtual_ranks/running_code.h"
 
 namespace weft::mpi {
 
 // --- HostedRank
 
-HostedRank::HostedRank(HostedRanks& all, int number, std::size_t stack_size_bytes)
+HostedRank::HostedRank(HostedRanks& all, int number)
     : VirtualRank(own_state_),
       all_(all),
       number_(number),
-      fiber_(stack_size_bytes, &HostedRank::body, this) {}
+      fiber_(all.stack_of(number), &HostedRank::body, this) {}
 
 void HostedRank::body(void* self) {
   auto* const rank = static_cast<HostedRank*>(self);
   const weft_mpi_host_program& program = rank->all_.program_;
+  RunningCode::set_program(rank);
   rank->end(program.run_rank(program.context, rank->number_));
 }
 
 void HostedRank::end(int code) {
+  RunningCode::set_program(nullptr);
   all_.hooks_.rank_ends(*this, code);
   has_ended_ = true;
   all_.rank_ended(code);
@@ -42,7 +45,7 @@ HostedRanks::HostedRanks(const weft_mpi_host_program& program, const Hooks& hook
       hooks_(hooks),
       map_(std::vector<int>(program.pe_of_rank, program.pe_of_rank + program.num_ranks), program.num_pes) {
   for (const int number : map_.ranks_on(program.pe)) {
-    ranks_.push_back(std::make_unique<HostedRank>(*this, number, program.stack_size_bytes));
+    ranks_.push_back(std::make_unique<HostedRank>(*this, number));
     ready_.push_back(ranks_.back().get());
   }
   num_alive_ = static_cast<int>(ranks_.size());
@@ -52,6 +55,14 @@ HostedRanks::HostedRanks(const weft_mpi_host_program& program, const Hooks& hook
 HostedRank* HostedRanks::running() {
   if (current_ == nullptr || pthread_equal(pthread_self(), current_->thread_) == 0) return nullptr;
   return current_->running_;
+}
+
+HostedRank* HostedRanks::running_program() { return static_cast<HostedRank*>(RunningCode::program()); }
+
+Fiber::Stack HostedRanks::stack_of(int rank) const {
+  return {
+      .lowest = program_.stack_of_rank == nullptr ? nullptr : program_.stack_of_rank(program_.context, rank),
+      .size_bytes = program_.stack_size_bytes};
 }
 
 int HostedRanks::run() {

@@ -27,7 +27,7 @@ class HostedRanks;
 
 class HostedRank final : public VirtualRank {
  public:
-  HostedRank(HostedRanks& all, int number, std::size_t stack_size_bytes);
+  HostedRank(HostedRanks& all, int number);
 
   int number() const { return number_; }
   bool has_ended() const { return has_ended_; }
@@ -69,6 +69,9 @@ class HostedRanks {
   // The rank on whose stack the caller runs; null on another stack.
   static HostedRank* running();
 
+  // The rank whose program runs, see RunningCode; null on a thread of the program.
+  static HostedRank* running_program();
+
   // Returns what weft_mpi_host_run() returns.
   int run();
 
@@ -89,6 +92,7 @@ class HostedRanks {
  private:
   friend class HostedRank;
 
+  Fiber::Stack stack_of(int rank) const;
   void run_in_job();
   void rank_ended(int code);
 
