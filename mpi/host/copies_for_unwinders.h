@@ -2,7 +2,6 @@
 // libraries. The system's loader does not know the copies.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "program.h"
@@ -15,7 +14,7 @@ struct ShownCopies {
   const Program* program = nullptr;
   const Slots* slots = nullptr;
   // By rank. The rank has a copy here if its state is not null.
-  const std::vector<std::unique_ptr<RankState>>* states = nullptr;
+  const std::vector<RankState*>* states = nullptr;
 };
 
 // From now on, dl_iterate_phdr() and _dl_find_object() know the copies. Once, before a rank runs.

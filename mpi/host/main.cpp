@@ -7,18 +7,16 @@
 // Environment: WEFT_MPI_RANKS, WEFT_MPI_RANK_MAP, WEFT_MPI_STACK_KIB, WEFT_MPI_SHARE_LIBRARIES; and WEFT_PE and WEFT_NUM_PES,
 // which `weft run` sets for every PE. docs/mpi.md describes them.
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ios>
-#include <memory>
+#include <new>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -26,17 +24,16 @@
 
 #include "base/format.h"
 #include "copies_for_unwinders.h"
+#include "fixed_addresses.h"
 #include "host_interface.h"
 #include "libraries.h"
 #include "linkage.h"
 #include "program.h"
-#include "program_copy.h"
 #include "rank_map.h"
 #include "rank_memory.h"
+#include "rank_slot.h"
 #include "rank_state.h"
 #include "refusal.h"
-#include "slot_heap.h"
-#include "slots.h"
 #include "symbol_scope.h"
 
 namespace weft::mpi_host {
@@ -106,101 +103,76 @@ std::vector<void*> load_libraries(const std::vector<Library>& libraries) {
   return handles;
 }
 
-// The program's file, from which copies are mapped. Stays open.
-int open_program(const Program& program) {
-  const int fd = open(program.path().c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw Refusal(format("{}: cannot be read: {}", program.path(), std::strerror(errno)));
-  return fd;
-}
-
+// Lies at a fixed place in this program: frames of ranks refer to it.
 class Host {
  public:
   Host(const Program& program, const std::vector<void*>& libraries, const Settings& settings,
        std::vector<std::string> arguments)
-      : program_(program),
-        linkage_(program_, SymbolScope(libraries)),
-        slots_(static_cast<int>(settings.pe_of_rank.size())),
-        stack_bytes_(settings.stack_size_bytes),
+      : linkage_(program, SymbolScope(libraries)),
+        slots_(program, linkage_, static_cast<int>(settings.pe_of_rank.size()), settings.stack_size_bytes),
         arguments_(std::move(arguments)),
-        states_(settings.pe_of_rank.size()),
-        copies_(states_.size()) {
-    const int fd = open_program(program_);
-    for (std::size_t rank = 0; rank < states_.size(); ++rank) {
-      if (settings.pe_of_rank[rank] != settings.pe) continue;
-      states_[rank] = std::make_unique<RankState>();
-      char* const base = slots_.begin(static_cast<int>(rank));
-      copies_[rank] = std::make_unique<ProgramCopy>(program_, linkage_, fd, base, *states_[rank]);
-      states_[rank]->heap = &make_stack_and_heap(base);
+        moves_{.fingerprint = fingerprint_of_addresses(program),
+               .obstacle = obstacle_to_fixed_addresses(),
+               .ranges_of_rank =
+                   [](void* context, int rank, const void* lowest, weft_mpi_host_range* ranges) {
+                     return self_of(context).slots_.ranges(rank, lowest, ranges);
+                   },
+               .receive_rank =
+                   [](void* context, int rank, const weft_mpi_host_range* ranges, int num_ranges) {
+                     return self_of(context).slots_.receive(rank, ranges, num_ranges);
+                   },
+               .rank_arrived = [](void* context, int rank) { self_of(context).slots_.arrived(rank); },
+               .rank_left = [](void* context, int rank) { self_of(context).slots_.left(rank); }} {
+    for (std::size_t rank = 0; rank < settings.pe_of_rank.size(); ++rank) {
+      if (settings.pe_of_rank[rank] == settings.pe) slots_.make(static_cast<int>(rank));
     }
-    begin_rank_memory(slots_);
-    set_rank_states(&states_);
-    show_copies_to_unwinders({.program = &program_, .slots = &slots_, .states = &states_});
+    begin_rank_memory(slots_.slots());
+    set_rank_states(&slots_.states());
+    show_copies_to_unwinders({.program = &program, .slots = &slots_.slots(), .states = &slots_.states()});
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  static int run_rank(void* context, int rank) {
-    const auto& host = *static_cast<const Host*>(context);
-    return host.copies_[static_cast<std::size_t>(rank)]->run(host.arguments_) & 0xff;
-  }
-
-  static void* stack_of_rank(void* context, int rank) {
-    const auto& host = *static_cast<const Host*>(context);
-    return host.stack_in(host.slots_.begin(rank));
+  int run(const Settings& settings) {
+    const weft_mpi_host_program job = {
+        .revision = WEFT_MPI_HOST_REVISION,
+        .pe = settings.pe,
+        .num_pes = settings.num_pes,
+        .num_ranks = static_cast<int>(settings.pe_of_rank.size()),
+        .pe_of_rank = settings.pe_of_rank.data(),
+        .stack_size_bytes = settings.stack_size_bytes,
+        .run_rank = [](void* context, int rank) { return self_of(context).run_rank(rank); },
+        .stack_of_rank = [](void* context, int rank) -> void* { return self_of(context).slots_.stack(rank); },
+        .moves = &moves_,
+        .context = this,
+    };
+    return weft_mpi_host_run(&job);
   }
 
  private:
-  // A slot: the copy of the program, a page without access below the stack, the stack, the heap.
-  char* stack_in(char* slot) const {
-    return slot + program_.image_bytes() + static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  }
-  SlotHeap& make_stack_and_heap(char* slot) const {
-    char* const stack = stack_in(slot);
-    char* const heap = stack + stack_bytes_;
-    char* const end = slot + slots_.slot_bytes();
-    if (heap + kLeastHeapBytes > end) {
-      throw Refusal(
-          format("{}: its code, its variables and a stack of {} KiB do not fit into the {} MiB that each "
-                 "of {} ranks has; start fewer ranks",
-                 program_.path(), stack_bytes_ >> 10, slots_.slot_bytes() >> 20, states_.size()));
-    }
-    if (mprotect(stack, stack_bytes_, PROT_READ | PROT_WRITE) != 0) {
-      throw Refusal(
-          format("no stack of {} KiB for a rank: {}; give a smaller stack or fewer ranks per process",
-                 stack_bytes_ >> 10, std::strerror(errno)));
-    }
-    return SlotHeap::make(heap, end);
-  }
+  static Host& self_of(void* context) { return *static_cast<Host*>(context); }
+  int run_rank(int rank) const { return slots_.copy(rank).run(arguments_) & 0xff; }
 
-  static constexpr std::size_t kLeastHeapBytes = std::size_t{1} << 20;
-
-  const Program& program_;
   const Linkage linkage_;
-  const Slots slots_;
-  const std::size_t stack_bytes_;
-  std::vector<std::string> arguments_;
-  // By rank; null for ranks of other PEs.
-  std::vector<std::unique_ptr<RankState>> states_;
-  std::vector<std::unique_ptr<ProgramCopy>> copies_;
+  RankSlots slots_;
+  const std::vector<std::string> arguments_;
+  const weft_mpi_host_moves moves_;
 };
+
+// An object at a fixed place in this program that is never destroyed: functions that the program gave to libraries run when
+// the process ends, and ranks refer to it in the process to which they move.
+template <class T>
+struct FixedPlace {
+  alignas(T) std::byte bytes[sizeof(T)];
+};
+FixedPlace<Program> place_of_program;
+FixedPlace<Host> place_of_host;
 
 int run(const Program& program, const std::vector<Library>& libraries, std::vector<std::string> arguments) {
   const Settings settings = read_settings();
   const std::vector<void*> handles = load_libraries(libraries);
-  // Never destroyed: functions that the program gave to libraries run when the process ends.
-  auto* const host = new Host(program, handles, settings, std::move(arguments));
-  const weft_mpi_host_program job = {
-      .revision = WEFT_MPI_HOST_REVISION,
-      .pe = settings.pe,
-      .num_pes = settings.num_pes,
-      .num_ranks = static_cast<int>(settings.pe_of_rank.size()),
-      .pe_of_rank = settings.pe_of_rank.data(),
-      .stack_size_bytes = settings.stack_size_bytes,
-      .run_rank = &Host::run_rank,
-      .stack_of_rank = &Host::stack_of_rank,
-      .context = host,
-  };
-  return weft_mpi_host_run(&job);
+  auto* const host = new (&place_of_host) Host(program, handles, settings, std::move(arguments));
+  return host->run(settings);
 }
 
 // The ranks get copies of std::cout and its kin, which the first such object makes.
@@ -214,8 +186,7 @@ int start(const std::vector<std::string>& words) {
     return kUsageError;
   }
   try {
-    // Never destroyed, as the host.
-    const Program& program = *new Program(ElfFile::read(arguments.front()));
+    const Program& program = *new (&place_of_program) Program(ElfFile::read(arguments.front()));
     const std::vector<Library> libraries = libraries_of(program);
     check_libraries(program, libraries, list_variable("WEFT_MPI_SHARE_LIBRARIES"));
     if (only_checks) {
@@ -236,4 +207,8 @@ int start(const std::vector<std::string>& words) {
 
 }  // namespace weft::mpi_host
 
-int main(int argc, char** argv) { return weft::mpi_host::start({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty() || words.front() != "--check") weft::mpi_host::restart_without_random_addresses(argv);
+  return weft::mpi_host::start(words);
+}

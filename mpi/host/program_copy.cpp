@@ -89,39 +89,38 @@ void bind_stream(const Reference& reference, char* base, RankState& state) {
           0 ||
       symbol == nullptr)
     return;
-  state.streams.push_back(
-      std::make_unique<std::max_align_t[]>(symbol->st_size / sizeof(std::max_align_t) + 1));
-  std::memcpy(state.streams.back().get(), place, symbol->st_size);
-  place = state.streams.back().get();
+  void* const stream = state.allocate(symbol->st_size);
+  std::memcpy(stream, place, symbol->st_size);
+  place = stream;
 }
 
 }  // namespace
 
 ProgramCopy::ProgramCopy(const Program& program, const Linkage& linkage, int fd, char* base, RankState& state)
     : program_(program), state_(state), base_(base) {
-  map_segments(fd);
+  map_segments(program_, fd, base_);
   linkage.apply(base_);
   state.finish = [this](int code) { finish(code); };
   state.begin_address = reinterpret_cast<std::uintptr_t>(base_);
   state.end_address = state.begin_address + program.image_bytes();
   find_variables(linkage);
-  protect_relocations();
+  protect_relocations(program_, base_);
   find_main();
 }
 
-void ProgramCopy::map_segments(int fd) const {
+void ProgramCopy::map_segments(const Program& program, int fd, char* base) {
   const std::uint64_t page = page_size();
   const auto map = [&](std::uint64_t begin, std::uint64_t end, int protection, int flags, int file,
                        std::uint64_t offset) {
-    if (begin == end || mmap(base_ + begin, end - begin, protection, MAP_PRIVATE | MAP_FIXED | flags, file,
+    if (begin == end || mmap(base + begin, end - begin, protection, MAP_PRIVATE | MAP_FIXED | flags, file,
                              static_cast<off_t>(offset)) != MAP_FAILED)
       return;
     throw Refusal(
         format("{}: a copy of it cannot be mapped at {}: {}; start more PEs (-n), or allow more mappings "
                "(sysctl vm.max_map_count)",
-               program_.path(), static_cast<void*>(base_), std::strerror(errno)));
+               program.path(), static_cast<void*>(base), std::strerror(errno)));
   };
-  for (const Elf64_Phdr& segment : program_.loaded_segments()) {
+  for (const Elf64_Phdr& segment : program.loaded_segments()) {
     const int protection = protection_of(segment);
     const std::uint64_t before = segment.p_vaddr % page;
     const std::uint64_t begin = segment.p_vaddr - before;
@@ -131,21 +130,21 @@ void ProgramCopy::map_segments(int fd) const {
     map(begin, file_end, protection, 0, fd, segment.p_offset - before);
     // Variables without a value in the file begin in its last page.
     if (segment.p_filesz != 0 && segment.p_memsz > segment.p_filesz)
-      std::memset(base_ + end_of_file, 0, file_end - end_of_file);
+      std::memset(base + end_of_file, 0, file_end - end_of_file);
     map(file_end, end, protection, MAP_ANONYMOUS, -1, 0);
   }
 }
 
 // The part of the program that is written only while it is loaded.
-void ProgramCopy::protect_relocations() const {
-  const Elf64_Phdr* const segment = program_.file().segment(PT_GNU_RELRO);
+void ProgramCopy::protect_relocations(const Program& program, char* base) {
+  const Elf64_Phdr* const segment = program.file().segment(PT_GNU_RELRO);
   if (segment == nullptr) return;
   const std::uint64_t page = page_size();
   const std::uint64_t begin = segment->p_vaddr / page * page;
   const std::uint64_t end = (segment->p_vaddr + segment->p_memsz) / page * page;
   if (end <= begin) return;
-  if (end > program_.image_bytes() || mprotect(base_ + begin, end - begin, PROT_READ) != 0)
-    throw Refusal(format("{}: memory cannot be write-protected: {}", program_.path(), std::strerror(errno)));
+  if (end > program.image_bytes() || mprotect(base + begin, end - begin, PROT_READ) != 0)
+    throw Refusal(format("{}: memory cannot be write-protected: {}", program.path(), std::strerror(errno)));
 }
 
 void ProgramCopy::find_variables(const Linkage& linkage) {
@@ -174,7 +173,6 @@ void ProgramCopy::find_variables(const Linkage& linkage) {
   *libc.index = 1;
   *libc.prints_errors = 1;
   *libc.unknown_option = '?';
-  state_.keep_environment(environ);
 }
 
 // Called by the start code of the copy in place of the C library's function. It must not return.
@@ -210,6 +208,7 @@ void ProgramCopy::run_constructors(int argc, char** argv, char** environment) co
 }
 
 int ProgramCopy::run(const std::vector<std::string>& arguments) {
+  state_.keep_environment(environment_of_host());
   arguments_ = arguments;
   for (std::string& argument : arguments_) argv_.push_back(argument.data());
   argv_.push_back(nullptr);

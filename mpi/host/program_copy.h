@@ -20,6 +20,11 @@ class ProgramCopy {
   // (IFUNC). The variables of `state` are then those of the copy. REQUIRES: the addresses are reserved for it.
   // Throws: Refusal.
   ProgramCopy(const Program& program, const Linkage& linkage, int fd, char* base, RankState& state);
+  // Maps the segments of the program as its file has them. Throws: Refusal.
+  static void map_segments(const Program& program, int fd, char* base);
+  // Write-protects what is written only while a copy is loaded. Throws: Refusal.
+  static void protect_relocations(const Program& program, char* base);
+
   ProgramCopy(const ProgramCopy&) = delete;
   ProgramCopy& operator=(const ProgramCopy&) = delete;
 
@@ -34,8 +39,6 @@ class ProgramCopy {
     Main constructors = nullptr;  // of programs that were linked with a C library before 2.34
   };
 
-  void map_segments(int fd) const;
-  void protect_relocations() const;
   void find_variables(const Linkage& linkage);
   void find_main();
   void run_constructors(int argc, char** argv, char** environment) const;

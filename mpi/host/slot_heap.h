@@ -34,6 +34,10 @@ class SlotHeap {
   // What the user of the block may write.
   std::size_t usable_bytes(const void* block) const { return blocks_->size(block); }
 
+  // The end of what is accessible, and of the slot.
+  char* accessible_end() const { return accessible_end_; }
+  char* end() const { return end_; }
+
   // For tests: whether the bookkeeping is right; and what is accessible.
   bool is_sound();
   std::size_t accessible_bytes() const { return static_cast<std::size_t>(accessible_end_ - begin_); }

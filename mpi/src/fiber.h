@@ -17,7 +17,8 @@ class Fiber {
 
   // Where a stack lies. Its size is rounded up to whole pages; only those that are used take memory.
   struct Stack {
-    // Null: the fiber allocates it. Else the memory stays the caller's, with a page without access below it.
+    // Null: the fiber allocates it. Else the memory stays the caller's, with a page without access below it. All that the
+    // fiber needs then lies in it, so the fiber can move to another process with its stack.
     void* lowest = nullptr;
     std::size_t size_bytes = 0;
   };
@@ -38,9 +39,15 @@ class Fiber {
   // The same for the last time.
   [[noreturn]] void abandon();
 
+  // An address below all of the stack that is in use. REQUIRES: the fiber is suspended.
+  const void* lowest_in_use() const;
+
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  struct Delete {
+    void operator()(State* state) const;
+  };
+  std::unique_ptr<State, Delete> state_;
 };
 
 }  // namespace weft::mpi

@@ -2,6 +2,7 @@
 //
 // - What the program itself calls: the copies are linked with the functions of this file (own_memory_function()).
 // - What the C++ library allocates while the program runs, in operator new or for an exception: malloc() looks who calls it.
+// - What MPI_Alloc_mem() allocates, in the same way: posix_memalign() looks who calls it.
 //
 // All other memory is the C library's: that of the MPI library and of other libraries, and what the C library keeps for
 // itself, such as the buffer of a FILE. The C library's functions that return memory for the program to free are here too.
@@ -57,6 +58,7 @@ struct CodeRange {
   }
 };
 constinit CodeRange standard_library;
+constinit CodeRange mpi_library;
 
 CodeRange object_at(const void* address) {
   struct Search {
@@ -290,6 +292,7 @@ void* own_memory_function(std::string_view name) {
 
 void begin_rank_memory(const Slots& slots) {
   standard_library = object_at(reinterpret_cast<const void*>(&std::terminate));
+  mpi_library = object_at(reinterpret_cast<const void*>(&weft_mpi_host_run));
   rank_slots = &slots;
 }
 
@@ -307,6 +310,12 @@ void* malloc(std::size_t size_bytes) noexcept {
 void* aligned_alloc(std::size_t alignment, std::size_t size_bytes) noexcept {
   if (!standard_library.has(__builtin_return_address(0))) return __libc_memalign(alignment, size_bytes);
   return rank_memalign(alignment, size_bytes);
+}
+
+int posix_memalign(void** block, std::size_t alignment, std::size_t size_bytes) noexcept {
+  if (mpi_library.has(__builtin_return_address(0))) return rank_posix_memalign(block, alignment, size_bytes);
+  static auto* const form = replaced<int(void**, std::size_t, std::size_t)>("posix_memalign");
+  return form(block, alignment, size_bytes);
 }
 
 void free(void* block) noexcept {

@@ -2,7 +2,7 @@
 //
 // The unwinder of g++ 12 and later calls _dl_find_object() if the C library has it, others call dl_iterate_phdr(). Nothing is
 // registered with an unwinder: it would allocate memory on behalf of the rank that happens to throw.
-// Threads: any; the copies do not change while ranks run.
+// Threads: any; the copies change only while no rank runs.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -21,7 +21,7 @@ char* copy_at(const void* address) {
   if (shown.slots == nullptr) return nullptr;
   const int rank = shown.slots->rank_at(address);
   if (rank < 0) return nullptr;
-  const RankState* const state = (*shown.states)[static_cast<std::size_t>(rank)].get();
+  const RankState* const state = (*shown.states)[static_cast<std::size_t>(rank)];
   return state != nullptr && state->owns(address) ? shown.slots->begin(rank) : nullptr;
 }
 

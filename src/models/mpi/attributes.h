@@ -66,6 +66,7 @@ class AttributeKeys {
   // MPI_ERR_KEYVAL: there is no such key for objects of that kind.
   Error find(int number, ObjectKind kind, Ref<AttributeKey>* key) const;
   Error remove(int number, ObjectKind kind);
+  bool is_empty() const { return keys_.empty(); }
 
  private:
   static constexpr int kFirst = 1024;  // above the predefined keys of mpi.h
@@ -77,6 +78,7 @@ class AttributeKeys {
 // The attributes of one object. `Handle` is the handle of that object.
 class Attributes {
  public:
+  bool is_empty() const { return entries_.empty(); }
   // Whether there is one; `value` is its value then.
   bool find(int number, void** value) const;
 

@@ -131,6 +131,13 @@ void check_objects() {
   }
 }
 
+void check_mpi_memory() {
+  void* block = nullptr;
+  MPI_Alloc_mem(5000, MPI_INFO_NULL, static_cast<void*>(&block));
+  check_block(block, 5000, "MPI_Alloc_mem");
+  MPI_Free_mem(block);
+}
+
 // Threads have no rank: their memory is the process's. Each may free that of the other.
 void check_threads() {
   char* of_rank = strdup("of the rank");
@@ -204,6 +211,7 @@ int main(int argc, char** argv) {
   check_texts();
   check_lines();
   check_objects();
+  check_mpi_memory();
   check_threads();
   check_callbacks();
   check_many();
