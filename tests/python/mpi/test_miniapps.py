@@ -58,10 +58,11 @@ def test_jacobi3d_says_what_cannot_be(miniapps: Path) -> None:
     "words", [["-n", "1"], *WAYS, ["-n", "2", "--ranks", "9", "--rank-map", "round-robin"]]
 )
 @pytest.mark.parametrize("moves", [(), (1, -2), (0, 0, 1.0)])
+@pytest.mark.parametrize("lb", ["none", "greedy_refine", "rotate"])
 def test_pic_puts_every_particle_where_it_must_be(
-    miniapps: Path, words: list[str], moves: tuple[float, ...]
+    miniapps: Path, words: list[str], lb: str, moves: tuple[float, ...]
 ) -> None:
-    done = run(words, miniapps / "pic", 98, 5000, 40, *moves)
+    done = run([*words, "--lb", lb], miniapps / "pic", 98, 5000, 40, 7, *moves)
     assert done.returncode == 0, done.stderr
     assert "of 5000 particles in the fullest strip, all where they must be" in done.stdout
 
@@ -77,6 +78,6 @@ def test_pic_says_what_cannot_be(miniapps: Path) -> None:
     odd = run(["-n", "1"], miniapps / "pic", 97)
     assert odd.returncode != 0
     assert "with an even SIZE" in odd.stderr
-    narrow = run(["-n", "2"], miniapps / "pic", 98, 100, 1, 30)
+    narrow = run(["-n", "2"], miniapps / "pic", 98, 100, 1, 0, 30)
     assert narrow.returncode != 0
     assert "a strip is narrower than a step" in narrow.stderr
