@@ -187,7 +187,7 @@ def all_names(topics: list[Topic]) -> list[str]:
 
 
 def version_script(topics: list[Topic]) -> str:
-    """For the linker: the functions of the standard, of weft_mpi.h and of host_interface.h are seen from outside."""
+    """For the linker: the functions of the standard, of weft_mpi.h and of host_interface.h are exported."""
     names = all_names(topics)
     exported = "".join(f"    {prefix}{name};\n" for prefix in ("", "P") for name in names)
     return f"{{\n  global:\n{exported}    {OWN_PREFIX}*;\n    {HOST_PREFIX}*;\n  local: *;\n}};\n"

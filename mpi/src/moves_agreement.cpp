@@ -42,7 +42,7 @@ constexpr std::array kKinds = {
 std::string objects_of(const VirtualRank& rank) {
   for (const NamedKind& named : kKinds) {
     const int count = rank.num_objects(named.kind) - named.num_own;
-    if (count > 0) return base::format("it has {} {} of MPI; free them before", count, named.name);
+    if (count > 0) return base::format("it has {} of MPI ({}); free them before", named.name, count);
   }
   return {};
 }

@@ -81,7 +81,8 @@ def test_a_rank_that_cannot_move_says_why(moves):
     outcome = moves("moves.cpp", "-n 2 --ranks 6", "fatal")
     assert outcome.returncode != 0
     assert (
-        "Weft_migrate on MPI_COMM_WORLD: rank 1 cannot move: it has 1 communicators of MPI" in outcome.stderr
+        "Weft_migrate on MPI_COMM_WORLD: rank 1 cannot move: it has communicators of MPI (1); free them"
+        in outcome.stderr
     )
 
 
