@@ -24,6 +24,8 @@ LENGTHS = {
 }
 # Of the functions for the program weft-mpi-host, mpi/src/host_interface.h.
 HOST_PREFIX = "weft_mpi_host_"
+# Of Weft's own functions for programs, include/weft/mpi/weft_mpi.h.
+OWN_PREFIX = "Weft_"
 
 HEAD = """\
 // Generated from mpi/functions by mpi/generator/generate.py.
@@ -185,10 +187,10 @@ def all_names(topics: list[Topic]) -> list[str]:
 
 
 def version_script(topics: list[Topic]) -> str:
-    """For the linker: the functions of the standard and of mpi/src/host_interface.h are seen from outside."""
+    """For the linker: the functions of the standard, of weft_mpi.h and of host_interface.h are exported."""
     names = all_names(topics)
     exported = "".join(f"    {prefix}{name};\n" for prefix in ("", "P") for name in names)
-    return f"{{\n  global:\n{exported}    {HOST_PREFIX}*;\n  local: *;\n}};\n"
+    return f"{{\n  global:\n{exported}    {OWN_PREFIX}*;\n    {HOST_PREFIX}*;\n  local: *;\n}};\n"
 
 
 def profiling_source(topics: list[Topic]) -> str:

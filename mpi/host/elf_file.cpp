@@ -63,14 +63,6 @@ void ElfFile::refuse_damaged(std::string_view part) const {
   throw Refusal(format("{}: is damaged: its {} are not in the file; build it again", path_, part));
 }
 
-template <class T>
-std::vector<T> ElfFile::records(std::uint64_t offset, std::uint64_t count, std::string_view part) const {
-  if (offset > bytes_.size() || count > (bytes_.size() - offset) / sizeof(T)) refuse_damaged(part);
-  std::vector<T> result(count);
-  if (count != 0) std::memcpy(result.data(), bytes_.data() + offset, count * sizeof(T));
-  return result;
-}
-
 void ElfFile::read_segments() {
   if (header_.e_phnum != 0 && header_.e_phentsize != sizeof(Elf64_Phdr)) refuse_damaged("segments");
   segments_ = records<Elf64_Phdr>(header_.e_phoff, header_.e_phnum, "segments");
@@ -89,7 +81,6 @@ void ElfFile::read_sections() {
 void ElfFile::read_dynamic() {
   const Elf64_Phdr* const found = segment(PT_DYNAMIC);
   if (found == nullptr) return;
-  dynamic_offset_ = found->p_offset;
   dynamic_ = records<Elf64_Dyn>(found->p_offset, found->p_filesz / sizeof(Elf64_Dyn), "dynamic entries");
   for (std::size_t i = 0; i < dynamic_.size(); ++i) {
     if (dynamic_[i].d_tag == DT_NULL) dynamic_.resize(i);
@@ -203,13 +194,6 @@ std::vector<std::string> ElfFile::copied_variables() const {
     names.push_back(dynamic_text(records<Elf64_Sym>(offset, 1, "symbols").front().st_name));
   }
   return names;
-}
-
-std::vector<std::byte> ElfFile::with_dynamic_entries() const {
-  std::vector<std::byte> result = bytes_;
-  if (!dynamic_.empty())
-    std::memcpy(result.data() + dynamic_offset_, dynamic_.data(), dynamic_.size() * sizeof(Elf64_Dyn));
-  return result;
 }
 
 }  // namespace weft::mpi_host

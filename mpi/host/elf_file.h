@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,7 +28,6 @@ class ElfFile {
   const Elf64_Ehdr& header() const { return header_; }
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
   const std::vector<Elf64_Shdr>& sections() const { return sections_; }
-  std::vector<Elf64_Dyn>& dynamic() { return dynamic_; }
   const std::vector<Elf64_Dyn>& dynamic() const { return dynamic_; }
 
   const Elf64_Phdr* segment(std::uint32_t type) const;
@@ -47,21 +47,33 @@ class ElfFile {
   // The names of the variables of shared libraries that the file has copies of (COPY relocations).
   std::vector<std::string> copied_variables() const;
 
-  // The file with the dynamic entries as they are now.
-  std::vector<std::byte> with_dynamic_entries() const;
+  // What the loader puts at an address, `count` of them. Refuses the program if the file does not have it all; `part` names it.
+  template <class T>
+  std::vector<T> at_address(std::uint64_t address, std::uint64_t count, std::string_view part) const {
+    const std::optional<std::uint64_t> offset = offset_of(address);
+    if (!offset) refuse_damaged(part);
+    return records<T>(*offset, count, part);
+  }
+  // A name in the table that the dynamic entries give.
+  std::string dynamic_text(std::uint64_t offset) const;
+  // Throws: Refusal.
+  [[noreturn]] void refuse_damaged(std::string_view part) const;
 
  private:
   void read_segments();
   void read_sections();
   void read_dynamic();
   std::string text_at(std::uint64_t offset) const;
-  std::string dynamic_text(std::uint64_t offset) const;
   std::optional<std::uint64_t> offset_of(std::uint64_t address) const;
   bool is_written_after_start(const Elf64_Shdr& section) const;
-  [[noreturn]] void refuse_damaged(std::string_view part) const;
 
   template <class T>
-  std::vector<T> records(std::uint64_t offset, std::uint64_t count, std::string_view part) const;
+  std::vector<T> records(std::uint64_t offset, std::uint64_t count, std::string_view part) const {
+    if (offset > bytes_.size() || count > (bytes_.size() - offset) / sizeof(T)) refuse_damaged(part);
+    std::vector<T> result(count);
+    if (count != 0) std::memcpy(result.data(), bytes_.data() + offset, count * sizeof(T));
+    return result;
+  }
 
   std::string path_;
   std::vector<std::byte> bytes_;
@@ -69,7 +81,6 @@ class ElfFile {
   std::vector<Elf64_Phdr> segments_;
   std::vector<Elf64_Shdr> sections_;
   std::vector<Elf64_Dyn> dynamic_;
-  std::uint64_t dynamic_offset_ = 0;
 };
 
 }  // namespace weft::mpi_host

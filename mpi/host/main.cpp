@@ -7,30 +7,34 @@
 // Environment: WEFT_MPI_RANKS, WEFT_MPI_RANK_MAP, WEFT_MPI_STACK_KIB, WEFT_MPI_SHARE_LIBRARIES; and WEFT_PE and WEFT_NUM_PES,
 // which `weft run` sets for every PE. docs/mpi.md describes them.
 #include <dlfcn.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ios>
-#include <memory>
+#include <new>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
+#include "copies_for_unwinders.h"
+#include "fixed_addresses.h"
 #include "host_interface.h"
 #include "libraries.h"
+#include "linkage.h"
 #include "program.h"
-#include "program_copy.h"
 #include "rank_map.h"
+#include "rank_memory.h"
+#include "rank_slot.h"
 #include "rank_state.h"
 #include "refusal.h"
+#include "symbol_scope.h"
 
 namespace weft::mpi_host {
 
@@ -89,66 +93,86 @@ Settings read_settings() {
   return settings;
 }
 
-// Each copy keeps a file open.
-void allow_open_files(std::size_t count) {
-  constexpr rlim_t kForTheProgram = 1024;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count + kForTheProgram) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, count + kForTheProgram);
-  setrlimit(RLIMIT_NOFILE, &limit);  // memory_file() reports the end of it
-}
-
-// The program finds its libraries in folders relative to its own file; a copy has no such folder.
-void load_libraries(const std::vector<Library>& libraries) {
+// The program finds its libraries in folders relative to its own file, so they are loaded by their paths. Returns handles.
+std::vector<void*> load_libraries(const std::vector<Library>& libraries) {
+  std::vector<void*> handles;
   for (const Library& library : libraries) {
-    if (dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
-      throw Refusal(format("{}: {}", library.path, dlerror()));
+    handles.push_back(dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL));
+    if (handles.back() == nullptr) throw Refusal(format("{}: {}", library.path, dlerror()));
   }
+  return handles;
 }
 
+// Lies at a fixed place in this program: frames of ranks refer to it.
 class Host {
  public:
-  Host(const Program& program, const Settings& settings, std::vector<std::string> arguments)
-      : arguments_(std::move(arguments)), states_(settings.pe_of_rank.size()), copies_(states_.size()) {
-    for (std::size_t rank = 0; rank < states_.size(); ++rank) {
-      if (settings.pe_of_rank[rank] != settings.pe) continue;
-      states_[rank] = std::make_unique<RankState>();
-      copies_[rank] = std::make_unique<ProgramCopy>(program, static_cast<int>(rank), *states_[rank]);
+  Host(const Program& program, const std::vector<void*>& libraries, const Settings& settings,
+       std::vector<std::string> arguments)
+      : linkage_(program, SymbolScope(libraries)),
+        slots_(program, linkage_, static_cast<int>(settings.pe_of_rank.size()), settings.stack_size_bytes),
+        arguments_(std::move(arguments)),
+        moves_{.fingerprint = fingerprint_of_addresses(program),
+               .obstacle = obstacle_to_fixed_addresses(),
+               .ranges_of_rank =
+                   [](void* context, int rank, const void* lowest, weft_mpi_host_range* ranges) {
+                     return self_of(context).slots_.ranges(rank, lowest, ranges);
+                   },
+               .receive_rank =
+                   [](void* context, int rank, const weft_mpi_host_range* ranges, int num_ranges) {
+                     return self_of(context).slots_.receive(rank, ranges, num_ranges);
+                   },
+               .rank_arrived = [](void* context, int rank) { self_of(context).slots_.arrived(rank); },
+               .rank_left = [](void* context, int rank) { self_of(context).slots_.left(rank); }} {
+    for (std::size_t rank = 0; rank < settings.pe_of_rank.size(); ++rank) {
+      if (settings.pe_of_rank[rank] == settings.pe) slots_.make(static_cast<int>(rank));
     }
-    set_rank_states(&states_);
+    begin_rank_memory(slots_.slots());
+    set_rank_states(&slots_.states());
+    show_copies_to_unwinders({.program = &program, .slots = &slots_.slots(), .states = &slots_.states()});
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  static int run_rank(void* context, int rank) {
-    const auto& host = *static_cast<const Host*>(context);
-    return host.copies_[static_cast<std::size_t>(rank)]->run(host.arguments_) & 0xff;
+  int run(const Settings& settings) {
+    const weft_mpi_host_program job = {
+        .revision = WEFT_MPI_HOST_REVISION,
+        .pe = settings.pe,
+        .num_pes = settings.num_pes,
+        .num_ranks = static_cast<int>(settings.pe_of_rank.size()),
+        .pe_of_rank = settings.pe_of_rank.data(),
+        .stack_size_bytes = settings.stack_size_bytes,
+        .run_rank = [](void* context, int rank) { return self_of(context).run_rank(rank); },
+        .stack_of_rank = [](void* context, int rank) -> void* { return self_of(context).slots_.stack(rank); },
+        .moves = &moves_,
+        .context = this,
+    };
+    return weft_mpi_host_run(&job);
   }
 
  private:
-  std::vector<std::string> arguments_;
-  // By rank; null for ranks of other PEs.
-  std::vector<std::unique_ptr<RankState>> states_;
-  std::vector<std::unique_ptr<ProgramCopy>> copies_;
+  static Host& self_of(void* context) { return *static_cast<Host*>(context); }
+  int run_rank(int rank) const { return slots_.copy(rank).run(arguments_) & 0xff; }
+
+  const Linkage linkage_;
+  RankSlots slots_;
+  const std::vector<std::string> arguments_;
+  const weft_mpi_host_moves moves_;
 };
+
+// An object at a fixed place in this program that is never destroyed: functions that the program gave to libraries run when
+// the process ends, and ranks refer to it in the process to which they move.
+template <class T>
+struct FixedPlace {
+  alignas(T) std::byte bytes[sizeof(T)];
+};
+FixedPlace<Program> place_of_program;
+FixedPlace<Host> place_of_host;
 
 int run(const Program& program, const std::vector<Library>& libraries, std::vector<std::string> arguments) {
   const Settings settings = read_settings();
-  allow_open_files(settings.pe_of_rank.size());
-  load_libraries(libraries);
-  // Never destroyed: functions that the program gave to libraries run when the process ends.
-  auto* const host = new Host(program, settings, std::move(arguments));
-  const weft_mpi_host_program job = {
-      .revision = WEFT_MPI_HOST_REVISION,
-      .pe = settings.pe,
-      .num_pes = settings.num_pes,
-      .num_ranks = static_cast<int>(settings.pe_of_rank.size()),
-      .pe_of_rank = settings.pe_of_rank.data(),
-      .stack_size_bytes = settings.stack_size_bytes,
-      .run_rank = &Host::run_rank,
-      .context = host,
-  };
-  return weft_mpi_host_run(&job);
+  const std::vector<void*> handles = load_libraries(libraries);
+  auto* const host = new (&place_of_host) Host(program, handles, settings, std::move(arguments));
+  return host->run(settings);
 }
 
 // The ranks get copies of std::cout and its kin, which the first such object makes.
@@ -162,7 +186,7 @@ int start(const std::vector<std::string>& words) {
     return kUsageError;
   }
   try {
-    const Program program(ElfFile::read(arguments.front()));
+    const Program& program = *new (&place_of_program) Program(ElfFile::read(arguments.front()));
     const std::vector<Library> libraries = libraries_of(program);
     check_libraries(program, libraries, list_variable("WEFT_MPI_SHARE_LIBRARIES"));
     if (only_checks) {
@@ -183,4 +207,8 @@ int start(const std::vector<std::string>& words) {
 
 }  // namespace weft::mpi_host
 
-int main(int argc, char** argv) { return weft::mpi_host::start({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty() || words.front() != "--check") weft::mpi_host::restart_without_random_addresses(argv);
+  return weft::mpi_host::start(words);
+}

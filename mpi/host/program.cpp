@@ -1,5 +1,7 @@
 #include "program.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "base/format.h"
@@ -11,8 +13,8 @@ namespace {
 
 using base::format;
 
-// In the range for systems, and without a meaning: the loader skips such an entry.
-constexpr std::int64_t kNoMeaning = DT_LOOS + 0x0eff;
+// A program with more than 64 GiB of code and variables is damaged.
+constexpr std::uint64_t kLargestImageBytes = std::uint64_t{64} << 30;
 
 void check(const ElfFile& file) {
   const std::string& path = file.path();
@@ -40,38 +42,48 @@ void check(const ElfFile& file) {
   }
 }
 
+std::uint64_t page_bytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
+
 }  // namespace
 
 Program::Program(ElfFile file) : file_(std::move(file)) {
   check(file_);
-  first_constructor = take_function(DT_INIT);
-  last_destructor = take_function(DT_FINI);
-  early_constructors = take_array(DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ);
-  constructors = take_array(DT_INIT_ARRAY, DT_INIT_ARRAYSZ);
-  destructors = take_array(DT_FINI_ARRAY, DT_FINI_ARRAYSZ);
-  for (Elf64_Dyn& entry : file_.dynamic()) {
-    if (entry.d_tag == DT_FLAGS_1) entry.d_un.d_val &= ~static_cast<Elf64_Xword>(DF_1_PIE | DF_1_NOOPEN);
-  }
-  image_ = file_.with_dynamic_entries();
+  read_segments();
+  first_constructor = read_function(DT_INIT);
+  last_destructor = read_function(DT_FINI);
+  early_constructors = read_array(DT_PREINIT_ARRAY, DT_PREINIT_ARRAYSZ);
+  constructors = read_array(DT_INIT_ARRAY, DT_INIT_ARRAYSZ);
+  destructors = read_array(DT_FINI_ARRAY, DT_FINI_ARRAYSZ);
 }
 
-std::uint64_t Program::take_function(std::int64_t tag) {
-  for (Elf64_Dyn& entry : file_.dynamic()) {
-    if (entry.d_tag != tag) continue;
-    entry.d_tag = kNoMeaning;
-    return entry.d_un.d_ptr;
+void Program::read_segments() {
+  const std::uint64_t page = page_bytes();
+  for (const Elf64_Phdr& segment : file_.segments()) {
+    if (segment.p_type != PT_LOAD || segment.p_memsz == 0) continue;
+    const bool has_place = segment.p_vaddr <= kLargestImageBytes && segment.p_memsz <= kLargestImageBytes &&
+                           segment.p_filesz <= segment.p_memsz &&
+                           segment.p_vaddr % page == segment.p_offset % page &&
+                           segment.p_vaddr / page * page >= image_bytes_;
+    const bool has_variables = (segment.p_flags & PF_W) != 0;
+    if (!has_place || (segment.p_filesz < segment.p_memsz && !has_variables))
+      file_.refuse_damaged("segments");
+    image_bytes_ = (segment.p_vaddr + segment.p_memsz + page - 1) / page * page;
+    loaded_segments_.push_back(segment);
   }
-  return 0;
+  if (entry() >= image_bytes_) file_.refuse_damaged("start code");
 }
 
-FunctionArray Program::take_array(std::int64_t tag, std::int64_t size_tag) {
-  FunctionArray array;
-  for (Elf64_Dyn& entry : file_.dynamic()) {
-    if (entry.d_tag == tag) array.offset = entry.d_un.d_ptr;
-    if (entry.d_tag != size_tag) continue;
-    array.count = entry.d_un.d_val / sizeof(void*);
-    entry.d_un.d_val = 0;
-  }
+std::uint64_t Program::read_function(std::int64_t tag) const {
+  const std::uint64_t offset = file_.dynamic_value(tag).value_or(0);
+  if (offset >= image_bytes_) file_.refuse_damaged("constructors");
+  return offset;
+}
+
+FunctionArray Program::read_array(std::int64_t tag, std::int64_t size_tag) const {
+  const FunctionArray array = {.offset = file_.dynamic_value(tag).value_or(0),
+                               .count = file_.dynamic_value(size_tag).value_or(0) / sizeof(void*)};
+  if (array.offset > image_bytes_ || array.count > (image_bytes_ - array.offset) / sizeof(void*))
+    file_.refuse_damaged("constructors");
   return array;
 }
 

@@ -1,11 +1,6 @@
-// The program whose ranks this process runs: checks that it can have virtual ranks, and makes the image that is loaded once
-// per rank.
-//
-// The loader takes the image for a shared library. The image differs from the file in its dynamic entries: it has no mark of
-// an executable, and no constructors and destructors. The host runs those itself, as the C library does for a program.
+// The program whose ranks this process runs: checks that it can have virtual ranks, and says what of it is loaded once per rank.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,7 +22,10 @@ class Program {
 
   const ElfFile& file() const { return file_; }
   const std::string& path() const { return file_.path(); }
-  const std::vector<std::byte>& image() const { return image_; }
+  // The segments that are loaded, in ascending order. They lie in [0, image_bytes()) and share no page.
+  const std::vector<Elf64_Phdr>& loaded_segments() const { return loaded_segments_; }
+  // The size of a copy in whole pages.
+  std::uint64_t image_bytes() const { return image_bytes_; }
 
   // Offsets from the load address. 0: there is none.
   std::uint64_t entry() const { return file_.header().e_entry; }
@@ -38,11 +36,13 @@ class Program {
   FunctionArray destructors;
 
  private:
-  FunctionArray take_array(std::int64_t tag, std::int64_t size_tag);
-  std::uint64_t take_function(std::int64_t tag);
+  void read_segments();
+  FunctionArray read_array(std::int64_t tag, std::int64_t size_tag) const;
+  std::uint64_t read_function(std::int64_t tag) const;
 
   ElfFile file_;
-  std::vector<std::byte> image_;
+  std::vector<Elf64_Phdr> loaded_segments_;
+  std::uint64_t image_bytes_ = 0;
 };
 
 }  // namespace weft::mpi_host

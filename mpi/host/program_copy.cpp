@@ -1,8 +1,6 @@
 #include "program_copy.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -34,24 +32,12 @@ struct Capture {
 };
 Capture* capture = nullptr;
 
-int memory_file(const Program& program, int rank) {
-  const std::string& path = program.path();
-  const std::string name = format("rank {} of {}", rank, path.substr(path.rfind('/') + 1).substr(0, 200));
-  const int fd = memfd_create(name.c_str(), MFD_CLOEXEC);
-  if (fd < 0) {
-    throw Refusal(
-        format("{}: no copy for rank {}: {}; start more PEs (-n), or allow more open files (ulimit -n)", path,
-               rank, std::strerror(errno)));
-  }
-  const std::vector<std::byte>& image = program.image();
-  for (std::size_t done = 0; done < image.size();) {
-    const ssize_t written = write(fd, image.data() + done, image.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw Refusal(format("{}: no copy for rank {}: {}", path, rank, std::strerror(errno)));
-    done += static_cast<std::size_t>(written);
-  }
-  return fd;
+int protection_of(const Elf64_Phdr& segment) {
+  return ((segment.p_flags & PF_R) != 0 ? PROT_READ : 0) | ((segment.p_flags & PF_W) != 0 ? PROT_WRITE : 0) |
+         ((segment.p_flags & PF_X) != 0 ? PROT_EXEC : 0);
 }
+
+std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
 // The start code of a program expects the number of arguments and three empty lists at the stack pointer.
 [[noreturn]] void enter_start_code(const void* entry) {
@@ -71,152 +57,122 @@ int memory_file(const Program& program, int rank) {
   __builtin_unreachable();
 }
 
-// The part of the program that the loader write-protects after it has filled it in.
-class WritableRelocations {
- public:
-  WritableRelocations(const Program& program, char* base) {
-    const Elf64_Phdr* const segment = program.file().segment(PT_GNU_RELRO);
-    if (segment == nullptr) return;
-    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(base) + segment->p_vaddr;
-    begin_ = reinterpret_cast<void*>(begin & ~(page - 1));
-    size_ = ((begin + segment->p_memsz) & ~(page - 1)) - reinterpret_cast<std::uintptr_t>(begin_);
-    if (size_ != 0 && mprotect(begin_, size_, PROT_READ | PROT_WRITE) != 0)
-      throw Refusal(format("{}: memory cannot be made writable: {}", program.path(), std::strerror(errno)));
-  }
-  ~WritableRelocations() {
-    if (size_ != 0) mprotect(begin_, size_, PROT_READ);
-  }
-  WritableRelocations(const WritableRelocations&) = delete;
-  WritableRelocations& operator=(const WritableRelocations&) = delete;
-
- private:
-  void* begin_ = nullptr;
-  std::size_t size_ = 0;
-};
-
-// A symbol that the copy refers to, and the memory that the loader filled in for it.
-struct Reference {
-  std::uint64_t type = 0;
-  std::string_view name;
-  void* place = nullptr;
-};
-
-std::vector<Reference> references_of(const ElfFile& file, char* base) {
-  std::vector<Reference> references;
-  const auto* const symbols =
-      reinterpret_cast<const Elf64_Sym*>(base + file.dynamic_value(DT_SYMTAB).value_or(0));
-  const auto* const names = base + file.dynamic_value(DT_STRTAB).value_or(0);
-  const auto add = [&](std::int64_t table, std::int64_t size) {
-    const auto* const first =
-        reinterpret_cast<const Elf64_Rela*>(base + file.dynamic_value(table).value_or(0));
-    const std::uint64_t count = file.dynamic_value(size).value_or(0) / sizeof(Elf64_Rela);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t symbol = ELF64_R_SYM(first[i].r_info);
-      if (symbol == 0) continue;
-      references.push_back({.type = ELF64_R_TYPE(first[i].r_info),
-                            .name = names + symbols[symbol].st_name,
-                            .place = base + first[i].r_offset});
-    }
-  };
-  add(DT_RELA, DT_RELASZ);
-  add(DT_JMPREL, DT_PLTRELSZ);
-  return references;
-}
-
 // Makes `*variable` the rank's own: the copy's variable of that name, or the one that the copy's references will name.
 template <class T>
-void bind_variable(const Reference& reference, T** variable) {
+void bind_variable(const Reference& reference, char* base, T** variable) {
+  char* const place = base + reference.place;
   if (reference.type == R_X86_64_COPY) {
-    *variable = static_cast<T*>(reference.place);
-  } else if (reference.type == R_X86_64_GLOB_DAT || reference.type == R_X86_64_64) {
-    *static_cast<T**>(reference.place) = *variable;
+    *variable = reinterpret_cast<T*>(place);
+  } else {
+    *reinterpret_cast<T**>(place) = *variable;
   }
 }
 
 // The loader copies names as they were when this process began.
-void bind_name(const Reference& reference, char* value) {
-  if (reference.type == R_X86_64_COPY) *static_cast<char**>(reference.place) = value;
+void bind_name(const Reference& reference, char* base, char* value) {
+  if (reference.type == R_X86_64_COPY) *reinterpret_cast<char**>(base + reference.place) = value;
 }
 
 // std::cout and its kin. A program that is compiled with -fPIC refers to those of the library; the rank gets its own, as a
 // program that is not has copies.
-void bind_stream(const Reference& reference, RankState& state) {
+void bind_stream(const Reference& reference, char* base, RankState& state) {
   constexpr std::array kStreams = {std::string_view("_ZSt3cin"),   std::string_view("_ZSt4cout"),
                                    std::string_view("_ZSt4cerr"),  std::string_view("_ZSt4clog"),
                                    std::string_view("_ZSt4wcin"),  std::string_view("_ZSt5wcout"),
                                    std::string_view("_ZSt5wcerr"), std::string_view("_ZSt5wclog")};
   if (reference.type != R_X86_64_GLOB_DAT || std::ranges::find(kStreams, reference.name) == kStreams.end())
     return;
-  auto& place = *static_cast<void**>(reference.place);
+  auto& place = *reinterpret_cast<void**>(base + reference.place);
   Dl_info found{};
   const Elf64_Sym* symbol = nullptr;
   if (dladdr1(place, &found, const_cast<void**>(reinterpret_cast<const void**>(&symbol)), RTLD_DL_SYMENT) ==
           0 ||
       symbol == nullptr)
     return;
-  state.streams.push_back(
-      std::make_unique<std::max_align_t[]>(symbol->st_size / sizeof(std::max_align_t) + 1));
-  std::memcpy(state.streams.back().get(), place, symbol->st_size);
-  place = state.streams.back().get();
+  void* const stream = state.allocate(symbol->st_size);
+  std::memcpy(stream, place, symbol->st_size);
+  place = stream;
 }
 
 }  // namespace
 
-ProgramCopy::ProgramCopy(const Program& program, int rank, RankState& state)
-    : program_(program), state_(state) {
-  load(rank);
+ProgramCopy::ProgramCopy(const Program& program, const Linkage& linkage, int fd, char* base, RankState& state)
+    : program_(program), state_(state), base_(base) {
+  map_segments(program_, fd, base_);
+  linkage.apply(base_);
   state.finish = [this](int code) { finish(code); };
   state.begin_address = reinterpret_cast<std::uintptr_t>(base_);
-  for (const Elf64_Phdr& segment : program.file().segments()) {
-    if (segment.p_type != PT_LOAD) continue;
-    const std::uintptr_t end = state.begin_address + segment.p_vaddr + segment.p_memsz;
-    state.end_address = std::max(state.end_address, end);
-  }
-  find_variables();
+  state.end_address = state.begin_address + program.image_bytes();
+  find_variables(linkage);
+  protect_relocations(program_, base_);
   find_main();
 }
 
-void ProgramCopy::load(int rank) {
-  const int fd = memory_file(program_, rank);
-  void* const handle = dlopen(format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr)
-    throw Refusal(format("{}: cannot be loaded for rank {}: {}", program_.path(), rank, dlerror()));
-  link_map* map = nullptr;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0)
-    throw Refusal(format("{}: {}", program_.path(), dlerror()));
-  base_ = reinterpret_cast<char*>(map->l_addr);
+void ProgramCopy::map_segments(const Program& program, int fd, char* base) {
+  const std::uint64_t page = page_size();
+  const auto map = [&](std::uint64_t begin, std::uint64_t end, int protection, int flags, int file,
+                       std::uint64_t offset) {
+    if (begin == end || mmap(base + begin, end - begin, protection, MAP_PRIVATE | MAP_FIXED | flags, file,
+                             static_cast<off_t>(offset)) != MAP_FAILED)
+      return;
+    throw Refusal(
+        format("{}: a copy of it cannot be mapped at {}: {}; start more PEs (-n), or allow more mappings "
+               "(sysctl vm.max_map_count)",
+               program.path(), static_cast<void*>(base), std::strerror(errno)));
+  };
+  for (const Elf64_Phdr& segment : program.loaded_segments()) {
+    const int protection = protection_of(segment);
+    const std::uint64_t before = segment.p_vaddr % page;
+    const std::uint64_t begin = segment.p_vaddr - before;
+    const std::uint64_t end_of_file = segment.p_vaddr + segment.p_filesz;
+    const std::uint64_t file_end = segment.p_filesz == 0 ? begin : (end_of_file + page - 1) / page * page;
+    const std::uint64_t end = (segment.p_vaddr + segment.p_memsz + page - 1) / page * page;
+    map(begin, file_end, protection, 0, fd, segment.p_offset - before);
+    // Variables without a value in the file begin in its last page.
+    if (segment.p_filesz != 0 && segment.p_memsz > segment.p_filesz)
+      std::memset(base + end_of_file, 0, file_end - end_of_file);
+    map(file_end, end, protection, MAP_ANONYMOUS, -1, 0);
+  }
 }
 
-void ProgramCopy::find_variables() {
-  const WritableRelocations writable(program_, base_);
+// The part of the program that is written only while it is loaded.
+void ProgramCopy::protect_relocations(const Program& program, char* base) {
+  const Elf64_Phdr* const segment = program.file().segment(PT_GNU_RELRO);
+  if (segment == nullptr) return;
+  const std::uint64_t page = page_size();
+  const std::uint64_t begin = segment->p_vaddr / page * page;
+  const std::uint64_t end = (segment->p_vaddr + segment->p_memsz) / page * page;
+  if (end <= begin) return;
+  if (end > program.image_bytes() || mprotect(base + begin, end - begin, PROT_READ) != 0)
+    throw Refusal(format("{}: memory cannot be write-protected: {}", program.path(), std::strerror(errno)));
+}
+
+void ProgramCopy::find_variables(const Linkage& linkage) {
   LibcVariables& libc = state_.libc;
-  const std::vector<Reference> references = references_of(program_.file(), base_);
   // A program can have both a copy of a variable and references to it: copies come first.
   for (const bool copies : {true, false}) {
-    for (const Reference& reference : references) {
+    for (const Reference& reference : linkage.references()) {
       if ((reference.type == R_X86_64_COPY) != copies) continue;
       const std::string_view name = reference.name;
       if (name == "environ" || name == "_environ" || name == "__environ")
-        bind_variable(reference, &libc.environment);
-      if (name == "optarg") bind_variable(reference, &libc.argument);
-      if (name == "optind") bind_variable(reference, &libc.index);
-      if (name == "opterr") bind_variable(reference, &libc.prints_errors);
+        bind_variable(reference, base_, &libc.environment);
+      if (name == "optarg") bind_variable(reference, base_, &libc.argument);
+      if (name == "optind") bind_variable(reference, base_, &libc.index);
+      if (name == "opterr") bind_variable(reference, base_, &libc.prints_errors);
+      if (name == "optopt") bind_variable(reference, base_, &libc.unknown_option);
       if (name == "program_invocation_name" || name == "__progname_full")
-        bind_name(reference, program_invocation_name);
+        bind_name(reference, base_, program_invocation_name);
       if (name == "program_invocation_short_name" || name == "__progname")
-        bind_name(reference, program_invocation_short_name);
-      bind_stream(reference, state_);
-      if (name == "optopt") bind_variable(reference, &libc.unknown_option);
+        bind_name(reference, base_, program_invocation_short_name);
+      bind_stream(reference, base_, state_);
       if (name == "__libc_start_main" && !copies)
-        *static_cast<void**>(reference.place) = reinterpret_cast<void*>(&capture_main);
+        *reinterpret_cast<void**>(base_ + reference.place) = reinterpret_cast<void*>(&capture_main);
     }
   }
   *libc.argument = nullptr;
   *libc.index = 1;
   *libc.prints_errors = 1;
   *libc.unknown_option = '?';
-  state_.keep_environment(environ);
 }
 
 // Called by the start code of the copy in place of the C library's function. It must not return.
@@ -252,6 +208,7 @@ void ProgramCopy::run_constructors(int argc, char** argv, char** environment) co
 }
 
 int ProgramCopy::run(const std::vector<std::string>& arguments) {
+  state_.keep_environment(environment_of_host());
   arguments_ = arguments;
   for (std::string& argument : arguments_) argv_.push_back(argument.data());
   argv_.push_back(nullptr);

@@ -1,11 +1,12 @@
-// One rank's copy of the program: its code, globals and statics, loaded from a memory file of its own.
+// One rank's copy of the program: its code, globals and statics, at the begin of the rank's slot.
 //
-// The loader knows copies apart by the files, so the files stay open as long as the process runs.
+// The copy maps the program's file. Copies share the pages that none of them has written, such as the code.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "linkage.h"
 #include "program.h"
 #include "rank_state.h"
 
@@ -15,9 +16,15 @@ using Main = int (*)(int argc, char** argv, char** environment);
 
 class ProgramCopy {
  public:
-  // Loads a copy for `rank`; runs nothing of the program. The variables of `state` are then those of the copy.
+  // Loads a copy at `base`, from the file `fd`; runs nothing of the program but its functions that choose functions
+  // (IFUNC). The variables of `state` are then those of the copy. REQUIRES: the addresses are reserved for it.
   // Throws: Refusal.
-  ProgramCopy(const Program& program, int rank, RankState& state);
+  ProgramCopy(const Program& program, const Linkage& linkage, int fd, char* base, RankState& state);
+  // Maps the segments of the program as its file has them. Throws: Refusal.
+  static void map_segments(const Program& program, int fd, char* base);
+  // Write-protects what is written only while a copy is loaded. Throws: Refusal.
+  static void protect_relocations(const Program& program, char* base);
+
   ProgramCopy(const ProgramCopy&) = delete;
   ProgramCopy& operator=(const ProgramCopy&) = delete;
 
@@ -32,8 +39,7 @@ class ProgramCopy {
     Main constructors = nullptr;  // of programs that were linked with a C library before 2.34
   };
 
-  void load(int rank);
-  void find_variables();
+  void find_variables(const Linkage& linkage);
   void find_main();
   void run_constructors(int argc, char** argv, char** environment) const;
   void run_array(const FunctionArray& array, int argc, char** argv, char** environment) const;
@@ -46,7 +52,7 @@ class ProgramCopy {
 
   const Program& program_;
   RankState& state_;
-  char* base_ = nullptr;  // the load address
+  char* const base_;  // the load address
   Start start_;
   std::vector<std::string> arguments_;
   std::vector<char*> argv_;

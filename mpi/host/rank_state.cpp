@@ -4,16 +4,20 @@
 
 #include <atomic>
 #include <cstddef>
-#include <utility>
+#include <cstdio>
+#include <cstring>
 
 #include "host_interface.h"
+#include "slot_heap.h"
 
 namespace weft::mpi_host {
 
 namespace {
 
+char** initial_environment = nullptr;
+
 // Constant-initialized: the functions of mpi/host/libc run before the host's main(), too.
-constinit std::atomic<const std::vector<std::unique_ptr<RankState>>*> all_states = nullptr;
+constinit std::atomic<const std::vector<RankState*>*> all_states = nullptr;
 
 }  // namespace
 
@@ -23,11 +27,33 @@ RandomState::RandomState() {
 }
 
 void RankState::keep_environment(char* const* list) {
-  std::vector<char*> kept;
-  for (char* const* entry = list; entry != nullptr && *entry != nullptr; ++entry) kept.push_back(*entry);
-  kept.push_back(nullptr);
-  environment = std::move(kept);
-  *libc.environment = environment.data();
+  std::size_t count = 0;
+  while (list != nullptr && list[count] != nullptr) ++count;
+  auto** const kept = static_cast<char**>(allocate((count + 1) * sizeof(char*)));
+  for (std::size_t i = 0; i < count; ++i) kept[i] = is_in_slot(list[i]) ? list[i] : own_text(list[i]);
+  kept[count] = nullptr;
+  if (environment != nullptr) heap->free(static_cast<void*>(environment));
+  environment = kept;
+  *libc.environment = kept;
+}
+
+void* RankState::allocate(std::size_t size_bytes) {
+  void* const block = heap->allocate(size_bytes);
+  if (block != nullptr) return block;
+  std::fputs("weft: the slot of a rank is full\n", stderr);
+  std::abort();
+}
+
+char* RankState::own_text(const char* text) {
+  const std::size_t bytes = std::strlen(text) + 1;
+  auto* const copy = static_cast<char*>(allocate(bytes));
+  std::memcpy(copy, text, bytes);
+  return copy;
+}
+
+bool RankState::is_in_slot(const void* address) const {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  return number >= begin_address && number < reinterpret_cast<std::uintptr_t>(heap->end());
 }
 
 bool RankState::owns(const void* address) const {
@@ -35,15 +61,26 @@ bool RankState::owns(const void* address) const {
   return number >= begin_address && number < end_address;
 }
 
-void set_rank_states(const std::vector<std::unique_ptr<RankState>>* states) { all_states = states; }
-
-RankState* current_state() {
-  const auto* const states = all_states.load(std::memory_order_acquire);
-  if (states == nullptr) return nullptr;
-  const int rank = weft_mpi_host_current_rank();
-  if (rank < 0 || static_cast<std::size_t>(rank) >= states->size()) return nullptr;
-  return (*states)[static_cast<std::size_t>(rank)].get();
+void set_rank_states(const std::vector<RankState*>* states) {
+  initial_environment = environ;
+  all_states = states;
 }
+
+char** environment_of_host() { return initial_environment; }
+
+void forget_environment_of(const RankState& state) {
+  if (state.is_in_slot(static_cast<void*>(environ))) environ = initial_environment;
+}
+
+RankState* state_of(int rank) {
+  const auto* const states = all_states.load(std::memory_order_acquire);
+  if (states == nullptr || rank < 0 || static_cast<std::size_t>(rank) >= states->size()) return nullptr;
+  return (*states)[static_cast<std::size_t>(rank)];
+}
+
+RankState* current_state() { return state_of(weft_mpi_host_current_rank()); }
+
+RankState* program_state() { return state_of(weft_mpi_host_program_rank()); }
 
 void* find_replaced(const char* name) {
   void* const found = dlsym(RTLD_NEXT, name);

@@ -8,11 +8,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 namespace weft::mpi_host {
+
+class SlotHeap;
 
 // A rank's values of the C library's variables. Each points into the rank's copy of the program if that has a copy of the
 // variable, else to `own`.
@@ -59,18 +60,22 @@ struct ExitHandler {
 };
 
 struct RankState {
-  RankState() = default;
+  explicit RankState(SlotHeap& heap_in) : heap(&heap_in) {}
   RankState(const RankState&) = delete;
   RankState& operator=(const RankState&) = delete;
 
-  // Gives the rank a copy of a list that ends with null, for its `environ`.
+  // Gives the rank a copy of a list that ends with null, for its `environ`. The list and its texts lie in the rank's heap.
   void keep_environment(char* const* list);
+  // Memory of the rank's heap. Ends the process if there is none.
+  void* allocate(std::size_t size_bytes);
+  bool is_in_slot(const void* address) const;
   // Whether the address is in the rank's copy of the program.
   bool owns(const void* address) const;
 
+  // What its program allocates.
+  SlotHeap* const heap;
   LibcVariables libc;
-  std::vector<char*> environment;
-  std::vector<std::unique_ptr<std::max_align_t[]>> streams;  // std::cout and its kin
+  char** environment = nullptr;
   OptionScan options;
   RandomState random;
   char* token_position = nullptr;  // of strtok()
@@ -81,13 +86,31 @@ struct RankState {
   // Where the rank's copy of the program lies.
   std::uintptr_t begin_address = 0;
   std::uintptr_t end_address = 0;
+
+ private:
+  char* own_text(const char* text);
 };
 
-// The states of the ranks of this process by rank number; null for ranks elsewhere. Set once, before a rank runs.
-void set_rank_states(const std::vector<std::unique_ptr<RankState>>* states);
+// The states of the ranks of this process by rank number; null for ranks elsewhere. The list is set once, before a rank runs; its
+// entries change when ranks move.
+void set_rank_states(const std::vector<RankState*>* states);
+
+// The environment with which each rank begins.
+char** environment_of_host();
+
+// The rank leaves: `environ` no longer names its list.
+void forget_environment_of(const RankState& state);
+// The rank leaves: the C library's state is no longer that of its getopt().
+void forget_options_of(const RankState& state);
 
 // The state of the rank whose stack runs; null on any other stack.
 RankState* current_state();
+
+// The state of the rank whose program runs: null in the MPI library too.
+RankState* program_state();
+
+// The state of that rank; null if it is not in this process.
+RankState* state_of(int rank);
 
 void* find_replaced(const char* name);
 

@@ -15,6 +15,7 @@
 
 #include "models/mpi/error.h"
 #include "models/mpi/error_handler.h"
+#include "models/mpi/virtual_ranks/running_code.h"
 
 namespace weft::mpi {
 
@@ -56,6 +57,7 @@ void copy_string(std::string_view text, std::size_t size, char* result);
 // What `body` returns, or the error of the exception that it throws.
 template <class Body>
 Error outcome_of(const Body& body) {
+  const LibraryRuns library;
   try {
     return body();
   } catch (...) {

@@ -21,6 +21,7 @@
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/process.h"
+#include "rank_placement.h"
 
 namespace weft::mpi {
 
@@ -75,6 +76,7 @@ Error make_job() {
     return {MPI_ERR_OTHER, error.what()};
   }
   running.job->watch_launcher();
+  if (hosted != nullptr) hosted->measure_loads(balances_loads());
   running.main_thread = pthread_self();
   if (hosted != nullptr) hosted->enter_job(running.job->runtime());
   return {};
@@ -175,6 +177,42 @@ Error start_mpi(Starter starter) {
   }
   return {};
 }
+
+KeptState pause_mpi() {
+  Rank& rank = this_rank();
+  KeptState kept{.num_users = rank.process->num_users,
+                 .on_world_error = rank.world->error_handler()->action(),
+                 .on_self_error = rank.self->error_handler()->action(),
+                 .world_name = {},
+                 .self_name = {}};
+  copy_string(rank.world->name(), sizeof kept.world_name, kept.world_name);
+  copy_string(rank.self->name(), sizeof kept.self_name, kept.self_name);
+  rank.world = nullptr;
+  rank.self = nullptr;
+  std::erase_if(running_job().processes, [&](const auto& process) { return process.get() == rank.process; });
+  rank.process = nullptr;
+  return kept;
+}
+
+void continue_mpi(const KeptState& kept) {
+  Rank& rank = this_rank();
+  const auto handler_for = [&](ErrorHandler::Action action) {
+    if (action == ErrorHandler::Action::kReturn) return rank.errors_return;
+    return action == ErrorHandler::Action::kAbort ? rank.errors_abort : rank.errors_are_fatal;
+  };
+  if (running_job().end_process != nullptr) rank.end_job = running_job().end_process;
+  join_job(rank);
+  rank.process->num_users = kept.num_users;
+  rank.phase = Rank::Phase::kRunning;
+  rank.world = rank.process->world().get();
+  rank.self = rank.process->self().get();
+  rank.world->set_error_handler(handler_for(kept.on_world_error));
+  rank.self->set_error_handler(handler_for(kept.on_self_error));
+  rank.world->set_name(kept.world_name);
+  rank.self->set_name(kept.self_name);
+}
+
+runtime::Runtime& job_runtime() { return running_job().job->runtime(); }
 
 Error end_mpi(Starter starter) {
   Rank& rank = this_rank();

@@ -3,10 +3,28 @@
 
 #include "hosted_ranks.h"
 #include "models/mpi/error.h"
+#include "models/mpi/error_handler.h"
 
 namespace weft::mpi {
 
 enum class Starter { kWorld, kSession };
+
+// What a rank keeps of MPI while it moves. On its stack.
+struct KeptState {
+  int num_users = 0;
+  ErrorHandler::Action on_world_error{};
+  ErrorHandler::Action on_self_error{};
+  char world_name[MPI_MAX_OBJECT_NAME];
+  char self_name[MPI_MAX_OBJECT_NAME];
+};
+
+// The rank gives up its messages and its predefined communicators, and gets others, maybe in another process.
+// REQUIRES: it has no other object of MPI.
+KeptState pause_mpi();
+void continue_mpi(const KeptState& kept);
+
+// The runtime of this PE. REQUIRES: there is a job.
+runtime::Runtime& job_runtime();
 
 // Starts MPI unless it runs. MPI_Init and each session do so once.
 Error start_mpi(Starter starter);

@@ -15,11 +15,19 @@ class Fiber {
   // Whether this build has fibers: it was made with Boost.Context.
   static bool are_available();
 
+  // Where a stack lies. Its size is rounded up to whole pages; only those that are used take memory.
+  struct Stack {
+    // Null: the fiber allocates it. Else the memory stays the caller's, with a page without access below it. All that the
+    // fiber needs then lies in it, so the fiber can move to another process with its stack.
+    void* lowest = nullptr;
+    std::size_t size_bytes = 0;
+  };
+
   using Body = void (*)(void* context);
-  // `body` begins with the first resume() and never returns: it ends with abandon(). `stack_size_bytes` is rounded up to whole
-  // pages; only those that are used take memory. Throws Error if the system gives no address space.
-  Fiber(std::size_t stack_size_bytes, Body body, void* context);
-  // Frees the stack. The frames on it are given up: no destructor runs.
+  // `body` begins with the first resume() and never returns: it ends with abandon(). Throws Error if the system gives no
+  // address space.
+  Fiber(const Stack& stack, Body body, void* context);
+  // Frees the stack if it has allocated it. The frames on it are given up: no destructor runs.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
@@ -31,9 +39,15 @@ class Fiber {
   // The same for the last time.
   [[noreturn]] void abandon();
 
+  // An address below all of the stack that is in use. REQUIRES: the fiber is suspended.
+  const void* lowest_in_use() const;
+
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  struct Delete {
+    void operator()(State* state) const;
+  };
+  std::unique_ptr<State, Delete> state_;
 };
 
 }  // namespace weft::mpi

@@ -31,6 +31,7 @@ class GeneralizedRequest final : public Request {
     release();
   }
   int cancel() override {
+    const ProgramRuns program;
     return functions_.cancel == nullptr ? MPI_SUCCESS
                                         : functions_.cancel(functions_.extra_state, is_complete() ? 1 : 0);
   }
@@ -40,6 +41,7 @@ class GeneralizedRequest final : public Request {
     return is_complete() ? free() : MPI_SUCCESS;
   }
   void query() override {
+    const ProgramRuns program;
     MPI_Status status;
     set_status_empty(status);
     const int error =
@@ -52,7 +54,10 @@ class GeneralizedRequest final : public Request {
   }
 
  private:
-  int free() { return functions_.free == nullptr ? MPI_SUCCESS : functions_.free(functions_.extra_state); }
+  int free() {
+    const ProgramRuns program;
+    return functions_.free == nullptr ? MPI_SUCCESS : functions_.free(functions_.extra_state);
+  }
 
   Functions functions_;
   bool is_freed_ = false;

@@ -1,5 +1,8 @@
 // The functions that weft-mpi-host calls, see host_interface.h.
+#include <cstddef>
 #include <cstdio>
+#include <new>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -38,8 +41,13 @@ int weft_mpi_host_run(const weft_mpi_host_program* program) {
         "again, or start the program without --ranks");
   }
   try {
-    // Never destroyed: what the program has left may refer to the state of its ranks.
-    auto* const ranks = new HostedRanks(*program, hosted_rank_hooks());
+    // Never destroyed: what the program has left may refer to the state of its ranks. The first one, which is the only one outside of tests,
+    // has a fixed place in the library: frames of ranks refer to it, also in the process to which they move.
+    alignas(HostedRanks) static std::byte place[sizeof(HostedRanks)];
+    static bool is_first = true;
+    auto* const ranks = std::exchange(is_first, false) ? new (place)
+                                                             HostedRanks(*program, hosted_rank_hooks())
+                                                       : new HostedRanks(*program, hosted_rank_hooks());
     return ranks->run();
   } catch (const weft::base::Error& error) {
     return refuse_program(error.what());
@@ -48,6 +56,11 @@ int weft_mpi_host_run(const weft_mpi_host_program* program) {
 
 int weft_mpi_host_current_rank(void) {
   const HostedRank* const rank = HostedRanks::running();
+  return rank == nullptr ? -1 : rank->number();
+}
+
+int weft_mpi_host_program_rank(void) {
+  const HostedRank* const rank = HostedRanks::running_program();
   return rank == nullptr ? -1 : rank->number();
 }
 

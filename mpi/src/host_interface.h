@@ -20,7 +20,16 @@ extern "C" {
 #endif
 
 // Changes with each change of this header. weft_mpi_host_run() refuses a program that has another one.
-#define WEFT_MPI_HOST_REVISION 1
+#define WEFT_MPI_HOST_REVISION 3
+
+// Whole pages of the memory of a rank.
+typedef struct weft_mpi_host_range {  // NOLINT(modernize-use-using)
+  void* begin;
+  size_t size_bytes;
+} weft_mpi_host_range;
+#define WEFT_MPI_HOST_MOST_RANGES 8
+
+struct weft_mpi_host_moves;
 
 typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
   int revision;                         // WEFT_MPI_HOST_REVISION
@@ -36,8 +45,32 @@ typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
   // Runs a rank from its begin to its end and returns its exit code, 0 to 255. It does not throw. Calls of exit() in the
   // program do not return through it but call weft_mpi_host_exit_rank().
   int (*run_rank)(void* context, int rank);
+  // The lowest address of the rank's stack, which has stack_size_bytes and a page without access below it. The memory is the
+  // host's. Null instead of a function: the library allocates the stacks.
+  void* (*stack_of_rank)(void* context, int rank);
+
+  // --- Ranks that move to another process. Null: ranks cannot move, and the other members of this part are not read.
+  const struct weft_mpi_host_moves* moves;
   void* context;
 } weft_mpi_host_program;
+
+// Memory of ranks has the same address in every process of the job. A rank moves while it waits in a call of MPI. The library sends the
+// ranges of its memory to a process with an equal `fingerprint`, which writes them to the same addresses.
+typedef struct weft_mpi_host_moves {  // NOLINT(modernize-use-using)
+  // Of the addresses of all libraries and functions in this process, and of the program. Memory of a rank refers to them.
+  uint64_t fingerprint;
+  // Why no rank of this process can move; null if they can.
+  const char* obstacle;
+  // Stores the ranges that the rank may have written, and returns how many there are. `stack`: the lowest address of its stack that is
+  // in use.
+  int (*ranges_of_rank)(void* context, int rank, const void* stack, weft_mpi_host_range* ranges);
+  // Makes these ranges of a rank writable that arrives. Returns null, or what is wrong with them.
+  const char* (*receive_rank)(void* context, int rank, const weft_mpi_host_range* ranges, int num_ranges);
+  // The ranges have been written. The rank may run.
+  void (*rank_arrived)(void* context, int rank);
+  // The rank has been sent. Frees its memory.
+  void (*rank_left)(void* context, int rank);
+} weft_mpi_host_moves;
 
 // Runs the ranks of this PE to their ends. Returns 0, or the exit code of the first rank that ended with another one. Says an
 // error of its own on stderr and returns 1.
@@ -45,6 +78,10 @@ int weft_mpi_host_run(const weft_mpi_host_program* program);
 
 // The rank whose stack runs; -1 on any other stack, for example on that of a thread which the program has made.
 int weft_mpi_host_current_rank(void);
+
+// The rank whose program runs, on its own stack or in a function of the program that the library calls elsewhere. -1 while a call
+// of MPI runs, and on threads that the program has made. Memory that is allocated now belongs to that rank.
+int weft_mpi_host_program_rank(void);
 
 // Ends the rank that runs. Its stack is abandoned: no destructor and no exception handler of its frames runs. The host has
 // run the atexit handlers of the rank's copy before. REQUIRES: weft_mpi_host_current_rank() >= 0.

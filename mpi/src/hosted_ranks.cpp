@@ -1,28 +1,60 @@
 #include "hosted_ranks.h"
 
+#include <chrono>
+#include <cstddef>
+#include <new>
 #include <utility>
 
 #include "weft/base/error.h"
 
 #include "base/format.h"
+#include "models/mpi/virtual_ranks/running_code.h"
 
 namespace weft::mpi {
 
 // --- HostedRank
 
-HostedRank::HostedRank(HostedRanks& all, int number, std::size_t stack_size_bytes)
-    : VirtualRank(own_state_),
-      all_(all),
-      number_(number),
-      fiber_(stack_size_bytes, &HostedRank::body, this) {}
+namespace {
+
+// What a HostedRank takes at the top of its stack, above the fiber's part.
+constexpr std::size_t kRankBytes = (sizeof(HostedRank) + 63) / 64 * 64;
+
+}  // namespace
+
+HostedRank::HostedRank(HostedRanks& all, int number, const Fiber::Stack& stack)
+    : all_(all), number_(number), fiber_(stack, &HostedRank::body, this) {
+  make_state();
+}
+
+// Its predefined objects do not count as the rank's.
+void HostedRank::make_state() {
+  VirtualRank* const before = VirtualRank::current();
+  VirtualRank::set_current(nullptr);
+  own_state_ = std::make_unique<Rank>();
+  set_state(own_state_.get());
+  VirtualRank::set_current(before);
+}
+
+void HostedRank::depart() {
+  set_scheduler(nullptr);
+  set_state(nullptr);
+  own_state_ = nullptr;
+}
+
+void HostedRank::arrive(runtime::Scheduler& scheduler) {
+  make_state();
+  set_scheduler(&scheduler);
+}
 
 void HostedRank::body(void* self) {
   auto* const rank = static_cast<HostedRank*>(self);
   const weft_mpi_host_program& program = rank->all_.program_;
+  RunningCode::set_program(rank);
   rank->end(program.run_rank(program.context, rank->number_));
 }
 
 void HostedRank::end(int code) {
+  RunningCode::set_program(nullptr);
   all_.hooks_.rank_ends(*this, code);
   has_ended_ = true;
   all_.rank_ended(code);
@@ -31,8 +63,26 @@ void HostedRank::end(int code) {
 
 void HostedRank::resume() {
   all_.running_ = this;
-  fiber_.resume();
+  if (all_.measures_loads_) {
+    const auto begin = std::chrono::steady_clock::now();
+    fiber_.resume();
+    load_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  } else {
+    fiber_.resume();
+  }
   all_.running_ = nullptr;
+}
+
+bool HostedRank::add_move_function(Weft_move_function function, void* data) {
+  if (num_move_functions_ == kMostMoveFunctions) return false;
+  move_functions_[num_move_functions_++] = {function, data};
+  return true;
+}
+
+void HostedRank::call_move_functions(int event) const {
+  const ProgramRuns program;
+  for (std::size_t i = 0; i < num_move_functions_; ++i)
+    move_functions_[i].function(event, move_functions_[i].data);
 }
 
 // --- HostedRanks
@@ -42,8 +92,8 @@ HostedRanks::HostedRanks(const weft_mpi_host_program& program, const Hooks& hook
       hooks_(hooks),
       map_(std::vector<int>(program.pe_of_rank, program.pe_of_rank + program.num_ranks), program.num_pes) {
   for (const int number : map_.ranks_on(program.pe)) {
-    ranks_.push_back(std::make_unique<HostedRank>(*this, number, program.stack_size_bytes));
-    ready_.push_back(ranks_.back().get());
+    ranks_.push_back(make_rank(number));
+    ready_.push_back(ranks_.back());
   }
   num_alive_ = static_cast<int>(ranks_.size());
   current_ = this;
@@ -52,6 +102,38 @@ HostedRanks::HostedRanks(const weft_mpi_host_program& program, const Hooks& hook
 HostedRank* HostedRanks::running() {
   if (current_ == nullptr || pthread_equal(pthread_self(), current_->thread_) == 0) return nullptr;
   return current_->running_;
+}
+
+HostedRank* HostedRanks::running_program() { return static_cast<HostedRank*>(RunningCode::program()); }
+
+Fiber::Stack HostedRanks::stack_of(int rank) const {
+  return {
+      .lowest = program_.stack_of_rank == nullptr ? nullptr : program_.stack_of_rank(program_.context, rank),
+      .size_bytes = program_.stack_size_bytes};
+}
+
+HostedRank* HostedRanks::place_of(int rank) const {
+  const Fiber::Stack stack = stack_of(rank);
+  if (stack.lowest == nullptr) return nullptr;
+  return reinterpret_cast<HostedRank*>(static_cast<std::byte*>(stack.lowest) + stack.size_bytes - kRankBytes);
+}
+
+HostedRank* HostedRanks::make_rank(int rank) {
+  Fiber::Stack stack = stack_of(rank);
+  HostedRank* const place = place_of(rank);
+  if (place == nullptr) return new HostedRank(*this, rank, stack);
+  stack.size_bytes -= kRankBytes;
+  return new (place) HostedRank(*this, rank, stack);
+}
+
+void HostedRanks::replace_map(RankMap map) {
+  const auto num_before = static_cast<int>(ranks_.size());
+  map_ = std::move(map);
+  ranks_.clear();
+  for (const int number : map_.ranks_on(program_.pe)) ranks_.push_back(place_of(number));
+  const int change = static_cast<int>(ranks_.size()) - num_before;
+  num_alive_ += change;
+  num_in_job_ += change;
 }
 
 int HostedRanks::run() {
@@ -80,7 +162,7 @@ int HostedRanks::run() {
 void HostedRanks::enter_job(runtime::Runtime& runtime) {
   runtime_ = &runtime;
   num_in_job_ = static_cast<int>(ranks_.size());
-  for (const auto& rank : ranks_) rank->set_scheduler(&runtime);
+  for (HostedRank* const rank : ranks_) rank->set_scheduler(&runtime);
   for (HostedRank* const rank : std::exchange(ready_, {})) rank->wake();
 }
 
@@ -91,9 +173,9 @@ void HostedRanks::run_in_job() {
   if (!all_left) hooks_.fail_job();
   job_code_ = hooks_.finish_job();
   runtime_ = nullptr;
-  for (const auto& rank : ranks_) {
+  for (HostedRank* const rank : ranks_) {
     rank->set_scheduler(nullptr);
-    if (!rank->has_ended()) ready_.push_back(rank.get());
+    if (!rank->has_ended()) ready_.push_back(rank);
   }
 }
 

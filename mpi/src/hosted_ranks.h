@@ -7,12 +7,16 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "weft/mpi/weft_mpi.h"
 #include "weft/runtime/runtime.h"
 
 #include "fiber.h"
@@ -27,13 +31,28 @@ class HostedRanks;
 
 class HostedRank final : public VirtualRank {
  public:
-  HostedRank(HostedRanks& all, int number, std::size_t stack_size_bytes);
+  HostedRank(HostedRanks& all, int number, const Fiber::Stack& stack);
 
   int number() const { return number_; }
   bool has_ended() const { return has_ended_; }
   void run_on() { run(); }
   // On the rank's own stack.
   [[noreturn]] void end(int code);
+
+  // --- Moves. The object lies on the rank's stack and moves with it.
+  // REQUIRES: the rank is suspended, and no longer takes part in MPI. Frees what it has in this process.
+  void depart();
+  // It has come to this process.
+  void arrive(runtime::Scheduler& scheduler);
+  const void* lowest_in_use() const { return fiber_.lowest_in_use(); }
+
+  // A function of the program that is called when the rank moves, see Weft_register_move_function(). Returns false if there are too many.
+  bool add_move_function(Weft_move_function function, void* data);
+  // On the rank's own stack.
+  void call_move_functions(int event) const;
+
+  // How long the rank has run since the last call, if HostedRanks measures it.
+  double take_load_s() { return std::exchange(load_s_, 0.0); }
 
  private:
   friend class HostedRanks;
@@ -42,11 +61,22 @@ class HostedRank final : public VirtualRank {
   void resume() override;
   void suspend() override { fiber_.suspend(); }
 
+  void make_state();
+
   HostedRanks& all_;
   const int number_;
-  Rank own_state_;
+  struct MoveFunction {
+    Weft_move_function function = nullptr;
+    void* data = nullptr;
+  };
+  static constexpr std::size_t kMostMoveFunctions = 32;
+
+  std::unique_ptr<Rank> own_state_;
   Fiber fiber_;
   bool has_ended_ = false;
+  double load_s_ = 0;
+  std::array<MoveFunction, kMostMoveFunctions> move_functions_;
+  std::size_t num_move_functions_ = 0;
 };
 
 class HostedRanks {
@@ -69,6 +99,9 @@ class HostedRanks {
   // The rank on whose stack the caller runs; null on another stack.
   static HostedRank* running();
 
+  // The rank whose program runs, see RunningCode; null on a thread of the program.
+  static HostedRank* running_program();
+
   // Returns what weft_mpi_host_run() returns.
   int run();
 
@@ -86,9 +119,23 @@ class HostedRanks {
   // On the main stack: the job has started. The ranks become work of the scheduler.
   void enter_job(runtime::Runtime& runtime);
 
+  // Whether the time is measured in which each rank runs. It costs two looks at the clock for each switch.
+  void measure_loads(bool wanted) { measures_loads_ = wanted; }
+
+  // --- Moves
+  const weft_mpi_host_program& program() const { return program_; }
+  std::span<HostedRank* const> ranks() const { return ranks_; }
+  // A rank of this PE; or where that of another PE will be, if the host gives the stacks.
+  HostedRank* place_of(int rank) const;
+  // The ranks are where the map says. REQUIRES: those that have left have departed, and those that have come lie at their
+  // places.
+  void replace_map(RankMap map);
+
  private:
   friend class HostedRank;
 
+  Fiber::Stack stack_of(int rank) const;
+  HostedRank* make_rank(int rank);
   void run_in_job();
   void rank_ended(int code);
 
@@ -98,13 +145,14 @@ class HostedRanks {
   const Hooks hooks_;
   const pthread_t thread_ = pthread_self();
   RankMap map_;
-  std::vector<std::unique_ptr<HostedRank>> ranks_;
+  std::vector<HostedRank*> ranks_;  // of this PE, never destroyed
   HostedRank* running_ = nullptr;
   std::deque<HostedRank*> ready_;  // while there is no job
   const std::function<void()>* main_call_ = nullptr;
   runtime::Runtime* runtime_ = nullptr;  // while there is a job
   int num_in_job_ = 0;                   // ranks that have not left it
   int num_alive_ = 0;
+  bool measures_loads_ = false;
   int job_code_ = 0;
   int exit_code_ = 0;
 };

@@ -91,6 +91,8 @@ int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
       std::memcpy(baseptr, static_cast<const void*>(&memory), sizeof(memory));
       return {};
     }
+    // The memory is the program's, so it moves with a rank (mpi/host/libc/memory.cpp).
+    const ProgramRuns program;
     if (size > kAddressSpaceBytes ||
         posix_memalign(&memory, alignment, std::max<std::size_t>(1, static_cast<std::size_t>(size))) != 0) {
       return {MPI_ERR_NO_MEM, weft::base::format("no {} bytes of memory are left", size)};

@@ -1,7 +1,8 @@
 // getenv() and its kin with an environment per rank.
 //
 // The C library works on the list that `environ` names. Before it does so for a rank, `environ` gets the rank's list. If the C
-// library has made a new list, the rank gets a copy of it: the C library takes the memory back when it makes the next one.
+// library has changed it, the rank gets a copy of what is new in it: the C library takes the memory of a list back when it makes
+// the next one.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -19,11 +20,11 @@ class OwnEnvironment {
  public:
   OwnEnvironment() : state_(current_state()) {
     if (state_ == nullptr) return;
-    before_ = *state_->libc.environment;
-    environ = before_;
+    environ = *state_->libc.environment;
   }
-  ~OwnEnvironment() {
-    if (state_ == nullptr || environ == before_) return;
+  // The C library has changed the list or an entry of it. What it has allocated becomes the rank's.
+  void keep() {
+    if (state_ == nullptr) return;
     state_->keep_environment(environ);
     environ = *state_->libc.environment;
   }
@@ -32,7 +33,6 @@ class OwnEnvironment {
 
  private:
   RankState* state_;
-  char** before_ = nullptr;
 };
 
 // A forked process that calls exec() hands on the environment of its rank.
@@ -60,23 +60,31 @@ char* secure_getenv(const char* name) noexcept {
 }
 
 int setenv(const char* name, const char* value, int overwrite) noexcept {
-  const OwnEnvironment own;
-  return replaced<int(const char*, const char*, int)>("setenv")(name, value, overwrite);
+  OwnEnvironment own;
+  const int result = replaced<int(const char*, const char*, int)>("setenv")(name, value, overwrite);
+  own.keep();
+  return result;
 }
 
 int putenv(char* text) noexcept {
-  const OwnEnvironment own;
-  return replaced<int(char*)>("putenv")(text);
+  OwnEnvironment own;
+  const int result = replaced<int(char*)>("putenv")(text);
+  own.keep();
+  return result;
 }
 
 int unsetenv(const char* name) noexcept {
-  const OwnEnvironment own;
-  return replaced<int(const char*)>("unsetenv")(name);
+  OwnEnvironment own;
+  const int result = replaced<int(const char*)>("unsetenv")(name);
+  own.keep();
+  return result;
 }
 
 int clearenv() noexcept {
-  const OwnEnvironment own;
-  return replaced<int()>("clearenv")();
+  OwnEnvironment own;
+  const int result = replaced<int()>("clearenv")();
+  own.keep();
+  return result;
 }
 
 int system(const char* command) {

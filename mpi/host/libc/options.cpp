@@ -88,6 +88,10 @@ int scan_options(const OptionCall& call, char* const* argv) {
 
 }  // namespace
 
+void forget_options_of(const RankState& state) {
+  if (owner == &state) owner = nullptr;
+}
+
 }  // namespace weft::mpi_host
 
 using namespace weft::mpi_host;  // NOLINT(google-build-using-namespace): the replacements are C functions

@@ -15,6 +15,7 @@
 #include "models/mpi/counted.h"
 #include "models/mpi/error.h"
 #include "models/mpi/object_kind.h"
+#include "models/mpi/virtual_ranks/running_code.h"
 
 namespace weft::mpi {
 
@@ -38,6 +39,7 @@ class AttributeKey final : public Counted {
     *wanted = predefined == kDuplicate;
     if (predefined == kNone || predefined == kDuplicate) return MPI_SUCCESS;
     int flag = 0;
+    const ProgramRuns program;
     const int code = reinterpret_cast<int (*)(Handle, int, void*, void*, void*, int*)>(copy_)(
         object, number, extra_state_, value, static_cast<void*>(copied), &flag);
     *wanted = flag != 0;
@@ -46,6 +48,7 @@ class AttributeKey final : public Counted {
   template <class Handle>
   int call_remove(Handle object, int number, void* value) const {
     if (remove_ == nullptr) return MPI_SUCCESS;
+    const ProgramRuns program;
     return reinterpret_cast<int (*)(Handle, int, void*, void*)>(remove_)(object, number, value, extra_state_);
   }
 
@@ -63,6 +66,7 @@ class AttributeKeys {
   // MPI_ERR_KEYVAL: there is no such key for objects of that kind.
   Error find(int number, ObjectKind kind, Ref<AttributeKey>* key) const;
   Error remove(int number, ObjectKind kind);
+  bool is_empty() const { return keys_.empty(); }
 
  private:
   static constexpr int kFirst = 1024;  // above the predefined keys of mpi.h
@@ -74,6 +78,7 @@ class AttributeKeys {
 // The attributes of one object. `Handle` is the handle of that object.
 class Attributes {
  public:
+  bool is_empty() const { return entries_.empty(); }
   // Whether there is one; `value` is its value then.
   bool find(int number, void** value) const;
 

@@ -29,6 +29,12 @@ class ErrorCodes {
   Error remove_code(int code);
   Error remove_string(int code);
 
+  // Whether the program has added none.
+  bool is_empty() const {
+    const std::lock_guard lock(mutex_);
+    return added_.empty();
+  }
+
   // The class of a class or code. MPI_ERR_ARG: there is none with that number.
   Error class_of(int code, int* error_class) const;
   Error string_of(int code, std::string* text) const;

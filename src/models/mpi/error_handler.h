@@ -11,6 +11,7 @@
 
 #include "models/mpi/counted.h"
 #include "models/mpi/object.h"
+#include "models/mpi/virtual_ranks/running_code.h"
 
 namespace weft::mpi {
 
@@ -32,6 +33,7 @@ class ErrorHandler final : public Object {
   // Calls the function of the program. REQUIRES: action() is kCall, and `Handle` is the handle of its caller.
   template <class Handle>
   void call(Handle handle, int code) const {
+    const ProgramRuns program;
     reinterpret_cast<void (*)(Handle*, int*, ...)>(function_)(&handle, &code);
   }
 

@@ -13,6 +13,7 @@
 namespace weft::mpi {
 
 class Attributes;
+class VirtualRank;
 
 class Object : public Counted {
  public:
@@ -28,6 +29,7 @@ class Object : public Counted {
 
  private:
   ObjectKind kind_;
+  VirtualRank* const maker_;  // counts it
   std::unique_ptr<Attributes> attributes_;
 };
 

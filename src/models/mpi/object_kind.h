@@ -1,6 +1,7 @@
 // What handles of the program refer to.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace weft::mpi {
@@ -19,5 +20,7 @@ enum class ObjectKind : std::uint8_t {
   kWindow,
   kFreed,  // of memory that holds no object any more, as long as nothing else is there
 };
+
+inline constexpr std::size_t kNumObjectKinds = static_cast<std::size_t>(ObjectKind::kFreed) + 1;
 
 }  // namespace weft::mpi

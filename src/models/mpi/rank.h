@@ -6,7 +6,6 @@
 // error codes at any time.
 #pragma once
 
-#include <atomic>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +25,7 @@
 #include "models/mpi/handle_numbers.h"
 #include "models/mpi/info.h"
 #include "models/mpi/operation/operation.h"
+#include "models/mpi/running_rank.h"
 
 namespace weft::mpi {
 
@@ -101,25 +101,6 @@ class Rank {
  private:
   std::mutex mutex_;
   std::set<std::string> reported_;
-};
-
-// Which state this_rank() returns. Any thread may ask.
-class RunningRank {
- public:
-  static Rank& state() {
-    if (Rank* const rank = state_.load(std::memory_order_relaxed)) [[likely]]
-      return *rank;
-    return of_process();
-  }
-
- private:
-  friend class VirtualRank;
-  // Null: the process's own.
-  static void set(Rank* rank) { state_.store(rank, std::memory_order_relaxed); }
-  // The rank of a process that has one, which is made at its first use.
-  static Rank& of_process();
-
-  static inline std::atomic<Rank*> state_ = nullptr;
 };
 
 // The state of the rank that runs, see VirtualRank::current().

@@ -115,6 +115,66 @@ def test_256_ranks_in_one_process(compile_program, run_ranks):
     assert outcome.returncode == 0
 
 
+# --- How copies are loaded ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("-fPIC",), ("-O2",), ("-Wl,-z,now",), ("-Wl,-z,noseparate-code",), ("-static-libgcc",)],
+)
+def test_the_loader_fills_in_all_references(compile_program, run_ranks, options):
+    outcome = run_ranks(2, 8, compile_program("loading.cpp", *options))
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: 0 failures" for rank in range(8)]
+    assert outcome.returncode == 0
+
+
+def test_packed_relocations(compile_program, run_ranks):
+    linker_help = subprocess.run(["ld", "--help"], capture_output=True, text=True, check=True).stdout
+    if "pack-relative-relocs" not in linker_help:
+        pytest.skip("THE LINKER HAS NO PACKED RELOCATIONS (-z pack-relative-relocs)")
+    outcome = run_ranks(1, 3, compile_program("loading.cpp", "-Wl,-z,pack-relative-relocs"))
+    assert outcome.stderr == ""
+    assert outcome.stdout.count(": 0 failures") == 3
+
+
+def test_a_rank_has_the_same_addresses_in_each_run(compile_program, run_ranks):
+    program = compile_program("loading.cpp")
+    runs = [run_ranks(num_pes, 4, program, "addresses").stdout for num_pes in (1, 2, 3)]
+    addresses = [sorted(re.findall(r"^rank \d at .*$", run, re.MULTILINE)) for run in runs]
+    assert len(addresses[0]) == 4
+    assert addresses[0] == addresses[1] == addresses[2]
+
+
+@pytest.mark.parametrize("options", [(), ("-fPIC",), ("-O2", "-D_FORTIFY_SOURCE=2")])
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 8)])
+def test_memory_lies_in_the_slots_of_the_ranks(compile_program, run_ranks, options, num_pes, num_ranks):
+    outcome = run_ranks(num_pes, num_ranks, compile_program("memory.cpp", *options))
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: 0 failures" for rank in range(num_ranks)]
+    assert outcome.returncode == 0
+
+
+def test_a_stack_that_does_not_fit_into_a_slot(compile_program, run_ranks):
+    program = compile_program("places.c")
+    outcome = run_ranks(1, 512, program, options=["--stack-size", 32 << 20])  # 32 of 32 GiB
+    assert outcome.returncode == 2
+    assert (
+        "a stack of 33554432 KiB do not fit into the 32768 MiB that each of 512 ranks has" in outcome.stderr
+    )
+
+
+def test_reserved_addresses(compile_program, run_ranks):
+    program = compile_program("loading.cpp")
+    command = f"ulimit -v 40000000 && {sys.executable} -m weft run -n 1 --ranks 2 {program}"
+    outcome = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=HANG_S, check=False
+    )
+    assert outcome.returncode != 0
+    assert "GiB of addresses" in outcome.stderr
+    assert "ulimit -v unlimited" in outcome.stderr
+
+
 # --- Where ranks are ----------------------------------------------------------------------------------------
 
 
@@ -339,33 +399,3 @@ def test_a_rank_that_exits_without_finalize_ends_the_job(mpi_program, run_ranks)
     outcome = run_ranks(1, 2, mpi_program("endings"), "exit")  # a program for two ranks
     assert outcome.returncode != 0
     assert "rank 1 ended with code" in outcome.stderr
-
-
-# --- The mini-app in plain C
-
-
-@pytest.fixture(scope="session")
-def jacobi3d(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("jacobi3d") / "jacobi3d"
-    command = [sys.executable, "-m", "weft", "mpicc", "-std=c99", *WARNINGS]
-    subprocess.run([*command, ROOT / "miniapps/mpi/jacobi3d.c", "-o", program], check=True, timeout=HANG_S)
-    return program
-
-
-@pytest.mark.parametrize("words", [["-n", "2"], ["-n", "2", "--ranks", "16"], ["-n", "1", "--ranks", "7"]])
-def test_jacobi3d_in_c_computes_the_same_with_any_number_of_ranks(jacobi3d: Path, words: list[str]) -> None:
-    changes = []
-    for options in (["-n", "1"], words):
-        command = [sys.executable, "-m", "weft", "run", *options, str(jacobi3d), "19", "12"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-        assert done.returncode == 0, done.stderr
-        assert re.match(rf"{options[-1]} ranks: ", done.stdout)
-        changes.append(done.stdout.rpartition(" ")[2])
-    assert changes[0] == changes[1]
-
-
-def test_jacobi3d_in_c_says_what_cannot_be(jacobi3d: Path) -> None:
-    command = [sys.executable, "-m", "weft", "run", "-n", "1", "--ranks", "8", str(jacobi3d), "1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
-    assert done.returncode != 0
-    assert "8 ranks are too many for 1 points" in done.stderr

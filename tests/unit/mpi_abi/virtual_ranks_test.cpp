@@ -132,7 +132,7 @@ struct Counting {
 TEST_F(VirtualRanks, AFiberSuspendsAndIsAbandoned) {
   Counting counting;
   Fiber fiber(
-      1 << 16,
+      {.size_bytes = 1 << 16},
       [](void* context) {
         auto* const shared = static_cast<Counting*>(context);
         for (; shared->count < 3; ++shared->count) {

@@ -20,14 +20,36 @@ std::string refusal_of(SmallProgram program) {
   return {};
 }
 
-TEST(Program, TheImageHasNoMarkOfAnExecutableAndRunsNothing) {
-  const Program program(ElfFile("program", SmallProgram().bytes()));
-  const ElfFile image("image", program.image());
-  EXPECT_EQ(*image.dynamic_value(DT_FLAGS_1) & DF_1_PIE, 0U);
-  EXPECT_EQ(*image.dynamic_value(DT_FLAGS_1) & DF_1_NOW, static_cast<std::uint64_t>(DF_1_NOW));
-  EXPECT_EQ(image.dynamic_value(DT_INIT_ARRAYSZ), 0U);
-  EXPECT_EQ(image.dynamic_value(DT_FINI), std::nullopt);
-  EXPECT_EQ(image.needed(), std::vector<std::string>{"libfoo.so.1"});
+TEST(Program, ItsSegmentsHaveWholePages) {
+  SmallProgram program;
+  program.segments.push_back(SmallProgram::segment(PT_LOAD, 0, 0));  // loads nothing
+  Elf64_Phdr variables = SmallProgram::segment(PT_LOAD, 0x10, 0x20);
+  variables.p_vaddr = 0x3010;
+  variables.p_memsz = 0x1000;
+  variables.p_flags = PF_R | PF_W;
+  program.segments.push_back(variables);
+  const Program read(ElfFile("program", program.bytes()));
+  EXPECT_EQ(read.loaded_segments().size(), 2U);
+  EXPECT_EQ(read.image_bytes(), 0x5000U);
+}
+
+TEST(Program, SegmentsThatCannotBeMappedAreRefused) {
+  const auto refusal_with = [](std::uint64_t address, std::uint64_t memory, std::uint32_t flags) {
+    SmallProgram program;
+    Elf64_Phdr segment = SmallProgram::segment(PT_LOAD, 0x10, 0x20);
+    segment.p_vaddr = address;
+    segment.p_memsz = memory;
+    segment.p_flags = flags;
+    program.segments.push_back(segment);
+    return refusal_of(std::move(program));
+  };
+  EXPECT_EQ(refusal_with(0x3010, 0x30, PF_R | PF_W), "");
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 62;
+  for (const std::string& refusal :
+       {refusal_with(0x3014, 0x30, PF_R | PF_W), refusal_with(0x10, 0x30, PF_R | PF_W),
+        refusal_with(0x3010, 0x10, PF_R | PF_W), refusal_with(0x3010, 0x30, PF_R),
+        refusal_with(kHuge + 0x10, 0x30, PF_R | PF_W), refusal_with(0x3010, kHuge, PF_R | PF_W)})
+    EXPECT_NE(refusal.find("is damaged: its segments"), std::string::npos) << refusal;
 }
 
 TEST(Program, ItsFunctionsAreKept) {
@@ -37,6 +59,16 @@ TEST(Program, ItsFunctionsAreKept) {
   EXPECT_EQ(program.destructors.count, 0U);
   EXPECT_EQ(program.first_constructor, 0U);
   EXPECT_EQ(program.last_destructor, 0x700U);
+}
+
+TEST(Program, FunctionsOutsideAreRefused) {
+  SmallProgram program;
+  program.add(DT_INIT, 0x7000);
+  EXPECT_NE(refusal_of(program).find("its constructors are not"), std::string::npos);
+  program = {};
+  program.add(DT_PREINIT_ARRAY, 0xff8);
+  program.add(DT_PREINIT_ARRAYSZ, 16);
+  EXPECT_NE(refusal_of(program).find("its constructors are not"), std::string::npos);
 }
 
 TEST(Program, FixedAddressesAreRefused) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "models/mpi/virtual_ranks/running_code.h"
 
 namespace weft::mpi {
 namespace {
@@ -127,6 +128,7 @@ void Operation::reduce(const void* in, void* inout, MPI_Count count, const Datat
 }
 
 void Operation::call_user_function(const void* in, void* inout, MPI_Count count, const Datatype& type) const {
+  const ProgramRuns program;
   MPI_Datatype handle = type.handle();
   void* from = const_cast<void*>(in);
   if (large_function_ != nullptr) {

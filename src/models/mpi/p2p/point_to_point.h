@@ -65,9 +65,9 @@ struct ArrivedMessage : ArrivedEntry {
 
 class PointToPoint {
  public:
-  // Offsets in the range of handlers: a message in a block; one with its bytes beside it; an answer.
-  enum Handler : runtime::HandlerId { kBlock, kAnnounced, kAnswer };
-  static constexpr runtime::HandlerId kNumHandlers = 3;
+  // Offsets in the range of handlers: a message in a block; one with its bytes beside it; an answer; a step of a move of ranks.
+  enum Handler : runtime::HandlerId { kBlock, kAnnounced, kAnswer, kMoved };
+  static constexpr runtime::HandlerId kNumHandlers = 4;
   // Larger messages travel as attachments. Not measured yet: the size at which copies cost as much as an announcement.
   static constexpr std::size_t kEagerBytes = 4096;
 

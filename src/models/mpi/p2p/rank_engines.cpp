@@ -30,10 +30,19 @@ RankEngines::RankEngines(runtime::Messenger& messenger, runtime::HandlerId first
 }
 
 void RankEngines::place(RankMap map) {
-  const std::vector<int> here = map.ranks_on(messenger_.pe());
   engines_.clear();
   shared_ = std::make_unique<SharedState>(std::move(map), messenger_.pe());
-  for (const int rank : here) {
+  make_engines();
+}
+
+void RankEngines::replace(RankMap map) {
+  engines_.clear();
+  shared_->replace_map(std::move(map));
+  make_engines();
+}
+
+void RankEngines::make_engines() {
+  for (const int rank : map().ranks_on(messenger_.pe())) {
     engines_.push_back(std::make_unique<PointToPoint>(messenger_, first_handler_, *shared_, rank));
     shared_->set_engine(rank, engines_.back().get());
   }
@@ -59,6 +68,19 @@ void RankEngines::set_handlers() {
   messenger_.set_urgent_handler(
       first_handler_ + PointToPoint::kAnswer,
       [](void* self, runtime::MessagePtr message) { self_of(self).on_answer(*message); }, this);
+  messenger_.set_handler(
+      first_handler_ + PointToPoint::kMoved,
+      [](void* context, runtime::MessagePtr message) {
+        const RankEngines& self = self_of(context);
+        if (self.move_function_ == nullptr)
+          refuse_addressed(*message, "is about a move of ranks, and none has begun");
+        self.move_function_(self.move_context_);
+      },
+      this);
+}
+
+void RankEngines::tell_mover(int pe) {
+  messenger_.send(pe, runtime::Message::create(messenger_, first_handler_ + PointToPoint::kMoved, 0));
 }
 
 void RankEngines::close() {

@@ -24,6 +24,15 @@ class RankEngines {
 
   // REQUIRES: no message has been sent, and the map has the PEs of the job.
   void place(RankMap map);
+  // Ranks have moved: all ranks get new engines, which begin anew. REQUIRES: as place(), and no request is pending on any PE.
+  void replace(RankMap map);
+  // Calls `function` on the PE that tell_mover() names.
+  void set_move_function(void (*function)(void* context), void* context) {
+    move_function_ = function;
+    move_context_ = context;
+  }
+  void tell_mover(int pe);
+
   const RankMap& map() const { return shared_->map(); }
   // In the order of their numbers.
   std::span<const std::unique_ptr<PointToPoint>> engines() const { return engines_; }
@@ -36,11 +45,14 @@ class RankEngines {
   PointToPoint& receiver_of(const runtime::Message& message) const;
   void on_answer(const runtime::Message& message);
   void set_handlers();
+  void make_engines();
 
   runtime::Messenger& messenger_;
   const runtime::HandlerId first_handler_;
   std::unique_ptr<SharedState> shared_;
   std::vector<std::unique_ptr<PointToPoint>> engines_;
+  void (*move_function_)(void* context) = nullptr;
+  void* move_context_ = nullptr;
 };
 
 }  // namespace weft::mpi

@@ -32,6 +32,13 @@ SharedState::SharedState(RankMap map, int pe)
   }
 }
 
+void SharedState::replace_map(RankMap map) {
+  map_ = std::move(map);
+  for (int rank = 0; rank < map_.num_ranks(); ++rank)
+    destinations_[static_cast<std::size_t>(rank)] = {.here = nullptr, .pe = map_.pe_of(rank)};
+  teams_.clear();
+}
+
 std::weak_ptr<LocalTeam>& SharedState::team(std::uint64_t context) {
   if (teams_.size() >= most_teams_) {
     std::erase_if(teams_, [](const auto& entry) { return entry.second.expired(); });

@@ -34,6 +34,10 @@ class SharedState {
     int pe = 0;
   };
 
+  // The ranks have moved. The windows stay, because they belong to PEs. REQUIRES: no message is under way, and the engines of the
+  // ranks are set anew.
+  void replace_map(RankMap map);
+
   const RankMap& map() const { return map_; }
   int pe() const { return pe_; }
   // REQUIRES: map().has(rank).

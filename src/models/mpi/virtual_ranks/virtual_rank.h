@@ -7,10 +7,14 @@
 // Threads: the PE's.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/work.h"
 
-#include "models/mpi/rank.h"
+#include "models/mpi/object_kind.h"
+#include "models/mpi/running_rank.h"
 
 namespace weft::mpi {
 
@@ -26,10 +30,17 @@ class VirtualRank : private runtime::Work {
   // Each coroutine of a rank that the scheduler resumes calls it first, see Completed.
   static void set_current(VirtualRank* rank) {
     current_ = rank;
-    RunningRank::set(rank == nullptr ? nullptr : &rank->state_);
+    RunningRank::set(rank == nullptr ? nullptr : rank->state_);
   }
 
-  Rank& state() const { return state_; }
+  Rank& state() const { return *state_; }
+
+  // Objects of MPI of that kind that the rank has made and that exist, see Object.
+  int num_objects(ObjectKind kind) const { return num_objects_[static_cast<std::size_t>(kind)]; }
+  void count_object(ObjectKind kind, int change) { num_objects_[static_cast<std::size_t>(kind)] += change; }
+
+  // Whether the scheduler will resume it.
+  bool is_queued() const { return is_queued_; }
 
   // From the start of the job to its end.
   void set_scheduler(runtime::Scheduler* scheduler) { scheduler_ = scheduler; }
@@ -48,7 +59,12 @@ class VirtualRank : private runtime::Work {
   void yield();
 
  protected:
-  explicit VirtualRank(Rank& state) : runtime::Work(&VirtualRank::on_turn), state_(state) {}
+  // set_state() comes before the rank runs.
+  VirtualRank() : runtime::Work(&VirtualRank::on_turn) {}
+  void set_state(Rank* state) {
+    state_ = state;
+    if (current_ == this) RunningRank::set(state);
+  }
 
   // On the scheduler's stack: runs the rank until it waits or ends.
   void run();
@@ -62,7 +78,8 @@ class VirtualRank : private runtime::Work {
 
   static inline VirtualRank* current_ = nullptr;
 
-  Rank& state_;
+  Rank* state_ = nullptr;
+  std::array<int, kNumObjectKinds> num_objects_{};
   runtime::Scheduler* scheduler_ = nullptr;
   bool waits_ = true;  // at first for its begin
   bool is_queued_ = false;

@@ -1,0 +1,41 @@
+/* What Weft's MPI library has beyond the standard: ranks that move to other PEs. See docs/virtual-ranks.md.
+
+   A program that may run with other MPI libraries tests whether they have a function:
+
+       #pragma weak Weft_migrate
+       if (Weft_migrate) Weft_migrate(pe);
+*/
+#ifndef WEFT_MPI_H
+#define WEFT_MPI_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All ranks of MPI_COMM_WORLD call it together. Each one names its PE, 0 to Weft_num_pes() - 1, and goes on there. No rank moves if
+   one of them cannot; all calls then return MPI_ERR_OTHER, through the error handler of MPI_COMM_WORLD, and the text says why. Each
+   PE keeps at least one rank. */
+int Weft_migrate(int pe);
+
+/* All ranks of MPI_COMM_WORLD call it together. The strategy of `weft run --lb NAME` decides from the time that each rank has run
+   since the last call, and ranks move. Does nothing without --lb, and if each PE has one rank. Errors are those of
+   Weft_migrate(). */
+int Weft_load_balance(void);
+
+/* The PE on which the caller runs, and the number of PEs. Between MPI_Init and MPI_Finalize; -1 otherwise. */
+int Weft_pe(void);
+int Weft_num_pes(void);
+
+/* Registers a function of the rank for what does not move, such as open files and device memory. Weft_migrate() and
+   Weft_load_balance() call it on the rank's stack: with WEFT_MPI_LEAVES before the rank moves, and with WEFT_MPI_ARRIVED when it is
+   on its new PE. It is not called for ranks that stay. Functions are called in the order of their registration, and may make no
+   call of MPI. A rank may register 32. */
+enum { WEFT_MPI_LEAVES = 1, WEFT_MPI_ARRIVED = 2 };
+typedef void (*Weft_move_function)(int event, void* data);
+int Weft_register_move_function(Weft_move_function function, void* data);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

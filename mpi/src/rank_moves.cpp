@@ -1,0 +1,219 @@
+#include "rank_moves.h"
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "weft/base/error.h"
+
+#include "base/format.h"
+#include "environment.h"
+#include "models/mpi/model.h"
+
+namespace weft::mpi {
+
+namespace {
+
+// Of no communicator: their contexts are above 3.
+constexpr std::uint64_t kMoveContext = 1;
+
+DataView view_of_range(const weft_mpi_host_range& range) {
+  return DataView::of_bytes(range.begin, range.size_bytes);
+}
+
+template <class T>
+DataView view_of_value(T& value) {
+  return DataView::of_bytes(&value, sizeof value);
+}
+
+void expect_success(const Outcome& outcome) {
+  if (outcome.error == MPI_SUCCESS) return;
+  throw base::Error(base::StatusCode::kInternal,
+                    base::format("the memory of an MPI rank could not be moved (error {})", outcome.error));
+}
+
+}  // namespace
+
+RankMoves& RankMoves::of_this_pe() {
+  static auto* const moves =
+      new RankMoves(*HostedRanks::current(), job_runtime(), job_runtime().model<Mpi>().engines());
+  return *moves;
+}
+
+RankMoves::RankMoves(HostedRanks& ranks, runtime::Runtime& runtime, RankEngines& engines)
+    : ranks_(ranks), runtime_(runtime), engines_(engines) {
+  engines_.set_move_function([](void* self) { static_cast<RankMoves*>(self)->on_word(); }, this);
+}
+
+void RankMoves::plan(const RankMap& map) {
+  if (!next_) next_ = map;
+}
+
+// Nothing that refers to this process lives on the stack while the rank waits.
+void RankMoves::take_part() {
+  of_this_pe().join();
+  do HostedRanks::running()->wait();
+  while (of_this_pe().is_planned());
+}
+
+void RankMoves::join() {
+  ++num_waiting_;
+  if (num_waiting_ == static_cast<int>(ranks_.ranks().size())) runtime_.spawn(move(), "a move of MPI ranks");
+}
+
+// A message may have woken a rank that waits. Its entry in the scheduler's queue must go first.
+bool RankMoves::has_queued_ranks() const {
+  for (const HostedRank* const rank : ranks_.ranks()) {
+    if (rank->is_queued()) return true;
+  }
+  return false;
+}
+
+runtime::Future<> RankMoves::next_word() {
+  runtime::Future<> word = runtime_.make_future();
+  if (num_words_ > 0) {
+    --num_words_;
+    word.set();
+  } else {
+    word_ = word;
+  }
+  return word;
+}
+
+void RankMoves::on_word() {
+  if (word_) {
+    std::exchange(word_, std::nullopt)->set();
+  } else {
+    ++num_words_;
+  }
+}
+
+// Messages are under way until all PEs have come here.
+runtime::Task<> RankMoves::wait_until_quiet() {
+  if (ranks_.pe() != 0) {
+    co_await next_word();
+  } else {
+    co_await runtime_.quiescence();
+    for (int pe = 1; pe < runtime_.num_pes(); ++pe) engines_.tell_mover(pe);
+  }
+  VirtualRank::set_current(nullptr);
+}
+
+runtime::Task<> RankMoves::move() {
+  VirtualRank::set_current(nullptr);
+  failure_.clear();
+  // Messages of the leaders must not wake their ranks. Each rank sets its engine again when it continues.
+  for (const auto& engine : engines_.engines()) engine->set_virtual_rank(nullptr);
+  // The rank that came last has not suspended yet, if the coroutine begins on its stack.
+  do co_await runtime::yield_now(runtime_);
+  while (has_queued_ranks());
+  co_await wait_until_quiet();
+  const Circle circle = circle_of_leaders();
+  co_await check_messages(circle);
+  if (failure_.empty()) {
+    co_await exchange(circle);
+    engines_.replace(*next_);
+    ranks_.replace_map(*next_);
+  }
+  co_await wait_until_quiet();
+  finish();
+}
+
+Circle RankMoves::circle_of_leaders() const {
+  const RankMap& map = engines_.map();
+  auto leaders = std::make_shared<Members>();
+  for (int pe = 0; pe < map.num_pes(); ++pe) leaders->push_back(map.ranks_on(pe).front());
+  return {*engines_.engines().front(), kMoveContext, 0, leaders, ranks_.pe()};
+}
+
+runtime::Task<> RankMoves::check_messages(Circle circle) {
+  struct Left {
+    std::int32_t rank = -1;
+    std::uint32_t count = 0;
+  };
+  Left mine;
+  for (const auto& engine : engines_.engines()) {
+    std::size_t count = engine->num_unexpected();
+    // Other leaders may have come here before.
+    for (int peer = 0; peer < circle.size(); ++peer) {
+      if (engine->probe({kMoveContext, peer, circle.tag()}) != nullptr) --count;
+    }
+    if (count != 0) mine = {.rank = engine->rank(), .count = static_cast<std::uint32_t>(count)};
+  }
+  const std::vector<std::byte> all = co_await collect(circle, std::as_bytes(std::span(&mine, 1)));
+  for (std::size_t offset = 0; offset + sizeof(Left) <= all.size(); offset += sizeof(Left)) {
+    Left left;
+    std::memcpy(&left, all.data() + offset, sizeof left);
+    if (left.count == 0) continue;
+    failure_ =
+        base::format("rank {} cannot move: {} messages for it have not been received", left.rank, left.count);
+  }
+}
+
+runtime::Task<> RankMoves::exchange(Circle circle) {
+  const RankMap& map = engines_.map();
+  const int pe = ranks_.pe();
+  std::vector<std::unique_ptr<Announcement>> announcements;
+  std::vector<int> left;
+  Sends sends;
+  for (int rank = 0; rank < map.num_ranks(); ++rank) {
+    if (map.pe_of(rank) != pe || next_->pe_of(rank) == pe) continue;
+    announcements.push_back(std::make_unique<Announcement>());
+    left.push_back(rank);
+    send_rank(circle, rank, *announcements.back(), sends);
+  }
+  for (int rank = 0; rank < map.num_ranks(); ++rank) {
+    if (map.pe_of(rank) != pe && next_->pe_of(rank) == pe) co_await receive_rank(circle, rank);
+  }
+  for (const Ref<SendRequest>& send : sends) expect_success(co_await circle.completed(*send));
+  for (const int rank : left) ranks_.program().moves->rank_left(ranks_.program().context, rank);
+  co_await wait_for_all(circle);
+}
+
+void RankMoves::send_rank(const Circle& circle, int rank, Announcement& announcement, Sends& sends) {
+  const weft_mpi_host_program& program = ranks_.program();
+  HostedRank* const leaving = ranks_.place_of(rank);
+  leaving->depart();
+  announcement.rank = rank;
+  announcement.num_ranges =
+      program.moves->ranges_of_rank(program.context, rank, leaving->lowest_in_use(),
+                                    static_cast<weft_mpi_host_range*>(announcement.ranges));
+  const int to = next_->pe_of(rank);
+  sends.push_back(circle.send(to, view_of_value(announcement)));
+  for (int i = 0; i < announcement.num_ranges; ++i)
+    sends.push_back(circle.send(to, view_of_range(announcement.ranges[i])));
+}
+
+runtime::Task<> RankMoves::receive_rank(Circle circle, int rank) {
+  const weft_mpi_host_program& program = ranks_.program();
+  const int from = engines_.map().pe_of(rank);
+  Announcement announcement;
+  const auto announced = circle.receive(from, view_of_value(announcement));
+  expect_success(co_await circle.completed(*announced));
+  const bool is_expected = announcement.rank == rank && announcement.num_ranges >= 0 &&
+                           announcement.num_ranges <= WEFT_MPI_HOST_MOST_RANGES;
+  const char* const wrong =
+      !is_expected ? "the announcement is wrong"
+                   : program.moves->receive_rank(program.context, rank,
+                                                 static_cast<const weft_mpi_host_range*>(announcement.ranges),
+                                                 announcement.num_ranges);
+  if (wrong != nullptr) {
+    throw base::Error(base::StatusCode::kCorrupt,
+                      base::format("MPI rank {} of PE {} cannot come to this PE: {}", rank, from, wrong));
+  }
+  for (int i = 0; i < announcement.num_ranges; ++i) {
+    const auto range = circle.receive(from, view_of_range(announcement.ranges[i]));
+    expect_success(co_await circle.completed(*range));
+  }
+  program.moves->rank_arrived(program.context, rank);
+  ranks_.place_of(rank)->arrive(runtime_);
+}
+
+void RankMoves::finish() {
+  next_.reset();
+  num_waiting_ = 0;
+  for (HostedRank* const rank : ranks_.ranks()) rank->wake();
+}
+
+}  // namespace weft::mpi

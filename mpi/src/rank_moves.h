@@ -1,0 +1,82 @@
+// Moves ranks between PEs. All ranks of the job are in the call, so no message of theirs is under way.
+//
+// A PE begins when all of its ranks wait in take_part():
+//   0. PE 0 waits until no message is under way, and tells all PEs. If a rank has messages that it has not received, no rank moves.
+//   1. The first rank of each PE, its leader, sends the memory of the ranks that leave, and receives that of those that come.
+//   2. When all PEs have done so, each replaces the map of ranks and the engines of its ranks.
+//   3. PE 0 waits until all have done that, and tells them. Then ranks run again.
+//
+// Threads: the PE's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/runtime/future.h"
+#include "weft/runtime/task.h"
+
+#include "hosted_ranks.h"
+#include "models/mpi/collective/circle.h"
+#include "models/mpi/p2p/rank_engines.h"
+
+namespace weft::mpi {
+
+class RankMoves {
+ public:
+  // Of this PE. Made when it is asked for first. REQUIRES: the process has several ranks, and there is a job.
+  static RankMoves& of_this_pe();
+
+  RankMoves(HostedRanks& ranks, runtime::Runtime& runtime, RankEngines& engines);
+  RankMoves(const RankMoves&) = delete;
+  RankMoves& operator=(const RankMoves&) = delete;
+
+  // --- On the stacks of all ranks of the job
+  // All have agreed on the same map.
+  void plan(const RankMap& map);
+  bool is_planned() const { return next_.has_value(); }
+  // REQUIRES: is_planned().
+  int next_pe_of(int rank) const { return next_->pe_of(rank); }
+  // Waits until the move is over. Returns on the PE that the map says, which may be in another process. REQUIRES: is_planned(), and the
+  // rank has no engine in use.
+  static void take_part();
+  // Why the last move has not taken place; empty if it has.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  // The memory of a rank, as it is announced.
+  struct Announcement {
+    std::int32_t rank = 0;
+    std::int32_t num_ranges = 0;
+    weft_mpi_host_range ranges[WEFT_MPI_HOST_MOST_RANGES] = {};
+  };
+  using Sends = std::vector<Ref<SendRequest>>;
+
+  void join();
+  runtime::Task<> move();
+  // Continues after the next call of end_move() for this PE.
+  runtime::Future<> next_word();
+  void on_word();
+  runtime::Task<> wait_until_quiet();
+  Circle circle_of_leaders() const;
+  // Sets the failure if a rank of any PE has messages left.
+  runtime::Task<> check_messages(Circle circle);
+  runtime::Task<> exchange(Circle circle);
+  void send_rank(const Circle& circle, int rank, Announcement& announcement, Sends& sends);
+  runtime::Task<> receive_rank(Circle circle, int rank);
+  bool has_queued_ranks() const;
+  void finish();
+
+  HostedRanks& ranks_;
+  runtime::Runtime& runtime_;
+  RankEngines& engines_;
+  std::optional<RankMap> next_;  // while a move is planned or under way
+  int num_waiting_ = 0;
+  std::string failure_;
+  int num_words_ = 0;  // that have come and were not waited for
+  std::optional<runtime::Future<>> word_;
+};
+
+}  // namespace weft::mpi
