@@ -94,7 +94,7 @@ void Linkage::apply(char* base) const {
         store(place, reinterpret_cast<void* (*)()>(base + fixup.value)());
         break;
       case Kind::kBytes:
-        // NOLINTNEXTLINE(performance-no-int-to-ptr)
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that the loader computed
         std::memcpy(place, reinterpret_cast<const void*>(fixup.value), fixup.size_bytes);
         break;
     }

@@ -77,6 +77,24 @@ struct AnnouncedTest : PeerMemoryTest {
     settle();
     EXPECT_TRUE(plan(from.buffer()).source);
   }
+  // Device memory at both ends that a message has used: the next one names the sender's, and finds the receiver's exported.
+  struct UsedMemory {
+    explicit UsedMemory(AnnouncedTest& test)
+        : from(test.memory(0), kDevice, 5000, 5), to(test.memory(1), kDevice, 5000) {
+      test.start_announced();
+      test.expect_message(from, to);
+      test.settle();  // its tagged half has ended
+    }
+    TestMemory from;
+    TestMemory to;
+  };
+  // Announces all of `used.from` once more. Nothing of it is in `used.to`.
+  Sent announce_again(UsedMemory& used) {
+    std::memset(testing::view(memory(1), used.to.buffer()), 0, used.to.buffer().size_bytes);
+    Sent sent = announce(used.from.buffer());
+    EXPECT_TRUE(sent.plan.source);
+    return sent;
+  }
   void progress(std::size_t pe) {
     for (int i = 0; i < 2000; ++i) machine(static_cast<int>(pe)).progress();
   }
@@ -230,40 +248,28 @@ TEST_P(AnnouncedTest, NamedDeviceMemoryIsCopiedWhileItsSenderComputes) {
 }
 
 TEST_P(AnnouncedTest, NamedDeviceMemoryIsPushedByASenderThatWaits) {
-  start_announced();
-  TestMemory from(memory(0), kDevice, 5000, 5);
-  TestMemory to(memory(1), kDevice, 5000);
-  expect_message(from, to);
-  settle();  // its tagged half has ended
+  UsedMemory used(*this);
   for (int i = 0; i < 20; ++i) {
-    std::memset(testing::view(memory(1), to.buffer()), i, 5000);
     const std::uint64_t before = copies(0);
-    const Sent sent = announce(from.buffer());
-    ASSERT_TRUE(sent.plan.source);
-    const OutcomePtr received = land(sent, to.buffer());
+    const Sent sent = announce_again(used);
+    const OutcomePtr received = land(sent, used.to.buffer());
     progress(0);
     finish({sent.outcome, received});
-    EXPECT_EQ(to.now(), from.filled());
+    EXPECT_EQ(used.to.now(), used.from.filled());
     EXPECT_EQ(copies(0), before + 1);
   }
   EXPECT_EQ(count(0, TransferPath::kPulled), 0u);
 }
 
 TEST_P(AnnouncedTest, NamedDeviceMemoryIsPulledFromASenderThatComputes) {
-  start_announced();
-  TestMemory from(memory(0), kDevice, 5000, 5);
-  TestMemory to(memory(1), kDevice, 5000);
-  expect_message(from, to);
-  settle();  // its tagged half has ended
+  UsedMemory used(*this);
   for (int i = 0; i < 20; ++i) {
-    std::memset(testing::view(memory(1), to.buffer()), i, 5000);
-    const Sent sent = announce(from.buffer());
-    ASSERT_TRUE(sent.plan.source);
-    const OutcomePtr received = land(sent, to.buffer());
+    const Sent sent = announce_again(used);
+    const OutcomePtr received = land(sent, used.to.buffer());
     for (int round = 0; round < 1000 && !received->done; ++round) progress(1);
     EXPECT_TRUE(received->done);
     EXPECT_FALSE(sent.outcome->done);
-    EXPECT_EQ(to.now(), from.filled());
+    EXPECT_EQ(used.to.now(), used.from.filled());
     finish({sent.outcome});
   }
   EXPECT_EQ(count(0, TransferPath::kPulled), 20u);
@@ -271,21 +277,15 @@ TEST_P(AnnouncedTest, NamedDeviceMemoryIsPulledFromASenderThatComputes) {
 
 // It finds another size posted than its own, so the receiver copies what the name says.
 TEST_P(AnnouncedTest, ASenderThatCannotPushIsPulledFrom) {
-  start_announced();
-  TestMemory from(memory(0), kDevice, 5000, 5);
-  TestMemory to(memory(1), kDevice, 5000);
-  expect_message(from, to);
-  settle();  // its tagged half has ended
-  Sent sent = announce(from.buffer());
-  ASSERT_TRUE(sent.plan.source);
+  UsedMemory used(*this);
+  Sent sent = announce_again(used);
   sent.plan.source->buffer.size_bytes = 4000;
-  std::memset(testing::view(memory(1), to.buffer()), 0, 5000);
-  const OutcomePtr received = land(sent, part_of(to.buffer(), 0, 4000));
+  const OutcomePtr received = land(sent, part_of(used.to.buffer(), 0, 4000));
   finish({sent.outcome, received});
   EXPECT_TRUE(received->status.ok());
-  const std::vector<std::uint8_t> landed = to.now();
-  EXPECT_TRUE(std::equal(landed.begin(), landed.begin() + 4000, from.filled().begin()));
-  EXPECT_TRUE(std::all_of(landed.begin() + 4000, landed.end(), [](std::uint8_t byte) { return byte == 0; }));
+  std::vector<std::uint8_t> expected = used.from.filled();
+  std::fill(expected.begin() + 4000, expected.end(), std::uint8_t{0});
+  EXPECT_EQ(used.to.now(), expected);
   EXPECT_EQ(count(0, TransferPath::kPulled), 1u);
 }
 
