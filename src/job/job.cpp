@@ -1,12 +1,16 @@
 #include "weft/job/job.h"
 
 #include <malloc.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <system_error>
+#include <thread>
 
 #include "weft/chare/chares.h"
 #include "weft/pgas/pgas.h"
@@ -206,6 +210,32 @@ struct Job::Parts {
     watch.reset();  // the bootstrap's collectives follow
     return code;
   }
+  // Waits until the runtimes of all PEs have stopped. They stop one after the other, and a PE that drops the last of its queue may
+  // still send: how much it has handled, for instance. So this one makes progress until the last one has stopped.
+  base::Status wait_for_all_pes() {
+    base::Status status;
+    std::atomic<bool> all_have_stopped = false;
+    std::thread waiter;
+    try {
+      waiter = std::thread([&] {
+        status = bootstrap->barrier();
+        all_have_stopped.store(true, std::memory_order_release);
+        machine->wake();
+      });
+    } catch (const std::system_error&) {  // no thread to be had
+      return bootstrap->barrier();
+    }
+    while (!all_have_stopped.load(std::memory_order_acquire)) {
+      if (machine->progress()) continue;
+      if (machine->needs_polling()) {
+        sched_yield();
+      } else {
+        machine->wait(-1);
+      }
+    }
+    waiter.join();
+    return status;
+  }
 };
 
 Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
@@ -262,8 +292,8 @@ int Job::run() {
     return code;
   }
   if (activity) print_statistics(*parts_->runtime, *activity);
-  // Termination has drained every PE, so no PE needs this one's progress any more.
-  base::Status together = parts_->bootstrap->barrier();
+  const base::Status together =
+      parts_->bootstrap->num_pes() == 1 ? base::Status() : parts_->wait_for_all_pes();
   if (together.failed()) {
     print_unless_launcher_did(together.code(),
                               base::format("weft: PE {}: {}\n", parts_->bootstrap->pe(), together.message()));

@@ -5,7 +5,8 @@
 //      reported. It then reports to its parent.
 //   3. `close` goes down the same tree. A PE stops when its last messages are flushed.
 //
-// No PE therefore closes its machine while another PE still needs its progress.
+// A PE that drops the rest of its queue may still send: how much of it it has handled, for instance. So a PE that has stopped makes
+// progress until all have (Job::run).
 #pragma once
 
 #include "weft/base/completion.h"

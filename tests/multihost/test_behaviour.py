@@ -58,15 +58,8 @@ EXAMPLES = sorted(path.name[3:] for path in (ROOT / "examples").glob("[0-9]*") i
 EXAMPLES = [name for name in EXAMPLES if name not in ("pool", "checkpoint")]
 
 
-# Known defect: on several hosts a call to a sparse array may find that its elements change, although
-# done_inserting() was awaited.
-SPARSE = pytest.param(
-    "sparse", marks=pytest.mark.xfail(strict=False, reason="done_inserting() on several hosts")
-)
-
-
 @pytest.mark.multihost_all
-@pytest.mark.parametrize("name", [SPARSE if name == "sparse" else name for name in EXAMPLES])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_ends_well(pair: Cluster, build_folder: Path, name: str) -> None:
     outcome = run(pair, build_folder / "examples" / name)
     assert outcome.exit_code == 0, outcome.stderr

@@ -141,6 +141,12 @@ def test_the_jobs_exit_code(run, fault_probe: Path, code: int) -> None:
     assert (outcome.stderr, outcome.exit_code) == ("", code)
 
 
+def test_a_pe_that_sends_until_it_stops(run, fault_probe: Path) -> None:
+    """PE 0 has stopped by then, and takes what comes until PE 1 has stopped too."""
+    outcome = run("-n", 2, fault_probe, "late", 4)
+    assert (outcome.stderr, outcome.exit_code) == ("", 4)
+
+
 def test_a_pe_that_cannot_be_reached(run, fault_probe: Path) -> None:
     # A transport that only reaches the process itself.
     outcome = run(

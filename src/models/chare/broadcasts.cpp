@@ -133,9 +133,11 @@ void Chares::on_broadcast(MessagePtr message) {
     }
     chares.push_back(&chare);
   });
-  if (target.is_sparse() && header.reply.kind == ReplyTo::Kind::kGather &&
-      !parts_->sparse.serves_gather(target, header, *message)) [[unlikely]]
-    return;
+  if (target.is_sparse() && header.reply.kind == ReplyTo::Kind::kGather) {
+    if (!parts_->sparse.serves_gather(target, header, *message)) [[unlikely]]
+      return;
+    parts_->sparse.keep_those_of_set(target, chares);
+  }
   if (header.reply.kind == ReplyTo::Kind::kGather && !parts_->is_given_up(header.reply, runtime_.pe())) {
     runtime_.reductions().open({header.reply.pe, kGatherScopes | header.reply.gather()},
                                target.num_elements(), chares.size(), true);

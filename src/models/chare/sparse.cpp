@@ -110,6 +110,7 @@ void SparseArrays::reply(const std::vector<Ticket>& tickets, const SparseMessage
     one.kind = Kind::kReply;
     one.collection = outcome.collection;
     one.outcome = outcome.outcome;
+    one.set = outcome.set;
     one.code = outcome.code;
     one.why = outcome.why;
     one.count = ticket.id;
@@ -125,7 +126,8 @@ bool SparseArrays::fits(const Collection& target, const SparseMessage& message) 
   const bool is_at_home = message.kind == Kind::kInsert || message.kind == Kind::kRemoved;
   return target.is_sparse() && message.kind <= Kind::kSetKnown && message.outcome <= Outcome::kException &&
          message.set <= kMostSets && message.pe >= -1 && message.pe < static_cast<int>(num_pes) &&
-         message.count <= target.shape().size() && (!has_element || message.index < target.shape().size()) &&
+         message.count <= (message.kind == Kind::kRemoved ? kMostSets : target.shape().size()) &&
+         (!has_element || message.index < target.shape().size()) &&
          (!is_at_home || home_of(target, message.index) == chares_.runtime().pe());
 }
 
@@ -203,6 +205,7 @@ void SparseArrays::on_reply(const SparseMessage& message, Pup& rest) {
   begun_.erase(found);
   Collection& target = chares_.collection(message.collection);
   if (begun.is_settled && state(target).num_begun != 0) --state(target).num_begun;
+  if (message.outcome == Outcome::kDone && message.set <= kMostSets) note_first_set(target, message.set);
   std::exception_ptr error;
   if (message.outcome == Outcome::kException) {
     error = runtime::unpack_error(rest);

@@ -6,8 +6,8 @@
 //
 // done_inserting() counts the elements. The elements counted by one call are a *set*; sets are numbered from 1. Reductions are
 // numbered anew in each set, and the results of a call to all elements are gathered over a set. An element belongs to all sets
-// from ChareBase::set_ on. Each PE knows whether elements have come or gone on it since the latest set was counted, and refuses to
-// gather results then. See docs/decisions/sparse-arrays.md.
+// from ChareBase::set_ on. Each PE knows whether elements of the latest set have gone from it, and refuses to gather results then.
+// See docs/decisions/sparse-arrays.md.
 //
 // Threads: one PE's thread.
 #pragma once
@@ -72,11 +72,13 @@ class SparseArrays {
   void left(const ChareBase& chare);
   void arrived(ChareBase& chare);
   // The number of a gather over the latest set. Throws Error(kInvalidArgument) if there is none, or if elements have come or gone
-  // on this PE since.
+  // on this PE since, or by its insertions.
   std::uint64_t gather_of_set(Collection& collection, std::uint64_t gather);
   // Whether the elements of this PE are those of the gather's set. Otherwise the call is refused. If the set is empty, the
   // result is sent at once.
   bool serves_gather(Collection& target, const EntryHeader& header, runtime::Message& message);
+  // Takes away the elements that belong to later sets only: a gathered call does not concern them.
+  void keep_those_of_set(Collection& target, std::vector<ChareBase*>& chares);
   // Distinguishes the reductions of different sets.
   static std::uint64_t reduction_number(std::uint32_t set, std::uint32_t reduction) {
     return std::uint64_t{set} << 32 | reduction;
@@ -110,6 +112,8 @@ class SparseArrays {
   // For a collection that has been destroyed.
   void refuse(const Collection& target, const SparseMessage& message, std::span<const std::byte> rest);
 
+  // An element that belongs to sets from `set` on has come to this PE, or was inserted by it.
+  void note_first_set(Collection& collection, std::uint32_t set);
   void on_insert(Collection& target, SparseMessage& message, std::span<const std::byte> arguments);
   void construct(Collection& target, const SparseMessage& message, std::span<const std::byte> arguments);
   // The element could not be made: its home forgets it and tells the caller.

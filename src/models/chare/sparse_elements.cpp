@@ -126,7 +126,7 @@ void SparseArrays::construct(Collection& target, const SparseMessage& message,
       target.elements_->being_created.emplace(message.index, BeingCreated{&chare, message});
       if (SparseState& here = state(target); chare.set_ == here.set) {  // counted already
         arrived(chare);
-        here.changed = true;
+        here.is_incomplete = true;
       }
       return target.type()->begin_created(chare);
     }
@@ -143,7 +143,7 @@ void SparseArrays::construct(Collection& target, const SparseMessage& message,
 }
 
 void SparseArrays::is_made(ChareBase& chare, const SparseMessage& insertion) {
-  if (SparseState& here = state(chare.collection()); chare.set_ > here.set) here.changed = true;
+  note_first_set(chare.collection(), chare.set_);
   reply(insertion.tickets, insertion);
 }
 
@@ -307,8 +307,9 @@ bool SparseArrays::remove_when_idle(ChareBase& chare) {
   chares_.parts_->sync.left(from, chare);
   chares_.parts_->periodic.give_up_move(chare);
   chare.is_removed_ = true;
-  here.changed = true;
-  here.changed_since_settled = true;
+  here.is_incomplete = true;
+  here.removed_since_counted = true;
+  removed.count = here.counted;
   const int home = home_of(from, index);
   from.elements_->directory.leave(index, home, removed.number);
   std::vector<std::shared_ptr<ChareBase>> gone(1);
@@ -330,9 +331,11 @@ void SparseArrays::on_removed(Collection& target, const SparseMessage& message,
                               std::span<const std::byte> rest) {
   SparseState& here = state(target);
   --here.num_at_home;
-  if (message.set <= here.counted) {  // it was counted, and no reduction of that set can be complete
-    here.changed = true;
-    here.changed_since_settled = true;
+  // It was counted, and its PE forgets when it counts itself that it has removed an element. Otherwise that PE alone says so:
+  // a gathered call in which the element has removed itself may reach this PE later than this message.
+  if (message.set <= here.counted && message.count < here.counted) {
+    here.is_incomplete = true;
+    here.removed_since_counted = true;
   }
   target.elements_->directory.ended(message.index, message.number);
   reply(message.tickets, message, rest);

@@ -40,7 +40,8 @@ struct SparseMessage {
   std::uint32_t set = 0;     // of the element: ChareBase::set_; of counting: the set
   std::int32_t pe = -1;      // kInsert: where to make it; -1: on the home
   std::uint32_t constructor = 0;
-  std::uint64_t count = 0;  // kCounted, kSet: elements; kReply: the ticket
+  // kCounted, kSet: elements; kReply: the ticket; kRemoved: the set for which the element's PE has counted last.
+  std::uint64_t count = 0;
   Outcome outcome = Outcome::kDone;
   base::StatusCode code = base::StatusCode::kOk;
   std::string why;

@@ -9,6 +9,7 @@
 //
 // Callers that come during a round wait for the next one. A PE that learns of the set later than others finds contributions to
 // its reductions that have waited (Reductions keeps them until open()).
+#include <algorithm>
 #include <utility>
 
 #include "weft/chare/chare.h"
@@ -140,7 +141,7 @@ void SparseArrays::on_count(Collection& target, const SparseMessage& message) {
   SparseState& here = state(target);
   here.counted = message.set;
   // All insertions and removals that had begun when the round began are over, and in this count.
-  here.changed_since_settled = false;
+  here.removed_since_counted = false;
   SparseMessage answer = step_of(target, Kind::kCounted, message.number);
   answer.count = here.num_at_home;
   send(leader_of(target), answer);
@@ -157,7 +158,7 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
   chares_.parts_->all_reduces.fail(target.id(),
                                    std::make_exception_ptr(base::Error(StatusCode::kClosed, why)),
                                    reduction_number(message.set, 0));
-  here.changed = here.changed_since_settled;
+  here.is_incomplete = here.removed_since_counted;
   std::uint64_t num_from_start = 0;
   std::vector<std::uint32_t> later;
   const auto joins = [&message](ChareBase& chare) {
@@ -168,9 +169,8 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
   };
   target.elements_->directory.for_each([&](std::uint64_t, ChareBase& chare) {
     joins(chare);
-    if (chare.set_ > message.set) {
-      here.changed = true;
-    } else if (chare.first_reduction_here_ == 0) {
+    if (chare.set_ > message.set) return;
+    if (chare.first_reduction_here_ == 0) {
       ++num_from_start;
     } else {  // it has come from a PE that knew the set already, and has contributed there
       later.push_back(chare.first_reduction_here_);
@@ -180,7 +180,7 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
   for (const auto& [index, one] : target.elements_->being_created) {
     joins(*one.chare);
     if (one.chare->set_ != message.set) continue;
-    here.changed = true;
+    here.is_incomplete = true;
     ++num_from_start;
   }
   reductions.open(scope_of(target, message.set), message.count, num_from_start, false);
@@ -202,7 +202,7 @@ void SparseArrays::on_set(Collection& target, const SparseMessage& message) {
 
 bool SparseArrays::is_counted(const Collection& collection) const {
   const std::unique_ptr<SparseState>& here = collection.elements_->sparse;
-  return here != nullptr && here->set != 0 && !here->changed;
+  return here != nullptr && here->set != 0 && !here->is_incomplete && !here->has_newcomers();
 }
 
 void SparseArrays::restored(Collection& collection, std::uint64_t num_elements) {
@@ -234,15 +234,19 @@ void SparseArrays::arrived(ChareBase& chare) {
   if (chare.set_ == here.set) {
     chares_.runtime().reductions().contributor_arrived(scope_of(target, chare.set_),
                                                        chare.first_reduction_here_);
-  } else {
-    here.changed = true;
   }
+  note_first_set(target, chare.set_);
+}
+
+void SparseArrays::note_first_set(Collection& collection, std::uint32_t set) {
+  SparseState& here = state(collection);
+  here.latest_first_set = std::max(here.latest_first_set, set);
 }
 
 std::uint64_t SparseArrays::gather_of_set(Collection& collection, std::uint64_t gather) {
   collection.expect_alive();
   const SparseState& here = state(collection);
-  if (here.set == 0 || here.changed) {
+  if (here.set == 0 || here.is_incomplete || here.has_newcomers()) {
     throw base::Error(
         StatusCode::kInvalidArgument,
         base::format("the results of a call to all elements of {} cannot be gathered: elements {} since they "
@@ -257,7 +261,7 @@ std::uint64_t SparseArrays::gather_of_set(Collection& collection, std::uint64_t 
 bool SparseArrays::serves_gather(Collection& target, const EntryHeader& header, Message& message) {
   const SparseState& here = state(target);
   const std::uint64_t set = header.reply.gather() >> kGatherBits;
-  if (set == here.set && !here.changed) {
+  if (set == here.set && !here.is_incomplete) {
     if (here.num_elements != 0) return true;
     runtime::Runtime& runtime = chares_.runtime();
     if (static_cast<int>(header.reply.pe) == runtime.pe()) {
@@ -273,6 +277,12 @@ bool SparseArrays::serves_gather(Collection& target, const EntryHeader& header, 
           "Await done_inserting() before the call, and the call before elements change",
           chares_.describe_call(target, header, message)));
   return false;
+}
+
+void SparseArrays::keep_those_of_set(Collection& target, std::vector<ChareBase*>& chares) {
+  const SparseState& here = state(target);
+  if (!here.has_newcomers()) return;
+  std::erase_if(chares, [&here](const ChareBase* chare) { return chare->set_ > here.set; });
 }
 
 std::string SparseArrays::why_closed(Collection& collection, std::uint32_t set) {

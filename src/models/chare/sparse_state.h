@@ -26,9 +26,12 @@ struct SparseState {
   // --- The latest set
   std::uint32_t set = 0;
   std::uint64_t num_elements = 0;
-  // An element of the set was removed here, or its created() had not ended when it was counted, or there is, or was, an
-  // element here that belongs to a later set only.
-  bool changed = false;
+  // An element of the set was removed here, or its created() had not ended when it was counted.
+  bool is_incomplete = false;
+  // The latest first set of the elements that have come to this PE, or that it has inserted elsewhere.
+  std::uint32_t latest_first_set = 0;
+
+  bool has_newcomers() const { return latest_first_set > set; }
 
   // --- As the home of elements
   std::uint64_t num_at_home = 0;
@@ -41,7 +44,7 @@ struct SparseState {
   std::uint64_t num_begun = 0;                                      // by this PE
   std::unordered_map<std::uint64_t, std::vector<Ticket>> removals;  // of elements of this PE, by index
   std::uint32_t settling = 0;  // the round that waits until there are none; 0: none waits
-  bool changed_since_settled = false;
+  bool removed_since_counted = false;
 
   // --- On the PE that has made the array: the round of counting that is under way
   struct Round {

@@ -11,6 +11,7 @@
 //     fault_probe range       an element that does not exist
 //     fault_probe size        a receive of the wrong size, between PE 0 and PE 1
 //     fault_probe exit CODE   ends the job with that code
+//     fault_probe late CODE   PE 1 sends to PE 0 for as long as it drops its queue, after PE 0 has stopped
 //
 // Those that are to be acted upon print "ready PE PID" on every PE first.
 #include <fmt/format.h>
@@ -50,6 +51,28 @@ struct Worker : weft::Chare<Worker> {
       co_await from.recv(in);
       co_await sent;
     }
+  }
+
+  void take(std::uint64_t) {}
+
+  // Sends in each turn in which PE 1 drops its queue, more than the ways between two PEs hold.
+  struct Late : weft::runtime::Work {
+    explicit Late(weft::ElementProxy<Worker> to_in) : Work(drop), to(to_in) {}
+    static void drop(Work* self, weft::Runtime& runtime, weft::runtime::WorkAction action) {
+      auto& late = *static_cast<Late*>(self);
+      if (action != weft::runtime::WorkAction::kRun) {
+        if (runtime.stopped() || late.turns == 0) return;
+        --late.turns;
+        for (int i = 0; i < 100; ++i) late.to.send<&Worker::take>(std::uint64_t{0});
+      }
+      runtime.post(self);
+    }
+    weft::ElementProxy<Worker> to;
+    int turns = 2000;
+  };
+  void send_late() {
+    static Late late(proxy()[0]);  // outlives the queue
+    runtime().post(&late);
   }
 
   void be_busy() {
@@ -114,6 +137,9 @@ weft::Task<> start(weft::Runtime& runtime, std::string_view what, int code) {
   } else if (what == "size") {
     workers[1].send<&Worker::send_four_bytes>();
     workers[0].send<&Worker::receive_eight_bytes>();
+  } else if (what == "late") {
+    co_await workers[1].call<&Worker::send_late>();
+    runtime.exit(code);
   } else if (what == "exit") {
     runtime.exit(code);
   }
