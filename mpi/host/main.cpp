@@ -24,6 +24,7 @@
 
 #include "base/format.h"
 #include "copies_for_unwinders.h"
+#include "crash_report.h"
 #include "fixed_addresses.h"
 #include "host_interface.h"
 #include "libraries.h"
@@ -128,6 +129,7 @@ class Host {
     }
     begin_rank_memory(slots_.slots());
     set_rank_states(&slots_.states());
+    report_crashes(slots_, settings.pe);
     show_copies_to_unwinders({.program = &program, .slots = &slots_.slots(), .states = &slots_.states()});
   }
   Host(const Host&) = delete;

@@ -53,8 +53,12 @@ RankSlots::RankSlots(const Program& program, const Linkage& linkage, int num_ran
       program_.path(), stack_bytes_ >> 10, slots_.slot_bytes() >> 20, num_ranks));
 }
 
-// A page without access lies below it.
-char* RankSlots::stack(int rank) const { return slots_.begin(rank) + program_.image_bytes() + page_bytes_; }
+// The addresses without access below it are a part of the slot, and not a page alone: a function whose variables are larger than
+// the rest of the stack must not write to those of the program.
+char* RankSlots::stack(int rank) const {
+  constexpr std::size_t kPart = 64;
+  return slots_.begin(rank) + program_.image_bytes() + slots_.slot_bytes() / kPart;
+}
 
 void RankSlots::make(int rank) {
   if (mprotect(stack(rank), stack_bytes_ + control_bytes_, PROT_READ | PROT_WRITE) != 0) {

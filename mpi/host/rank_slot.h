@@ -1,6 +1,6 @@
 // What is in the slots of the ranks of this process, and how ranks come and go.
 //
-// A slot: the copy of the program, a page without access, the stack, the control block, the heap. Each of these has the same place in
+// A slot: the copy of the program, addresses without access, the stack, the control block, the heap. Each of these has the same place in
 // every process. The control block has what the host keeps of the rank, so it moves with the rank.
 // Threads: the PE's.
 #pragma once
@@ -31,6 +31,11 @@ class RankSlots {
   // REQUIRES: the rank is here.
   ProgramCopy& copy(int rank) const { return control(rank)->copy; }
   char* stack(int rank) const;
+  std::size_t stack_bytes() const { return stack_bytes_; }
+  // Whether it is one of the addresses without access.
+  bool is_below_stack(int rank, const void* address) const {
+    return address >= slots_.begin(rank) + program_.image_bytes() && address < stack(rank);
+  }
 
   // Loads a copy of the program for the rank. Throws: Refusal.
   void make(int rank);

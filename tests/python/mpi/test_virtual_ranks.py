@@ -215,6 +215,17 @@ def test_stacks_have_the_size_that_is_asked_for(compile_program, run_ranks):
     overflow = run_ranks(1, 3, program, 6000)
     assert overflow.returncode == 128 + 11
     assert "SIGSEGV" in overflow.stderr
+    assert re.search(r"MPI rank \d has used up its stack of 1024 KiB; give ranks more with", overflow.stderr)
+
+
+def test_a_crash_names_the_rank(compile_program, run_ranks):
+    outcome = run_ranks(1, 3, compile_program("crash.c"))
+    assert outcome.returncode == 128 + 11
+    assert "weft: PE 0: MPI rank 2 ends by SIGSEGV" in outcome.stderr
+    # Its variables are larger than the stack, and than the program below it.
+    outcome = run_ranks(1, 3, compile_program("crash.c"), "large")
+    assert outcome.returncode == 128 + 11
+    assert "weft: PE 0: MPI rank 2 has used up its stack of 1024 KiB" in outcome.stderr
 
 
 # --- How ranks end ------------------------------------------------------------------------------------------
