@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,10 @@ Info::Pairs program_environment() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
   for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  // The program that hosts virtual ranks has theirs as its first argument.
+  constexpr std::string_view kHost = "weft-mpi-host";
+  const std::string_view command = arguments.empty() ? std::string_view() : arguments.front();
+  if (command.substr(command.rfind('/') + 1) == kHost) arguments.erase(arguments.begin());
   std::vector<const char*> pointers;
   for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
   return environment_pairs(static_cast<int>(pointers.size()), pointers.data());

@@ -228,6 +228,12 @@ def test_a_crash_names_the_rank(compile_program, run_ranks):
     assert "weft: PE 0: MPI rank 2 has used up its stack of 1024 KiB" in outcome.stderr
 
 
+def test_the_environment_is_the_programs(compile_program, run_ranks):
+    program = compile_program("environment.c")
+    outcome = run_ranks(1, 2, program, "first", "second")
+    assert outcome.stdout.splitlines() == [f"{program} first second"] * 2
+
+
 # --- How ranks end ------------------------------------------------------------------------------------------
 
 
