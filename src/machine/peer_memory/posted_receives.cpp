@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "machine/peer_memory/process_copy.h"
+#include "machine/peer_memory/posted_receive.h"
 #include "machine/peer_memory/waiting_sends.h"
 
 namespace weft::machine {
@@ -28,149 +28,6 @@ Status closed_before_arrival() {
 }
 
 }  // namespace
-
-// One receive, posted and with its tag. Deleted when it is over and none of its completions will be called.
-struct PostedReceives::Receive final : PeerOperation {
-  struct Half : Completion {
-    Half(Function on_complete, Receive* receive_in) : Completion(on_complete), receive(receive_in) {}
-    Receive* receive;
-    bool is_pending = false;
-  };
-
-  Receive(PostedReceives& receives_in, IncomingStream& stream_in, StreamMessage message_in,
-          const memory::Buffer& buffer_in, Completion* user)
-      : PeerOperation(user),
-        receives(&receives_in),
-        stream(stream_in),
-        message(message_in),
-        buffer(buffer_in) {
-    ++stream.receives;
-  }
-  ~Receive() { --stream.receives; }
-
-  bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
-  bool lacks_tagged_half() const { return is_tagged_half_late && !is_over(); }
-  bool is_copied() const {
-    if (landing) return landing->is_over();
-    if (slot == nullptr) return false;
-    const std::uint64_t outcome = slot->outcome.load(std::memory_order_acquire);
-    return outcome == Slot::done(message.number) || (outcome == Slot::shared_by(message.number) &&
-                                                     slot->shared.is_done(message.number, buffer.size_bytes));
-  }
-  bool may_be_pulled() const {
-    return source && slot != nullptr &&
-           slot->word.load(std::memory_order_relaxed) == Slot::posted(message.number);
-  }
-  bool is_shared() const {
-    return slot != nullptr &&
-           slot->outcome.load(std::memory_order_acquire) == Slot::shared_by(message.number);
-  }
-  // Copies a chunk of a message that both sides copy. A chunk that this process cannot read is left to the sender.
-  bool copy_chunk() {
-    if (cannot_read) return false;
-    SharedCopy& shared = slot->shared;
-    const SharedCopy::Chunk chunk = shared.take(message.number, buffer.size_bytes);
-    if (chunk.size_bytes == 0) return false;
-    const Status status =
-        read_from_process(shared.source_pid, shared.source + chunk.offset_bytes,
-                          static_cast<std::byte*>(buffer.data) + chunk.offset_bytes, chunk.size_bytes);
-    if (status.ok()) {
-      shared.add(chunk.size_bytes);
-    } else {
-      cannot_read = true;
-      shared.give_back(message.number, chunk);
-    }
-    return true;
-  }
-  void end_with(Status status, std::size_t size_bytes) {
-    if (slot != nullptr) std::exchange(slot, nullptr)->word.store(Slot::kFree, std::memory_order_release);
-    exported.reset();
-    complete(std::move(status), size_bytes);
-  }
-  // The bytes are there, or cannot come.
-  void end_copied() {
-    Status status = landing ? landing->failure : Status();
-    const std::size_t size_bytes = status.ok() ? buffer.size_bytes : 0;
-    end_with(std::move(status), size_bytes);
-  }
-  // Whether no sender has taken the posting, nor will.
-  bool withdraw() {
-    if (landing && landing->copies_under_way > 0) return false;
-    std::uint64_t posted = Slot::posted(message.number);
-    if (slot != nullptr && !slot->word.compare_exchange_strong(posted, Slot::kFree)) return false;
-    slot = nullptr;
-    return true;
-  }
-  void cancel() override {
-    if (!tagged.is_pending && !is_tagged_half_late) return;
-    if (!withdraw()) return;
-    if (tagged.is_pending) return receives->context_.machine.cancel(&tagged);
-    end_with(Status::cancelled(), 0);
-  }
-  // Ok or a failure if it has ended at once.
-  Status start_tagged_half() {
-    is_tagged_half_late = false;
-    Status status = receives->context_.machine.tag_receive(message.tag, kFullTagMask, buffer, &tagged);
-    tagged.is_pending = status.is_pending();
-    return status;
-  }
-
-  // The message came with its tag, or will not come so any more.
-  void tagged_ended(Status status, std::size_t size_bytes) {
-    if (is_over()) return;
-    // A message comes with its tag only if its sender does not copy it.
-    const bool has_come = status.ok() || status.code() == StatusCode::kTruncated;
-    if (has_come && landing && landing->copies_under_way > 0) {
-      // An empty message: the send has failed.
-      tagged_outcome.emplace(std::move(status), size_bytes);
-    } else if (has_come || withdraw()) {
-      end_with(std::move(status), size_bytes);
-    } else {
-      tagged_failure = std::move(status);
-    }
-  }
-
-  PostedReceives* receives;  // null after close()
-  IncomingStream& stream;
-  StreamMessage message;
-  memory::Buffer buffer;
-  Slot* slot = nullptr;          // null when not posted
-  bool is_to_be_posted = false;  // also if its send does not wait for that
-  // The transport learns of the receive in a later poll(). It takes 20 us to look up memory that consists of several
-  // allocations (UCX 1.22, which asks the driver each time), and copies are not moved on meanwhile.
-  bool is_tagged_half_late = false;
-  bool send_waits = false;         // and is answered when the stream is done
-  std::optional<Landing> landing;  // posted with a bounce buffer
-  // Of start_pushed(): what this PE's device copies if the sender's does not.
-  std::optional<SourceName> source;
-  std::chrono::steady_clock::time_point posted_at;
-  // The message came with its tag while copies are under way.
-  std::optional<std::pair<Status, std::size_t>> tagged_outcome;
-  std::shared_ptr<Exports::Export> exported;  // what is posted
-  bool cannot_read = false;                   // of a message that both sides copy
-  Status tagged_failure;                      // how the tagged half ended while a copy was under way
-  Half tagged{[](Completion* self, Status status, std::size_t size_bytes) {
-                auto& half = *static_cast<Half*>(self);
-                half.is_pending = false;
-                half.receive->tagged_ended(std::move(status), size_bytes);
-              },
-              this};
-  Half stream_done{[](Completion* self, Status status, std::size_t) {
-                     auto& half = *static_cast<Half*>(self);
-                     Receive& receive = *half.receive;
-                     half.is_pending = false;
-                     if (receive.receives == nullptr) {
-                       delete &receive;
-                       return;
-                     }
-                     --receive.receives->context_.memory_waits;
-                     if (status.ok()) receive.receives->stream_is_done(receive);
-                     if (receive.send_waits) {
-                       receive.receives->answer(receive.stream, receive.message.number);
-                     }
-                   },
-                   this};
-};
 
 PostedReceives::PostedReceives(PeerContext& context, Exports& exports, Imports& imports, Pulls& pulls)
     : context_(context), exports_(exports), pulls_(pulls), arrivals_(context, exports, imports) {}
@@ -270,7 +127,7 @@ std::optional<Status> PostedReceives::start_named(IncomingStream& stream, Stream
   if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return {};
   Status status = start(stream, message, buffer, nullptr, false, user);
   if (!status.is_pending()) return status;
-  Receive& receive = *receives_.back();
+  PostedReceive& receive = *receives_.back();
   slot.shared.begin(message.number, source.buffer.allocation_base, source.pid, 0);
   post_host(receive, slot, Slot::taken(message.number));
   slot.outcome.store(Slot::shared_by(message.number), std::memory_order_release);
@@ -287,8 +144,8 @@ std::optional<Status> PostedReceives::start_pushed(IncomingStream& stream, Strea
   if (buffer.stream != nullptr || !can_post(stream)) return {};
   std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
   if (exported == nullptr) return {};
-  receives_.push_back(std::make_unique<Receive>(*this, stream, message, buffer, user));
-  Receive& receive = *receives_.back();
+  receives_.push_back(std::make_unique<PostedReceive>(*this, stream, message, buffer, user));
+  PostedReceive& receive = *receives_.back();
   post(receive, std::move(exported));
   if (receive.slot == nullptr) {
     static_cast<void>(receive.take_user());
@@ -304,8 +161,8 @@ std::optional<Status> PostedReceives::start_pushed(IncomingStream& stream, Strea
 Status PostedReceives::start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
                              std::shared_ptr<Exports::Export> exported, bool is_to_be_posted,
                              Completion* user) {
-  receives_.push_back(std::make_unique<Receive>(*this, stream, message, buffer, user));
-  Receive& receive = *receives_.back();
+  receives_.push_back(std::make_unique<PostedReceive>(*this, stream, message, buffer, user));
+  PostedReceive& receive = *receives_.back();
   const bool is_by_ring = is_to_be_posted && exported == nullptr && !buffer.place.is_host();
   if (is_by_ring && buffer.size_bytes >= WaitingSends::kLeastBytes) {
     receive.is_tagged_half_late = true;
@@ -329,7 +186,7 @@ Status PostedReceives::start(IncomingStream& stream, StreamMessage message, cons
   return Status::pending();
 }
 
-void PostedReceives::stream_is_done(Receive& receive) {
+void PostedReceives::stream_is_done(PostedReceive& receive) {
   if (receive.is_over() || !receive.is_to_be_posted || receive.stream.mailbox == nullptr) return;
   auto exported = exports_.find(receive.buffer);
   if (exported != nullptr || can_bounce(receive.stream, receive.buffer)) post(receive, std::move(exported));
@@ -339,7 +196,7 @@ bool PostedReceives::can_bounce(const IncomingStream& stream, const memory::Buff
   return exports_.cannot_export(buffer) && arrivals_.ring_for(stream.peer, buffer.place, *mailboxes_);
 }
 
-void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exported) {
+void PostedReceives::post(PostedReceive& receive, std::shared_ptr<Exports::Export> exported) {
   Slot& slot = receive.stream.mailbox->slot(receive.message.number);
   if (slot.word.load(std::memory_order_relaxed) != Slot::kFree) return;  // of message number - kSlots
   // Clear a stale outcome: numbers wrap, so it may be that of an earlier message with this number.
@@ -361,7 +218,7 @@ void PostedReceives::post(Receive& receive, std::shared_ptr<Exports::Export> exp
   receive.exported = std::move(exported);
 }
 
-void PostedReceives::post_host(const Receive& receive, Slot& slot, std::uint64_t word) {
+void PostedReceives::post_host(const PostedReceive& receive, Slot& slot, std::uint64_t word) {
   const memory::Buffer& buffer = receive.buffer;
   slot.buffer = {.offset_bytes = reinterpret_cast<std::uintptr_t>(buffer.data),
                  .size_bytes = buffer.size_bytes,
@@ -369,7 +226,7 @@ void PostedReceives::post_host(const Receive& receive, Slot& slot, std::uint64_t
   slot.word.store(word, std::memory_order_release);
 }
 
-void PostedReceives::post_bounce(Receive& receive, Slot& slot) {
+void PostedReceives::post_bounce(PostedReceive& receive, Slot& slot) {
   const auto ring = arrivals_.ring_for(receive.stream.peer, receive.buffer.place, *mailboxes_);
   slot.buffer = {
       .offset_bytes = *ring, .size_bytes = receive.buffer.size_bytes, .place = receive.buffer.place};
@@ -380,7 +237,7 @@ void PostedReceives::post_bounce(Receive& receive, Slot& slot) {
   receive.slot = &slot;
 }
 
-PostedReceives::Receive* PostedReceives::find(int pe, Tag stream, std::uint32_t message) {
+PostedReceive* PostedReceives::find(int pe, Tag stream, std::uint32_t message) {
   for (const auto& receive : receives_) {
     const bool is_it = receive->message.number == message && receive->stream.name == stream &&
                        receive->stream.peer == pe && !receive->is_over();
@@ -390,7 +247,7 @@ PostedReceives::Receive* PostedReceives::find(int pe, Tag stream, std::uint32_t 
 }
 
 Landing* PostedReceives::find_landing(int peer, Tag stream, std::uint32_t message) {
-  Receive* const receive = find(peer, stream, message);
+  PostedReceive* const receive = find(peer, stream, message);
   if (receive == nullptr || receive->slot == nullptr || !receive->landing || receive->tagged_outcome) {
     return nullptr;
   }
@@ -418,7 +275,7 @@ void PostedReceives::answer(const IncomingStream& stream, std::uint32_t message)
   answer(stream.peer, stream.name, message, find(stream.peer, stream.name, message));
 }
 
-void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, Receive* receive) {
+void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, PostedReceive* receive) {
   if (receive != nullptr && receive->stream_done.is_pending) {
     receive->send_waits = true;
     return;
@@ -442,7 +299,7 @@ void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, Receive* 
 
 // --- Polling
 
-bool PostedReceives::look(Receive& receive) {
+bool PostedReceives::look(PostedReceive& receive) {
   if (receive.is_over()) {
     if (receive.tagged.is_pending) context_.machine.cancel(&receive.tagged);
     return false;
@@ -459,7 +316,7 @@ bool PostedReceives::look(Receive& receive) {
 }
 
 // Of start_pushed(): whether its sender has not begun in time, so that this PE's device copies.
-bool PostedReceives::pull_late(Receive& receive) {
+bool PostedReceives::pull_late(PostedReceive& receive) {
   const std::uint32_t number = receive.message.number;
   if (receive.slot->word.load(std::memory_order_relaxed) != Slot::posted(number) || !pulls_.has_room() ||
       std::chrono::steady_clock::now() - receive.posted_at < kPushPatience || !receive.withdraw())
@@ -501,7 +358,7 @@ bool PostedReceives::start_late_tagged_half() {
     has_late_halves_ = false;
     return false;
   }
-  Receive& receive = **late;
+  PostedReceive& receive = **late;
   if (Status status = receive.start_tagged_half(); !status.is_pending())
     receive.tagged_ended(std::move(status), receive.buffer.size_bytes);
   return true;

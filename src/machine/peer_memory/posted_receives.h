@@ -30,6 +30,8 @@
 
 namespace weft::machine {
 
+struct PostedReceive;
+
 class PostedReceives {
  public:
   // All must outlive it.
@@ -91,7 +93,7 @@ class PostedReceives {
   const base::Status& bounce_failure() const { return arrivals_.first_failure(); }
 
  private:
-  struct Receive;
+  friend struct PostedReceive;
 
   bool can_post(IncomingStream& stream);
   // `exported` is null for a buffer that is not posted yet, or with a bounce buffer.
@@ -100,23 +102,23 @@ class PostedReceives {
   void open_mailbox(IncomingStream& stream);
   // Whether a receive into memory that cannot be exported may be posted with a bounce buffer.
   bool can_bounce(const IncomingStream& stream, const memory::Buffer& buffer);
-  void post(Receive& receive, std::shared_ptr<Exports::Export> exported);
-  void post_host(const Receive& receive, Slot& slot, std::uint64_t word);
-  void post_bounce(Receive& receive, Slot& slot);
+  void post(PostedReceive& receive, std::shared_ptr<Exports::Export> exported);
+  void post_host(const PostedReceive& receive, Slot& slot, std::uint64_t word);
+  void post_bounce(PostedReceive& receive, Slot& slot);
   bool poll_arrivals();
-  Receive* find(int pe, Tag stream, std::uint32_t message);
-  void answer(int pe, Tag stream, std::uint32_t message, Receive* receive);
+  PostedReceive* find(int pe, Tag stream, std::uint32_t message);
+  void answer(int pe, Tag stream, std::uint32_t message, PostedReceive* receive);
   Landing* find_landing(int peer, Tag stream, std::uint32_t message);
-  void stream_is_done(Receive& receive);
-  bool look(Receive& receive);
-  bool pull_late(Receive& receive);
+  void stream_is_done(PostedReceive& receive);
+  bool look(PostedReceive& receive);
+  bool pull_late(PostedReceive& receive);
   bool start_late_tagged_half();
 
   PeerContext& context_;
   Exports& exports_;
   Pulls& pulls_;
   BounceArrivals arrivals_;
-  std::vector<std::unique_ptr<Receive>> receives_;
+  std::vector<std::unique_ptr<PostedReceive>> receives_;
   std::optional<MailboxFile> mailboxes_;
   base::Status mailbox_failure_;
   std::vector<IncomingStream*> streams_;  // by the number of their mailbox; null: forgotten

@@ -1,0 +1,121 @@
+// One receive of PostedReceives: in a slot in shared memory, with its tag, or both.
+//
+// Threads: the PE's. Invariant: it completes once, by the half that ends first, and not while a sender may still copy into its
+// buffer.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "weft/base/completion.h"
+#include "weft/base/status.h"
+#include "weft/memory/buffer.h"
+
+#include "machine/peer_memory/bounce_arrivals.h"
+#include "machine/peer_memory/exports.h"
+#include "machine/peer_memory/mailbox.h"
+#include "machine/peer_memory/peer_operation.h"
+#include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/source_name.h"
+
+namespace weft::machine {
+
+class PostedReceives;
+
+// Deleted when it is over and none of its completions will be called.
+struct PostedReceive final : PeerOperation {
+  struct Half : base::Completion {
+    Half(Function on_complete, PostedReceive* receive_in)
+        : base::Completion(on_complete), receive(receive_in) {}
+    PostedReceive* receive;
+    bool is_pending = false;
+  };
+
+  PostedReceive(PostedReceives& receives_in, IncomingStream& stream_in, StreamMessage message_in,
+                const memory::Buffer& buffer_in, base::Completion* user)
+      : PeerOperation(user),
+        receives(&receives_in),
+        stream(stream_in),
+        message(message_in),
+        buffer(buffer_in) {
+    ++stream.receives;
+  }
+  ~PostedReceive() { --stream.receives; }
+
+  bool can_go() const { return is_over() && !tagged.is_pending && !stream_done.is_pending; }
+  bool lacks_tagged_half() const { return is_tagged_half_late && !is_over(); }
+  bool is_copied() const {
+    if (landing) return landing->is_over();
+    if (slot == nullptr) return false;
+    const std::uint64_t outcome = slot->outcome.load(std::memory_order_acquire);
+    return outcome == Slot::done(message.number) || (outcome == Slot::shared_by(message.number) &&
+                                                     slot->shared.is_done(message.number, buffer.size_bytes));
+  }
+  bool may_be_pulled() const {
+    return source && slot != nullptr &&
+           slot->word.load(std::memory_order_relaxed) == Slot::posted(message.number);
+  }
+  bool is_shared() const {
+    return slot != nullptr &&
+           slot->outcome.load(std::memory_order_acquire) == Slot::shared_by(message.number);
+  }
+  void end_with(base::Status status, std::size_t size_bytes) {
+    if (slot != nullptr) std::exchange(slot, nullptr)->word.store(Slot::kFree, std::memory_order_release);
+    exported.reset();
+    complete(std::move(status), size_bytes);
+  }
+  // The bytes are there, or cannot come.
+  void end_copied() {
+    base::Status status = landing ? landing->failure : base::Status();
+    const std::size_t size_bytes = status.ok() ? buffer.size_bytes : 0;
+    end_with(std::move(status), size_bytes);
+  }
+  // Whether no sender has taken the posting, nor will.
+  bool withdraw() {
+    if (landing && landing->copies_under_way > 0) return false;
+    std::uint64_t posted = Slot::posted(message.number);
+    if (slot != nullptr && !slot->word.compare_exchange_strong(posted, Slot::kFree)) return false;
+    slot = nullptr;
+    return true;
+  }
+  // Copies a chunk of a message that both sides copy. A chunk that this process cannot read is left to the sender.
+  bool copy_chunk();
+  void cancel() override;
+  // Ok or a failure if it has ended at once.
+  base::Status start_tagged_half();
+  // The message came with its tag, or will not come so any more.
+  void tagged_ended(base::Status status, std::size_t size_bytes);
+
+  PostedReceives* receives;  // null after close()
+  IncomingStream& stream;
+  StreamMessage message;
+  memory::Buffer buffer;
+  Slot* slot = nullptr;          // null when not posted
+  bool is_to_be_posted = false;  // also if its send does not wait for that
+  // The transport learns of the receive in a later poll(). It takes 20 us to look up memory that consists of several
+  // allocations (UCX 1.22, which asks the driver each time), and copies are not moved on meanwhile.
+  bool is_tagged_half_late = false;
+  bool send_waits = false;         // and is answered when the stream is done
+  std::optional<Landing> landing;  // posted with a bounce buffer
+  // Of start_pushed(): what this PE's device copies if the sender's does not.
+  std::optional<SourceName> source;
+  std::chrono::steady_clock::time_point posted_at;
+  // The message came with its tag while copies are under way.
+  std::optional<std::pair<base::Status, std::size_t>> tagged_outcome;
+  std::shared_ptr<Exports::Export> exported;  // what is posted
+  bool cannot_read = false;                   // of a message that both sides copy
+  base::Status tagged_failure;                // how the tagged half ended while a copy was under way
+  Half tagged{tagged_half_has_ended, this};
+  Half stream_done{stream_is_done, this};
+
+ private:
+  static void tagged_half_has_ended(base::Completion* self, base::Status status, std::size_t size_bytes);
+  static void stream_is_done(base::Completion* self, base::Status status, std::size_t size_bytes);
+};
+
+}  // namespace weft::machine
