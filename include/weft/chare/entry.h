@@ -107,17 +107,6 @@ struct ChareTypeOf {
 
 namespace entry_detail {
 
-template <class T>
-struct TaskValue {
-  static constexpr bool kIsTask = false;
-  using Value = T;
-};
-template <class T>
-struct TaskValue<runtime::Task<T>> {
-  static constexpr bool kIsTask = true;
-  using Value = T;
-};
-
 template <auto Method>
 std::string_view method_name() {
   return runtime::value_name<Method>();
@@ -138,7 +127,7 @@ class EntryMethod {
  public:
   static_assert(std::is_base_of_v<typename Traits::Class, T>, "this is not a method of the proxy's chare");
   using Arguments = typename Traits::Arguments;
-  using Value = typename entry_detail::TaskValue<Result>::Value;
+  using Value = typename runtime::TaskValue<Result>::Value;
   static constexpr bool kHasPayload = payload_detail::kHasPayload<Arguments>;
   // A post entry method reads the arguments before any buffer has landed, so vectors stay in the message.
   static constexpr bool kHasPost = !std::is_void_v<typename payload_detail::PostOf<T, Method>::Found>;
@@ -188,7 +177,7 @@ class EntryMethod {
   }
   static void run_unmeasured(runtime::Runtime& runtime, ChareBase& base, Arguments&& arguments,
                              const ReplyTo& reply) {
-    if constexpr (entry_detail::TaskValue<Result>::kIsTask) {
+    if constexpr (runtime::TaskValue<Result>::kIsTask) {
       start_coroutine(runtime, base, std::move(arguments), reply);
     } else {
       if (runtime.observer() != nullptr) [[unlikely]]
@@ -296,7 +285,7 @@ class EntryMethod {
     ChareBase& base;
     Arguments arguments;
     ReplyTo reply;
-    std::conditional_t<entry_detail::TaskValue<Result>::kIsTask, typename runtime::Task<Value>::Handle, int>
+    std::conditional_t<runtime::TaskValue<Result>::kIsTask, typename runtime::Task<Value>::Handle, int>
         coroutine{};
   };
 
@@ -321,7 +310,7 @@ class EntryMethod {
 
   // The views of a coroutine, and of a call that waits, need their message after the handler has released it.
   static void hold_if_suspended(Arguments& arguments, runtime::Message* message) {
-    if constexpr ((entry_detail::TaskValue<Result>::kIsTask || kIsConditional) &&
+    if constexpr ((runtime::TaskValue<Result>::kIsTask || kIsConditional) &&
                   argument_detail::kHasElementView<Arguments>) {
       argument_detail::hold(arguments, *message);
     }

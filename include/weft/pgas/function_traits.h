@@ -76,24 +76,13 @@ template <class Parameter>
 inline constexpr bool kIsContext =
     std::is_same_v<Parameter, World&> || std::is_same_v<Parameter, const Team&>;
 
-template <class T>
-struct TaskValue {
-  static constexpr bool kIsTask = false;
-  using Value = T;
-};
-template <class T>
-struct TaskValue<runtime::Task<T>> {
-  static constexpr bool kIsTask = true;
-  using Value = T;
-};
-
 // `Context`: void, World& or const Team&.
 template <class R, class ContextParameter, class... Args>
 struct Traits {
   using Result = R;
   using Context = ContextParameter;
-  using Value = typename TaskValue<R>::Value;
-  static constexpr bool kIsTask = TaskValue<R>::kIsTask;
+  using Value = typename runtime::TaskValue<R>::Value;
+  static constexpr bool kIsTask = runtime::TaskValue<R>::kIsTask;
   using Parameters = std::tuple<std::type_identity<Args>...>;
   using Arguments = std::tuple<Stored<Args>...>;
   static constexpr std::size_t kNumArguments = sizeof...(Args);

@@ -139,4 +139,16 @@ class [[nodiscard]] Task {
   Handle handle_;
 };
 
+// What a function that returns T gives its caller in the end: Value; T itself unless it is a Task.
+template <class T>
+struct TaskValue {
+  static constexpr bool kIsTask = false;
+  using Value = T;
+};
+template <class T>
+struct TaskValue<Task<T>> {
+  static constexpr bool kIsTask = true;
+  using Value = T;
+};
+
 }  // namespace weft::runtime
