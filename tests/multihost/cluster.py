@@ -279,7 +279,7 @@ class Cluster:
         for network in self.networks:
             steps += self._commands_for_device(host, network)
         host._init = subprocess.Popen(
-            [*self._enter(), "unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork",
+            [*self.enter_keeper(), "unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork",
              "--kill-child", "--mount-proc", "sh", "-c", " && ".join([*steps, "echo up", socket])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "PATH": TOOL_PATH, "HOSTNAME": name, "TMPDIR": str(host.tmpdir)},
@@ -300,6 +300,10 @@ class Cluster:
         expect_up(host)
         wait_until(lambda: host.socket.exists(), f"the start of {host.name}")
 
+    def network_file(self, host: Host) -> str:
+        """The network namespace of the host, as a file for processes in the keeper's namespaces."""
+        return f"/proc/{pid_in_child_namespace(host._init_pid)}/ns/net"
+
     def _commands_for_device(self, host: Host, network: Network) -> list[str]:
         commands = []
         if not network.ipv6:
@@ -311,7 +315,7 @@ class Cluster:
         commands.append(f"ip link set {network.device} up")
         return commands
 
-    def _enter(self) -> list[str]:
+    def enter_keeper(self) -> list[str]:
         """The start of a command line that runs in the keeper's namespaces."""
         assert self._keeper is not None
         at = f"/proc/{self._keeper.pid}/ns"
@@ -327,7 +331,10 @@ class Cluster:
 
     def _in_keeper(self, *command: str) -> None:
         subprocess.run(
-            [*self._enter(), *command], check=True, timeout=HANG_S, env={**os.environ, "PATH": TOOL_PATH}
+            [*self.enter_keeper(), *command],
+            check=True,
+            timeout=HANG_S,
+            env={**os.environ, "PATH": TOOL_PATH},
         )
 
     def _ip(self, *arguments: str) -> None:

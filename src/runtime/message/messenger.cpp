@@ -165,7 +165,7 @@ void Messenger::forward(Message& message) {
   // other messages to them would never arrive.
   const HandlerId handler = message.envelope().handler;
   if (exiting() && handler != kExitHandler && handler != kCloseHandler) return;
-  SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes());
+  const SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes(), host_groups());
   for (int i = 0; i < tree.num_children(); ++i) {
     // Each child gets a copy, because a message has one completion.
     MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
