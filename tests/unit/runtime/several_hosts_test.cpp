@@ -81,7 +81,9 @@ struct HostAdder : Chare<HostAdder> {
     for (std::size_t i = 0; i < bytes.size(); ++i) right += bytes[i] == static_cast<std::uint8_t>(i * 7);
     return right;
   }
-  void add(int value) { contribute(value, Reducer::kSum, proxy()[0].target<&HostAdder::set_total>()); }
+  void add(int value) {
+    contribute(value, Reducer::kSum, proxy()[num_pes() - 1].target<&HostAdder::set_total>());
+  }
   void set_total(int total) { total_.set(total); }
   Task<int> total() {
     total_ = Future<int>(runtime());
