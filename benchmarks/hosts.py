@@ -33,6 +33,7 @@ WEFT = {"WEFT_TRUSTED_NETWORK": "1"}
 # Processes that share a core must give way, or they measure the kernel's time slice.
 OPEN_MPI = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 UCX_PORT = 13337
+QUIET_SAMPLES = 10
 
 LATENCY = "8:4000:400", "1024:4000:400", "65536:1500:150"
 BANDWIDTH = "1048576:12:2", "4194304:4:1"
@@ -47,6 +48,16 @@ Measurement = Callable[[Cluster], list[Figure]]
 def run(cluster: Cluster, pes_per_host: int, program: Sequence[object], settings: dict[str, str]) -> str:
     command = launchers.prrte(cluster, pes_per_host, program, settings)
     return cluster.hosts[0].check(command, timeout_s=TIMEOUT_S)
+
+
+def wait_until_quiet(patience_s: float) -> None:
+    """Until no process but this one has run for some samples, or for that long."""
+    deadline = time.monotonic() + patience_s
+    quiet = 0
+    while quiet < QUIET_SAMPLES and time.monotonic() < deadline:
+        running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
+        quiet = quiet + 1 if running <= 1 else 0
+        time.sleep(0.02)
 
 
 def figures_of(output: str) -> list[Figure]:
@@ -215,6 +226,9 @@ def main() -> int:
     parser.add_argument(
         "--start-up-pes", type=int, default=8, help="PEs of a host when the start is measured"
     )
+    parser.add_argument(
+        "--patience", type=float, default=0, help="seconds to wait for a quiet machine each time"
+    )
     arguments = parser.parse_args()
     if why := missing():
         print(f"test hosts cannot be made here: {why}", file=sys.stderr)
@@ -225,6 +239,7 @@ def main() -> int:
         for number in range(arguments.runs):
             # The order is reversed from round to round, so that none is always behind the same one.
             for (bench, system), measure in todo if number % 2 == 0 else reversed(todo):
+                wait_until_quiet(arguments.patience)
                 for size_bytes, metric, value in measure(cluster):
                     values.setdefault((bench, system, size_bytes, metric), []).append(value)
                     print(
