@@ -1,7 +1,7 @@
 """Measures jobs across two hosts beside raw UCX and mpi4py on Open MPI, alternating; --help says how.
 
-The hosts are namespaces of this machine (tests/multihost/cluster.py), joined by a veth pair and a bridge.
-So the link has no hardware: the figures compare systems, not networks. Open MPI's mpiexec starts all but
+The hosts are namespaces of this machine (tests/multihost/cluster.py), joined by a veth pair. So
+the link has no hardware: the figures compare systems, not networks. Open MPI's mpiexec starts all but
 ucx_perftest, with `--bind-to none`; the measuring programs of pairs pin their processes themselves.
 """
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "multihost"))
 
 import launchers  # noqa: E402
-from cluster import Cluster, Host, finish, missing  # noqa: E402
+from cluster import Cluster, Host, Network, finish, missing  # noqa: E402
 
 from weft.bench.programs import Programs  # noqa: E402
 from weft.bench.provenance import provenance  # noqa: E402
@@ -234,7 +234,7 @@ def main() -> int:
         print(f"test hosts cannot be made here: {why}", file=sys.stderr)
         return 1
     values: dict[tuple[str, str, int, str], list[float]] = {}
-    with Cluster(2) as cluster:
+    with Cluster(2, networks=[Network(0, is_direct=True)]) as cluster:
         todo = list(measurements(cluster.folder, arguments.only.split(","), arguments.start_up_pes).items())
         for number in range(arguments.runs):
             # The order is reversed from round to round, so that none is always behind the same one.

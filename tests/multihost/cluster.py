@@ -43,6 +43,8 @@ class Network:
     index: int
     ipv4: bool = True
     ipv6: bool = False
+    #: One cable between two hosts, without a bridge: less work for the kernel. It cannot be cut.
+    is_direct: bool = False
 
     @property
     def device(self) -> str:
@@ -253,13 +255,18 @@ class Cluster:
         if self._keeper.stdout.readline() != "up\n":
             raise RuntimeError("the namespaces cannot be made")
         self._ip("link", "set", "lo", "up")
-        for network in self.networks:
-            self._ip("link", "add", network.bridge, "type", "bridge")
-            self._ip("link", "set", network.bridge, "up")
         for host in self.hosts:
-            self._start_host(host)
+            self._begin_host(host)
+        for network in self.networks:
+            self._plug(network)
+        for host in self.hosts:
+            assert host._init is not None and host._init.stdin is not None
+            host._init.stdin.write("plugged\n")
+            host._init.stdin.flush()
+            expect_up(host)
+            wait_until(host.socket.exists, f"the start of {host.name}")
 
-    def _start_host(self, host: Host) -> None:
+    def _begin_host(self, host: Host) -> None:
         name = self.hosts[0].name if self._same_hostname else host.name
         socket = f"exec {sys.executable} {REMOTE_SHELL} serve {host.socket}"
         steps = [
@@ -287,18 +294,22 @@ class Cluster:
         self.processes.append(host._init)
         expect_up(host)
         host._init_pid = descendants(host._init.pid)[-1]
-        init = pid_in_child_namespace(host._init_pid)
-        for network in self.networks:
+
+    def _plug(self, network: Network) -> None:
+        inits = [str(pid_in_child_namespace(host._init_pid)) for host in self.hosts]
+        if network.is_direct:
+            first, second = inits
+            ends = [["name", network.device, "netns", init] for init in (first, second)]
+            self._ip("link", "add", *ends[0], "type", "veth", "peer", *ends[1])
+            return
+        self._ip("link", "add", network.bridge, "type", "bridge")
+        self._ip("link", "set", network.bridge, "up")
+        for host, init in zip(self.hosts, inits, strict=True):
             # The peer's device is made in the host's network namespace at once.
-            veth = ["type", "veth", "peer", "name", network.device, "netns", str(init)]
+            veth = ["type", "veth", "peer", "name", network.device, "netns", init]
             self._ip("link", "add", port(host, network), *veth)
             self._ip("link", "set", port(host, network), "master", network.bridge)
             self._ip("link", "set", port(host, network), "up")
-        assert host._init.stdin is not None
-        host._init.stdin.write("plugged\n")
-        host._init.stdin.flush()
-        expect_up(host)
-        wait_until(lambda: host.socket.exists(), f"the start of {host.name}")
 
     def network_file(self, host: Host) -> str:
         """The network namespace of the host, as a file for processes in the keeper's namespaces."""
