@@ -26,6 +26,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from remote_shell import UNNOTICED
+
 MAX_HOSTS = 8
 MAX_LIFE_S = 1800
 # A command of these tests that takes longer hangs.
@@ -122,8 +124,13 @@ class Host:
     def signal(self, pid: int, number: signal.Signals) -> None:
         self.check(["kill", f"-{int(number)}", pid])
 
-    def kill(self) -> None:
-        """The whole host at once: SIGKILL to all its processes; its network device vanishes."""
+    def kill(self, *, noticed: bool = True) -> None:
+        """The whole host at once: SIGKILL to all its processes; its network device vanishes.
+
+        `noticed`: the agents of launchers end, as ssh does if it notices; else they stay, as ssh does too.
+        """
+        if not noticed:
+            (self.cluster.folder / UNNOTICED).touch()
         assert self._init is not None
         os.kill(self._init_pid, signal.SIGKILL)
         self._init.wait(HANG_S)

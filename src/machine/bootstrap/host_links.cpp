@@ -5,11 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "base/format.h"
@@ -21,7 +18,6 @@ namespace {
 using base::Result;
 
 constexpr int kBacklog = 128;
-constexpr int kAnswerPollMs = 5;
 
 void set_option(int fd, int level, int name, int value) { setsockopt(fd, level, name, &value, sizeof value); }
 
@@ -80,13 +76,6 @@ void probe_when_idle(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, HostLinks::kProbes);
 }
 
-// Or ended: all that was sent is acknowledged.
-bool has_answered(int fd) {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_unacked == 0;
-}
-
 }  // namespace
 
 Result<HostLinks> HostLinks::make(Bootstrap& bootstrap) {
@@ -142,23 +131,6 @@ HostLinks& HostLinks::operator=(HostLinks&& other) noexcept {
 void HostLinks::close_link(std::size_t which) {
   const int fd = std::exchange(links_[which].fd, -1);
   if (fd >= 0) ::close(fd);
-}
-
-std::vector<int> HostLinks::silent_peers(int limit_ms) const {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
-  std::vector<HostLink> waiting;
-  for (const HostLink& link : links_) {
-    if (link.fd >= 0 && ::send(link.fd, &kProbe, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
-      waiting.push_back(link);
-  }
-  for (;;) {
-    std::erase_if(waiting, [](const HostLink& link) { return has_answered(link.fd); });
-    if (waiting.empty() || std::chrono::steady_clock::now() >= deadline) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(kAnswerPollMs));
-  }
-  std::vector<int> pes;
-  for (const HostLink& link : waiting) pes.push_back(link.pe);
-  return pes;
 }
 
 void HostLinks::say_goodbye() {

@@ -35,16 +35,11 @@ class HostLinks {
   const std::vector<std::string>& obstacles() const { return obstacles_; }
   // Closes the link, for example because its peer is done.
   void close_link(std::size_t which);
-  // Sends a byte over each link and waits for the acknowledgements, which the kernels of the peers give. Returns the PEs whose
-  // hosts did not give one in time. Peers that have ended do not count.
-  std::vector<int> silent_peers(int limit_ms) const;
   // Tells the peers that this PE has finished. Without it they take the end of a link for a death.
   void say_goodbye();
 
   static constexpr int kMeetingMs = 10000;
   static constexpr char kGoodbye = 'g';
-  // Means nothing: the peer's kernel acknowledges it.
-  static constexpr char kProbe = 'p';
   // A host is lost if it has not answered for kIdleS + kProbes * kIntervalS.
   static constexpr int kIdleS = 4;
   static constexpr int kIntervalS = 1;

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -39,7 +38,6 @@ base::Result<std::unique_ptr<HostWatch>> HostWatch::start(int pe, HostLinks link
   if (self->links_.links().empty()) return self;
   self->stop_fd_ = eventfd(0, EFD_CLOEXEC);
   if (self->stop_fd_ < 0) return no_resource(pe, "no event descriptor", errno);
-  self->termination_.emplace();
   const bootstrap::BlockedSignals blocked;
   try {
     self->thread_ = std::thread([watch = self.get()] { watch->watch(); });
@@ -64,39 +62,24 @@ HostWatch::~HostWatch() {
 void HostWatch::finish() { links_.say_goodbye(); }
 
 bool HostWatch::stops_within(int timeout_ms) const {
-  std::array<pollfd, 2> fds = {pollfd{stop_fd_, POLLIN, 0}, pollfd{termination_fd(), POLLIN, 0}};
-  if (poll(fds.data(), fds.size(), timeout_ms) <= 0) return false;
-  if (is_readable(fds[0].revents)) return true;
-  end_on_termination();
+  pollfd stop{stop_fd_, POLLIN, 0};
+  return poll(&stop, 1, timeout_ms) > 0;
 }
 
 void HostWatch::watch() {
   std::string reason;
   while (reason.empty()) {
-    std::vector<pollfd> fds = {{stop_fd_, POLLIN, 0}, {termination_fd(), POLLIN, 0}};
+    std::vector<pollfd> fds = {{stop_fd_, POLLIN, 0}};
     // poll() leaves out a negative descriptor.
     for (const HostLink& link : links_.links()) fds.push_back({link.fd, POLLIN, 0});
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (is_readable(fds[0].revents)) return;
-    if (is_readable(fds[1].revents)) end_on_termination();
     reason = loss();
   }
   on_loss_(reason);
   if (stops_within(kGraceMs)) return;
   bootstrap::print_last_words(base::format("weft: PE {} ends: {}", pe_, reason));
   std::_Exit(1);
-}
-
-void HostWatch::end_on_termination() const {
-  const HostTable& table = links_.table();
-  const bool speaks = table.pes_of(table.host_of(pe_)).front() == pe_;
-  const std::vector<int> silent = speaks ? links_.silent_peers(kAnswerMs) : std::vector<int>();
-  for (const int peer : silent) {
-    bootstrap::print_last_words(
-        base::format("weft: {} has lost {}: no answer when the launcher ended the job (SIGTERM)",
-                     table.pe_text(pe_), table.host_text(peer)));
-  }
-  bootstrap::TerminationSignal::end_process();
 }
 
 std::string HostWatch::loss() {
@@ -113,7 +96,6 @@ std::string HostWatch::loss_of(std::size_t which) {
   const ssize_t got = recv(link.fd, &byte, 1, MSG_DONTWAIT);
   const int error = errno;
   if (got < 0 && (error == EAGAIN || error == EINTR)) return {};
-  if (got == 1 && byte == HostLinks::kProbe) return {};
   links_.close_link(which);
   const HostTable& table = links_.table();
   if (got == 1 && byte == HostLinks::kGoodbye) return {};

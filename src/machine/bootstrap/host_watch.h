@@ -1,18 +1,13 @@
 // A thread that sleeps until another host of the job is lost, or a PE there has ended too early. It wakes an idle PE and
 // ends a busy one, so no PE waits for a launcher that hangs.
-//
-// A launcher may notice first that a host is lost, and end the PEs by SIGTERM without a word. The thread then asks the
-// neighbouring hosts, and the first PE of this host names those that do not answer.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 
 #include "machine/bootstrap/host_links.h"
-#include "machine/bootstrap/termination_signal.h"
 
 namespace weft::machine {
 
@@ -32,8 +27,6 @@ class HostWatch {
 
   // After the loss. Also how long the launcher has to end the job if a single PE has ended: it knows more.
   static constexpr int kGraceMs = 3000;
-  // Launchers send SIGKILL a second after SIGTERM or later.
-  static constexpr int kAnswerMs = 500;
 
  private:
   HostWatch(int pe, HostLinks links, std::function<void(const std::string&)> on_loss);
@@ -41,16 +34,13 @@ class HostWatch {
   // The sentence, if a link is over and its peer had not finished. Closes links that are over.
   std::string loss();
   std::string loss_of(std::size_t which);
-  // True if the watch is to stop within that time. SIGTERM ends the process meanwhile.
+  // True if the watch is to stop within that time.
   bool stops_within(int timeout_ms) const;
-  int termination_fd() const { return termination_ ? termination_->fd() : -1; }
-  [[noreturn]] void end_on_termination() const;
 
   int pe_;
   HostLinks links_;
   std::function<void(const std::string&)> on_loss_;
   int stop_fd_ = -1;
-  std::optional<bootstrap::TerminationSignal> termination_;  // while the thread watches the links
   std::thread thread_;
 };
 
