@@ -270,6 +270,7 @@ class Cluster:
             assert host._init is not None and host._init.stdin is not None
             host._init.stdin.write("plugged\n")
             host._init.stdin.flush()
+        for host in self.hosts:  # both ends of a cable must be up
             expect_up(host)
             wait_until(host.socket.exists, f"the start of {host.name}")
 
@@ -292,6 +293,10 @@ class Cluster:
             steps.insert(1, f"mount -t overlay overlay -o lowerdir={self._overlay}:/usr /usr")
         for network in self.networks:
             steps += self._commands_for_device(host, network)
+        # The kernel says this up to a second later; UCX does not use the device before.
+        for network in self.networks:
+            running = f"/sys/class/net/{network.device}/operstate"
+            steps.append(f"until grep -q up {running}; do sleep 0.01; done")
         host._init = subprocess.Popen(
             [*self.enter_keeper(), "unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork",
              "--kill-child", "--mount-proc", "sh", "-c", " && ".join([*steps, "echo up", socket])],
