@@ -45,6 +45,28 @@ struct CompleteTree {
   }
 };
 
+// A place in a tree over several hosts. Passed by value, so that a SpanningTree of one host stays in registers.
+struct PlaceAmongHosts {
+  const HostGroups* hosts;
+  int root_pe;
+  int pe;
+
+  [[gnu::cold]] static int parent(PlaceAmongHosts place);
+  [[gnu::cold]] static int num_children(PlaceAmongHosts place);
+  [[gnu::cold]] static int child(PlaceAmongHosts place, int which);
+  [[gnu::cold]] static int num_in_subtree(PlaceAmongHosts place);
+
+ private:
+  // The root, or another member for the root's sake: leaders of different roots should not all be the same PE.
+  int leader_of(int host) const;
+  // The hosts, ranked from the root's on, and this PE's host among them.
+  CompleteTree tree_of_hosts() const;
+  int host_at(int rank) const;
+  // The members of this PE's host, ranked from its leader on.
+  CompleteTree tree_on_host() const;
+  int member_at(int rank) const;
+};
+
 class SpanningTree {
  public:
   static constexpr int kArity = CompleteTree::kArity;
@@ -56,42 +78,39 @@ class SpanningTree {
   bool is_root() const { return rank_ == 0; }
   int parent() const {
     if (hosts_ != nullptr) [[unlikely]]
-      return parent_with_hosts();
+      return PlaceAmongHosts::parent(place());
     return pe_of(tree().parent());
   }
   int num_children() const {
     if (hosts_ != nullptr) [[unlikely]]
-      return num_children_with_hosts();
+      return PlaceAmongHosts::num_children(place());
     return tree().num_children();
   }
   // Those on other hosts first: their way is longer.
   int child(int which) const {
     if (hosts_ != nullptr) [[unlikely]]
-      return child_with_hosts(which);
+      return PlaceAmongHosts::child(place(), which);
     return pe_of(tree().first_child() + which);
   }
+  // Calls function(child) for each.
+  template <class Function>
+  void for_children(Function function) const {
+    if (hosts_ != nullptr) [[unlikely]] {
+      for (int i = 0, count = num_children(); i < count; ++i) function(child(i));
+      return;
+    }
+    const int first = tree().first_child();
+    for (int i = 0; i < tree().num_children(); ++i) function(pe_of(first + i));
+  }
   // This PE and all below it.
-  int num_in_subtree() const { return hosts_ != nullptr ? num_with_hosts() : tree().num_in_subtree(); }
+  int num_in_subtree() const {
+    return hosts_ != nullptr ? PlaceAmongHosts::num_in_subtree(place()) : tree().num_in_subtree();
+  }
 
  private:
   CompleteTree tree() const { return {rank_, num_pes_}; }
   int pe_of(int rank) const { return static_cast<int>((std::int64_t{rank} + root_pe_) % num_pes_); }
-
-  // --- In spanning_tree.cpp
-
-  // The root, or another member for the root's sake: leaders of different roots should not all be the same PE.
-  int leader_of(int host) const;
-  // The hosts, ranked from the root's on, and this PE's host among them.
-  CompleteTree tree_of_hosts() const;
-  int host_at(int rank) const;
-  // The members of this PE's host, ranked from its leader on.
-  CompleteTree tree_on_host() const;
-  int member_at(int rank) const;
-
-  int parent_with_hosts() const;
-  int num_children_with_hosts() const;
-  int child_with_hosts(int which) const;
-  int num_with_hosts() const;
+  PlaceAmongHosts place() const { return {hosts_, root_pe_, pe_of(rank_)}; }
 
   int root_pe_;
   int num_pes_;
