@@ -11,6 +11,8 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "weft/chare/chares.h"
 #include "weft/pgas/pgas.h"
@@ -168,6 +170,12 @@ void warn_of_missing_links(const machine::Bootstrap& bootstrap, const machine::H
   }
 }
 
+std::vector<int> hosts_of_pes(const machine::HostTable& table) {
+  std::vector<int> hosts;
+  for (int pe = 0; pe < table.num_pes(); ++pe) hosts.push_back(table.host_of(pe));
+  return hosts;
+}
+
 }  // namespace
 
 struct Job::Parts {
@@ -178,11 +186,16 @@ struct Job::Parts {
   std::unique_ptr<machine::LauncherWatch> watch;
   std::unique_ptr<machine::HostWatch> host_watch;  // empty if the job has one host
 
-  // Collective. The loss of a host is a failure of this PE.
-  void start_host_watch() {
-    if (bootstrap->local_size() == bootstrap->num_pes()) return;
+  // Collective. Empty if the job has one host.
+  machine::HostLinks make_host_links() {
+    if (bootstrap->local_size() == bootstrap->num_pes()) return {};
     machine::HostLinks links = value_or_throw(machine::HostLinks::make(*bootstrap));
     warn_of_missing_links(*bootstrap, links);
+    return links;
+  }
+  // The loss of a host is a failure of this PE.
+  void start_host_watch(machine::HostLinks links) {
+    if (links.table().num_hosts() < 2) return;
     host_watch = value_or_throw(
         machine::HostWatch::start(bootstrap->pe(), std::move(links), [this](const std::string& why) {
           runtime->announce_end();
@@ -246,11 +259,13 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   // Before the machine, whose messages another version may not understand.
   const bool has_peers = parts_->bootstrap->num_pes() > 1;
   if (has_peers) expect_equal(*parts_->bootstrap, Identity::of_weft());
+  machine::HostLinks links = parts_->make_host_links();
   parts_->machine = value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
   options.messaging_path = messaging_path();
   options.flow_marks = flow_marks(*parts_->bootstrap);
+  options.host_of_pe = hosts_of_pes(links.table());
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
@@ -259,7 +274,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   set_options(*parts_->runtime);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.
   if (has_peers) expect_equal(*parts_->bootstrap, identity_of_models(*parts_->runtime));
-  parts_->start_host_watch();
+  parts_->start_host_watch(std::move(links));
 }
 
 Job::~Job() = default;

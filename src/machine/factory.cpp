@@ -78,13 +78,15 @@ base::Result<std::unique_ptr<Machine>> make_ucx(Bootstrap& bootstrap, memory::Me
 }
 
 base::Result<std::vector<std::unique_ptr<Machine>>> make_ucx_in_process(
-    const std::vector<memory::Memory*>& memories, StagingMode staging, bool apart) {
+    const std::vector<memory::Memory*>& memories, StagingMode staging, bool apart,
+    const std::function<void(int pe)>& before) {
   const int num_pes = static_cast<int>(memories.size());
   std::vector<std::unique_ptr<ucx::UcxMachine>> machines;
   std::vector<std::vector<std::byte>> introductions;
   auto proposed = ucx::JobSecret::draw();
   if (!proposed.ok()) return proposed.status();
   for (int pe = 0; pe < num_pes; ++pe) {
+    if (before) before(pe);
     auto machine = ucx::UcxMachine::create(
         {.pe = pe, .num_pes = num_pes, .pes_on_host = apart ? 1 : num_pes, .staging = staging},
         *memories[static_cast<std::size_t>(pe)]);
@@ -171,9 +173,10 @@ base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory
 }
 
 base::Result<std::vector<std::unique_ptr<Machine>>> make_in_process(
-    std::string_view machine_name, const std::vector<memory::Memory*>& memories, StagingMode staging) {
-  if (machine_name == kUcx) return make_ucx_in_process(memories, staging, /*apart=*/false);
-  if (machine_name == kUcxApart) return make_ucx_in_process(memories, staging, /*apart=*/true);
+    std::string_view machine_name, const std::vector<memory::Memory*>& memories, StagingMode staging,
+    const std::function<void(int pe)>& before) {
+  if (machine_name == kUcx) return make_ucx_in_process(memories, staging, /*apart=*/false, before);
+  if (machine_name == kUcxApart) return make_ucx_in_process(memories, staging, /*apart=*/true, before);
   if (machine_name == kLoopback) return loopback::make_loopback(memories, {.staging = staging});
   return unknown_machine(machine_name);
 }

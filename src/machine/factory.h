@@ -1,6 +1,7 @@
 // Makes the machine that a job uses. The only place that names concrete machines is factory.cpp.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,10 +37,11 @@ base::Result<std::unique_ptr<Machine>> make_machine(Bootstrap& bootstrap, memory
 
 // For tests: machines of one job, all in this process and on one thread. The name is "loopback", "ucx", or
 // "ucx-apart", in which each PE behaves as if it were on a host of its own. memories[i] serves PE i. The caller
-// calls progress() of each machine.
+// calls progress() of each machine. `before` is called before UCX is opened for each PE: a test may put the PE into a network of
+// its own.
 base::Result<std::vector<std::unique_ptr<Machine>>> make_in_process(
     std::string_view machine_name, const std::vector<memory::Memory*>& memories,
-    StagingMode staging = StagingMode::kDevice);
+    StagingMode staging = StagingMode::kDevice, const std::function<void(int pe)>& before = {});
 
 // Version and transports of the UCX in use, one per line, for `weft info`.
 std::vector<std::string> machine_report();

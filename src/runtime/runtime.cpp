@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "machine/machine.h"
+#include "runtime/collective/host_groups.h"
 #include "runtime/collective/quiescence.h"
 #include "runtime/collective/reductions.h"
 #include "runtime/future_table.h"
@@ -21,6 +22,7 @@ Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const Runtim
       termination_(std::make_unique<Termination>(*this)),
       reductions_(std::make_unique<Reductions>(*this)),
       quiescence_(std::make_unique<Quiescence>(*this, *reductions_)) {
+  set_host_groups(HostGroups::make(options.host_of_pe));
   static_cast<void>(Registry<Combiner>::all());  // numbers them
 }
 

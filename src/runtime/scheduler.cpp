@@ -34,9 +34,16 @@ constexpr std::chrono::microseconds kRestInterval{10'000};
 constexpr std::chrono::microseconds kLongestRest{100'000};
 
 // Rounds without work before an idle PE starts to yield its processor: enough to await a reply of a few
-// microseconds, and fewer if PEs share processors (see ARCHITECTURE.md, "Waiting").
+// microseconds, and fewer if PEs share processors (see ARCHITECTURE.md, "Waiting"). On several hosts a round asks the kernel
+// for TCP's messages, which takes 0.3 us and more, in place of 10 ns.
 constexpr int kSpinRounds = 2000;
 constexpr int kSpinRoundsOversubscribed = 100;
+constexpr int kSpinRoundsNetwork = 100;
+
+int spin_rounds(bool shares_processor, bool has_other_hosts) {
+  if (shares_processor) return kSpinRoundsOversubscribed;
+  return has_other_hosts ? kSpinRoundsNetwork : kSpinRounds;
+}
 
 int num_processors() {
   cpu_set_t set;
@@ -73,7 +80,7 @@ Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory
       pe_(machine.pe()),
       num_pes_(machine.num_pes()),
       shares_processor_(local_pes > num_processors()),
-      spin_rounds_(shares_processor_ ? kSpinRoundsOversubscribed : kSpinRounds),
+      spin_rounds_(spin_rounds(shares_processor_, local_pes < machine.num_pes())),
       yield_time_(kYieldTime * std::max(1, (local_pes + num_processors() - 1) / num_processors())) {}
 
 memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.default_place(kind); }

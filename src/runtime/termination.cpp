@@ -16,6 +16,10 @@ MessagePtr control_message(Messenger& messenger, HandlerId handler, int code) {
   return message;
 }
 
+SpanningTree tree_of(const Messenger& messenger) {
+  return SpanningTree(0, messenger.pe(), messenger.num_pes(), messenger.host_groups());
+}
+
 Termination& self(void* context) { return *static_cast<Termination*>(context); }
 
 }  // namespace
@@ -70,7 +74,7 @@ void Termination::end_with(int code) {
 }
 
 bool Termination::all_children_drained() const {
-  return drained_children_ == SpanningTree(0, messenger_.pe(), messenger_.num_pes()).num_children();
+  return drained_children_ == tree_of(messenger_).num_children();
 }
 
 bool Termination::may_stop() {
@@ -80,7 +84,7 @@ bool Termination::may_stop() {
     if (messenger_.pe() == 0) {
       messenger_.broadcast(control_message(messenger_, kCloseHandler, 0));
     } else {
-      int parent = SpanningTree(0, messenger_.pe(), messenger_.num_pes()).parent();
+      int parent = tree_of(messenger_).parent();
       messenger_.send(parent, control_message(messenger_, kDrainedHandler, 0));
     }
     return false;

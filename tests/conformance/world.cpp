@@ -48,13 +48,14 @@ class OnlyTheNetwork {
 };
 
 base::Result<std::vector<std::unique_ptr<machine::Machine>>> make_machines(
-    const std::string& name, const std::vector<memory::Memory*>& memories) {
+    const std::string& name, const std::vector<memory::Memory*>& memories, Networks& networks) {
   std::optional<OnlyTheNetwork> only_the_network;
   if (name.starts_with(kApart)) only_the_network.emplace();
   const auto has = [&](std::string_view what) { return name.find(what) != name.npos; };
   const auto staging = has(".staged") ? machine::StagingMode::kHost : machine::StagingMode::kDevice;
   if (!name.starts_with("loopback.")) {
-    return machine::make_in_process(name.substr(0, name.find('.')), memories, staging);
+    return machine::make_in_process(name.substr(0, name.find('.')), memories, staging,
+                                    [&networks](int pe) { networks.enter(pe); });
   }
   machine::loopback::LoopbackOptions options;
   options.staging = staging;
@@ -104,22 +105,22 @@ World::World(const std::string& machine_name, int num_pes) {
     memories_.push_back(std::make_unique<memory::Memory>(memory_options()));
     memories.push_back(memories_.back().get());
   }
-  auto machines = make_machines(machine_name, memories);
+  auto machines = make_machines(machine_name, memories, networks_);
   if (!machines.ok()) throw std::runtime_error(machines.status().to_string());
   machines_ = std::move(machines).value();
 }
 
 World::~World() {
-  for (auto& machine : machines_) {
-    if (machine != nullptr) machine->close();
+  for (int pe = 0; pe < num_pes(); ++pe) {
+    if (machines_[static_cast<std::size_t>(pe)] != nullptr) machine(pe).close();
   }
   machines_.clear();
   for (auto& [pe, buffer] : buffers_) EXPECT_TRUE(memory(pe).deallocate(buffer).ok());
 }
 
 void World::progress() {
-  for (auto& machine : machines_) {
-    if (machine != nullptr) machine->progress();
+  for (int pe = 0; pe < num_pes(); ++pe) {
+    if (machines_[static_cast<std::size_t>(pe)] != nullptr) machine(pe).progress();
   }
 }
 

@@ -24,6 +24,7 @@
 
 #include "machine/machine.h"
 #include "memory/memory.h"
+#include "tests/conformance/networks.h"
 #include "tests/support/pattern.h"
 
 namespace weft::conformance {
@@ -90,11 +91,17 @@ class World {
   World(const std::string& machine_name, int num_pes);
   ~World();
 
-  machine::Machine& machine(int pe) { return *machines_[static_cast<std::size_t>(pe)]; }
+  machine::Machine& machine(int pe) {
+    networks_.enter(pe);
+    return *machines_[static_cast<std::size_t>(pe)];
+  }
   memory::Memory& memory(int pe) { return *memories_[static_cast<std::size_t>(pe)]; }
   int num_pes() const { return static_cast<int>(machines_.size()); }
   // Ends a PE early.
-  void destroy(int pe) { machines_[static_cast<std::size_t>(pe)].reset(); }
+  void destroy(int pe) {
+    networks_.enter(pe);
+    machines_[static_cast<std::size_t>(pe)].reset();
+  }
 
   void progress();
   // Whether `condition` came true within that many rounds.
@@ -119,6 +126,7 @@ class World {
 
   void copy(int pe, const memory::Buffer& to, const memory::ConstBuffer& from);
 
+  Networks networks_;
   std::vector<std::unique_ptr<memory::Memory>> memories_;
   std::vector<std::pair<int, memory::Buffer>> buffers_;
   std::deque<Handler> handlers_;

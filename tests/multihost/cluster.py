@@ -26,6 +26,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from remote_shell import UNNOTICED
+
 MAX_HOSTS = 8
 MAX_LIFE_S = 1800
 # A command of these tests that takes longer hangs.
@@ -43,6 +45,8 @@ class Network:
     index: int
     ipv4: bool = True
     ipv6: bool = False
+    #: One cable between two hosts, without a bridge: less work for the kernel. It cannot be cut.
+    is_direct: bool = False
 
     @property
     def device(self) -> str:
@@ -120,8 +124,13 @@ class Host:
     def signal(self, pid: int, number: signal.Signals) -> None:
         self.check(["kill", f"-{int(number)}", pid])
 
-    def kill(self) -> None:
-        """The whole host at once: SIGKILL to all its processes; its network device vanishes."""
+    def kill(self, *, noticed: bool = True) -> None:
+        """The whole host at once: SIGKILL to all its processes; its network device vanishes.
+
+        `noticed`: the agents of launchers end, as ssh does if it notices; else they stay, as ssh does too.
+        """
+        if not noticed:
+            (self.cluster.folder / UNNOTICED).touch()
         assert self._init is not None
         os.kill(self._init_pid, signal.SIGKILL)
         self._init.wait(HANG_S)
@@ -253,13 +262,19 @@ class Cluster:
         if self._keeper.stdout.readline() != "up\n":
             raise RuntimeError("the namespaces cannot be made")
         self._ip("link", "set", "lo", "up")
-        for network in self.networks:
-            self._ip("link", "add", network.bridge, "type", "bridge")
-            self._ip("link", "set", network.bridge, "up")
         for host in self.hosts:
-            self._start_host(host)
+            self._begin_host(host)
+        for network in self.networks:
+            self._plug(network)
+        for host in self.hosts:
+            assert host._init is not None and host._init.stdin is not None
+            host._init.stdin.write("plugged\n")
+            host._init.stdin.flush()
+        for host in self.hosts:  # both ends of a cable must be up
+            expect_up(host)
+            wait_until(host.socket.exists, f"the start of {host.name}")
 
-    def _start_host(self, host: Host) -> None:
+    def _begin_host(self, host: Host) -> None:
         name = self.hosts[0].name if self._same_hostname else host.name
         socket = f"exec {sys.executable} {REMOTE_SHELL} serve {host.socket}"
         steps = [
@@ -278,8 +293,12 @@ class Cluster:
             steps.insert(1, f"mount -t overlay overlay -o lowerdir={self._overlay}:/usr /usr")
         for network in self.networks:
             steps += self._commands_for_device(host, network)
+        # The kernel says this up to a second later; UCX does not use the device before.
+        for network in self.networks:
+            running = f"/sys/class/net/{network.device}/operstate"
+            steps.append(f"until grep -q up {running}; do sleep 0.01; done")
         host._init = subprocess.Popen(
-            [*self._enter(), "unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork",
+            [*self.enter_keeper(), "unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork",
              "--kill-child", "--mount-proc", "sh", "-c", " && ".join([*steps, "echo up", socket])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "PATH": TOOL_PATH, "HOSTNAME": name, "TMPDIR": str(host.tmpdir)},
@@ -287,18 +306,26 @@ class Cluster:
         self.processes.append(host._init)
         expect_up(host)
         host._init_pid = descendants(host._init.pid)[-1]
-        init = pid_in_child_namespace(host._init_pid)
-        for network in self.networks:
+
+    def _plug(self, network: Network) -> None:
+        inits = [str(pid_in_child_namespace(host._init_pid)) for host in self.hosts]
+        if network.is_direct:
+            first, second = inits
+            ends = [["name", network.device, "netns", init] for init in (first, second)]
+            self._ip("link", "add", *ends[0], "type", "veth", "peer", *ends[1])
+            return
+        self._ip("link", "add", network.bridge, "type", "bridge")
+        self._ip("link", "set", network.bridge, "up")
+        for host, init in zip(self.hosts, inits, strict=True):
             # The peer's device is made in the host's network namespace at once.
-            veth = ["type", "veth", "peer", "name", network.device, "netns", str(init)]
+            veth = ["type", "veth", "peer", "name", network.device, "netns", init]
             self._ip("link", "add", port(host, network), *veth)
             self._ip("link", "set", port(host, network), "master", network.bridge)
             self._ip("link", "set", port(host, network), "up")
-        assert host._init.stdin is not None
-        host._init.stdin.write("plugged\n")
-        host._init.stdin.flush()
-        expect_up(host)
-        wait_until(lambda: host.socket.exists(), f"the start of {host.name}")
+
+    def network_file(self, host: Host) -> str:
+        """The network namespace of the host, as a file for processes in the keeper's namespaces."""
+        return f"/proc/{pid_in_child_namespace(host._init_pid)}/ns/net"
 
     def _commands_for_device(self, host: Host, network: Network) -> list[str]:
         commands = []
@@ -311,7 +338,7 @@ class Cluster:
         commands.append(f"ip link set {network.device} up")
         return commands
 
-    def _enter(self) -> list[str]:
+    def enter_keeper(self) -> list[str]:
         """The start of a command line that runs in the keeper's namespaces."""
         assert self._keeper is not None
         at = f"/proc/{self._keeper.pid}/ns"
@@ -327,7 +354,10 @@ class Cluster:
 
     def _in_keeper(self, *command: str) -> None:
         subprocess.run(
-            [*self._enter(), *command], check=True, timeout=HANG_S, env={**os.environ, "PATH": TOOL_PATH}
+            [*self.enter_keeper(), *command],
+            check=True,
+            timeout=HANG_S,
+            env={**os.environ, "PATH": TOOL_PATH},
         )
 
     def _ip(self, *arguments: str) -> None:

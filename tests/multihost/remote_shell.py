@@ -20,6 +20,10 @@ from pathlib import Path
 
 # A request holds an environment.
 MAX_REQUEST_BYTES = 1 << 20
+# The exit code of ssh if the connection has gone or the program was killed.
+SSH_FAILED = 255
+# If this file exists, the agent does not notice the end of a host: no packet tells ssh of a lost power.
+UNNOTICED = "unnoticed"
 # A process that asks for a program passes these on to it.
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 # Options of ssh, without values, that launchers give.
@@ -166,7 +170,10 @@ def main(arguments: list[str]) -> None:
     elif what == "agent":
         folder, *rest = arguments[1:]
         host, *command = [word for word in rest if word not in SSH_OPTIONS]
-        end_as(run(str(Path(folder) / f"{host}.sock"), ["/bin/sh", "-c", " ".join(command)]))
+        code = run(str(Path(folder) / f"{host}.sock"), ["/bin/sh", "-c", " ".join(command)])
+        if code < 0 and (Path(folder) / UNNOTICED).exists():
+            signal.pause()
+        sys.exit(code if code >= 0 else SSH_FAILED)
 
 
 if __name__ == "__main__":

@@ -88,13 +88,32 @@ def test_a_device_that_loses_its_carrier(two_hosts: Cluster, programs: Path, doi
 @pytest.mark.multihost_all
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("doing", ["load", "idle"])
-def test_a_host_that_dies_at_once(two_hosts: Cluster, programs: Path, doing: str, seed: int) -> None:
+def test_a_host_that_dies_and_the_launcher_notices(
+    two_hosts: Cluster, programs: Path, doing: str, seed: int
+) -> None:
+    """mpiexec ends at once, with the PEs' streams, so it has to name the host. Its code may be 0."""
     job = Job(two_hosts, programs, doing)
     job.run_for_a_while(seed)
     two_hosts.hosts[1].kill()
     job.wait_for_the_end_of_all_pes(two_hosts.hosts[:1])
-    # mpiexec sees the end of its daemon's ssh connection and ends the PEs, sometimes without a word.
-    assert finish(job.process).exit_code != 0
+    said = finish(job.process).stdout + job.errors.read_text()
+    assert re.search(r"Remote (host|daemon) *:.*\bnodeB\b|lost the host nodeB", said), said
+
+
+@pytest.mark.multihost_all
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("doing", ["load", "idle", "busy"])
+def test_a_host_that_dies_and_nothing_tells(
+    two_hosts: Cluster, programs: Path, doing: str, seed: int
+) -> None:
+    job = Job(two_hosts, programs, doing)
+    job.run_for_a_while(seed)
+    two_hosts.hosts[1].kill(noticed=False)
+    job.wait_for_the_end_of_all_pes(two_hosts.hosts[:1])
+    errors = job.errors.read_text()
+    assert re.search(r"PE [01] on nodeA has lost the host nodeB with PEs 2, 3: no answer for 8 s", errors), (
+        errors
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -120,3 +120,7 @@ def test_hosts_of_the_same_name_are_two_hosts(programs: Path) -> None:
         outcome = cluster.hosts[0].run(launchers.hydra(cluster, 2, [programs / "bootstrap_probe", 2]))
         assert outcome.exit_code == 0, outcome.stderr
         assert outcome.stdout.count("local 0 of 2\n") == 2
+        trusted = {"WEFT_TRUSTED_NETWORK": "1"}
+        job = launchers.hydra(cluster, 2, [programs / "payload_probe", "host"], trusted)
+        outcome = cluster.hosts[0].run(job)
+        assert outcome.exit_code == 0, outcome.stderr

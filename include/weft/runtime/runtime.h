@@ -34,6 +34,8 @@ struct RuntimeOptions {
   MessagingPath messaging_path = MessagingPath::kAuto;
   // All 0: FlowMarks::for_job().
   FlowMarks flow_marks;
+  // A number for the host of each PE, the same on all PEs. Empty: all are on one host.
+  std::vector<int> host_of_pe;
 };
 
 class Runtime final : public Messenger {

@@ -20,6 +20,7 @@
 #include <mutex>
 #include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/base/status.h"
@@ -57,6 +58,8 @@ struct Ending {
   virtual bool may_stop() = 0;
 };
 
+class HostGroups;
+
 class Scheduler {
  public:
   Scheduler(const Scheduler&) = delete;
@@ -64,6 +67,8 @@ class Scheduler {
 
   int pe() const { return pe_; }
   int num_pes() const { return num_pes_; }
+  // Null if hosts make no difference to the trees of this job. For trees only.
+  const HostGroups* host_groups() const { return host_groups_.get(); }
   machine::Machine& machine() { return machine_; }
   memory::Memory& memory() { return memory_; }
   BlockPool& pool() { return pool_; }
@@ -186,6 +191,8 @@ class Scheduler {
   Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes);
   ~Scheduler() = default;
 
+  // Before the first message.
+  void set_host_groups(std::shared_ptr<const HostGroups> groups) { host_groups_ = std::move(groups); }
   // The steps of closing, in this order. Ends all operations of the machine and the memory layer.
   void close_layers();
   // Drops queued work, timers and mail.
@@ -254,6 +261,7 @@ class Scheduler {
   std::uint64_t next_timer_ = 0;
   Clock::time_point idle_since_;
   pthread_t thread_ = pthread_self();  // the PE's
+  std::shared_ptr<const HostGroups> host_groups_;
 
   // Any thread fills it. The scheduler reads the flag first, so that it rarely takes the mutex.
   std::mutex mailbox_mutex_;

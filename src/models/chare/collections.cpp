@@ -1,6 +1,5 @@
 // Collections are made on each PE.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "weft/chare/chare.h"
@@ -9,6 +8,7 @@
 
 #include "base/format.h"
 #include "models/chare/parts.h"
+#include "runtime/collective/exchange_plan.h"
 
 namespace weft::chare {
 
@@ -18,11 +18,12 @@ using runtime::Registry;
 
 namespace {
 
-// The best route for results of reductions that all PEs get, if each PE has elements at first. A PE beyond the largest
-// power of two gets no part of an exchange before it has given its own, so it must not be left by all elements.
+// The best route for results of reductions that all PEs get, if each PE has elements at first. Elements that move may leave a
+// PE without any, which then takes part only when a part reaches it.
 runtime::Route exchange_of(const Collection& made) {
   if (!made.can_move()) return runtime::Route::kExchange;
-  return std::has_single_bit(static_cast<unsigned>(made.chares().runtime().num_pes()))
+  const runtime::Runtime& runtime = made.chares().runtime();
+  return runtime::ExchangePlan::reaches_all(runtime.num_pes(), runtime.host_groups())
              ? runtime::Route::kMovingExchange
              : runtime::Route::kTree;
 }

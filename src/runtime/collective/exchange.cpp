@@ -73,7 +73,7 @@ void Reductions::on_exchange(MessagePtr message) {
   const ScopeId id{header.root_pe, header.scope_id};
   check_scope(id, messenger_);
   const int pe = messenger_.pe();
-  const ExchangePlan plan(pe, messenger_.num_pes());
+  const ExchangePlan plan(pe, messenger_.num_pes(), messenger_.host_groups());
   const int step = header.step;
   if (step >= plan.num_steps() || plan.peer(step) != static_cast<int>(message->envelope().source_pe) ||
       !plan.receives(step) || header.value_bytes > message->payload_bytes() - sizeof header ||
@@ -122,7 +122,7 @@ bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) 
 
 // Returns whether all steps are done.
 bool Reductions::run_steps(ScopeId id, const Scope& scope, Progress& progress) {
-  const ExchangePlan plan(messenger_.pe(), messenger_.num_pes());
+  const ExchangePlan plan(messenger_.pe(), messenger_.num_pes(), messenger_.host_groups());
   for (; progress.step < plan.num_steps(); ++progress.step) {
     const int step = progress.step;
     const int peer = plan.peer(step);
@@ -131,7 +131,7 @@ bool Reductions::run_steps(ScopeId id, const Scope& scope, Progress& progress) {
     if (plan.receives(step)) {
       const auto slot = static_cast<std::size_t>(step);
       if (slot >= progress.arrived.size() || progress.arrived[slot] == nullptr) return false;
-      merge_step(progress, peer, plan.is_last(step));
+      merge_step(progress, peer, plan.replaces(step));
     }
     progress.sent = false;
   }
@@ -161,13 +161,13 @@ void Reductions::send_step(ScopeId id, const Scope& scope, const Progress& progr
   messenger_.send(peer, std::move(message));
 }
 
-void Reductions::merge_step(Progress& progress, int peer, bool is_last) {
+void Reductions::merge_step(Progress& progress, int peer, bool replaces) {
   const MessagePtr arrived = std::move(progress.arrived[static_cast<std::size_t>(progress.step)]);
   Target target;
   const PartialView theirs = view_of(*arrived, target);
   Partial& mine = progress.merged;
-  if (is_last) {
-    mine.assign(theirs);  // the result, which has this PE's part
+  if (replaces) {
+    mine.assign(theirs);  // it has this PE's part
   } else if (peer > messenger_.pe()) {
     mine.add(messenger_, theirs);
   } else {

@@ -23,7 +23,8 @@ struct PartialHeader {
 };
 
 SpanningTree tree_of(const Messenger& messenger, ScopeId scope) {
-  return SpanningTree(static_cast<int>(scope.root_pe), messenger.pe(), messenger.num_pes());
+  return SpanningTree(static_cast<int>(scope.root_pe), messenger.pe(), messenger.num_pes(),
+                      messenger.host_groups());
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ inline constexpr std::uint64_t kFirstModelScope = 16;
 // How results for all PEs may come: up and down the tree, or by recursive doubling.
 enum class Route : std::uint8_t {
   kTree,
-  kExchange,  // REQUIRES: no PE is ever without contributors
-  kMovingExchange,  // parts carry the target. REQUIRES: the number of PEs is a power of two; no PE begins without one
+  kExchange,        // REQUIRES: no PE is ever without contributors
+  kMovingExchange,  // parts carry the target. REQUIRES: ExchangePlan::reaches_all(); no PE begins without one
 };
 
 class Reductions {
@@ -162,7 +162,7 @@ class Reductions {
   bool advance_exchange(ScopeId id, Scope& scope, Progress& progress);
   bool run_steps(ScopeId id, const Scope& scope, Progress& progress);
   void send_step(ScopeId id, const Scope& scope, const Progress& progress, int peer);
-  void merge_step(Progress& progress, int peer, bool is_last);
+  void merge_step(Progress& progress, int peer, bool replaces);
   void finish_exchange(ScopeId id, Scope& scope, Progress& progress);
 
   Messenger& messenger_;

@@ -16,7 +16,8 @@ inline void count_lost(Scheduler& scheduler, const Envelope& envelope, int pe) {
   if (!is_counted(envelope)) return;
   int count = 1;
   if ((envelope.flags & kBroadcastFlag) != 0) {
-    count = SpanningTree(static_cast<int>(envelope.root_pe), pe, scheduler.num_pes()).num_in_subtree();
+    count = SpanningTree(static_cast<int>(envelope.root_pe), pe, scheduler.num_pes(), scheduler.host_groups())
+                .num_in_subtree();
   }
   for (int i = 0; i < count; ++i) scheduler.count_processed();
 }

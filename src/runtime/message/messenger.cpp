@@ -165,23 +165,23 @@ void Messenger::forward(Message& message) {
   // other messages to them would never arrive.
   const HandlerId handler = message.envelope().handler;
   if (exiting() && handler != kExitHandler && handler != kCloseHandler) return;
-  SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes());
-  for (int i = 0; i < tree.num_children(); ++i) {
+  const SpanningTree tree(static_cast<int>(message.envelope().root_pe), pe(), num_pes(), host_groups());
+  tree.for_children([&](int child) {
     // Each child gets a copy, because a message has one completion.
     MessagePtr copy = Message::create(*this, message.envelope().handler, message.payload_bytes());
     const std::uint8_t traced = copy->envelope().flags & kTracedFlag;  // the copy has its own number, or none
     copy->envelope() = message.envelope();
     copy->envelope().flags = static_cast<std::uint8_t>((copy->envelope().flags & ~kTracedFlag) | traced);
     if (message_observer() != nullptr) [[unlikely]]
-      observe_sent(*this, *copy, tree.child(i));
+      observe_sent(*this, *copy, child);
     std::copy_n(message.payload(), message.payload_bytes(), copy->payload());
     if (message.has_attachments()) [[unlikely]] {
       message.share_attachments(*copy);
-      outgoing_->send(tree.child(i), std::move(copy));
+      outgoing_->send(child, std::move(copy));
     } else {
-      send_active_message(*this, tree.child(i), {}, copy.release());
+      send_active_message(*this, child, {}, copy.release());
     }
-  }
+  });
   message.envelope().flags &= static_cast<std::uint8_t>(~kBroadcastFlag);
 }
 

@@ -23,7 +23,8 @@ namespace weft::pgas {
 // Down a tree: afterwards all ranks have what `root` has.
 template <class Data>
 runtime::Task<> spread_down(Data& data, int root) {
-  const runtime::SpanningTree tree(root, data.members().rank(), data.members().size());
+  const runtime::SpanningTree tree(root, data.members().rank(), data.members().size(),
+                                   data.members().hosts());
   if (!tree.is_root()) {
     data.expect(tree.parent(), 0);
     Part part = co_await data.expected();
@@ -37,7 +38,7 @@ runtime::Task<> spread_down(Data& data, int root) {
 template <class Data>
 runtime::Task<> merge_up(Data& data, int root) {
   const int rank = data.members().rank();
-  const runtime::SpanningTree tree(root, rank, data.members().size());
+  const runtime::SpanningTree tree(root, rank, data.members().size(), data.members().hosts());
   for (int i = 0; i < tree.num_children(); ++i) {
     const int child = tree.child(i);
     data.expect(child, 0);
@@ -53,7 +54,7 @@ runtime::Task<> merge_up(Data& data, int root) {
 template <class Data>
 runtime::Task<> merge_on_all(Data& data) {
   const int rank = data.members().rank();
-  const runtime::ExchangePlan plan(rank, data.members().size());
+  const runtime::ExchangePlan plan(rank, data.members().size(), data.members().hosts());
   for (int step = 0; step < plan.num_steps(); ++step) {
     const int peer = plan.peer(step);
     if (peer < 0) continue;
@@ -65,7 +66,7 @@ runtime::Task<> merge_on_all(Data& data) {
     if (receives) part = co_await data.expected();
     co_await data.sent();  // before what was sent changes
     if (!receives) continue;
-    if (plan.is_last(step)) {
+    if (plan.replaces(step)) {
       data.replace(std::move(part));
     } else {
       data.merge(std::move(part), peer < rank);

@@ -29,7 +29,7 @@ class TeamState {
       : table(table_in),
         runtime(runtime_in),
         call_handler(handlers.call),
-        members(id, std::move(pes), runtime_in.pe()),
+        members(id, std::move(pes), runtime_in.pe(), runtime_in.host_groups()),
         exchange(runtime_in, handlers.part, members),
         barrier(runtime_in, handlers.barrier, members),
         objects(runtime_in) {}
