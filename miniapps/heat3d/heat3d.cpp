@@ -69,7 +69,7 @@ weft::Task<bool> solve(weft::Runtime& runtime, const Options& options, const Pro
   auto devices = weft::Group<Device>::create(runtime, options.placement);
   co_await devices.call<&Device::take_times>();  // blocks find them there
   const weft::Shape shape{problem.blocks[0], problem.blocks[1], problem.blocks[2]};
-  Setup setup{problem, options.body(), devices};
+  Setup setup{problem, options.body(), devices, options.pin};
   auto blocks = weft::Array<Block>::create(runtime, shape.with_map<&jacobi3d::home_pe>(), setup);
   co_await connect(blocks);
   co_await blocks.template call<&Block::run>(options.warmup);

@@ -49,6 +49,8 @@ Options parse_options(int argc, char** argv) {
       options.exchange = take_exchange(arguments);
     } else if (option == "--memory") {
       options.placement.memory = jacobi3d::take_memory(arguments);
+    } else if (option == "--pin") {
+      options.pin = true;
     } else if (option == "--verify") {
       options.verify = true;
     } else if (option == "--json") {
@@ -79,6 +81,7 @@ every step.
                        the step's number there; channel: two-sided, channels with receives that are posted one
                        step ahead (pgas)
   --memory KIND        where the points are: host, emulated, or cuda, a GPU for each PE (host)
+  --pin                keep each PE on a core of its own, for measurements on one host
   --verify             compare with a serial solution: every temperature must be equal to the last bit. Also the
                        body's energy must be what entered less what was radiated
   --json FILE          write the times of all windows, one JSON object

@@ -18,6 +18,7 @@ struct Options {
   int warmup = 100;
   Exchange exchange = Exchange::kPgas;
   jacobi3d::Placement placement;
+  bool pin = false;
   bool verify = false;
   std::string json_file;  // empty: none
   bool help = false;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "pin.h"
+
 namespace heat3d {
 namespace {
 
@@ -24,7 +26,9 @@ HeatPart::HeatPart(weft::Runtime& runtime, const weft::Index& index, const Setup
       device_(*setup.devices.on_this_pe()),
       faces_(jacobi3d::faces_inside(setup.problem, index_)),
       kernels_(make_heat_device(setup.body, device_)),
-      field_(runtime, jacobi3d::range_of(setup.problem, index_), device_.place(), *kernels_) {}
+      field_(runtime, jacobi3d::range_of(setup.problem, index_), device_.place(), *kernels_) {
+  if (setup.pin) weft::benchmarks::pin(runtime.pe());
+}
 
 void HeatPart::update() {
   field_.update();

@@ -20,8 +20,9 @@ struct Setup {
   jacobi3d::Problem problem;
   Body body;
   weft::Group<jacobi3d::Device> devices;
+  bool pin = false;
 
-  void pup(weft::Pup& p) { p | problem | body | devices; }
+  void pup(weft::Pup& p) { p | problem | body | devices | pin; }
 };
 
 class HeatPart {
