@@ -11,6 +11,7 @@ import dataclasses
 import json
 import statistics
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,8 +100,12 @@ class Run:
 
 @dataclasses.dataclass
 class Outcome:
-    """Runs by case, records by case and figure, failed cases with why, and why there were fewer runs."""
+    """Runs by case, records by case and figure, failed cases with why, and why there were fewer runs.
 
+    `runs` are those at the distance of the cores that most runs had. `turns` are all of them, in their order.
+    """
+
+    turns: dict[Case, list[Run]] = dataclasses.field(default_factory=dict)
     runs: dict[Case, list[Run]] = dataclasses.field(default_factory=dict)
     records: dict[tuple[Case, str], Record] = dataclasses.field(default_factory=dict)
     failed: dict[Case, str] = dataclasses.field(default_factory=dict)
@@ -117,8 +122,12 @@ class Outcome:
         return found
 
     def one_sided_wins(self, pair: tuple[Case, Case], figure: str) -> tuple[int, int]:
-        """In how many turns the one-sided run had the lower figure, and of how many."""
-        turns = list(zip(self.runs[pair[0]], self.runs[pair[1]], strict=False))
+        """In how many turns the one-sided run had the lower figure, and of how many.
+
+        Turns in which the cores were at different distances for the two runs do not count.
+        """
+        both = zip(self.turns[pair[0]], self.turns[pair[1]], strict=False)
+        turns = [(two, one) for two, one in both if two.distance_ns == one.distance_ns]
         return sum(one.figure(figure) < two.figure(figure) for two, one in turns), len(turns)
 
 
@@ -171,13 +180,24 @@ def measure(
         runs,
         launches,
         run_steadily,
-        lambda found: launches.keep(_records(found, provenance).values()),
+        lambda found: launches.keep(_records(comparable(found), provenance).values()),
     )
     outcome = Outcome(failed=taken.failed, stopped=taken.stopped)
-    outcome.runs = {case: found for case, found in taken.results.items() if found}
+    outcome.turns = taken.results
+    outcome.runs = comparable(taken.results)
     outcome.records = _records(outcome.runs, provenance)
     launches.keep(outcome.records.values())
     return outcome
+
+
+def comparable(turns: Mapping[Case, Sequence[Run]]) -> dict[Case, list[Run]]:
+    """The runs at the distance of the cores that most runs had; cases without one are left out."""
+    counts = Counter(one.distance_ns for runs in turns.values() for one in runs)
+    if not counts:
+        return {}
+    lead = counts.most_common(1)[0][0]
+    found = {case: [one for one in runs if one.distance_ns == lead] for case, runs in turns.items()}
+    return {case: runs for case, runs in found.items() if runs}
 
 
 def histogram(runs: Sequence[Run], edges_us: Sequence[float]) -> list[int]:
@@ -191,18 +211,24 @@ def histogram(runs: Sequence[Run], edges_us: Sequence[float]) -> list[int]:
     return counts
 
 
-def edges(runs: Sequence[Run], bins: int = 60, outside: float = 0.02) -> list[float]:
-    """Equal bins from the least window to one above all but the largest `outside` of each run."""
-    low = min(one.windows_us[0] for one in runs)
-    high = max(one.quantile(1 - outside) for one in runs)
+def edges(cases: Sequence[Sequence[Run]], bins: int = 60) -> list[float]:
+    """Equal bins from the least window to far above most windows of each case: 6 times the distance of its
+    quartiles above the upper one. Windows that another process delayed may lie beyond."""
+    low = min(one.windows_us[0] for runs in cases for one in runs)
+    high = max(statistics.median(_far_above_most(one) for one in runs) for runs in cases)
     high = high if high > low else low + 1.0
     return [low + (high - low) * i / bins for i in range(bins + 1)]
+
+
+def _far_above_most(one: Run) -> float:
+    upper = one.quantile(0.75)
+    return upper + 6 * (upper - one.quantile(0.25))
 
 
 def summary(outcome: Outcome, provenance: Provenance) -> Iterator[dict[str, Any]]:
     """For each case the histogram of its windows and the figures of each run."""
     for pair in outcome.pairs:
-        bins = edges([one for case in pair for one in outcome.runs[case]])
+        bins = edges([outcome.runs[case] for case in pair])
         for case in pair:
             runs = outcome.runs[case]
             yield {

@@ -54,12 +54,14 @@ def comparison(outcome: Outcome) -> list[str]:
 
 
 def distances(outcome: Outcome) -> list[str]:
-    """How far the cores were from one another in the runs; a warning if they moved."""
-    seen = sorted({one.distance_ns or 0.0 for runs in outcome.runs.values() for one in runs} - {0.0})
-    if not seen:
+    """How far the cores were from one another, and how many runs that leaves out."""
+    kept = [one for runs in outcome.runs.values() for one in runs]
+    if not kept or kept[0].distance_ns is None:
         return []
-    text = f"a cache line between the cores takes {', '.join(f'{ns:.0f}' for ns in seen)} ns"
-    return [text if len(seen) == 1 else f"{text}: the cores moved, and runs at different distances are mixed"]
+    lines = [f"a cache line between the cores takes {kept[0].distance_ns:.0f} ns"]
+    if others := sum(map(len, outcome.turns.values())) - len(kept):
+        lines.append(f"the figures leave out {others} runs in which the cores were at another distance")
+    return lines
 
 
 def write_plot(path: Path, outcome: Outcome) -> None:
@@ -80,7 +82,7 @@ def write_plot(path: Path, outcome: Outcome) -> None:
     FigureCanvasAgg(figure)
     grid = figure.subplots(rows, 2, squeeze=False, sharex="row", sharey="row")
     for axes, pair in zip(grid, outcome.pairs, strict=True):
-        bins = edges([one for case in pair for one in outcome.runs[case]])
+        bins = edges([outcome.runs[case] for case in pair])
         for part, case in zip(axes, pair, strict=True):
             _draw(part, outcome, case, bins)
         axes[0].set_ylabel("share of windows, %", fontsize=8)
