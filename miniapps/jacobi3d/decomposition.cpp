@@ -59,6 +59,22 @@ Range range_of(const Problem& problem, const Triple& index) {
   return range;
 }
 
+std::vector<int> faces_inside(const Problem& problem, const Triple& index) {
+  std::vector<int> faces;
+  for (int face = 0; face < kNumFaces; ++face) {
+    auto d = static_cast<std::size_t>(dimension_of(face));
+    bool at_boundary = is_upper(face) ? index[d] == problem.blocks[d] - 1 : index[d] == 0;
+    if (!at_boundary) faces.push_back(face);
+  }
+  return faces;
+}
+
+weft::Index neighbour_of(const Triple& index, int face) {
+  weft::Index neighbour{index[0], index[1], index[2]};
+  neighbour[dimension_of(face)] += is_upper(face) ? 1 : -1;
+  return neighbour;
+}
+
 int home_pe(const weft::Index& index, const weft::Shape& blocks, int num_pes) {
   Triple extents{blocks.extent(0), blocks.extent(1), blocks.extent(2)};
   // Such bricks exist: share out the prime factors of num_pes, which divides the product of the extents.

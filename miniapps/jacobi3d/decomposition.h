@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <vector>
 
 #include "weft/weft.h"
 
@@ -27,6 +28,10 @@ Triple divide(const Triple& points, int num_blocks);
 
 // The points of block `index`; sizes differ by at most one.
 Range range_of(const Problem& problem, const Triple& index);
+
+// The faces of block `index` that have a neighbour, and the index of the neighbour at one of them.
+std::vector<int> faces_inside(const Problem& problem, const Triple& index);
+weft::Index neighbour_of(const Triple& index, int face);
 
 // The map of the chare array: each PE gets a brick of blocks, so that most neighbours share a PE.
 // REQUIRES: the number of blocks is a multiple of the number of PEs.

@@ -6,13 +6,33 @@ namespace jacobi3d {
 
 FaceBuffers::FaceBuffers(weft::Runtime& runtime, Field& field, std::vector<int> faces, bool host_staging)
     : field_(field), faces_(std::move(faces)), first_(kNumFaces) {
-  for (int face : faces_) {
-    first_[static_cast<std::size_t>(face)] = num_points_;
-    num_points_ += field.face_points(face);
-  }
+  number_points();
   const std::size_t size = num_points_ * 2 * kNumSlots;
   device_ = weft::DeviceArray<double>(runtime, size, field.place());
   if (host_staging) host_ = weft::DeviceArray<double>::staging(runtime, size, field.place());
+}
+
+FaceBuffers::FaceBuffers(weft::Runtime& runtime, Field& field, std::vector<int> faces,
+                         const weft::Buffer& incoming)
+    : field_(field),
+      faces_(std::move(faces)),
+      first_(kNumFaces),
+      incoming_(static_cast<double*>(incoming.data)) {
+  number_points();
+  device_ = weft::DeviceArray<double>(runtime, num_points_ * kNumSlots, field.place());
+}
+
+void FaceBuffers::number_points() {
+  for (int face : faces_) {
+    first_[static_cast<std::size_t>(face)] = num_points_;
+    num_points_ += field_.face_points(face);
+  }
+}
+
+std::size_t FaceBuffers::num_incoming(const Field& field, const std::vector<int>& faces) {
+  std::size_t count = 0;
+  for (int face : faces) count += field.face_points(face) * kNumSlots;
+  return count;
 }
 
 std::size_t FaceBuffers::first(Direction direction, int face, int slot) const {
@@ -20,16 +40,22 @@ std::size_t FaceBuffers::first(Direction direction, int face, int slot) const {
   return static_cast<std::size_t>(half) * num_points_ + first_[static_cast<std::size_t>(face)];
 }
 
+double* FaceBuffers::values(const weft::DeviceArray<double>& memory, Direction direction, int face,
+                            int slot) const {
+  if (direction == kIn && incoming_ != nullptr) return incoming_ + first(kOut, face, slot);
+  return memory.data() + first(direction, face, slot);
+}
+
 Halos FaceBuffers::halos(Direction direction, int slot) const {
   Halos halos;
-  for (int face : faces_) halos.add(face, device_.data() + first(direction, face, slot));
+  for (int face : faces_) halos.add(face, values(device_, direction, face, slot));
   return halos;
 }
 
 weft::Buffer FaceBuffers::part(const weft::DeviceArray<double>& memory, Direction direction, int face,
                                int slot) const {
   weft::Buffer buffer = memory.buffer();
-  buffer.data = memory.data() + first(direction, face, slot);
+  buffer.data = values(memory, direction, face, slot);
   buffer.size_bytes = field_.face_points(face) * sizeof(double);
   return buffer;
 }

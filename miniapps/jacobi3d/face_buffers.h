@@ -22,6 +22,9 @@ class FaceBuffers {
  public:
   // With `host_staging`, copies in host memory are sent instead. `field` must outlive this object.
   FaceBuffers(weft::Runtime& runtime, Field& field, std::vector<int> faces, bool host_staging);
+  // Faces arrive in `incoming`: memory at the field's place that outlives this object, for num_incoming() values.
+  FaceBuffers(weft::Runtime& runtime, Field& field, std::vector<int> faces, const weft::Buffer& incoming);
+  static std::size_t num_incoming(const Field& field, const std::vector<int>& faces);
 
   // Packs all faces. When it is done, outgoing() may be sent. REQUIRES: the slot's last sends are
   // done.
@@ -34,8 +37,10 @@ class FaceBuffers {
  private:
   enum Direction : int { kOut, kIn };
 
+  void number_points();
   // Where a face's values begin in a memory that holds all of them.
   std::size_t first(Direction direction, int face, int slot) const;
+  double* values(const weft::DeviceArray<double>& memory, Direction direction, int face, int slot) const;
   Halos halos(Direction direction, int slot) const;
   weft::Buffer part(const weft::DeviceArray<double>& memory, Direction direction, int face, int slot) const;
   void copy(Direction direction, int slot);
@@ -45,6 +50,7 @@ class FaceBuffers {
   std::vector<std::size_t> first_;  // by face
   std::size_t num_points_ = 0;      // of all faces together
   weft::DeviceArray<double> device_;
+  double* incoming_ = nullptr;      // memory of the caller; null: faces arrive in device_
   weft::DeviceArray<double> host_;  // empty without host staging
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "channel_block.h"
+#include "gather.h"
 #include "messaging_block.h"
 #include "options.h"
 #include "report.h"
@@ -31,17 +32,6 @@ Setup make_setup(weft::Runtime& runtime, const Problem& problem, weft::Group<Dev
   auto progress = weft::Singleton<ProgressBar>::create(runtime, 0, model, num_iterations);
   return {problem, devices, progress.element(),
           progress_is_visible() ? std::max(1, num_iterations / 100) : 0};
-}
-
-template <class Block>
-weft::Task<std::vector<double>> gather(weft::Array<Block> blocks, Problem problem) {
-  std::vector<std::vector<double>> parts = co_await blocks.template call<&Block::values>();
-  std::vector<double> grid(num_points(problem.points));
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    weft::Index index = blocks.shape().index(i);
-    place_block(problem.points, range_of(problem, {index[0], index[1], index[2]}), parts[i], grid);
-  }
-  co_return grid;
 }
 
 template <class Block>

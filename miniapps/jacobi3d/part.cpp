@@ -19,22 +19,6 @@ Part::Part(weft::Runtime& runtime, const weft::Index& index, Setup setup)
   if (index_ != Triple{}) setup_.report_every = 0;
 }
 
-std::vector<int> Part::faces_inside(const Problem& problem, const Triple& index) {
-  std::vector<int> faces;
-  for (int face = 0; face < kNumFaces; ++face) {
-    auto d = static_cast<std::size_t>(dimension_of(face));
-    bool at_boundary = is_upper(face) ? index[d] == problem.blocks[d] - 1 : index[d] == 0;
-    if (!at_boundary) faces.push_back(face);
-  }
-  return faces;
-}
-
-weft::Index Part::neighbour(int face) const {
-  weft::Index index{index_[0], index_[1], index_[2]};
-  index[dimension_of(face)] += is_upper(face) ? 1 : -1;
-  return index;
-}
-
 void Part::update() {
   field_.update();
   ++iteration_;

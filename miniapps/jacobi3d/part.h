@@ -31,7 +31,7 @@ class Part {
 
   // The faces that have a neighbour, and the neighbour's index.
   const std::vector<int>& faces() const { return faces_; }
-  weft::Index neighbour(int face) const;
+  weft::Index neighbour(int face) const { return neighbour_of(index_, face); }
 
   Field& field() { return field_; }
   FaceBuffers& buffers() { return buffers_; }
@@ -49,8 +49,6 @@ class Part {
   weft::Task<std::uint64_t> checksum() { return field_.checksum(setup_.problem.points); }
 
  private:
-  static std::vector<int> faces_inside(const Problem& problem, const Triple& index);
-
   Setup setup_;
   Triple index_;
   Device& device_;

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.bench.arguments import minutes, names, number, numbers
 from weft.bench.gpus import PLACEMENTS
+from weft.bench.heat3d_command import add_heat3d
 from weft.bench.jacobi3d import LANGUAGES, MODELS, SCALINGS, WAYS
 from weft.bench.question import MIN_RUNS
 from weft.bench.system_weft import MODELS as WEFT_MODELS
@@ -112,6 +113,7 @@ def add_parser(subparsers: Any) -> None:
     for name in METHODS:
         _add_bench(benches, name)
     _add_jacobi3d(benches)
+    add_heat3d(benches, add_running_options)
 
 
 def _add_jacobi3d(benches: Any) -> None:

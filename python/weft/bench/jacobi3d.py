@@ -7,7 +7,6 @@ its runs: overall, compute, pack and communication seconds of an iteration.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import statistics
 import tempfile
@@ -16,12 +15,13 @@ from pathlib import Path
 
 from weft.bench.errors import BenchError
 from weft.bench.gpus import gpu_names
-from weft.bench.launches import Launches, Stopped, what_was_taken
+from weft.bench.launches import Launches
 from weft.bench.process import capture
 from weft.bench.programs import Programs
 from weft.bench.provenance import Provenance
 from weft.bench.record import Record, read_records
 from weft.bench.system_weft import run_command
+from weft.bench.turns import take_turns
 
 PARTS = ("overall", "compute", "pack", "communication")
 LANGUAGES = ("cpp", "python")
@@ -216,22 +216,15 @@ def measure(
     `launches` hears of each run, keeps the records after each turn, and may end the turns early.
     """
     launches = launches or Launches()
-    outcome = Outcome()
-    found: dict[Case, list[dict[str, float]]] = {case: [] for case in wanted}
-    try:
-        for _ in range(runs):
-            for case in wanted:
-                if case in found:
-                    try:
-                        found[case].append(launches.run(case.label, functools.partial(run, case, programs)))
-                    except BenchError as error:
-                        outcome.failed[case] = str(error)
-                        del found[case]
-            launches.keep(_records(found, provenance).values())
-    except Stopped as stopped:
-        counts = {case.label: len(times) for case, times in found.items()}
-        outcome.stopped = [f"{stopped}: {what_was_taken(counts, runs)}"]
-    outcome.records = _records(found, provenance)
+    taken = take_turns(
+        wanted,
+        runs,
+        launches,
+        lambda case: run(case, programs),
+        lambda found: launches.keep(_records(found, provenance).values()),
+    )
+    outcome = Outcome(failed=taken.failed, stopped=taken.stopped)
+    outcome.records = _records(taken.results, provenance)
     launches.keep(outcome.records.values())
     return outcome
 
