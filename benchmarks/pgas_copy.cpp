@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/job/pgas_run.h"
@@ -131,7 +132,9 @@ class Peer {
     for (std::int64_t i = 0; i < count; ++i) {
       for (int slot = 0; slot < kFloodWindow; ++slot) {
         const std::ptrdiff_t place = next_place();
-        operations.push_back(pgas_.copy(from_ + place, to_ + place, step_.size_bytes));
+        weft::pgas::Done copy = pgas_.copy(from_ + place, to_ + place, step_.size_bytes);
+        // One that is over needs no await. The last is awaited, so that the PE takes its turns.
+        if (!copy.is_done() || slot + 1 == kFloodWindow) operations.push_back(std::move(copy));
       }
       for (const weft::pgas::Done& operation : operations) co_await operation;
       operations.clear();

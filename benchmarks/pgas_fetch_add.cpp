@@ -4,7 +4,8 @@
 //
 // alone: one word, which PE 1 leaves alone. After the first operation, its cache line is PE 0's.
 // contended: both PEs add to one word at once. The time is that of one PE's operation.
-// owned: each operation is on another cache line, which PE 1 has written before. Each must come from PE 1's cache.
+// owned: each operation is on another cache line, which PE 1 has written before, and waits for the one before it. Each line
+// must come from PE 1's cache.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -30,9 +31,12 @@ weft::Task<> add(weft::Pgas& pgas, Word word, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) co_await pgas.fetch_add(word, 1);
 }
 
+// The number of each line depends on the value before it, so the processor cannot fetch lines ahead.
 weft::Task<> add_to_lines(weft::Pgas& pgas, Word first) {
+  std::int64_t line = 0;
   for (std::int64_t i = 0; i < kLines; ++i) {
-    co_await pgas.fetch_add(first + i * kLineStep % kLines * kWordsPerLine, 1);
+    const std::uint64_t before = co_await pgas.fetch_add(first + line * kWordsPerLine, 1);
+    line = (line + static_cast<std::int64_t>(before)) % kLines;
   }
 }
 
@@ -61,7 +65,7 @@ weft::Task<double> owned_lines(weft::pgas::World& world, Word first, std::int64_
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (world.rank() == 1) {
       for (std::int64_t line = 0; line < kLines; ++line) {
-        co_await pgas.atomic_store(first + line * kWordsPerLine, 1);
+        co_await pgas.atomic_store(first + line * kWordsPerLine, kLineStep);
       }
     }
     co_await world.barrier();
@@ -71,6 +75,12 @@ weft::Task<double> owned_lines(weft::pgas::World& world, Word first, std::int64_
       elapsed_s += stopwatch.elapsed_s();
     }
     co_await world.barrier();
+    if (world.rank() == 1) {
+      for (std::int64_t line = 0; line < kLines; ++line) {
+        const std::uint64_t found = co_await pgas.atomic_load(first + line * kWordsPerLine);
+        if (found != kLineStep + 1) die("not every line was added to");
+      }
+    }
   }
   co_return elapsed_s;
 }

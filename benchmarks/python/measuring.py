@@ -7,8 +7,9 @@ BENCH is latency, bandwidth or rate. Every program measures in the manner of the
 - latency: a ping-pong; one way is half of a round trip, averaged over ITERATIONS round trips.
 - bandwidth, rate: ITERATIONS windows of WINDOW sends in flight together, the receives posted as one window,
   one acknowledgement without data per window.
-- pgas_latency, pgas_flood, pgas_flood_both, pgas_fetch_add, memspeed, of one-sided operations: the time of one that is
-  over before the next; windows of FLOOD_WINDOW, by one or by both processes; bytes per second of large copies.
+- pgas_latency, pgas_flood, pgas_flood_both, pgas_fetch_add, memspeed, of one-sided operations: the time of
+  one that is over before the next; windows of FLOOD_WINDOW, by one or by both processes; bytes per second of
+  large copies.
 
 The messages of windows take BUFFERS buffers in turn at either end, by default one, as in osu_bw. WARMUP round
 trips or windows come first, untimed. The clock of PE 0 runs from its first send after the

@@ -1,7 +1,7 @@
 """mpi4py between two ranks: Put or Get and Flush on a window of MPI, and Fetch_and_op; host memory.
 
-What `mpi_rma.cpp` measures, from Python. ``--way`` is put or get. A window of pgas_flood is 100 operations and one
-Flush. A rank that does not operate waits in Barrier.
+What `mpi_rma.cpp` measures, from Python. ``--way`` is put or get. A window of pgas_flood is 100 operations
+and one Flush. A rank that does not operate waits in Barrier.
 """
 
 import itertools
@@ -62,7 +62,11 @@ def measure(comm, bench, step, is_put):
     elapsed_s = time.perf_counter() - start
     comm.Barrier()
     receives = bench == "pgas_flood_both" or rank == (1 if is_put else 0)
-    if receives and bench != "pgas_fetch_add" and int((remote if is_put else local)[step.size_bytes - 1]) != 1:
+    if (
+        receives
+        and bench != "pgas_fetch_add"
+        and int((remote if is_put else local)[step.size_bytes - 1]) != 1
+    ):
         print(f"rank {rank} does not have what was sent: {step}", flush=True)
         comm.Abort(1)
     if rank == 0:

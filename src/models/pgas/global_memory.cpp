@@ -1,6 +1,6 @@
 #include "weft/pgas/global_memory.h"
 
-#include <limits>
+#include <cstring>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -46,8 +46,7 @@ void GlobalMemory::set_mapping(bool is_on) { segments_->set_mapping(is_on); }
 
 std::size_t GlobalMemory::num_segments() const { return segments_->size(); }
 
-std::size_t GlobalMemory::bytes_of(std::size_t count, std::size_t element_bytes) {
-  if (count <= std::numeric_limits<std::size_t>::max() / element_bytes) return count * element_bytes;
+void GlobalMemory::refuse_count(std::size_t count, std::size_t element_bytes) {
   throw base::Error(
       base::StatusCode::kOutOfMemory,
       base::format("{} elements of {} bytes are more than an address space has", count, element_bytes));
@@ -140,8 +139,20 @@ Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& 
   return Done(runtime_, state);
 }
 
+std::byte* GlobalMemory::mapped_to_copy(const void* local, const GlobalAddress& address,
+                                        std::size_t size_bytes) {
+  std::byte* const mapped = size_bytes <= kAtOnceBytes ? cache_.find(address, size_bytes) : nullptr;
+  return mapped != nullptr && runtime_.memory().place_of(local).is_host() ? mapped : nullptr;
+}
+
 Done GlobalMemory::put_memory(const memory::ConstBuffer& from, const GlobalAddress& to,
                               Completions completions) {
+  if (from.stream == nullptr && completions.is_empty()) {
+    if (std::byte* const target = mapped_to_copy(from.data, to, from.size_bytes); target != nullptr) {
+      std::memmove(target, from.data, from.size_bytes);
+      return Done(runtime_);
+    }
+  }
   const memory::Buffer source{const_cast<void*>(from.data), from.size_bytes,
                               runtime_.memory().place_of(from.data), nullptr};
   if (from.stream != nullptr) completions.source_stream = from.stream;
@@ -149,6 +160,12 @@ Done GlobalMemory::put_memory(const memory::ConstBuffer& from, const GlobalAddre
 }
 
 Done GlobalMemory::get_memory(const GlobalAddress& from, const memory::Buffer& to, Completions completions) {
+  if (to.stream == nullptr && completions.is_empty()) {
+    if (std::byte* const source = mapped_to_copy(to.data, from, to.size_bytes); source != nullptr) {
+      std::memmove(to.data, source, to.size_bytes);
+      return Done(runtime_);
+    }
+  }
   const memory::Buffer target{to.data, to.size_bytes, runtime_.memory().place_of(to.data), nullptr};
   if (to.stream != nullptr) completions.target_stream = to.stream;
   return start_copy({Run{0, 0, to.size_bytes}}, from, target, std::move(completions));

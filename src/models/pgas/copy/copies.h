@@ -22,6 +22,7 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 #include "weft/pgas/completions.h"
+#include "weft/pgas/global_memory.h"
 #include "weft/pgas/global_ptr.h"
 #include "weft/runtime/operation.h"
 #include "weft/runtime/runtime.h"
@@ -50,16 +51,25 @@ struct CopyEnd {
   bool is_local = false;
 };
 
+// Where an end begins. `segment` is null for local memory.
+inline memory::Buffer base_of(const CopyEnd& end, const KnownSegment* segment, memory::StreamHandle stream) {
+  memory::Buffer base = end.is_local ? end.local : segment->part(end.address, 0);
+  base.stream = stream;
+  return base;
+}
+
+// Whether the CPU reaches that end.
+inline bool is_host_end(const CopyEnd& end, const KnownSegment* segment) {
+  return end.is_local ? end.local.place.is_host()
+                      : segment != nullptr && segment->is_reached() && segment->memory.place.is_host();
+}
+
 struct Copy {
   std::vector<Run> runs;
   CopyEnd from;
   CopyEnd to;
   Completions completions;
 
-  bool has_completions() const {
-    return completions.source.has_value() || completions.remote.has_value() ||
-           completions.source_stream != nullptr || completions.target_stream != nullptr;
-  }
   // "a copy of 8 bytes from ... to ..."
   std::string text() const;
 };
@@ -70,8 +80,7 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  // The CPU copies so much at once. In larger copies the PE takes a turn after each such part.
-  static constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20;
+  static constexpr std::uint64_t kAtOnceBytes = GlobalMemory::kAtOnceBytes;
   // From so many runs on, if their mean size is at most this, a copy between two places is packed. Not measured.
   static constexpr std::size_t kLeastPackedRuns = 8;
   static constexpr std::uint64_t kMostPackedBytes = std::uint64_t{64} << 10;
@@ -109,8 +118,8 @@ class Copies {
   // Throws Error unless the segments contain the runs, which do not overlap. Null for an end in local memory.
   void expect_ends(const Copy& copy, const KnownSegment* from, const KnownSegment* to) const;
 
-  // Starts a put or a get of host memory through the machine, without a coroutine. False if the copy is another one, or the
-  // key to the segment is not here yet. Throws Error.
+  // Starts a put or a get of host memory through the machine, without a coroutine. The other end is memory that the CPU
+  // reaches. False if the copy is another one, or the key to the segment is not here yet. Throws Error.
   bool start_direct(const Copy& copy, runtime::OperationState* state);
   runtime::Task<> run(Copy copy, runtime::OperationState* state);
   runtime::Task<> run_learn(GlobalAddress address, runtime::OperationState* state);

@@ -17,10 +17,16 @@ namespace {
 // A put and then the flush of that PE, or a get.
 class DirectTransfer : public base::Completion {
  public:
-  static DirectTransfer* make(runtime::Runtime& runtime, runtime::OperationState* state, SegmentUse segment,
+  // The memory of both ends, of which one may lie in no segment, stays until the end.
+  struct Uses {
+    SegmentUse far;
+    SegmentUse near;
+  };
+
+  static DirectTransfer* make(runtime::Runtime& runtime, runtime::OperationState* state, Uses uses,
                               const GlobalAddress& address, std::size_t size_bytes, bool is_put) {
     void* const block = runtime.pool().allocate(sizeof(DirectTransfer));
-    return new (block) DirectTransfer(runtime, state, std::move(segment), address, size_bytes, is_put);
+    return new (block) DirectTransfer(runtime, state, std::move(uses), address, size_bytes, is_put);
   }
 
   void started(Status status) {
@@ -28,14 +34,14 @@ class DirectTransfer : public base::Completion {
   }
 
  private:
-  DirectTransfer(runtime::Runtime& runtime, runtime::OperationState* state, SegmentUse segment,
+  DirectTransfer(runtime::Runtime& runtime, runtime::OperationState* state, Uses uses,
                  const GlobalAddress& address, std::size_t size_bytes, bool is_put)
       : base::Completion([](base::Completion* self, Status status, std::size_t) {
           static_cast<DirectTransfer*>(self)->ended(std::move(status));
         }),
         runtime_(runtime),
         state_(state),
-        segment_(std::move(segment)),
+        uses_(std::move(uses)),
         address_(address),
         size_bytes_(size_bytes),
         is_put_(is_put),
@@ -60,7 +66,7 @@ class DirectTransfer : public base::Completion {
 
   runtime::Runtime& runtime_;
   runtime::OperationState* state_;
-  SegmentUse segment_;
+  Uses uses_;
   GlobalAddress address_;
   std::size_t size_bytes_;
   bool is_put_;
@@ -70,24 +76,28 @@ class DirectTransfer : public base::Completion {
 }  // namespace
 
 bool Copies::start_direct(const Copy& copy, runtime::OperationState* state) {
-  if (copy.runs.size() != 1 || copy.from.is_local == copy.to.is_local || copy.has_completions()) return false;
-  const bool is_put = copy.from.is_local;
-  const CopyEnd& local = is_put ? copy.from : copy.to;
+  if (copy.runs.size() != 1 || !copy.completions.is_empty()) return false;
+  KnownSegment* const from = copy.from.is_local ? nullptr : segments_.find(copy.from.address);
+  KnownSegment* const to = copy.to.is_local ? nullptr : segments_.find(copy.to.address);
+  const bool is_put = is_host_end(copy.from, from);
+  if (is_put == is_host_end(copy.to, to)) return false;
+  const CopyEnd& near = is_put ? copy.from : copy.to;
   const GlobalAddress& address = is_put ? copy.to.address : copy.from.address;
-  KnownSegment* const segment = segments_.find(address);
-  if (segment == nullptr || segment->is_reached() || !segment->remote.has_value() ||
-      !local.local.place.is_host()) {
-    return false;
-  }
-  const std::size_t size_bytes = copy.runs.front().size_bytes;
-  segments_.expect_inside(*segment, address, size_bytes);
-  auto* const transfer =
-      DirectTransfer::make(runtime_, state, segments_.use(*segment), address, size_bytes, is_put);
+  KnownSegment* const near_segment = is_put ? from : to;
+  KnownSegment* const far_segment = is_put ? to : from;
+  if (far_segment == nullptr || far_segment->is_reached() || !far_segment->remote.has_value()) return false;
+  expect_ends(copy, from, to);
+  const Run& run = copy.runs.front();
+  const memory::Buffer local =
+      part_of(base_of(near, near_segment, nullptr), is_put ? run.from_bytes : run.to_bytes, run.size_bytes);
+  SegmentUse near_use = near_segment == nullptr ? SegmentUse() : segments_.use(*near_segment);
+  auto* const transfer = DirectTransfer::make(
+      runtime_, state, {segments_.use(*far_segment), std::move(near_use)}, address, run.size_bytes, is_put);
   machine::Machine& machine = runtime_.machine();
-  const memory::Buffer buffer{local.local.data, size_bytes, local.local.place, nullptr};
-  transfer->started(
-      is_put ? machine.put(address.pe(), buffer, *segment->remote, address.offset_bytes(), transfer)
-             : machine.get(address.pe(), buffer, *segment->remote, address.offset_bytes(), transfer));
+  const machine::RemoteMemory& remote = *far_segment->remote;
+  const std::uint64_t offset_bytes = address.moved_by(is_put ? run.to_bytes : run.from_bytes).offset_bytes();
+  transfer->started(is_put ? machine.put(address.pe(), local, remote, offset_bytes, transfer)
+                           : machine.get(address.pe(), local, remote, offset_bytes, transfer));
   return true;
 }
 
