@@ -62,17 +62,14 @@ def measure(comm, bench, step, is_put):
     elapsed_s = time.perf_counter() - start
     comm.Barrier()
     receives = bench == "pgas_flood_both" or rank == (1 if is_put else 0)
-    if (
-        receives
-        and bench != "pgas_fetch_add"
-        and int((remote if is_put else local)[step.size_bytes - 1]) != 1
-    ):
+    arrived = remote if is_put else local
+    if receives and bench != "pgas_fetch_add" and int(arrived[step.size_bytes - 1]) != 1:
         print(f"rank {rank} does not have what was sent: {step}", flush=True)
         comm.Abort(1)
     if rank == 0:
         report(bench, step, elapsed_s)
     window.Unlock_all()
-    del remote
+    del remote, arrived  # views of the window
     window.Free()
 
 

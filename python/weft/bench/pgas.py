@@ -28,6 +28,7 @@ from weft.bench.system_pgas import one_sided_systems
 _FETCH_ADD = "pgas_fetch_add"
 #: The benches of the records that `flood_points` makes.
 HALF_SIZE, PEAK = "pgas_flood_half_size", "pgas_flood_peak"
+_HALF_METRIC = "half_size_bytes"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -94,14 +95,15 @@ def flood_points(records: Iterable[Record]) -> list[Record]:
         peak = max(part, key=lambda record: record.median)
         points.append(dataclasses.replace(peak, bench=PEAK, size_bytes=0))
         half = half_size(part)
-        metric = "half_size_bytes"
-        values = {"metric": metric, "unit": METRICS[metric][0], "median": half, "min": half, "max": half}
-        points.append(dataclasses.replace(peak, bench=HALF_SIZE, size_bytes=0, **values))
+        found = dataclasses.replace(
+            points[-1], bench=HALF_SIZE, metric=_HALF_METRIC, unit=METRICS[_HALF_METRIC][0]
+        )
+        points.append(dataclasses.replace(found, median=half, min=half, max=half))
     return points
 
 
 def half_size(records: Sequence[Record]) -> float:
-    """The size at which `records` of one series, in the order of sizes, first reach half of their best median."""
+    """Where `records` of one series, in the order of sizes, first reach half of their best median."""
     half = max(record.median for record in records) / 2
     before: Record | None = None
     for record in records:

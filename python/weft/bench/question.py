@@ -70,6 +70,8 @@ METRIC_OF_BENCH = {
     "pgas_flood_both": "bandwidth_GBps",
     "pgas_fetch_add": "latency_us",
     "memspeed": "bandwidth_GBps",
+    "pgas_flood_half_size": "half_size_bytes",
+    "pgas_flood_peak": "bandwidth_GBps",
 }
 #: Those of one-sided operations; their default sizes are those of host memory in every memory.
 ONE_SIDED_BENCHES = ("pgas_latency", "pgas_flood", "pgas_flood_both", "pgas_fetch_add", "memspeed")

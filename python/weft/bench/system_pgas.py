@@ -174,7 +174,7 @@ class MpiRma:
 
 @dataclasses.dataclass(frozen=True)
 class CacheLine:
-    """The time of a cache line between the cores of the PEs: what a fetch-add on another PE's word must wait for."""
+    """The time of a cache line between the cores: a fetch-add on another PE's word must wait so long."""
 
     programs: Programs
 
@@ -194,7 +194,7 @@ class CacheLine:
 
 
 def one_sided_systems(bench: str, memory: str, programs: Programs, against: str = "all") -> list[System]:
-    """Who answers questions of that bench, Weft first. `against`: all, none, or names of ONE_SIDED_REFERENCES."""
+    """Who answers that bench, Weft first. `against`: all, none, or names of ONE_SIDED_REFERENCES."""
     names = _names(against)
     systems: list[System] = [*_weft(bench, memory, programs)]
     operations = ("fetch-add",) if bench == "pgas_fetch_add" else ("put", "get")
