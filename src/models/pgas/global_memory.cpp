@@ -79,6 +79,12 @@ Done GlobalMemory::learn(const GlobalAddress& address) {
 // --- Values
 
 Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const GlobalAddress& to) {
+  if (KnownSegment* const segment = copies_->direct_segment(to, size_bytes); segment != nullptr) {
+    auto* const state = runtime::OperationState::create(runtime_, size_bytes);
+    std::memcpy(state->extra(), value, size_bytes);
+    copies_->start_put(*segment, to, {state->extra(), size_bytes, {}, nullptr}, {}, state);
+    return Done(runtime_, state);
+  }
   const memory::Buffer source{const_cast<void*>(value), size_bytes, {}, nullptr};
   Copy copy{{Run{0, 0, size_bytes}}, source, to, {}};
   if (copies_->copy_now(copy)) return Done(runtime_);
@@ -90,8 +96,13 @@ Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const Gl
 }
 
 runtime::OperationState* GlobalMemory::get_bytes(std::size_t size_bytes, const GlobalAddress& from) {
+  KnownSegment* const segment = copies_->direct_segment(from, size_bytes);
   auto* const state = runtime::OperationState::create(runtime_, size_bytes);
   const memory::Buffer target{state->extra(), size_bytes, {}, nullptr};
+  if (segment != nullptr) {
+    copies_->start_get(*segment, from, target, {}, state);
+    return state;
+  }
   try {
     Copy copy{{Run{0, 0, size_bytes}}, from, target, {}};
     if (copies_->copy_now(copy)) {
@@ -124,6 +135,9 @@ Done GlobalMemory::start_copy(std::vector<Run> runs, const CopyEnd& from, const 
 
 Done GlobalMemory::copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                               Completions completions) {
+  if (completions.is_empty()) {
+    if (auto* const state = copies_->start_between(from, to, size_bytes)) return Done(runtime_, state);
+  }
   return start_copy({Run{0, 0, size_bytes}}, from, to, std::move(completions));
 }
 

@@ -25,10 +25,22 @@ std::string text_of(const CopyEnd& end) {
                       : describe(end.address);
 }
 
+memory::Buffer base_of(const CopyEnd& end, const KnownSegment* segment, memory::StreamHandle stream) {
+  memory::Buffer base = end.is_local ? end.local : segment->part(end.address, 0);
+  base.stream = stream;
+  return base;
+}
+
 void copy_host_runs(const Copy& copy, const memory::Buffer& from, const memory::Buffer& to) {
   for (const Run& run : copy.runs) {
     std::memmove(part_of(to, run.to_bytes, 0).data, part_of(from, run.from_bytes, 0).data, run.size_bytes);
   }
+}
+
+// Whether the CPU reaches that end.
+bool is_host_end(const CopyEnd& end, const KnownSegment* segment) {
+  return end.is_local ? end.local.place.is_host()
+                      : segment != nullptr && segment->is_reached() && segment->memory.place.is_host();
 }
 
 }  // namespace

@@ -51,19 +51,6 @@ struct CopyEnd {
   bool is_local = false;
 };
 
-// Where an end begins. `segment` is null for local memory.
-inline memory::Buffer base_of(const CopyEnd& end, const KnownSegment* segment, memory::StreamHandle stream) {
-  memory::Buffer base = end.is_local ? end.local : segment->part(end.address, 0);
-  base.stream = stream;
-  return base;
-}
-
-// Whether the CPU reaches that end.
-inline bool is_host_end(const CopyEnd& end, const KnownSegment* segment) {
-  return end.is_local ? end.local.place.is_host()
-                      : segment != nullptr && segment->is_reached() && segment->memory.place.is_host();
-}
-
 struct Copy {
   std::vector<Run> runs;
   CopyEnd from;
@@ -90,6 +77,19 @@ class Copies {
   void finish(Copy& copy);
   // `state` gets the outcome.
   void start(Copy copy, runtime::OperationState* state);
+
+  // Puts and gets of host memory through the machine, without a coroutine (direct.cpp). They throw Error for misuse.
+  // The segment at `address`, if the machine puts and gets there and its key is here; else null.
+  KnownSegment* direct_segment(const GlobalAddress& address, std::size_t size_bytes);
+  // `state` gets the outcome. The memory of this PE stays until then; `use` keeps its segment, if it has one.
+  void start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
+                 SegmentUse from_use, runtime::OperationState* state);
+  void start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
+                 SegmentUse to_use, runtime::OperationState* state);
+  // The state of a copy between host memory that this PE reaches and such a segment; null if it is another copy.
+  runtime::OperationState* start_between(const GlobalAddress& from, const GlobalAddress& to,
+                                         std::size_t size_bytes);
+
   // Queues the copy on that stream. `state` completes when the stream has done it. Throws Error if this PE does not know the
   // ends or the device does not reach them; then `state` is not used.
   void enqueue(const Copy& copy, memory::Place device, memory::StreamHandle stream,
@@ -118,8 +118,8 @@ class Copies {
   // Throws Error unless the segments contain the runs, which do not overlap. Null for an end in local memory.
   void expect_ends(const Copy& copy, const KnownSegment* from, const KnownSegment* to) const;
 
-  // Starts a put or a get of host memory through the machine, without a coroutine. The other end is memory that the CPU
-  // reaches. False if the copy is another one, or the key to the segment is not here yet. Throws Error.
+  // Starts a put or a get of host memory through the machine, without a coroutine. False if the copy is another one, or the
+  // key to the segment is not here yet. Throws Error.
   bool start_direct(const Copy& copy, runtime::OperationState* state);
   runtime::Task<> run(Copy copy, runtime::OperationState* state);
   runtime::Task<> run_learn(GlobalAddress address, runtime::OperationState* state);

@@ -73,31 +73,71 @@ class DirectTransfer : public base::Completion {
   bool needs_flush_;
 };
 
+// Whether the machine puts and gets there, and its key is here.
+bool is_direct(const KnownSegment* segment) {
+  return segment != nullptr && !segment->is_reached() && segment->remote.has_value();
+}
+
 }  // namespace
 
+KnownSegment* Copies::direct_segment(const GlobalAddress& address, std::size_t size_bytes) {
+  KnownSegment* const segment = segments_.find(address);
+  if (!is_direct(segment)) return nullptr;
+  segments_.expect_inside(*segment, address, size_bytes);
+  return segment;
+}
+
+void Copies::start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
+                       SegmentUse from_use, runtime::OperationState* state) {
+  auto* const transfer = DirectTransfer::make(runtime_, state, {segments_.use(to), std::move(from_use)},
+                                              address, from.size_bytes, true);
+  transfer->started(runtime_.machine().put(address.pe(), from, *to.remote, address.offset_bytes(), transfer));
+}
+
+void Copies::start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
+                       SegmentUse to_use, runtime::OperationState* state) {
+  auto* const transfer = DirectTransfer::make(runtime_, state, {segments_.use(from), std::move(to_use)},
+                                              address, to.size_bytes, false);
+  transfer->started(runtime_.machine().get(address.pe(), to, *from.remote, address.offset_bytes(), transfer));
+}
+
+runtime::OperationState* Copies::start_between(const GlobalAddress& from, const GlobalAddress& to,
+                                               std::size_t size_bytes) {
+  KnownSegment* const source = segments_.find(from);
+  KnownSegment* const target = segments_.find(to);
+  const bool is_put = is_direct(target);
+  KnownSegment* const near = is_put ? source : target;
+  if ((!is_put && !is_direct(source)) || near == nullptr || !near->is_reached() ||
+      !near->memory.place.is_host()) {
+    return nullptr;
+  }
+  segments_.expect_inside(*source, from, size_bytes);
+  segments_.expect_inside(*target, to, size_bytes);
+  auto* const state = runtime::OperationState::create(runtime_);
+  if (is_put) {
+    start_put(*target, to, source->part(from, size_bytes), segments_.use(*source), state);
+  } else {
+    start_get(*source, from, target->part(to, size_bytes), segments_.use(*target), state);
+  }
+  return state;
+}
+
 bool Copies::start_direct(const Copy& copy, runtime::OperationState* state) {
-  if (copy.runs.size() != 1 || !copy.completions.is_empty()) return false;
-  KnownSegment* const from = copy.from.is_local ? nullptr : segments_.find(copy.from.address);
-  KnownSegment* const to = copy.to.is_local ? nullptr : segments_.find(copy.to.address);
-  const bool is_put = is_host_end(copy.from, from);
-  if (is_put == is_host_end(copy.to, to)) return false;
-  const CopyEnd& near = is_put ? copy.from : copy.to;
+  if (copy.runs.size() != 1 || !copy.completions.is_empty() || copy.from.is_local == copy.to.is_local) {
+    return false;
+  }
+  const bool is_put = copy.from.is_local;
+  const memory::Buffer& local = is_put ? copy.from.local : copy.to.local;
   const GlobalAddress& address = is_put ? copy.to.address : copy.from.address;
-  KnownSegment* const near_segment = is_put ? from : to;
-  KnownSegment* const far_segment = is_put ? to : from;
-  if (far_segment == nullptr || far_segment->is_reached() || !far_segment->remote.has_value()) return false;
-  expect_ends(copy, from, to);
-  const Run& run = copy.runs.front();
-  const memory::Buffer local =
-      part_of(base_of(near, near_segment, nullptr), is_put ? run.from_bytes : run.to_bytes, run.size_bytes);
-  SegmentUse near_use = near_segment == nullptr ? SegmentUse() : segments_.use(*near_segment);
-  auto* const transfer = DirectTransfer::make(
-      runtime_, state, {segments_.use(*far_segment), std::move(near_use)}, address, run.size_bytes, is_put);
-  machine::Machine& machine = runtime_.machine();
-  const machine::RemoteMemory& remote = *far_segment->remote;
-  const std::uint64_t offset_bytes = address.moved_by(is_put ? run.to_bytes : run.from_bytes).offset_bytes();
-  transfer->started(is_put ? machine.put(address.pe(), local, remote, offset_bytes, transfer)
-                           : machine.get(address.pe(), local, remote, offset_bytes, transfer));
+  const std::size_t size_bytes = copy.runs.front().size_bytes;
+  KnownSegment* const segment = local.place.is_host() ? direct_segment(address, size_bytes) : nullptr;
+  if (segment == nullptr) return false;
+  const memory::Buffer buffer{local.data, size_bytes, local.place, nullptr};
+  if (is_put) {
+    start_put(*segment, address, buffer, {}, state);
+  } else {
+    start_get(*segment, address, buffer, {}, state);
+  }
   return true;
 }
 
