@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace weft::benchmarks {
 namespace {
@@ -36,14 +37,27 @@ Step parse_step(std::string_view argument) {
   return {static_cast<std::size_t>(numbers[0]), numbers[1], numbers[2], numbers[3]};
 }
 
+constexpr std::array kBenches{
+    std::pair{std::string_view("latency"), Bench::kLatency},
+    std::pair{std::string_view("bandwidth"), Bench::kBandwidth},
+    std::pair{std::string_view("rate"), Bench::kRate},
+    std::pair{std::string_view("allreduce"), Bench::kAllreduce},
+    std::pair{std::string_view("busy"), Bench::kBusy},
+    std::pair{std::string_view("reduction"), Bench::kReduction},
+    std::pair{std::string_view("pgas_latency"), Bench::kOneSided},
+    std::pair{std::string_view("pgas_flood"), Bench::kFlood},
+    std::pair{std::string_view("pgas_flood_both"), Bench::kFloodBoth},
+    std::pair{std::string_view("pgas_fetch_add"), Bench::kFetchAdd},
+    std::pair{std::string_view("memspeed"), Bench::kMemspeed},
+};
+
 Bench parse_bench(std::string_view name) {
-  if (name == "latency") return Bench::kLatency;
-  if (name == "bandwidth") return Bench::kBandwidth;
-  if (name == "rate") return Bench::kRate;
-  if (name == "allreduce") return Bench::kAllreduce;
-  if (name == "busy") return Bench::kBusy;
-  if (name == "reduction") return Bench::kReduction;
-  die(fmt::format("'{}' is not a bench: latency, bandwidth, rate, allreduce, busy or reduction", name));
+  std::string known;
+  for (const auto& [text, bench] : kBenches) {
+    if (name == text) return bench;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", text);
+  }
+  die(fmt::format("'{}' is not a bench: {}", name, known));
 }
 
 memory::Kind parse_memory(std::string_view name) {
@@ -71,8 +85,8 @@ std::array<int, 2> parse_devices(std::string_view text) {
 
 Arguments parse_arguments(int argc, char** argv) {
   if (argc < 3) {
-    die("usage: BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... [--memory KIND] [--way tag|am|measured] [--devices "
-        "0,1]");
+    die("usage: BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... [--memory KIND] [--way tag|am|measured|...] "
+        "[--devices 0,1]");
   }
   Arguments arguments;
   arguments.bench = parse_bench(argv[1]);
@@ -92,21 +106,30 @@ Arguments parse_arguments(int argc, char** argv) {
 }
 
 void report(Bench bench, const Step& step, double elapsed_s) {
-  double messages = static_cast<double>(step.iterations) * kWindow;
+  const auto iterations = static_cast<double>(step.iterations);
+  const auto size_bytes = static_cast<double>(step.size_bytes);
+  const double messages = iterations * kWindow;
   switch (bench) {
     case Bench::kLatency:
-      return report("latency_us", step.size_bytes,
-                    elapsed_s / static_cast<double>(step.iterations) / 2 * 1e6);
+      return report("latency_us", step.size_bytes, elapsed_s / iterations / 2 * 1e6);
     case Bench::kBandwidth:
-      return report("bandwidth_GBps", step.size_bytes,
-                    messages * static_cast<double>(step.size_bytes) / elapsed_s / 1e9);
+      return report("bandwidth_GBps", step.size_bytes, messages * size_bytes / elapsed_s / 1e9);
     case Bench::kRate:
       return report("rate_Mps", step.size_bytes, messages / elapsed_s / 1e6);
     case Bench::kAllreduce:
     case Bench::kBusy:
-      return report("latency_us", step.size_bytes, elapsed_s / static_cast<double>(step.iterations) * 1e6);
+    case Bench::kOneSided:
+    case Bench::kFetchAdd:
+      return report("latency_us", step.size_bytes, elapsed_s / iterations * 1e6);
     case Bench::kReduction:
-      return report("time_s", step.size_bytes, elapsed_s / static_cast<double>(step.iterations));
+      return report("time_s", step.size_bytes, elapsed_s / iterations);
+    case Bench::kFlood:
+    case Bench::kFloodBoth: {
+      const double bytes = iterations * kFloodWindow * size_bytes * (bench == Bench::kFlood ? 1 : 2);
+      return report("bandwidth_GBps", step.size_bytes, bytes / elapsed_s / 1e9);
+    }
+    case Bench::kMemspeed:
+      return report("bandwidth_GBps", step.size_bytes, iterations * size_bytes / elapsed_s / 1e9);
   }
 }
 

@@ -1,12 +1,15 @@
 // Shared by the measuring programs: the command line, the clock, the printed line.
 //
 //   program BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]...
-//           [--memory host|emulated|cuda] [--way tag|am|measured] [--devices 0,1]
+//           [--memory host|emulated|cuda] [--way tag|am|measured|...] [--devices 0,1]
 //
 // BENCH is latency, bandwidth or rate, in the manner of the OSU benchmarks. allreduce, busy_receiver and collective_times
 // have a bench of their own, which they explain. latency: a ping-pong; one way is half of a round trip, averaged over
 // ITERATIONS round trips. bandwidth and rate: ITERATIONS windows of kWindow sends in flight together, the receives posted
 // as one window, one acknowledgement without data per window.
+// pgas_latency, pgas_flood, pgas_flood_both, pgas_fetch_add and memspeed are of one-sided operations: the time of one that is
+// awaited before the next; windows of kFloodWindow that are awaited together, by one or by both processes at once; bytes per
+// second of large copies, one at a time.
 // WARMUP round trips or windows come first, untimed. The clock of PE 0 runs from its first send after
 // the warm-up to the last reply. The messages of windows take BUFFERS buffers in turn at either end, by default
 // one, as in osu_bw.
@@ -27,8 +30,21 @@
 namespace weft::benchmarks {
 
 inline constexpr int kWindow = 64;
+inline constexpr int kFloodWindow = 100;
 
-enum class Bench { kLatency, kBandwidth, kRate, kAllreduce, kBusy, kReduction };
+enum class Bench {
+  kLatency,
+  kBandwidth,
+  kRate,
+  kAllreduce,
+  kBusy,
+  kReduction,
+  kOneSided,
+  kFlood,
+  kFloodBoth,
+  kFetchAdd,
+  kMemspeed
+};
 
 struct Step {
   std::size_t size_bytes = 0;
@@ -44,6 +60,7 @@ struct Arguments {
   std::vector<Step> steps;
   memory::Kind memory = memory::Kind::kHost;
   // For the bare machine: tagged or active messages. For entry methods: "measured" for chares whose load is measured.
+  // Programs of one-sided operations explain theirs.
   std::string way = "tag";
   // For one process that uses two devices.
   std::array<int, 2> devices{0, 1};

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from goals.figures import GOALS, Goal, goals_beside, judge, judge_files, narrowed, questions
+from goals.figures import GOALS, Goal, Verdict, goals_beside, judge, judge_files, narrowed, questions
 from goals.gpu_figures import gpu_questions, judge_gpu
+from goals.pgas_figures import judge_pgas
 from goals.report import published_table, verdict_table
 from weft.bench.cli import COMMON_METHOD, METHODS, add_running_options
 from weft.bench.errors import BenchError
@@ -43,6 +44,9 @@ entry methods between two PEs while the others idle, not pinned; the slowest pai
 With --memory cuda: latency at 8 bytes and bandwidth at 64 MiB between two GPUs, of Weft and raw UCX. How
 much staging costs, and how Jacobi3D scales, is judged from files alone: --from with what weft bench latency,
 bandwidth and jacobi3d wrote. The ratio of not staged to staged is taken at the size where it is best.
+
+With --pgas: the figures of global memory, judged by files of weft bench pgas. The half size of a flood is
+where half of its peak is reached.
 """
 _PUBLISHED_METHOD = """
 The published ratios of GPU communication that is not staged to the same staged through host memory. Beside
@@ -70,6 +74,11 @@ def figures(words: Sequence[str] | None = None) -> int:
         nargs="+",
         metavar="RECORDS.json",
         help="measure nothing: judge what --json wrote, each figure by the first file that has it",
+    )
+    parser.add_argument(
+        "--pgas",
+        action="store_true",
+        help="the figures of global memory, by --from with what weft bench pgas --json wrote",
     )
     parser.add_argument(
         "--beside",
@@ -101,8 +110,13 @@ def run_figures(arguments: argparse.Namespace) -> int:
     status = 0
     try:
         goals = _wanted_goals(arguments)
+        judge_one: Callable[[Sequence[Record]], list[Verdict]]
         judge_one = functools.partial(judge_gpu, memory=arguments.memory)
-        if not on_device:
+        if arguments.pgas:
+            if not arguments.files:
+                raise BenchError("--pgas needs --from FILE: measure with weft bench pgas --json FILE")
+            judge_one = judge_pgas
+        elif not on_device:
             judge_one = functools.partial(judge, goals=goals)
         if arguments.files:
             files = [list(read_records(file)) for file in arguments.files]

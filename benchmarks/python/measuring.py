@@ -7,6 +7,9 @@ BENCH is latency, bandwidth or rate. Every program measures in the manner of the
 - latency: a ping-pong; one way is half of a round trip, averaged over ITERATIONS round trips.
 - bandwidth, rate: ITERATIONS windows of WINDOW sends in flight together, the receives posted as one window,
   one acknowledgement without data per window.
+- pgas_latency, pgas_flood, pgas_flood_both, pgas_fetch_add, memspeed, of one-sided operations: the time of
+  one that is over before the next; windows of FLOOD_WINDOW, by one or by both processes; bytes per second of
+  large copies.
 
 The messages of windows take BUFFERS buffers in turn at either end, by default one, as in osu_bw. WARMUP round
 trips or windows come first, untimed. The clock of PE 0 runs from its first send after the
@@ -25,7 +28,17 @@ from dataclasses import dataclass
 from typing import Any
 
 WINDOW = 64
-METRICS = {"latency": "latency_us", "bandwidth": "bandwidth_GBps", "rate": "rate_Mps"}
+FLOOD_WINDOW = 100
+METRICS = {
+    "latency": "latency_us",
+    "bandwidth": "bandwidth_GBps",
+    "rate": "rate_Mps",
+    "pgas_latency": "latency_us",
+    "pgas_flood": "bandwidth_GBps",
+    "pgas_flood_both": "bandwidth_GBps",
+    "pgas_fetch_add": "latency_us",
+    "memspeed": "bandwidth_GBps",
+}
 
 
 @dataclass
@@ -107,10 +120,16 @@ async def make_arrays(
 
 def report(bench: str, step: Step, elapsed_s: float) -> None:
     """Print the figure for `step`, whose timed part took `elapsed_s`."""
-    messages = step.iterations * WINDOW
+    each_s = elapsed_s / step.iterations
+    size_gb = step.size_bytes / 1e9
     value = {
-        "latency": elapsed_s / step.iterations / 2 * 1e6,
-        "bandwidth": messages * step.size_bytes / elapsed_s / 1e9,
-        "rate": messages / elapsed_s / 1e6,
+        "latency": each_s / 2 * 1e6,
+        "bandwidth": WINDOW * size_gb / each_s,
+        "rate": WINDOW / each_s / 1e6,
+        "pgas_latency": each_s * 1e6,
+        "pgas_flood": FLOOD_WINDOW * size_gb / each_s,
+        "pgas_flood_both": 2 * FLOOD_WINDOW * size_gb / each_s,
+        "pgas_fetch_add": each_s * 1e6,
+        "memspeed": size_gb / each_s,
     }[bench]
     print(json.dumps({"size_bytes": step.size_bytes, "metric": METRICS[bench], "value": value}), flush=True)

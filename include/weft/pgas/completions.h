@@ -26,6 +26,10 @@ struct Completions {
   // memory has none. REQUIRES: that end is memory of this PE.
   memory::StreamHandle source_stream = nullptr;
   memory::StreamHandle target_stream = nullptr;
+
+  bool is_empty() const {
+    return !source.has_value() && !remote.has_value() && source_stream == nullptr && target_stream == nullptr;
+  }
 };
 
 }  // namespace weft::pgas

@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -126,12 +127,23 @@ class GlobalMemory {
 
   // --- Copies. Each is over when its data is visible at the target.
 
+  // The CPU copies so much at once. In larger copies the PE takes a turn after each such part.
+  static constexpr std::size_t kAtOnceBytes = std::size_t{4} << 20;
+
   template <class T>
-  Done copy(GlobalPtr<const T> from, GlobalPtr<T> to, std::size_t count, Completions completions = {}) {
+  Done copy(GlobalPtr<const T> from, GlobalPtr<T> to, std::size_t count) {
+    return copy_plain(from.address(), to.address(), bytes_of(count, sizeof(T)));
+  }
+  template <class T>
+  Done copy(GlobalPtr<T> from, GlobalPtr<T> to, std::size_t count) {
+    return copy_plain(from.address(), to.address(), bytes_of(count, sizeof(T)));
+  }
+  template <class T>
+  Done copy(GlobalPtr<const T> from, GlobalPtr<T> to, std::size_t count, Completions completions) {
     return copy_bytes(from.address(), to.address(), bytes_of(count, sizeof(T)), std::move(completions));
   }
   template <class T>
-  Done copy(GlobalPtr<T> from, GlobalPtr<T> to, std::size_t count, Completions completions = {}) {
+  Done copy(GlobalPtr<T> from, GlobalPtr<T> to, std::size_t count, Completions completions) {
     return copy_bytes(from.address(), to.address(), bytes_of(count, sizeof(T)), std::move(completions));
   }
   // From and to memory of this PE, of any kind, which need not lie in a segment. It stays valid and unchanged until the
@@ -257,11 +269,32 @@ class GlobalMemory {
 
  private:
   // Throws kOutOfMemory if the number is too large.
-  static std::size_t bytes_of(std::size_t count, std::size_t element_bytes);
+  static std::size_t bytes_of(std::size_t count, std::size_t element_bytes) {
+    if (count > std::numeric_limits<std::size_t>::max() / element_bytes) [[unlikely]]
+      refuse_count(count, element_bytes);
+    return count * element_bytes;
+  }
+  [[noreturn]] static void refuse_count(std::size_t count, std::size_t element_bytes);
+
+  // A copy without completions. If the CPU reaches both ends and the copy is not large, it is over when this returns.
+  Done copy_plain(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes) {
+    std::byte* const source = cache_.find(from, size_bytes);
+    std::byte* const target = cache_.find(to, size_bytes);
+    const auto distance = reinterpret_cast<std::uintptr_t>(target) - reinterpret_cast<std::uintptr_t>(source);
+    const bool is_apart = distance >= size_bytes && std::uintptr_t{0} - distance >= size_bytes;
+    if (source != nullptr && target != nullptr && size_bytes <= kAtOnceBytes && is_apart) [[likely]] {
+      std::memcpy(target, source, size_bytes);
+      return Done(runtime_);
+    }
+    return copy_bytes(from, to, size_bytes);
+  }
+
   // Takes the way of a segment that is not in the cache.
   Done put_bytes(const void* value, std::size_t size_bytes, const GlobalAddress& to);
   runtime::OperationState* get_bytes(std::size_t size_bytes, const GlobalAddress& from);
   void* mapped_address(const GlobalAddress& address, std::size_t size_bytes);
+  // The address of segment memory if the CPU copies so much at once between it and `local`, else null.
+  std::byte* mapped_to_copy(const void* local, const GlobalAddress& address, std::size_t size_bytes);
   runtime::OperationState* atomic_elsewhere(AtomicKind kind, AtomicType type, const GlobalAddress& address,
                                             std::uint64_t operand, std::uint64_t compare);
   Done start_copy(std::vector<Run> runs, const CopyEnd& from, const CopyEnd& to, Completions completions);

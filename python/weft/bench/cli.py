@@ -10,6 +10,7 @@ from weft.bench.arguments import minutes, names, number, numbers
 from weft.bench.gpus import PLACEMENTS
 from weft.bench.heat3d_command import add_heat3d
 from weft.bench.jacobi3d import LANGUAGES, MODELS, SCALINGS, WAYS
+from weft.bench.pgas_arguments import add_parsers as add_pgas_parsers
 from weft.bench.question import MIN_RUNS
 from weft.bench.system_weft import MODELS as WEFT_MODELS
 from weft.bench.systems import REFERENCES
@@ -112,6 +113,7 @@ def add_parser(subparsers: Any) -> None:
     benches = bench.add_subparsers(dest="bench", required=True, metavar="BENCH")
     for name in METHODS:
         _add_bench(benches, name)
+    add_pgas_parsers(benches, add_running_options)
     _add_jacobi3d(benches)
     add_heat3d(benches, add_running_options)
 

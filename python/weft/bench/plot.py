@@ -1,6 +1,6 @@
 """A log-log picture of records: a line per series through the medians, a band from minimum to maximum.
 
-Records of one buffer and of distinct buffers have a picture each, side by side.
+Records of one buffer and of distinct buffers have a picture each, side by side, and so has each bench.
 """
 
 from __future__ import annotations
@@ -11,18 +11,22 @@ from typing import Any
 
 from weft.bench.errors import BenchError
 from weft.bench.record import Record
-from weft.bench.report import TITLES, by_buffers, series_of, size_label
+from weft.bench.report import by_buffers, series_of, size_label, title_of
 
 _SIZE_INCHES = (9.0, 5.5)
 _DOTS_PER_INCH = 140
 _MAX_TICKS = 12
+_MOST_COLUMNS = 2
 #: Colours that matplotlib has before it begins anew; then the marker changes.
 _COLOURS = 10
 _MARKERS = "os^D"
 
 
 def write_plot(path: Path, records: Sequence[Record]) -> None:
-    """Draw records of one metric into `path`, a PNG; BenchError when there are none or no matplotlib."""
+    """Draw records into `path`, a PNG; BenchError when there are none or no matplotlib.
+
+    Each bench has a picture of its own in the file.
+    """
     if not records:
         raise BenchError(f"nothing was measured, so {path} was not drawn")
     try:
@@ -30,12 +34,18 @@ def write_plot(path: Path, records: Sequence[Record]) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise BenchError("--plot needs matplotlib: pip install matplotlib") from error
-    parts = by_buffers(records)
+    parts = [
+        (buffers, part)
+        for bench in dict.fromkeys(record.bench for record in records)
+        for buffers, part in by_buffers(r for r in records if r.bench == bench).items()
+    ]
+    columns = min(len(parts), _MOST_COLUMNS)
+    rows = -(-len(parts) // columns)
     width, height = _SIZE_INCHES
-    figure = Figure(figsize=(width * len(parts), height), dpi=_DOTS_PER_INCH, layout="constrained")
+    figure = Figure(figsize=(width * columns, height * rows), dpi=_DOTS_PER_INCH, layout="constrained")
     FigureCanvasAgg(figure)
-    for number, (buffers, part) in enumerate(parts.items()):
-        _draw(figure.add_subplot(1, len(parts), number + 1), part, buffers)
+    for number, (buffers, part) in enumerate(parts):
+        _draw(figure.add_subplot(rows, columns, number + 1), part, buffers)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png")
 
@@ -62,7 +72,7 @@ def _draw(axes: Any, records: Sequence[Record], buffers: str) -> None:
     ticks = ticks[:: max(1, -(-len(ticks) // _MAX_TICKS))]
     axes.set_xticks(ticks, [size_label(size) for size in ticks])
     axes.set_xlabel("message size, bytes")
-    axes.set_ylabel(TITLES[records[0].metric])
+    axes.set_ylabel(title_of(records[0]))
     axes.grid(True, which="major", alpha=0.4)
     axes.legend(fontsize=8)
     first = records[0]

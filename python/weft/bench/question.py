@@ -11,6 +11,8 @@ from weft.bench.errors import BenchError
 
 #: Sends that are in flight together in the bandwidth and rate benches, before one acknowledgement.
 WINDOW = 64
+#: One-sided operations that are in flight together in the benches pgas_flood and pgas_flood_both.
+FLOOD_WINDOW = 100
 
 #: Fewer runs give a median that one disturbed run can move.
 MIN_RUNS = 5
@@ -28,6 +30,8 @@ _LEAST_ALLREDUCES = 200
 #: What is set up for a new buffer is over after so many.
 _SETTLED = 4
 _MAX_ROUND_TRIPS = 200_000
+#: One-sided operations on mapped memory take nanoseconds.
+_MAX_ONE_SIDED = 4_000_000
 _MAX_WINDOWS = 20_000
 #: What two processes pay for a message on a GPU that they share, which does the work of one at a time.
 _SHARED_GPU_US = 150.0
@@ -42,6 +46,11 @@ DEFAULT_SIZES: dict[str, tuple[int, ...]] = {
     "latency": (1, 8, 64, 512, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20),
     "bandwidth": (64, 1024, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 64 << 20),
     "rate": (1, 8, 64, 512),
+    "pgas_latency": (8, 64, 512, 4096, 65536, 1 << 20),
+    "pgas_flood": (8, 32, 128, 512, 2048, 8192, 32768, 131072, 524288, 2 << 20),
+    "pgas_flood_both": (8, 32, 128, 512, 2048, 8192, 32768, 131072, 524288, 2 << 20),
+    "pgas_fetch_add": (8,),
+    "memspeed": (1 << 20, 16 << 20, 64 << 20),
 }
 
 _CUDA_SIZES = (1, 8, 64, 512, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
@@ -56,7 +65,17 @@ METRIC_OF_BENCH = {
     "allreduce": "latency_us",
     "busy": "latency_us",
     "reduction": "time_s",
+    "pgas_latency": "latency_us",
+    "pgas_flood": "bandwidth_GBps",
+    "pgas_flood_both": "bandwidth_GBps",
+    "pgas_fetch_add": "latency_us",
+    "memspeed": "bandwidth_GBps",
+    "pgas_flood_half_size": "half_size_bytes",
+    "pgas_flood_peak": "bandwidth_GBps",
 }
+#: Those of one-sided operations; their default sizes are those of host memory in every memory.
+ONE_SIDED_BENCHES = ("pgas_latency", "pgas_flood", "pgas_flood_both", "pgas_fetch_add", "memspeed")
+_FLOODS = ("pgas_flood", "pgas_flood_both")
 
 #: How records name the buffers that the messages of a window use.
 ONE_BUFFER, DISTINCT_BUFFERS = "one buffer", "distinct buffers"
@@ -101,7 +120,7 @@ class Question:
     @property
     def buffers(self) -> str:
         """As records name them, at the end of their path."""
-        if (self.bench, self.memory) != ("bandwidth", "host"):
+        if self.memory != "host" or self.bench not in ("bandwidth", "memspeed", *_FLOODS):
             return ""
         return DISTINCT_BUFFERS if self.distinct else ONE_BUFFER
 
@@ -142,7 +161,8 @@ def device_rate(memory: str) -> float:
 
 def default_sizes(bench: str, memory: str) -> tuple[int, ...]:
     """The sizes that are measured by default."""
-    return _CUDA_SIZES if memory == "cuda" and bench != "rate" else DEFAULT_SIZES[bench]
+    is_cuda = memory == "cuda" and bench not in ("rate", *ONE_SIDED_BENCHES)
+    return _CUDA_SIZES if is_cuda else DEFAULT_SIZES[bench]
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -176,7 +196,12 @@ def distinct_buffers(size_bytes: int) -> int:
     At least one for each message of a window. If a window is more than 512 MiB: 512 MiB of buffers.
     """
     window = min(WINDOW, max(1, _DISTINCT_MOST_BYTES // size_bytes))
-    return max(window, -(-2 * _last_level_cache_bytes() // size_bytes))
+    return max(window, buffers_beyond_cache(size_bytes))
+
+
+def buffers_beyond_cache(size_bytes: int) -> int:
+    """How many buffers of this size together have twice the last-level cache."""
+    return -(-2 * _last_level_cache_bytes() // size_bytes)
 
 
 @functools.cache
@@ -199,6 +224,8 @@ def _step(question: Question, size_bytes: int, one_way_us: float) -> Step:
     if question.bench == "allreduce":
         iterations = max(_LEAST_ALLREDUCES, int(_SIZE_BUDGET_US["host"] / (one_way_us * question.pes**2)))
         return Step(size_bytes, iterations, warmup=iterations // 10)
+    if question.bench in ONE_SIDED_BENCHES:
+        return _one_sided_step(question, size_bytes, one_way_us)
     in_windows = question.bench in ("bandwidth", "rate")
     messages, most = (WINDOW, _MAX_WINDOWS) if in_windows else (2, _MAX_ROUND_TRIPS)
     is_large = in_windows and messages * size_bytes >= _LARGE_WINDOW and question.memory == "host"
@@ -208,3 +235,15 @@ def _step(question: Question, size_bytes: int, one_way_us: float) -> Step:
     # A new buffer is posted for its second window, too late for the sender, and mapped in its third.
     warmup = max(least_warmup, min(_SETTLED, iterations), iterations // 10)
     return Step(size_bytes, iterations, warmup, distinct_buffers(size_bytes) if question.distinct else 1)
+
+
+def _one_sided_step(question: Question, size_bytes: int, operation_us: float) -> Step:
+    operations = FLOOD_WINDOW if question.bench in _FLOODS else 1
+    iterations = int(_SIZE_BUDGET_US[question.memory] / (operations * operation_us))
+    iterations = max(_LEAST[question.memory][0], min(_MAX_ONE_SIDED // operations, iterations))
+    if not question.distinct:
+        return Step(size_bytes, iterations, max(1, iterations // 10))
+    # Each buffer is used before and in the timed part.
+    buffers = buffers_beyond_cache(size_bytes)
+    rounds = -(-buffers // operations)
+    return Step(size_bytes, max(iterations, rounds), max(rounds, iterations // 10), buffers)

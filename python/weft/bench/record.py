@@ -22,6 +22,7 @@ METRICS: dict[str, tuple[str, bool]] = {
     "rate_Mps": ("M/s", False),
     "time_s": ("s", True),
     "memory_bytes": ("B", True),
+    "half_size_bytes": ("B", True),
 }
 
 SYSTEMS = (
@@ -35,6 +36,7 @@ SYSTEMS = (
     "charm4py",
     "nccl",
     "peer-copy",
+    "cache-line",
 )
 MODELS = ("machine", "messaging", "channel", "mpi", "pgas")
 LANGUAGES = ("cpp", "python")

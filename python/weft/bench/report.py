@@ -20,7 +20,22 @@ TITLES = {
     "rate_Mps": "Message rate, million/s",
     "time_s": "Time, s",
     "memory_bytes": "Memory, bytes",
+    "half_size_bytes": "Size of half the peak, bytes",
 }
+_ONE_SIDED_TITLES = {
+    "pgas_latency": "Time of an operation that is awaited, us",
+    "pgas_flood": "Bandwidth of operations by one PE, 100 in flight, GB/s (10^9)",
+    "pgas_flood_both": "Bandwidth of operations by both PEs, 100 in flight each, GB/s (10^9)",
+    "pgas_fetch_add": "Time of a fetch-add that is awaited, us",
+    "memspeed": "Bandwidth of large copies, one after the other, GB/s (10^9)",
+}
+
+
+def title_of(record: Record) -> str:
+    """What the values of the record's bench are, with their unit."""
+    return _ONE_SIDED_TITLES.get(record.bench, TITLES[record.metric])
+
+
 #: A table is laid out for this width where the output is no terminal.
 _PLAIN_WIDTH = 150
 
@@ -111,7 +126,7 @@ def table(records: Sequence[Record], buffers: str = "") -> Table:
     metric = records[0].metric
     best_value = min if METRICS[metric][1] else max
     best = {size: best_value(r.median for r in records if r.size_bytes == size) for size in sizes}
-    title = f"{TITLES[metric]}: median of {runs_label(records)} runs, {records[0].memory} memory"
+    title = f"{title_of(records[0])}: median of {runs_label(records)} runs, {records[0].memory} memory"
     result = Table(title=f"{title}, {buffers}" if buffers else title)
     result.add_column("bytes")
     for size in sizes:

@@ -34,7 +34,7 @@ class Mpi:
     def absent(self, question: Question) -> str | None:
         if question.memory != "host":
             return f"its measuring program has no {question.memory} buffers"
-        if self._launcher(question.pes) is None or self.programs.find(self._program) is None:
+        if self.launcher(question.pes) is None or self.programs.find(self._program) is None:
             return _INSTALL[self.library]
         if self.library == "mpich" and question.pes > len(os.sched_getaffinity(0)):
             return "its processes poll without yielding: no more of them than cores"
@@ -42,16 +42,21 @@ class Mpi:
 
     def run(self, question: Question) -> list[Reading]:
         steps = question.steps(0.2)
-        command = [*(self._launcher(question.pes) or []), str(self.programs.need(self._program))]
+        command = [*(self.launcher(question.pes) or []), str(self.programs.need(self._program))]
         command += [question.bench, *(step.argument() for step in steps)]
         output = capture(command, self.series.label, timeout_s=question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)
 
     @property
+    def install(self) -> str:
+        """How to get the library."""
+        return _INSTALL[self.library]
+
+    @property
     def _program(self) -> str:
         return f"{self.library}_pingpong"
 
-    def _launcher(self, processes: int) -> list[str] | None:
+    def launcher(self, processes: int) -> list[str] | None:
         """The front of a command that starts processes; None if the library is not installed."""
         if self.library == "openmpi":
             return mpiexec_command(processes) if mpiexec() else None

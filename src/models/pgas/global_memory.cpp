@@ -1,6 +1,6 @@
 #include "weft/pgas/global_memory.h"
 
-#include <limits>
+#include <cstring>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -46,8 +46,7 @@ void GlobalMemory::set_mapping(bool is_on) { segments_->set_mapping(is_on); }
 
 std::size_t GlobalMemory::num_segments() const { return segments_->size(); }
 
-std::size_t GlobalMemory::bytes_of(std::size_t count, std::size_t element_bytes) {
-  if (count <= std::numeric_limits<std::size_t>::max() / element_bytes) return count * element_bytes;
+void GlobalMemory::refuse_count(std::size_t count, std::size_t element_bytes) {
   throw base::Error(
       base::StatusCode::kOutOfMemory,
       base::format("{} elements of {} bytes are more than an address space has", count, element_bytes));
@@ -80,6 +79,12 @@ Done GlobalMemory::learn(const GlobalAddress& address) {
 // --- Values
 
 Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const GlobalAddress& to) {
+  if (KnownSegment* const segment = copies_->direct_segment(to, size_bytes); segment != nullptr) {
+    auto* const state = runtime::OperationState::create(runtime_, size_bytes);
+    std::memcpy(state->extra(), value, size_bytes);
+    copies_->start_put(*segment, to, {state->extra(), size_bytes, {}, nullptr}, {}, state);
+    return Done(runtime_, state);
+  }
   const memory::Buffer source{const_cast<void*>(value), size_bytes, {}, nullptr};
   Copy copy{{Run{0, 0, size_bytes}}, source, to, {}};
   if (copies_->copy_now(copy)) return Done(runtime_);
@@ -91,8 +96,13 @@ Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const Gl
 }
 
 runtime::OperationState* GlobalMemory::get_bytes(std::size_t size_bytes, const GlobalAddress& from) {
+  KnownSegment* const segment = copies_->direct_segment(from, size_bytes);
   auto* const state = runtime::OperationState::create(runtime_, size_bytes);
   const memory::Buffer target{state->extra(), size_bytes, {}, nullptr};
+  if (segment != nullptr) {
+    copies_->start_get(*segment, from, target, {}, state);
+    return state;
+  }
   try {
     Copy copy{{Run{0, 0, size_bytes}}, from, target, {}};
     if (copies_->copy_now(copy)) {
@@ -125,6 +135,9 @@ Done GlobalMemory::start_copy(std::vector<Run> runs, const CopyEnd& from, const 
 
 Done GlobalMemory::copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                               Completions completions) {
+  if (completions.is_empty()) {
+    if (auto* const state = copies_->start_between(from, to, size_bytes)) return Done(runtime_, state);
+  }
   return start_copy({Run{0, 0, size_bytes}}, from, to, std::move(completions));
 }
 
@@ -140,8 +153,20 @@ Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& 
   return Done(runtime_, state);
 }
 
+std::byte* GlobalMemory::mapped_to_copy(const void* local, const GlobalAddress& address,
+                                        std::size_t size_bytes) {
+  std::byte* const mapped = size_bytes <= kAtOnceBytes ? cache_.find(address, size_bytes) : nullptr;
+  return mapped != nullptr && runtime_.memory().place_of(local).is_host() ? mapped : nullptr;
+}
+
 Done GlobalMemory::put_memory(const memory::ConstBuffer& from, const GlobalAddress& to,
                               Completions completions) {
+  if (from.stream == nullptr && completions.is_empty()) {
+    if (std::byte* const target = mapped_to_copy(from.data, to, from.size_bytes); target != nullptr) {
+      std::memmove(target, from.data, from.size_bytes);
+      return Done(runtime_);
+    }
+  }
   const memory::Buffer source{const_cast<void*>(from.data), from.size_bytes,
                               runtime_.memory().place_of(from.data), nullptr};
   if (from.stream != nullptr) completions.source_stream = from.stream;
@@ -149,6 +174,12 @@ Done GlobalMemory::put_memory(const memory::ConstBuffer& from, const GlobalAddre
 }
 
 Done GlobalMemory::get_memory(const GlobalAddress& from, const memory::Buffer& to, Completions completions) {
+  if (to.stream == nullptr && completions.is_empty()) {
+    if (std::byte* const source = mapped_to_copy(to.data, from, to.size_bytes); source != nullptr) {
+      std::memmove(to.data, source, to.size_bytes);
+      return Done(runtime_);
+    }
+  }
   const memory::Buffer target{to.data, to.size_bytes, runtime_.memory().place_of(to.data), nullptr};
   if (to.stream != nullptr) completions.target_stream = to.stream;
   return start_copy({Run{0, 0, to.size_bytes}}, from, target, std::move(completions));

@@ -22,6 +22,7 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 #include "weft/pgas/completions.h"
+#include "weft/pgas/global_memory.h"
 #include "weft/pgas/global_ptr.h"
 #include "weft/runtime/operation.h"
 #include "weft/runtime/runtime.h"
@@ -56,10 +57,6 @@ struct Copy {
   CopyEnd to;
   Completions completions;
 
-  bool has_completions() const {
-    return completions.source.has_value() || completions.remote.has_value() ||
-           completions.source_stream != nullptr || completions.target_stream != nullptr;
-  }
   // "a copy of 8 bytes from ... to ..."
   std::string text() const;
 };
@@ -70,8 +67,7 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  // The CPU copies so much at once. In larger copies the PE takes a turn after each such part.
-  static constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20;
+  static constexpr std::uint64_t kAtOnceBytes = GlobalMemory::kAtOnceBytes;
   // From so many runs on, if their mean size is at most this, a copy between two places is packed. Not measured.
   static constexpr std::size_t kLeastPackedRuns = 8;
   static constexpr std::uint64_t kMostPackedBytes = std::uint64_t{64} << 10;
@@ -81,6 +77,19 @@ class Copies {
   void finish(Copy& copy);
   // `state` gets the outcome.
   void start(Copy copy, runtime::OperationState* state);
+
+  // Puts and gets of host memory through the machine, without a coroutine (direct.cpp). They throw Error for misuse.
+  // The segment at `address`, if the machine puts and gets there and its key is here; else null.
+  KnownSegment* direct_segment(const GlobalAddress& address, std::size_t size_bytes);
+  // `state` gets the outcome. The memory of this PE stays until then; `use` keeps its segment, if it has one.
+  void start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
+                 SegmentUse from_use, runtime::OperationState* state);
+  void start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
+                 SegmentUse to_use, runtime::OperationState* state);
+  // The state of a copy between host memory that this PE reaches and such a segment; null if it is another copy.
+  runtime::OperationState* start_between(const GlobalAddress& from, const GlobalAddress& to,
+                                         std::size_t size_bytes);
+
   // Queues the copy on that stream. `state` completes when the stream has done it. Throws Error if this PE does not know the
   // ends or the device does not reach them; then `state` is not used.
   void enqueue(const Copy& copy, memory::Place device, memory::StreamHandle stream,

@@ -156,7 +156,7 @@ void Segments::on_description(int pe, const SegmentDescription& description) {
     answer.set(segment.is_freed ? static_cast<std::uint8_t>(SegmentState::kFreed) : description.state);
   }
   if (!is_live && !segment.is_known && !segment.freed_after.has_value() && segment.uses == 0) {
-    segments_.erase(key_of(segment.start));
+    erase(key_of(segment.start));
     return;
   }
   reclaim_if_unused(segment);

@@ -159,7 +159,7 @@ void Segments::reclaim_if_unused(KnownSegment& segment) {
     if (!segment.is_freed || !segment.own->told.empty()) return;
     const runtime::Future<> released = *segment.own->released;
     release_memory(segment);
-    segments_.erase(key_of(segment.start));
+    erase(key_of(segment.start));
     return released.set();
   }
   if (!segment.freed_after.has_value() || segment.num_descriptions < *segment.freed_after ||
@@ -168,8 +168,13 @@ void Segments::reclaim_if_unused(KnownSegment& segment) {
   }
   const GlobalAddress start = segment.start;
   release_memory(segment);
-  segments_.erase(key_of(start));
+  erase(key_of(start));
   send(start.pe(), SegmentMessage::kReleased, SegmentReleased{start.segment()});
+}
+
+void Segments::erase(std::uint64_t key) {
+  last_found_ = {};
+  segments_.erase(key);
 }
 
 // Failures change nothing: the memory is not used any more.
@@ -195,8 +200,14 @@ void Segments::release_memory(KnownSegment& segment) {
 // --- Finding
 
 KnownSegment* Segments::lookup(const GlobalAddress& address) {
-  const auto found = segments_.find(key_of(address));
-  return found == segments_.end() ? nullptr : found->second.get();
+  const std::uint64_t key = key_of(address);
+  Found& last = last_found_[address.pe() == runtime_.pe() ? 0 : 1];
+  if (last.segment != nullptr && last.key == key) [[likely]]
+    return last.segment;
+  const auto found = segments_.find(key);
+  if (found == segments_.end()) return nullptr;
+  last = {key, found->second.get()};
+  return last.segment;
 }
 
 KnownSegment* Segments::find(const GlobalAddress& address) {

@@ -6,6 +6,7 @@
 // Threads: the PE's.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -65,6 +66,7 @@ class Segments final : private SegmentOwner {
   KnownSegment& lookup_or_make(int pe, std::uint32_t number);
   KnownSegment& ask(const GlobalAddress& address, bool needs_key);
   void reclaim_if_unused(KnownSegment& segment);
+  void erase(std::uint64_t key);
   void release_memory(KnownSegment& segment);
 
   template <class Contents>
@@ -96,6 +98,12 @@ class Segments final : private SegmentOwner {
   MappedFiles mapped_files_;
   std::unordered_map<int, SegmentStates> states_;  // of other PEs; empty ones could not be mapped
   std::unordered_map<std::uint64_t, std::unique_ptr<KnownSegment>> segments_;  // by key_of()
+  // The last one that lookup() found: of this PE, and of others.
+  struct Found {
+    std::uint64_t key = 0;
+    KnownSegment* segment = nullptr;
+  };
+  std::array<Found, 2> last_found_;
 };
 
 }  // namespace weft::pgas
