@@ -28,6 +28,20 @@ class Selection:
     inner_strides: tuple[int, ...]
 
 
+def element_of(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[int, int] | None:
+    """The row of an element, and its place in the row. None unless the index is one int for each axis.
+
+    Raises:
+        weft.Error: there is no such element.
+    """
+    if len(key) != len(shape) or not all(type(one) is int for one in key):
+        return None
+    place = 0
+    for one, extent in zip(key[1:], shape[1:], strict=True):
+        place = place * extent + _inside(one, extent, shape)
+    return _inside(key[0], shape[0], shape), place
+
+
 def select(shape: tuple[int, ...], key: Any) -> Selection:
     """Resolves an index of NumPy: ints, slices and ``...``, and for the first axis a list or an array of
     rows.

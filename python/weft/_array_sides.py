@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weft import _core
@@ -22,26 +21,19 @@ Reports = tuple[Any, Any, Any]
 NO_REPORTS: Reports = (None, None, None)
 
 
-@dataclass(frozen=True)
 class Layout:
     """Where the rows of an array lie: blocks of equal size, in the order of the ranks."""
 
-    shape: tuple[int, ...]
-    #: To the first element of each rank's block.
-    pointers: list[_core.GlobalPointer]
+    __slots__ = ("block", "dtype", "pointers", "row_items", "shape")
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.pointers[0].dtype
-
-    @property
-    def block(self) -> int:
-        """Rows of a block; the last blocks may have fewer."""
-        return max(1, -(-self.shape[0] // len(self.pointers)))
-
-    @property
-    def row_items(self) -> int:
-        return math.prod(self.shape[1:])
+    def __init__(self, shape: tuple[int, ...], pointers: list[_core.GlobalPointer]) -> None:
+        self.shape = shape
+        #: To the first element of each rank's block.
+        self.pointers = pointers
+        self.dtype: np.dtype[Any] = pointers[0].dtype
+        #: Rows of a block; the last blocks may have fewer.
+        self.block = max(1, -(-shape[0] // len(pointers)))
+        self.row_items = math.prod(shape[1:])
 
     def rows(self, rank: int) -> range:
         end = self.shape[0]

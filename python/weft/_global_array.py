@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft import _core
-from weft._array_selection import Selection, select
+from weft._array_selection import Selection, element_of, select
 from weft._array_sides import NO_REPORTS, ArraySide, Layout, PointerSide, Reports, SelectionSide, transfer
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ class GlobalArray:
             weft.Error: there is no such element.
         """
         key = tuple(index) if isinstance(index, Sequence) else (index,)
-        selection = select(self.shape, key)
-        if selection.shape or len(key) != self.ndim:
+        element = element_of(self.shape, key)
+        if element is None:
             raise _core.Error(f"{self} has no element {index}: give one int for each axis")
-        return self._layout.place(selection.rows[0]) + selection.inner_offset
+        return self._layout.place(element[0]) + element[1]
 
     def __getitem__(self, key: Any) -> GlobalSlice:
         """Names a part of the array for `weft.pgas.copy`; nothing is read."""
@@ -143,6 +143,10 @@ class GlobalArray:
         Raises:
             weft.Error: there are no such elements, or `out` does not fit. Nothing is read then.
         """
+        if out is None:
+            element = element_of(self.shape, key if isinstance(key, tuple) else (key,))
+            if element is not None:
+                return _core.get(self._layout.place(element[0]) + element[1])
         return self[key]._get(out, NO_REPORTS)
 
     def put(self, key: Any, values: Any) -> _core.Operation[None]:
@@ -160,6 +164,10 @@ class GlobalArray:
         Raises:
             weft.Error: there are no such elements, or the values do not fit. Nothing is written then.
         """
+        if isinstance(values, (int, float)):
+            element = element_of(self.shape, key if isinstance(key, tuple) else (key,))
+            if element is not None:
+                return _core.put(values, self._layout.place(element[0]) + element[1])
         return self[key]._put(values, NO_REPORTS)
 
     def fetch_add(self, index: int | Sequence[int], value: float) -> _core.Operation[Any]:

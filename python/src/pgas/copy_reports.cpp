@@ -45,13 +45,15 @@ runtime::Future<> source_future(Engine& engine, PyObject* object, const char* us
 
 // A function, or a tuple of a function and its arguments.
 pgas::RemoteCompletion remote_completion(PyObject* object, const char* use) {
-  const std::string what = base::format("{} takes (function, arguments...) as `remote`", use);
-  if (PyTuple_Check(object) == 0 || PyTuple_GET_SIZE(object) == 0) {
-    const Ref none = checked(PyTuple_New(0));
-    return pack_remote_call(object, none.get(), what.c_str());
+  const bool has_arguments = PyTuple_Check(object) != 0 && PyTuple_GET_SIZE(object) > 0;
+  PyObject* const function = has_arguments ? PyTuple_GET_ITEM(object, 0) : object;
+  const std::string what = base::format("{} takes a function, or (function, arguments...), as `remote`", use);
+  if (PyCallable_Check(function) == 0) {
+    throw base::Error(base::StatusCode::kInvalidArgument, base::format("{}, not {}", what, readable(object)));
   }
-  const Ref arguments = checked(PyTuple_GetSlice(object, 1, PyTuple_GET_SIZE(object)));
-  return pack_remote_call(PyTuple_GET_ITEM(object, 0), arguments.get(), what.c_str());
+  const Ref arguments = has_arguments ? checked(PyTuple_GetSlice(object, 1, PyTuple_GET_SIZE(object)))
+                                      : checked(PyTuple_New(0));
+  return pack_remote_call(function, arguments.get(), what.c_str());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "buffers/arrays.h"
+#include "buffers/dtype.h"
 #include "buffers/object_buffer.h"
 #include "pgas/copies.h"
 #include "pgas/copy_end.h"
@@ -92,7 +93,8 @@ PyObject* put(PyObject*, PyObject* const* values, Py_ssize_t count, PyObject* na
     const Arguments arguments(kPut, {"value", "to"}, 2, values, count, names);
     Engine& engine = Engine::current();
     const GlobalPointerObject* const to = global_pointer_from(arguments[1], kPut);
-    if (is_one_element(arguments[0])) return put_element(engine, arguments[0], to).release();
+    const bool is_text = PyBytes_CheckExact(arguments[0]) != 0 && dtype_letter(to->dtype) == 'S';
+    if (is_text || is_one_element(arguments[0])) return put_element(engine, arguments[0], to).release();
     return copy_between(engine, arguments[0], arguments[1], {}, kPut).release();
   });
 }
