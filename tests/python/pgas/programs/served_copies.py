@@ -1,7 +1,7 @@
 """Carries out plans of random operations on global arrays, which the test sends to PE 0 over a socket.
 
-`argv`: the kind of the memory, the address of the socket. Each plan is compared with NumPy. The answer is what
-differs, or "".
+`argv`: the kind of the memory, the address of the socket. Each plan is compared with NumPy. The answer
+is what differs, or "".
 """
 
 import sys
