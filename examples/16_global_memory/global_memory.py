@@ -1,4 +1,4 @@
-"""Global memory: a histogram whose bins lie on all PEs, counted by atomic operations; its copy into device memory.
+"""Global memory: a histogram whose bins lie on all PEs, counted by atomic operations, and copied to a device.
 
 weft run -n 2 examples/16_global_memory/global_memory.py
 """

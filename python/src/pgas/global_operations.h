@@ -30,8 +30,9 @@ inline Ref element_of_state(runtime::OperationState* state, const Ref& dtype) {
 
 template <class T>
 Ref operation_of(Engine& engine, pgas::Value<T> value, ElementCode code, const Ref& dtype) {
-  runtime::OperationState* const state = std::move(value).release();
-  if (state != nullptr) return make_converted_operation(engine, state, Ref(), &element_of_state, dtype);
+  if (!value.is_done()) {
+    return make_converted_operation(engine, std::move(value).release(), Ref(), &element_of_state, dtype);
+  }
   const T result = value.get();
   std::byte bytes[sizeof(T)];
   std::memcpy(bytes, &result, sizeof result);
