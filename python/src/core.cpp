@@ -30,7 +30,12 @@
 #include "job/run.h"
 #include "load_balancing/comparison.h"
 #include "load_balancing/python_strategy.h"
+#include "pgas/atomics.h"
+#include "pgas/copies.h"
 #include "pgas/dist_object.h"
+#include "pgas/global_pointer.h"
+#include "pgas/put_get.h"
+#include "pgas/segment_object.h"
 #include "pgas/team.h"
 #include "support/errors.h"
 #include "support/support.h"
@@ -68,6 +73,11 @@ void init_topics(PyObject* module) {
   init_channel(module);
   init_team(module);
   init_dist_object(module);
+  init_global_pointer(module);
+  init_segment(module);
+  init_put_get(module);
+  init_copies(module);
+  init_atomics(module);
   init_own_device(module);
   init_run(module);
   init_report(module);

@@ -155,6 +155,8 @@ class [[nodiscard]] Value : public Progressing {
     return result;
   }
   void detach() && { const Value dropped(std::move(*this)); }
+  // As Done::release(). The result will be the first bytes of the state's extra().
+  runtime::OperationState* release() && { return take_state(); }
   runtime::Future<T> as_future() && {
     runtime::Future<T> future(messenger());
     if (state() == nullptr) {

@@ -99,6 +99,15 @@ class GlobalMemory {
   T* mapped(GlobalPtr<T> pointer) {
     return static_cast<T*>(mapped_address(pointer.address(), sizeof(T)));
   }
+  // Memory of a segment where this PE or its device reaches it. While the keeper exists, the memory stays, also if the segment is
+  // freed, and host memory that Weft has allocated also if the job ends. No keeper: this PE does not reach the memory, or has
+  // not learned it yet. Throws Error for memory outside of the segment. The keeper is destroyed before this object, by the PE's
+  // thread.
+  struct HeldMemory {
+    memory::Buffer memory;
+    std::shared_ptr<void> keeper;
+  };
+  HeldMemory hold(const GlobalAddress& address, std::size_t size_bytes);
   // Learns how to reach the segment. Afterwards mapped() gives an address if there is one.
   Done learn(const GlobalAddress& address);
 
@@ -207,6 +216,9 @@ class GlobalMemory {
   Done copy_indexed_bytes(const GlobalAddress& from, std::span<const std::ptrdiff_t> from_index,
                           const GlobalAddress& to, std::span<const std::ptrdiff_t> to_index,
                           std::size_t element_bytes, std::size_t block, Completions completions = {});
+  // An end is a place in a segment or memory of this PE; the caller keeps the runs inside of the latter, and it stays valid
+  // until the operation is over. src/models/pgas/copy/ has both types.
+  Done start_copy(std::vector<Run> runs, const CopyEnd& from, const CopyEnd& to, Completions completions);
 
   // Called on this PE, from the scheduler, for each RemoteCompletion that arrives.
   using RemoteHook = void (*)(void* context, int source_pe, std::uint32_t function,
@@ -297,7 +309,6 @@ class GlobalMemory {
   std::byte* mapped_to_copy(const void* local, const GlobalAddress& address, std::size_t size_bytes);
   runtime::OperationState* atomic_elsewhere(AtomicKind kind, AtomicType type, const GlobalAddress& address,
                                             std::uint64_t operand, std::uint64_t compare);
-  Done start_copy(std::vector<Run> runs, const CopyEnd& from, const CopyEnd& to, Completions completions);
 
   template <AtomicKind kKind, class T>
   Value<T> atomic(const GlobalPtr<T>& pointer, T operand, T compare) {

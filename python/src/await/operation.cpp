@@ -26,17 +26,24 @@ struct SharedWaiter final : runtime::Work {
 };
 
 struct OperationObject {
-  PyObject_HEAD EngineRef engine;
-  runtime::OperationState* state;
+  PyObject_HEAD EngineRef engine;  // none if `state` is null
+  runtime::OperationState* state;  // null: it was over when it was made, and has succeeded
   Ref keeper;
-  Ref result;
+  Ref result;             // or what `convert` needs
+  ConvertResult convert;  // null: the result is there
   runtime::Work* waiter;  // of the state; null for none
   SharedWaiter* shared;   // the waiter if there are several
 };
 
 PyTypeObject* operation_type = nullptr;
 
+PyObject* finished = nullptr;  // with the result None
+
 OperationObject* as_operation(PyObject* object) { return reinterpret_cast<OperationObject*>(object); }
+
+bool is_over(const OperationObject* operation) {
+  return operation->state == nullptr || operation->state->is_done();
+}
 
 // Keeps the memory of a dropped operation until the operation is complete. Takes the place of the operation's
 // waiter, if there is one, and passes its turn on: a coroutine that awaits the operation drops it when it is closed,
@@ -58,7 +65,9 @@ struct Orphan final : runtime::Work {
 
 void deallocate(PyObject* self) {
   OperationObject* operation = as_operation(self);
-  if (Engine::in_forked_child()) {
+  if (operation->state == nullptr) {
+    // It holds nothing but its result.
+  } else if (Engine::in_forked_child()) {
     static_cast<void>(operation->keeper.release());  // the operation is the parent's and may be in flight
   } else if (operation->keeper && !operation->state->is_done()) {
     operation->state->forget_waiter();
@@ -72,17 +81,23 @@ void deallocate(PyObject* self) {
 }
 
 PyObject* result_of(OperationObject* operation) {
+  if (operation->state == nullptr) return Py_NewRef(operation->result.get());
   operation->state->observe();
   const base::Status& status = operation->state->status();
   if (status.failed()) {
     return guarded([&]() -> PyObject* { base::throw_status(status); });
   }
-  return Py_NewRef(operation->result.get());
+  if (operation->convert == nullptr) return Py_NewRef(operation->result.get());
+  return guarded([&]() -> PyObject* {
+    operation->result = operation->convert(operation->state, operation->result);
+    operation->convert = nullptr;
+    return Py_NewRef(operation->result.get());
+  });
 }
 
 PySendResult poll(PyObject* self, PyObject** result) {
   OperationObject* operation = as_operation(self);
-  if (!operation->state->is_done()) return PYGEN_NEXT;
+  if (!is_over(operation)) return PYGEN_NEXT;
   *result = result_of(operation);
   return *result == nullptr ? PYGEN_ERROR : PYGEN_RETURN;
 }
@@ -103,8 +118,9 @@ void add_waiter(OperationObject* operation, runtime::Work* work) {
 
 void wait(PyObject* self, runtime::Work* work) {
   OperationObject* operation = as_operation(self);
-  if (operation->state->is_done()) {  // for a turn only: others may have waited for it before
-    operation->engine->runtime().post_for_next_turn(work);
+  if (is_over(operation)) {  // for a turn only: others may have waited for it before
+    Engine& engine = operation->state == nullptr ? Engine::current() : *operation->engine;
+    engine.runtime().post_for_next_turn(work);
     return;
   }
   add_waiter(operation, work);
@@ -113,11 +129,12 @@ void wait(PyObject* self, runtime::Work* work) {
 PyObject* then(PyObject* self, PyObject* callback) {
   return guarded([&]() -> PyObject* {
     OperationObject* operation = as_operation(self);
-    operation->engine->expect_open();
-    runtime::Work* work = make_callback(*operation->engine, Ref::borrow(callback), Ref::borrow(self),
-                                        "the callback of an operation");
-    if (operation->state->is_done()) {
-      operation->engine->runtime().post(work);
+    Engine& engine = operation->state == nullptr ? Engine::current() : *operation->engine;
+    engine.expect_open();
+    runtime::Work* work =
+        make_callback(engine, Ref::borrow(callback), Ref::borrow(self), "the callback of an operation");
+    if (is_over(operation)) {
+      engine.runtime().post(work);
     } else {
       add_waiter(operation, work);
     }
@@ -125,11 +142,11 @@ PyObject* then(PyObject* self, PyObject* callback) {
   });
 }
 
-PyObject* done(PyObject* self, PyObject*) { return PyBool_FromLong(as_operation(self)->state->is_done()); }
+PyObject* done(PyObject* self, PyObject*) { return PyBool_FromLong(is_over(as_operation(self)) ? 1 : 0); }
 
 PyObject* result(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
-    if (!as_operation(self)->state->is_done()) {
+    if (!is_over(as_operation(self))) {
       throw base::Error(base::StatusCode::kInvalidArgument, "this operation is not over yet; await it");
     }
     return result_of(as_operation(self));
@@ -183,24 +200,46 @@ PyType_Spec spec = {"weft.Operation", sizeof(OperationObject), 0,
 
 }  // namespace
 
-Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result) {
+namespace {
+
+Ref make_object(EngineRef engine, runtime::OperationState* state, Ref keeper, Ref result,
+                ConvertResult convert) {
   auto* object = reinterpret_cast<OperationObject*>(operation_type->tp_alloc(operation_type, 0));
   if (object == nullptr) {
-    state->drop_handle();
+    if (state != nullptr) state->drop_handle();
     throw PythonError();
   }
-  new (&object->engine) EngineRef(engine);
+  new (&object->engine) EngineRef(std::move(engine));
   object->state = state;
   new (&object->keeper) Ref(std::move(keeper));
   new (&object->result) Ref(std::move(result));
+  object->convert = convert;
   object->waiter = nullptr;
   object->shared = nullptr;
   return Ref::steal(reinterpret_cast<PyObject*>(object));
 }
 
+}  // namespace
+
+Ref make_operation_object(Engine& engine, runtime::OperationState* state, Ref keeper, Ref result) {
+  return make_object(EngineRef(engine), state, std::move(keeper), std::move(result), nullptr);
+}
+
+Ref make_converted_operation(Engine& engine, runtime::OperationState* state, Ref keeper,
+                             ConvertResult convert, Ref form) {
+  return make_object(EngineRef(engine), state, std::move(keeper), std::move(form), convert);
+}
+
+Ref make_finished_operation(Ref result) {
+  return make_object(EngineRef(), nullptr, Ref(), std::move(result), nullptr);
+}
+
+Ref finished_operation() { return Ref::borrow(finished); }
+
 void init_operation(PyObject* module) {
   operation_type = add_type(module, spec);
   add_awaitable(operation_type, &wait);
+  finished = make_finished_operation(Ref::borrow(Py_None)).release();
 }
 
 }  // namespace weft::python

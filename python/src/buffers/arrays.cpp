@@ -57,16 +57,38 @@ ArrayForm form_of(PyArrayObject* array) {
 
 }  // namespace
 
-bool find_array_memory(const BufferRequest& request, ObjectBuffer& found) {
-  if (!has_numpy() || !PyArray_Check(request.object)) return false;
-  PyArrayObject* array = as_array(request.object);
-  bool is_written = request.access == Access::kWrite;
-  if (!PyArray_IS_C_CONTIGUOUS(array)) not_contiguous(request, PyArray_IS_F_CONTIGUOUS(array));
+namespace {
+
+void expect_usable(const BufferRequest& request, PyArrayObject* array) {
+  const bool is_written = request.access == Access::kWrite;
   if (is_written && !PyArray_ISWRITEABLE(array))
     unusable(request, "that is read-only; pass a writable array");
   if (PyDataType_REFCHK(PyArray_DESCR(array))) {
     unusable(request, "of Python objects, which are no plain bytes; send such values with an entry method");
   }
+}
+
+}  // namespace
+
+bool find_strided_array_memory(const BufferRequest& request, ObjectBuffer& found,
+                               std::vector<std::int64_t>& strides) {
+  if (!has_numpy() || !PyArray_Check(request.object)) return false;
+  PyArrayObject* const array = as_array(request.object);
+  if (PyArray_IS_C_CONTIGUOUS(array)) return false;
+  expect_usable(request, array);
+  strides.assign(PyArray_STRIDES(array), PyArray_STRIDES(array) + PyArray_NDIM(array));
+  found.memory.data = PyArray_DATA(array);
+  found.memory.size_bytes = static_cast<std::size_t>(PyArray_NBYTES(array));
+  found.keeper = Ref::borrow(request.object);
+  if (request.form != nullptr) *request.form = form_of(array);
+  return true;
+}
+
+bool find_array_memory(const BufferRequest& request, ObjectBuffer& found) {
+  if (!has_numpy() || !PyArray_Check(request.object)) return false;
+  PyArrayObject* array = as_array(request.object);
+  if (!PyArray_IS_C_CONTIGUOUS(array)) not_contiguous(request, PyArray_IS_F_CONTIGUOUS(array));
+  expect_usable(request, array);
   found.memory.data = PyArray_DATA(array);
   found.memory.size_bytes = static_cast<std::size_t>(PyArray_NBYTES(array));
   found.keeper = Ref::borrow(request.object);

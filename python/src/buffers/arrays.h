@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "buffers/array_form.h"
 #include "buffers/buffer_request.h"
@@ -23,5 +25,9 @@ Ref make_array_over(const ArrayForm& form, void* data, Ref owner, bool fortran_o
 
 // Does the work of buffer_of for an ndarray of any type; returns false for other objects.
 bool find_array_memory(const BufferRequest& request, ObjectBuffer& found);
+// The same for an ndarray that is not C-contiguous, whose first element is at the found address. Returns false for a
+// contiguous one.
+bool find_strided_array_memory(const BufferRequest& request, ObjectBuffer& found,
+                               std::vector<std::int64_t>& strides);
 
 }  // namespace weft::python

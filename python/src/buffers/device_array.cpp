@@ -66,6 +66,10 @@ Ref make_device_array(ArrayForm form, const memory::Buffer& memory, std::shared_
   return make_object(std::move(form), memory, std::move(landed), owner, Ref());
 }
 
+Ref make_device_array_over(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<void> owner) {
+  return make_object(std::move(form), memory, std::move(owner), nullptr, Ref());
+}
+
 Ref make_view(DeviceArrayObject* array, ArrayForm form, std::size_t offset_bytes) {
   memory::Buffer memory = array->memory;
   memory.size_bytes = form.size_bytes;

@@ -39,6 +39,8 @@ inline DeviceArrayObject* as_device_array(PyObject* object) {
 Ref allocate_device_array(ArrayForm form, memory::Place place);
 // An array over memory that has landed on this PE. `landed` is null for an array without elements.
 Ref make_device_array(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<LandedMemory> landed);
+// An array over memory that `owner` keeps.
+Ref make_device_array_over(ArrayForm form, const memory::Buffer& memory, std::shared_ptr<void> owner);
 // A view of a part of the array's memory, in the given form.
 Ref make_view(DeviceArrayObject* array, ArrayForm form, std::size_t offset_bytes);
 // A view of the same memory with another stream. The view keeps `keeper`, which owns the stream.

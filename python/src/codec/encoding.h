@@ -48,6 +48,8 @@ enum class ValueTag : std::uint8_t {
   kCombinedSection,  // as CombinedMembers packs it; then the class of each part
   kTeam,             // as pgas::Team packs it
   kDistObject,       // pgas::ObjectNumber
+  // The 16 bytes of a pgas::GlobalAddress; 1 byte type number, or -1 and then the element type as a value.
+  kGlobalPointer,
 };
 
 // Whether nothing can change the value of such a form, which is not one of Python's own, once it is decoded.
@@ -59,6 +61,7 @@ constexpr bool is_immutable_form(ValueTag tag) {
     case ValueTag::kSection:
     case ValueTag::kCombinedSection:
     case ValueTag::kTeam:
+    case ValueTag::kGlobalPointer:
       return true;
     default:
       return false;

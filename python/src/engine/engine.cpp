@@ -3,6 +3,7 @@
 #include <new>
 
 #include "weft/base/error.h"
+#include "weft/pgas/pgas.h"
 
 #include "base/format.h"
 #include "memory/memory.h"
@@ -19,6 +20,11 @@ namespace {
 }
 
 }  // namespace
+
+Engine::Engine()
+    : job_(std::make_unique<job::Job>()),
+      chares_(job_->runtime().model<chare::Chares>()),
+      pgas_(job_->runtime().model<weft::pgas::Pgas>()) {}
 
 void init_engine() {
   if (pthread_atfork(nullptr, nullptr, &Engine::forget_in_forked_child) != 0) throw std::bad_alloc();

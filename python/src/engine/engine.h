@@ -19,12 +19,16 @@
 
 #include "support/support.h"
 
+namespace weft::pgas {
+class Pgas;
+}
+
 namespace weft::python {
 
 class Engine {
  public:
   // Collective over all PEs, like Job.
-  Engine() : job_(std::make_unique<job::Job>()), chares_(job_->runtime().model<chare::Chares>()) {}
+  Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -41,6 +45,7 @@ class Engine {
   job::Job& job() { return *job_; }
   runtime::Runtime& runtime() { return job_->runtime(); }
   chare::Chares& chares() { return chares_; }
+  pgas::Pgas& pgas() { return pgas_; }
   // Throws Error once the job has ended: collections and channels are gone by then. And on any other thread
   // than the PE's, which would not notice what another one posts while it sleeps.
   void expect_open() const {
@@ -93,6 +98,7 @@ class Engine {
   static inline bool in_forked_child_ = false;
   std::unique_ptr<job::Job> job_;
   chare::Chares& chares_;
+  pgas::Pgas& pgas_;
   pthread_t thread_ = pthread_self();
   std::uint64_t references_ = 0;
   std::vector<std::pair<memory::Place, memory::StreamHandle>> own_streams_;

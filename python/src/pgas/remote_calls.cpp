@@ -138,4 +138,11 @@ void call_remotely_ff(const pgas::Team& team, int rank, PyObject* function, PyOb
   send_without_result(team, rank, function_info, encoder);
 }
 
+pgas::RemoteCompletion pack_remote_call(PyObject* function, PyObject* arguments, const char* what) {
+  const std::string key = importable_key(function, what);
+  Encoder encoder;
+  encode_or_say(encoder, key, arguments, nullptr);
+  return {function_info.id, encoder.copy()};
+}
+
 }  // namespace weft::python

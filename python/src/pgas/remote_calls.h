@@ -4,6 +4,7 @@
 // arguments. A call waits at its target until these objects exist there.
 #pragma once
 
+#include "weft/pgas/completions.h"
 #include "weft/pgas/team.h"
 
 #include "engine/engine.h"
@@ -16,5 +17,8 @@ Ref call_remotely(Engine& engine, const pgas::Team& team, int rank, PyObject* fu
                   PyObject* keywords);
 void call_remotely_ff(const pgas::Team& team, int rank, PyObject* function, PyObject* arguments,
                       PyObject* keywords);
+// The call of function(*arguments) behind a copy, on the PE of the copy's target, where nothing waits for its result. `what` says
+// whose function it is. Throws base::Error.
+pgas::RemoteCompletion pack_remote_call(PyObject* function, PyObject* arguments, const char* what);
 
 }  // namespace weft::python

@@ -1,6 +1,8 @@
 #include "weft/pgas/global_memory.h"
 
 #include <cstring>
+#include <limits>
+#include <memory>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -18,6 +20,13 @@ namespace {
 
 enum MemoryHandler : runtime::HandlerId { kSegmentHandler, kRemoteHookHandler, kCopyHandler, kAtomicHandler };
 static_assert(kAtomicHandler + 1 == GlobalMemory::kNumHandlers);
+
+// Declared in this order, so that the use ends while the file is mapped.
+struct Hold {
+  Hold(SharedPart part_in, SegmentUse use_in) : part(std::move(part_in)), use(std::move(use_in)) {}
+  SharedPart part;
+  SegmentUse use;
+};
 
 // Of an operation that was not started.
 void abandon_state(runtime::OperationState* state) {
@@ -67,6 +76,14 @@ void* GlobalMemory::mapped_address(const GlobalAddress& address, std::size_t siz
   if (segment == nullptr || !segment->is_reached()) return nullptr;
   segments_->expect_inside(*segment, address, size_bytes);
   return segment->part(address, size_bytes).data;
+}
+
+GlobalMemory::HeldMemory GlobalMemory::hold(const GlobalAddress& address, std::size_t size_bytes) {
+  KnownSegment* const segment = segments_->find(address);
+  if (segment == nullptr || !segment->is_reached()) return {};
+  segments_->expect_inside(*segment, address, size_bytes);
+  return {segment->part(address, size_bytes),
+          std::make_shared<Hold>(segment->shared, segments_->use(*segment))};
 }
 
 Done GlobalMemory::learn(const GlobalAddress& address) {

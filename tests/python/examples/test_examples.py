@@ -134,8 +134,9 @@ def test_sections(run_example, language: str, num_pes: int | None) -> None:
 
 
 @pytest.mark.parametrize("num_pes", PES)
-def test_global_memory(run_example, num_pes: int | None) -> None:
-    assert lines_of(run_example("global_memory", "cpp", num_pes)) == [
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_global_memory(run_example, language: str, num_pes: int | None) -> None:
+    assert lines_of(run_example("global_memory", language, num_pes)) == [
         f"1000 samples in {4 * (num_pes or 1)} bins",
         "refused: byte 32 of segment 1 of PE 0 (host) does not have 8 bytes behind it: "
         "the segment has 32 bytes",

@@ -1,0 +1,79 @@
+// Several operations on global memory as one weft.Operation: it is over when the last of them is, and fails with the first error.
+//
+//   JointOperation joint(engine);
+//   joint.add([&] { return pgas.put(...); });
+//   return std::move(joint).operation(result);
+//
+// Threads: the PE's thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/pgas/done.h"
+#include "weft/runtime/operation.h"
+
+#include "await/operation.h"
+#include "engine/engine.h"
+#include "support/support.h"
+
+namespace weft::python {
+
+class JointOperation {
+ public:
+  explicit JointOperation(Engine& engine) : engine_(engine), outcome_(std::make_shared<Outcome>()) {}
+
+  // `start` returns a Done. After a failure nothing more is started.
+  template <class Start>
+  void add(Start start) {
+    if (outcome_->status.failed()) return;
+    try {
+      runtime::OperationState* const state = start().release();
+      if (state == nullptr) return;
+      in_flight_ = true;
+      runtime::Operation(state).then(
+          [outcome = outcome_](const base::Status& status, std::size_t) { outcome->note(status); });
+    } catch (const base::Error& error) {
+      outcome_->note(base::Status(error.code(), error.what()));
+    }
+  }
+  // Keeps an object until all are over.
+  void keep(Ref keeper) { checked(PyList_Append(keepers().get(), keeper.get())); }
+  // Throws base::Error if one has failed and none is in flight.
+  Ref operation(Ref result) && {
+    if (!in_flight_) {
+      if (outcome_->status.failed()) base::throw_status(outcome_->status);
+      return make_finished_operation(std::move(result));
+    }
+    auto* const state = runtime::OperationState::create(engine_.runtime());
+    outcome_->state = state;
+    outcome_.reset();
+    return make_operation_object(engine_, state, std::move(keepers_), std::move(result));
+  }
+
+ private:
+  // The last of its owners is gone when all operations are over, or were dropped with the job.
+  struct Outcome {
+    void note(base::Status part) {
+      if (part.failed() && status.ok()) status = std::move(part);
+    }
+    ~Outcome() {
+      if (state != nullptr) state->complete(std::move(status), 0);
+    }
+    base::Status status;
+    runtime::OperationState* state = nullptr;
+  };
+  Ref& keepers() {
+    if (!keepers_) keepers_ = checked(PyList_New(0));
+    return keepers_;
+  }
+
+  Engine& engine_;
+  std::shared_ptr<Outcome> outcome_;
+  Ref keepers_;
+  bool in_flight_ = false;
+};
+
+}  // namespace weft::python

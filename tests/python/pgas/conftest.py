@@ -1,0 +1,53 @@
+"""Runs the programs of this folder as jobs, which check themselves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+TIMEOUT_S = 90
+
+KINDS = ["host", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
+RunProgram = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run_program(need_gpus: Callable[[int], None]) -> RunProgram:
+    """run_program(num_pes, program, *arguments): one PE runs without launcher, several under `weft run`.
+
+    `mapping="off"`: operations on other PEs' memory go through the machine. An argument "cuda" needs a GPU.
+    """
+
+    def run(
+        num_pes: int, program: str, *arguments: str, mapping: str = "on"
+    ) -> subprocess.CompletedProcess[str]:
+        if "cuda" in arguments:
+            need_gpus(1)
+        launcher = [] if num_pes == 1 else ["-m", "weft", "run", "-n", str(num_pes)]
+        return subprocess.run(
+            [sys.executable, *launcher, str(PROGRAMS / program), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            env={**os.environ, "WEFT_PGAS_MAPPING": mapping},
+        )
+
+    return run
+
+
+@pytest.fixture
+def expect_checked(run_program: RunProgram) -> Callable[..., None]:
+    """Runs a program that prints "all checked" in the end, and nothing else."""
+
+    def run(num_pes: int, program: str, *arguments: str, mapping: str = "on") -> None:
+        ended = run_program(num_pes, program, *arguments, mapping=mapping)
+        assert (ended.returncode, ended.stdout) == (0, "all checked\n"), ended.stdout + ended.stderr
+
+    return run

@@ -1,0 +1,169 @@
+"""What is refused, with the pointer named, and that nothing moves then; `argv[1]` is the memory's kind."""
+
+import sys
+
+import numpy as np
+
+import weft
+import weft.pgas as pgas
+
+KIND = sys.argv[1]
+
+
+async def refused(start, *words: str, code: str = "") -> None:
+    try:
+        await start()
+    except weft.Error as error:
+        missing = [word for word in words if word not in str(error)]
+        assert not missing, (missing, str(error))
+        assert not code or error.code == code, error.code
+        return
+    raise AssertionError(f"not refused: {words}")
+
+
+async def pointers_to_nowhere(own: pgas.Segment, other: pgas.GlobalPointer, world: pgas.Team) -> None:
+    place = f"segment 1 of PE {other.pe} ({KIND})"
+    for operation in (
+        lambda pointer: pgas.put(1.0, pointer),
+        lambda pointer: pgas.get(pointer),
+        lambda pointer: pgas.get(pointer, 3),
+        lambda pointer: pgas.put(np.zeros(4)[::2], pointer),
+        lambda pointer: pgas.copy(pointer, own.pointer(), 2),
+        lambda pointer: pgas.fetch_add(pointer, 1),
+        lambda pointer: pgas.copy_strided(pointer, (0,), own.pointer(), (8,), 3),
+        lambda pointer: pgas.copy_indexed(pointer, [0], own.pointer(), [0]),
+    ):
+        await refused(lambda pick=operation: pick(other + 10), f"byte 80 of {place}", code="out of range")
+        await refused(lambda pick=operation: pick(other - 1), f"byte -8 of {place}", code="out of range")
+        await refused(lambda pick=operation: pick(pgas.GlobalPointer("f8")), "the null pointer")
+    far = pgas.GlobalPointer.from_bytes(b"\x63" + bytes(other)[1:], "f8")
+    await refused(lambda: pgas.get(far), f"this job has PEs 0 to {world.size - 1}")
+    unmade = pgas.GlobalPointer.from_bytes(bytes(other)[:4] + b"\x63" + bytes(other)[5:], "f8")
+    await refused(lambda: pgas.put(1, unmade), "its PE has never had such a segment", code="not found")
+    await refused(unmade.learn, "has never had")
+    await refused(lambda: pgas.fetch_add(unaligned(other), 1), f"byte 3 of {place}")
+
+
+def unaligned(pointer: pgas.GlobalPointer) -> pgas.GlobalPointer:
+    return (pointer.cast("u1") + 3).cast("i8")
+
+
+async def types_and_sizes(other: pgas.GlobalPointer) -> None:
+    at = f"float64 at byte 0 of segment 1 of PE {other.pe}"
+    await refused(lambda: pgas.put(np.zeros(3, "f4"), other), "float32", at, "element types differ")
+    await refused(lambda: pgas.put("three", other), "three", at)
+    await refused(lambda: pgas.put(2.5, other.cast("i4")), "2.5", "int32 at byte 0")
+    await refused(lambda: pgas.put(256, other.cast("u1")), "256", "out of the range")
+    await refused(lambda: pgas.put(-1, other.cast("u8")), "-1 for uint64")
+    await refused(lambda: pgas.put(2**64, other.cast("i8")), "int64 at byte 0")
+    await refused(lambda: pgas.put(None, other), "None")
+    await refused(lambda: pgas.put(b"abc", other), "plain bytes")
+    await refused(lambda: pgas.put(np.array([None]), other), "Python objects")
+    await refused(lambda: pgas.get(other, out=np.zeros(3, "i8")), "int64", at)
+    await refused(lambda: pgas.get(other, -3), "get")
+    await refused(lambda: pgas.get(other, 3, np.zeros(3)), "a shape of its own")
+    await refused(lambda: pgas.copy(other, np.zeros(3), 4), "4 elements", "(3,)")
+    await refused(lambda: pgas.copy(other, other + 5, -1), "-1 elements")
+    await refused(lambda: pgas.copy(other, (other + 5).cast("i8")), "element types differ")
+    await refused(lambda: pgas.copy(np.zeros(3), np.zeros(4)), "shapes differ")
+    await refused(lambda: pgas.copy(other, "text"), "weft.pgas.copy got a str")
+    await refused(lambda: pgas.copy(other, other + 1, 3), "overlap")
+    await refused(lambda: pgas.copy(other, other + 1, 2**61), "address space")
+    await refused(lambda: pgas.copy_strided(other, (8, 8), other + 5, (8,), 3), "2 strides and 1 extents")
+    await refused(lambda: pgas.copy_strided(other, None, other + 5, (8,), 3), "shapes differ")
+    await refused(lambda: pgas.copy_indexed(other, [0, 1], other + 5, [0]), "2 indices", "1 of the target")
+    await refused(lambda: pgas.copy_indexed(other, [0], np.zeros(3), [2], 2), "index 2")
+    await refused(lambda: pgas.copy_indexed(other, [0], np.zeros(3), [-1]), "index -1")
+    await refused(lambda: pgas.copy_indexed(other, [0], np.zeros((3, 2)).T, [0]), "not C-contiguous")
+    for name in ("?", "i2", "f2", "c8", ">i4"):
+        await refused(lambda pick=name: pgas.fetch_add(other.cast(pick), 1), "fetch_add", "32 and 64 bits")
+    await refused(lambda: pgas.fetch_or(other, 1), "fetch_or", "integers")
+    await refused(lambda: pgas.fetch_add(other.cast("i4"), 1.5), "1.5 for int32")
+    await refused(lambda: pgas.put(1, 5), "takes a weft.pgas.GlobalPointer, not a int")
+
+
+async def memory(other: pgas.GlobalPointer) -> None:
+    fixed = np.zeros(3)
+    fixed.flags.writeable = False
+    await refused(lambda: pgas.get(other, out=fixed), "read-only")
+    await refused(lambda: pgas.get(other, out=np.broadcast_to(np.zeros(1), (3,))), "read-only")
+    await refused(lambda: pgas.get(other.cast("u1"), out=b"abc"), "read-only")
+    await pgas.put(fixed, other)  # a source may be
+    for wrong in (
+        lambda: pgas.make_segment(0),
+        lambda: pgas.make_segment(-1),
+        lambda: pgas.make_segment(3, "O"),
+        lambda: pgas.make_segment(3, "f8", "magnetic"),
+        lambda: pgas.make_segment_at(fixed),
+        lambda: pgas.make_segment_at(np.zeros((3, 3)).T[1:]),
+        lambda: pgas.make_segment_at(np.zeros(0)),
+        lambda: pgas.make_segment_at("text"),
+        lambda: pgas.make_segment((2, 3)).pointer((2, 0)),
+        lambda: pgas.make_segment((2, 3)).pointer((0,)),
+        lambda: pgas.make_segment((2, 3)).pointer(7),
+        lambda: other.local(11) if other.is_local else pgas.make_segment(0),
+    ):
+        try:
+            wrong()
+        except weft.Error:
+            continue
+        raise AssertionError("not refused")
+
+
+async def arrays(world: pgas.Team) -> None:
+    array = await pgas.make_array((6, 4), "i4", kind=KIND)
+    for key in (6, -7, (0, 4), (0, 0, 0), 1.5, "row", None, (..., ...), [6], [[0]], ([0], 1), [True], True):
+        await refused(lambda pick=key: array.get(pick))
+    await refused(lambda: array.get(slice(0, 4, 0)), "zero")
+    await refused(lambda: array.get(0, out=np.zeros(3, "i4")), "(4,)", "(3,)")
+    await refused(lambda: array.get(0, out=[0] * 4), "list")
+    await refused(lambda: array.get(0, out=np.zeros(4)), "element types differ")
+    await refused(lambda: array.put(0, np.zeros(4)), "element types differ")
+    await refused(lambda: array.put(0, 1.5), "int32", "1.5")
+    await refused(lambda: array.put(0, 2**40), "int32")
+    await refused(lambda: array.put(0, ["a"]), "takes no such values")
+    await refused(lambda: array.put(0, [1, 2, 3]), "(3,)")
+    await refused(lambda: pgas.copy(array[0:2], array[2:5]), "does not fit")
+    await refused(lambda: pgas.copy(array[[0, 1]], array[2:4]), "list of rows")
+    await refused(lambda: pgas.copy(array[0:2], array[2:4], 3), "3 elements")
+    await refused(lambda: pgas.copy(array[0:1], array[0:1]), "overlap")
+    if world.size > 1:
+        await refused(lambda: pgas.copy(array, np.zeros((6, 4), "i4"), remote=print), "several PEs")
+    await refused(lambda: array.put((0, slice(None)), weft.DeviceArray(3, "i4", "emulated")), "(3,)")
+    for wrong in (lambda: array.pointer(0), lambda: array.pointer((0, 9)), lambda: array.rows(world.size)):
+        try:
+            wrong()
+        except weft.Error:
+            continue
+        raise AssertionError("not refused")
+    await refused(lambda: pgas.make_array((), "i4"), "no shape")
+    await refused(lambda: pgas.make_array(4, "no type"), "rank 0")
+    await refused(
+        lambda: pgas.make_array(4, kind="magnetic" if world.rank == 0 else "host"), "rank 0: ", "magnetic"
+    )
+    if world.size > 1:
+        await refused(lambda: pgas.make_array(4 + world.rank), "collective")
+        await refused(lambda: pgas.make_array(4, "f4" if world.rank else "f8"), "collective")
+
+
+async def main(world: pgas.Team) -> None:
+    own = pgas.make_segment(10, "f8", KIND)
+    pointers = await world.allgather(own.pointer())
+    other = pointers[(world.rank + 1) % world.size]
+    await pgas.put(np.full(10, 4.5), own.pointer())
+    await world.barrier()
+    for rank in range(world.size):
+        if rank == world.rank:
+            await pointers_to_nowhere(own, other, world)
+            await types_and_sizes(other)
+            assert ((await pgas.get(other, 10)) == 4.5).all(), "something was written"
+            await memory(other)
+            await pgas.put(np.full(10, 4.5), other)
+        await world.barrier()
+    await arrays(world)
+    await world.barrier()
+    if world.rank == 0:
+        print("all checked")
+
+
+weft.pgas.run(main)

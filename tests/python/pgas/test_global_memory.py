@@ -1,0 +1,75 @@
+"""weft.pgas: segments, global pointers, copies, atomic operations and global arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import KINDS, RunProgram
+
+everywhere = pytest.mark.parametrize("kind", KINDS)
+num_pes_1_to_3 = pytest.mark.parametrize("num_pes", [1, 2, 3])
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@num_pes_1_to_3
+@everywhere
+def test_values_and_copies(
+    expect_checked: Callable[..., None], kind: str, num_pes: int, mapping: str
+) -> None:
+    expect_checked(num_pes, "values.py", kind, mapping=mapping)
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@num_pes_1_to_3
+@everywhere
+def test_atomic_operations(
+    expect_checked: Callable[..., None], kind: str, num_pes: int, mapping: str
+) -> None:
+    expect_checked(num_pes, "atomics.py", kind, mapping=mapping)
+
+
+@num_pes_1_to_3
+@everywhere
+def test_global_arrays(expect_checked: Callable[..., None], kind: str, num_pes: int) -> None:
+    expect_checked(num_pes, "global_arrays.py", kind)
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@pytest.mark.parametrize("num_pes", [1, 2])
+@everywhere
+def test_lifetime(expect_checked: Callable[..., None], kind: str, num_pes: int, mapping: str) -> None:
+    expect_checked(num_pes, "lifetime.py", kind, mapping=mapping)
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_pointers_as_values(expect_checked: Callable[..., None], num_pes: int) -> None:
+    expect_checked(num_pes, "pointers.py")
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@pytest.mark.parametrize("num_pes", [1, 2])
+@everywhere
+def test_misuse_is_refused(
+    expect_checked: Callable[..., None], kind: str, num_pes: int, mapping: str
+) -> None:
+    expect_checked(num_pes, "misuse.py", kind, mapping=mapping)
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_completions_and_streams(expect_checked: Callable[..., None], num_pes: int) -> None:
+    expect_checked(num_pes, "completions.py")
+
+
+def test_a_failure_that_nothing_awaits_ends_the_job(run_program: RunProgram) -> None:
+    ended = run_program(2, "unawaited.py", mapping="off")
+    assert ended.returncode == 1
+    assert "byte 800 of segment 1 of PE 1 (host) does not have 8 bytes behind it" in ended.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_arrays_of_gpu_libraries(expect_checked: Callable[..., None], library: str) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    expect_checked(2, "gpu_arrays.py", "cuda", library)
