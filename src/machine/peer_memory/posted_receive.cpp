@@ -1,6 +1,5 @@
 #include "machine/peer_memory/posted_receive.h"
 
-#include "machine/peer_memory/posted_receives.h"
 #include "machine/peer_memory/process_copy.h"
 
 namespace weft::machine {
@@ -28,13 +27,13 @@ bool PostedReceive::copy_chunk() {
 void PostedReceive::cancel() {
   if (!tagged.is_pending && !is_tagged_half_late) return;
   if (!withdraw()) return;
-  if (tagged.is_pending) return receives->context_.machine.cancel(&tagged);
+  if (tagged.is_pending) return owner->context.machine.cancel(&tagged);
   end_with(Status::cancelled(), 0);
 }
 
 Status PostedReceive::start_tagged_half() {
   is_tagged_half_late = false;
-  Status status = receives->context_.machine.tag_receive(message.tag, kFullTagMask, buffer, &tagged);
+  Status status = owner->context.machine.tag_receive(message.tag, kFullTagMask, buffer, &tagged);
   tagged.is_pending = status.is_pending();
   return status;
 }
@@ -63,13 +62,11 @@ void PostedReceive::stream_is_done(base::Completion* self, Status status, std::s
   auto& half = *static_cast<Half*>(self);
   PostedReceive& receive = *half.receive;
   half.is_pending = false;
-  if (receive.receives == nullptr) {
+  if (receive.owner == nullptr) {
     delete &receive;
     return;
   }
-  --receive.receives->context_.memory_waits;
-  if (status.ok()) receive.receives->stream_is_done(receive);
-  if (receive.send_waits) receive.receives->answer(receive.stream, receive.message.number);
+  receive.owner->stream_has_ended(receive, status);
 }
 
 }  // namespace weft::machine

@@ -1,4 +1,4 @@
-// One receive of PostedReceives: in a slot in shared memory, with its tag, or both.
+// One receive that is posted: in a slot in shared memory, with its tag, or both.
 //
 // Threads: the PE's. Invariant: it completes once, by the half that ends first, and not while a sender may still copy into its
 // buffer.
@@ -25,10 +25,19 @@
 
 namespace weft::machine {
 
-class PostedReceives;
-
 // Deleted when it is over and none of its completions will be called.
 struct PostedReceive final : PeerOperation {
+  // All receives of a PE.
+  struct Owner {
+    explicit Owner(PeerContext& context_in) : context(context_in) {}
+    // The stream that the receive waited for is done, or has failed.
+    virtual void stream_has_ended(PostedReceive& receive, const base::Status& status) = 0;
+    PeerContext& context;
+
+   protected:
+    ~Owner() = default;
+  };
+
   struct Half : base::Completion {
     Half(Function on_complete, PostedReceive* receive_in)
         : base::Completion(on_complete), receive(receive_in) {}
@@ -36,13 +45,9 @@ struct PostedReceive final : PeerOperation {
     bool is_pending = false;
   };
 
-  PostedReceive(PostedReceives& receives_in, IncomingStream& stream_in, StreamMessage message_in,
+  PostedReceive(Owner& owner_in, IncomingStream& stream_in, StreamMessage message_in,
                 const memory::Buffer& buffer_in, base::Completion* user)
-      : PeerOperation(user),
-        receives(&receives_in),
-        stream(stream_in),
-        message(message_in),
-        buffer(buffer_in) {
+      : PeerOperation(user), owner(&owner_in), stream(stream_in), message(message_in), buffer(buffer_in) {
     ++stream.receives;
   }
   ~PostedReceive() { --stream.receives; }
@@ -91,7 +96,7 @@ struct PostedReceive final : PeerOperation {
   // The message came with its tag, or will not come so any more.
   void tagged_ended(base::Status status, std::size_t size_bytes);
 
-  PostedReceives* receives;  // null after close()
+  Owner* owner;  // null after close()
   IncomingStream& stream;
   StreamMessage message;
   memory::Buffer buffer;

@@ -29,8 +29,8 @@ Status closed_before_arrival() {
 
 }  // namespace
 
-PostedReceives::PostedReceives(PeerContext& context, Exports& exports, Imports& imports, Pulls& pulls)
-    : context_(context), exports_(exports), pulls_(pulls), arrivals_(context, exports, imports) {}
+PostedReceives::PostedReceives(PeerContext& peer_context, Exports& exports, Imports& imports, Pulls& pulls)
+    : Owner(peer_context), exports_(exports), pulls_(pulls), arrivals_(peer_context, exports, imports) {}
 
 PostedReceives::~PostedReceives() = default;
 
@@ -62,10 +62,10 @@ void PostedReceives::open_mailbox(IncomingStream& stream) {
     return;
   }
   stream.mailbox = &mailboxes_->mailbox(number);
-  context_.control.send(stream.peer, {.type = ControlMessage::Type::kMailbox,
-                                      .number = number,
-                                      .stream = stream.name,
-                                      .file = mailboxes_->name()});
+  context.control.send(stream.peer, {.type = ControlMessage::Type::kMailbox,
+                                     .number = number,
+                                     .stream = stream.name,
+                                     .file = mailboxes_->name()});
 }
 
 void PostedReceives::abandon_mailbox(int pe, std::uint64_t number) {
@@ -132,7 +132,7 @@ std::optional<Status> PostedReceives::start_named(IncomingStream& stream, Stream
   post_host(receive, slot, Slot::taken(message.number));
   slot.outcome.store(Slot::shared_by(message.number), std::memory_order_release);
   receive.slot = &slot;
-  context_.control.send(
+  context.control.send(
       stream.peer,
       {.type = ControlMessage::Type::kBegun, .number = message.number, .stream = stream.name, .file = {}});
   return status;
@@ -144,7 +144,8 @@ std::optional<Status> PostedReceives::start_pushed(IncomingStream& stream, Strea
   if (buffer.stream != nullptr || !can_post(stream)) return {};
   std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
   if (exported == nullptr) return {};
-  receives_.push_back(std::make_unique<PostedReceive>(*this, stream, message, buffer, user));
+  Owner& owner = *this;
+  receives_.push_back(std::make_unique<PostedReceive>(owner, stream, message, buffer, user));
   PostedReceive& receive = *receives_.back();
   post(receive, std::move(exported));
   if (receive.slot == nullptr) {
@@ -154,14 +155,14 @@ std::optional<Status> PostedReceives::start_pushed(IncomingStream& stream, Strea
   }
   receive.source = source;
   receive.posted_at = std::chrono::steady_clock::now();
-  context_.machine.attention().wanted = true;
+  context.machine.attention().wanted = true;
   return Status::pending();
 }
 
 Status PostedReceives::start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
                              std::shared_ptr<Exports::Export> exported, bool is_to_be_posted,
                              Completion* user) {
-  receives_.push_back(std::make_unique<PostedReceive>(*this, stream, message, buffer, user));
+  receives_.push_back(std::make_unique<PostedReceive>(owner, stream, message, buffer, user));
   PostedReceive& receive = *receives_.back();
   const bool is_by_ring = is_to_be_posted && exported == nullptr && !buffer.place.is_host();
   if (is_by_ring && buffer.size_bytes >= WaitingSends::kLeastBytes) {
@@ -178,12 +179,18 @@ Status PostedReceives::start(IncomingStream& stream, StreamMessage message, cons
   } else {
     // If the stream cannot be waited for, the message comes with its tag.
     receive.stream_done.is_pending =
-        context_.wait_for_stream(buffer.place, buffer.stream, &receive.stream_done);
+        context.wait_for_stream(buffer.place, buffer.stream, &receive.stream_done);
   }
-  context_.machine.attention().wanted = true;
+  context.machine.attention().wanted = true;
   // What has come for earlier receives is copied now: a PE that starts many receives polls for none of them meanwhile.
   if (arrivals_.has_arrivals()) poll_arrivals();
   return Status::pending();
+}
+
+void PostedReceives::stream_has_ended(PostedReceive& receive, const Status& status) {
+  --context.memory_waits;
+  if (status.ok()) stream_is_done(receive);
+  if (receive.send_waits) answer(receive.stream, receive.message.number);
 }
 
 void PostedReceives::stream_is_done(PostedReceive& receive) {
@@ -291,17 +298,17 @@ void PostedReceives::answer(int pe, Tag stream, std::uint32_t message, PostedRec
       post(*receive, std::move(exported));
   }
   const bool is_posted = receive != nullptr && receive->slot != nullptr;
-  context_.control.send(pe, {.type = is_posted ? ControlMessage::Type::kPosted : ControlMessage::Type::kByTag,
-                             .number = message,
-                             .stream = stream,
-                             .file = {}});
+  context.control.send(pe, {.type = is_posted ? ControlMessage::Type::kPosted : ControlMessage::Type::kByTag,
+                            .number = message,
+                            .stream = stream,
+                            .file = {}});
 }
 
 // --- Polling
 
 bool PostedReceives::look(PostedReceive& receive) {
   if (receive.is_over()) {
-    if (receive.tagged.is_pending) context_.machine.cancel(&receive.tagged);
+    if (receive.tagged.is_pending) context.machine.cancel(&receive.tagged);
     return false;
   }
   if (receive.source && pull_late(receive)) return true;
@@ -328,8 +335,8 @@ bool PostedReceives::pull_late(PostedReceive& receive) {
   answer(receive.stream.peer, receive.stream.name, number, nullptr);
   Status status = started
                       ? *started
-                      : context_.machine.tag_receive(receive.message.tag, kFullTagMask, receive.buffer, user);
-  if (!status.is_pending()) context_.finish_later(user, std::move(status), receive.buffer.size_bytes);
+                      : context.machine.tag_receive(receive.message.tag, kFullTagMask, receive.buffer, user);
+  if (!status.is_pending()) context.finish_later(user, std::move(status), receive.buffer.size_bytes);
   return true;
 }
 
@@ -384,7 +391,7 @@ void PostedReceives::close() {
     if (receive->lacks_tagged_half() && receive->withdraw()) receive->end_with(closed_before_arrival(), 0);
     while (!receive->is_over() && !receive->is_copied() && std::chrono::steady_clock::now() < limit) {
       const bool has_copied =
-          poll_arrivals() || context_.memory.progress() || (receive->is_shared() && receive->copy_chunk());
+          poll_arrivals() || context.memory.progress() || (receive->is_shared() && receive->copy_chunk());
       if (!has_copied) std::this_thread::yield();
     }
     if (receive->is_over()) continue;
@@ -397,7 +404,7 @@ void PostedReceives::close() {
   }
   for (auto& receive : receives_) {
     if (!receive->stream_done.is_pending) continue;
-    receive->receives = nullptr;
+    receive->owner = nullptr;
     static_cast<void>(receive.release());  // deletes itself when the memory layer closes
   }
   arrivals_.close();

@@ -25,14 +25,13 @@
 #include "machine/peer_memory/mailbox.h"
 #include "machine/peer_memory/peer_operation.h"
 #include "machine/peer_memory/peer_stream.h"
+#include "machine/peer_memory/posted_receive.h"
 #include "machine/peer_memory/pulls.h"
 #include "machine/peer_memory/source_name.h"
 
 namespace weft::machine {
 
-struct PostedReceive;
-
-class PostedReceives {
+class PostedReceives final : private PostedReceive::Owner {
  public:
   // All must outlive it.
   PostedReceives(PeerContext& context, Exports& exports, Imports& imports, Pulls& pulls);
@@ -93,8 +92,6 @@ class PostedReceives {
   const base::Status& bounce_failure() const { return arrivals_.first_failure(); }
 
  private:
-  friend struct PostedReceive;
-
   bool can_post(IncomingStream& stream);
   // `exported` is null for a buffer that is not posted yet, or with a bounce buffer.
   base::Status start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
@@ -109,12 +106,12 @@ class PostedReceives {
   PostedReceive* find(int pe, Tag stream, std::uint32_t message);
   void answer(int pe, Tag stream, std::uint32_t message, PostedReceive* receive);
   Landing* find_landing(int peer, Tag stream, std::uint32_t message);
+  void stream_has_ended(PostedReceive& receive, const base::Status& status) override;
   void stream_is_done(PostedReceive& receive);
   bool look(PostedReceive& receive);
   bool pull_late(PostedReceive& receive);
   bool start_late_tagged_half();
 
-  PeerContext& context_;
   Exports& exports_;
   Pulls& pulls_;
   BounceArrivals arrivals_;
