@@ -144,8 +144,7 @@ std::optional<Status> PostedReceives::start_pushed(IncomingStream& stream, Strea
   if (buffer.stream != nullptr || !can_post(stream)) return {};
   std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
   if (exported == nullptr) return {};
-  Owner& owner = *this;
-  receives_.push_back(std::make_unique<PostedReceive>(owner, stream, message, buffer, user));
+  receives_.push_back(std::make_unique<PostedReceive>(as_owner(), stream, message, buffer, user));
   PostedReceive& receive = *receives_.back();
   post(receive, std::move(exported));
   if (receive.slot == nullptr) {
@@ -162,7 +161,7 @@ std::optional<Status> PostedReceives::start_pushed(IncomingStream& stream, Strea
 Status PostedReceives::start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
                              std::shared_ptr<Exports::Export> exported, bool is_to_be_posted,
                              Completion* user) {
-  receives_.push_back(std::make_unique<PostedReceive>(owner, stream, message, buffer, user));
+  receives_.push_back(std::make_unique<PostedReceive>(as_owner(), stream, message, buffer, user));
   PostedReceive& receive = *receives_.back();
   const bool is_by_ring = is_to_be_posted && exported == nullptr && !buffer.place.is_host();
   if (is_by_ring && buffer.size_bytes >= WaitingSends::kLeastBytes) {
