@@ -207,6 +207,8 @@ class Machine {
   // Makes memory addressable by peers until deregister_memory. The caller still owns the memory.
   virtual base::Result<RemoteMemory> register_memory(const memory::Buffer& memory) = 0;
   virtual base::Status deregister_memory(const RemoteMemory& memory) = 0;
+  // This PE uses that memory of the peer no more: what it keeps for it is freed. REQUIRES: no transfer with it is under way.
+  virtual void forget_remote(int pe, const RemoteMemory& remote) = 0;
   // One-sided transfers. A put completes when its local buffer is reusable. Its data is visible at the peer after
   // a flush(). `remote` is a result of that peer's register_memory and need not outlive the call.
   virtual base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,

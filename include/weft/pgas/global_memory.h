@@ -43,6 +43,7 @@
 #include "weft/pgas/completions.h"
 #include "weft/pgas/done.h"
 #include "weft/pgas/global_ptr.h"
+#include "weft/pgas/limits.h"
 #include "weft/pgas/segment.h"
 #include "weft/pgas/segment_cache.h"
 #include "weft/runtime/runtime.h"
@@ -62,7 +63,7 @@ using Extents = std::span<const std::size_t>;
 
 class GlobalMemory {
  public:
-  static constexpr runtime::HandlerId kNumHandlers = 4;
+  static constexpr runtime::HandlerId kNumHandlers = 5;
   GlobalMemory(runtime::Runtime& runtime, runtime::HandlerId first_handler);
   ~GlobalMemory();
   GlobalMemory(const GlobalMemory&) = delete;
@@ -136,9 +137,6 @@ class GlobalMemory {
 
   // --- Copies. Each is over when its data is visible at the target.
 
-  // The CPU copies so much at once. In larger copies the PE takes a turn after each such part.
-  static constexpr std::size_t kAtOnceBytes = std::size_t{4} << 20;
-
   template <class T>
   Done copy(GlobalPtr<const T> from, GlobalPtr<T> to, std::size_t count) {
     return copy_plain(from.address(), to.address(), bytes_of(count, sizeof(T)));
@@ -169,9 +167,8 @@ class GlobalMemory {
   Done get(GlobalPtr<T> from, std::span<T, N> to, Completions completions = {}) {
     return get_memory(from.address(), {to.data(), to.size_bytes(), {}, nullptr}, std::move(completions));
   }
-  // Blocks of elements with equal distances in each of up to kMaxDimensions dimensions. Strides are in bytes and may be
+  // Blocks of elements with equal distances in each of up to kMostDimensions dimensions. Strides are in bytes and may be
   // negative; extents are in elements. Elements of the target must not overlap.
-  static constexpr std::size_t kMaxDimensions = 8;
   template <class T>
   Done copy_strided(GlobalPtr<const T> from, Strides from_strides, GlobalPtr<T> to, Strides to_strides,
                     Extents extents, Completions completions = {}) {

@@ -114,6 +114,11 @@ class StagedMachine : public TransportMachine {
     return status;
   }
 
+  void forget_remote(int pe, const RemoteMemory& remote) final {
+    if (!can_reach(pe) || !staging_.addresses(remote.place)) return;
+    self().transport_forget_remote(pe, remote);
+  }
+
   base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                    std::size_t offset_bytes, base::Completion* completion) final {
     if (!can_reach(pe)) [[unlikely]]

@@ -107,6 +107,15 @@ base::Result<ucp_rkey_h> MemoryRegions::remote_key(int pe, ucp_ep_h endpoint, co
   return key;
 }
 
+void MemoryRegions::forget_remote(int pe, const RemoteMemory& remote) {
+  if (remote.key.size() <= sizeof(std::uint64_t)) return;
+  auto& keys = remote_keys_[static_cast<std::size_t>(pe)];
+  const auto found = keys.find(id_of(remote));
+  if (found == keys.end()) return;
+  ucp_rkey_destroy(found->second);
+  keys.erase(found);
+}
+
 void MemoryRegions::destroy_remote_keys() {
   for (auto& keys : remote_keys_) {
     for (auto& [id, key] : keys) ucp_rkey_destroy(key);

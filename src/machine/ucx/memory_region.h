@@ -37,6 +37,8 @@ class MemoryRegions {
   }
 
   base::Result<ucp_rkey_h> remote_key(int pe, ucp_ep_h endpoint, const RemoteMemory& remote);
+  // The key is used no more.
+  void forget_remote(int pe, const RemoteMemory& remote);
   void destroy_remote_keys();
 
  private:

@@ -310,6 +310,10 @@ base::Status UcxMachine::transport_deregister_memory(const RemoteMemory& memory)
   return regions_.remove(context_.get(), memory);
 }
 
+void UcxMachine::transport_forget_remote(int pe, const RemoteMemory& remote) {
+  regions_.forget_remote(pe, remote);
+}
+
 template <class Call>
 base::Status UcxMachine::one_sided(const Started& what, const memory::ConstBuffer& local,
                                    const RemoteMemory& remote, base::Completion* completion, Call call) {

@@ -88,6 +88,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   void transport_cancel(base::Completion* completion) override;
   base::Result<RemoteMemory> transport_register_memory(const memory::Buffer& memory) override;
   base::Status transport_deregister_memory(const RemoteMemory& memory) override;
+  void transport_forget_remote(int pe, const RemoteMemory& remote) override;
   base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                              std::size_t offset_bytes, base::Completion* completion) override;
   base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,

@@ -18,7 +18,13 @@ namespace weft::pgas {
 
 namespace {
 
-enum MemoryHandler : runtime::HandlerId { kSegmentHandler, kRemoteHookHandler, kCopyHandler, kAtomicHandler };
+enum MemoryHandler : runtime::HandlerId {
+  kSegmentHandler,
+  kQuestionHandler,
+  kRemoteHookHandler,
+  kCopyHandler,
+  kAtomicHandler
+};
 static_assert(kAtomicHandler + 1 == GlobalMemory::kNumHandlers);
 
 // Declared in this order, so that the use ends while the file is mapped.
@@ -38,7 +44,11 @@ void abandon_state(runtime::OperationState* state) {
 
 GlobalMemory::GlobalMemory(runtime::Runtime& runtime, runtime::HandlerId first_handler)
     : runtime_(runtime),
-      segments_(std::make_unique<Segments>(runtime, first_handler + kSegmentHandler, cache_)),
+      segments_(std::make_unique<Segments>(
+          runtime,
+          SegmentHandlers{.others = static_cast<runtime::HandlerId>(first_handler + kSegmentHandler),
+                          .question = static_cast<runtime::HandlerId>(first_handler + kQuestionHandler)},
+          cache_)),
       hooks_(std::make_unique<RemoteHooks>(runtime, first_handler + kRemoteHookHandler)),
       copies_(std::make_unique<Copies>(runtime, first_handler + kCopyHandler, *segments_, *hooks_)),
       atomics_(std::make_unique<RemoteAtomics>(runtime, first_handler + kAtomicHandler, *segments_)) {}
@@ -141,9 +151,14 @@ Done GlobalMemory::start_copy(std::vector<Run> runs, const CopyEnd& from, const 
   Copy copy{std::move(runs), from, to, std::move(completions)};
   const bool has_stream =
       copy.completions.source_stream != nullptr || copy.completions.target_stream != nullptr;
-  if (!has_stream && copies_->copy_now(copy)) {
-    copies_->finish(copy);
-    return Done(runtime_);
+  try {
+    if (!has_stream && copies_->copy_now(copy)) {
+      copies_->finish(copy);
+      return Done(runtime_);
+    }
+  } catch (...) {
+    if (copy.completions.source.has_value()) copy.completions.source->set_error(std::current_exception());
+    throw;
   }
   auto* const state = runtime::OperationState::create(runtime_);
   copies_->start(std::move(copy), state);

@@ -57,6 +57,33 @@ std::vector<AtomicWay> atomic_ways() {
 INSTANTIATE_TEST_SUITE_P(Ways, AtomicsTest, ::testing::ValuesIn(atomic_ways()),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// The owner's memory begins at an address that is no multiple of 8, so an offset says nothing.
+TEST(Atomics, TheAddressCountsAndNotTheOffset) {
+  for (const bool maps : {true, false}) {
+    PgasJob job(2, PgasWay{"loopback", maps});
+    alignas(8) std::array<std::byte, 64> memory{};
+    const Segment segment = job.pgas(0).make_segment_at(memory.data() + 4, 56);
+    const GlobalPtr<std::uint64_t> aligned(segment.address().moved_by(4));
+    const GlobalPtr<std::uint64_t> misaligned(segment.address());
+    for (const int caller : {0, 1, 1}) {
+      job.run_on(caller, [&](Pgas& pgas) -> Task<> {
+        co_await pgas.fetch_add(aligned, std::uint64_t{1});
+        std::string why;
+        try {
+          co_await pgas.fetch_add(misaligned, std::uint64_t{1});
+        } catch (const base::Error& error) {
+          why = error.what();
+        }
+        EXPECT_NE(why, "");
+      });
+    }
+    std::uint64_t value = 0;
+    std::memcpy(&value, memory.data() + 8, sizeof value);
+    EXPECT_EQ(value, 3U);
+    EXPECT_EQ(memory[4], std::byte{0});
+  }
+}
+
 template <class T>
 Task<> integers(Pgas& pgas, GlobalPtr<T> at) {
   EXPECT_EQ(co_await pgas.fetch_add(at, T(5)), T(0));

@@ -102,6 +102,41 @@ TEST_P(MisuseTest, Overlap) {
   });
 }
 
+// Memory of this PE that is given as such, and lies in the segment too.
+TEST_P(MisuseTest, OverlapWithLocalMemory) {
+  constexpr std::size_t kLarge = std::size_t{1} << 20;  // elements: the CPU copies it in parts
+  const Segment large = job.pgas(0).make_segment<std::uint64_t>(kLarge + 1);
+  const std::span<std::uint64_t> elements = large.elements<std::uint64_t>();
+  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = i;
+  for (const std::size_t count : {std::size_t{2}, kLarge}) {
+    expect_error({"overlap", "byte 8 of segment"}, [&](Pgas& pgas) {
+      return pgas.put(std::span<const std::uint64_t>(elements.first(count)), large.pointer<std::uint64_t>(1));
+    });
+    expect_error({"overlap", "byte 8 of segment"}, [&](Pgas& pgas) {
+      return pgas.get(large.pointer<std::uint64_t>(1), elements.first(count));
+    });
+  }
+  for (std::size_t i = 0; i < elements.size(); ++i) ASSERT_EQ(elements[i], i);
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    co_await pgas.put(std::span<const std::uint64_t>(elements.first(1)), large.pointer<std::uint64_t>(1));
+  });
+  EXPECT_EQ(elements[1], 0U);
+}
+
+TEST_P(MisuseTest, ACopyThatIsRefusedAtTheCallFailsItsSource) {
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    Completions completions;
+    completions.source.emplace(pgas.runtime());
+    const Future<> source = *completions.source;
+    EXPECT_TRUE(says(test_support::thrown_by([&] {
+                       static_cast<void>(pgas.copy(mine.pointer<std::uint64_t>(),
+                                                   mine.pointer<std::uint64_t>(7), 2, completions));
+                     }),
+                     "does not have"));
+    EXPECT_TRUE(says(co_await test_support::error_of(source), "does not have"));
+  });
+}
+
 TEST_P(MisuseTest, AFreedSegmentInACopy) {
   const GlobalAddress freed = job.pgas(2).make_segment<std::uint64_t>(8).address();
   expect_error({"segment 1 of PE 2", "has been freed"}, [&](Pgas& pgas) {

@@ -73,6 +73,17 @@ TEST(Run, AnEmptyExtentHasNoRuns) {
 }
 
 TEST(Run, ShapesThatDoNotFitAreRefused) {
+  EXPECT_TRUE(says(thrown_by([] {
+                     const Distances strides(9, 8);
+                     (void)runs_of(strides, strides, Sizes(9, 1), 8);
+                   }),
+                   "9 dimensions"));
+  EXPECT_TRUE(says(thrown_by([] {
+                     const std::size_t block = std::size_t{1} << 60;
+                     const Distances indices{0, -(std::ptrdiff_t{1} << 60)};
+                     (void)runs_of_indices(indices, indices, 8, block);
+                   }),
+                   "larger than every segment"));
   EXPECT_TRUE(
       says(thrown_by([] { (void)runs_of(Distances{8}, Distances{8, 8}, Sizes{1}, 8); }), "2 strides"));
   EXPECT_TRUE(

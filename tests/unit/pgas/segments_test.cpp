@@ -97,6 +97,25 @@ TEST(Segments, AFreedNumberIsNotUsedAgain) {
   EXPECT_NE(first.segment(), second.address().segment());
 }
 
+TEST(Segments, AnOwnerThatWaitsInACallAnswersThoseThatUseASegmentFirst) {
+  for (const bool maps : {true, false}) {
+    PgasJob job(2, PgasWay{"loopback", maps});
+    const Segment segment = job.pgas(0).make_segment<int>(1);
+    const auto pointer = segment.pointer<int>();
+    bool is_learned = false;
+    const auto learn = [](Pgas& pgas, GlobalAddress address, bool& over) -> Task<> {
+      co_await pgas.learn(address);
+      over = true;
+    };
+    job.runtime(1).spawn(learn(job.pgas(1), pointer.address(), is_learned), "the first use");
+    for (int turn = 0; turn < 100; ++turn) {
+      job.runtime(1).step();
+      job.runtime(0).progress();  // no turn: handlers that are not urgent wait
+    }
+    EXPECT_TRUE(is_learned);
+  }
+}
+
 TEST(Segments, ReleaseIsReadyWhenNoPeUsesTheMemory) {
   PgasJob job(2);
   std::vector<double> memory(1000, 1.0);

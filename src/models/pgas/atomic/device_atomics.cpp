@@ -41,10 +41,13 @@ runtime::Task<> DeviceAtomics::carry_out(const Operation& operation, std::uint64
   });
   co_await get;
   base::check(get.status());
+  const std::uint64_t read = word;
   before = apply_atomic(operation.kind, operation.type, reinterpret_cast<std::byte*>(&word),
                         operation.operand, operation.compare);
   if (operation.kind == AtomicKind::kStore) before = 0;
-  if (operation.kind == AtomicKind::kLoad) co_return;
+  // What is not changed is not written: a put may have come meanwhile.
+  const bool changes = operation.kind == AtomicKind::kStore || word != read;
+  if (operation.kind == AtomicKind::kLoad || !changes) co_return;
   Batch put(runtime_);
   put.start([&](base::Completion* completion) {
     return runtime_.memory().copy(operation.word, on_host, completion);

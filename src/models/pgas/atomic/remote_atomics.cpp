@@ -16,15 +16,14 @@ using base::StatusCode;
 
 namespace {
 
-// An operation on an address that `segment` does not contain, or that is not aligned, throws.
+// An operation on an address that `segment` does not contain, or that is not aligned, throws. Only a PE that has an address for the
+// memory knows how it is aligned; the owner does.
 void expect_word(const Segments& segments, const KnownSegment& segment, const GlobalAddress& address,
                  AtomicType type) {
   const std::size_t size_bytes = atomic_bytes(type);
   segments.expect_inside(segment, address, size_bytes);
-  const std::uintptr_t at = segment.is_reached()
-                                ? reinterpret_cast<std::uintptr_t>(segment.part(address, 0).data)
-                                : address.offset_bytes();
-  if (at % size_bytes == 0) return;
+  if (!segment.is_reached()) return;
+  if (reinterpret_cast<std::uintptr_t>(segment.part(address, 0).data) % size_bytes == 0) return;
   throw Error(StatusCode::kInvalidArgument,
               base::format("an atomic operation on {} needs an address that is a multiple of {}",
                            describe(address), size_bytes));
@@ -151,7 +150,7 @@ void RemoteAtomics::on_message(runtime::Message& message) {
   const bool fits = size_bytes == sizeof answer;
   if (fits) std::memcpy(&answer, message.payload(), sizeof answer);
   const auto found = pending_.find(answer.request);
-  if (!fits || found == pending_.end() || found->second.pe != pe) {
+  if (!fits || answer.code > StatusCode::kInternal || found == pending_.end() || found->second.pe != pe) {
     throw Error(
         StatusCode::kCorrupt,
         base::format("PE {} sent {} bytes that answer no atomic operation of this PE", pe, size_bytes));

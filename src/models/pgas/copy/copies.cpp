@@ -31,6 +31,12 @@ memory::Buffer base_of(const CopyEnd& end, const KnownSegment* segment, memory::
   return base;
 }
 
+// Null if this PE has no address for that end.
+const void* address_of(const CopyEnd& end, const KnownSegment* segment) {
+  if (end.is_local) return end.local.data;
+  return segment != nullptr && segment->is_reached() ? segment->part(end.address, 0).data : nullptr;
+}
+
 void copy_host_runs(const Copy& copy, const memory::Buffer& from, const memory::Buffer& to) {
   for (const Run& run : copy.runs) {
     std::memmove(part_of(to, run.to_bytes, 0).data, part_of(from, run.from_bytes, 0).data, run.size_bytes);
@@ -83,10 +89,20 @@ void Copies::expect_ends(const Copy& copy, const KnownSegment* from, const Known
     }
     if (to != nullptr) segments_.expect_inside(*to, copy.to.address.moved_by(run.to_bytes), run.size_bytes);
   }
-  if (from == nullptr || from != to || !overlaps(copy.runs, copy.from.address, copy.to.address)) return;
+  bool is_overlap = false;
+  if (from != nullptr && from == to) {
+    is_overlap = overlaps(copy.runs, copy.from.address.offset_bytes(), copy.to.address.offset_bytes());
+  } else {
+    const void* const source = address_of(copy.from, from);
+    const void* const target = address_of(copy.to, to);
+    is_overlap = source != nullptr && target != nullptr &&
+                 overlaps(copy.runs, reinterpret_cast<std::uintptr_t>(source),
+                          reinterpret_cast<std::uintptr_t>(target));
+  }
+  if (!is_overlap) return;
   throw Error(StatusCode::kInvalidArgument,
               base::format("the source at {} and the target at {} overlap: copy to other memory first",
-                           describe(copy.from.address), describe(copy.to.address)));
+                           text_of(copy.from), text_of(copy.to)));
 }
 
 bool Copies::copy_now(const Copy& copy) {

@@ -19,9 +19,15 @@ namespace {
 void append_run(std::vector<Run>& runs, const Run& run) {
   if (!runs.empty()) {
     Run& last = runs.back();
-    const auto size = static_cast<std::int64_t>(last.size_bytes);
-    if (last.from_bytes + size == run.from_bytes && last.to_bytes + size == run.to_bytes) {
-      last.size_bytes += run.size_bytes;
+    // Where the last run ends, and the size of both, if they are numbers at all: what leaves every segment is refused later.
+    std::int64_t from_end = 0;
+    std::int64_t to_end = 0;
+    std::uint64_t joined_bytes = 0;
+    const bool have_ends = !__builtin_add_overflow(last.from_bytes, last.size_bytes, &from_end) &&
+                           !__builtin_add_overflow(last.to_bytes, last.size_bytes, &to_end) &&
+                           !__builtin_add_overflow(last.size_bytes, run.size_bytes, &joined_bytes);
+    if (have_ends && from_end == run.from_bytes && to_end == run.to_bytes) {
+      last.size_bytes = joined_bytes;
       return;
     }
   }
@@ -55,6 +61,8 @@ std::vector<Run> runs_of(std::span<const std::ptrdiff_t> from_strides,
     refuse_shape(base::format("it has {} and {} strides, and {} extents", from_strides.size(),
                               to_strides.size(), extents.size()));
   }
+  if (extents.size() > kMostDimensions)
+    refuse_shape(base::format("it has {} dimensions; the most are {}", extents.size(), kMostDimensions));
   std::size_t count = 1;
   for (const std::size_t extent : extents) {
     if (extent == 0) return {};
@@ -90,8 +98,9 @@ std::vector<Run> runs_of_indices(std::span<const std::ptrdiff_t> from_index,
     refuse_shape(base::format("it has {} indices of the source and {} of the target", from_index.size(),
                               to_index.size()));
   }
-  if (block > std::numeric_limits<std::size_t>::max() / element_bytes)
-    refuse_shape("its blocks are too large");
+  if (block > kMostSegmentBytes / element_bytes)
+    refuse_shape(base::format("blocks of {} elements of {} bytes are larger than every segment", block,
+                              element_bytes));
   std::vector<Run> runs;
   if (block == 0) return runs;
   for (std::size_t i = 0; i < from_index.size(); ++i) {
@@ -107,12 +116,25 @@ std::uint64_t total_bytes(std::span<const Run> runs) {
   return total;
 }
 
-bool overlaps(std::span<const Run> runs, const GlobalAddress& from, const GlobalAddress& to) {
-  if (from.segment_word() != to.segment_word()) return false;
+bool overlaps(std::span<const Run> runs, std::uint64_t from, std::uint64_t to) {
+  // Most copies are far apart, or have one run.
+  std::uint64_t firsts[2] = {std::numeric_limits<std::uint64_t>::max(),
+                             std::numeric_limits<std::uint64_t>::max()};
+  std::uint64_t lasts[2] = {0, 0};
+  for (const Run& run : runs) {
+    const std::uint64_t begins[2] = {from + static_cast<std::uint64_t>(run.from_bytes),
+                                     to + static_cast<std::uint64_t>(run.to_bytes)};
+    for (const int end : {0, 1}) {
+      firsts[end] = std::min(firsts[end], begins[end]);
+      lasts[end] = std::max(lasts[end], begins[end] + run.size_bytes);
+    }
+  }
+  if (firsts[0] >= lasts[1] || firsts[1] >= lasts[0]) return false;
+  if (runs.size() == 1) return true;
   std::vector<ByteRange> ranges;
   for (const Run& run : runs) {
-    const std::uint64_t source = from.moved_by(run.from_bytes).offset_bytes();
-    const std::uint64_t target = to.moved_by(run.to_bytes).offset_bytes();
+    const std::uint64_t source = from + static_cast<std::uint64_t>(run.from_bytes);
+    const std::uint64_t target = to + static_cast<std::uint64_t>(run.to_bytes);
     ranges.push_back({source, source + run.size_bytes, false});
     ranges.push_back({target, target + run.size_bytes, true});
   }

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "weft/pgas/global_ptr.h"
+#include "weft/pgas/limits.h"
 
 namespace weft::pgas {
 
@@ -28,8 +28,9 @@ std::vector<Run> runs_of_indices(std::span<const std::ptrdiff_t> from_index,
 
 std::uint64_t total_bytes(std::span<const Run> runs);
 
-// Whether a byte of the source is also one of the target, if both lie in one segment.
-bool overlaps(std::span<const Run> runs, const GlobalAddress& from, const GlobalAddress& to);
+// Whether a byte of the source is also one of the target. `from` and `to`: numbers of the first bytes, in one segment or in this
+// PE's memory. REQUIRES: no run leaves the memory.
+bool overlaps(std::span<const Run> runs, std::uint64_t from, std::uint64_t to);
 
 // Runs that follow one another with equal sizes and equal distances. A run of its own is a group without distances.
 struct RowGroup {

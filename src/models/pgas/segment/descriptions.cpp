@@ -32,9 +32,7 @@ void Segments::on_message(runtime::Message& message) {
     p | value;
     return value;
   };
-  switch (read(SegmentMessage::kAsk)) {
-    case SegmentMessage::kAsk:
-      return on_question(pe, read(SegmentQuestion()));
+  switch (read(SegmentMessage::kDescription)) {
     case SegmentMessage::kDescription:
       return on_description(pe, read(SegmentDescription()));
     case SegmentMessage::kFreed:
@@ -47,7 +45,17 @@ void Segments::on_message(runtime::Message& message) {
 
 // --- At the owner
 
-void Segments::on_question(int pe, const SegmentQuestion& question) {
+// Urgent, so that an owner that waits in a call answers. No code of the program runs here.
+void Segments::on_question(runtime::Message& message) {
+  if (closed_) return;
+  const int pe = static_cast<int>(message.envelope().source_pe);
+  if (pe < 0 || pe >= runtime_.num_pes()) return;
+  SegmentQuestion question;
+  message.unpacker() | question;
+  send(pe, SegmentMessage::kDescription, answer_to(pe, question));
+}
+
+SegmentDescription Segments::answer_to(int pe, const SegmentQuestion& question) {
   KnownSegment* const segment = lookup(
       GlobalAddress(runtime_.pe(), question.segment & GlobalAddress::kMaxSegment, memory::Kind::kHost, 0));
   SegmentDescription answer;
@@ -56,12 +64,17 @@ void Segments::on_question(int pe, const SegmentQuestion& question) {
   if (segment == nullptr || segment->is_freed) {
     const bool has_been = question.segment != 0 && question.segment <= last_number_;
     answer.state = static_cast<std::uint8_t>(has_been ? SegmentState::kFreed : SegmentState::kNone);
-  } else {
-    answer = describe_own(*segment, question.needs_key);
-    answer.is_answer = true;
-    ++segment->own->told[pe];
+    return answer;
   }
-  send(pe, SegmentMessage::kDescription, answer);
+  try {
+    answer = describe_own(*segment, question.needs_key);
+    ++segment->own->told[pe];
+  } catch (const Error& error) {
+    answer.state = static_cast<std::uint8_t>(SegmentState::kLive);
+    answer.failure = error.what();
+  }
+  answer.is_answer = true;
+  return answer;
 }
 
 void Segments::publish(const GlobalAddress& address) {
@@ -146,13 +159,20 @@ void Segments::on_description(int pe, const SegmentDescription& description) {
   }
   KnownSegment& segment = lookup_or_make(pe, description.segment);
   const bool is_live = description.state == static_cast<std::uint8_t>(SegmentState::kLive);
-  if (is_live) {
+  if (is_live && description.failure.empty()) {
     ++segment.num_descriptions;
     take(segment, pe, description);
   }
   if (description.is_answer && segment.is_asked) {
     segment.is_asked = false;
     const runtime::Future<std::uint8_t> answer = segment.answer;
+    if (is_live && !description.failure.empty()) {
+      answer.set_error(std::make_exception_ptr(
+          Error(StatusCode::kUnsupported,
+                base::format("{} cannot be reached, because PE {} cannot make it reachable: {}",
+                             describe(segment.start), pe, description.failure))));
+      return reclaim_if_unused(segment);
+    }
     answer.set(segment.is_freed ? static_cast<std::uint8_t>(SegmentState::kFreed) : description.state);
   }
   if (!is_live && !segment.is_known && !segment.freed_after.has_value() && segment.uses == 0) {

@@ -17,8 +17,9 @@
 
 namespace weft::pgas {
 
-enum class SegmentMessage : std::uint8_t { kAsk, kDescription, kFreed, kReleased };
+enum class SegmentMessage : std::uint8_t { kDescription, kFreed, kReleased };
 
+// Urgent, and so a message of a handler of its own.
 struct SegmentQuestion {
   std::uint32_t segment = 0;
   // The PE cannot map the segment, and needs the machine's key to it.
@@ -41,9 +42,10 @@ struct SegmentDescription {
   bool has_key = false;
   std::uint64_t key_address = 0;
   std::vector<std::byte> key;
+  std::string failure;  // of an answer: why the segment cannot be described
   void pup(base::Pup& p) {
     p | segment | state | is_answer | kind | device | size_bytes | states | mapping | mapping_offset |
-        exported | exported_offset | has_key | key_address | key;
+        exported | exported_offset | has_key | key_address | key | failure;
   }
 };
 

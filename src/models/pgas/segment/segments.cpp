@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/pgas/limits.h"
 
 #include "base/format.h"
 #include "machine/machine.h"
@@ -14,8 +15,6 @@ using base::Error;
 using base::StatusCode;
 
 namespace {
-
-constexpr std::size_t kMostSegmentBytes = std::size_t{1} << 48;
 
 [[noreturn]] void refuse_pointer(StatusCode code, const GlobalAddress& address, std::string_view why) {
   throw Error(code, base::format("{} {}", describe(address), why));
@@ -29,14 +28,18 @@ constexpr std::size_t kMostSegmentBytes = std::size_t{1} << 48;
 
 }  // namespace
 
-Segments::Segments(runtime::Runtime& runtime, runtime::HandlerId handler, SegmentCache& cache)
+Segments::Segments(runtime::Runtime& runtime, SegmentHandlers handlers, SegmentCache& cache)
     : runtime_(runtime),
-      handler_(handler),
+      handlers_(handlers),
       cache_(cache),
       self_(std::make_shared<SegmentOwner*>(static_cast<SegmentOwner*>(this))) {
   runtime_.set_handler(
-      handler_,
+      handlers_.others,
       [](void* self, runtime::MessagePtr message) { static_cast<Segments*>(self)->on_message(*message); },
+      this);
+  runtime_.set_urgent_handler(
+      handlers_.question,
+      [](void* self, runtime::MessagePtr message) { static_cast<Segments*>(self)->on_question(*message); },
       this);
 }
 
@@ -179,8 +182,12 @@ void Segments::erase(std::uint64_t key) {
 
 // Failures change nothing: the memory is not used any more.
 void Segments::release_memory(KnownSegment& segment) {
-  if (segment.own.has_value() && segment.remote.has_value()) {
-    static_cast<void>(runtime_.machine().deregister_memory(*segment.remote));
+  if (segment.remote.has_value()) {
+    if (segment.own.has_value()) {
+      static_cast<void>(runtime_.machine().deregister_memory(*segment.remote));
+    } else {
+      runtime_.machine().forget_remote(segment.start.pe(), *segment.remote);
+    }
   }
   segment.remote.reset();
   if (segment.own.has_value() && segment.own->memory == SegmentMemory::kAllocated) {
@@ -280,7 +287,11 @@ KnownSegment& Segments::ask(const GlobalAddress& address, bool needs_key) {
   if (segment.is_asked) return segment;
   segment.is_asked = true;
   segment.answer = runtime::Future<std::uint8_t>(runtime_);
-  send(address.pe(), SegmentMessage::kAsk, SegmentQuestion{address.segment(), needs_key || !maps_});
+  if (closed_) return segment;
+  auto question = runtime::Message::pack(runtime_, handlers_.question,
+                                         SegmentQuestion{address.segment(), needs_key || !maps_});
+  question->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
+  runtime_.send(address.pe(), std::move(question));
   return segment;
 }
 

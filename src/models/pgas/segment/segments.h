@@ -24,10 +24,15 @@
 
 namespace weft::pgas {
 
+struct SegmentHandlers {
+  runtime::HandlerId others = 0;
+  runtime::HandlerId question = 0;  // urgent
+};
+
 class Segments final : private SegmentOwner {
  public:
   // `cache` must outlive it.
-  Segments(runtime::Runtime& runtime, runtime::HandlerId handler, SegmentCache& cache);
+  Segments(runtime::Runtime& runtime, SegmentHandlers handlers, SegmentCache& cache);
   ~Segments();
   Segments(const Segments&) = delete;
   Segments& operator=(const Segments&) = delete;
@@ -71,10 +76,11 @@ class Segments final : private SegmentOwner {
 
   template <class Contents>
   void send(int pe, SegmentMessage type, const Contents& contents) {
-    if (!closed_) runtime_.send(pe, runtime::Message::pack(runtime_, handler_, type, contents));
+    if (!closed_) runtime_.send(pe, runtime::Message::pack(runtime_, handlers_.others, type, contents));
   }
   void on_message(runtime::Message& message);
-  void on_question(int pe, const SegmentQuestion& question);
+  void on_question(runtime::Message& message);
+  SegmentDescription answer_to(int pe, const SegmentQuestion& question);
   void on_description(int pe, const SegmentDescription& description);
   void on_freed(int pe, const SegmentFreed& freed);
   void on_released(int pe, const SegmentReleased& released);
@@ -87,7 +93,7 @@ class Segments final : private SegmentOwner {
   const std::uint8_t* states_of(int pe, const SegmentDescription& description, KnownSegment& segment);
 
   runtime::Runtime& runtime_;
-  runtime::HandlerId handler_;
+  const SegmentHandlers handlers_;
   SegmentCache& cache_;
   std::shared_ptr<SegmentOwner*> self_;  // what the handles of own segments share; null when closed
   bool maps_ = true;

@@ -83,7 +83,10 @@ void SharedParts::free(const SharedPart& part, std::size_t size_bytes) {
   }
   file->free.emplace(begin, size);
   // One empty file is kept for the next part.
-  if (size == kFileBytes && files_.size() > 1) files_.erase(file);
+  const auto is_empty = [](const File& one) {
+    return one.free.size() == 1 && one.free.begin()->second == kFileBytes;
+  };
+  if (is_empty(*file) && std::ranges::count_if(files_, is_empty) > 1) files_.erase(file);
 }
 
 SharedPart MappedFiles::open(const base::SharedMappingName& name, std::uint64_t offset_bytes,
