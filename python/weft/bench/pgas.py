@@ -13,7 +13,6 @@ from weft.bench.gpus import expect_memory, placements
 from weft.bench.plot import write_plot
 from weft.bench.programs import Programs
 from weft.bench.question import (
-    ONE_SIDED_BENCHES,
     Question,
     default_sizes,
     distinct_sizes,
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         for line in flood_lines(total.records):
             console.print(line, highlight=False)
         if arguments.plot:
-            write_plot(arguments.plot, [r for r in total.records if r.bench != _FETCH_ADD])
+            write_plot(arguments.plot, [r for r in total.records if r.bench != _FETCH_ADD] or total.records)
     except BenchError as error:
         print(f"weft bench: {error}", file=sys.stderr)
         return 1

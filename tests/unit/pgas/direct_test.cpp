@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -137,6 +138,10 @@ TEST_P(DirectTest, AFreedSegmentIsRefusedAndAnotherIsFound) {
   });
   EXPECT_TRUE(says(why, "has been freed"));
   job.settle();  // PE 0 forgets it
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    why = co_await pgas_error([&] { return pgas.copy(mine.pointer<Number>(), first, 1); });
+  });
+  EXPECT_TRUE(says(why, "has been freed"));
   theirs = job.pgas(1).make_segment<Number>(kElements);
   fill(mine, 40);
   job.run_on(0, [&](Pgas& pgas) -> Task<> {
