@@ -59,9 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 def questions(arguments: argparse.Namespace) -> list[Question]:
     """All that the bench asks, in order."""
     memory = arguments.memory
-    benches = (
-        ["memspeed"] if arguments.bench == "memspeed" else [b for b in ONE_SIDED_BENCHES if b != "memspeed"]
-    )
+    is_memspeed = arguments.bench == "memspeed"
+    benches = ["memspeed"] if is_memspeed else [f"pgas_{name}" for name in arguments.questions]
     result = []
     for bench in benches:
         if bench == _FETCH_ADD and memory != "host":
