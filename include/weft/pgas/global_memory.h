@@ -127,9 +127,6 @@ class GlobalMemory {
 
   // --- Copies. Each is over when its data is visible at the target.
 
-  // The CPU copies so much at once. In larger copies the PE takes a turn after each such part.
-  static constexpr std::size_t kAtOnceBytes = std::size_t{4} << 20;
-
   template <class T>
   Done copy(GlobalPtr<const T> from, GlobalPtr<T> to, std::size_t count) {
     return copy_plain(from.address(), to.address(), bytes_of(count, sizeof(T)));

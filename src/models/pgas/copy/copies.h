@@ -22,7 +22,6 @@
 #include "weft/base/status.h"
 #include "weft/memory/buffer.h"
 #include "weft/pgas/completions.h"
-#include "weft/pgas/global_memory.h"
 #include "weft/pgas/global_ptr.h"
 #include "weft/runtime/operation.h"
 #include "weft/runtime/runtime.h"
@@ -67,7 +66,6 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  static constexpr std::uint64_t kAtOnceBytes = GlobalMemory::kAtOnceBytes;
   // From so many runs on, if their mean size is at most this, a copy between two places is packed. Not measured.
   static constexpr std::size_t kLeastPackedRuns = 8;
   static constexpr std::uint64_t kMostPackedBytes = std::uint64_t{64} << 10;
