@@ -24,7 +24,7 @@ def parsed(*arguments):
 
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
-    """Programs that are empty files, and the commands and environments of their launches, which answer 2.0."""
+    """Programs that are empty files, and the commands and environments of their launches."""
     names = ("pgas_copy", "pgas_fetch_add", "raw_ucx_rma", "openmpi_rma", "mpich_rma", "core_distance")
     for name in names:
         (tmp_path / name).touch()
