@@ -83,6 +83,7 @@ class Peer {
         is_put_(way.is_put),
         size_(step.size_bytes),
         num_places_(static_cast<std::size_t>(step.buffers)),
+        place_(num_places_ - 1),
         local_(size_ * num_places_, way.is_put ? 1 : 2),
         region_(partner, worker, local_.size(), way.is_allocated) {
     std::memset(region_.data(), way.is_put ? 2 : 1, local_.size());
@@ -143,7 +144,7 @@ class Peer {
   bool is_put_;
   std::size_t size_;
   std::size_t num_places_;
-  std::size_t place_ = 0;
+  std::size_t place_;  // of the last operation
   std::vector<char> local_;
   Region region_;
   std::vector<ucs_status_ptr_t> requests_;

@@ -48,6 +48,7 @@ LAWFUL = {
     "examples/ring.cpp": '#include "weft/weft.h"\n',
     "benchmarks/machine.cpp": '#include "machine/ucx/ucx_machine.h"\n',
     "benchmarks/raw_ucx.cpp": "#include <ucp/api/ucp.h>\n",
+    "benchmarks/raw_ucx_pair.h": "#include <ucp/api/ucp.h>\n",
     "tests/unit/machine/ucx_test.cpp": '#include "machine/ucx/ucx_machine.h"\n#include <ucp/api/ucp.h>\n',
     "src/base/CMakeLists.txt": "weft_add_layer(NAME base SOURCES a.cpp)\n",
     "src/memory/CMakeLists.txt": "weft_add_layer(NAME memory\n  SOURCES b.cpp\n  DEPENDS weft::base)\n",

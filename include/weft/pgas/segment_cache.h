@@ -23,6 +23,9 @@ inline SegmentState load_state(const std::uint8_t* state) {
       std::atomic_ref(const_cast<std::uint8_t&>(*state)).load(std::memory_order_acquire));
 }
 
+// The CPU copies so much at once between mapped segments. In larger copies the PE takes a turn after each such part.
+inline constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20;
+
 class SegmentCache {
  public:
   struct Entry {

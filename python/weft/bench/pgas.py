@@ -13,7 +13,6 @@ from weft.bench.gpus import expect_memory, placements
 from weft.bench.plot import write_plot
 from weft.bench.programs import Programs
 from weft.bench.question import (
-    ONE_SIDED_BENCHES,
     Question,
     default_sizes,
     distinct_sizes,
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         for line in flood_lines(total.records):
             console.print(line, highlight=False)
         if arguments.plot:
-            write_plot(arguments.plot, [r for r in total.records if r.bench != _FETCH_ADD])
+            write_plot(arguments.plot, [r for r in total.records if r.bench != _FETCH_ADD] or total.records)
     except BenchError as error:
         print(f"weft bench: {error}", file=sys.stderr)
         return 1
@@ -60,9 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 def questions(arguments: argparse.Namespace) -> list[Question]:
     """All that the bench asks, in order."""
     memory = arguments.memory
-    benches = (
-        ["memspeed"] if arguments.bench == "memspeed" else [b for b in ONE_SIDED_BENCHES if b != "memspeed"]
-    )
+    is_memspeed = arguments.bench == "memspeed"
+    benches = ["memspeed"] if is_memspeed else [f"pgas_{name}" for name in arguments.questions]
     result = []
     for bench in benches:
         if bench == _FETCH_ADD and memory != "host":

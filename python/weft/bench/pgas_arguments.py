@@ -6,7 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from weft.bench.arguments import names
 from weft.bench.gpus import PLACEMENTS
+
+#: Each is a bench of records, behind "pgas_".
+QUESTIONS = ("latency", "flood", "flood_both", "fetch_add")
 
 _METHOD = """
 Every system is measured in RUNS fresh launches, in turn. The figure is the median. Both processes stay on a
@@ -74,6 +78,13 @@ def _add(benches: Any, add_running_options: Any, name: str, summary: str, method
     )
     parser.add_argument("--sizes", metavar="8,1K,4M", help="sizes in bytes, except those of pgas_fetch_add")
     if name == "pgas":
+        parser.add_argument(
+            "--questions",
+            type=names(QUESTIONS),
+            default=list(QUESTIONS),
+            metavar="NAME,...",
+            help=f"some of {', '.join(QUESTIONS)} (all)",
+        )
         parser.add_argument("--distinct", action="store_true", help="floods behind the caches as well")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw log-log plots")
     add_running_options(parser)

@@ -10,6 +10,7 @@ from weft.bench.programs import Programs
 from weft.bench.question import Question, Step
 from weft.bench.system_charm import Charm
 from weft.bench.system_mpi import Mpi
+from weft.bench.system_pgas import MpiRma
 
 _PING_PONG = [("latency", "latency_us"), ("bandwidth", "bandwidth_GBps"), ("rate", "rate_Mps")]
 _SINGLE = [
@@ -229,3 +230,77 @@ def test_a_wrong_command_line_ends_with_a_sentence(build_folder, arguments):
     done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.startswith("benchmark: ")
+
+
+_ONE_SIDED = [
+    ("pgas_latency", "latency_us"),
+    ("pgas_flood", "bandwidth_GBps"),
+    ("pgas_flood_both", "bandwidth_GBps"),
+    ("memspeed", "bandwidth_GBps"),
+]
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@pytest.mark.parametrize(("bench", "metric"), _ONE_SIDED)
+@pytest.mark.parametrize(
+    "way",
+    [
+        "put,host-host,remote",
+        "get,host-host,remote",
+        "put,host-device,remote",
+        "get,device-host,remote",
+        "put,device-device,local",
+    ],
+)
+def test_one_sided_operations(build_folder, monkeypatch, bench, metric, way, mapping):
+    monkeypatch.setenv("WEFT_PGAS_MAPPING", mapping)
+    program = build_folder / "benchmarks" / "pgas_copy"
+    steps = ["8:3:1", "100000:2:1:3"]
+    found = figures(program, 2, bench, *steps, "--way", way, "--memory", "emulated")
+    assert set(found) == {(metric, 8), (metric, 100000)}
+    assert all(value > 0 for value in found.values())
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@pytest.mark.parametrize("operation", ["put_value", "get_value"])
+def test_one_sided_values(build_folder, monkeypatch, operation, mapping):
+    monkeypatch.setenv("WEFT_PGAS_MAPPING", mapping)
+    program = build_folder / "benchmarks" / "pgas_copy"
+    found = figures(program, 2, "pgas_latency", "8:30:1", "--way", f"{operation},host-host,remote")
+    assert set(found) == {("latency_us", 8)}
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@pytest.mark.parametrize("way", ["alone", "contended", "owned"])
+def test_fetch_add(build_folder, monkeypatch, way, mapping):
+    monkeypatch.setenv("WEFT_PGAS_MAPPING", mapping)
+    found = figures(
+        build_folder / "benchmarks" / "pgas_fetch_add", 2, "pgas_fetch_add", "8:300:10", "--way", way
+    )
+    assert set(found) == {("latency_us", 8)}
+
+
+@pytest.mark.parametrize(
+    "way", ["put", "get", "put-allocated", "get-with-error-handling", "put-allocated-with-error-handling"]
+)
+@pytest.mark.parametrize("bench", ["pgas_latency", "pgas_flood", "pgas_flood_both"])
+def test_one_sided_operations_through_ucx_alone(build_folder, bench, way):
+    command = [build_folder / "benchmarks" / "raw_ucx_rma", bench, "8:3:1", "100000:3:1:10", "--way", way]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["size_bytes"] for line in done.stdout.splitlines()] == [8, 100000]
+
+
+@pytest.mark.parametrize("operation", ["put", "get", "fetch-add"])
+@pytest.mark.parametrize("language", ["cpp", "python"])
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+def test_one_sided_operations_of_mpi(build_folder, monkeypatch, library, language, operation):
+    system = MpiRma(operation, library, language, Programs(build_folder / "benchmarks"))
+    sizes, bench = ((8,), "pgas_fetch_add") if operation == "fetch-add" else ((8, 100000), "pgas_flood")
+    question = Question(bench, sizes)
+    if (reason := system.absent(question)) is not None:
+        pytest.skip(f"NOT TESTED: {system.series.label}: {reason}")
+    monkeypatch.setattr(Question, "steps", lambda self, *_: [Step(size, 3, 1, 3) for size in self.sizes])
+    readings = system.run(question)
+    assert [reading.size_bytes for reading in readings] == list(sizes)
+    assert all(reading.value > 0 for reading in readings)
