@@ -72,19 +72,21 @@ class DirectTransfer : public base::Completion {
 bool Copies::start_direct(const Copy& copy, runtime::OperationState* state) {
   if (copy.runs.size() != 1 || copy.from.is_local == copy.to.is_local || copy.has_completions()) return false;
   const bool is_put = copy.from.is_local;
+  const Run& run = copy.runs.front();
   const CopyEnd& local = is_put ? copy.from : copy.to;
-  const GlobalAddress& address = is_put ? copy.to.address : copy.from.address;
+  const GlobalAddress address =
+      is_put ? copy.to.address.moved_by(run.to_bytes) : copy.from.address.moved_by(run.from_bytes);
   KnownSegment* const segment = segments_.find(address);
   if (segment == nullptr || segment->is_reached() || !segment->remote.has_value() ||
       !local.local.place.is_host()) {
     return false;
   }
-  const std::size_t size_bytes = copy.runs.front().size_bytes;
+  const std::size_t size_bytes = run.size_bytes;
   segments_.expect_inside(*segment, address, size_bytes);
   auto* const transfer =
       DirectTransfer::make(runtime_, state, segments_.use(*segment), address, size_bytes, is_put);
   machine::Machine& machine = runtime_.machine();
-  const memory::Buffer buffer{local.local.data, size_bytes, local.local.place, nullptr};
+  const memory::Buffer buffer = part_of(local.local, is_put ? run.from_bytes : run.to_bytes, size_bytes);
   transfer->started(
       is_put ? machine.put(address.pe(), buffer, *segment->remote, address.offset_bytes(), transfer)
              : machine.get(address.pe(), buffer, *segment->remote, address.offset_bytes(), transfer));
