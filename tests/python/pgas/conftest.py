@@ -22,8 +22,8 @@ RunProgram = Callable[..., "subprocess.CompletedProcess[str]"]
 def run_program(need_gpus: Callable[[int], None]) -> RunProgram:
     """run_program(num_pes, program, *arguments): one PE runs without launcher, several under `weft run`.
 
-    `mapping="off"`: operations on other PEs' memory go through the machine. An argument "cuda" needs a GPU, unless `gpus` gives
-    the PEs those of a stand-in, which `environment` names.
+    `mapping="off"`: operations on other PEs' memory go through the machine. An argument "cuda" needs a GPU,
+    unless `gpus` gives the PEs those of a stand-in, which `environment` names.
     """
 
     def run(
