@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,22 +22,29 @@ RunProgram = Callable[..., "subprocess.CompletedProcess[str]"]
 def run_program(need_gpus: Callable[[int], None]) -> RunProgram:
     """run_program(num_pes, program, *arguments): one PE runs without launcher, several under `weft run`.
 
-    `mapping="off"`: operations on other PEs' memory go through the machine. An argument "cuda" needs a GPU.
+    `mapping="off"`: operations on other PEs' memory go through the machine. An argument "cuda" needs a GPU,
+    unless `gpus` gives the PEs those of a stand-in, which `environment` names.
     """
 
     def run(
-        num_pes: int, program: str, *arguments: str, mapping: str = "on"
+        num_pes: int,
+        program: str,
+        *arguments: str,
+        mapping: str = "on",
+        gpus: str | None = None,
+        environment: Mapping[str, str] = os.environ,
     ) -> subprocess.CompletedProcess[str]:
-        if "cuda" in arguments:
+        if "cuda" in arguments and gpus is None:
             need_gpus(1)
-        launcher = [] if num_pes == 1 else ["-m", "weft", "run", "-n", str(num_pes)]
+        chosen = [] if gpus is None else ["--gpus", gpus]
+        launcher = [] if num_pes == 1 else ["-m", "weft", "run", "-n", str(num_pes), *chosen]
         return subprocess.run(
             [sys.executable, *launcher, str(PROGRAMS / program), *arguments],
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,
             check=False,
-            env={**os.environ, "WEFT_PGAS_MAPPING": mapping},
+            env={**environment, "WEFT_PGAS_MAPPING": mapping},
         )
 
     return run
@@ -44,10 +52,10 @@ def run_program(need_gpus: Callable[[int], None]) -> RunProgram:
 
 @pytest.fixture
 def expect_checked(run_program: RunProgram) -> Callable[..., None]:
-    """Runs a program that prints "all checked" in the end, and nothing else."""
+    """Runs a program that prints "all checked" in the end, and nothing else. Arguments are run_program's."""
 
-    def run(num_pes: int, program: str, *arguments: str, mapping: str = "on") -> None:
-        ended = run_program(num_pes, program, *arguments, mapping=mapping)
+    def run(num_pes: int, program: str, *arguments: str, **options: Any) -> None:
+        ended = run_program(num_pes, program, *arguments, **options)
         assert (ended.returncode, ended.stdout) == (0, "all checked\n"), ended.stdout + ended.stderr
 
     return run

@@ -30,10 +30,11 @@ def test_atomic_operations(
     expect_checked(num_pes, "atomics.py", kind, mapping=mapping)
 
 
+@pytest.mark.parametrize("mapping", ["on", "off"])
 @num_pes_1_to_3
 @everywhere
-def test_global_arrays(expect_checked: Callable[..., None], kind: str, num_pes: int) -> None:
-    expect_checked(num_pes, "global_arrays.py", kind)
+def test_global_arrays(expect_checked: Callable[..., None], kind: str, num_pes: int, mapping: str) -> None:
+    expect_checked(num_pes, "global_arrays.py", kind, mapping=mapping)
 
 
 @pytest.mark.parametrize("mapping", ["on", "off"])
@@ -66,6 +67,14 @@ def test_a_failure_that_nothing_awaits_ends_the_job(run_program: RunProgram) -> 
     ended = run_program(2, "unawaited.py", mapping="off")
     assert ended.returncode == 1
     assert "byte 800 of segment 1 of PE 1 (host) does not have 8 bytes behind it" in ended.stderr
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@pytest.mark.parametrize("program", ["values.py", "atomics.py", "lifetime.py", "global_arrays.py"])
+def test_a_stand_in_for_gpus(
+    expect_checked: Callable[..., None], stand_in_cuda: dict[str, str], program: str, mapping: str
+) -> None:
+    expect_checked(2, program, "cuda", mapping=mapping, gpus="0,1", environment=stand_in_cuda)
 
 
 @pytest.mark.gpu

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from .conftest import PROGRAMS, TIMEOUT_S
 
-EXAMPLES = 60
+EXAMPLES = 150
 
 Serve = Callable[[Any], str]
 

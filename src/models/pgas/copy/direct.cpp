@@ -127,12 +127,14 @@ bool Copies::start_direct(const Copy& copy, runtime::OperationState* state) {
     return false;
   }
   const bool is_put = copy.from.is_local;
+  const Run& run = copy.runs.front();
   const memory::Buffer& local = is_put ? copy.from.local : copy.to.local;
-  const GlobalAddress& address = is_put ? copy.to.address : copy.from.address;
-  const std::size_t size_bytes = copy.runs.front().size_bytes;
-  KnownSegment* const segment = local.place.is_host() ? direct_segment(address, size_bytes) : nullptr;
+  const GlobalAddress address =
+      is_put ? copy.to.address.moved_by(run.to_bytes) : copy.from.address.moved_by(run.from_bytes);
+  KnownSegment* const segment = local.place.is_host() ? direct_segment(address, run.size_bytes) : nullptr;
   if (segment == nullptr) return false;
-  const memory::Buffer buffer{local.data, size_bytes, local.place, nullptr};
+  memory::Buffer buffer = part_of(local, is_put ? run.from_bytes : run.to_bytes, run.size_bytes);
+  buffer.stream = nullptr;
   if (is_put) {
     start_put(*segment, address, buffer, {}, state);
   } else {
