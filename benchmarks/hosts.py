@@ -176,7 +176,7 @@ def measurements(folder: Path, parts: Sequence[str], pes_per_host: int) -> dict[
         made["latency", "weft, Python channel"] = program(
             SCRIPTS / "channel_pingpong.py", ["latency", *LATENCY], WEFT
         )
-        made["latency", "mpi4py"] = program(SCRIPTS / "mpi4py_pingpong.py", ["latency", *LATENCY], OPEN_MPI)
+        made["latency", "mpi4py"] = program(SCRIPTS / "mpi4py_pingpong.py", ["latency", *LATENCY], {})
     if "bandwidth" in parts:
         channel = programs.need("channel_pingpong")
         made["bandwidth", "weft, C++ channel"] = program(channel, ["bandwidth", *BANDWIDTH], WEFT)
@@ -184,15 +184,13 @@ def measurements(folder: Path, parts: Sequence[str], pes_per_host: int) -> dict[
         made["bandwidth", "weft, Python channel"] = program(
             SCRIPTS / "channel_pingpong.py", ["bandwidth", *BANDWIDTH], WEFT
         )
-        made["bandwidth", "mpi4py"] = program(
-            SCRIPTS / "mpi4py_pingpong.py", ["bandwidth", *BANDWIDTH], OPEN_MPI
-        )
+        made["bandwidth", "mpi4py"] = program(SCRIPTS / "mpi4py_pingpong.py", ["bandwidth", *BANDWIDTH], {})
     for bench in ("broadcast", "allreduce"):
         for pes in (1, 2) if bench in parts else ():
             part = f"{bench}, 2 x {pes}"
             made[part, "weft"] = program(SCRIPTS / "weft_collectives.py", [bench, *COLLECTIVES], WEFT, pes)
             made[part, "mpi4py"] = program(
-                SCRIPTS / "mpi4py_collectives.py", [bench, *COLLECTIVES], OPEN_MPI, pes
+                SCRIPTS / "mpi4py_collectives.py", [bench, *COLLECTIVES], OPEN_MPI if pes > 1 else {}, pes
             )
     if "start-up" in parts:
         part = f"start-up, 2 x {pes_per_host}"
