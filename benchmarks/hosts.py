@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "multihost"))
@@ -175,7 +176,7 @@ def measurements(folder: Path, parts: Sequence[str], pes_per_host: int) -> dict[
         made["latency", "weft, Python channel"] = program(
             SCRIPTS / "channel_pingpong.py", ["latency", *LATENCY], WEFT
         )
-        made["latency", "mpi4py"] = program(SCRIPTS / "mpi4py_pingpong.py", ["latency", *LATENCY], OPEN_MPI)
+        made["latency", "mpi4py"] = program(SCRIPTS / "mpi4py_pingpong.py", ["latency", *LATENCY], {})
     if "bandwidth" in parts:
         channel = programs.need("channel_pingpong")
         made["bandwidth", "weft, C++ channel"] = program(channel, ["bandwidth", *BANDWIDTH], WEFT)
@@ -183,15 +184,13 @@ def measurements(folder: Path, parts: Sequence[str], pes_per_host: int) -> dict[
         made["bandwidth", "weft, Python channel"] = program(
             SCRIPTS / "channel_pingpong.py", ["bandwidth", *BANDWIDTH], WEFT
         )
-        made["bandwidth", "mpi4py"] = program(
-            SCRIPTS / "mpi4py_pingpong.py", ["bandwidth", *BANDWIDTH], OPEN_MPI
-        )
+        made["bandwidth", "mpi4py"] = program(SCRIPTS / "mpi4py_pingpong.py", ["bandwidth", *BANDWIDTH], {})
     for bench in ("broadcast", "allreduce"):
         for pes in (1, 2) if bench in parts else ():
             part = f"{bench}, 2 x {pes}"
             made[part, "weft"] = program(SCRIPTS / "weft_collectives.py", [bench, *COLLECTIVES], WEFT, pes)
             made[part, "mpi4py"] = program(
-                SCRIPTS / "mpi4py_collectives.py", [bench, *COLLECTIVES], OPEN_MPI, pes
+                SCRIPTS / "mpi4py_collectives.py", [bench, *COLLECTIVES], OPEN_MPI if pes > 1 else {}, pes
             )
     if "start-up" in parts:
         part = f"start-up, 2 x {pes_per_host}"
@@ -216,6 +215,33 @@ def write_records(file: Path, values: dict[tuple[str, str, int, str], list[float
             out.write(json.dumps(record) + "\n")
 
 
+def write_plot(file: Path, records: Sequence[dict[str, Any]]) -> None:
+    """A part of the picture for each bench: the median of each system by size, and its least and most."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    benches = list(dict.fromkeys(record["bench"] for record in records))
+    figure = Figure(figsize=(4 * len(benches), 4), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    for number, bench in enumerate(benches):
+        axes = figure.add_subplot(1, len(benches), number + 1)
+        part = [record for record in records if record["bench"] == bench]
+        sizes = sorted({record["size_bytes"] for record in part})
+        for place, system in enumerate(dict.fromkeys(record["system"] for record in part)):
+            found = [record for record in part if record["system"] == system]
+            below = [record["median"] - record["min"] for record in found]
+            above = [record["max"] - record["median"] for record in found]
+            at = [sizes.index(record["size_bytes"]) + 0.12 * place for record in found]
+            medians = [record["median"] for record in found]
+            axes.errorbar(at, medians, [below, above], marker="o", capsize=2, linestyle="none", label=system)
+        axes.set_xticks(range(len(sizes)), [f"{size} B" for size in sizes], fontsize=7)
+        axes.set_yscale("log")
+        axes.set_title(bench, fontsize=9)
+        axes.set_ylabel(part[0]["metric"], fontsize=8)
+        axes.legend(fontsize=7)
+    figure.savefig(file, format="png")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5, help="rounds; each system is launched once in each")
@@ -223,6 +249,7 @@ def main() -> int:
     parser.add_argument(
         "--only", default="latency,bandwidth,broadcast,allreduce,start-up", help="parts, with commas"
     )
+    parser.add_argument("--plot", type=Path, help="draw the records; --runs 0 measures nothing")
     parser.add_argument(
         "--start-up-pes", type=int, default=8, help="PEs of a host when the start is measured"
     )
@@ -246,6 +273,9 @@ def main() -> int:
                         f"{number} {bench:20} {system:22} {size_bytes:9} {value:12.4g} {metric}", flush=True
                     )
             write_records(arguments.json, values)
+    if arguments.plot is not None:
+        lines = arguments.json.read_text(encoding="utf-8").splitlines()
+        write_plot(arguments.plot, [json.loads(line) for line in lines])
     return 0
 
 

@@ -131,6 +131,8 @@ class Host:
         """
         if not noticed:
             (self.cluster.folder / UNNOTICED).touch()
+            for network in range(len(self.cluster.networks)):  # the kernel would close the connections
+                self.cluster.cut(self, network)
         assert self._init is not None
         os.kill(self._init_pid, signal.SIGKILL)
         self._init.wait(HANG_S)

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "weft/pgas/global_ptr.h"
+#include "weft/pgas/limits.h"
 
 namespace weft::pgas {
 
@@ -22,9 +23,6 @@ inline SegmentState load_state(const std::uint8_t* state) {
   return static_cast<SegmentState>(
       std::atomic_ref(const_cast<std::uint8_t&>(*state)).load(std::memory_order_acquire));
 }
-
-// The CPU copies so much at once between mapped segments. In larger copies the PE takes a turn after each such part.
-inline constexpr std::uint64_t kAtOnceBytes = std::uint64_t{4} << 20;
 
 class SegmentCache {
  public:

@@ -22,7 +22,10 @@ class HostGroups {
   int most_on_a_host() const { return most_; }
   // The members of a host have indices, in the order of their numbers.
   int index_of(int member) const { return indices_[static_cast<std::size_t>(member)]; }
-  int member(int host, int index) const { return members_[static_cast<std::size_t>(first(host) + index)]; }
+  int member(int host, int index) const {
+    const int place = first(host) + index;
+    return members_[static_cast<std::size_t>(place)];
+  }
 
  private:
   int first(int host) const { return firsts_[static_cast<std::size_t>(host)]; }

@@ -3,7 +3,6 @@
 namespace weft::runtime {
 
 int PlaceAmongHosts::leader_of(int host) const {
-  if (host == hosts->host_of(root_pe)) return root_pe;
   return hosts->member(host, hosts->index_of(root_pe) % hosts->num_on(host));
 }
 

@@ -57,7 +57,7 @@ struct PlaceAmongHosts {
   [[gnu::cold]] static int num_in_subtree(PlaceAmongHosts place);
 
  private:
-  // The root, or another member for the root's sake: leaders of different roots should not all be the same PE.
+  // The member with the root's index, so the root itself on its host: leaders for different roots should differ.
   int leader_of(int host) const;
   // The hosts, ranked from the root's on, and this PE's host among them.
   CompleteTree tree_of_hosts() const;
