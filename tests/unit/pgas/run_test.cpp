@@ -104,15 +104,17 @@ TEST(Run, IndicesAreScaled) {
   EXPECT_EQ(row_groups(runs).size(), 2U) << "their sizes differ";
 }
 
-TEST(Run, OverlapIsFoundInOneSegmentOnly) {
-  const GlobalAddress at(0, 1, memory::Kind::kHost, 100);
+TEST(Run, OverlapIsFound) {
   const std::array runs{pgas::Run{0, 0, 10}, pgas::Run{20, 20, 10}};
-  EXPECT_TRUE(overlaps(runs, at, at));
-  EXPECT_TRUE(overlaps(runs, at, at.moved_by(29)));
-  EXPECT_TRUE(overlaps(runs, at, at.moved_by(-9)));
-  EXPECT_FALSE(overlaps(runs, at, at.moved_by(10))) << "the runs interleave";
-  EXPECT_FALSE(overlaps(runs, at, at.moved_by(30)));
-  EXPECT_FALSE(overlaps(runs, at, GlobalAddress(0, 2, memory::Kind::kHost, 100)));
+  EXPECT_TRUE(overlaps(runs, 100, 100));
+  EXPECT_TRUE(overlaps(runs, 100, 129));
+  EXPECT_TRUE(overlaps(runs, 100, 91));
+  EXPECT_FALSE(overlaps(runs, 100, 110)) << "the runs interleave";
+  EXPECT_FALSE(overlaps(runs, 100, 130));
+  const std::array one{pgas::Run{0, 8, 16}};
+  EXPECT_TRUE(overlaps(one, 100, 100));
+  EXPECT_FALSE(overlaps(one, 100, 108));
+  EXPECT_FALSE(overlaps(one, 100, 76));
 }
 
 }  // namespace
