@@ -188,7 +188,10 @@ Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& 
 std::byte* GlobalMemory::mapped_to_copy(const void* local, const GlobalAddress& address,
                                         std::size_t size_bytes) {
   std::byte* const mapped = size_bytes <= kAtOnceBytes ? cache_.find(address, size_bytes) : nullptr;
-  return mapped != nullptr && runtime_.memory().place_of(local).is_host() ? mapped : nullptr;
+  if (mapped == nullptr || !runtime_.memory().place_of(local).is_host()) return nullptr;
+  // An overlap is refused where all copies are checked.
+  const auto distance = reinterpret_cast<std::uintptr_t>(mapped) - reinterpret_cast<std::uintptr_t>(local);
+  return distance >= size_bytes && std::uintptr_t{0} - distance >= size_bytes ? mapped : nullptr;
 }
 
 Done GlobalMemory::put_memory(const memory::ConstBuffer& from, const GlobalAddress& to,

@@ -17,7 +17,13 @@ namespace {
 using test_support::says;
 using testing::PgasJob;
 
-enum ClaimHandler : runtime::HandlerId { kSegmentClaim, kHookClaim, kCopyClaim, kAtomicClaim };
+enum ClaimHandler : runtime::HandlerId {
+  kSegmentClaim,
+  kQuestionClaim,
+  kHookClaim,
+  kCopyClaim,
+  kAtomicClaim
+};
 
 struct ClaimsTest : ::testing::Test {
   PgasJob job{2};
@@ -33,7 +39,7 @@ struct ClaimsTest : ::testing::Test {
   }
   // Sends a message to PE 1 and returns what ends the job; "" if nothing does.
   std::string send(runtime::MessagePtr message, ClaimHandler which) {
-    if (which == kAtomicClaim) {
+    if (which == kAtomicClaim || which == kQuestionClaim) {
       message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
     }
     job.runtime(0).send(1, std::move(message));
@@ -151,7 +157,7 @@ TEST(Claims, RandomBytesDoNoHarm) {
     struct Fresh : ClaimsTest {
       void TestBody() override {}
     } fresh;
-    const auto which = static_cast<ClaimHandler>(random() % 4);
+    const auto which = static_cast<ClaimHandler>(random() % 5);
     std::vector<std::uint8_t> bytes(random() % 120);
     for (std::uint8_t& byte : bytes)
       byte = static_cast<std::uint8_t>(random() % 3 == 0 ? random() : random() % 3);

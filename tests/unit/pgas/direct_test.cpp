@@ -81,7 +81,7 @@ TEST_P(DirectTest, CopiesOfMemoryOutsideOfSegments) {
   }
   // A span may lie in the segment itself.
   job.run_on(0, [&](Pgas& pgas) -> Task<> {
-    co_await pgas.put(mine.elements<Number>().subspan(0, 10), mine.pointer<Number>(5));
+    co_await pgas.put(mine.elements<Number>().subspan(0, 10), mine.pointer<Number>(15));
   });
 }
 

@@ -158,9 +158,13 @@ void RemoteAtomics::on_message(runtime::Message& message) {
   Status status;
   if (answer.code != StatusCode::kOk) {
     const Operation& operation = found->second.operation;
-    status =
-        Status(answer.code, base::format("PE {} refused an atomic operation on {}: {}", pe,
-                                         describe(operation.address), base::status_code_name(answer.code)));
+    // The owner alone knows the address.
+    const std::string why =
+        answer.code == StatusCode::kInvalidArgument
+            ? base::format("it needs an address that is a multiple of {}", atomic_bytes(operation.type))
+            : std::string(base::status_code_name(answer.code));
+    status = Status(answer.code, base::format("PE {} refused an atomic operation on {}: {}", pe,
+                                              describe(operation.address), why));
   }
   end(answer.request, status, answer.before);
 }
