@@ -18,9 +18,10 @@ Barrier::Barrier(runtime::Messenger& messenger, runtime::HandlerId handler, cons
 runtime::Future<> Barrier::enter() {
   const std::uint64_t number = next_++;
   State& state = states_[number];
-  if (state.from >= 0 && state.collectives != collectives_)
-    fail_different(number, state.from, state.collectives);
-  state.collectives = collectives_;
+  const Entered mine{members_.rank(), collectives_};
+  if (state.first.rank >= 0 && state.first.collectives != collectives_)
+    fail_different(number, state.first, mine);
+  state.first = mine;
   runtime::Future<> done(messenger_);
   state.done = done;
   state.is_entered = true;
@@ -33,8 +34,8 @@ void Barrier::begin_other(std::string_view name) {
   ++collectives_;
   last_ = name;
   const auto next = states_.find(next_);
-  if (next != states_.end() && next->second.collectives < collectives_)
-    fail_different(next_, next->second.from, next->second.collectives);
+  if (next != states_.end() && next->second.first.collectives < collectives_)
+    fail_different(next_, next->second.first, {members_.rank(), collectives_});
 }
 
 void Barrier::arrive(int from, const BarrierNote& note) {
@@ -53,29 +54,30 @@ void Barrier::arrive(int from, const BarrierNote& note) {
   const std::uint32_t bit = std::uint32_t{1} << note.round;
   if ((state.arrived & bit) != 0) refuse(" a second time");
   state.arrived |= bit;
-  if (state.is_entered ? note.collectives != state.collectives : note.collectives < collectives_)
-    return fail_different(note.barrier, from, note.collectives);
+  const Entered theirs{from, note.collectives};
+  if (state.first.rank < 0) state.first = theirs;
+  if (state.first.collectives != theirs.collectives) return fail_different(note.barrier, theirs, state.first);
   if (state.is_entered) return advance(note.barrier, state);
-  if (state.from < 0) {
-    state.from = from;
-    state.collectives = note.collectives;
-  } else if (state.collectives != note.collectives) {
-    fail_different(note.barrier, from, note.collectives);
-  }
+  if (theirs.collectives < collectives_)
+    fail_different(note.barrier, theirs, {members_.rank(), collectives_});
 }
 
-void Barrier::fail_different(std::uint64_t number, int from, std::uint64_t theirs) {
-  const std::string last = collectives_ > theirs ? base::format(" (the last is {})", last_) : "";
+void Barrier::fail_different(std::uint64_t number, const Entered& one, const Entered& other) {
+  const bool is_mine = other.rank == members_.rank();
+  const std::string who = is_mine ? "this rank" : base::format("rank {}", other.rank);
+  const bool has_last = is_mine && other.collectives == collectives_ && collectives_ > one.collectives;
   messenger_.fail(base::format(
-      "PE {}: rank {} calls barrier {} of a team after {} other collectives, and this rank after {}{}; all "
-      "ranks of a team call the same collectives in the same order",
-      messenger_.pe(), from, number, theirs, collectives_, last));
+      "PE {}: rank {} calls barrier {} of a team after {} other collectives, and {} after {}{}; all ranks of "
+      "a team call the same collectives in the same order",
+      messenger_.pe(), one.rank, number, one.collectives, who, other.collectives,
+      has_last ? base::format(" (the last is {})", last_) : ""));
 }
 
 void Barrier::send(std::uint64_t number, const State& state) {
   const std::int64_t distance = std::int64_t{1} << state.round;
   const int to = static_cast<int>((members_.rank() + distance) % members_.size());
-  const BarrierNote note{members_.id(), number, static_cast<std::uint64_t>(state.round), state.collectives};
+  const BarrierNote note{members_.id(), number, static_cast<std::uint64_t>(state.round),
+                         state.first.collectives};
   runtime::MessagePtr message = runtime::Message::pack(messenger_, handler_, note);
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   messenger_.send(members_.pe_of(to), std::move(message));

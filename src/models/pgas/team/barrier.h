@@ -42,19 +42,23 @@ class Barrier {
   void arrive(int from, const BarrierNote& note);
 
  private:
+  // A rank that has entered a barrier; none: -1.
+  struct Entered {
+    int rank = -1;
+    std::uint64_t collectives = 0;  // other ones that it has begun before
+  };
   struct State {
     std::uint32_t arrived = 0;  // a bit for each round whose note is here
     int round = 0;              // of this rank, when it has entered
     bool is_entered = false;
-    std::uint64_t collectives = 0;  // of this rank when it entered; before, those of rank `from`
-    int from = -1;                  // whose note came first; -1: no note has come
+    Entered first;  // this rank when it has entered; before, the rank whose note came first
     runtime::Future<> done;
   };
 
   void send(std::uint64_t number, const State& state);
   // Goes through the rounds whose notes are here. May end the state.
   void advance(std::uint64_t number, State& state);
-  void fail_different(std::uint64_t number, int from, std::uint64_t theirs);
+  void fail_different(std::uint64_t number, const Entered& one, const Entered& other);
 
   runtime::Messenger& messenger_;
   runtime::HandlerId handler_;
