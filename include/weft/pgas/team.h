@@ -157,15 +157,18 @@ class Team {
   TeamState* state() const { return state_; }
 
  private:
+  template <class Pack>
+  static PackedValue packed_or_error(const Pack& pack) {
+    try {
+      return {pack(), nullptr};  // in place: the bytes may be many
+    } catch (...) {
+      return {{}, std::current_exception()};
+    }
+  }
   // Starts a collective with what `pack` returns, or with the exception that it throws, which is thrown again.
   template <class Pack, class Start>
   static void start_packed(const Pack& pack, const Start& start) {
-    PackedValue mine;
-    try {
-      mine.bytes = pack();
-    } catch (...) {
-      mine.error = std::current_exception();
-    }
+    const PackedValue mine = packed_or_error(pack);
     start(mine);
     if (mine.error) std::rethrow_exception(mine.error);
   }

@@ -17,7 +17,7 @@ class PackedOrRaised {
   template <class Pack>
   explicit PackedOrRaised(const Pack& pack) {
     try {
-      packed_.bytes = pack();
+      packed_.bytes.assign(pack());
     } catch (const PythonError&) {
       raised_ = PythonError::take();
       packed_.error = as_travelling_error(raised_.get());

@@ -90,8 +90,8 @@ class ReducedBuffer final : public BufferData {
     try {
       mine_memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
       theirs_memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
-    } catch (
-        ...) {  // no memory: the collective has begun, and fails as one. What others send has no place to land.
+    } catch (...) {
+      // No memory: the collective has begun, and fails as one. What others send has no place to land.
       size_bytes_ = 0;
       fail(std::current_exception());
     }
