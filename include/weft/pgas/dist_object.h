@@ -6,16 +6,20 @@
 //
 // All ranks make their distributed objects on a team in the same order; no message is sent for that. A fetch, or a call that
 // names the object, waits at a rank that has not made its own yet. An object of a rank may be used by others until it is
-// destroyed, so a program has a barrier before. A use after that fails with Error(kClosed). Threads: the PE's.
+// destroyed, so a program has a barrier before. A use after that fails with Error(kClosed). An object may outlive the job;
+// its team is gone then. Threads: the PE's.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "weft/pgas/rpc.h"
 #include "weft/pgas/team.h"
 
 namespace weft::pgas {
+
+class ObjectTable;
 
 // What a team keeps of one object on this PE; DistObject adds the type.
 class ObjectName {
@@ -28,11 +32,10 @@ class ObjectName {
 
   const Team& team() const { return team_; }
   const rpc_detail::ObjectNumber& where() const { return where_; }
-  // The model is gone: the destructor does nothing.
-  void abandon() { team_ = Team(); }
 
  private:
   Team team_;
+  std::shared_ptr<ObjectTable*> table_;  // to null after the job has ended
   rpc_detail::ObjectNumber where_;
 };
 

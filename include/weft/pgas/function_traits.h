@@ -52,6 +52,11 @@ inline constexpr bool kIsObjectArgument = false;
 template <class T>
 inline constexpr bool kIsObjectArgument<ObjectArgument<T>> = true;
 
+template <class T>
+inline constexpr bool kIsDistObject = false;
+template <class T>
+inline constexpr bool kIsDistObject<DistObject<T>> = true;
+
 template <class Parameter>
 struct StoredAs {
   using Type = std::decay_t<Parameter>;

@@ -5,7 +5,8 @@
 //
 // A function registers itself by being named in a call; all PEs run the same program and agree on its number. Its first
 // parameter may be World&, this PE's world, or const Team&, the team of the call. A parameter DistObject<T>& takes a
-// distributed object, and the function gets that of its own PE; the call waits until the PE has made it. All other
+// distributed object, and the function gets that of its own PE; the call waits until the PE has made it, and its team. A PE
+// that is no member of that team is an error of the call. All other
 // parameters are values or const references to them, which last until the function has returned, or until the Task that it
 // returns has ended.
 //
@@ -95,9 +96,18 @@ class CallMessage {
   runtime::MessagePtr message_;
 };
 
-// The object of this PE; null if it is not made yet. Throws Error if it has been destroyed, has another type, or belongs to
-// a team that this PE is no member of.
+// Throws Error(kInvalidArgument) if that PE is no member of the team of an object that is sent to it.
+void expect_member(const Team& team, int pe);
+
+// The object of this PE; null if it or its team is not made yet. Throws Error if it has been destroyed or has another type,
+// or if no PE can have made its team.
 void* find_object(runtime::Runtime& runtime, const ObjectNumber& where);
+
+// An argument of a call on that rank.
+template <class Argument>
+void expect_reaches(const Team& team, int rank, const Argument& argument) {
+  if constexpr (kIsDistObject<Argument>) expect_member(argument.team(), team.pe_of(rank));
+}
 
 // What is packed for a parameter that is stored as `Value`.
 template <class Value, class Argument>
@@ -157,6 +167,7 @@ class RpcFunction {
   template <class... Args>
   static void send(const Team& team, int rank, runtime::FutureAddress reply, Args&&... arguments) {
     static_assert(sizeof...(Args) == Traits::kNumArguments, "the function takes another number of arguments");
+    (rpc_detail::expect_reaches(team, rank, arguments), ...);
     visit_packed(
         [&](const auto&... values) {
           [[maybe_unused]] void* const context = &team.runtime();

@@ -8,12 +8,15 @@
 // operations on it in the same order. A collective operation starts in the call, and the future that it returns may be
 // awaited later. A team lives until the job ends, and copies of a Team are cheap.
 //
-// A collective that fails on one rank gives the exception to that rank and to those that depend on it. Errors: a rank that
-// the team does not have is Error(kOutOfRange); an empty Team may be tested and assigned, nothing else. Threads: the PE's.
+// A collective that fails on one rank gives the exception to that rank and to those that depend on it. If a value does not
+// pack, the call throws the exception, and the futures of the other ranks get it. Errors: a rank that the team does not have
+// is Error(kOutOfRange); that call is no collective. An empty Team may be tested and assigned, nothing else. Threads: the
+// PE's.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <optional>
 #include <span>
@@ -34,6 +37,12 @@
 namespace weft::pgas {
 
 class TeamState;
+
+// A rank's value in a collective, packed.
+struct PackedValue {
+  base::SmallBytes bytes;
+  std::exception_ptr error;  // why it does not pack; `bytes` are not used then
+};
 
 // A colour of split(): this PE becomes a member of no team.
 inline constexpr std::int64_t kNoTeam = std::numeric_limits<std::int64_t>::min();
@@ -126,11 +135,12 @@ class Team {
 
   // --- For other languages, which pack by themselves. Collective `bytes` of all ranks have the type `type`, any number.
   // The result is set with FutureState::set_packed().
-  void start_broadcast(const base::SmallBytes& mine, int root, std::uint64_t type,
+  // If this rank's value does not pack, it starts the collective with the error, so that the other ranks get that.
+  void start_broadcast(const PackedValue& mine, int root, std::uint64_t type,
                        runtime::FutureState& result) const;
   // To `root`, to all if root < 0. The result of the other ranks has no bytes. With `is_optional`, the result is packed
   // as a std::optional. `combiner` is null: all ranks get all packed values in the order of the ranks, behind their number.
-  void start_reduce(const base::SmallBytes& mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
+  void start_reduce(const PackedValue& mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
                     int root, std::uint64_t type, runtime::FutureState& result,
                     bool is_optional = false) const;
   // The place of the memory is found from its address.
@@ -147,6 +157,22 @@ class Team {
   TeamState* state() const { return state_; }
 
  private:
+  template <class Pack>
+  static PackedValue packed_or_error(const Pack& pack) {
+    try {
+      return {pack(), nullptr};  // in place: the bytes may be many
+    } catch (...) {
+      return {{}, std::current_exception()};
+    }
+  }
+  // Starts a collective with what `pack` returns, or with the exception that it throws, which is thrown again.
+  template <class Pack, class Start>
+  static void start_packed(const Pack& pack, const Start& start) {
+    const PackedValue mine = packed_or_error(pack);
+    start(mine);
+    if (mine.error) std::rethrow_exception(mine.error);
+  }
+
   template <class T>
   memory::Buffer buffer_of(std::span<T> values, memory::StreamHandle stream) const {
     static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
@@ -161,10 +187,12 @@ class Team {
 
 template <class T>
 runtime::Future<T> Team::broadcast(const T& value, int root) const {
+  expect_rank(root);
   runtime::Future<T> result(runtime());
-  base::SmallBytes mine;
-  if (rank() == root) mine = base::pack_small(value, &runtime());
-  start_broadcast(mine, root, rpc_detail::type_number<T>(), *result.state());
+  start_packed([&] { return rank() == root ? base::pack_small(value, &runtime()) : base::SmallBytes(); },
+               [&](const PackedValue& mine) {
+                 start_broadcast(mine, root, rpc_detail::type_number<T>(), *result.state());
+               });
   return result;
 }
 
@@ -172,10 +200,13 @@ template <class T>
 runtime::Future<std::optional<T>> Team::reduce(const T& value, runtime::Reducer reducer, int root) const {
   expect_merging(reducer);
   expect_rank(root);
+  const runtime::Combiner* const combiner = runtime::value_combiner<T>(reducer);
   runtime::Future<std::optional<T>> result(runtime());
-  start_reduce(runtime::pack_contribution(value, reducer, runtime()), reducer,
-               runtime::value_combiner<T>(reducer), root, rpc_detail::type_number<T>(), *result.state(),
-               true);
+  start_packed([&] { return runtime::pack_contribution(value, reducer, runtime()); },
+               [&](const PackedValue& mine) {
+                 start_reduce(mine, reducer, combiner, root, rpc_detail::type_number<T>(), *result.state(),
+                              true);
+               });
   return result;
 }
 
@@ -183,34 +214,45 @@ template <auto Merge, class T>
 runtime::Future<std::optional<T>> Team::reduce(const T& value, int root) const {
   expect_rank(root);
   runtime::Future<std::optional<T>> result(runtime());
-  start_reduce(base::pack_small(value, &runtime()), runtime::Reducer::kCustom,
-               runtime::custom_combiner<T, Merge>(), root, rpc_detail::type_number<T>(), *result.state(),
-               true);
+  start_packed([&] { return base::pack_small(value, &runtime()); },
+               [&](const PackedValue& mine) {
+                 start_reduce(mine, runtime::Reducer::kCustom, runtime::custom_combiner<T, Merge>(), root,
+                              rpc_detail::type_number<T>(), *result.state(), true);
+               });
   return result;
 }
 
 template <class T>
 runtime::Future<T> Team::allreduce(const T& value, runtime::Reducer reducer) const {
   expect_merging(reducer);
+  const runtime::Combiner* const combiner = runtime::value_combiner<T>(reducer);
   runtime::Future<T> result(runtime());
-  start_reduce(runtime::pack_contribution(value, reducer, runtime()), reducer,
-               runtime::value_combiner<T>(reducer), -1, rpc_detail::type_number<T>(), *result.state());
+  start_packed([&] { return runtime::pack_contribution(value, reducer, runtime()); },
+               [&](const PackedValue& mine) {
+                 start_reduce(mine, reducer, combiner, -1, rpc_detail::type_number<T>(), *result.state());
+               });
   return result;
 }
 
 template <auto Merge, class T>
 runtime::Future<T> Team::allreduce(const T& value) const {
   runtime::Future<T> result(runtime());
-  start_reduce(base::pack_small(value, &runtime()), runtime::Reducer::kCustom,
-               runtime::custom_combiner<T, Merge>(), -1, rpc_detail::type_number<T>(), *result.state());
+  start_packed([&] { return base::pack_small(value, &runtime()); },
+               [&](const PackedValue& mine) {
+                 start_reduce(mine, runtime::Reducer::kCustom, runtime::custom_combiner<T, Merge>(), -1,
+                              rpc_detail::type_number<T>(), *result.state());
+               });
   return result;
 }
 
 template <class T>
 runtime::Future<std::vector<T>> Team::allgather(const T& value) const {
   runtime::Future<std::vector<T>> result(runtime());
-  start_reduce(base::pack_small(value, &runtime()), runtime::Reducer::kGather, nullptr, -1,
-               rpc_detail::type_number<T>(), *result.state());
+  start_packed([&] { return base::pack_small(value, &runtime()); },
+               [&](const PackedValue& mine) {
+                 start_reduce(mine, runtime::Reducer::kGather, nullptr, -1, rpc_detail::type_number<T>(),
+                              *result.state());
+               });
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "chare/reduction.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -178,10 +179,10 @@ std::function<std::string()> whereabouts(PyChare& chare) {
 
 }  // namespace
 
-PackedContribution pack_contribution(PyObject* value, PyObject* reducer,
-                                     const std::function<std::string()>& who) {
+Contribution contribution_of(PyObject* value, PyObject* reducer, std::function<std::string()> who) {
   const ReducerChoice choice = read_reducer(value, reducer);
-  return {choice.reducer, choice.form, combiner_of(choice), pack_value(who, choice, value)};
+  return {choice.reducer, choice.form, combiner_of(choice),
+          [who = std::move(who), choice, value] { return pack_value(who, choice, value); }};
 }
 
 runtime::Target target_without_value(PyObject* target) { return read_target(target, ResultForm::kNothing); }

@@ -21,17 +21,16 @@ namespace weft::python {
 void contribute_to_target(PyChare& chare, PyObject* value, PyObject* reducer, PyObject* target,
                           PyObject* section = nullptr);
 Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer);
-// A contribution, packed, and how it is merged. The packed result has the form `form`.
-struct PackedContribution {
+// How a value is packed and merged. The packed result has the form `form`.
+struct Contribution {
   runtime::Reducer reducer;
   ResultForm form;
-  const runtime::Combiner* combiner;  // null: the values are gathered
-  std::vector<std::byte> bytes;
+  const runtime::Combiner* combiner;             // null: the values are gathered
+  std::function<std::vector<std::byte>()> pack;  // throws PythonError or base::Error
 };
-// `value` and `reducer` may be null, like None. `who` says whose contribution it is, for errors. Throws PythonError or
-// base::Error.
-PackedContribution pack_contribution(PyObject* value, PyObject* reducer,
-                                     const std::function<std::string()>& who);
+// `value` and `reducer` may be null, like None; `value` is borrowed by `pack`. `who` says whose contribution it is, for
+// errors. Throws PythonError or base::Error if the reducer is none.
+Contribution contribution_of(PyObject* value, PyObject* reducer, std::function<std::string()> who);
 // The target of a result without a value. Throws base::Error if the object is none.
 runtime::Target target_without_value(PyObject* target);
 

@@ -67,14 +67,9 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
   });
 }
 
-// The name is of the model, which is gone when the job has ended.
 void deallocate(PyObject* self) {
   DistObjectParts& parts = parts_of(self);
-  if (parts.name != nullptr && (parts.engine->is_closed() || Engine::in_forked_child())) {
-    parts.name->abandon();
-  } else if (parts.name != nullptr && !parts.engine->is_on_this_thread()) {
-    Engine::drop_on_pe_thread(std::shared_ptr<pgas::ObjectName>(std::move(parts.name)));
-  }
+  Engine::drop_on_pe_thread(std::shared_ptr<pgas::ObjectName>(std::move(parts.name)));
   parts.~DistObjectParts();
   free_object(self);
 }
@@ -119,7 +114,7 @@ PyObject* fetch(PyObject* self, PyObject* number) {
 
 bool encode(Encoder& encoder, PyObject* object) {
   encoder.tag(ValueTag::kDistObject);
-  encoder.number(dist_object_number(object));
+  encoder.number(dist_object_name(object).where());
   return true;
 }
 
@@ -209,6 +204,6 @@ void init_dist_object(PyObject* module) {
 
 bool is_dist_object(PyObject* object) { return Py_TYPE(object) == dist_object_type; }
 
-const ObjectNumber& dist_object_number(PyObject* object) { return open_parts_of(object).name->where(); }
+const pgas::ObjectName& dist_object_name(PyObject* object) { return *open_parts_of(object).name; }
 
 }  // namespace weft::python

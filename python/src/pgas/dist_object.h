@@ -1,7 +1,7 @@
 // weft.pgas.DistObject.
 #pragma once
 
-#include "weft/pgas/function_traits.h"
+#include "weft/pgas/dist_object.h"
 
 #include "support/support.h"
 
@@ -11,6 +11,6 @@ void init_dist_object(PyObject* module);
 
 bool is_dist_object(PyObject* object);
 // REQUIRES: is_dist_object(object). Throws base::Error if the job has ended.
-const pgas::rpc_detail::ObjectNumber& dist_object_number(PyObject* object);
+const pgas::ObjectName& dist_object_name(PyObject* object);
 
 }  // namespace weft::python

@@ -22,11 +22,15 @@ using pgas::rpc_detail::ObjectNumber;
 
 constexpr std::uint8_t kMostObjects = 255;
 
-// The distributed objects among the arguments themselves, not inside them.
-std::vector<ObjectNumber> objects_among(PyObject* arguments, PyObject* keywords) {
+// The distributed objects among the arguments themselves, not inside them. Throws base::Error if PE `target` has no object;
+// -1: the target is not known.
+std::vector<ObjectNumber> objects_among(PyObject* arguments, PyObject* keywords, int target) {
   std::vector<ObjectNumber> objects;
-  const auto look_at = [&objects](PyObject* value) {
-    if (is_dist_object(value) && objects.size() < kMostObjects) objects.push_back(dist_object_number(value));
+  const auto look_at = [&objects, target](PyObject* value) {
+    if (!is_dist_object(value) || objects.size() >= kMostObjects) return;
+    const pgas::ObjectName& name = dist_object_name(value);
+    if (target >= 0) pgas::rpc_detail::expect_member(name.team(), target);
+    objects.push_back(name.where());
   };
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) look_at(PyTuple_GET_ITEM(arguments, i));
   Py_ssize_t at = 0;
@@ -36,9 +40,10 @@ std::vector<ObjectNumber> objects_among(PyObject* arguments, PyObject* keywords)
   return objects;
 }
 
-void encode_call(Encoder& encoder, std::string_view key, PyObject* arguments, PyObject* keywords) {
+void encode_call(Encoder& encoder, std::string_view key, PyObject* arguments, PyObject* keywords,
+                 int target) {
   encoder.name(key);
-  const std::vector<ObjectNumber> objects = objects_among(arguments, keywords);
+  const std::vector<ObjectNumber> objects = objects_among(arguments, keywords, target);
   encoder.number(static_cast<std::uint8_t>(objects.size()));
   for (const ObjectNumber& object : objects) encoder.number(object);
   encoder.value(arguments);
@@ -110,9 +115,10 @@ bool invoke_function(pgas::RpcCall& call, Pup& p) {
 pgas::RpcInfo function_info{"weft::python function", &invoke_function, 0};
 const bool function_registered = runtime::Registry<pgas::RpcInfo>::add(&function_info);
 
-void encode_or_say(Encoder& encoder, std::string_view key, PyObject* arguments, PyObject* keywords) {
+void encode_or_say(Encoder& encoder, std::string_view key, PyObject* arguments, PyObject* keywords,
+                   int target) {
   try {
-    encode_call(encoder, key, arguments, keywords);
+    encode_call(encoder, key, arguments, keywords, target);
   } catch (const PythonError&) {
     rethrow_unsendable(base::format("an argument of {}", name_in_key(key)));
   }
@@ -124,7 +130,7 @@ Ref call_remotely(Engine& engine, const pgas::Team& team, int rank, PyObject* fu
                   PyObject* keywords) {
   const std::string key = importable_key(function, "Team.rpc takes a function");
   Encoder encoder(Beside::kLarge);
-  encode_or_say(encoder, key, arguments, keywords);
+  encode_or_say(encoder, key, arguments, keywords, team.pe_of(rank));
   return send_with_result(engine, team, rank, function_info, encoder,
                           base::format("the call of {} on rank {}", name_in_key(key), rank));
 }
@@ -133,7 +139,7 @@ void call_remotely_ff(const pgas::Team& team, int rank, PyObject* function, PyOb
                       PyObject* keywords) {
   const std::string key = importable_key(function, "Team.rpc_ff takes a function");
   Encoder encoder(Beside::kLarge);
-  encode_or_say(encoder, key, arguments, keywords);
+  encode_or_say(encoder, key, arguments, keywords, team.pe_of(rank));
   static_cast<void>(function_registered);
   send_without_result(team, rank, function_info, encoder);
 }
@@ -141,7 +147,7 @@ void call_remotely_ff(const pgas::Team& team, int rank, PyObject* function, PyOb
 pgas::RemoteCompletion pack_remote_call(PyObject* function, PyObject* arguments, const char* what) {
   const std::string key = importable_key(function, what);
   Encoder encoder;
-  encode_or_say(encoder, key, arguments, nullptr);
+  encode_or_say(encoder, key, arguments, nullptr, -1);
   return {function_info.id, encoder.copy()};
 }
 

@@ -16,6 +16,7 @@
 #include "codec/encoder.h"
 #include "codec/forms.h"
 #include "pgas/array_combine.h"
+#include "pgas/packed_or_raised.h"
 #include "pgas/remote_calls.h"
 #include "pgas/team_object.h"
 #include "support/errors.h"
@@ -133,39 +134,42 @@ PyObject* broadcast(PyObject* self, PyObject* const* values, Py_ssize_t count, P
     const Arguments arguments("Team.broadcast", {"value", "root"}, 0, values, count, keywords);
     TeamParts& parts = open_team_parts(self);
     const int root = root_from(parts.team, arguments[1]);
-    base::SmallBytes mine;
-    if (parts.team.rank() == root) {
+    const PackedOrRaised mine([&]() -> std::vector<std::byte> {
+      if (parts.team.rank() != root) return {};
       Encoder encoder;
       try {
         encoder.value(arguments[0] == nullptr ? Py_None : arguments[0]);
       } catch (const PythonError&) {
         rethrow_unsendable("the value of Team.broadcast");
       }
-      mine = encoder.copy();
-    }
+      return encoder.copy();
+    });
     auto* state = new PyFutureState(*parts.engine);
     Ref future = make_future_object(state);
     state->expect_bare(ResultForm::kValue);
-    parts.team.start_broadcast(mine, root, kPythonValue, *state);
+    parts.team.start_broadcast(mine.packed(), root, kPythonValue, *state);
+    mine.rethrow();
     return future.release();
   });
 }
 
 // `root` < 0: to all.
 PyObject* reduce_to(TeamParts& parts, PyObject* value, PyObject* reducer, int root) {
-  const PackedContribution mine =
-      pack_contribution(value, reducer, [&] { return base::format("rank {} of a team", parts.team.rank()); });
-  if (mine.form == ResultForm::kNothing) {
+  const Contribution how =
+      contribution_of(value, reducer, [&] { return base::format("rank {} of a team", parts.team.rank()); });
+  if (how.form == ResultForm::kNothing) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         "a reduction over a team takes a value and a reducer; without a value it is Team.barrier()");
   }
+  const PackedOrRaised mine(how.pack);
   auto* state = new PyFutureState(*parts.engine);
   Ref future = make_future_object(state);
   const bool has_result = root < 0 || root == parts.team.rank();
-  state->expect_bare(has_result ? mine.form : ResultForm::kNothing);
-  const std::uint64_t type = kPythonValue + static_cast<std::uint64_t>(mine.form);
-  parts.team.start_reduce(mine.bytes, mine.reducer, mine.combiner, root, type, *state);
+  state->expect_bare(has_result ? how.form : ResultForm::kNothing);
+  const std::uint64_t type = kPythonValue + static_cast<std::uint64_t>(how.form);
+  parts.team.start_reduce(mine.packed(), how.reducer, how.combiner, root, type, *state);
+  mine.rethrow();
   return future.release();
 }
 
@@ -365,7 +369,8 @@ Returns:
     a weft.Future of the value.
 
 Raises:
-    weft.Error: there is no such rank, the value cannot travel, or the job has ended.)"},
+    weft.Error: there is no such rank, the value cannot travel, or the job has ended. If it cannot travel, the futures of
+        the other ranks raise weft.RemoteError.)"},
     {"reduce", as_method(&reduce), METH_FASTCALL | METH_KEYWORDS, R"(reduce($self, value, reducer, root=0)
 --
 
@@ -380,7 +385,8 @@ Returns:
     a weft.Future of the merged value; of None on the other ranks.
 
 Raises:
-    weft.Error: there is no such rank, no reducer, the value cannot travel, or the job has ended.)"},
+    weft.Error: there is no such rank, no reducer, the value cannot travel, or the job has ended. If a value cannot travel,
+        the futures of the ranks that depend on it raise weft.RemoteError.)"},
     {"allreduce", as_method(&allreduce), METH_FASTCALL | METH_KEYWORDS, R"(allreduce($self, value, reducer)
 --
 

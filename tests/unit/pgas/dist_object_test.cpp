@@ -83,6 +83,57 @@ TEST(DistObject, OfATeam) {
             "");
 }
 
+// PE 1 makes the team, and its object, after the call has arrived.
+TEST(DistObject, ACallWaitsForItsTeam) {
+  TeamJob job(3);
+  const pgas::TeamId id{0, 77};
+  const auto make_team = [&](int pe) { return pgas::Team(&job.world(pe).state()->table.add(id, {0, 1})); };
+  List first(make_team(0), {});
+  const Future<> call = job.world(0).rpc<&append>(1, first, 5);
+  for (int i = 0; i < 20; ++i) {
+    for (int pe = 0; pe < 3; ++pe) static_cast<void>(job.runtime(pe).step());
+  }
+  EXPECT_FALSE(call.is_ready());
+  const pgas::Team made = make_team(1);
+  for (int i = 0; i < 20; ++i) {
+    for (int pe = 0; pe < 3; ++pe) static_cast<void>(job.runtime(pe).step());
+  }
+  EXPECT_FALSE(call.is_ready());
+  List second(made, {});
+  EXPECT_EQ(job.run_until([&] { return call.is_ready(); }), "");
+  EXPECT_EQ(call.state()->error(), nullptr);
+  EXPECT_EQ(*second, (std::vector<int>{5}));
+  // A PE that never makes the team.
+  try {
+    static_cast<void>(job.world(0).rpc<&append>(2, first, 5));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("of which that PE is no member"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(DistObject, OfATeamThatCannotExistIsRefused) {
+  TeamJob job(2);
+  for (const pgas::TeamId id : {pgas::TeamId{2, 1}, pgas::TeamId{1, 0}})
+    EXPECT_THROW(static_cast<void>(pgas::rpc_detail::find_object(job.runtime(0), {id, 0, 0})), Error);
+}
+
+// The sanitized build sees a use of the team.
+TEST(DistObject, MayOutliveTheJob) {
+  std::unique_ptr<DistObject<int>> kept;
+  {
+    TeamJob job(2);
+    EXPECT_EQ(job.run_on_all([&](World& world) -> Task<> {
+      if (world.rank() == 0) kept = std::make_unique<DistObject<int>>(world, 7);
+      co_await world.barrier();
+    }),
+              "");
+  }
+  EXPECT_EQ(**kept, 7);
+  kept.reset();
+}
+
 TEST(DistObject, ADestroyedOneIsAnError) {
   TeamJob job(2);
   EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {

@@ -53,6 +53,14 @@ TEST(Exchange, RefusesASecondPart) {
   EXPECT_NE(failure.find("rank 1 sent a part of a collective a second time"), std::string::npos) << failure;
 }
 
+TEST(Exchange, RefusesAStepThatDoesNotExist) {
+  const std::string failure = failure_of_claim(
+      [](World& world) { world.runtime().send(0, part_message(world, {{}, 77, {}, 1U << 20, 0})); });
+  EXPECT_NE(failure.find("rank 1 sent a part of a collective in a step that does not exist"),
+            std::string::npos)
+      << failure;
+}
+
 TEST(Exchange, RefusesAPartOfACollectiveThatIsOver) {
   TeamJob job(2);
   const std::string failure = job.run_on_all([](World& world) -> Task<> {

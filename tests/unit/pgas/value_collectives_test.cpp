@@ -129,6 +129,40 @@ TEST_P(Collectives, AllGatherIsInOrderOfRanks) {
             "");
 }
 
+struct NoBytes {
+  void pup(Pup&) {}
+};
+
+TEST_P(Collectives, AllGatherOfValuesWithoutBytes) {
+  TeamJob job(GetParam());
+  EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
+    const std::vector<NoBytes> all = co_await world.allgather(NoBytes());
+    EXPECT_EQ(all.size(), static_cast<std::size_t>(world.size()));
+  }),
+            "");
+}
+
+// Rank 0 sends all of its broadcasts before the others have begun one.
+TEST_P(Collectives, ARankMayBeFarAhead) {
+  TeamJob job(GetParam());
+  EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
+    constexpr int kMany = 3000;
+    std::vector<Future<int>> results;
+    if (world.rank() == 0) {
+      for (int i = 0; i < kMany; ++i) results.push_back(world.broadcast(i, 0));
+    }
+    co_await world.runtime().quiescence();
+    if (world.rank() != 0) {
+      for (int i = 0; i < kMany; ++i) results.push_back(world.broadcast(-1, 0));
+    }
+    for (int i = 0; i < kMany; ++i) {
+      const int got = co_await results[static_cast<std::size_t>(i)];
+      EXPECT_EQ(got, i);
+    }
+  }),
+            "");
+}
+
 // Many collectives of several teams at a time, awaited in another order.
 TEST_P(Collectives, MayBeStartedAhead) {
   TeamJob job(GetParam());

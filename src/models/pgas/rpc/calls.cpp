@@ -11,7 +11,7 @@
 namespace weft::pgas {
 
 Calls::Calls(runtime::Runtime& runtime, TeamTable& teams, runtime::HandlerId handler)
-    : runtime_(runtime), teams_(teams), handler_(handler) {
+    : runtime_(runtime), teams_(teams) {
   static_cast<void>(runtime::Registry<RpcInfo>::all());  // numbers them
   runtime_.set_handler(
       handler,
@@ -50,6 +50,7 @@ void Calls::on_call(runtime::MessagePtr message) {
   }
   if (has_run) return;
   TeamState* const owner = teams_.find(call.missing.team);
+  if (owner == nullptr) return teams_.wait_for(call.missing.team, std::move(message));
   owner->objects.wait_for(call.missing.number, std::move(message));
 }
 

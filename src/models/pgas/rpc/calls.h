@@ -25,8 +25,6 @@ class Calls {
   // `handler`: of the calls, also of those that this PE sends.
   Calls(runtime::Runtime& runtime, TeamTable& teams, runtime::HandlerId handler);
 
-  runtime::HandlerId handler() const { return handler_; }
-
  private:
   void on_call(runtime::MessagePtr message);
   // The function of a call. Throws Error(kCorrupt) if the header cannot be of this job.
@@ -34,7 +32,6 @@ class Calls {
 
   runtime::Runtime& runtime_;
   TeamTable& teams_;
-  runtime::HandlerId handler_;
 };
 
 }  // namespace weft::pgas

@@ -26,7 +26,7 @@ constexpr std::string_view kWhereBuffers = "a collective operation on buffers of
 class BufferData {
  public:
   BufferData(TeamState& team, const CollectiveType& type, const memory::Buffer& mine)
-      : team_(team), type_(type), collective_(team.exchange.begin(type)), mine_(mine) {}
+      : team_(team), type_(type), collective_(team.begin(type)), mine_(mine) {}
   ~BufferData() { team_.exchange.end(collective_); }
   BufferData(const BufferData&) = delete;
   BufferData& operator=(const BufferData&) = delete;
@@ -87,8 +87,14 @@ class ReducedBuffer final : public BufferData {
   ReducedBuffer(TeamState& team, const CollectiveType& type, const ElementCombine& combine,
                 std::size_t size_bytes)
       : BufferData(team, type, {}), combine_(combine), size_bytes_(size_bytes) {
-    mine_memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
-    theirs_memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+    try {
+      mine_memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+      theirs_memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+    } catch (...) {
+      // No memory: the collective has begun, and fails as one. What others send has no place to land.
+      size_bytes_ = 0;
+      fail(std::current_exception());
+    }
     point();
   }
 
@@ -162,8 +168,8 @@ runtime::Task<> copy_or_fail(ReducedBuffer& data, memory::Buffer into, memory::B
 
 runtime::Task<> run_buffer_reduce(std::unique_ptr<ReducedBuffer> data, memory::Buffer values, int root,
                                   runtime::Future<> done) {
-  co_await copy_or_fail(*data, data->mine(), values);
-  data->normalise();
+  if (!data->error()) co_await copy_or_fail(*data, data->mine(), values);
+  if (!data->error()) data->normalise();
   if (root < 0) {
     co_await merge_on_all(*data);
   } else {

@@ -9,24 +9,34 @@
 
 namespace weft::pgas {
 
-ObjectName::ObjectName(const Team& team, void* object, std::uint64_t type) : team_(team) {
+ObjectName::ObjectName(const Team& team, void* object, std::uint64_t type)
+    : team_(team), table_(team.state()->objects.self()) {
   where_ = {team.id(), team.state()->objects.add({object, type}), type};
 }
 
 ObjectName::~ObjectName() {
-  if (team_) team_.state()->objects.remove(where_.number);
+  if (*table_ != nullptr) (*table_)->remove(where_.number);
 }
 
 namespace rpc_detail {
 
+void expect_member(const Team& team, int pe) {
+  if (team.rank_of_pe(pe) >= 0) return;
+  throw base::Error(base::StatusCode::kInvalidArgument,
+                    base::format("a call on PE {} was given a distributed object of a team of {} PEs, of "
+                                 "which that PE is no member; it has no object there",
+                                 pe, team.size()));
+}
+
 void* find_object(runtime::Runtime& runtime, const ObjectNumber& where) {
-  TeamState* const team = world_of(runtime).state()->table.find(where.team);
+  TeamTable& teams = world_of(runtime).state()->table;
+  TeamState* const team = teams.find(where.team);
   if (team == nullptr) {
-    throw base::Error(
-        base::StatusCode::kNotFound,
-        base::format("PE {} got a distributed object of a team of which it is no member, or which it "
-                     "has not made yet",
-                     runtime.pe()));
+    if (teams.may_exist(where.team)) return nullptr;
+    throw base::Error(base::StatusCode::kCorrupt,
+                      base::format("PE {} got a distributed object of the team {} of PE {}, which cannot "
+                                   "exist; do all PEs run the same program?",
+                                   runtime.pe(), where.team.number, where.team.leader_pe));
   }
   const ObjectTable::Entry* const entry = team->objects.find(where.number);
   if (entry == nullptr && !team->objects.is_made(where.number)) return nullptr;

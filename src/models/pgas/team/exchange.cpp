@@ -14,9 +14,7 @@
 
 namespace weft::pgas {
 
-namespace {
-
-std::string_view kind_name(CollectiveKind kind) {
+std::string_view name_of(CollectiveKind kind) {
   static constexpr std::array<std::string_view, static_cast<std::size_t>(CollectiveKind::kNumKinds)> kNames =
       {"broadcast",          "reduce",          "allreduce",         "allgather",
        "broadcast_in_place", "reduce_in_place", "allreduce_in_place"};
@@ -24,18 +22,19 @@ std::string_view kind_name(CollectiveKind kind) {
   return number < kNames.size() ? kNames[number] : std::string_view("an unknown collective");
 }
 
+namespace {
+
 // Why two ranks do not take part in the same collective.
 std::string difference(const CollectiveType& mine, const CollectiveType& theirs, int rank) {
   std::string what;
   if (mine.kind != theirs.kind) {
-    what =
-        base::format("rank {} calls {} and this rank {}", rank, kind_name(theirs.kind), kind_name(mine.kind));
+    what = base::format("rank {} calls {} and this rank {}", rank, name_of(theirs.kind), name_of(mine.kind));
   } else if (mine.root != theirs.root) {
-    what = base::format("rank {} calls {} with root {} and this rank with root {}", rank,
-                        kind_name(mine.kind), theirs.root, mine.root);
+    what = base::format("rank {} calls {} with root {} and this rank with root {}", rank, name_of(mine.kind),
+                        theirs.root, mine.root);
   } else {
     what = base::format("rank {} calls {} with another type or operator than this rank", rank,
-                        kind_name(mine.kind));
+                        name_of(mine.kind));
   }
   return what + "; all ranks of a team call the same collectives in the same order";
 }
@@ -58,37 +57,49 @@ std::exception_ptr invalid(const std::string& what) {
 
 std::uint64_t Exchange::begin(const CollectiveType& type) {
   const std::uint64_t number = next_++;
-  active_.push_back({number, type});
-  for (const auto& [key, entry] : entries_) {
-    if (key.collective != number) continue;
+  Collective& collective = collectives_[number];
+  collective.type = type;
+  for (const Entry& entry : collective.entries) {
     PartHeader header;
     (entry.arrived != nullptr ? entry.arrived : entry.deferred)->unpacker() | header;
-    if (header.type != type) fail_different(type, header.type, static_cast<int>(key.from));
+    if (header.type != type) fail_different(type, header.type, entry.from);
   }
   return number;
 }
 
-void Exchange::end(std::uint64_t collective) {
-  std::erase_if(active_, [collective](const Active& one) { return one.number == collective; });
-}
+void Exchange::end(std::uint64_t collective) { collectives_.erase(collective); }
 
 void Exchange::fail_different(const CollectiveType& mine, const CollectiveType& theirs, int from) {
   messenger_.fail(base::format("PE {}: {}", messenger_.pe(), difference(mine, theirs, from)));
 }
 
-Exchange::Entry* Exchange::entry_of(int from, const PartHeader& header) {
-  if (header.collective < next_) {
-    const auto active = std::ranges::find(active_, header.collective, &Active::number);
-    if (active == active_.end()) refuse_part(from, "that is over");
-    if (active->type != header.type) {
-      fail_different(active->type, header.type, from);
-      return nullptr;
-    }
+Exchange::Entry* Exchange::find(Collective& collective, int from, std::uint32_t step) {
+  for (Entry& entry : collective.entries) {
+    if (entry.from == from && entry.step == step) return &entry;
   }
-  Entry& entry = entries_[key_of(from, header.collective, header.step)];
-  const bool is_landing = entry.receive != nullptr && entry.receive->is_landing_;
-  if (entry.arrived != nullptr || entry.deferred != nullptr || is_landing) refuse_part(from, "a second time");
-  return &entry;
+  return nullptr;
+}
+
+Exchange::Entry* Exchange::find(int from, std::uint64_t collective, std::uint32_t step) {
+  const auto found = collectives_.find(collective);
+  return found == collectives_.end() ? nullptr : find(found->second, from, step);
+}
+
+Exchange::Entry* Exchange::entry_of(int from, const PartHeader& header) {
+  if (header.step >= kMostSteps) refuse_part(from, "in a step that does not exist");
+  if (header.collective < next_ && !collectives_.contains(header.collective))
+    refuse_part(from, "that is over");
+  Collective& collective = collectives_[header.collective];
+  if (collective.type && *collective.type != header.type) {
+    fail_different(*collective.type, header.type, from);
+    return nullptr;
+  }
+  Entry* const entry = find(collective, from, header.step);
+  if (entry == nullptr) return &collective.entries.emplace_back(Entry{header.step, from, nullptr, {}, {}});
+  const bool is_landing = entry->receive != nullptr && entry->receive->is_landing_;
+  if (entry->arrived != nullptr || entry->deferred != nullptr || is_landing)
+    refuse_part(from, "a second time");
+  return entry;
 }
 
 // --- Sending
@@ -131,28 +142,29 @@ runtime::Operation Exchange::send_buffer(int to, const PartId& part, const memor
 
 void Exchange::add(Receive& receive) {
   const PartId& id = receive.id_;
-  const auto found = entries_.find(key_of(receive.from_, id.collective, id.step));
-  if (found == entries_.end()) {
-    entries_[key_of(receive.from_, id.collective, id.step)].receive = &receive;
+  Collective& collective = collectives_[id.collective];
+  Entry* const entry = find(collective, receive.from_, id.step);
+  if (entry == nullptr) {
+    collective.entries.push_back({id.step, receive.from_, &receive, {}, {}});
     return;
   }
-  Entry& entry = found->second;
-  entry.receive = &receive;
+  entry->receive = &receive;
   PartHeader header;
-  if (entry.arrived != nullptr) {
-    runtime::MessagePtr message = std::move(entry.arrived);
+  if (entry->arrived != nullptr) {
+    runtime::MessagePtr message = std::move(entry->arrived);
     message->unpacker() | header;
     return give(receive, header, std::move(message));
   }
-  runtime::MessagePtr message = std::move(entry.deferred);
+  runtime::MessagePtr message = std::move(entry->deferred);
   message->unpacker() | header;
   std::vector<runtime::Landing> landings = messenger_.landings_of(*message);
   if (choose(receive, header, landings)) messenger_.place(std::move(message), landings);
 }
 
 void Exchange::remove(Receive& receive) {
-  const auto found = entries_.find(key_of(receive.from_, receive.id_.collective, receive.id_.step));
-  if (found != entries_.end() && found->second.receive == &receive) entries_.erase(found);
+  const auto collective = collectives_.find(receive.id_.collective);
+  if (collective == collectives_.end()) return;
+  std::erase_if(collective->second.entries, [&](const Entry& entry) { return entry.receive == &receive; });
 }
 
 void Exchange::finish(Receive& receive) {
@@ -186,7 +198,7 @@ bool Exchange::choose(Receive& receive, const PartHeader& header, std::span<runt
     error = invalid(base::format(
         "rank {} gave {} bytes to {} and this rank {}; all ranks give equally many "
         "elements",
-        receive.from_, landings[0].size_bytes, kind_name(header.type.kind), receive.into_.size_bytes));
+        receive.from_, landings[0].size_bytes, name_of(header.type.kind), receive.into_.size_bytes));
   }
   if (error) {
     finish(receive);
@@ -210,9 +222,8 @@ void Exchange::arrive(int from, const PartHeader& header, runtime::MessagePtr me
 
 // The buffer that post() or add() has given a place.
 void Exchange::landed(int from, const PartHeader& header, runtime::MessagePtr message) {
-  const auto found = entries_.find(key_of(from, header.collective, header.step));
-  if (found != entries_.end() && found->second.receive != nullptr)
-    give(*found->second.receive, header, std::move(message));
+  const Entry* const entry = find(from, header.collective, header.step);
+  if (entry != nullptr && entry->receive != nullptr) give(*entry->receive, header, std::move(message));
 }
 
 runtime::Posting Exchange::post(int from, const PartHeader& header, runtime::MessagePtr& message,
@@ -227,12 +238,12 @@ runtime::Posting Exchange::post(int from, const PartHeader& header, runtime::Mes
 }
 
 void Exchange::dropped(int from, const PartHeader& header) {
-  const auto found = entries_.find(key_of(from, header.collective, header.step));
-  if (found == entries_.end() || found->second.receive == nullptr) return;
-  Receive& receive = *found->second.receive;
+  const Entry* const entry = find(from, header.collective, header.step);
+  if (entry == nullptr || entry->receive == nullptr) return;
+  Receive& receive = *entry->receive;
   receive.part_.error = std::make_exception_ptr(base::Error(
       base::StatusCode::kPeerFailed,
-      base::format("the data of rank {} for {} could not be sent", from, kind_name(header.type.kind))));
+      base::format("the data of rank {} for {} could not be sent", from, name_of(header.type.kind))));
   finish(receive);
 }
 

@@ -11,7 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -38,6 +40,9 @@ enum class CollectiveKind : std::uint8_t {
   kAllReduceBuffer,
   kNumKinds,
 };
+
+// As programs write it.
+std::string_view name_of(CollectiveKind kind);
 
 // What all ranks of a collective must agree on.
 struct CollectiveType {
@@ -106,35 +111,28 @@ class Exchange {
  private:
   friend class Receive;
 
-  struct Key {
-    std::uint64_t collective = 0;
-    std::uint32_t step = 0;
-    std::uint32_t from = 0;
-    bool operator==(const Key&) const = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Key& key) const {
-      const std::uint64_t place = std::uint64_t{key.step} << 32 | key.from;
-      return static_cast<std::size_t>((key.collective * 0x9e3779b97f4a7c15) ^ (place * 0xc2b2ae3d27d4eb4f));
-    }
-  };
+  // More than any algorithm has; a rank sends one part in each.
+  static constexpr std::uint32_t kMostSteps = 128;
+
   struct Entry {
+    std::uint32_t step = 0;
+    int from = 0;
     Receive* receive = nullptr;
     runtime::MessagePtr arrived;
     runtime::MessagePtr deferred;  // its buffer is at the sender
   };
-
-  struct Active {
-    std::uint64_t number = 0;
-    CollectiveType type;
+  // One that this rank has begun and not ended, or of which parts have come ahead.
+  struct Collective {
+    std::optional<CollectiveType> type;  // when this rank has begun it
+    std::vector<Entry> entries;          // one for each child in a tree, or for each step
   };
 
-  static Key key_of(int from, std::uint64_t collective, std::uint32_t step) {
-    return {collective, step, static_cast<std::uint32_t>(from)};
-  }
+  // Null if there is none.
+  Entry* find(int from, std::uint64_t collective, std::uint32_t step);
+  static Entry* find(Collective& collective, int from, std::uint32_t step);
   runtime::MessagePtr make_message(const PartId& part, bool failed, std::size_t size_bytes);
   void send_to(int rank, runtime::MessagePtr message);
-  // The entry of a part that has arrived. Null if the job has failed.
+  // The entry of a part that has arrived, until another is added. Null if the job has failed.
   Entry* entry_of(int from, const PartHeader& header);
   void fail_different(const CollectiveType& mine, const CollectiveType& theirs, int from);
   void add(Receive& receive);
@@ -150,8 +148,7 @@ class Exchange {
   runtime::HandlerId handler_;
   const Members& members_;
   std::uint64_t next_ = 0;
-  std::vector<Active> active_;  // a few
-  std::unordered_map<Key, Entry, Hash> entries_;
+  std::unordered_map<std::uint64_t, Collective> collectives_;  // by number
 };
 
 // Awaitable, once: the part. It is posted from its construction on.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -19,7 +20,14 @@ class ObjectTable {
     std::uint64_t type = 0;
   };
 
-  explicit ObjectTable(runtime::Messenger& messenger) : messenger_(messenger) {}
+  explicit ObjectTable(runtime::Messenger& messenger)
+      : messenger_(messenger), self_(std::make_shared<ObjectTable*>(this)) {}
+  ~ObjectTable() { *self_ = nullptr; }
+  ObjectTable(const ObjectTable&) = delete;
+  ObjectTable& operator=(const ObjectTable&) = delete;
+
+  // For the names of objects, which may outlive the table. The pointer is null then.
+  const std::shared_ptr<ObjectTable*>& self() const { return self_; }
 
   // Returns its number, which all ranks give in the same order. Messages that wait for it are handled in later turns.
   std::uint64_t add(const Entry& entry) {
@@ -49,6 +57,7 @@ class ObjectTable {
 
  private:
   runtime::Messenger& messenger_;
+  std::shared_ptr<ObjectTable*> self_;
   std::uint64_t next_ = 0;
   std::unordered_map<std::uint64_t, Entry> objects_;
   std::unordered_map<std::uint64_t, KeptMessages> waiting_;

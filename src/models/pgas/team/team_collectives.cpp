@@ -14,15 +14,16 @@ namespace weft::pgas {
 runtime::Future<> Team::barrier() const { return state_->barrier.enter(); }
 
 void Team::blocking_barrier() const {
-  runtime::Future<> done = barrier();
-  if (done.is_ready()) return;
   runtime::Runtime& runtime = state_->runtime;
-  if (!runtime.may_progress()) {
+  // Before this rank counts as arrived.
+  if (size() > 1 && !runtime.may_progress()) {
     throw base::Error(
         base::StatusCode::kInvalidArgument,
         "blocking_barrier() was called where this PE cannot communicate, for example outside of a "
         "coroutine or function that the scheduler runs");
   }
+  runtime::Future<> done = barrier();
+  if (done.is_ready()) return;
   runtime.progress_until([](void* context) { return static_cast<runtime::Future<>*>(context)->is_ready(); },
                          &done);
   if (!done.is_ready()) {
@@ -32,15 +33,14 @@ void Team::blocking_barrier() const {
 
 // --- Collectives
 
-void Team::start_broadcast(const base::SmallBytes& mine, int root, std::uint64_t type,
+void Team::start_broadcast(const PackedValue& mine, int root, std::uint64_t type,
                            runtime::FutureState& result) const {
   expect_rank(root);
   pgas::start_broadcast(*state_, mine, root, type, result);
 }
 
-void Team::start_reduce(const base::SmallBytes& mine, runtime::Reducer reducer,
-                        const runtime::Combiner* combiner, int root, std::uint64_t type,
-                        runtime::FutureState& result, bool is_optional) const {
+void Team::start_reduce(const PackedValue& mine, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                        int root, std::uint64_t type, runtime::FutureState& result, bool is_optional) const {
   if (combiner == nullptr) return start_gather_on_all(*state_, mine, type, result);
   pgas::start_reduce(*state_, mine, reducer, combiner, root, type, result, is_optional);
 }

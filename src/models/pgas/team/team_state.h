@@ -1,6 +1,7 @@
 // What a PE keeps of one team: its members and its collective operations. A Team points to one.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,12 @@ class TeamState {
         objects(runtime_in) {}
   TeamState(const TeamState&) = delete;
   TeamState& operator=(const TeamState&) = delete;
+
+  // This rank begins its next collective that is no barrier, see Exchange::begin().
+  std::uint64_t begin(const CollectiveType& type) {
+    barrier.begin_other(name_of(type.kind));
+    return exchange.begin(type);
+  }
 
   TeamTable& table;
   runtime::Runtime& runtime;

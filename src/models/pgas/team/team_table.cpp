@@ -59,7 +59,7 @@ TeamState* TeamTable::find_or_wait(TeamId id, runtime::MessagePtr& message, bool
   const std::uint32_t source_pe = message->envelope().source_pe;
   TeamState* const team = find(id);
   if (team == nullptr) {
-    if (id.leader_pe >= static_cast<std::uint32_t>(runtime_.num_pes()) || id.number == 0) {
+    if (!may_exist(id)) {
       throw base::Error(
           base::StatusCode::kCorrupt,
           base::format("a message from PE {} names the team {} of PE {}, which cannot exist; do all "

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "weft/pgas/team_id.h"
@@ -36,6 +37,12 @@ class TeamTable {
   // The team of a message. Null if it is not made yet: the message then waits. Throws Error(kCorrupt) if no PE of the job
   // can have given the number, or if the sender is no member.
   TeamState* find_or_wait(TeamId id, runtime::MessagePtr& message, bool from_poster = false);
+  // Whether a PE of the job can have given that number. REQUIRES: this PE has not made the team.
+  bool may_exist(TeamId id) const {
+    return id.leader_pe < static_cast<std::uint32_t>(runtime_.num_pes()) && id.number != 0;
+  }
+  // A message that names an object of a team that this PE has not made. REQUIRES: may_exist(id).
+  void wait_for(TeamId id, runtime::MessagePtr message) { waiting_[id].keep(std::move(message)); }
   // The messages that wait for teams.
   std::size_t num_waiting() const;
   // The messages that wait for objects of teams.

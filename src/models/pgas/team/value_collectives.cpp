@@ -50,12 +50,17 @@ struct GatheredItem {
   std::span<const std::byte> bytes;
 };
 
-base::SmallBytes make_item(int rank, const base::SmallBytes& value) {
-  std::vector<std::byte> item;
-  append(item, static_cast<std::uint32_t>(rank));
-  append(item, static_cast<std::uint64_t>(value.size()));
-  item.insert(item.end(), value.begin(), value.end());
-  return item;
+PackedValue make_item(int rank, const PackedValue& value) {
+  if (value.error) return value;
+  try {
+    std::vector<std::byte> item;
+    append(item, static_cast<std::uint32_t>(rank));
+    append(item, static_cast<std::uint64_t>(value.bytes.size()));
+    item.insert(item.end(), value.bytes.begin(), value.bytes.end());
+    return {item, nullptr};
+  } catch (...) {  // no memory
+    return {{}, std::current_exception()};
+  }
 }
 
 // By rank. Throws Error(kCorrupt) unless there is one of each.
@@ -76,16 +81,17 @@ std::vector<GatheredItem> read_items(const std::vector<std::byte>& bytes, int si
   return items;
 }
 
-// As a packed vector: the number of values, and the values.
+// As a packed vector: the number of values, the values, and a byte that is not read.
 std::vector<std::byte> pack_gathered(const std::vector<std::byte>& bytes, int size) {
   std::vector<std::byte> packed;
   append(packed, static_cast<std::uint64_t>(size));
   for (const GatheredItem& item : read_items(bytes, size))
     packed.insert(packed.end(), item.bytes.begin(), item.bytes.end());
+  packed.emplace_back();  // a vector reads an element, also one of no bytes, only if a byte is left
   return packed;
 }
 
-// --- The coroutines. .
+// --- The coroutines
 
 runtime::Task<> run_broadcast(DataPointer data, int root, Result result) {
   co_await spread_down(*data, root);
@@ -127,13 +133,16 @@ runtime::Task<> run_allreduce(DataPointer data, bool gathers, Result result) {
 
 // --- ValueData
 
-ValueData::ValueData(TeamState& team, const CollectiveType& type, const base::SmallBytes& mine,
+ValueData::ValueData(TeamState& team, const CollectiveType& type, const PackedValue& mine,
                      const runtime::Combiner* combiner)
-    : team_(team),
-      type_(type),
-      collective_(team.exchange.begin(type)),
-      combiner_(combiner),
-      bytes_(mine.begin(), mine.end()) {}
+    : team_(team), type_(type), collective_(team.begin(type)), combiner_(combiner), error_(mine.error) {
+  if (error_) return;
+  try {
+    bytes_.assign(mine.bytes.begin(), mine.bytes.end());
+  } catch (...) {  // no memory: the collective has begun, and fails as one
+    error_ = std::current_exception();
+  }
+}
 
 void ValueData::send(int to, std::uint32_t step) {
   if (error_) {
@@ -170,7 +179,7 @@ void ValueData::replace(Part part) {
 
 // --- Starting
 
-void start_broadcast(TeamState& team, const base::SmallBytes& mine, int root, std::uint64_t type,
+void start_broadcast(TeamState& team, const PackedValue& mine, int root, std::uint64_t type,
                      runtime::FutureState& result) {
   const CollectiveType what =
       value_type(CollectiveKind::kBroadcast, runtime::Reducer::kSum, root, type, nullptr);
@@ -179,7 +188,7 @@ void start_broadcast(TeamState& team, const base::SmallBytes& mine, int root, st
       std::string(kWhereValues));
 }
 
-void start_reduce(TeamState& team, const base::SmallBytes& mine, runtime::Reducer reducer,
+void start_reduce(TeamState& team, const PackedValue& mine, runtime::Reducer reducer,
                   const runtime::Combiner* combiner, int root, std::uint64_t type,
                   runtime::FutureState& result, bool is_optional) {
   const auto kind = root < 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduce;
@@ -193,7 +202,7 @@ void start_reduce(TeamState& team, const base::SmallBytes& mine, runtime::Reduce
   }
 }
 
-void start_gather_on_all(TeamState& team, const base::SmallBytes& mine, std::uint64_t type,
+void start_gather_on_all(TeamState& team, const PackedValue& mine, std::uint64_t type,
                          runtime::FutureState& result) {
   const CollectiveType what =
       value_type(CollectiveKind::kAllGather, runtime::Reducer::kGather, 0, type, nullptr);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/base/small_bytes.h"
+#include "weft/pgas/team.h"
 #include "weft/runtime/future.h"
 #include "weft/runtime/reduction.h"
 
@@ -21,8 +21,8 @@ namespace weft::pgas {
 // A rank's part of one collective, see algorithms.h.
 class ValueData {
  public:
-  // `combiner` is null: nothing is merged, or parts are gathered.
-  ValueData(TeamState& team, const CollectiveType& type, const base::SmallBytes& mine,
+  // Begins the collective; `mine` may be an error. `combiner` is null: nothing is merged, or parts are gathered.
+  ValueData(TeamState& team, const CollectiveType& type, const PackedValue& mine,
             const runtime::Combiner* combiner);
   ~ValueData() { team_.exchange.end(collective_); }
   ValueData(const ValueData&) = delete;
@@ -37,7 +37,6 @@ class ValueData {
   void replace(Part part);
 
   const std::exception_ptr& error() const { return error_; }
-  void fail(std::exception_ptr error) { error_ = std::move(error); }
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
  private:
@@ -53,12 +52,12 @@ class ValueData {
 };
 
 // Each starts the collective of this rank, and sets `result`, see Team::start_broadcast() and Team::start_reduce().
-void start_broadcast(TeamState& team, const base::SmallBytes& mine, int root, std::uint64_t type,
+void start_broadcast(TeamState& team, const PackedValue& mine, int root, std::uint64_t type,
                      runtime::FutureState& result);
-void start_reduce(TeamState& team, const base::SmallBytes& mine, runtime::Reducer reducer,
+void start_reduce(TeamState& team, const PackedValue& mine, runtime::Reducer reducer,
                   const runtime::Combiner* combiner, int root, std::uint64_t type,
                   runtime::FutureState& result, bool is_optional);
-void start_gather_on_all(TeamState& team, const base::SmallBytes& mine, std::uint64_t type,
+void start_gather_on_all(TeamState& team, const PackedValue& mine, std::uint64_t type,
                          runtime::FutureState& result);
 
 }  // namespace weft::pgas

@@ -203,6 +203,34 @@ async def values(world: Team) -> None:
     world.blocking_barrier()
 
 
+async def unpackable(world: Team) -> None:
+    size, rank = world.size, world.rank
+    longest = weft.Reducer.custom(longer)
+    for bad in range(size):
+        value = threading.Lock() if rank == bad else "x"
+        for start, all_fail in (
+            (lambda value=value: world.allgather(value), True),
+            (lambda value=value: world.allreduce(value, longest), True),
+            (lambda value=value, bad=bad: world.broadcast(value, bad), True),
+            (lambda value=value, bad=bad: world.reduce(value, longest, bad), False),
+        ):
+            try:
+                await start()
+                expect(not all_fail and rank != bad, "no error")
+            except weft.Error as error:
+                expect("cannot be sent" in str(error), error)
+                expect(isinstance(error, weft.RemoteError) == (rank != bad), type(error))
+        # Refused by Python before it is pickled.
+        try:
+            await world.allreduce(None if rank == bad else 1, weft.Reducer.sum)
+            expect(False, "no error")
+        except weft.Error as error:
+            expect("None was contributed" in str(error), error)
+            expect(isinstance(error, weft.RemoteError) == (rank != bad), type(error))
+        expect(await world.allgather(100 + rank) == [100 + i for i in range(size)])
+        expect(await world.allreduce(1, weft.Reducer.sum) == size)
+
+
 async def in_place(world: Team) -> None:
     size, rank = world.size, world.rank
     for dtype in ("int8", "uint16", "int32", "int64", "float32", "float64"):
@@ -270,6 +298,7 @@ async def main(world: Team) -> int:
         await objects(world)
         await teams(world)
         await values(world)
+        await unpackable(world)
         await in_place(world)
         await world.barrier()
         if world.rank == 0:
