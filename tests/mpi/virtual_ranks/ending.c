@@ -1,6 +1,7 @@
 /* How a rank ends. Usage: ending WAY [RANK [CODE]]: the rank of that number ends in that way, the others return 0 from main().
  *
  * Ways: return, exit, _exit, quick_exit, abort-job, no-init. Each rank prints lines from its handlers. */
+#define _ISOC11_SOURCE /* at_quick_exit() */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
