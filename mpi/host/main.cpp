@@ -5,7 +5,7 @@
 // --check says whether the program can have virtual ranks, and runs none of it.
 //
 // Environment: WEFT_MPI_RANKS, WEFT_MPI_RANK_MAP, WEFT_MPI_STACK_KIB, WEFT_MPI_SHARE_LIBRARIES; and WEFT_PE and WEFT_NUM_PES,
-// which `weft run` sets for every PE. docs/mpi.md describes them.
+// which `weft run` sets for every PE. docs/virtual-ranks.md describes them.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -29,6 +29,7 @@
 #include "host_interface.h"
 #include "libraries.h"
 #include "linkage.h"
+#include "process_references.h"
 #include "program.h"
 #include "rank_map.h"
 #include "rank_memory.h"
@@ -104,6 +105,14 @@ std::vector<void*> load_libraries(const std::vector<Library>& libraries) {
   return handles;
 }
 
+// omp_get_level() of the libraries; null if none has it.
+int (*parallel_level_of(const std::vector<void*>& libraries))() {
+  for (void* const library : libraries) {
+    if (void* const found = dlsym(library, "omp_get_level")) return reinterpret_cast<int (*)()>(found);
+  }
+  return nullptr;
+}
+
 // Lies at a fixed place in this program: frames of ranks refer to it.
 class Host {
  public:
@@ -112,8 +121,11 @@ class Host {
       : linkage_(program, SymbolScope(libraries)),
         slots_(program, linkage_, static_cast<int>(settings.pe_of_rank.size()), settings.stack_size_bytes),
         arguments_(std::move(arguments)),
+        parallel_level_(parallel_level_of(libraries)),
         moves_{.fingerprint = fingerprint_of_addresses(program),
-               .obstacle = obstacle_to_fixed_addresses(),
+               .obstacle = program.obstacle_to_moves() != nullptr ? program.obstacle_to_moves()
+                                                                  : obstacle_to_fixed_addresses(),
+               .obstacle_of_rank = [](void* context, int rank) { return self_of(context).obstacle_of(rank); },
                .ranges_of_rank =
                    [](void* context, int rank, const void* lowest, weft_mpi_host_range* ranges) {
                      return self_of(context).slots_.ranges(rank, lowest, ranges);
@@ -145,6 +157,7 @@ class Host {
         .stack_size_bytes = settings.stack_size_bytes,
         .run_rank = [](void* context, int rank) { return self_of(context).run_rank(rank); },
         .stack_of_rank = [](void* context, int rank) -> void* { return self_of(context).slots_.stack(rank); },
+        .parallel_level = parallel_level_,
         .moves = &moves_,
         .context = this,
     };
@@ -155,10 +168,17 @@ class Host {
   static Host& self_of(void* context) { return *static_cast<Host*>(context); }
   int run_rank(int rank) const { return slots_.copy(rank).run(arguments_) & 0xff; }
 
+  const char* obstacle_of(int rank) {
+    obstacle_ = what_refers_to(slots_.slots(), rank);
+    return obstacle_.empty() ? nullptr : obstacle_.c_str();
+  }
+
   const Linkage linkage_;
   RankSlots slots_;
   const std::vector<std::string> arguments_;
+  int (*const parallel_level_)();
   const weft_mpi_host_moves moves_;
+  std::string obstacle_;  // the last of a rank
 };
 
 // An object at a fixed place in this program that is never destroyed: functions that the program gave to libraries run when

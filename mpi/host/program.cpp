@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
+#include "host_interface.h"
 #include "refusal.h"
 
 namespace weft::mpi_host {
@@ -71,6 +73,14 @@ void Program::read_segments() {
     loaded_segments_.push_back(segment);
   }
   if (entry() >= image_bytes_) file_.refuse_damaged("start code");
+}
+
+// A rank announces a range for each segment with variables, and one for its stack and its heap.
+const char* Program::obstacle_to_moves() const {
+  const auto num_writable = std::ranges::count_if(
+      loaded_segments_, [](const Elf64_Phdr& segment) { return (segment.p_flags & PF_W) != 0; });
+  if (num_writable < WEFT_MPI_HOST_MOST_RANGES) return nullptr;
+  return "the program has variables in more than 7 segments; link it with the linker's own script";
 }
 
 std::uint64_t Program::read_function(std::int64_t tag) const {

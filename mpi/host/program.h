@@ -26,6 +26,8 @@ class Program {
   const std::vector<Elf64_Phdr>& loaded_segments() const { return loaded_segments_; }
   // The size of a copy in whole pages.
   std::uint64_t image_bytes() const { return image_bytes_; }
+  // Why its ranks cannot move to other processes; null if they can.
+  const char* obstacle_to_moves() const;
 
   // Offsets from the load address. 0: there is none.
   std::uint64_t entry() const { return file_.header().e_entry; }

@@ -75,8 +75,6 @@ int RankSlots::segment_ranges(int rank, weft_mpi_host_range* ranges) const {
   int count = 0;
   for (const Elf64_Phdr& segment : program_.loaded_segments()) {
     if ((segment.p_flags & PF_W) == 0) continue;
-    // The last range is the stack and what follows.
-    if (count == WEFT_MPI_HOST_MOST_RANGES - 1) return -1;
     const std::uint64_t begin = segment.p_vaddr / page_bytes_ * page_bytes_;
     const std::uint64_t end =
         (segment.p_vaddr + segment.p_memsz + page_bytes_ - 1) / page_bytes_ * page_bytes_;

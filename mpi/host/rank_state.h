@@ -80,6 +80,7 @@ struct RankState {
   RandomState random;
   char* token_position = nullptr;  // of strtok()
   std::vector<ExitHandler> exit_handlers;
+  std::vector<ExitHandler> quick_exit_handlers;
   bool has_run_destructors = false;
   // Runs what the rank has asked to run at its end, and makes its output visible.
   std::function<void(int code)> finish;

@@ -20,7 +20,7 @@ namespace {
 // The address of a predefined attribute of communicators; null for other keys.
 const int* predefined_attribute(int key) {
   const Rank& rank = this_rank();
-  const PredefinedAttributes& values = rank.predefined_attributes;
+  PredefinedAttributes& values = rank.predefined_attributes;
   switch (key) {
     case MPI_TAG_UB:
       return &values.tag_upper_bound;
@@ -35,7 +35,8 @@ const int* predefined_attribute(int key) {
     case MPI_UNIVERSE_SIZE:
       return &values.universe_size;
     case MPI_LASTUSEDCODE:
-      return rank.error_codes.last_used();
+      values.last_used_code = *rank.error_codes.last_used();
+      return &values.last_used_code;
     default:
       return nullptr;
   }

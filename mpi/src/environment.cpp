@@ -55,6 +55,14 @@ RunningJob& running_job() {
 
 void end_job_with_process();
 
+// A rank that has ended, or ends, without its part in MPI leaves others waiting.
+[[noreturn]] void abort_for_ended_rank(int number, int code, bool has_started) {
+  abort_job(base::format("weft: rank {} ended with code {} {}", number, code,
+                         has_started ? "before it called MPI_Finalize"
+                                     : "and had not called MPI_Init, but other ranks of its process had"),
+            code);
+}
+
 // Makes the job. All processes do so together.
 Error make_job() {
   RunningJob& running = running_job();
@@ -78,7 +86,11 @@ Error make_job() {
   running.job->watch_launcher();
   if (hosted != nullptr) hosted->measure_loads(balances_loads());
   running.main_thread = pthread_self();
-  if (hosted != nullptr) hosted->enter_job(running.job->runtime());
+  if (hosted == nullptr) return {};
+  hosted->enter_job(running.job->runtime());
+  for (const HostedRank* const rank : hosted->ranks()) {
+    if (rank->has_ended()) abort_for_ended_rank(rank->number(), rank->exit_code(), false);
+  }
   return {};
 }
 
@@ -138,7 +150,6 @@ void end_job_with_process() {
   if (process != nullptr && process->num_users == 0) end_job();
 }
 
-// A rank that has not ended MPI leaves others waiting.
 void on_rank_end(HostedRank& hosted, int code) {
   if (running_job().job == nullptr) return;
   Rank& rank = hosted.state();
@@ -147,11 +158,7 @@ void on_rank_end(HostedRank& hosted, int code) {
     HostedRanks::current()->leave_job_now();
   }
   if (rank.has_left_job) return;
-  abort_job(
-      base::format("weft: rank {} ended with code {} {}", hosted.number(), code,
-                   rank.process == nullptr ? "and had not called MPI_Init, but other ranks of its process had"
-                                           : "before it called MPI_Finalize"),
-      code);
+  abort_for_ended_rank(hosted.number(), code, rank.process != nullptr);
 }
 
 }  // namespace
@@ -183,6 +190,7 @@ KeptState pause_mpi() {
   KeptState kept{.num_users = rank.process->num_users,
                  .on_world_error = rank.world->error_handler()->action(),
                  .on_self_error = rank.self->error_handler()->action(),
+                 .on_no_file_error = rank.no_file->error_handler()->action(),
                  .world_name = {},
                  .self_name = {}};
   copy_string(rank.world->name(), sizeof kept.world_name, kept.world_name);
@@ -208,6 +216,7 @@ void continue_mpi(const KeptState& kept) {
   rank.self = rank.process->self().get();
   rank.world->set_error_handler(handler_for(kept.on_world_error));
   rank.self->set_error_handler(handler_for(kept.on_self_error));
+  rank.no_file->set_error_handler(handler_for(kept.on_no_file_error));
   rank.world->set_name(kept.world_name);
   rank.self->set_name(kept.self_name);
 }

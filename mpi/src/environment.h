@@ -14,6 +14,7 @@ struct KeptState {
   int num_users = 0;
   ErrorHandler::Action on_world_error{};
   ErrorHandler::Action on_self_error{};
+  ErrorHandler::Action on_no_file_error{};
   char world_name[MPI_MAX_OBJECT_NAME];
   char self_name[MPI_MAX_OBJECT_NAME];
 };

@@ -11,6 +11,7 @@
 #include "fiber.h"
 #include "host_interface.h"
 #include "hosted_ranks.h"
+#include "rank_placement.h"
 
 namespace weft::mpi {
 
@@ -41,6 +42,7 @@ int weft_mpi_host_run(const weft_mpi_host_program* program) {
         "again, or start the program without --ranks");
   }
   try {
+    read_balance_settings();
     // Never destroyed: what the program has left may refer to the state of its ranks. The first one, which is the only one outside of tests,
     // has a fixed place in the library: frames of ranks refer to it, also in the process to which they move.
     alignas(HostedRanks) static std::byte place[sizeof(HostedRanks)];

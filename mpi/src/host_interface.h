@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Changes with each change of this header. weft_mpi_host_run() refuses a program that has another one.
-#define WEFT_MPI_HOST_REVISION 3
+#define WEFT_MPI_HOST_REVISION 4
 
 // Whole pages of the memory of a rank.
 typedef struct weft_mpi_host_range {  // NOLINT(modernize-use-using)
@@ -49,6 +49,10 @@ typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
   // host's. Null instead of a function: the library allocates the stacks.
   void* (*stack_of_rank)(void* context, int rank);
 
+  // omp_get_level() of the program's runtime of OpenMP; null if it has none. A rank may not wait in a parallel region, because the
+  // runtime keeps the region for the thread, on which other ranks run meanwhile.
+  int (*parallel_level)(void);
+
   // --- Ranks that move to another process. Null: ranks cannot move, and the other members of this part are not read.
   const struct weft_mpi_host_moves* moves;
   void* context;
@@ -61,6 +65,8 @@ typedef struct weft_mpi_host_moves {  // NOLINT(modernize-use-using)
   uint64_t fingerprint;
   // Why no rank of this process can move; null if they can.
   const char* obstacle;
+  // Why this rank cannot move now; null if it can. The text is valid until the next call.
+  const char* (*obstacle_of_rank)(void* context, int rank);
   // Stores the ranges that the rank may have written, and returns how many there are. `stack`: the lowest address of its stack that is
   // in use.
   int (*ranges_of_rank)(void* context, int rank, const void* stack, weft_mpi_host_range* ranges);

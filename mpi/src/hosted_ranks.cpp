@@ -30,7 +30,7 @@ HostedRank::HostedRank(HostedRanks& all, int number, const Fiber::Stack& stack)
 void HostedRank::make_state() {
   VirtualRank* const before = VirtualRank::current();
   VirtualRank::set_current(nullptr);
-  own_state_ = std::make_unique<Rank>();
+  own_state_ = std::make_unique<Rank>(predefined_attributes_);
   set_state(own_state_.get());
   VirtualRank::set_current(before);
 }
@@ -57,6 +57,7 @@ void HostedRank::end(int code) {
   RunningCode::set_program(nullptr);
   all_.hooks_.rank_ends(*this, code);
   has_ended_ = true;
+  exit_code_ = code;
   all_.rank_ended(code);
   fiber_.abandon();
 }
@@ -64,13 +65,36 @@ void HostedRank::end(int code) {
 void HostedRank::resume() {
   all_.running_ = this;
   if (all_.measures_loads_) {
-    const auto begin = std::chrono::steady_clock::now();
+    slice_begin_ = std::chrono::steady_clock::now();
     fiber_.resume();
-    load_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    add_slice();
   } else {
     fiber_.resume();
   }
   all_.running_ = nullptr;
+}
+
+// The runtime of OpenMP keeps its team for the thread, which the next rank of this PE would find.
+void HostedRank::suspend() {
+  if (all_.is_in_parallel_region() && all_.ranks_.size() > 1) [[unlikely]] {
+    state().end_job(
+        base::format("weft: rank {} waits in MPI inside an OpenMP region; call MPI outside of it, or "
+                     "start one PE per rank",
+                     number_),
+        1);
+  }
+  fiber_.suspend();
+}
+
+void HostedRank::add_slice() {
+  const auto now = std::chrono::steady_clock::now();
+  load_s_ += std::chrono::duration<double>(now - slice_begin_).count();
+  slice_begin_ = now;
+}
+
+double HostedRank::take_load_s() {
+  if (all_.measures_loads_) add_slice();
+  return std::exchange(load_s_, 0.0);
 }
 
 bool HostedRank::add_move_function(Weft_move_function function, void* data) {

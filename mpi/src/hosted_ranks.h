@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -35,6 +36,8 @@ class HostedRank final : public VirtualRank {
 
   int number() const { return number_; }
   bool has_ended() const { return has_ended_; }
+  // REQUIRES: has_ended().
+  int exit_code() const { return exit_code_; }
   void run_on() { run(); }
   // On the rank's own stack.
   [[noreturn]] void end(int code);
@@ -51,17 +54,19 @@ class HostedRank final : public VirtualRank {
   // On the rank's own stack.
   void call_move_functions(int event) const;
 
-  // How long the rank has run since the last call, if HostedRanks measures it.
-  double take_load_s() { return std::exchange(load_s_, 0.0); }
+  // How long the rank has run since the last call, if HostedRanks measures it. On the rank's own stack.
+  double take_load_s();
 
  private:
   friend class HostedRanks;
 
   static void body(void* self);
   void resume() override;
-  void suspend() override { fiber_.suspend(); }
+  void suspend() override;
 
   void make_state();
+  // Adds the time since the begin of the slice, and begins another one.
+  void add_slice();
 
   HostedRanks& all_;
   const int number_;
@@ -71,10 +76,14 @@ class HostedRank final : public VirtualRank {
   };
   static constexpr std::size_t kMostMoveFunctions = 32;
 
+  // Here, where they move with the rank: programs keep their addresses.
+  PredefinedAttributes predefined_attributes_;
   std::unique_ptr<Rank> own_state_;
   Fiber fiber_;
   bool has_ended_ = false;
+  int exit_code_ = 0;
   double load_s_ = 0;
+  std::chrono::steady_clock::time_point slice_begin_;  // while the rank runs
   std::array<MoveFunction, kMostMoveFunctions> move_functions_;
   std::size_t num_move_functions_ = 0;
 };
@@ -118,6 +127,11 @@ class HostedRanks {
 
   // On the main stack: the job has started. The ranks become work of the scheduler.
   void enter_job(runtime::Runtime& runtime);
+
+  // Whether the rank that runs is in a parallel region of OpenMP.
+  bool is_in_parallel_region() const {
+    return program_.parallel_level != nullptr && program_.parallel_level() > 0;
+  }
 
   // Whether the time is measured in which each rank runs. It costs two looks at the clock for each switch.
   void measure_loads(bool wanted) { measures_loads_ = wanted; }

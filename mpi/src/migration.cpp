@@ -1,7 +1,9 @@
 // Ranks that move to other PEs: the functions of weft_mpi.h.
 #include <cstddef>
+#include <cstdio>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/mpi/mpi.h"
@@ -56,6 +58,17 @@ Error agree_on_balance() {
   return {};
 }
 
+// A handler that returns the code drops the text, so rank 0 says it, once for each reason since it has come to its PE.
+[[gnu::noinline]] Error said(const char* function, Error error) {
+  Rank& rank = this_rank();
+  if (error.ok() || rank.number != 0 || rank.world == nullptr) return error;
+  const ErrorHandler::Action action = rank.world->error_handler()->action();
+  if (action == ErrorHandler::Action::kEndJob || action == ErrorHandler::Action::kAbort) return error;
+  const std::string line = base::format("weft: {}: {}\n", function, error.text);
+  if (rank.is_first_report(line)) std::fputs(line.c_str(), stderr);
+  return error;
+}
+
 }  // namespace
 
 }  // namespace weft::mpi
@@ -66,8 +79,8 @@ extern "C" {
 
 int Weft_migrate(int pe) {
   return guarded(__func__, MPI_COMM_WORLD, [pe]() -> Error {
-    if (Error error = agree_on_move(pe); !error.ok()) return error;
-    return move_as_planned();
+    if (Error error = agree_on_move(pe); !error.ok()) return said("Weft_migrate", std::move(error));
+    return said("Weft_migrate", move_as_planned());
   });
 }
 
@@ -75,8 +88,8 @@ int Weft_load_balance(void) {
   return guarded(__func__, MPI_COMM_WORLD, []() -> Error {
     if (Error error = check_running(); !error.ok()) return error;
     if (HostedRanks::current() == nullptr || !balances_loads()) return {};
-    if (Error error = agree_on_balance(); !error.ok()) return error;
-    return move_as_planned();
+    if (Error error = agree_on_balance(); !error.ok()) return said("Weft_load_balance", std::move(error));
+    return said("Weft_load_balance", move_as_planned());
   });
 }
 

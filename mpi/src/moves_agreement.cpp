@@ -49,6 +49,10 @@ std::string objects_of(const VirtualRank& rank) {
 
 bool has_attributes(ErrorScope& scope) { return scope.has_attributes() && !scope.attributes().is_empty(); }
 
+bool has_hints(const Communicator& communicator) {
+  return !communicator.info.empty() || communicator.stream != nullptr;
+}
+
 std::string other_state_of(Rank& rank) {
   Process& process = *rank.process;
   if (process.buffer_space.is_attached() || process.world()->buffer_space.is_attached() ||
@@ -58,7 +62,12 @@ std::string other_state_of(Rank& rank) {
   if (!rank.attribute_keys.is_empty() || has_attributes(*process.world()) || has_attributes(*process.self()))
     return "it has attribute keys or attributes; free them before";
   if (!rank.error_codes.is_empty()) return "it has added error codes; remove them before";
-  if (!process.world()->info.empty() || process.world()->stream != nullptr) return "MPI_COMM_WORLD has hints";
+  if (has_hints(*process.world())) return "MPI_COMM_WORLD has hints";
+  if (has_hints(*process.self())) return "MPI_COMM_SELF has hints";
+  if (rank.types.have_names_or_attributes())
+    return "it has given names or attributes to predefined datatypes; MPI would lose them";
+  if (rank.fortran.info.get() != nullptr || !rank.fortran.true_value.empty())
+    return "it has settings of MPI_Abi_set_fortran_info or MPI_Abi_set_fortran_booleans";
   return {};
 }
 
@@ -71,6 +80,10 @@ std::string obstacle_of_this_rank(int pe) {
   const weft_mpi_host_moves* const moves = all->program().moves;
   if (moves == nullptr) return "this program that hosts ranks cannot move them";
   if (moves->obstacle != nullptr) return moves->obstacle;
+  if (all->is_in_parallel_region()) return "it is inside an OpenMP region; call the function outside of it";
+  if (const char* const obstacle =
+          moves->obstacle_of_rank(all->program().context, HostedRanks::running()->number()))
+    return obstacle;
   if (this_process().had_sessions) return "it has had sessions";
   if (std::string objects = objects_of(*HostedRanks::running()); !objects.empty()) return objects;
   return other_state_of(this_rank());

@@ -56,7 +56,7 @@ class RankMoves {
 
   void join();
   runtime::Task<> move();
-  // Continues after the next call of end_move() for this PE.
+  // Continues with the next word of PE 0, see RankEngines::tell_mover().
   runtime::Future<> next_word();
   void on_word();
   runtime::Task<> wait_until_quiet();

@@ -12,13 +12,16 @@
 
 namespace weft::mpi {
 
-// Whether the job has a strategy that moves anything (WEFT_LB).
+// Reads WEFT_LB and WEFT_LB_VERBOSE. Once, before ranks run: each rank may change its environment, and all must do the same.
+void read_balance_settings();
+
+// Whether the job has a strategy that moves anything.
 bool balances_loads();
 
 // `loads_s`: by rank. Each PE keeps at least one rank. The strategy's state, if it has one, is that of this process.
 base::Result<std::vector<int>> balanced_places(const RankMap& map, const std::vector<double>& loads_s);
 
-// For tests: gives PEs without a rank their lightest rank back.
+// For tests: gives each PE without a rank one of its ranks back.
 void keep_a_rank_on_each_pe(const RankMap& map, const std::vector<double>& loads_s,
                             std::vector<int>& pe_of_rank);
 

@@ -13,8 +13,9 @@ extern "C" {
 #endif
 
 /* All ranks of MPI_COMM_WORLD call it together. Each one names its PE, 0 to Weft_num_pes() - 1, and goes on there. No rank moves if
-   one of them cannot; all calls then return MPI_ERR_OTHER, through the error handler of MPI_COMM_WORLD, and the text says why. Each
-   PE keeps at least one rank. */
+   one of them cannot: all calls then return MPI_ERR_OTHER, or MPI_ERR_ARG for a PE that does not exist, through the error handler of
+   MPI_COMM_WORLD. The sentence of MPI_ERRORS_ARE_FATAL says why; with a handler that returns, rank 0 prints it on stderr, once for
+   each reason. Each PE keeps at least one rank. */
 int Weft_migrate(int pe);
 
 /* All ranks of MPI_COMM_WORLD call it together. The strategy of `weft run --lb NAME` decides from the time that each rank has run
@@ -28,7 +29,8 @@ int Weft_num_pes(void);
 
 /* Registers a function of the rank for what does not move, such as open files and device memory. Weft_migrate() and
    Weft_load_balance() call it on the rank's stack: with WEFT_MPI_LEAVES before the rank moves, and with WEFT_MPI_ARRIVED when it is
-   on its new PE. It is not called for ranks that stay. Functions are called in the order of their registration, and may make no
+   on its new PE. It is not called for ranks that shall stay. If a move fails after WEFT_MPI_LEAVES, because a rank has messages that
+   it has not received, WEFT_MPI_ARRIVED follows on the old PE. Functions are called in the order of their registration, and may make no
    call of MPI. A rank may register 32. */
 enum { WEFT_MPI_LEAVES = 1, WEFT_MPI_ARRIVED = 2 };
 typedef void (*Weft_move_function)(int event, void* data);

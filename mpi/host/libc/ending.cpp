@@ -60,8 +60,27 @@ void _exit(int code) {
 void _Exit(int code) noexcept { _exit(code); }
 
 void quick_exit(int code) noexcept {
-  if (current_state() == nullptr) replaced<void(int)>("quick_exit")(code);
+  RankState* const state = current_state();
+  if (state == nullptr) {
+    replaced<void(int)>("quick_exit")(code);
+    std::abort();
+  }
+  while (!state->quick_exit_handlers.empty()) {
+    const ExitHandler handler = state->quick_exit_handlers.back();
+    state->quick_exit_handlers.pop_back();
+    handler.function(handler.argument);
+  }
   end_rank(code);
+}
+
+// Of at_quick_exit(), which lies in the program itself.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the C library's name of it
+int __cxa_at_quick_exit(void (*function)(void*), void* library) noexcept {
+  RankState* const state = current_state();
+  if (state == nullptr || (library != nullptr && !state->owns(library)))
+    return replaced<int(void (*)(void*), void*)>("__cxa_at_quick_exit")(function, library);
+  state->quick_exit_handlers.push_back({.function = function});
+  return 0;
 }
 
 int on_exit(void (*function)(int, void*), void* argument) noexcept {

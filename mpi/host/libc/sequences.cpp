@@ -82,6 +82,34 @@ long mrand48() noexcept {
   return number;
 }
 
+// Their callers keep the position; lcong48() of the rank applies to them.
+double erand48(unsigned short position[3]) noexcept {
+  RandomState* const own = own_random();
+  static auto* const form = replaced<double(unsigned short*)>("erand48");
+  if (own == nullptr) return form(position);
+  double number = 0;
+  erand48_r(position, &own->numbers48, &number);
+  return number;
+}
+
+long nrand48(unsigned short position[3]) noexcept {
+  RandomState* const own = own_random();
+  static auto* const form = replaced<long(unsigned short*)>("nrand48");
+  if (own == nullptr) return form(position);
+  long number = 0;
+  nrand48_r(position, &own->numbers48, &number);
+  return number;
+}
+
+long jrand48(unsigned short position[3]) noexcept {
+  RandomState* const own = own_random();
+  static auto* const form = replaced<long(unsigned short*)>("jrand48");
+  if (own == nullptr) return form(position);
+  long number = 0;
+  jrand48_r(position, &own->numbers48, &number);
+  return number;
+}
+
 void srand48(long seed) noexcept {
   RandomState* const own = own_random();
   if (own == nullptr) return replaced<void(long)>("srand48")(seed);

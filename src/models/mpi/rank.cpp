@@ -47,12 +47,13 @@ Info::Pairs program_environment() {
 
 }  // namespace
 
-Rank::Rank()
+Rank::Rank(PredefinedAttributes& attributes)
     : errors_are_fatal(make_handler(ErrorHandler::Action::kEndJob)),
       errors_abort(make_handler(ErrorHandler::Action::kAbort)),
       errors_return(make_handler(ErrorHandler::Action::kReturn)),
       environment(Ref<Info>::adopt(new Info(program_environment()))),
       empty_group(Ref<Group>::adopt(new Group(std::make_shared<Members>()))),
+      predefined_attributes(attributes),
       no_file(Ref<ErrorScope>::adopt(new NoFile(errors_return))),
       end_job(&end_process) {}
 
@@ -63,7 +64,8 @@ bool Rank::is_first_report(const std::string& name) {
 
 Rank& RunningRank::of_process() {
   // Never destroyed: a program may call MPI in its destructors.
-  static Rank* const rank = new Rank;
+  static PredefinedAttributes attributes;
+  static Rank* const rank = new Rank(attributes);
   set(rank);
   return *rank;
 }

@@ -31,14 +31,16 @@ namespace weft::mpi {
 
 class Process;
 
-// The values of predefined attributes, which programs read through their addresses.
+// The values of predefined attributes, which programs read through their addresses. They stay where they are if the rank moves, so they
+// are no part of Rank.
 struct PredefinedAttributes {
   int tag_upper_bound = INT_MAX;
   int io = MPI_ANY_SOURCE;  // every process
   int host = MPI_PROC_NULL;
   int wtime_is_global = 0;
   int app_number = 0;
-  int universe_size = 1;  // MPI_Init sets it
+  int universe_size = 1;                  // MPI_Init sets it
+  int last_used_code = MPI_ERR_LASTCODE;  // is set when it is asked for
 };
 
 // What a Fortran layer over the library has stated, see MPI_Abi_set_fortran_info and MPI_Abi_set_fortran_booleans.
@@ -50,7 +52,8 @@ struct FortranSettings {
 
 class Rank {
  public:
-  Rank();
+  // `attributes` outlives it.
+  explicit Rank(PredefinedAttributes& attributes);
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
@@ -66,7 +69,7 @@ class Rank {
   const Ref<Info> environment;
   // MPI_GROUP_EMPTY.
   const Ref<Group> empty_group;
-  PredefinedAttributes predefined_attributes;
+  PredefinedAttributes& predefined_attributes;
   FortranSettings fortran;
 
   // The datatypes and operators of mpi.h, and the datatypes that MPI makes on request.

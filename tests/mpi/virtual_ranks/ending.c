@@ -1,6 +1,7 @@
 /* How a rank ends. Usage: ending WAY [RANK [CODE]]: the rank of that number ends in that way, the others return 0 from main().
  *
- * Ways: return, exit, _exit, abort-job, no-init. Each rank prints lines from its handlers. */
+ * Ways: return, exit, _exit, quick_exit, abort-job, no-init. Each rank prints lines from its handlers. */
+#define _ISOC11_SOURCE /* at_quick_exit() */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,10 @@
 static int rank = -1;
 
 static void first_handler(void) { printf("rank %d: first handler\n", rank); }
+static void quick_handler(void) {
+  printf("rank %d: quick handler\n", rank);
+  fflush(stdout);
+}
 static void second_handler(void) { printf("rank %d: second handler\n", rank); }
 
 __attribute__((destructor)) static void at_end(void) { printf("rank %d: destructor\n", rank); }
@@ -20,6 +25,7 @@ int main(int argc, char **argv) {
   const int code = argc > 3 ? atoi(argv[3]) : 0;
   atexit(first_handler);
   atexit(second_handler);
+  at_quick_exit(quick_handler);
   if (strcmp(way, "no-init") == 0) {
     rank = 0;
     return code;
@@ -31,6 +37,7 @@ int main(int argc, char **argv) {
   MPI_Finalize();
   if (rank != chosen) return 0;
   if (strcmp(way, "exit") == 0) exit(code);
+  if (strcmp(way, "quick_exit") == 0) quick_exit(code);
   if (strcmp(way, "_exit") == 0) {
     fflush(stdout);
     _exit(code);

@@ -102,6 +102,22 @@ static void check_sequences(int rank) {
     check(drand48() == fraction, "the sequence of drand48()", rank);
   }
   check(strcmp(strtok(NULL, " "), "b") == 0, "strtok's text", rank);
+  {
+    /* X' = rank X + 1; nrand48() returns the upper 31 of 48 bits. */
+    unsigned short parameters[7] = {0, 0, 0, 0, 0, 0, 1}, position[3] = {0, 0, 1};
+    parameters[3] = (unsigned short)rank;
+    lcong48(parameters);
+    MPI_Barrier(MPI_COMM_WORLD);
+    check(nrand48(position) == (long)rank << 15 && position[2] == rank, "lcong48() and nrand48()", rank);
+    position[0] = 0;
+    position[1] = 0;
+    position[2] = 1;
+    check(jrand48(position) == (long)rank << 16, "lcong48() and jrand48()", rank);
+    position[0] = 0;
+    position[1] = 0;
+    position[2] = 1;
+    check(erand48(position) == (rank * 4294967296.0 + 1) / 281474976710656.0, "lcong48() and erand48()", rank);
+  }
 }
 
 int main(int argc, char **argv) {

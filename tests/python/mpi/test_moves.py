@@ -70,7 +70,17 @@ def test_all_of_a_rank_moves_with_it(moves, options, words, num_ranks):
 
 @pytest.mark.parametrize(("words", "num_ranks"), [("-n 2 --ranks 6", 6), ("-n 3 --ranks 9", 9)])
 def test_objects_and_exceptions_of_cpp_move(moves, words, num_ranks):
-    expect_all_right(moves("moves.cpp", words), num_ranks)
+    outcome = moves("moves.cpp", words)
+    # With an error handler that returns, rank 0 says why the ranks cannot move.
+    reasons = outcome.stderr.splitlines()
+    assert all(reason.startswith("weft: Weft_migrate: ") for reason in reasons), outcome.stderr
+    for part in (
+        "rank 1 cannot move: it has datatypes of MPI (1)",
+        f"this job has PEs 0 to {int(words.split()[1]) - 1}",
+    ):
+        assert any(part in reason for reason in reasons), part
+    outcome.stderr = ""
+    expect_all_right(outcome, num_ranks)
 
 
 def test_one_rank_moves_among_many(moves):
@@ -84,6 +94,60 @@ def test_a_rank_that_cannot_move_says_why(moves):
         "Weft_migrate on MPI_COMM_WORLD: rank 1 cannot move: it has communicators of MPI (1); free them"
         in outcome.stderr
     )
+
+
+def lines_of_ranks(outcome: subprocess.CompletedProcess[str]) -> list[str]:
+    assert outcome.returncode == 0, outcome.stderr
+    return sorted(outcome.stdout.splitlines())
+
+
+@pytest.mark.parametrize("what", ["attributes", "buffer", "setbuf", "setbuffer"])
+def test_state_that_moves(moves, what):
+    outcome = moves("moved_state.c", "-n 2 --ranks 5", what)
+    assert outcome.stderr == ""
+    assert lines_of_ranks(outcome) == [f"rank {rank}: moved" for rank in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("hints", "MPI_COMM_SELF has hints"),
+        ("type-name", "it has given names or attributes to predefined datatypes"),
+        ("booleans", "it has settings of MPI_Abi_set_fortran_info or MPI_Abi_set_fortran_booleans"),
+        ("signal", "its function handles signal 10 (User defined signal 1)"),
+    ],
+)
+def test_state_that_would_be_lost(moves, what, reason):
+    outcome = moves("moved_state.c", "-n 2 --ranks 5", what)
+    assert f"weft: Weft_migrate: rank 4 cannot move: {reason}" in re.sub(r"rank \d", "rank 4", outcome.stderr)
+    assert lines_of_ranks(outcome) == [f"rank {rank}: refused" for rank in range(5)]
+
+
+def test_a_locale_of_a_rank(moves):
+    outcome = moves("moved_locale.cpp", "-n 2 --ranks 4", options=("-fPIC",))
+    assert "rank 0 cannot move: std::locale::global() has set its locale" in outcome.stderr
+    assert lines_of_ranks(outcome) == [f"rank {rank}: refused, then moved" for rank in range(4)]
+
+
+def test_every_strategy_leaves_a_rank_on_each_pe(moves):
+    outcome = moves("balance.c", "-n 4 --ranks 5 --lb random", "random")
+    assert outcome.stderr == ""
+    assert lines_of_ranks(outcome) == [f"rank {rank}: 0 failures" for rank in range(5)]
+
+
+def test_the_environment_of_a_rank_does_not_decide(moves):
+    outcome = moves("balance.c", "-n 2 --ranks 4 --lb greedy", "clear")
+    assert outcome.stderr == ""
+    assert lines_of_ranks(outcome) == [f"rank {rank}: 0 failures" for rank in range(4)]
+
+
+def test_what_a_rank_has_computed_since_its_last_wait_counts(moves, monkeypatch):
+    monkeypatch.setenv("WEFT_LB_VERBOSE", "1")
+    outcome = moves("balance.c", "-n 2 --ranks 4 --lb greedy", "last")
+    assert lines_of_ranks(outcome) == [f"rank {rank}: 0 failures" for rank in range(4)]
+    imbalance = re.search(r"imbalance ([\d.]+) before", outcome.stderr)
+    assert imbalance is not None, outcome.stderr
+    assert float(imbalance[1]) > 0.4  # 0.1 s on one PE, 0.6 s on the other; 0 without the last 0.5 s
 
 
 def test_with_one_rank_per_process_no_rank_moves(moves):

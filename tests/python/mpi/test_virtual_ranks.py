@@ -262,6 +262,12 @@ def test_underscore_exit_runs_no_handlers(compile_program, run_ranks):
     assert [ends_of(outcome, rank) for rank in range(3)] == [ALL_ENDS, [], ALL_ENDS]
 
 
+def test_quick_exit_runs_its_own_handlers(compile_program, run_ranks):
+    outcome = run_ranks(1, 3, compile_program("ending.c"), "quick_exit", 1, 9)
+    assert outcome.returncode == 9
+    assert [ends_of(outcome, rank) for rank in range(3)] == [ALL_ENDS, ["quick handler"], ALL_ENDS]
+
+
 def test_an_exit_code_has_eight_bits(compile_program, run_ranks):
     assert run_ranks(1, 2, compile_program("ending.c"), "exit", 1, 256 + 4).returncode == 4
 
@@ -276,6 +282,23 @@ def test_mpi_abort_ends_the_job(compile_program, run_ranks):
     outcome = run_ranks(2, 6, compile_program("ending.c"), "abort-job", 4, 3)
     assert outcome.returncode == 3
     assert "rank 4 called MPI_Abort with code 3" in outcome.stderr
+
+
+# --- Threads of OpenMP --------------------------------------------------------------------------------------
+
+
+def test_parallel_regions(compile_program, run_ranks):
+    program = compile_program("parallel_region.c", "-fopenmp")
+    outcome = run_ranks(1, 3, program)
+    assert outcome.stderr == ""
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: 0 failures" for rank in range(3)]
+    inside = run_ranks(1, 3, program, "inside")
+    assert inside.returncode == 1
+    assert re.search(
+        r"rank \d waits in MPI inside an OpenMP region; call MPI outside of it, or start one PE per rank",
+        inside.stderr,
+    )
+    assert run_ranks(2, 2, program, "inside").returncode == 0
 
 
 # --- What cannot have virtual ranks -------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <limits>
 #include <vector>
@@ -11,7 +13,10 @@ namespace {
 
 class RankPlacement : public ::testing::Test {
  protected:
-  ~RankPlacement() override { unsetenv("WEFT_LB"); }
+  ~RankPlacement() override {
+    unsetenv("WEFT_LB");
+    read_balance_settings();
+  }
 };
 
 TEST_F(RankPlacement, AnEmptyPeKeepsItsLightestRank) {
@@ -28,12 +33,44 @@ TEST_F(RankPlacement, PlacesThatUseAllPesStay) {
   EXPECT_EQ(places, (std::vector<int>{1, 1, 0}));
 }
 
+// The rank that goes back may be the only one of its new PE.
+TEST_F(RankPlacement, APeThatLosesItsOnlyRankGetsOneBack) {
+  const RankMap map({0, 1, 2}, 3);
+  std::vector<int> places = {1, 2, 2};
+  keep_a_rank_on_each_pe(map, {1, 1, 1}, places);
+  EXPECT_EQ(places, (std::vector<int>{0, 1, 2}));
+}
+
+TEST_F(RankPlacement, ARankThatIsAloneOnItsNewPeStaysThere) {
+  const RankMap map({0, 0, 1, 2}, 3);
+  std::vector<int> places = {1, 2, 2, 2};  // rank 0 is the lightest
+  keep_a_rank_on_each_pe(map, {1, 5, 9, 9}, places);
+  EXPECT_EQ(places, (std::vector<int>{1, 0, 2, 2}));
+}
+
+TEST_F(RankPlacement, EveryPeHasARankWhateverTheStrategySays) {
+  constexpr int kNumPes = 4;
+  const RankMap map({0, 1, 2, 3, 3}, kNumPes);
+  for (int code = 0; code < 1024; ++code) {
+    std::vector<int> places;
+    for (int rank = 0, rest = code; rank < 5; ++rank, rest /= kNumPes) places.push_back(rest % kNumPes);
+    keep_a_rank_on_each_pe(map, {3, 1, 4, 1, 5}, places);
+    std::vector<int> counts(kNumPes);
+    for (const int pe : places) ++counts.at(static_cast<std::size_t>(pe));
+    EXPECT_EQ(std::ranges::count(counts, 0), 0) << "places " << code;
+  }
+}
+
 // One test: the strategy stays that of the process.
 TEST_F(RankPlacement, TheStrategyOfTheJobDecides) {
   EXPECT_FALSE(balances_loads());
   setenv("WEFT_LB", "none", 1);
+  read_balance_settings();
   EXPECT_FALSE(balances_loads());
   setenv("WEFT_LB", "greedy", 1);
+  EXPECT_FALSE(balances_loads());
+  read_balance_settings();
+  unsetenv("WEFT_LB");  // ranks may do so
   EXPECT_TRUE(balances_loads());
   const RankMap map({0, 0, 0, 1}, 2);
   const auto places = balanced_places(map, {4, 1, 1, 2});

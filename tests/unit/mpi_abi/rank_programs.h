@@ -348,6 +348,14 @@ inline int never_starts_mpi() {
   return 0;
 }
 
+// The first rank of the process ends before another one starts MPI.
+inline int ends_before_mpi_starts() {
+  if (weft_mpi_host_current_rank() == 0) return 0;
+  MPI_Init(nullptr, nullptr);
+  MPI_Finalize();
+  return 0;
+}
+
 inline int aborts() {
   MPI_Init(nullptr, nullptr);
   const World world;
@@ -390,6 +398,7 @@ inline int run_as_ranks(RankProgram program, int pe, int num_pes, const std::vec
       .stack_size_bytes = std::size_t{1} << 20,
       .run_rank = [](void* context, int /*rank*/) { return (*static_cast<RankProgram*>(context))(); },
       .stack_of_rank = nullptr,
+      .parallel_level = nullptr,
       .moves = nullptr,
       .context = static_cast<void*>(&program)};
   return weft_mpi_host_run(&hosted);

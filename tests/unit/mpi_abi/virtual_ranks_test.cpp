@@ -110,6 +110,13 @@ TEST_F(VirtualRanks, ARankThatNeverStartsMpiEndsTheJob) {
       << end.output;
 }
 
+TEST_F(VirtualRanks, ARankThatHasEndedBeforeMpiStartsEndsTheJob) {
+  const EndOfRanks end = run_ranks(&testing::ends_before_mpi_starts, 4);
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.output.find("rank 0 ended with code 0 and had not called MPI_Init"), std::string::npos)
+      << end.output;
+}
+
 TEST_F(VirtualRanks, AbortEndsTheJob) {
   const EndOfRanks end = run_ranks(&testing::aborts, 4);
   EXPECT_EQ(end.code, 5);

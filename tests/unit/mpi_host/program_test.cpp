@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
+#include "host_interface.h"
 #include "refusal.h"
 #include "tests/unit/mpi_host/small_program.h"
 
@@ -50,6 +52,18 @@ TEST(Program, SegmentsThatCannotBeMappedAreRefused) {
         refusal_with(0x3010, 0x10, PF_R | PF_W), refusal_with(0x3010, 0x30, PF_R),
         refusal_with(kHuge + 0x10, 0x30, PF_R | PF_W), refusal_with(0x3010, kHuge, PF_R | PF_W)})
     EXPECT_NE(refusal.find("is damaged: its segments"), std::string::npos) << refusal;
+}
+
+TEST(Program, RanksWithVariablesInTooManySegmentsCannotMove) {
+  SmallProgram program;
+  for (std::uint64_t i = 1; i <= WEFT_MPI_HOST_MOST_RANGES; ++i) {
+    Elf64_Phdr variables = SmallProgram::segment(PT_LOAD, 0x10, 0x20);
+    variables.p_vaddr = i * 0x1000 + 0x10;
+    variables.p_flags = PF_R | PF_W;
+    program.segments.push_back(variables);
+    const char* const obstacle = Program(ElfFile("program", program.bytes())).obstacle_to_moves();
+    EXPECT_EQ(obstacle != nullptr, i == WEFT_MPI_HOST_MOST_RANGES) << i << " segments";
+  }
 }
 
 TEST(Program, ItsFunctionsAreKept) {

@@ -33,6 +33,9 @@ class PredefinedTypes {
   // MPI_Type_get_value_index: the named type of pairs for MPI_MINLOC and MPI_MAXLOC; null if there is none.
   Datatype* value_index(const Datatype& value, const Datatype& index) const;
 
+  // Whether the program has given a predefined datatype another name, or attributes.
+  bool have_names_or_attributes() const;
+
  private:
   using RequestedKey = std::tuple<int, int, int>;  // the combiner and its two arguments
 
