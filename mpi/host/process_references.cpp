@@ -19,7 +19,7 @@ const void* global_locale() {
   const std::locale locale;
   static_assert(sizeof locale == sizeof(void*));
   const void* implementation = nullptr;
-  std::memcpy(&implementation, static_cast<const void*>(&locale), sizeof implementation);
+  std::memcpy(static_cast<void*>(&implementation), static_cast<const void*>(&locale), sizeof implementation);
   return implementation;
 }
 

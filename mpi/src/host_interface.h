@@ -51,7 +51,7 @@ typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
 
   // omp_get_level() of the program's runtime of OpenMP; null if it has none. A rank may not wait in a parallel region, because the
   // runtime keeps the region for the thread, on which other ranks run meanwhile.
-  int (*parallel_level)(void);
+  int (*parallel_level)(void);  // NOLINT(modernize-redundant-void-arg): a header of C
 
   // --- Ranks that move to another process. Null: ranks cannot move, and the other members of this part are not read.
   const struct weft_mpi_host_moves* moves;

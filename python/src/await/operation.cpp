@@ -202,14 +202,14 @@ PyType_Spec spec = {"weft.Operation", sizeof(OperationObject), 0,
 
 namespace {
 
-Ref make_object(EngineRef engine, runtime::OperationState* state, Ref keeper, Ref result,
+Ref make_object(const EngineRef& engine, runtime::OperationState* state, Ref keeper, Ref result,
                 ConvertResult convert) {
   auto* object = reinterpret_cast<OperationObject*>(operation_type->tp_alloc(operation_type, 0));
   if (object == nullptr) {
     if (state != nullptr) state->drop_handle();
     throw PythonError();
   }
-  new (&object->engine) EngineRef(std::move(engine));
+  new (&object->engine) EngineRef(engine);
   object->state = state;
   new (&object->keeper) Ref(std::move(keeper));
   new (&object->result) Ref(std::move(result));
