@@ -35,7 +35,6 @@ const int* predefined_attribute(int key) {
     case MPI_UNIVERSE_SIZE:
       return &values.universe_size;
     case MPI_LASTUSEDCODE:
-      values.last_used_code = *rank.error_codes.last_used();
       return &values.last_used_code;
     default:
       return nullptr;

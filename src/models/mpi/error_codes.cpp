@@ -40,7 +40,7 @@ std::string_view error_class_name(int error_class) {
 }
 
 int ErrorCodes::add(int error_class) {
-  const int code = ++last_used_;
+  const int code = ++*last_used_;
   added_[code] = {.error_class = error_class == 0 ? code : error_class, .text = {}};
   return code;
 }

@@ -18,6 +18,10 @@ std::string_view error_class_name(int error_class);
 
 class ErrorCodes {
  public:
+  // `last_used`: where last_used() is, if that must stay at its address for longer than this object; null: in the object.
+  explicit ErrorCodes(int* last_used = nullptr)
+      : last_used_(last_used == nullptr ? &own_last_used_ : last_used) {}
+
   // A new class, or a new code of that class.
   Error add_class(int* error_class);
   Error add_code(int error_class, int* code);
@@ -40,7 +44,7 @@ class ErrorCodes {
   Error string_of(int code, std::string* text) const;
 
   // The largest number that has been in use so far: the attribute MPI_LASTUSEDCODE, which programs read through the address.
-  const int* last_used() const { return &last_used_; }
+  const int* last_used() const { return last_used_; }
 
  private:
   struct Added {
@@ -53,7 +57,8 @@ class ErrorCodes {
 
   mutable std::mutex mutex_;
   std::map<int, Added> added_;
-  int last_used_ = MPI_ERR_LASTCODE;
+  int own_last_used_ = MPI_ERR_LASTCODE;
+  int* const last_used_;
 };
 
 }  // namespace weft::mpi

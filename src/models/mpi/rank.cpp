@@ -51,6 +51,7 @@ Rank::Rank(PredefinedAttributes& attributes)
     : errors_are_fatal(make_handler(ErrorHandler::Action::kEndJob)),
       errors_abort(make_handler(ErrorHandler::Action::kAbort)),
       errors_return(make_handler(ErrorHandler::Action::kReturn)),
+      error_codes(&attributes.last_used_code),
       environment(Ref<Info>::adopt(new Info(program_environment()))),
       empty_group(Ref<Group>::adopt(new Group(std::make_shared<Members>()))),
       predefined_attributes(attributes),

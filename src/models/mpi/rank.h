@@ -40,7 +40,7 @@ struct PredefinedAttributes {
   int wtime_is_global = 0;
   int app_number = 0;
   int universe_size = 1;                  // MPI_Init sets it
-  int last_used_code = MPI_ERR_LASTCODE;  // is set when it is asked for
+  int last_used_code = MPI_ERR_LASTCODE;  // ErrorCodes counts there
 };
 
 // What a Fortran layer over the library has stated, see MPI_Abi_set_fortran_info and MPI_Abi_set_fortran_booleans.
