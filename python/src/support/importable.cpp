@@ -7,6 +7,14 @@
 namespace weft::python {
 
 std::string importable_key(PyObject* object, std::string_view what) {
+  if (PyObject_HasAttrString(object, "__module__") == 0 ||
+      PyObject_HasAttrString(object, "__qualname__") == 0) {
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format(
+            "{}: {} is a {}, which has no name by which other PEs find it; give a function of a module", what,
+            readable(object), type_name_of(object)));
+  }
   std::string module = readable(attribute(object, "__module__").get());
   std::string qualified = readable(attribute(object, "__qualname__").get());
   std::string key = module + ":" + qualified;

@@ -107,6 +107,7 @@ async def calls(world: Team) -> None:
         lambda: world.rpc(world.size, join),
         lambda: world.rpc(-1, join),
         lambda: world.rpc(0, lambda: 1),
+        lambda: world.rpc(0, "join"),
     ):
         try:
             wrong()
