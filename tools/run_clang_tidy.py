@@ -4,17 +4,24 @@
 Usage: tools/run_clang_tidy.py BUILD_FOLDER [FILE ...]. Without files: all of src/, python/src/, mpi/src/,
 mpi/host/, examples/, miniapps/ and benchmarks/. The findings of a file are printed together; exits with 1
 if there were any.
+
+Most of the time goes into reading headers, so several sources of one target are read as one. If anything is
+found there, each of them is read again alone, and that result counts.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "python/src", "mpi/src", "mpi/host", "examples", "miniapps", "benchmarks")
@@ -24,21 +31,88 @@ OPTIONS = (
     "--extra-arg=-Wno-unknown-warning-option",
     "--extra-arg=-Wno-deprecated-declarations",  # raised inside libstdc++ 12
 )
+# For several sources that are read as one.
+OPTIONS_TOGETHER = (
+    "--checks=-bugprone-suspicious-include",
+    f"--header-filter=/({'|'.join((*FOLDERS, 'include/weft'))})/",
+)
+MOST_TOGETHER = 6
+# Programs have a main() each, and the sources of the Python extension have names of their own in common.
+ALONE = ("python", "examples", "miniapps", "benchmarks")
 
 
-def sources_of(build: Path) -> list[Path]:
+class Finding(NamedTuple):
+    file: Path
+    text: str
+
+
+def commands_of(build: Path) -> dict[Path, tuple[str, ...]]:
+    """The options that each source is compiled with, without its own name and the name of its object."""
     entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    files = {(Path(entry["directory"]) / entry["file"]).resolve() for entry in entries}
-    files = {file for file in files if file.suffix != ".cu"}  # clang takes other options for them
+    commands = {}
+    for entry in entries:
+        file = (Path(entry["directory"]) / entry["file"]).resolve()
+        words = shlex.split(entry["command"])
+        own = {
+            words.index("-o") + 1,
+            *(i for i, word in enumerate(words) if word in ("-o", "-c", entry["file"])),
+        }
+        commands[file] = (entry["directory"], *(word for i, word in enumerate(words) if i not in own))
+    return commands
+
+
+def sources_of(commands: dict[Path, tuple[str, ...]]) -> list[Path]:
+    files = [file for file in commands if file.suffix != ".cu"]  # clang takes other options for them
     return sorted(file for file in files if any(file.is_relative_to(ROOT / folder) for folder in FOLDERS))
 
 
-def tidy(build: Path, file: Path) -> tuple[Path, int, str]:
+def batches_of(files: list[Path], commands: dict[Path, tuple[str, ...]]) -> list[list[Path]]:
+    """Sources of one folder that have the same options."""
+
+    def key(file: Path) -> tuple[str, ...]:
+        is_alone = file.relative_to(ROOT).parts[0] in ALONE
+        return (str(file if is_alone else file.parent), file.suffix, *commands.get(file, ()))
+
+    batches = []
+    for _, group in itertools.groupby(sorted(files, key=key), key):
+        together = list(group)
+        number = -(-len(together) // MOST_TOGETHER)
+        batches += [together[i::number] for i in range(number)]
+    return sorted(batches, key=len, reverse=True)
+
+
+def run(arguments: list[str | Path]) -> tuple[int, str]:
     result = subprocess.run(
-        ["clang-tidy", *OPTIONS, "-p", build, file], capture_output=True, text=True, cwd=ROOT, check=False
+        ["clang-tidy", *OPTIONS, *arguments], capture_output=True, text=True, cwd=ROOT, check=False
     )
     # stderr carries counts of suppressed warnings; it matters when clang-tidy itself failed.
-    return file, result.returncode, result.stdout + (result.stderr if result.returncode else "")
+    return result.returncode, result.stdout + (result.stderr if result.returncode else "")
+
+
+def is_clean_together(batch: list[Path], command: tuple[str, ...]) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        together = Path(folder) / f"together{batch[0].suffix}"
+        together.write_text("".join(f'#include "{file}"\n' for file in batch), encoding="utf-8")
+        entry = {
+            "directory": command[0],
+            "file": str(together),
+            "arguments": [*command[1:], "-c", str(together)],
+        }
+        (Path(folder) / "compile_commands.json").write_text(json.dumps([entry]), encoding="utf-8")
+        config = f"--config-file={ROOT / '.clang-tidy'}"
+        status, _ = run([*OPTIONS_TOGETHER, config, "-p", folder, together])
+    return status == 0
+
+
+def tidy(build: Path, batch: list[Path], commands: dict[Path, tuple[str, ...]]) -> list[Finding]:
+    if len(batch) > 1 and is_clean_together(batch, commands[batch[0]]):
+        return []
+    findings = []
+    for file in batch:
+        status, text = run(["-p", build, file])
+        if status:
+            findings.append(Finding(file, text))
+    return findings
 
 
 def main(arguments: list[str]) -> int:
@@ -46,17 +120,18 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     build = Path(arguments[0]).resolve()
-    files = [Path(name).resolve() for name in arguments[1:]] or sources_of(build)
+    commands = commands_of(build)
+    files = [Path(name).resolve() for name in arguments[1:]] or sources_of(commands)
     if not files:
         print(f"run_clang_tidy: {build}/compile_commands.json names no source of Weft", file=sys.stderr)
         return 1
     start = time.monotonic()
     failed = 0
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for file, status, output in pool.map(lambda file: tidy(build, file), files):
-            if status:
+        for findings in pool.map(lambda batch: tidy(build, batch, commands), batches_of(files, commands)):
+            for finding in findings:
                 failed += 1
-                print(f"--- {file.relative_to(ROOT)}\n{output}", flush=True)
+                print(f"--- {finding.file.relative_to(ROOT)}\n{finding.text}", flush=True)
     print(f"run_clang_tidy: {len(files)} files, {failed} with findings, {time.monotonic() - start:.0f} s")
     return 1 if failed else 0
 

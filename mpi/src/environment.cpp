@@ -21,6 +21,7 @@
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/team_collectives.h"
 #include "models/mpi/process.h"
+#include "rank_moves.h"
 #include "rank_placement.h"
 
 namespace weft::mpi {
@@ -87,6 +88,7 @@ Error make_job() {
   if (hosted != nullptr) hosted->measure_loads(balances_loads());
   running.main_thread = pthread_self();
   if (hosted == nullptr) return {};
+  RankMoves::of_this_pe();  // other PEs may begin a move before ranks of this one know of it
   hosted->enter_job(running.job->runtime());
   for (const HostedRank* const rank : hosted->ranks()) {
     if (rank->has_ended()) abort_for_ended_rank(rank->number(), rank->exit_code(), false);

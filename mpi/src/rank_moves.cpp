@@ -43,7 +43,11 @@ RankMoves& RankMoves::of_this_pe() {
 
 RankMoves::RankMoves(HostedRanks& ranks, runtime::Runtime& runtime, RankEngines& engines)
     : ranks_(ranks), runtime_(runtime), engines_(engines) {
-  engines_.set_move_function([](void* self) { static_cast<RankMoves*>(self)->on_word(); }, this);
+  engines_.set_move_function(
+      [](void* self, int from_pe, std::span<const std::uint64_t> numbers) {
+        static_cast<RankMoves*>(self)->on_numbers(from_pe, numbers);
+      },
+      this);
 }
 
 void RankMoves::plan(const RankMap& map) {
@@ -70,33 +74,57 @@ bool RankMoves::has_queued_ranks() const {
   return false;
 }
 
-runtime::Future<> RankMoves::next_word() {
-  runtime::Future<> word = runtime_.make_future();
-  if (num_words_ > 0) {
-    --num_words_;
-    word.set();
-  } else {
-    word_ = word;
-  }
-  return word;
+runtime::Future<std::uint64_t> RankMoves::sum_over_pes(std::span<const std::uint64_t> for_pes) {
+  runtime::Future<std::uint64_t> sum = runtime_.make_future<std::uint64_t>();
+  sum_ = sum;
+  engines_.tell_mover(0, for_pes);
+  return sum;
 }
 
-void RankMoves::on_word() {
-  if (word_) {
-    std::exchange(word_, std::nullopt)->set();
-  } else {
-    ++num_words_;
+void RankMoves::on_numbers(int from_pe, std::span<const std::uint64_t> numbers) {
+  if (runtime_.pe() == 0) return on_numbers_for_sum(from_pe, numbers);
+  if (from_pe != 0 || numbers.size() != 1 || !sum_) {
+    throw base::Error(base::StatusCode::kCorrupt,
+                      base::format("PE {} sends {} numbers about a move of ranks that this PE does not wait for",
+                                   from_pe, numbers.size()));
   }
+  std::exchange(sum_, std::nullopt)->set(numbers[0]);
 }
 
-// Messages are under way until all PEs have come here.
-runtime::Task<> RankMoves::wait_until_quiet() {
-  if (ranks_.pe() != 0) {
-    co_await next_word();
-  } else {
-    co_await runtime_.quiescence();
-    for (int pe = 1; pe < runtime_.num_pes(); ++pe) engines_.tell_mover(pe);
+// On PE 0, which may have ranks that have not come to the move.
+void RankMoves::on_numbers_for_sum(int from_pe, std::span<const std::uint64_t> numbers) {
+  const auto num_pes = static_cast<std::size_t>(runtime_.num_pes());
+  const auto from = static_cast<std::size_t>(from_pe);
+  sums_.resize(num_pes);
+  has_given_.resize(num_pes);
+  if (numbers.size() != num_pes || has_given_[from]) {
+    throw base::Error(base::StatusCode::kCorrupt,
+                      base::format("PE {} sends {} numbers about a move of ranks of {} PEs, or sends them twice",
+                                   from_pe, numbers.size(), num_pes));
   }
+  has_given_[from] = true;
+  for (std::size_t pe = 0; pe < num_pes; ++pe) sums_[pe] += numbers[pe];
+  if (static_cast<std::size_t>(++num_given_) < num_pes) return;
+  num_given_ = 0;
+  has_given_.clear();
+  const std::vector<std::uint64_t> sums = std::exchange(sums_, {});
+  for (std::size_t pe = 1; pe < num_pes; ++pe)
+    engines_.tell_mover(static_cast<int>(pe), std::span(sums).subspan(pe, 1));
+  std::exchange(sum_, std::nullopt)->set(sums[0]);
+}
+
+// Until all messages have come that ranks have sent to those of this PE.
+runtime::Task<> RankMoves::wait_for_messages() {
+  const std::vector<std::uint64_t> sent = engines_.num_sent_to_pes();
+  const auto num_expected = static_cast<std::uint32_t>(co_await sum_over_pes(sent));
+  while (engines_.num_arrived() != num_expected) co_await runtime::yield_now(runtime_);
+  // No leader sends before all PEs have what was sent to them: its messages would be counted.
+  co_await wait_for_pes();
+}
+
+runtime::Task<> RankMoves::wait_for_pes() {
+  const std::vector<std::uint64_t> none(static_cast<std::size_t>(runtime_.num_pes()));
+  co_await sum_over_pes(none);
   VirtualRank::set_current(nullptr);
 }
 
@@ -108,7 +136,7 @@ runtime::Task<> RankMoves::move() {
   // The rank that came last has not suspended yet, if the coroutine begins on its stack.
   do co_await runtime::yield_now(runtime_);
   while (has_queued_ranks());
-  co_await wait_until_quiet();
+  co_await wait_for_messages();
   const Circle circle = circle_of_leaders();
   co_await check_messages(circle);
   if (failure_.empty()) {
@@ -116,7 +144,7 @@ runtime::Task<> RankMoves::move() {
     engines_.replace(*next_);
     ranks_.replace_map(*next_);
   }
-  co_await wait_until_quiet();
+  co_await wait_for_pes();
   finish();
 }
 

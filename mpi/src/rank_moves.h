@@ -1,10 +1,12 @@
 // Moves ranks between PEs. All ranks of the job are in the call, so no message of theirs is under way.
 //
 // A PE begins when all of its ranks wait in take_part():
-//   0. PE 0 waits until no message is under way, and tells all PEs. If a rank has messages that it has not received, no rank moves.
+//   0. PE 0 hears from all PEs how many messages their ranks have sent, and tells each how many are for its ranks. When all of these
+//      have come, the PE goes on. If a rank has messages that it has not received, no rank moves.
 //   1. The first rank of each PE, its leader, sends the memory of the ranks that leave, and receives that of those that come.
 //   2. When all PEs have done so, each replaces the map of ranks and the engines of its ranks.
 //   3. PE 0 waits until all have done that, and tells them. Then ranks run again.
+// Quiescence detection would not do: small messages of ranks are not counted, and a PE without work need not have come here.
 //
 // Threads: the PE's.
 #pragma once
@@ -12,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,7 +29,8 @@ namespace weft::mpi {
 
 class RankMoves {
  public:
-  // Of this PE. Made when it is asked for first. REQUIRES: the process has several ranks, and there is a job.
+  // Of this PE. Made when it is asked for first, which must be before a message comes. REQUIRES: the process has several ranks, and
+  // there is a job.
   static RankMoves& of_this_pe();
 
   RankMoves(HostedRanks& ranks, runtime::Runtime& runtime, RankEngines& engines);
@@ -56,10 +60,12 @@ class RankMoves {
 
   void join();
   runtime::Task<> move();
-  // Continues with the next word of PE 0, see RankEngines::tell_mover().
-  runtime::Future<> next_word();
-  void on_word();
-  runtime::Task<> wait_until_quiet();
+  // Ends when all PEs have called it. Returns the sum of the numbers that they have given for this PE. `for_pes`: one for each PE.
+  runtime::Future<std::uint64_t> sum_over_pes(std::span<const std::uint64_t> for_pes);
+  void on_numbers(int from_pe, std::span<const std::uint64_t> numbers);
+  void on_numbers_for_sum(int from_pe, std::span<const std::uint64_t> numbers);
+  runtime::Task<> wait_for_messages();
+  runtime::Task<> wait_for_pes();
   Circle circle_of_leaders() const;
   // Sets the failure if a rank of any PE has messages left.
   runtime::Task<> check_messages(Circle circle);
@@ -75,8 +81,11 @@ class RankMoves {
   std::optional<RankMap> next_;  // while a move is planned or under way
   int num_waiting_ = 0;
   std::string failure_;
-  int num_words_ = 0;  // that have come and were not waited for
-  std::optional<runtime::Future<>> word_;
+  std::optional<runtime::Future<std::uint64_t>> sum_;  // while this PE waits for it
+  // On PE 0, of the sums that are being made.
+  std::vector<std::uint64_t> sums_;
+  std::vector<bool> has_given_;
+  int num_given_ = 0;
 };
 
 }  // namespace weft::mpi

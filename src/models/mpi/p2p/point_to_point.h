@@ -115,6 +115,9 @@ class PointToPoint {
   // The rank itself if it shares its process: messages that arrive wake it. Null: none.
   void set_virtual_rank(VirtualRank* rank) { virtual_rank_ = rank; }
 
+  // How many messages have been sent to that rank, and how many have come from it in their order. Modulo 2^32.
+  std::uint32_t num_sent_to(int rank) const { return pairs_[static_cast<std::size_t>(rank)].next_sent; }
+  std::uint32_t num_arrived_from(int rank) const { return pairs_[static_cast<std::size_t>(rank)].next_matched; }
   std::size_t num_posted() const { return posted_.size(); }
   std::size_t num_unexpected() const { return unexpected_.size(); }
 

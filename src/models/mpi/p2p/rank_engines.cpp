@@ -70,17 +70,42 @@ void RankEngines::set_handlers() {
       [](void* self, runtime::MessagePtr message) { self_of(self).on_answer(*message); }, this);
   messenger_.set_handler(
       first_handler_ + PointToPoint::kMoved,
-      [](void* context, runtime::MessagePtr message) {
-        const RankEngines& self = self_of(context);
-        if (self.move_function_ == nullptr)
-          refuse_addressed(*message, "is about a move of ranks, and none has begun");
-        self.move_function_(self.move_context_);
-      },
-      this);
+      [](void* self, runtime::MessagePtr message) { self_of(self).on_move_numbers(*message); }, this);
 }
 
-void RankEngines::tell_mover(int pe) {
-  messenger_.send(pe, runtime::Message::create(messenger_, first_handler_ + PointToPoint::kMoved, 0));
+void RankEngines::tell_mover(int pe, std::span<const std::uint64_t> numbers) {
+  runtime::MessagePtr message =
+      runtime::Message::create(messenger_, first_handler_ + PointToPoint::kMoved, numbers.size_bytes());
+  if (!numbers.empty()) std::memcpy(message->payload(), numbers.data(), numbers.size_bytes());
+  messenger_.send(pe, std::move(message));
+}
+
+void RankEngines::on_move_numbers(const runtime::Message& message) {
+  const auto num_pes = static_cast<std::size_t>(messenger_.num_pes());
+  std::vector<std::uint64_t> numbers(message.payload_bytes() / sizeof(std::uint64_t));
+  if (move_function_ == nullptr || numbers.size() > num_pes || message.envelope().source_pe >= num_pes ||
+      numbers.size() * sizeof(std::uint64_t) != message.payload_bytes())
+    refuse_addressed(message, "is about a move of ranks, and none can be under way");
+  if (!numbers.empty())
+    std::memcpy(numbers.data(), const_cast<runtime::Message&>(message).payload(), message.payload_bytes());
+  move_function_(move_context_, static_cast<int>(message.envelope().source_pe), numbers);
+}
+
+std::vector<std::uint64_t> RankEngines::num_sent_to_pes() const {
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(map().num_pes()));
+  for (const auto& engine : engines_) {
+    for (int rank = 0; rank < map().num_ranks(); ++rank)
+      sums[static_cast<std::size_t>(map().pe_of(rank))] += engine->num_sent_to(rank);
+  }
+  return sums;
+}
+
+std::uint32_t RankEngines::num_arrived() const {
+  std::uint32_t sum = 0;
+  for (const auto& engine : engines_) {
+    for (int rank = 0; rank < map().num_ranks(); ++rank) sum += engine->num_arrived_from(rank);
+  }
+  return sum;
 }
 
 void RankEngines::close() {

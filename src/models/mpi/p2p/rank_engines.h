@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,12 +27,18 @@ class RankEngines {
   void place(RankMap map);
   // Ranks have moved: all ranks get new engines, which begin anew. REQUIRES: as place(), and no request is pending on any PE.
   void replace(RankMap map);
-  // Calls `function` on the PE that tell_mover() names.
-  void set_move_function(void (*function)(void* context), void* context) {
+  // What the parts of a move of ranks say to each other: at most one number for each PE. Calls `function` on the PE that
+  // tell_mover() names. It throws Error if it did not expect the numbers.
+  using MoveFunction = void (*)(void* context, int from_pe, std::span<const std::uint64_t> numbers);
+  void set_move_function(MoveFunction function, void* context) {
     move_function_ = function;
     move_context_ = context;
   }
-  void tell_mover(int pe);
+  void tell_mover(int pe, std::span<const std::uint64_t> numbers);
+  // How many messages the ranks of this PE have sent to the ranks of each PE since place() or replace(), and how many have
+  // come to them. Modulo 2^32.
+  std::vector<std::uint64_t> num_sent_to_pes() const;
+  std::uint32_t num_arrived() const;
 
   const RankMap& map() const { return shared_->map(); }
   // In the order of their numbers.
@@ -44,6 +51,7 @@ class RankEngines {
   // The engine that a message is for. Throws Error for a message that is too short, or for a rank that is elsewhere.
   PointToPoint& receiver_of(const runtime::Message& message) const;
   void on_answer(const runtime::Message& message);
+  void on_move_numbers(const runtime::Message& message);
   void set_handlers();
   void make_engines();
 
@@ -51,7 +59,7 @@ class RankEngines {
   const runtime::HandlerId first_handler_;
   std::unique_ptr<SharedState> shared_;
   std::vector<std::unique_ptr<PointToPoint>> engines_;
-  void (*move_function_)(void* context) = nullptr;
+  MoveFunction move_function_ = nullptr;
   void* move_context_ = nullptr;
 };
 

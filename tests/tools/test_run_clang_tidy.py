@@ -1,0 +1,65 @@
+"""tools/run_clang_tidy.py finds in sources that are read together what it finds in each alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
+
+import run_clang_tidy  # noqa: E402  (the folder of the tools is no package)
+
+SAME_NAME = "namespace { int value() { return 1; } }\n"
+WITH_A_NULL = "int* pointer() { return 0; }\n"
+
+
+@pytest.fixture
+def tidy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """tidy(text of each source) -> (exit code, what it has printed)."""
+    shutil.copy(TOOLS.parent / ".clang-tidy", tmp_path)
+    monkeypatch.setattr(run_clang_tidy, "ROOT", tmp_path)
+    (tmp_path / "src").mkdir()
+
+    def run(*texts: str) -> tuple[int, str]:
+        entries = []
+        for i, text in enumerate(texts):
+            file = tmp_path / "src" / f"source_{i}.cpp"
+            file.write_text(text)
+            command = f"g++ -std=c++20 -o source_{i}.o -c {file}"
+            entries.append({"directory": str(tmp_path), "file": str(file), "command": command})
+        (tmp_path / "compile_commands.json").write_text(json.dumps(entries))
+        status = run_clang_tidy.main([str(tmp_path)])
+        return status, capsys.readouterr().out
+
+    return run
+
+
+def test_sources_without_findings(tidy) -> None:
+    status, printed = tidy("int first() { return 1; }\n", "int second() { return 2; }\n")
+    assert (status, "2 files, 0 with findings" in printed) == (0, True), printed
+
+
+def test_a_finding_is_told_for_its_own_source(tidy) -> None:
+    status, printed = tidy("int first() { return 1; }\n", WITH_A_NULL, "int third() { return 3; }\n")
+    assert status == 1
+    assert "3 files, 1 with findings" in printed
+    assert "--- src/source_1.cpp" in printed
+    assert "modernize-use-nullptr" in printed
+
+
+def test_sources_that_cannot_be_read_together_are_read_alone(tidy) -> None:
+    status, printed = tidy(SAME_NAME, SAME_NAME)
+    assert "2 files, 0 with findings" in printed
+    assert status == 0
+
+
+def test_sources_with_other_options_are_read_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_clang_tidy, "ROOT", tmp_path)
+    files = [tmp_path / "src" / name for name in ("a.cpp", "b.cpp", "c.cpp")]
+    commands = {files[0]: ("", "-O1"), files[1]: ("", "-O2"), files[2]: ("", "-O1")}
+    assert run_clang_tidy.batches_of(files, commands) == [[files[0], files[2]], [files[1]]]
