@@ -38,7 +38,9 @@ class PartsArgument {
  public:
   // Parts of one size, one after another.
   static PartsArgument equal(const void* buffer, MPI_Count count, MPI_Datatype type) {
-    return {buffer, count, nullptr, nullptr, type, nullptr};
+    PartsArgument parts(buffer, count, nullptr, nullptr, type, nullptr);
+    parts.is_equal_ = true;
+    return parts;
   }
   // Displacements are in extents of the datatype.
   static PartsArgument varying(const void* buffer, const MPI_Count* counts, const MPI_Aint* displacements,
@@ -52,6 +54,8 @@ class PartsArgument {
   }
 
   bool is_in_place() const { return buffer_ == MPI_IN_PLACE; }
+  // Whether all parts of all processes have one size. (Null counts do not tell: they are significant at the root alone.)
+  bool is_equal() const { return is_equal_; }
   // Errors: as make_view(), and MPI_ERR_ARG for arrays that are null.
   Error views(int num_parts, Views* views) const;
 
@@ -71,6 +75,7 @@ class PartsArgument {
   const MPI_Aint* displacements_;
   MPI_Datatype type_;
   const MPI_Datatype* types_;
+  bool is_equal_ = false;
 };
 
 // Makes the coroutine of one execution.

@@ -54,7 +54,10 @@ Error call_with_root(const ElementsArgument& own, const PartsArgument& parts, in
   }
   if (Error error = make_own_view(own, &mine); !error.ok()) return error;
   const Circle circle = next_circles(*communicator, way).local;
+  const bool is_equal = parts.is_equal();
   return run_collective(way, *communicator, [=] {
+    if (is_equal)
+      return to_root ? gather_equal(circle, root, mine, views) : scatter_equal(circle, root, views, mine);
     return to_root ? gather(circle, root, mine, views) : scatter(circle, root, views, mine);
   });
 }

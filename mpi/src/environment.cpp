@@ -88,8 +88,9 @@ Error make_job() {
   if (hosted != nullptr) hosted->measure_loads(balances_loads());
   running.main_thread = pthread_self();
   if (hosted == nullptr) return {};
-  RankMoves::of_this_pe();  // other PEs may begin a move before ranks of this one know of it
-  hosted->enter_job(running.job->runtime());
+  runtime::Runtime& runtime = running.job->runtime();
+  RankMoves::begin(*hosted, runtime, runtime.model<Mpi>().engines());  // other PEs may be in a move earlier
+  hosted->enter_job(runtime);
   for (const HostedRank* const rank : hosted->ranks()) {
     if (rank->has_ended()) abort_for_ended_rank(rank->number(), rank->exit_code(), false);
   }

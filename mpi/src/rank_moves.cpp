@@ -8,8 +8,6 @@
 #include "weft/base/error.h"
 
 #include "base/format.h"
-#include "environment.h"
-#include "models/mpi/model.h"
 
 namespace weft::mpi {
 
@@ -35,10 +33,8 @@ void expect_success(const Outcome& outcome) {
 
 }  // namespace
 
-RankMoves& RankMoves::of_this_pe() {
-  static auto* const moves =
-      new RankMoves(*HostedRanks::current(), job_runtime(), job_runtime().model<Mpi>().engines());
-  return *moves;
+void RankMoves::begin(HostedRanks& ranks, runtime::Runtime& runtime, RankEngines& engines) {
+  of_this_pe_ = new RankMoves(ranks, runtime, engines);
 }
 
 RankMoves::RankMoves(HostedRanks& ranks, runtime::Runtime& runtime, RankEngines& engines)
@@ -84,9 +80,10 @@ runtime::Future<std::uint64_t> RankMoves::sum_over_pes(std::span<const std::uint
 void RankMoves::on_numbers(int from_pe, std::span<const std::uint64_t> numbers) {
   if (runtime_.pe() == 0) return on_numbers_for_sum(from_pe, numbers);
   if (from_pe != 0 || numbers.size() != 1 || !sum_) {
-    throw base::Error(base::StatusCode::kCorrupt,
-                      base::format("PE {} sends {} numbers about a move of ranks that this PE does not wait for",
-                                   from_pe, numbers.size()));
+    throw base::Error(
+        base::StatusCode::kCorrupt,
+        base::format("PE {} sends {} numbers about a move of ranks that this PE does not wait for", from_pe,
+                     numbers.size()));
   }
   std::exchange(sum_, std::nullopt)->set(numbers[0]);
 }
@@ -98,9 +95,10 @@ void RankMoves::on_numbers_for_sum(int from_pe, std::span<const std::uint64_t> n
   sums_.resize(num_pes);
   has_given_.resize(num_pes);
   if (numbers.size() != num_pes || has_given_[from]) {
-    throw base::Error(base::StatusCode::kCorrupt,
-                      base::format("PE {} sends {} numbers about a move of ranks of {} PEs, or sends them twice",
-                                   from_pe, numbers.size(), num_pes));
+    throw base::Error(
+        base::StatusCode::kCorrupt,
+        base::format("PE {} sends {} numbers about a move of ranks of {} PEs, or sends them twice", from_pe,
+                     numbers.size(), num_pes));
   }
   has_given_[from] = true;
   for (std::size_t pe = 0; pe < num_pes; ++pe) sums_[pe] += numbers[pe];

@@ -29,9 +29,10 @@ namespace weft::mpi {
 
 class RankMoves {
  public:
-  // Of this PE. Made when it is asked for first, which must be before a message comes. REQUIRES: the process has several ranks, and
-  // there is a job.
-  static RankMoves& of_this_pe();
+  // Makes that of this PE, once in the process. REQUIRES: the process has several ranks, and no message has come yet. All must outlive it.
+  static void begin(HostedRanks& ranks, runtime::Runtime& runtime, RankEngines& engines);
+  // REQUIRES: begin() has been called.
+  static RankMoves& of_this_pe() { return *of_this_pe_; }
 
   RankMoves(HostedRanks& ranks, runtime::Runtime& runtime, RankEngines& engines);
   RankMoves(const RankMoves&) = delete;
@@ -74,6 +75,8 @@ class RankMoves {
   runtime::Task<> receive_rank(Circle circle, int rank);
   bool has_queued_ranks() const;
   void finish();
+
+  static inline RankMoves* of_this_pe_ = nullptr;
 
   HostedRanks& ranks_;
   runtime::Runtime& runtime_;

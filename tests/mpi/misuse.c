@@ -191,7 +191,8 @@ static void check_truncated_gather(MPI_Comm comm) {
   free(mine);
 }
 
-/* One process gives too little room. It gets the error, and the others return. */
+/* One process gives too little room. It gets the error, and the others return. In a gather of few bytes those that get them through it get an
+   error too. */
 static void check_truncated_tree(MPI_Comm comm) {
   int numbers[8] = {0}, all[8 * 8], i, code;
   EXPECT(size <= 8);
@@ -199,7 +200,7 @@ static void check_truncated_tree(MPI_Comm comm) {
     code = MPI_Bcast(numbers, rank == i ? 2 : 4, MPI_INT, 0, comm);
     EXPECT(class_of(code) == (rank == i && i != 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
     code = MPI_Allgather(numbers, rank == i ? 2 : 4, MPI_INT, all, rank == i ? 2 : 4, MPI_INT, comm);
-    EXPECT(class_of(code) == (rank == i && size > 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+    EXPECT(class_of(code) == MPI_ERR_TRUNCATE || (code == MPI_SUCCESS && (rank != i || size == 1)));
   }
   MPI_Barrier(comm);
 }

@@ -1,6 +1,7 @@
 // The coroutines of collectives on 1 to 9 PEs, in one process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <numeric>
@@ -108,6 +109,104 @@ TEST_P(Collectives, ExchangedPartsReachTheirProcess) {
     for (std::size_t i = 0; i < num; ++i)
       for (std::size_t k = 0; k < num; ++k) EXPECT_EQ(result[i][k], static_cast<int>(k * 100 + i));
   }
+}
+
+// Both forms of each collective: parts of few bytes are passed on in rounds.
+TEST_P(Collectives, PartsOfAllSizesReachTheirProcess) {
+  const auto num = static_cast<std::size_t>(size());
+  for (const std::size_t count : {0U, 1U, 7U, 64U, 65U, 256U, 257U, 3000U}) {
+    const auto value = [&](std::size_t from, std::size_t to, std::size_t i) {
+      return static_cast<int>(from * 1'000'000 + to * 10'000 + i);
+    };
+    // row(k, i): what process k gives to or gets from process i.
+    using Matrix = std::vector<std::vector<int>>;
+    const auto row = [&](Matrix& matrix, std::size_t process) {
+      Views parts;
+      for (std::size_t k = 0; k < num; ++k)
+        parts.push_back(view_of_values(matrix[process], k * count, count));
+      return parts;
+    };
+    Matrix out(num, std::vector<int>(num * count));
+    Matrix expected = out;
+    for (std::size_t from = 0; from < num; ++from) {
+      for (std::size_t to = 0; to < num; ++to) {
+        for (std::size_t i = 0; i < count; ++i) {
+          out[from][to * count + i] = value(from, to, i);
+          expected[to][from * count + i] = value(from, to, i);
+        }
+      }
+    }
+    const auto index = [](int pe) { return static_cast<std::size_t>(pe); };
+    Matrix in(num, std::vector<int>(num * count, -1));
+    run([&](int pe) { return exchange_all_equal(circle(pe), row(out, index(pe)), row(in, index(pe))); });
+    EXPECT_EQ(in, expected) << count;
+    Matrix both = out;
+    run([&](int pe) { return exchange_all_equal_in_place(circle(pe), row(both, index(pe))); });
+    EXPECT_EQ(both, expected) << count;
+    for (int root = 0; root < size(); ++root) {
+      Matrix gathered(num, std::vector<int>(num * count, -1));
+      Matrix scattered(num, std::vector<int>(count, -1));
+      const auto part = [&](Matrix& matrix, int pe) {
+        return view_of_values(matrix[index(pe)], index(root) * count, count);
+      };
+      run([&](int pe) {
+        const Views parts = pe == root ? row(gathered, index(pe)) : Views();
+        return gather_equal(circle(pe), root, OwnView{part(out, pe), false}, parts);
+      });
+      EXPECT_EQ(gathered[index(root)], expected[index(root)]) << count << " to " << root;
+      run([&](int pe) {
+        const Views parts = pe == root ? row(out, index(pe)) : Views();
+        return scatter_equal(circle(pe), root, parts, OwnView{view_of_values(scattered[index(pe)]), false});
+      });
+      for (std::size_t pe = 0; pe < num; ++pe) {
+        const auto first = out[index(root)].begin() + static_cast<std::ptrdiff_t>(pe * count);
+        EXPECT_EQ(scattered[pe], std::vector<int>(first, first + static_cast<std::ptrdiff_t>(count)))
+            << count << " from " << root;
+      }
+    }
+  }
+}
+
+TEST_P(Collectives, PartsOfDifferentSizesAreGatheredByAll) {
+  const auto num = static_cast<std::size_t>(size());
+  for (const std::size_t most : {3U, 40U, 9000U}) {
+    for (const bool in_place : {false, true}) {
+      std::vector<std::size_t> begin(num + 1);
+      for (std::size_t i = 0; i < num; ++i) begin[i + 1] = begin[i] + (i * 7 + 2) % most;
+      std::vector<int> expected(begin.back());
+      std::iota(expected.begin(), expected.end(), 5);
+      std::vector<std::vector<int>> all(num, std::vector<int>(begin.back(), -1));
+      run([&](int pe) {
+        const auto i = static_cast<std::size_t>(pe);
+        const std::size_t count = begin[i + 1] - begin[i];
+        Views parts;
+        for (std::size_t k = 0; k < num; ++k)
+          parts.push_back(view_of_values(all[i], begin[k], begin[k + 1] - begin[k]));
+        if (in_place)
+          std::copy_n(expected.begin() + static_cast<std::ptrdiff_t>(begin[i]), count,
+                      all[i].begin() + static_cast<std::ptrdiff_t>(begin[i]));
+        return gather_all(circle(pe), OwnView{view_of_values(expected, begin[i], count), in_place}, parts);
+      });
+      for (const std::vector<int>& one : all) EXPECT_EQ(one, expected) << most;
+    }
+  }
+}
+
+// The standard calls this an error of the program. All that wait for the bytes are told.
+TEST_P(Collectives, APartOfAnotherSizeIsAnError) {
+  if (size() < 3) return;  // two processes exchange one message, which may be shorter
+  const auto num = static_cast<std::size_t>(size());
+  std::vector<std::vector<int>> all(num, std::vector<int>(num, -1));
+  std::vector<int> mine(2, 1);
+  std::vector<int> errors(num, MPI_SUCCESS);
+  run([&](int pe) -> Task<> {
+    const auto i = static_cast<std::size_t>(pe);
+    Views parts;
+    for (std::size_t k = 0; k < num; ++k) parts.push_back(view_of_values(all[i], k, 1));
+    const DataView own = view_of_values(mine, 0, pe == 1 ? 0 : 1);
+    errors[i] = co_await error_of_transfer(gather_all(circle(pe), OwnView{own, false}, parts));
+  });
+  EXPECT_EQ(errors, std::vector<int>(num, MPI_ERR_TRUNCATE));
 }
 
 // Small ones go by recursive doubling, large ones by parts around a ring.

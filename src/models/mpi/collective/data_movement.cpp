@@ -5,6 +5,8 @@
 
 #include "weft/mpi/mpi.h"
 
+#include "models/mpi/collective/small_movement.h"
+
 namespace weft::mpi {
 namespace {
 
@@ -52,8 +54,12 @@ runtime::Task<> scatter(Circle circle, int root, Views parts, OwnView mine) {
   co_await sends.wait();
 }
 
-// Around a ring: in each step a process passes on the part that it got last, also if it did not fit.
+// Many bytes go around a ring: in each step a process passes on the part that it got last, also if it did not fit.
 runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts) {
+  if (is_small_gather_all(circle.size(), parts)) {
+    co_await gather_all_small(circle, mine, parts);
+    co_return;
+  }
   int failed = MPI_SUCCESS;
   if (!mine.in_place)
     failed = co_await error_of_transfer(copy_data(circle, mine.view, of_rank(parts, circle.rank())));
@@ -94,6 +100,49 @@ runtime::Task<> exchange_all_in_place(Circle circle, Views parts) {
     co_await copy_data(circle, parts[i], out.back());
   }
   co_await exchange_all(circle, out, parts);
+}
+
+namespace {
+
+// The size of the parts of this process. REQUIRES: all have the same.
+std::size_t part_bytes_of(const OwnView& mine, const Views& parts) {
+  return parts.empty() ? mine.view.size_bytes : parts[0].size_bytes;
+}
+
+}  // namespace
+
+runtime::Task<> gather_equal(Circle circle, int root, OwnView mine, Views parts) {
+  const std::size_t part_bytes = part_bytes_of(mine, parts);
+  if (is_small_gather(circle.size(), part_bytes)) {
+    co_await gather_small(circle, root, mine, parts, part_bytes);
+  } else {
+    co_await gather(circle, root, mine, parts);
+  }
+}
+
+runtime::Task<> scatter_equal(Circle circle, int root, Views parts, OwnView mine) {
+  const std::size_t part_bytes = part_bytes_of(mine, parts);
+  if (is_small_gather(circle.size(), part_bytes)) {
+    co_await scatter_small(circle, root, parts, mine, part_bytes);
+  } else {
+    co_await scatter(circle, root, parts, mine);
+  }
+}
+
+runtime::Task<> exchange_all_equal(Circle circle, Views out, Views in) {
+  if (is_small_exchange(circle.size(), out[0].size_bytes)) {
+    co_await exchange_all_small(circle, out, in);
+  } else {
+    co_await exchange_all(circle, out, in);
+  }
+}
+
+runtime::Task<> exchange_all_equal_in_place(Circle circle, Views parts) {
+  if (is_small_exchange(circle.size(), parts[0].size_bytes)) {
+    co_await exchange_all_small(circle, parts, parts);
+  } else {
+    co_await exchange_all_in_place(circle, parts);
+  }
 }
 
 // Both groups have arrived when both first processes know of theirs.

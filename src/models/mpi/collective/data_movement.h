@@ -15,22 +15,22 @@ namespace weft::mpi {
 
 using CirclePair = Communicator::Circles;
 
-// The own part of a process, which can be in its place already.
-struct OwnView {
-  DataView view;
-  bool in_place = false;
-};
-
 // --- Of one group
 runtime::Task<> broadcast(Circle circle, int root, DataView data);
 // `parts` at the root alone.
 runtime::Task<> gather(Circle circle, int root, OwnView mine, Views parts);
 runtime::Task<> scatter(Circle circle, int root, Views parts, OwnView mine);
+// All processes know the sizes of all parts.
 runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts);
 // Process i gets out[i].
 runtime::Task<> exchange_all(Circle circle, Views out, Views in);
 // The same in one set of buffers.
 runtime::Task<> exchange_all_in_place(Circle circle, Views parts);
+// The same for parts of one size, at all processes: small ones take fewer messages (small_movement.h).
+runtime::Task<> gather_equal(Circle circle, int root, OwnView mine, Views parts);
+runtime::Task<> scatter_equal(Circle circle, int root, Views parts, OwnView mine);
+runtime::Task<> exchange_all_equal(Circle circle, Views out, Views in);
+runtime::Task<> exchange_all_equal_in_place(Circle circle, Views parts);
 
 // --- Of two groups. `root`: MPI_ROOT at the root, MPI_PROC_NULL at the others of its group, its rank in the other group.
 runtime::Task<> barrier_of_two(CirclePair circles);

@@ -16,6 +16,12 @@ namespace weft::mpi {
 // One for each process of a circle. A view without bytes is sent too.
 using Views = std::vector<DataView>;
 
+// The own part of a process, which can be in its place already.
+struct OwnView {
+  DataView view;
+  bool in_place = false;
+};
+
 // A message of a collective has failed with that error class of mpi.h.
 class TransferFailed final : public base::Error {
  public:
