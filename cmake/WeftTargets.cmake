@@ -112,14 +112,34 @@ function(weft_add_test)
     target_compile_options(${test_NAME} PRIVATE -Wno-subobject-linkage)  # g++ takes the tests for headers
   endif()
   if(WEFT_SANITIZE AND NOT test_LONG)
-    target_compile_options(${test_NAME} PRIVATE -O0)
-    # Most of the time goes into these headers. The release build has no precompiled ones, so a missing #include is found.
-    target_precompile_headers(${test_NAME} PRIVATE <gtest/gtest.h> "${weft_SOURCE_DIR}/include/weft/weft.h")
+    weft_compile_sanitized_tests(${test_NAME})
+    target_precompile_headers(${test_NAME} REUSE_FROM weft_test_headers)
   else()
     target_compile_options(${test_NAME} PRIVATE -O1)
   endif()
   add_test(NAME ${test_NAME} COMMAND ${test_NAME} --gtest_brief=1)
   set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${test_TIMEOUT} COST ${test_TIMEOUT})  # the longest begin first
+endfunction()
+
+# weft_compile_sanitized_tests(target): how the tests' own code is compiled with sanitizers. Checks of each access for null and alignment
+# take a third of the time and half of the bytes; the layers under test have them.
+function(weft_compile_sanitized_tests target)
+  target_compile_options(${target} PRIVATE -O0)
+  if(WEFT_SANITIZE MATCHES "undefined")
+    target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,vptr)
+  endif()
+endfunction()
+
+# weft_add_test_headers(): the precompiled headers of all tests with sanitizers, since most of the time goes into these. The release
+# build has none, so a missing #include is found.
+function(weft_add_test_headers)
+  if(NOT WEFT_SANITIZE)
+    return()
+  endif()
+  file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" "")
+  weft_add_program(NAME weft_test_headers SOURCES "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" LIBS GTest::gtest_main weft::weft INTERNAL)
+  weft_compile_sanitized_tests(weft_test_headers)
+  target_precompile_headers(weft_test_headers PRIVATE <gtest/gtest.h> "${weft_SOURCE_DIR}/include/weft/weft.h")
 endfunction()
 
 # weft_group_targets(name folder): the target <name>, which builds every target declared in or below folder.
