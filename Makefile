@@ -48,9 +48,10 @@ test-sanitized: $(SANITIZED)/build.ninja
 	cmake --build $(SANITIZED) --target weft_tests
 	WEFT_SPARSE_TRAFFIC_S=30 ctest -j 2 --test-dir $(SANITIZED) --output-on-failure --no-tests=error
 
+# Two files of tests at a time: half of the time goes into waiting. The tests of a file share what they compile.
 test-python: build
 	cmake --build $(RELEASE)
-	pytest
+	pytest -n 2 --dist loadfile --durations 25
 
 # All tests on several hosts, which are namespaces of this machine; `make test` runs a part of them. FAULT_ROUNDS: how often
 # each fault is tried, with different seeds.
