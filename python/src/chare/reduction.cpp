@@ -1,5 +1,7 @@
 #include "chare/reduction.h"
 
+#include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,8 +93,31 @@ Ref merge_values(Reducer reducer, std::string_view function_key, PyObject* a, Py
   return checked(PyObject_CallFunction(merge.get(), "iOO", static_cast<int>(reducer), a, b));
 }
 
+// Arrays are merged without NumPy if they are large. The name of a custom reducer's function precedes the value.
+runtime::ElementLayout layout_of_value(Reducer reducer, std::span<const std::byte> packed) {
+  constexpr std::size_t kNoName = sizeof(std::uint16_t);
+  if (packed.size() < kNoName || packed[0] != std::byte{0} || packed[1] != std::byte{0}) return {};
+  runtime::ElementLayout layout = array_layout(reducer, packed.subspan(kNoName));
+  layout.first_element += kNoName;
+  return layout;
+}
+
+// Returns whether it has merged the two, both large arrays of one form.
+bool merge_large_arrays(Reducer reducer, std::span<std::byte> accumulated, std::span<const std::byte> more) {
+  if (accumulated.size() < runtime::kLargeContributionBytes || accumulated.size() != more.size())
+    return false;
+  const runtime::ElementLayout layout = layout_of_value(reducer, accumulated);
+  if (layout.merge == nullptr || std::memcmp(accumulated.data(), more.data(), layout.first_element) != 0)
+    return false;
+  std::byte* const into = accumulated.data() + layout.first_element;
+  layout.merge(reducer, into, into, more.data() + layout.first_element,
+               (accumulated.size() - layout.first_element) / layout.element_bytes);
+  return true;
+}
+
 void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
              std::span<const std::byte> more) {
+  if (merge_large_arrays(reducer, accumulated, more)) return;
   std::string function_key;
   try {
     Decoder left{std::span<const std::byte>(accumulated)};
@@ -121,15 +146,6 @@ void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>&
                                  : base::format("weft.Reducer.custom({})", function_key);
     runtime::fail_in_reducer(runtime, name, caught_as_travelling_error());
   }
-}
-
-// Arrays are merged without NumPy if they are large. The name of a custom reducer's function precedes the value.
-runtime::ElementLayout layout_of_value(Reducer reducer, std::span<const std::byte> packed) {
-  constexpr std::size_t kNoName = sizeof(std::uint16_t);
-  if (packed.size() < kNoName || packed[0] != std::byte{0} || packed[1] != std::byte{0}) return {};
-  runtime::ElementLayout layout = array_layout(reducer, packed.subspan(kNoName));
-  layout.first_element += kNoName;
-  return layout;
 }
 
 runtime::Combiner combiner{"weft::python value", &combine, 0, &layout_of_value};
