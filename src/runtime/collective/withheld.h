@@ -25,7 +25,7 @@
 
 namespace weft::runtime {
 
-// Measured, see docs/decisions/collectives.md.
+// Not measured yet.
 inline constexpr std::size_t kLeastCutBytes = kLargeContributionBytes;
 
 // The wire format.

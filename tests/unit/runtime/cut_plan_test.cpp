@@ -121,7 +121,7 @@ void expect_same_as_exchange(int num_pes, const HostGroups* hosts) {
   }
 }
 
-std::shared_ptr<const HostGroups> hosts_by(int num_pes, const std::function<int(int)>& host_of) {
+std::shared_ptr<const HostGroups> groups_by(int num_pes, const std::function<int(int)>& host_of) {
   std::vector<int> numbers;
   for (int pe = 0; pe < num_pes; ++pe) numbers.push_back(host_of(pe));
   return HostGroups::make(numbers);
@@ -137,7 +137,7 @@ TEST(CutPlan, SoItIsOnSeveralHosts) {
       [](int pe) { return pe < 1 ? 7 : pe / 6; }, [](int pe) { return pe < 3 ? 0 : 1; }};
   for (int num_pes = 2; num_pes <= 20; ++num_pes) {
     for (const auto& layout : layouts) {
-      const auto hosts = hosts_by(num_pes, layout);
+      const auto hosts = groups_by(num_pes, layout);
       if (hosts != nullptr) expect_same_as_exchange(num_pes, hosts.get());
     }
   }
@@ -156,7 +156,7 @@ TEST(CutPlan, EachElementCrossesALinkOnceInEachDirection) {
   for (const int num_on_a_host : {1, 2, 4, 8}) {
     for (const bool is_round_robin : {false, true}) {
       const auto host_of = [&](int pe) { return is_round_robin ? pe % 2 : pe / num_on_a_host; };
-      const auto hosts = hosts_by(2 * num_on_a_host, host_of);
+      const auto hosts = groups_by(2 * num_on_a_host, host_of);
       Simulation simulation(2 * num_on_a_host, hosts.get(), 64);
       simulation.crosses = [&](int a, int b) { return host_of(a) != host_of(b); };
       simulation.run();

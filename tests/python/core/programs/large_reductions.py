@@ -1,4 +1,4 @@
-"""Reductions of large arrays, which are cut into parts where that is possible; checks itself against NumPy."""
+"""Reductions of large arrays, which are cut into parts where possible; checks itself against NumPy."""
 
 import functools
 
