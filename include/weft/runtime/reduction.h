@@ -262,15 +262,15 @@ inline constexpr std::size_t kLargeContributionBytes = std::size_t{256} << 10;
 // Any content.
 std::vector<std::byte> large_contribution_memory(Runtime& runtime, std::size_t size_bytes);
 
+// Vectors of numbers, but not of bools.
 template <class T>
-bool is_large_contribution(const T& value) {
-  if constexpr (reduction_detail::IsPlainVector<T>::value) {
-    return value.size() >= kLargeContributionBytes / sizeof(value[0]);
-  } else {
-    return false;
-  }
+inline constexpr bool may_be_large_contribution =
+    reduction_detail::IsPlainVector<T>::value && reduction_detail::IsNumeric<T>::value;
+template <class T>
+bool is_large_contribution(const std::vector<T>& value) {
+  return value.size() >= kLargeContributionBytes / sizeof(T);
 }
-// As pack_contribution(), for a vector.
+// As pack_contribution(), for a vector of numbers.
 template <class T>
 std::vector<std::byte> pack_large_contribution(const T& value, Reducer reducer, Runtime& runtime) {
   std::vector<std::byte> bytes = large_contribution_memory(runtime, base::packed_size(value, &runtime));

@@ -343,6 +343,43 @@ TEST(LargeValues, OfDifferentTypesEndTheJob) {
   EXPECT_NE(failure.find("name different reducers or types"), std::string::npos) << failure;
 }
 
+// Vectors of chares are packed in memory that the PE keeps.
+struct LargeAdder : Chare<LargeAdder> {
+  // What is wrong; empty if nothing is.
+  Task<std::string> check(int num_elements) {
+    const auto mine = static_cast<std::size_t>(index());
+    const auto all = static_cast<std::size_t>(num_elements);
+    const Doubles numbers(kLargeCount, static_cast<double>(mine + 1));
+    for (int round = 0; round < 3; ++round) {
+      const Doubles sum = co_await allreduce(numbers, Reducer::kSum);
+      if (sum != Doubles(kLargeCount, static_cast<double>(all * (all + 1) / 2))) co_return "sum";
+    }
+    std::vector<int> flags(2 * kLargeCount, 7);
+    flags[mine] = 0;
+    const std::vector<int> true_in_all = co_await allreduce(flags, Reducer::kLogicalAnd);
+    for (std::size_t i = 0; i < flags.size(); ++i) {
+      if (true_in_all[i] != (i < all ? 0 : 1)) co_return "logical and";
+    }
+    const std::vector<std::string> names(1, std::string(kLeastCutBytes, 'x'));
+    const std::vector<std::string> joined = co_await allreduce(names, Reducer::kConcat);
+    if (joined != std::vector<std::string>(all, names[0])) co_return "concat";
+    co_return "";
+  }
+};
+
+TEST(LargeValues, VectorsOfCharesAreReduced) {
+  for (const int num_elements : {1, 3, 4, 9}) {
+    testing::InProcessJob job(4, "loopback", options_of({0, 1, 0, 1}));
+    std::vector<std::string> wrong;
+    EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {
+      auto adders = Array<LargeAdder>::create(runtime, {num_elements});
+      wrong = co_await adders.call<&LargeAdder::check>(num_elements);
+    }),
+              "");
+    EXPECT_EQ(wrong, std::vector<std::string>(static_cast<std::size_t>(num_elements)));
+  }
+}
+
 // A part that no exchange waits for, with and without elements.
 TEST(LargeValues, DamagedPartsAreRefused) {
   for (const std::size_t payload_bytes : {10U, 24U}) {
