@@ -25,11 +25,13 @@ void merge_integers(Reducer reducer, std::byte* into, const std::byte* first, co
   switch (reducer) {
     case Reducer::kSum:
       return runtime::reduction_detail::merge_each<T>(into, first, second, count, [](T a, T b) {
-        return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
+        const Wide merged = static_cast<Wide>(a) + static_cast<Wide>(b);
+        return static_cast<T>(merged);
       });
     case Reducer::kProduct:
       return runtime::reduction_detail::merge_each<T>(into, first, second, count, [](T a, T b) {
-        return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+        const Wide merged = static_cast<Wide>(a) * static_cast<Wide>(b);
+        return static_cast<T>(merged);
       });
     default:
       return runtime::reduction_detail::merge_elements<T>(reducer, into, first, second, count);
