@@ -1,4 +1,7 @@
-// An allreduce of one double over a group with a chare on each PE, one after the other.
+// An allreduce of one double, or of a vector of doubles with SIZE bytes if that is more than 8, over a group with a chare on each
+// PE, one after the other.
+#include <vector>
+
 #include "weft/weft.h"
 
 #include "benchmarks/measuring.h"
@@ -12,15 +15,23 @@ class Member : public weft::Chare<Member> {
 
   weft::Task<> play(std::vector<Step> steps) {
     for (const Step& step : steps) {
-      co_await reduce(step.warmup);
+      co_await reduce(step.size_bytes, step.warmup);
       Stopwatch stopwatch;
-      co_await reduce(step.iterations);
+      co_await reduce(step.size_bytes, step.iterations);
       if (pe() == 0) report(Bench::kAllreduce, step, stopwatch.elapsed_s());
     }
   }
 
  private:
-  weft::Task<> reduce(std::int64_t count) {
+  weft::Task<> reduce(std::size_t size_bytes, std::int64_t count) {
+    if (size_bytes > sizeof(double)) {
+      const std::vector<double> values(size_bytes / sizeof(double), 1.0);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::vector<double> sums = co_await allreduce(values, weft::Reducer::kSum);
+        if (sums.back() != runtime().num_pes()) die("the reduction missed PEs");
+      }
+      co_return;
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       const double sum = co_await allreduce(1.0, weft::Reducer::kSum);
       if (sum != runtime().num_pes()) die("the reduction missed PEs");

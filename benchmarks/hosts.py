@@ -73,6 +73,11 @@ def program(
     return lambda cluster: figures_of(run(cluster, pes_per_host, [*command, *arguments], settings))
 
 
+def as_time(measure: Measurement) -> Measurement:
+    """The programs in C++ call the time of an allreduce its latency."""
+    return lambda cluster: [(size, "time_us", value) for size, _, value in measure(cluster)]
+
+
 def raw_ucx(test: str, steps: Sequence[str], environment: dict[str, str]) -> Measurement:
     """ucx_perftest: the server on the second host, the client on the first one."""
 
@@ -188,6 +193,9 @@ def measurements(folder: Path, parts: Sequence[str], pes_per_host: int) -> dict[
     for bench in ("broadcast", "allreduce"):
         for pes in (1, 2) if bench in parts else ():
             part = f"{bench}, 2 x {pes}"
+            if bench == "allreduce":
+                allreduce = program(programs.need("allreduce"), [bench, *COLLECTIVES], WEFT, pes)
+                made[part, "weft, C++"] = as_time(allreduce)
             made[part, "weft"] = program(SCRIPTS / "weft_collectives.py", [bench, *COLLECTIVES], WEFT, pes)
             made[part, "mpi4py"] = program(
                 SCRIPTS / "mpi4py_collectives.py", [bench, *COLLECTIVES], OPEN_MPI if pes > 1 else {}, pes

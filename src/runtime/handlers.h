@@ -22,6 +22,8 @@ enum RuntimeHandler : HandlerId {
   kFutureWantHandler,
   kFutureReleaseHandler,
   kFutureCopyHandler,
+  kReductionRepeatHandler,
+  kReductionCutHandler,
 };
 
 }  // namespace weft::runtime

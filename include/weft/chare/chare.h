@@ -228,6 +228,14 @@ class Chare : public ChareBase {
                         "allreduce with kGather has another type: call allgather");
     }
     runtime::Future<Value> result(runtime());
+    if constexpr (runtime::may_be_large_contribution<Value>) {
+      if (runtime::is_large_contribution(value)) {
+        chares().contribute_large_to_all(*this, reducer, runtime::value_combiner<Value>(reducer),
+                                         runtime::pack_large_contribution(value, reducer, runtime()),
+                                         result.state());
+        return result;
+      }
+    }
     chares().contribute_to_all(*this, reducer, runtime::value_combiner<Value>(reducer),
                                runtime::pack_contribution(value, reducer, runtime()), result.state());
     return result;

@@ -356,8 +356,14 @@ class Chares final : public runtime::Model {
   // The same; the result goes to the `state` of every contributor.
   void contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
                          std::span<const std::byte> value, runtime::FutureState* state);
+  // The same for a value of kLargeContributionBytes or more, which is not copied if it is the first of this PE.
+  void contribute_large_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                               std::vector<std::byte>&& value, runtime::FutureState* state);
 
  private:
+  // The result of the chare's next reduction goes to `state`. Returns the target of its contribution.
+  runtime::Target await_all_reduced(ChareBase& chare, runtime::FutureState* state);
+
   friend class ChareBase;
   friend class Checkpoints;
   friend class LeavingChares;

@@ -39,13 +39,28 @@ constexpr bool is_logical(Reducer reducer) {
   return reducer == Reducer::kLogicalAnd || reducer == Reducer::kLogicalOr || reducer == Reducer::kLogicalXor;
 }
 
+// Where the elements of a packed value are, if each is merged with the one at its place in another value. Such values can be
+// merged part by part, see src/runtime/collective/cut_plan.h.
+struct ElementLayout {
+  // into[i] = first[i] op second[i] for `count` elements. `into` may be `first` or `second`; they do not overlap otherwise.
+  using Merge = void (*)(Reducer reducer, std::byte* into, const std::byte* first, const std::byte* second,
+                         std::size_t count);
+  Merge merge = nullptr;          // null: the value cannot be cut
+  std::size_t element_bytes = 0;  // not 0 if it can
+  std::size_t first_element =
+      0;  // its position; the elements reach to the end. What precedes them is equal in values that can be merged
+};
+
 // `accumulated` and `more` are packed values. The function stores the merged value in `accumulated`.
 struct Combiner {
   using Function = void (*)(Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
                             std::span<const std::byte> more);
+  // Asked about large values only. Null: none can be cut. It does not throw.
+  using LayoutFunction = ElementLayout (*)(Reducer reducer, std::span<const std::byte> value);
   std::string_view name;
   Function function = nullptr;
   std::uint32_t id = 0;
+  LayoutFunction layout = nullptr;
 };
 
 namespace reduction_detail {
@@ -110,6 +125,39 @@ void pack_into(std::vector<std::byte>& bytes, const T& value, Runtime& runtime) 
   p | value;
 }
 
+// For ElementLayout. A case for each common reducer, so that the loop contains no choice.
+template <class Number, class Merge>
+void merge_each(std::byte* into, const std::byte* first, const std::byte* second, std::size_t count,
+                Merge merge_two) {
+  for (std::size_t i = 0; i < count;
+       ++i, into += sizeof(Number), first += sizeof(Number), second += sizeof(Number)) {
+    Number a{};
+    Number b{};
+    std::memcpy(&a, first, sizeof a);
+    std::memcpy(&b, second, sizeof b);
+    a = merge_two(a, b);
+    std::memcpy(into, &a, sizeof a);
+  }
+}
+template <class Number>
+void merge_elements(Reducer reducer, std::byte* into, const std::byte* first, const std::byte* second,
+                    std::size_t count) {
+  switch (reducer) {
+    case Reducer::kSum:
+      return merge_each<Number>(into, first, second, count,
+                                [](Number a, Number b) { return merge(Reducer::kSum, a, b); });
+    case Reducer::kMin:
+      return merge_each<Number>(into, first, second, count,
+                                [](Number a, Number b) { return merge(Reducer::kMin, a, b); });
+    case Reducer::kMax:
+      return merge_each<Number>(into, first, second, count,
+                                [](Number a, Number b) { return merge(Reducer::kMax, a, b); });
+    default:
+      return merge_each<Number>(into, first, second, count,
+                                [reducer](Number a, Number b) { return merge(reducer, a, b); });
+  }
+}
+
 // Merges packed vectors in place: a number of elements, then the elements.
 template <class Number>
 void combine_vectors(Reducer reducer, std::vector<std::byte>& accumulated, std::span<const std::byte> more) {
@@ -119,15 +167,7 @@ void combine_vectors(Reducer reducer, std::vector<std::byte>& accumulated, std::
   const std::size_t count_more = from.count(0, sizeof(Number));
   if (count != count_more) throw_length_mismatch(count, count_more);
   std::byte* a = accumulated.data() + into.offset_bytes();
-  const std::byte* b = from.cursor();
-  for (std::size_t i = 0; i < count; ++i, a += sizeof(Number), b += sizeof(Number)) {
-    Number merged{};
-    Number one_more{};
-    std::memcpy(&merged, a, sizeof merged);
-    std::memcpy(&one_more, b, sizeof one_more);
-    merged = merge(reducer, merged, one_more);
-    std::memcpy(a, &merged, sizeof merged);
-  }
+  merge_elements<Number>(reducer, a, a, from.cursor(), count);
 }
 
 template <class T>
@@ -154,9 +194,23 @@ void combine_custom(Runtime& runtime, Reducer, std::vector<std::byte>& accumulat
   pack_into(accumulated, merged, runtime);
 }
 
+// A packed vector is its number of elements, then the elements.
+template <class T>
+constexpr Combiner::LayoutFunction layout_of_values() {
+  if constexpr (IsPlainVector<T>::value) {
+    return [](Reducer reducer, std::span<const std::byte> value) -> ElementLayout {
+      using Number = typename T::value_type;
+      if (reducer > Reducer::kLogicalXor || value.size() < sizeof(std::uint64_t)) return {};
+      return {&merge_elements<Number>, sizeof(Number), sizeof(std::uint64_t)};
+    };
+  } else {
+    return nullptr;
+  }
+}
+
 template <class T>
 struct ValueCombiner {
-  static inline Combiner info{type_name<T>(), &combine_values<T>, 0};
+  static inline Combiner info{type_name<T>(), &combine_values<T>, 0, layout_of_values<T>()};
   static inline bool registered = Registry<Combiner>::add(&info);
 };
 
@@ -200,6 +254,35 @@ base::SmallBytes pack_contribution(const T& value, Reducer reducer, Runtime& run
     }
   }
   return base::pack_small(value, &runtime);
+}
+
+// Packed contributions of this size and more are in memory that is kept for the next ones, and become the PE's value without a
+// further copy. As in withheld.h.
+inline constexpr std::size_t kLargeContributionBytes = std::size_t{256} << 10;
+// Any content.
+std::vector<std::byte> large_contribution_memory(Runtime& runtime, std::size_t size_bytes);
+
+// Vectors of numbers, but not of bools.
+template <class T>
+inline constexpr bool may_be_large_contribution =
+    reduction_detail::IsPlainVector<T>::value && reduction_detail::IsNumeric<T>::value;
+template <class T>
+bool is_large_contribution(const std::vector<T>& value) {
+  return value.size() >= kLargeContributionBytes / sizeof(T);
+}
+// As pack_contribution(), for a vector of numbers.
+template <class T>
+std::vector<std::byte> pack_large_contribution(const T& value, Reducer reducer, Runtime& runtime) {
+  std::vector<std::byte> bytes = large_contribution_memory(runtime, base::packed_size(value, &runtime));
+  Pup p = Pup::packer(bytes.data(), bytes.size(), &runtime);
+  if (is_logical(reducer)) {
+    T truth = value;
+    reduction_detail::merge_into(Reducer::kLogicalOr, truth, value);
+    p | truth;
+  } else {
+    p | value;
+  }
+  return bytes;
 }
 
 // The combiner for contributions without a value. Their reducer is kCustom, and the result has no bytes.

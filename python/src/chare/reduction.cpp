@@ -1,5 +1,7 @@
 #include "chare/reduction.h"
 
+#include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 
 #include "await/future.h"
 #include "base/format.h"
+#include "buffers/array_elements.h"
 #include "chare/combined_section.h"
 #include "chare/entry_method.h"
 #include "chare/section.h"
@@ -90,8 +93,31 @@ Ref merge_values(Reducer reducer, std::string_view function_key, PyObject* a, Py
   return checked(PyObject_CallFunction(merge.get(), "iOO", static_cast<int>(reducer), a, b));
 }
 
+// Arrays are merged without NumPy if they are large. The name of a custom reducer's function precedes the value.
+runtime::ElementLayout layout_of_value(Reducer reducer, std::span<const std::byte> packed) {
+  constexpr std::size_t kNoName = sizeof(std::uint16_t);
+  if (packed.size() < kNoName || packed[0] != std::byte{0} || packed[1] != std::byte{0}) return {};
+  runtime::ElementLayout layout = array_layout(reducer, packed.subspan(kNoName));
+  layout.first_element += kNoName;
+  return layout;
+}
+
+// Returns whether it has merged the two, both large arrays of one form.
+bool merge_large_arrays(Reducer reducer, std::span<std::byte> accumulated, std::span<const std::byte> more) {
+  if (accumulated.size() < runtime::kLargeContributionBytes || accumulated.size() != more.size())
+    return false;
+  const runtime::ElementLayout layout = layout_of_value(reducer, accumulated);
+  if (layout.merge == nullptr || std::memcmp(accumulated.data(), more.data(), layout.first_element) != 0)
+    return false;
+  std::byte* const into = accumulated.data() + layout.first_element;
+  layout.merge(reducer, into, into, more.data() + layout.first_element,
+               (accumulated.size() - layout.first_element) / layout.element_bytes);
+  return true;
+}
+
 void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>& accumulated,
              std::span<const std::byte> more) {
+  if (merge_large_arrays(reducer, accumulated, more)) return;
   std::string function_key;
   try {
     Decoder left{std::span<const std::byte>(accumulated)};
@@ -122,7 +148,7 @@ void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>&
   }
 }
 
-runtime::Combiner combiner{"weft::python value", &combine, 0};
+runtime::Combiner combiner{"weft::python value", &combine, 0, &layout_of_value};
 const bool registered = runtime::Registry<runtime::Combiner>::add(&combiner);
 
 std::vector<std::byte> pack_value(const std::function<std::string()>& who, const ReducerChoice& choice,
@@ -148,7 +174,11 @@ std::vector<std::byte> pack_value(const std::function<std::string()>& who, const
   } catch (const PythonError&) {
     rethrow_unsendable(base::format("the contribution of {}", who()));
   }
-  return encoder.copy();
+  if (encoder.size_bytes() < runtime::kLargeContributionBytes) return encoder.copy();
+  std::vector<std::byte> packed =
+      runtime::large_contribution_memory(Engine::current().runtime(), encoder.size_bytes());
+  encoder.copy_to(packed.data());
+  return packed;
 }
 
 const runtime::Combiner* combiner_of(const ReducerChoice& choice) {
@@ -216,7 +246,12 @@ Ref contribute_to_all(PyChare& chare, PyObject* value, PyObject* reducer) {
   auto* state = new PyFutureState(Engine::current());
   Ref future = make_future_object(state);
   state->expect_bare(choice.form);
-  chare.collection().chares().contribute_to_all(chare, choice.reducer, combiner_of(choice), packed, state);
+  chare::Chares& chares = chare.collection().chares();
+  if (packed.size() >= runtime::kLargeContributionBytes) {
+    chares.contribute_large_to_all(chare, choice.reducer, combiner_of(choice), std::move(packed), state);
+  } else {
+    chares.contribute_to_all(chare, choice.reducer, combiner_of(choice), packed, state);
+  }
   return future;
 }
 

@@ -77,8 +77,7 @@ void Chares::contribute(ChareBase& chare, runtime::Reducer reducer, const runtim
                                    chare.linear_index(), reducer, combiner, value, to);
 }
 
-void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
-                               std::span<const std::byte> value, runtime::FutureState* state) {
+Target Chares::await_all_reduced(ChareBase& chare, runtime::FutureState* state) {
   chare.collection().expect_alive();
   const AllReduces::Key key{chare.collection().id(),
                             SparseArrays::reduction_number(chare.set_, chare.next_reduction_)};
@@ -87,7 +86,22 @@ void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const
   target.handler = first_handler_ + kAllReduced;
   target.flags = runtime::kBroadcastFlag;
   target.prefix = base::pack_small(key);
-  contribute(chare, reducer, combiner, value, target);
+  return target;
+}
+
+void Chares::contribute_to_all(ChareBase& chare, runtime::Reducer reducer, const runtime::Combiner* combiner,
+                               std::span<const std::byte> value, runtime::FutureState* state) {
+  const Target target = await_all_reduced(chare, state);
+  runtime_.reductions().contribute(scope_of(chare.collection(), chare.set_), chare.next_reduction_++,
+                                   chare.linear_index(), reducer, combiner, value, target);
+}
+
+void Chares::contribute_large_to_all(ChareBase& chare, runtime::Reducer reducer,
+                                     const runtime::Combiner* combiner, std::vector<std::byte>&& value,
+                                     runtime::FutureState* state) {
+  const Target target = await_all_reduced(chare, state);
+  runtime_.reductions().contribute_large(scope_of(chare.collection(), chare.set_), chare.next_reduction_++,
+                                         chare.linear_index(), reducer, combiner, std::move(value), target);
 }
 
 void Chares::on_all_reduced(MessagePtr message) {

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "runtime/collective/exchange_plan.h"
 #include "runtime/collective/reductions.h"
+#include "runtime/collective/withheld.h"
 #include "runtime/handlers.h"
 
 namespace weft::runtime {
@@ -66,6 +67,26 @@ PartialView view_of(Message& message, Target& target) {
                    message.envelope().source_pe, pe, what));
 }
 
+inline void expect_fitting(Message& message, const ExchangeHeader& header, const ExchangePlan& plan, int pe) {
+  const int step = header.step;
+  if (step >= plan.num_steps() || plan.peer(step) != static_cast<int>(message.envelope().source_pe) ||
+      !plan.receives(step) || header.value_bytes > message.payload_bytes() - sizeof header ||
+      header.target_bytes > message.payload_bytes() - sizeof header - header.value_bytes) {
+    refuse(message, pe, "that does not fit the exchange");
+  }
+  if (header.target_bytes != 0 && (read_target(message, header).flags & kBroadcastFlag) == 0) {
+    refuse(message, pe, "whose target is not all PEs");
+  }
+}
+
+inline void keep_arrived(Progress& progress, int step, MessagePtr&& message, const ExchangePlan& plan,
+                         int pe) {
+  if (progress.arrived.empty()) progress.arrived.resize(static_cast<std::size_t>(plan.num_steps()));
+  MessagePtr& slot = progress.arrived[static_cast<std::size_t>(step)];
+  if (slot != nullptr || step < progress.step) refuse(*message, pe, "a second time");
+  slot = std::move(message);
+}
+
 }  // namespace
 
 void Reductions::on_exchange(MessagePtr message) {
@@ -75,14 +96,7 @@ void Reductions::on_exchange(MessagePtr message) {
   const int pe = messenger_.pe();
   const ExchangePlan plan(pe, messenger_.num_pes(), messenger_.host_groups());
   const int step = header.step;
-  if (step >= plan.num_steps() || plan.peer(step) != static_cast<int>(message->envelope().source_pe) ||
-      !plan.receives(step) || header.value_bytes > message->payload_bytes() - sizeof header ||
-      header.target_bytes > message->payload_bytes() - sizeof header - header.value_bytes) {
-    refuse(*message, pe, "that does not fit the exchange");
-  }
-  if (header.target_bytes != 0 && (read_target(*message, header).flags & kBroadcastFlag) == 0) {
-    refuse(*message, pe, "whose target is not all PEs");
-  }
+  expect_fitting(*message, header, plan, pe);
   Scope* const known = open_scope(id, nullptr);
   if (known == nullptr) return;
   Scope& scope = *known;
@@ -95,11 +109,23 @@ void Reductions::on_exchange(MessagePtr message) {
   Progress& progress = scope.progress.at(header.sequence);
   if (!progress.exchanges && progress.local_contributions > 0) return fail_different_targets(messenger_);
   progress.exchanges = true;
-  if (progress.arrived.empty()) progress.arrived.resize(static_cast<std::size_t>(plan.num_steps()));
-  MessagePtr& slot = progress.arrived[static_cast<std::size_t>(step)];
-  if (slot != nullptr || step < progress.step) refuse(*message, pe, "a second time");
-  slot = std::move(message);
+  keep_arrived(progress, step, std::move(message), plan, pe);
   advance_from(id, scope, progress);
+}
+
+void Reductions::on_repeat(MessagePtr message) {
+  const ExchangeHeader header = read_exchange(*message);
+  const ScopeId id{header.root_pe, header.scope_id};
+  check_scope(id, messenger_);
+  const int pe = messenger_.pe();
+  const ExchangePlan plan(pe, messenger_.num_pes(), messenger_.host_groups());
+  expect_fitting(*message, header, plan, pe);
+  Progress* const progress = find_exchange(id, header.sequence, *message);
+  if (progress == nullptr) return;
+  Withheld& withheld = withheld_at(id, header.sequence);
+  if (withheld.way == Withheld::Way::kCut) refuse(*message, pe, "that does not fit the exchange");
+  keep_arrived(withheld.again, header.step, std::move(message), plan, pe);
+  if (withheld.way == Withheld::Way::kRepeat) run_repeat(id, scope_at(id), *progress, withheld);
 }
 
 bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) {
@@ -115,19 +141,23 @@ bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) 
       next_may_advance = true;
     }
     progress.step = 0;
+    if (progress.merged.value.size() >= kLeastCutBytes) [[unlikely]]
+      withhold(id, progress);
   }
-  if (run_steps(id, scope, progress)) finish_exchange(id, scope, progress);
+  if (run_steps<kReductionExchangeHandler>(id, scope, progress)) finish_exchange(id, scope, progress);
   return next_may_advance;
 }
 
 // Returns whether all steps are done.
+template <HandlerId kHandler>
 bool Reductions::run_steps(ScopeId id, const Scope& scope, Progress& progress) {
   const ExchangePlan plan(messenger_.pe(), messenger_.num_pes(), messenger_.host_groups());
   for (; progress.step < plan.num_steps(); ++progress.step) {
     const int step = progress.step;
     const int peer = plan.peer(step);
     if (peer < 0) continue;
-    if (plan.sends(step) && !std::exchange(progress.sent, true)) send_step(id, scope, progress, peer);
+    if (plan.sends(step) && !std::exchange(progress.sent, true))
+      send_step<kHandler>(id, scope, progress, peer);
     if (plan.receives(step)) {
       const auto slot = static_cast<std::size_t>(step);
       if (slot >= progress.arrived.size() || progress.arrived[slot] == nullptr) return false;
@@ -138,6 +168,9 @@ bool Reductions::run_steps(ScopeId id, const Scope& scope, Progress& progress) {
   return true;
 }
 
+template bool Reductions::run_steps<kReductionRepeatHandler>(ScopeId, const Scope&, Progress&);
+
+template <HandlerId kHandler>
 void Reductions::send_step(ScopeId id, const Scope& scope, const Progress& progress, int peer) {
   const Partial& part = progress.merged;
   std::vector<std::byte> target;
@@ -152,7 +185,7 @@ void Reductions::send_step(ScopeId id, const Scope& scope, const Progress& progr
                         .reducer = part.reducer,
                         .has_value = static_cast<std::uint8_t>(part.has_value ? 1 : 0),
                         .target_bytes = static_cast<std::uint32_t>(target.size())};
-  MessagePtr message = Message::create(messenger_, kReductionExchangeHandler,
+  MessagePtr message = Message::create(messenger_, kHandler,
                                        sizeof header + target.size() + part.value.size() + part.items.size());
   std::byte* to = message->payload();
   std::memcpy(to, &header, sizeof header);
@@ -178,6 +211,8 @@ void Reductions::merge_step(Progress& progress, int peer, bool replaces) {
 
 void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
   Partial& merged = progress.merged;
+  if (merged.withholds()) [[unlikely]]
+    return use_withheld(id, scope, progress);
   const bool all_here = merged.count >= scope.total;
   if (all_here) {
     if (merged.has_target) deliver(merged, true);

@@ -104,6 +104,15 @@ void Partial::add_contribution(Messenger& messenger, std::uint64_t index, Reduce
   items.insert(items.end(), contribution.begin(), contribution.end());
 }
 
+void Partial::add_contribution(Messenger& messenger, std::uint64_t index, Reducer of,
+                               const Combiner* combiner, std::vector<std::byte>&& contribution,
+                               const Target& to) {
+  if (count > 0 || combiner == nullptr)
+    return add_contribution(messenger, index, of, combiner, std::span<const std::byte>(contribution), to);
+  add_contribution(messenger, index, of, combiner, std::span<const std::byte>(), to);
+  value = std::move(contribution);
+}
+
 void Partial::add(Messenger& messenger, const PartialView& from) {
   const Combiner* const combiner = add_all_but_value(messenger, from);
   if (combiner != nullptr) merge(messenger, *combiner, from.value);
@@ -132,18 +141,32 @@ const Combiner* Partial::add_all_but_value(Messenger& messenger, const PartialVi
   items.insert(items.end(), from.items.begin(), from.items.end());
   if (!from.has_value) return nullptr;
   const Combiner* const combiner = Registry<Combiner>::find(combiner_id);
-  if (combiner == nullptr) {
-    messenger.fail(base::format(
-        "a contribution names reducer {}, which PE {} does not have; do all PEs run the same program?",
-        combiner_id, messenger.pe()));
-  }
+  if (combiner == nullptr) return find_withheld_combiner(messenger, from);
   return combiner;
 }
 
-bool Partial::expect_like(Messenger& messenger, Reducer of, std::uint32_t combiner, const Target* to) const {
+const Combiner* Partial::find_withheld_combiner(Messenger& messenger, const PartialView& from) {
+  const Combiner* const combiner =
+      withholds() ? Registry<Combiner>::find(combiner_id & ~kWithheldBit) : nullptr;
+  if (combiner == nullptr) {
+    messenger.fail(base::format(
+        "a contribution names reducer {}, which PE {} does not have; do all PEs run the same program?",
+        combiner_id & ~kWithheldBit, messenger.pe()));
+    return nullptr;
+  }
+  if (has_value) return combiner;
+  has_value = true;
+  value.assign(from.value.begin(), from.value.end());
+  return nullptr;
+}
+
+bool Partial::expect_like(Messenger& messenger, Reducer of, std::uint32_t combiner, const Target* to) {
   if (reducer != of || combiner_id != combiner) [[unlikely]] {
-    fail_different_reducers(messenger);
-    return false;
+    if (reducer != of || (combiner_id | kWithheldBit) != (combiner | kWithheldBit)) {
+      fail_different_reducers(messenger);
+      return false;
+    }
+    combiner_id |= kWithheldBit;
   }
   if (has_target && to != nullptr && is_for_all(target) != is_for_all(*to)) [[unlikely]] {
     fail_different_targets(messenger);

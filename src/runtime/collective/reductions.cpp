@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "runtime/collective/spanning_tree.h"
+#include "runtime/collective/withheld.h"
 #include "runtime/handlers.h"
 
 namespace weft::runtime {
@@ -50,7 +51,10 @@ void throw_length_mismatch(std::size_t a, std::size_t b) {
 
 }  // namespace reduction_detail
 
-Reductions::Reductions(Messenger& messenger) : messenger_(messenger) {
+Reductions::~Reductions() = default;
+
+Reductions::Reductions(Messenger& messenger)
+    : messenger_(messenger), large_memory_(std::make_shared<LargeMemory>()) {
   messenger_.set_handler(
       kReductionPartialHandler,
       [](void* context, MessagePtr message) {
@@ -69,6 +73,25 @@ Reductions::Reductions(Messenger& messenger) : messenger_(messenger) {
         static_cast<Reductions*>(context)->on_exchange(std::move(message));
       },
       this);
+  messenger_.set_handler(
+      kReductionRepeatHandler,
+      [](void* context, MessagePtr message) {
+        static_cast<Reductions*>(context)->on_repeat(std::move(message));
+      },
+      this);
+  messenger_.set_handler(
+      kReductionCutHandler,
+      [](void* context, MessagePtr message) { static_cast<Reductions*>(context)->on_part(message); }, this);
+  messenger_.set_poster(
+      kReductionCutHandler,
+      [](void* context, MessagePtr& message, std::span<Landing> landings) {
+        return static_cast<Reductions*>(context)->post_part(message, landings);
+      },
+      [](void* context, Message& message) {
+        Messenger& messenger = static_cast<Reductions*>(context)->messenger_;
+        messenger.fail(base::format("PE {} could not send its part of a reduction to PE {}",
+                                    message.envelope().source_pe, messenger.pe()));
+      });
 }
 
 // --- What is kept
@@ -90,6 +113,8 @@ Reductions::Scope* Reductions::find_scope(ScopeId id) {
 
 void Reductions::forget_scope(ScopeId id) {
   latest_ = nullptr;
+  if (!withheld_.empty()) [[unlikely]]
+    forget_withheld(id);
   scopes_.erase(id);
 }
 
@@ -150,10 +175,24 @@ void Reductions::open(ScopeId id, std::uint64_t total, std::uint64_t local_contr
 void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                             const Combiner* combiner, std::span<const std::byte> value,
                             const Target& target) {
+  contribute_value(id, sequence, index, reducer, combiner, value, target);
+}
+
+void Reductions::contribute_large(ScopeId id, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
+                                  const Combiner* combiner, std::vector<std::byte>&& value,
+                                  const Target& target) {
+  contribute_value(id, sequence, index, reducer, combiner, std::move(value), target);
+  large_memory_->keep(std::move(value));
+}
+
+template <class Value>
+inline void Reductions::contribute_value(ScopeId id, std::uint64_t sequence, std::uint64_t index,
+                                         Reducer reducer, const Combiner* combiner, Value&& value,
+                                         const Target& target) {
   Scope& scope = scope_at(id);
   if (sequence < scope.first_unflushed) [[unlikely]] {
     Partial mine;
-    mine.add_contribution(messenger_, index, reducer, combiner, value, target);
+    mine.add_contribution(messenger_, index, reducer, combiner, std::forward<Value>(value), target);
     send_up(id, sequence, false, mine);
     return;
   }
@@ -165,7 +204,7 @@ void Reductions::contribute(ScopeId id, std::uint64_t sequence, std::uint64_t in
     progress.exchanges = true;
   }
   Partial& into = progress.step < 0 ? progress.merged : progress.late;
-  into.add_contribution(messenger_, index, reducer, combiner, value, target);
+  into.add_contribution(messenger_, index, reducer, combiner, std::forward<Value>(value), target);
   // The rest is for the last contribution of this PE, and for later ones.
   if (progress.local_contributions < scope.expected(sequence) && into.count < scope.total) return;
   advance_from(id, scope, progress);

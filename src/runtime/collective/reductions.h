@@ -11,6 +11,8 @@
 //   delivers it to itself. Otherwise the root merges those that come later, as in the tree, and broadcasts. A PE that
 //   all contributors have left takes part when it gets a part, and learns the target from it.
 //
+// - Large values of an exchange are withheld, and cut into parts once all PEs know that they are alike (withheld.h).
+//
 // Only the number of contributions decides that a reduction is complete: as many as the scope has contributors have
 // been merged. So the way is an optimisation and never a condition, also when contributors move.
 //
@@ -22,8 +24,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -31,8 +35,13 @@
 #include "weft/runtime/reduction.h"
 
 #include "runtime/collective/progress.h"
+#include "runtime/handlers.h"
 
 namespace weft::runtime {
+
+struct CutStep;
+class LargeMemory;
+struct Withheld;
 
 struct ScopeId {
   std::uint32_t root_pe = 0;
@@ -60,6 +69,9 @@ enum class Route : std::uint8_t {
 class Reductions {
  public:
   explicit Reductions(Messenger& messenger);
+  ~Reductions();
+  Reductions(const Reductions&) = delete;
+  Reductions& operator=(const Reductions&) = delete;
 
   // Says how many contributors the scope has in all and on this PE. A `single` scope serves one reduction,
   // number 0, and is forgotten after it. `route` is the same on all PEs.
@@ -80,6 +92,11 @@ class Reductions {
   // reducer and target. REQUIRES: open() was called; `combiner` is null for kGather and kConcat only.
   void contribute(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
                   const Combiner* combiner, std::span<const std::byte> value, const Target& target);
+  // The same. The value is not copied if it is the first of this PE.
+  void contribute_large(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
+                        const Combiner* combiner, std::vector<std::byte>&& value, const Target& target);
+  // Memory for such a value, with any content.
+  std::vector<std::byte> large_memory(std::size_t size_bytes);
 
   // A contributor has moved from this PE, or to it. It contributes on its new PE from reduction `first` on; `first_here`
   // was `first` when it came to this PE, 0 if it was here from the start. Nothing is lost otherwise: what it has
@@ -140,6 +157,10 @@ class Reductions {
   // For a message: the scope, null if it is closed. Then futures that are targets of `partial` have got an error.
   Scope* open_scope(ScopeId id, const Partial* partial);
 
+  // `value`: a span, or a vector that it is moved from.
+  template <class Value>
+  void contribute_value(ScopeId scope, std::uint64_t sequence, std::uint64_t index, Reducer reducer,
+                        const Combiner* combiner, Value&& value, const Target& target);
   void on_partial(MessagePtr message);
   void on_silent(MessagePtr message);
   void advance(ScopeId id, std::uint64_t sequence);
@@ -160,16 +181,49 @@ class Reductions {
   void on_exchange(MessagePtr message);
   // As advance_one().
   bool advance_exchange(ScopeId id, Scope& scope, Progress& progress);
+  // `kHandler`: of the messages.
+  template <HandlerId kHandler>
   bool run_steps(ScopeId id, const Scope& scope, Progress& progress);
+  template <HandlerId kHandler>
   void send_step(ScopeId id, const Scope& scope, const Progress& progress, int peer);
   void merge_step(Progress& progress, int peer, bool replaces);
   void finish_exchange(ScopeId id, Scope& scope, Progress& progress);
+
+  // --- Large values, in large_values.cpp
+
+  using WithheldKey = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;  // a scope and a reduction
+  static WithheldKey key_of(ScopeId id, std::uint64_t sequence) { return {id.root_pe, id.id, sequence}; }
+
+  // Leaves the value out of the exchange that begins, if it can be cut.
+  [[gnu::cold, gnu::noinline]] void withhold(ScopeId id, Progress& progress);
+  // The exchange is over, and values have been withheld.
+  [[gnu::cold, gnu::noinline]] void use_withheld(ScopeId id, Scope& scope, Progress& progress);
+  Withheld& withheld_at(ScopeId id, std::uint64_t sequence);
+  // For a message about withheld values: null if the scope is closed. Throws Error(kCorrupt) if no exchange is under way.
+  Progress* find_exchange(ScopeId id, std::uint64_t sequence, const Message& message);
+  void forget_withheld(ScopeId id);
+
+  // The exchange is repeated with the values.
+  void begin_repeat(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld);
+  void run_repeat(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld);
+  void on_repeat(MessagePtr message);  // in exchange.cpp
+
+  // The values are cut.
+  void run_cut(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld);
+  void send_part(ScopeId id, std::uint64_t sequence, const Withheld& withheld, const CutStep& step);
+  // Gives the part of the step a place if it has been announced.
+  void land_part(Withheld& withheld, const CutStep& step);
+  void finish_cut(ScopeId id, Scope& scope, Progress& progress);
+  Posting post_part(MessagePtr& message, std::span<Landing> landings);
+  void on_part(const MessagePtr& message);
 
   Messenger& messenger_;
   std::unordered_map<ScopeId, Scope, ScopeIdHash> scopes_;
   // Successive contributions are often to one scope.
   ScopeId latest_id_;
   Scope* latest_ = nullptr;
+  std::map<WithheldKey, std::unique_ptr<Withheld>> withheld_;
+  std::shared_ptr<LargeMemory> large_memory_;
   HandlerId result_handler_ = kNumHandlers;
   ResultFunction result_function_ = nullptr;
   void* result_context_ = nullptr;

@@ -17,6 +17,11 @@ def test_reductions(expect_success: Callable[..., str], program: str, num_pes: i
     assert expect_success(num_pes, program) == "all checked\n"
 
 
+@pytest.mark.parametrize("num_pes", [1, 2, 3, 4])
+def test_large_arrays(expect_success: Callable[..., str], num_pes: int) -> None:
+    assert expect_success(num_pes, "large_reductions.py") == "all checked\n"
+
+
 @pytest.mark.parametrize("num_pes", [1, 2])
 @pytest.mark.parametrize(
     ("mode", "words"),

@@ -1,0 +1,310 @@
+// Large values of reductions for all PEs: withheld by the exchange, then cut, or sent when the exchange is repeated.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "weft/base/error.h"
+#include "weft/runtime/messenger.h"
+#include "weft/runtime/runtime.h"
+
+#include "base/format.h"
+#include "runtime/collective/reductions.h"
+#include "runtime/collective/withheld.h"
+#include "runtime/handlers.h"
+
+namespace weft::runtime {
+
+namespace {
+
+// The elements are beside the message.
+struct CutHeader {
+  std::uint64_t scope_id = 0;
+  std::uint64_t sequence = 0;
+  std::uint32_t root_pe = 0;
+  std::uint32_t step = 0;
+};
+static_assert(sizeof(CutHeader) == 24);
+
+CutHeader read_cut(Message& message) {
+  CutHeader header;
+  message.unpacker().expect(sizeof header);
+  std::memcpy(&header, message.payload(), sizeof header);
+  return header;
+}
+
+[[noreturn]] void refuse_part(int from_pe, int pe, const char* what) {
+  throw base::Error(
+      base::StatusCode::kCorrupt,
+      base::format("a part of a large value came from PE {} to PE {} {}; do all PEs run the same program?",
+                   from_pe, pe, what));
+}
+
+// The memory lives until the buffer is released.
+Attachment attach_shared(const std::shared_ptr<CutMemory>& memory, std::byte* data, std::size_t size_bytes) {
+  return {memory::Buffer{data, size_bytes, {}, nullptr},
+          [](void* owner, const memory::Buffer&) { delete static_cast<std::shared_ptr<CutMemory>*>(owner); },
+          new std::shared_ptr<CutMemory>(memory)};
+}
+
+std::byte* at_element(const Withheld& withheld, const ElementRange& range) {
+  return withheld.memory->value.data() + withheld.layout.first_element +
+         range.first * withheld.layout.element_bytes;
+}
+std::size_t size_of(const Withheld& withheld, const ElementRange& range) {
+  return range.count * withheld.layout.element_bytes;
+}
+
+// Whether the values of all PEs can be merged element by element, and no other contribution has come. `merged`: of the whole
+// exchange.
+bool can_be_cut(const Partial& merged, std::span<const WithheldDescription> all, int num_pes) {
+  std::uint64_t contributions = 0;
+  for (const WithheldDescription& one : all) contributions += one.contributions;
+  return all.size() == static_cast<std::size_t>(num_pes) && !merged.has_value &&
+         contributions == merged.count &&
+         std::ranges::all_of(all, [&](const WithheldDescription& one) { return one.is_like(all[0]); });
+}
+
+}  // namespace
+
+// --- Memory
+
+std::vector<std::byte> Reductions::large_memory(std::size_t size_bytes) {
+  std::vector<std::byte> memory = large_memory_->take();
+  memory.resize(size_bytes);
+  return memory;
+}
+
+std::vector<std::byte> large_contribution_memory(Runtime& runtime, std::size_t size_bytes) {
+  return runtime.reductions().large_memory(size_bytes);
+}
+
+// --- What is withheld
+
+Withheld& Reductions::withheld_at(ScopeId id, std::uint64_t sequence) {
+  std::unique_ptr<Withheld>& found = withheld_[key_of(id, sequence)];
+  if (found == nullptr) found = std::make_unique<Withheld>();
+  return *found;
+}
+
+void Reductions::forget_withheld(ScopeId id) {
+  withheld_.erase(withheld_.lower_bound(key_of(id, 0)), withheld_.upper_bound(key_of(id, ~std::uint64_t{0})));
+}
+
+void Reductions::withhold(ScopeId id, Progress& progress) {
+  Partial& mine = progress.merged;
+  const Combiner* const combiner = Registry<Combiner>::find(mine.combiner_id);
+  if (combiner == nullptr || combiner->layout == nullptr) return;
+  const ElementLayout layout = combiner->layout(mine.reducer, mine.value);
+  if (layout.merge == nullptr || (mine.value.size() - layout.first_element) % layout.element_bytes != 0)
+    return;
+  Withheld& withheld = withheld_at(id, progress.sequence);
+  withheld.layout = layout;
+  withheld.contributions = mine.count;
+  const WithheldDescription description = describe(mine.value, layout, mine.count, messenger_.pe());
+  withheld.memory = std::make_shared<CutMemory>(large_memory_);
+  withheld.memory->value = std::exchange(mine.value, {});
+  mine.has_value = false;
+  mine.combiner_id |= kWithheldBit;
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&description);
+  mine.items.assign(bytes, bytes + sizeof description);
+}
+
+void Reductions::use_withheld(ScopeId id, Scope& scope, Progress& progress) {
+  Withheld& withheld = withheld_at(id, progress.sequence);
+  if (withheld.way != Withheld::Way::kUnknown) return;  // a late contribution has come
+  const std::vector<WithheldDescription> all = read_descriptions(progress.merged.items, messenger_.num_pes());
+  if (all.empty()) {
+    messenger_.fail(
+        base::format("PE {} got damaged descriptions of the values of a reduction", messenger_.pe()));
+    return;
+  }
+  if (withheld.memory == nullptr || !can_be_cut(progress.merged, all, messenger_.num_pes()))
+    return begin_repeat(id, scope, progress, withheld);
+  withheld.way = Withheld::Way::kCut;
+  const std::size_t num_elements =
+      (withheld.memory->value.size() - withheld.layout.first_element) / withheld.layout.element_bytes;
+  withheld.steps = plan_cut(messenger_.pe(), messenger_.num_pes(), messenger_.host_groups(), num_elements);
+  std::size_t most_bytes = 0;
+  for (const CutStep& step : withheld.steps) {
+    if (step.merges) most_bytes = std::max(most_bytes, size_of(withheld, step.received));
+  }
+  std::vector<std::byte>& arriving = withheld.memory->arriving;
+  arriving = large_memory_->take();
+  if (arriving.size() < most_bytes) arriving.resize(most_bytes);
+  run_cut(id, scope, progress, withheld);
+}
+
+Progress* Reductions::find_exchange(ScopeId id, std::uint64_t sequence, const Message& message) {
+  Scope* const scope = open_scope(id, nullptr);
+  if (scope == nullptr) return nullptr;
+  Progress* const progress = scope->progress.find(sequence);
+  if (progress == nullptr || !progress->exchanges || progress->step < 0)
+    refuse_part(static_cast<int>(message.envelope().source_pe), messenger_.pe(), "before its description");
+  return progress;
+}
+
+// --- The exchange is repeated
+
+void Reductions::begin_repeat(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld) {
+  withheld.way = Withheld::Way::kRepeat;
+  Progress& again = withheld.again;
+  again.sequence = progress.sequence;
+  again.exchanges = true;
+  again.step = 0;
+  Partial& merged = progress.merged;
+  std::uint64_t withheld_contributions = 0;
+  for (const WithheldDescription& one : read_descriptions(merged.items, messenger_.num_pes()))
+    withheld_contributions += one.contributions;
+  merged.items.clear();
+  merged.combiner_id &= ~kWithheldBit;
+  merged.count -= std::min(merged.count, withheld_contributions);
+  Partial& mine = again.merged;
+  // What is merged of other contributions all PEs have.
+  if (messenger_.pe() == 0 && merged.count > 0) mine.assign(merged.view());
+  mine.has_target = merged.has_target;
+  mine.target = merged.target;
+  if (withheld.memory != nullptr) {
+    mine.add(messenger_, {withheld.contributions,
+                          merged.reducer,
+                          merged.combiner_id,
+                          true,
+                          withheld.memory->value,
+                          {},
+                          merged.has_target ? &merged.target : nullptr});
+    withheld.memory.reset();
+  }
+  run_repeat(id, scope, progress, withheld);
+}
+
+void Reductions::run_repeat(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld) {
+  if (!run_steps<kReductionRepeatHandler>(id, scope, withheld.again)) return;
+  std::swap(progress.merged, withheld.again.merged);
+  withheld_.erase(key_of(id, progress.sequence));
+  finish_exchange(id, scope, progress);
+}
+
+// --- The values are cut
+
+void Reductions::run_cut(ScopeId id, Scope& scope, Progress& progress, Withheld& withheld) {
+  for (; withheld.step < withheld.steps.size(); ++withheld.step) {
+    const CutStep& step = withheld.steps[withheld.step];
+    if (!std::exchange(withheld.has_sent, true) && step.sent.count > 0)
+      send_part(id, progress.sequence, withheld, step);
+    if (step.received.count > 0) {
+      if (!withheld.has_landed) return land_part(withheld, step);
+      if (step.merges) {
+        std::byte* const mine = at_element(withheld, step.received);
+        const std::byte* const theirs = withheld.memory->arriving.data();
+        withheld.layout.merge(progress.merged.reducer, mine, step.in_front ? theirs : mine,
+                              step.in_front ? mine : theirs, step.received.count);
+      }
+    }
+    withheld.has_sent = withheld.is_landing = withheld.has_landed = false;
+  }
+  finish_cut(id, scope, progress);
+}
+
+void Reductions::send_part(ScopeId id, std::uint64_t sequence, const Withheld& withheld,
+                           const CutStep& step) {
+  const CutHeader header{id.id, sequence, id.root_pe, static_cast<std::uint32_t>(step.number)};
+  MessagePtr message = Message::create(messenger_, kReductionCutHandler, sizeof header);
+  std::memcpy(message->payload(), &header, sizeof header);
+  message->attach(
+      attach_shared(withheld.memory, at_element(withheld, step.sent), size_of(withheld, step.sent)));
+  messenger_.send(step.peer, std::move(message));
+}
+
+namespace {
+
+bool is_part_of(const CutStep& step, const CutHeader& header, const Message& message) {
+  return static_cast<std::uint32_t>(step.number) == header.step &&
+         static_cast<std::uint32_t>(step.peer) == message.envelope().source_pe;
+}
+
+void choose_place(Withheld& withheld, const CutStep& step, std::span<Landing> landings, int pe) {
+  const std::size_t size_bytes = size_of(withheld, step.received);
+  if (landings.size() != 1 || landings[0].size_bytes != size_bytes)
+    refuse_part(step.peer, pe, "with a wrong size");
+  std::byte* const place =
+      step.merges ? withheld.memory->arriving.data() : at_element(withheld, step.received);
+  landings[0].into = attach_shared(withheld.memory, place, size_bytes);
+  withheld.is_landing = true;
+}
+
+}  // namespace
+
+void Reductions::land_part(Withheld& withheld, const CutStep& step) {
+  if (withheld.is_landing) return;
+  const auto found = std::ranges::find_if(withheld.ahead, [&](const MessagePtr& message) {
+    return is_part_of(step, read_cut(*message), *message);
+  });
+  if (found == withheld.ahead.end()) return;
+  MessagePtr message = std::move(*found);
+  withheld.ahead.erase(found);
+  std::vector<Landing> landings = messenger_.landings_of(*message);
+  choose_place(withheld, step, landings, messenger_.pe());
+  messenger_.place(std::move(message), landings);
+}
+
+Posting Reductions::post_part(MessagePtr& message, std::span<Landing> landings) {
+  const CutHeader header = read_cut(*message);
+  const ScopeId id{header.root_pe, header.scope_id};
+  check_scope(id, messenger_);
+  const Progress* const progress = find_exchange(id, header.sequence, *message);
+  if (progress == nullptr) return Posting::kDrop;
+  Withheld& withheld = withheld_at(id, header.sequence);
+  const int from_pe = static_cast<int>(message->envelope().source_pe);
+  if (withheld.way == Withheld::Way::kRepeat || withheld.memory == nullptr)
+    refuse_part(from_pe, messenger_.pe(), "that does not fit the exchange");
+  if (withheld.way == Withheld::Way::kCut && withheld.step < withheld.steps.size()) {
+    const CutStep& step = withheld.steps[withheld.step];
+    if (is_part_of(step, header, *message) && !withheld.is_landing && step.received.count > 0) {
+      choose_place(withheld, step, landings, messenger_.pe());
+      return Posting::kHandle;
+    }
+  }
+  const bool is_known = std::ranges::any_of(withheld.ahead, [&](const MessagePtr& other) {
+    return read_cut(*other).step == header.step &&
+           other->envelope().source_pe == message->envelope().source_pe;
+  });
+  // A part of a step that is over, or that does not exist, stays there until the reduction is over.
+  if (is_known) refuse_part(from_pe, messenger_.pe(), "a second time");
+  withheld.ahead.push_back(std::move(message));
+  return Posting::kDefer;
+}
+
+void Reductions::on_part(const MessagePtr& message) {
+  const CutHeader header = read_cut(*message);
+  const ScopeId id{header.root_pe, header.scope_id};
+  if (!message->was_posted())
+    refuse_part(static_cast<int>(message->envelope().source_pe), messenger_.pe(), "without elements");
+  const auto found = withheld_.find(key_of(id, header.sequence));
+  if (found == withheld_.end()) return;  // the scope has been closed
+  Scope& scope = scope_at(id);
+  Progress* const progress = scope.progress.find(header.sequence);
+  if (progress == nullptr) return;
+  found->second->has_landed = true;
+  run_cut(id, scope, *progress, *found->second);
+}
+
+void Reductions::finish_cut(ScopeId id, Scope& scope, Progress& progress) {
+  const auto found = withheld_.find(key_of(id, progress.sequence));
+  const std::shared_ptr<CutMemory> memory = std::move(found->second->memory);
+  withheld_.erase(found);
+  Partial& merged = progress.merged;
+  merged.items.clear();
+  merged.combiner_id &= ~kWithheldBit;
+  merged.has_value = true;
+  if (merged.count >= scope.total) {
+    // The memory stays here: parts of it may still be on their way.
+    std::swap(merged.value, memory->value);
+    if (merged.has_target) deliver(merged, true);
+    std::swap(merged.value, memory->value);
+    merged.has_target = false;
+  } else if (static_cast<int>(id.root_pe) == messenger_.pe()) {
+    merged.value = memory->value;
+  }
+  finish_exchange(id, scope, progress);
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,35 @@
+#include "runtime/collective/withheld.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "weft/runtime/registry.h"
+
+namespace weft::runtime {
+
+WithheldDescription describe(std::span<const std::byte> value, const ElementLayout& layout,
+                             std::uint64_t contributions, int pe) {
+  const std::string_view front(reinterpret_cast<const char*>(value.data()), layout.first_element);
+  return {contributions,
+          value.size(),
+          fingerprint(front),
+          static_cast<std::uint32_t>(layout.element_bytes),
+          static_cast<std::uint32_t>(layout.first_element),
+          static_cast<std::uint32_t>(pe),
+          0};
+}
+
+std::vector<WithheldDescription> read_descriptions(std::span<const std::byte> items, int num_pes) {
+  std::vector<WithheldDescription> found(items.size() / sizeof(WithheldDescription));
+  if (items.size() % sizeof(WithheldDescription) != 0 || found.size() > static_cast<std::size_t>(num_pes))
+    return {};
+  std::memcpy(found.data(), items.data(), items.size());
+  std::vector<bool> known(static_cast<std::size_t>(num_pes));
+  for (const WithheldDescription& one : found) {
+    if (one.pe >= known.size() || known[one.pe]) return {};
+    known[one.pe] = true;
+  }
+  return found;
+}
+
+}  // namespace weft::runtime
