@@ -70,6 +70,17 @@ def test_a_failure_that_nothing_awaits_ends_the_job(run_program: RunProgram) -> 
 
 
 @pytest.mark.parametrize("num_pes", [1, 2])
+def test_values_that_are_converted(expect_checked: Callable[..., None], num_pes: int) -> None:
+    expect_checked(num_pes, "conversions.py")
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@num_pes_1_to_3
+def test_overlapping_copies(expect_checked: Callable[..., None], num_pes: int, mapping: str) -> None:
+    expect_checked(num_pes, "overlaps.py", mapping=mapping)
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
 def test_objects_that_are_dropped(expect_checked: Callable[..., None], num_pes: int) -> None:
     expect_checked(num_pes, "dropped_objects.py")
 

@@ -200,7 +200,16 @@ async def global_arrays(world: pgas.Team) -> None:
     await world.barrier()
     assert (await array.get((-1, -1))) == world.size - 1
     part = array[0]
+    begun = [array.get() for _ in range(3)]
     await array.release()
+    for operation in begun:
+        assert (await operation).shape == array.shape
+    # The first operations on an array, which all ranks know from the beginning.
+    unused = await pgas.make_array((4, 5000), kind=KIND)
+    begun = [unused.get() for _ in range(3)]
+    await unused.release()
+    for operation in begun:
+        assert (await operation).shape == (4, 5000)
     await world.barrier()
     assert await refused(_later(lambda: array.get(0))) == "not found"
     assert await refused(_later(lambda: pgas.copy(part, np.zeros(2, "i8")))) == "not found"
