@@ -43,8 +43,8 @@ TEST_P(MisuseTest, StridesThatLeaveTheSegmentAreRefusedBeforeTheBlocksAreListed)
   const std::size_t extents[] = {std::size_t{1} << 40};  // more than could be listed
   job.run_on(0, [&](Pgas& pgas) -> Task<> {
     const auto start = mine.pointer<std::uint64_t>(1);
-    const std::string why =
-        co_await pgas_error([&] { return pgas.copy_strided(start, strides, start, strides, extents); });
+    const std::string why = co_await pgas_error(
+        [&] { return pgas.copy_strided<std::uint64_t>(start, strides, start, strides, extents); });
     EXPECT_TRUE(says(why, "byte 8 of segment"));
     EXPECT_TRUE(says(why, "the segment has 64 bytes"));
   });
