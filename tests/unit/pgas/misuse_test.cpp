@@ -52,7 +52,7 @@ TEST_P(MisuseTest, StridesThatLeaveTheSegmentAreRefusedBeforeTheBlocksAreListed)
 
 TEST_P(MisuseTest, PartsOfACopyThatOverlap) {
   std::uint64_t local[3] = {};
-  const std::vector<Run> runs{{0, 0, 8}, {16, 16, 8}};
+  const std::vector<pgas::Run> runs{{0, 0, 8}, {16, 16, 8}};
   const auto overlap = [&](Pgas& pgas, const std::vector<std::pair<CopyEnd, CopyEnd>>& ends) {
     std::vector<CopyPart> parts;
     for (const auto& [from, to] : ends) parts.push_back({runs, from, to});
