@@ -138,7 +138,7 @@ async def main(world: pgas.Team) -> None:
                 await array.put(part, values)
                 got = await array.get(part)
                 assert got.tobytes() == np.array(expected, dtype).tobytes(), (dtype, values, got)
-                if not isinstance(values, list) and np.ndim(values) == 0 and not isinstance(values, tuple):
+                if not isinstance(values, list | tuple):
                     await array.put(part, np.zeros(2, dtype))
                     await array.put(-1, values)  # one element
                     assert (await array.get(part))[1:].tobytes() == got[1:].tobytes(), (dtype, values)
