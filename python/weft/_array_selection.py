@@ -23,9 +23,54 @@ class Selection:
     keeps_rows: bool
     #: Row numbers in any order in place of `rows`.
     row_list: list[int] | None
+    #: What is chosen of each other axis.
+    inner: tuple[int | range, ...]
     inner_offset: int
     #: Of the other axes of the part.
     inner_strides: tuple[int, ...]
+
+    def __str__(self) -> str:
+        """As an index of NumPy."""
+        rows = _text_of(self.rows if self.keeps_rows else self.rows[0])
+        if self.row_list is not None:
+            rows = f"[{len(self.row_list)} rows]"
+        return f"[{', '.join([rows, *map(_text_of, self.inner)])}]"
+
+    def meets(self, other: Selection) -> bool:
+        """Whether both have an element in common. REQUIRES: of arrays of one shape, without lists of rows."""
+        return _meet(self.rows, other.rows) and all(
+            _meet(_as_range(mine), _as_range(theirs))
+            for mine, theirs in zip(self.inner, other.inner, strict=True)
+        )
+
+
+def _as_range(chosen: int | range) -> range:
+    return range(chosen, chosen + 1) if isinstance(chosen, int) else chosen
+
+
+def _text_of(chosen: int | range) -> str:
+    if isinstance(chosen, int):
+        return str(chosen)
+    if not chosen:
+        return "0:0"
+    stop = str(chosen.stop) if chosen.stop >= 0 else ""
+    return f"{chosen.start}:{stop}" + (f":{chosen.step}" if chosen.step != 1 else "")
+
+
+def _meet(a: range, b: range) -> bool:
+    """Whether both have a number in common."""
+    if not a or not b:
+        return False
+    a, b = (one if one.step > 0 else one[::-1] for one in (a, b))
+    divisor = math.gcd(a.step, b.step)
+    if (b.start - a.start) % divisor:
+        return False
+    # Without ends, both have the first number of `a` that `b` has too, and every `common` after it.
+    common = a.step * b.step // divisor
+    steps = (b.start - a.start) // divisor * pow(a.step // divisor, -1, b.step // divisor)
+    first = a.start + steps % (b.step // divisor) * a.step
+    first += max(0, -(-(b.start - first) // common)) * common
+    return first <= min(a[-1], b[-1])
 
 
 def element_of(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[int, int] | None:
@@ -34,12 +79,25 @@ def element_of(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[int, int] 
     Raises:
         weft.Error: there is no such element.
     """
-    if len(key) != len(shape) or not all(type(one) is int for one in key):
+    if len(key) != len(shape):
         return None
+    if not all(type(one) is int for one in key):
+        if not all(_is_int(one) for one in key):
+            return None
+        key = tuple(map(operator.index, key))
     place = 0
     for one, extent in zip(key[1:], shape[1:], strict=True):
         place = place * extent + _inside(one, extent, shape)
     return _inside(key[0], shape[0], shape), place
+
+
+def _is_int(key: Any) -> bool:
+    """An int, one of NumPy for example, and no bool."""
+    try:
+        operator.index(key)
+    except TypeError:
+        return False
+    return not isinstance(key, bool) and getattr(key, "shape", ()) == ()
 
 
 def select(shape: tuple[int, ...], key: Any) -> Selection:
@@ -51,6 +109,7 @@ def select(shape: tuple[int, ...], key: Any) -> Selection:
     """
     keys = _one_for_each_axis(shape, key if isinstance(key, tuple) else (key,))
     row_items = math.prod(shape[1:])
+    inner: list[int | range] = []
     inner_offset = 0
     inner_shape: list[int] = []
     inner_strides: list[int] = []
@@ -58,6 +117,7 @@ def select(shape: tuple[int, ...], key: Any) -> Selection:
     for extent, one in zip(shape[1:], keys[1:], strict=True):
         items = items // extent if extent else 0
         chosen = _range_of(extent, one, shape)
+        inner.append(chosen)
         if isinstance(chosen, int):
             inner_offset += chosen * items
             continue
@@ -70,13 +130,14 @@ def select(shape: tuple[int, ...], key: Any) -> Selection:
                 "a list of rows of a GlobalArray goes with whole rows only: give `:` for the other axes"
             )
         row_list = _row_list(shape, keys[0])
-        return Selection((len(row_list), *inner_shape), range(0), True, row_list, 0, tuple(inner_strides))
+        part = (len(row_list), *inner_shape)
+        return Selection(part, range(0), True, row_list, tuple(inner), 0, tuple(inner_strides))
     rows = _range_of(shape[0], keys[0], shape)
-    if isinstance(rows, int):
-        return Selection(
-            tuple(inner_shape), range(rows, rows + 1), False, None, inner_offset, tuple(inner_strides)
-        )
-    return Selection((len(rows), *inner_shape), rows, True, None, inner_offset, tuple(inner_strides))
+    keeps_rows = not isinstance(rows, int)
+    part = (len(rows), *inner_shape) if isinstance(rows, range) else tuple(inner_shape)
+    return Selection(
+        part, _as_range(rows), keeps_rows, None, tuple(inner), inner_offset, tuple(inner_strides)
+    )
 
 
 def _one_for_each_axis(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[Any]:
@@ -94,7 +155,7 @@ def _range_of(extent: int, key: Any, shape: tuple[int, ...]) -> range | int:
             return range(*key.indices(extent))
         except (TypeError, ValueError) as error:
             raise _core.Error(f"an array of shape {shape} has no part {key}: {error}") from None
-    if isinstance(key, bool) or not hasattr(key, "__index__") or getattr(key, "shape", ()) != ():
+    if not _is_int(key):
         raise _core.Error(f"a GlobalArray has no index {key!r}: give ints, slices, `...`, or rows in a list")
     return _inside(operator.index(key), extent, shape)
 

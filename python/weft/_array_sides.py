@@ -24,13 +24,15 @@ NO_REPORTS: Reports = (None, None, None)
 class Layout:
     """Where the rows of an array lie: blocks of equal size, in the order of the ranks."""
 
-    __slots__ = ("block", "dtype", "pointers", "row_items", "shape")
+    __slots__ = ("block", "dtype", "pointers", "row_items", "shape", "takes_numbers")
 
     def __init__(self, shape: tuple[int, ...], pointers: list[_core.GlobalPointer]) -> None:
         self.shape = shape
         #: To the first element of each rank's block.
         self.pointers = pointers
         self.dtype: np.dtype[Any] = pointers[0].dtype
+        #: Whether weft.pgas.put() of a number refuses what the type does not hold.
+        self.takes_numbers = self.dtype.isnative and self.dtype.char in "?bBhHiIlLqQfd"
         #: Rows of a block; the last blocks may have fewer.
         self.block = max(1, -(-shape[0] // len(pointers)))
         self.row_items = math.prod(shape[1:])
@@ -122,6 +124,13 @@ class SelectionSide(Side):
         self._layout = layout
         self._selection = selection
 
+    def meets(self, other: SelectionSide) -> bool:
+        """Whether both have memory in common."""
+        is_same = self._layout is other._layout or (
+            self._layout.shape == other._layout.shape and self._layout.pointers == other._layout.pointers
+        )
+        return is_same and self._selection.meets(other._selection)
+
     def cuts(self) -> set[int]:
         rows = self._selection.rows
         has_cuts = self._selection.keeps_rows and len(rows) > 0
@@ -131,20 +140,34 @@ class SelectionSide(Side):
         selection = self._selection
         item = self._layout.dtype.itemsize
         strides = tuple(stride * item for stride in selection.inner_strides)
+        if 0 in self.shape:
+            return self._empty()
         if not selection.keeps_rows:
             place = self._layout.place(selection.rows[0]) + selection.inner_offset
             return (place + (first * selection.inner_strides[0] if self.shape else 0), strides)
         place = self._layout.place(selection.rows[first]) + selection.inner_offset
         return (place, (selection.rows.step * self._layout.row_items * item, *strides))
 
+    def _empty(self) -> Any:
+        """No elements, on the rank that has the row where they begin."""
+        last = self._layout.shape[0] - 1
+        place = self._layout.place(max(0, min(self._selection.rows.start, last)))
+        return (place, (0,) * len(self.shape))
+
 
 def transfer(source: Side, target: Side, result: Any, reports: Reports) -> _core.Operation[Any]:
-    """Starts the copy, whose operation gives `result`. REQUIRES: both have the same shape."""
+    """Starts the copy, whose operation gives `result`. REQUIRES: both have the same shape.
+
+    A copy of no elements is one piece if there is something to report.
+    """
     shape = source.shape
     pieces: list[tuple[Any, ...]] = []
     if not shape:
         pieces = [(source.part(0, 0), target.part(0, 0), ())]
-    elif 0 not in shape:
+    elif 0 in shape:
+        if any(report is not None for report in reports):
+            pieces = [(source.part(0, shape[0]), target.part(0, shape[0]), shape)]
+    else:
         cuts = sorted(source.cuts() | target.cuts())
         pieces = [
             (source.part(first, end), target.part(first, end), (end - first, *shape[1:]))

@@ -7,12 +7,14 @@ A block lies in a segment of its rank, in C order.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft import _core
 from weft._array_selection import Selection, element_of, select
 from weft._array_sides import NO_REPORTS, ArraySide, Layout, PointerSide, Reports, SelectionSide, transfer
+from weft._array_values import converted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +137,8 @@ class GlobalArray:
         Args:
             key: as an index of NumPy.
             out: the array to read into: writable, of the array's type and the part's shape, in memory of any
-                kind. None for a new NumPy array. It belongs to the operation until that is over.
+                kind; contiguous if `key` is a list of rows. None for a new NumPy array. It belongs to the
+                operation until that is over.
 
         Returns:
             a weft.Operation of the array; of a number if the key names one element and there is no `out`.
@@ -155,8 +158,9 @@ class GlobalArray:
         Args:
             key: as an index of NumPy.
             values: an array of the array's type, in memory of any kind, which stays unchanged until the
-                operation is over. A NumPy array, a list or a number is broadcast to the part's shape. Numbers
-                and lists are converted; values that the type cannot hold are refused.
+                operation is over. A NumPy array, a list or a number is broadcast to the part's shape.
+                Numbers, texts, lists, and tuples for records, are converted. Values that the type does not
+                hold are refused; only a float is rounded.
 
         Returns:
             a weft.Operation of None, which is over when the data is visible to all PEs.
@@ -164,7 +168,7 @@ class GlobalArray:
         Raises:
             weft.Error: there are no such elements, or the values do not fit. Nothing is written then.
         """
-        if isinstance(values, (int, float)):
+        if isinstance(values, (int, float)) and self._layout.takes_numbers:
             element = element_of(self.shape, key if isinstance(key, tuple) else (key,))
             if element is not None:
                 return _core.put(values, self._layout.place(element[0]) + element[1])
@@ -176,6 +180,9 @@ class GlobalArray:
 
     async def release(self) -> None:
         """Collective: frees the array when all ranks have called it. Later uses are errors.
+
+        A rank awaits its operations before. One that a rank has begun without knowing the segment of the
+        other rank fails if it comes too late.
 
         Raises:
             weft.Error: this array came as an argument: only one that make_array() gave owns memory.
@@ -211,7 +218,7 @@ class GlobalSlice:
         return self._layout.dtype
 
     def __repr__(self) -> str:
-        return f"<a part of shape {self.shape} of {self._array}>"
+        return f"<the part {self._selection}, of shape {self.shape}, of {self._array}>"
 
     def _side(self) -> SelectionSide:
         if self._selection.row_list is None:
@@ -230,22 +237,24 @@ class GlobalSlice:
 
             out = np.empty(self.shape, self.dtype)
         _expect_shape(self, out)
-        if selection.row_list is None:
-            return transfer(self._side(), ArraySide(out), out, reports)
+        rows = selection.row_list
+        if rows is None or 0 in self.shape:
+            return transfer(SelectionSide(self._layout, selection), ArraySide(out), out, reports)
         pieces = [
             (pointer, elements, out, positions, self._layout.row_items)
-            for pointer, elements, positions in self._layout.places_of(selection.row_list)
+            for pointer, elements, positions in self._layout.places_of(rows)
         ]
         return _core._copy_indexed_pieces(pieces, out, *reports)
 
     def _put(self, values: Any, reports: Reports) -> _core.Operation[None]:
         selection = self._selection
         values = _as_source(values, self)
-        if selection.row_list is None:
-            return transfer(ArraySide(values), self._side(), None, reports)
+        rows = selection.row_list
+        if rows is None or 0 in self.shape:
+            return transfer(ArraySide(values), SelectionSide(self._layout, selection), None, reports)
         pieces = [
             (values, positions, pointer, elements, self._layout.row_items)
-            for pointer, elements, positions in self._layout.places_of(selection.row_list)
+            for pointer, elements, positions in self._layout.places_of(rows)
         ]
         return _core._copy_indexed_pieces(pieces, None, *reports)
 
@@ -259,41 +268,21 @@ def _expect_shape(part: GlobalSlice, array: Any) -> None:
 
 
 def _as_source(values: Any, part: GlobalSlice) -> Any:
-    """An array of the part's shape. NumPy arrays, lists and numbers are broadcast."""
+    """An array of the part's shape. Arrays stay what they are; numbers, texts and lists are converted."""
     import numpy as np
 
-    is_numpy = isinstance(values, (np.ndarray, np.generic))
-    if hasattr(values, "shape") and not is_numpy:
+    is_array = isinstance(values, np.ndarray)
+    if hasattr(values, "shape") and not is_array and not isinstance(values, np.generic):
         _expect_shape(part, values)
         return values
-    if not is_numpy:
-        values = _converted(np.asarray(values), part)
+    if not is_array:
+        values = converted(values, part.dtype, str(part))
     try:
         values = np.broadcast_to(values, part.shape)
     except ValueError:
         raise _core.Error(f"{part} does not fit values of shape {np.shape(values)}") from None
     is_repeated = 0 in values.strides
     return np.ascontiguousarray(values) if is_repeated or part._selection.row_list is not None else values
-
-
-def _converted(given: np.ndarray[Any, Any], part: GlobalSlice) -> np.ndarray[Any, Any]:
-    """Of numbers and lists of Python."""
-    order = "biufc"
-    from_kind, to_kind = given.dtype.kind, part.dtype.kind
-    are_numbers = from_kind in order and to_kind in order
-    are_whole = are_numbers and from_kind in "biu" and to_kind in "biu"
-    try:
-        values = given.astype(part.dtype)
-    except (TypeError, ValueError) as error:
-        raise _core.Error(f"{part} takes no such values: {error}") from None
-    loses = (
-        (values != given).any()
-        if are_whole
-        else are_numbers and order.index(from_kind) > order.index(to_kind)
-    )
-    if loses:
-        raise _core.Error(f"{part} takes values of {part.dtype}; {given.tolist()} cannot be converted")
-    return values
 
 
 def copy(src: Any, dst: Any, count: int | None, reports: Reports) -> _core.Operation[Any]:
@@ -307,7 +296,12 @@ def copy(src: Any, dst: Any, count: int | None, reports: Reports) -> _core.Opera
     if isinstance(source, GlobalSlice) and isinstance(target, GlobalSlice):
         if source.shape != target.shape:
             raise _core.Error(f"{source} does not fit {target}")
-        return transfer(source._side(), target._side(), None, reports)
+        from_side, to_side = source._side(), target._side()
+        if from_side.meets(to_side):
+            raise _core.Error(
+                f"weft.pgas.copy got {source} and {target}, which overlap: copy to other memory first"
+            )
+        return transfer(from_side, to_side, None, reports)
     if isinstance(target, _core.GlobalPointer):
         return transfer(part._side(), PointerSide(target, part.shape), None, reports)
     if isinstance(source, _core.GlobalPointer):
@@ -321,13 +315,17 @@ async def make_array(
     shape: int | Sequence[int], dtype: npt.DTypeLike, kind: str, team: _core.Team
 ) -> GlobalArray:
     """weft.pgas.make_array."""
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    extents: tuple[int, ...] = ()
     segment: _core.Segment | None = None
     why = ""
     try:
+        extents = _extents_of(shape)
         segment = _make_block(extents, dtype, kind, team)
-    except (_core.Error, TypeError, OverflowError) as error:
+        segment.publish()
+    except _core.Error as error:
         why = str(error)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
     # All ranks learn of a failure of one, which would leave the others waiting.
     mine: tuple[Any, ...] = (why, extents, None if segment is None else segment.pointer())
     everywhere = await team.allgather(mine)
@@ -345,8 +343,15 @@ async def make_array(
     return GlobalArray(extents, pointers, segment, team)
 
 
+def _extents_of(shape: Any) -> tuple[int, ...]:
+    try:
+        return tuple(map(operator.index, shape if hasattr(shape, "__iter__") else (shape,)))
+    except TypeError as error:
+        raise _core.Error(f"{shape!r} is no shape of an array: {error}") from None
+
+
 def _make_block(extents: tuple[int, ...], dtype: npt.DTypeLike, kind: str, team: _core.Team) -> _core.Segment:
-    if not extents or any(not isinstance(extent, int) or extent < 0 for extent in extents):
+    if not extents or min(extents) < 0:
         raise _core.Error(f"{extents} is no shape of an array: give extents, of which none is negative")
     block = max(1, -(-extents[0] // team.size))
     rows = min(max(extents[0] - team.rank * block, 0), block)

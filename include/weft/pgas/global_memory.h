@@ -55,6 +55,7 @@ class Copies;
 class RemoteAtomics;
 class RemoteHooks;
 struct CopyEnd;
+struct CopyPart;
 struct Run;
 
 // Rows of a strided copy: one distance in bytes for each dimension, from one element of that dimension to the next.
@@ -216,6 +217,11 @@ class GlobalMemory {
   // An end is a place in a segment or memory of this PE; the caller keeps the runs inside of the latter, and it stays valid
   // until the operation is over. src/models/pgas/copy/ has both types.
   Done start_copy(std::vector<Run> runs, const CopyEnd& from, const CopyEnd& to, Completions completions);
+  // Before several copies start that are one: throws Error if one of them writes what another one reads.
+  void expect_apart(std::span<const CopyPart> parts) const;
+  // Before the runs of a strided copy are listed: throws Error if this PE knows the segment and an element lies outside of it.
+  void expect_strided_inside(const GlobalAddress& address, Strides strides, Extents extents,
+                             std::size_t element_bytes) const;
 
   // Called on this PE, from the scheduler, for each RemoteCompletion that arrives.
   using RemoteHook = void (*)(void* context, int source_pe, std::uint32_t function,

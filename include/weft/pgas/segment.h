@@ -4,8 +4,9 @@
 //   weft::GlobalPtr<std::uint64_t> first = counters.pointer<std::uint64_t>();   // may travel to other PEs
 //
 // A Segment is the owner's handle. When it is destroyed, the segment is freed: the destructor waits for nothing, and a later
-// use of a pointer into the segment is an error. Operations that have begun still end well. Weft keeps its own memory until
-// they are over. Memory of the caller must stay valid until release() is ready.
+// use of a pointer into the segment is an error. Operations that have begun on PEs that know the segment end well. Those of a
+// PE that still has to ask for it may be too late: await them before. Weft keeps its own memory until all are over. Memory of the
+// caller must stay valid until release() is ready.
 //
 // A Segment may outlive the job; then it does nothing.
 //

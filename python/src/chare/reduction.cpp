@@ -140,11 +140,13 @@ void combine(runtime::Runtime& runtime, Reducer reducer, std::vector<std::byte>&
   } catch (...) {
     end_if_forked();
     // SystemExit in a custom reducer ends the job with its code.
-    if (PyErr_Occurred() != nullptr && ended_by_exception(Engine::current())) return;
+    if (PyErr_Occurred() != nullptr && ended_by_exception(Engine::current()))
+      throw runtime::AbandonedReduction();
     const std::string name = function_key.empty()
                                  ? base::format("weft.Reducer.{}", runtime::reducer_name(reducer))
                                  : base::format("weft.Reducer.custom({})", function_key);
     runtime::fail_in_reducer(runtime, name, caught_as_travelling_error());
+    throw runtime::AbandonedReduction();
   }
 }
 

@@ -51,6 +51,19 @@ std::vector<std::ptrdiff_t> integers_from(PyObject* sequence, const char* use, c
   return numbers;
 }
 
+// Refuses elements outside of a segment before the runs are listed, which takes memory for each.
+void expect_inside(Engine& engine, const PythonEnd& end) {
+  if (end.is_array()) return;
+  const std::vector<std::size_t> extents(end.extents.begin(), end.extents.end());
+  engine.pgas().expect_strided_inside(end.end.address, end.strides, extents, end.item_bytes);
+}
+
+std::vector<pgas::Run> runs_inside(Engine& engine, const PythonEnd& from, const PythonEnd& to) {
+  expect_inside(engine, from);
+  expect_inside(engine, to);
+  return runs_between(from, to);
+}
+
 // One copy, ready to start.
 struct Prepared {
   std::vector<pgas::Run> runs;
@@ -101,7 +114,7 @@ Ref copy_counted(Engine& engine, PyObject* from, PyObject* to, PyObject* count, 
   if (!prepared.from.is_array()) take_form(prepared.from, extents);
   if (!prepared.to.is_array()) take_form(prepared.to, extents);
   expect_same_form(prepared.from, prepared.to, use);
-  prepared.runs = runs_between(prepared.from, prepared.to);
+  prepared.runs = runs_inside(engine, prepared.from, prepared.to);
   return start_one(engine, std::move(prepared), reports, result_for(to), use);
 }
 
@@ -133,7 +146,7 @@ PythonEnd strided_end(PyObject* object, Access access, const std::vector<std::in
 }
 
 // A piece is a tuple: (source end, target end, extents), see strided_end().
-Prepared strided_piece(PyObject* piece, const char* use) {
+Prepared strided_piece(Engine& engine, PyObject* piece, const char* use) {
   if (PyTuple_Check(piece) == 0 || PyTuple_GET_SIZE(piece) != 3)
     invalid("a piece of a strided copy is no tuple of three");
   const std::vector<std::int64_t> extents = extents_from(PyTuple_GET_ITEM(piece, 2), use);
@@ -141,7 +154,7 @@ Prepared strided_piece(PyObject* piece, const char* use) {
                     strided_end(PyTuple_GET_ITEM(piece, 0), Access::kRead, extents, use),
                     strided_end(PyTuple_GET_ITEM(piece, 1), Access::kWrite, extents, use)};
   expect_same_form(prepared.from, prepared.to, use);
-  prepared.runs = runs_between(prepared.from, prepared.to);
+  prepared.runs = runs_inside(engine, prepared.from, prepared.to);
   return prepared;
 }
 
@@ -191,6 +204,10 @@ Ref start_all(Engine& engine, std::vector<Prepared> pieces, const CopyReports& r
                                    "PEs; copy the part of each PE by itself",
                                    use, pieces.size()));
   }
+  std::vector<pgas::CopyPart> parts;
+  parts.reserve(pieces.size());
+  for (const Prepared& piece : pieces) parts.push_back({piece.runs, piece.from.end, piece.to.end});
+  engine.pgas().expect_apart(parts);
   JointOperation joint(engine);
   for (Prepared& piece : pieces) {
     joint.add([&] {
@@ -212,7 +229,7 @@ PyObject* copy_pieces(PyObject* const* values, Py_ssize_t count, const char* use
     const Ref items = checked(PySequence_Fast(arguments[0], "pieces are a list"));
     std::vector<Prepared> pieces;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
-      pieces.push_back(prepare(PySequence_Fast_GET_ITEM(items.get(), i)));
+      pieces.push_back(prepare(engine, PySequence_Fast_GET_ITEM(items.get(), i)));
     return start_all(engine, std::move(pieces), {arguments[2], arguments[3], arguments[4]},
                      Ref::borrow(arguments[1]), use)
         .release();
@@ -220,11 +237,12 @@ PyObject* copy_pieces(PyObject* const* values, Py_ssize_t count, const char* use
 }
 
 PyObject* copy_strided_pieces(PyObject*, PyObject* const* values, Py_ssize_t count) {
-  return copy_pieces(values, count, kStrided, [](PyObject* piece) { return strided_piece(piece, kStrided); });
+  return copy_pieces(values, count, kStrided,
+                     [](Engine& engine, PyObject* piece) { return strided_piece(engine, piece, kStrided); });
 }
 
 PyObject* copy_indexed_pieces(PyObject*, PyObject* const* values, Py_ssize_t count) {
-  return copy_pieces(values, count, kIndexed, [](PyObject* piece) { return indexed_piece(piece); });
+  return copy_pieces(values, count, kIndexed, [](Engine&, PyObject* piece) { return indexed_piece(piece); });
 }
 
 // --- On a stream

@@ -127,12 +127,6 @@ std::vector<pgas::Run> runs_between(const PythonEnd& from, const PythonEnd& to) 
       dimensions.push_back(next);
     }
   }
-  std::size_t block_bytes = from.item_bytes;
-  const auto item = static_cast<std::ptrdiff_t>(from.item_bytes);
-  if (!dimensions.empty() && dimensions.back().from_stride == item && dimensions.back().to_stride == item) {
-    block_bytes *= static_cast<std::size_t>(dimensions.back().extent);
-    dimensions.pop_back();
-  }
   std::vector<std::ptrdiff_t> from_strides;
   std::vector<std::ptrdiff_t> to_strides;
   std::vector<std::size_t> extents;
@@ -141,7 +135,7 @@ std::vector<pgas::Run> runs_between(const PythonEnd& from, const PythonEnd& to) 
     to_strides.push_back(dimension.to_stride);
     extents.push_back(static_cast<std::size_t>(dimension.extent));
   }
-  return pgas::runs_of(from_strides, to_strides, extents, block_bytes);
+  return pgas::runs_of(from_strides, to_strides, extents, from.item_bytes);
 }
 
 }  // namespace weft::python

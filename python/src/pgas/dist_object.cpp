@@ -21,10 +21,25 @@ namespace {
 
 using pgas::rpc_detail::ObjectNumber;
 
+std::uint64_t python_object_type() {
+  static const std::uint64_t number = runtime::fingerprint("weft::python distributed object");
+  return number;
+}
+
+// What the team's table points to. The PE's thread drops it, together with the name and so with the table's entry. An object
+// may be deallocated earlier, on any thread that holds the GIL, and then says so here.
+struct NamedObject {
+  NamedObject(const pgas::Team& team, PyObject* object_in)
+      : object(object_in), name(team, this, python_object_type()) {}
+
+  PyObject* object;  // not owned; null when it is being deallocated
+  pgas::ObjectName name;
+};
+
 struct DistObjectParts {
   EngineRef engine;
-  std::unique_ptr<pgas::ObjectName> name;
-  Ref value;
+  std::shared_ptr<NamedObject> named;
+  Ref value;  // null after a garbage collection has cleared the object
 };
 struct DistObjectObject {
   PyObject_HEAD DistObjectParts parts;
@@ -39,9 +54,25 @@ DistObjectParts& open_parts_of(PyObject* self) {
   return parts;
 }
 
-std::uint64_t python_object_type() {
-  static const std::uint64_t number = runtime::fingerprint("weft::python distributed object");
-  return number;
+[[noreturn]] void refuse_destroyed(const ObjectNumber& where) {
+  throw base::Error(
+      base::StatusCode::kClosed,
+      base::format("the distributed object {} of this rank has been destroyed; have a barrier before",
+                   where.number));
+}
+
+// The object of this rank; null if it is not made yet. Throws base::Error if it was destroyed.
+Ref object_at(runtime::Runtime& runtime, const ObjectNumber& where) {
+  const auto* const named = static_cast<NamedObject*>(pgas::rpc_detail::find_object(runtime, where));
+  if (named == nullptr) return {};
+  if (named->object == nullptr) refuse_destroyed(where);
+  return Ref::borrow(named->object);
+}
+
+const Ref& value_of(PyObject* self) {
+  const DistObjectParts& parts = parts_of(self);
+  if (!parts.value) refuse_destroyed(parts.named->name.where());
+  return parts.value;
 }
 
 PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
@@ -61,15 +92,28 @@ PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
     Engine& engine = Engine::current();
     Ref object = checked(type->tp_alloc(type, 0));
     new (&parts_of(object.get())) DistObjectParts{EngineRef(engine), nullptr, Ref::borrow(value)};
-    parts_of(object.get()).name =
-        std::make_unique<pgas::ObjectName>(team_of(team), object.get(), python_object_type());
+    parts_of(object.get()).named = std::make_shared<NamedObject>(team_of(team), object.get());
     return object.release();
   });
 }
 
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(parts_of(self).value.get());
+  return 0;
+}
+
+int clear(PyObject* self) {
+  parts_of(self).value = Ref();
+  return 0;
+}
+
 void deallocate(PyObject* self) {
+  PyObject_GC_UnTrack(self);
   DistObjectParts& parts = parts_of(self);
-  Engine::drop_on_pe_thread(std::shared_ptr<pgas::ObjectName>(std::move(parts.name)));
+  // Before any other code runs, which may let other threads run.
+  if (parts.named != nullptr) parts.named->object = nullptr;
+  Engine::drop_on_pe_thread(std::move(parts.named));
   parts.~DistObjectParts();
   free_object(self);
 }
@@ -80,12 +124,12 @@ bool invoke_read(pgas::RpcCall& call, Pup& p) {
   try {
     ObjectNumber where;
     p | where;
-    auto* const object = static_cast<PyObject*>(pgas::rpc_detail::find_object(call.runtime(), where));
-    if (object == nullptr) {
+    const Ref object = object_at(call.runtime(), where);
+    if (!object) {
       call.missing = where;
       return false;
     }
-    const Ref value = parts_of(object).value;
+    const Ref value = value_of(object.get());
     reply_value(call, value.get());
   } catch (...) {
     reply_error(call, "DistObject.fetch");
@@ -100,10 +144,10 @@ PyObject* fetch(PyObject* self, PyObject* number) {
   return guarded([&]() -> PyObject* {
     static_cast<void>(read_registered);
     DistObjectParts& parts = open_parts_of(self);
-    const pgas::Team& team = parts.name->team();
+    const pgas::Team& team = parts.named->name.team();
     const int rank = rank_from(team, number);
     Encoder encoder;
-    encoder.number(parts.name->where());
+    encoder.number(parts.named->name.where());
     return send_with_result(*parts.engine, team, rank, read_info, encoder,
                             base::format("DistObject.fetch({})", rank))
         .release();
@@ -121,16 +165,17 @@ bool encode(Encoder& encoder, PyObject* object) {
 Ref decode(Decoder& decoder) {
   const auto where = decoder.number<ObjectNumber>();
   if (where.type != python_object_type()) Decoder::corrupt("a distributed object of another type");
-  auto* const object =
-      static_cast<PyObject*>(pgas::rpc_detail::find_object(Engine::current().runtime(), where));
-  if (object != nullptr) return Ref::borrow(object);
+  Ref object = object_at(Engine::current().runtime(), where);
+  if (object) return object;
   throw base::Error(base::StatusCode::kNotFound,
                     "a distributed object arrived inside another value, and this PE has not made its own "
                     "yet; pass it as an argument "
                     "of its own in a call, which then waits");
 }
 
-PyObject* get_value(PyObject* self, void*) { return Py_NewRef(parts_of(self).value.get()); }
+PyObject* get_value(PyObject* self, void*) {
+  return guarded([self] { return Py_NewRef(value_of(self).get()); });
+}
 int set_value(PyObject* self, PyObject* value, void*) {
   return guarded_status([&] {
     if (value == nullptr) {
@@ -142,7 +187,7 @@ int set_value(PyObject* self, PyObject* value, void*) {
 PyObject* get_team(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     DistObjectParts& parts = open_parts_of(self);
-    return make_team(*parts.engine, parts.name->team()).release();
+    return make_team(*parts.engine, parts.named->name.team()).release();
   });
 }
 
@@ -173,6 +218,8 @@ Raises:
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(&make)},
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(&clear)},
     {Py_tp_getset, attributes},
     {Py_tp_methods, methods},
     {Py_tp_doc, const_cast<char*>(R"(DistObject(team, value)
@@ -192,7 +239,8 @@ Raises:
     weft.Error: not a team, or the job has ended.)")},
     {0, nullptr},
 };
-PyType_Spec spec = {"weft.pgas.DistObject", sizeof(DistObjectObject), 0, Py_TPFLAGS_DEFAULT, slots};
+PyType_Spec spec = {"weft.pgas.DistObject", sizeof(DistObjectObject), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
 }  // namespace
 
@@ -204,6 +252,6 @@ void init_dist_object(PyObject* module) {
 
 bool is_dist_object(PyObject* object) { return Py_TYPE(object) == dist_object_type; }
 
-const pgas::ObjectName& dist_object_name(PyObject* object) { return *open_parts_of(object).name; }
+const pgas::ObjectName& dist_object_name(PyObject* object) { return open_parts_of(object).named->name; }
 
 }  // namespace weft::python

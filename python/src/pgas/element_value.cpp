@@ -1,5 +1,6 @@
 #include "pgas/element_value.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -59,14 +60,53 @@ T integer(PyObject* value) {
   throw PythonError();
 }
 
-double real(PyObject* value) {
+// Throws PythonError for what is no number, for a number that is finite and out of the range of T, and for an int that T does
+// not hold. Other numbers are rounded.
+template <class T>
+T real(PyObject* value) {
   const double number = PyFloat_AsDouble(value);
   if (number == -1.0 && PyErr_Occurred() != nullptr) throw PythonError();
-  return number;
+  const T stored = static_cast<T>(number);
+  if (std::isfinite(number) && !std::isfinite(stored)) {
+    PyErr_SetString(PyExc_OverflowError, "it is out of the range of the type");
+    throw PythonError();
+  }
+  if (PyLong_Check(value) != 0 && std::abs(number) >= std::ldexp(1.0, std::numeric_limits<T>::digits)) {
+    const Ref rounded = checked(PyFloat_FromDouble(stored));
+    const int is_equal = PyObject_RichCompareBool(value, rounded.get(), Py_EQ);
+    checked(is_equal);
+    if (is_equal == 0) {
+      PyErr_SetString(PyExc_OverflowError, "the type would round it; give a float to have it rounded");
+      throw PythonError();
+    }
+  }
+  return stored;
+}
+
+// A bool, 0 or 1, or a value of NumPy.
+void expect_truth(PyObject* value) {
+  const bool is_numpy = has_numpy() && PyArray_CheckScalar(value);
+  if (PyBool_Check(value) != 0 || is_numpy || integer<std::uint8_t>(value) <= 1) return;
+  PyErr_SetString(PyExc_OverflowError, "it is neither 0 nor 1");
+  throw PythonError();
+}
+
+// NumPy would cut it.
+void expect_text_fits(PyObject* value, const Ref& dtype) {
+  const char letter = dtype_letter(dtype);
+  if (letter != 'S' && letter != 'U') return;
+  const std::size_t most = item_size_bytes(dtype) / (letter == 'U' ? 4 : 1);
+  std::size_t length = 0;
+  if (PyUnicode_Check(value) != 0) length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(value));
+  if (PyBytes_Check(value) != 0) length = static_cast<std::size_t>(PyBytes_GET_SIZE(value));
+  if (length <= most) return;
+  PyErr_Format(PyExc_ValueError, "it has %zu characters, and the type has %zu", length, most);
+  throw PythonError();
 }
 
 // By NumPy, through an array of one element.
 void store_other(PyObject* value, const Ref& dtype, std::byte* to) {
+  expect_text_fits(value, dtype);
   ArrayForm form{dtype, {}, item_size_bytes(dtype)};
   const Ref cell = make_array(form);
   auto* const array = reinterpret_cast<PyArrayObject*>(cell.get());
@@ -114,10 +154,12 @@ void store_element(PyObject* value, ElementCode code, const Ref& dtype, std::byt
     case ElementCode::kUint64:
       return write(to, integer<std::uint64_t>(value));
     case ElementCode::kFloat:
-      return write(to, static_cast<float>(real(value)));
+      return write(to, real<float>(value));
     case ElementCode::kDouble:
-      return write(to, real(value));
+      return write(to, real<double>(value));
     case ElementCode::kBool:
+      expect_truth(value);
+      return store_other(value, dtype, to);
     case ElementCode::kOther:
       return store_other(value, dtype, to);
   }

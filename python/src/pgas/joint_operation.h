@@ -33,8 +33,11 @@ class JointOperation {
       runtime::OperationState* const state = start().release();
       if (state == nullptr) return;
       in_flight_ = true;
-      runtime::Operation(state).then(
-          [outcome = outcome_](const base::Status& status, std::size_t) { outcome->note(status); });
+      ++outcome_->open;
+      runtime::Operation(state).then([outcome = outcome_](const base::Status& status, std::size_t) {
+        --outcome->open;
+        outcome->note(status);
+      });
     } catch (const base::Error& error) {
       outcome_->note(base::Status(error.code(), error.what()));
     }
@@ -60,9 +63,11 @@ class JointOperation {
       if (part.failed() && status.ok()) status = std::move(part);
     }
     ~Outcome() {
+      if (open > 0) note(base::Status(base::StatusCode::kClosed, "the job has ended"));
       if (state != nullptr) state->complete(std::move(status), 0);
     }
     base::Status status;
+    std::size_t open = 0;  // operations whose end was not told
     runtime::OperationState* state = nullptr;
   };
   Ref& keepers() {

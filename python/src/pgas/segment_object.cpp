@@ -21,39 +21,45 @@ namespace weft::python {
 
 namespace {
 
+// An array of the program under a segment.
+struct ArrayUnder {
+  Ref array;   // null for none
+  Ref keeper;  // keeps its memory where it is: a bytearray, for example, cannot be resized meanwhile
+};
+
 // The segment, and the array of the program under it if there is one. The array stays until no PE uses its memory.
 class OwnedSegment {
  public:
-  OwnedSegment(Engine& engine, pgas::Segment segment, Ref array)
-      : engine_(engine), segment_(std::move(segment)), array_(std::move(array)) {}
+  OwnedSegment(Engine& engine, pgas::Segment segment, ArrayUnder under)
+      : engine_(engine), segment_(std::move(segment)), under_(std::move(under)) {}
   ~OwnedSegment() {
-    if (array_ && segment_ && !engine_->is_closed()) keep_array(std::move(segment_).release());
+    if (under_.array && segment_ && !engine_->is_closed()) keep_array(std::move(segment_).release());
   }
   OwnedSegment(const OwnedSegment&) = delete;
   OwnedSegment& operator=(const OwnedSegment&) = delete;
 
   const pgas::Segment& segment() const { return segment_; }
-  const Ref& array() const { return array_; }
+  const ArrayUnder& under() const { return under_; }
   // Throws base::Error if it was released before.
   runtime::Future<> release() {
     runtime::Future<> released = std::move(segment_).release();
-    if (array_) keep_array(released);
+    if (under_.array) keep_array(released);
     return released;
   }
 
  private:
   void keep_array(const runtime::Future<>& released) {
-    released.then([array = std::move(array_)](const runtime::Future<>&) {});
+    released.then([under = std::move(under_)](const runtime::Future<>&) {});
   }
 
   EngineRef engine_;  // declared first, so that it is destroyed last
   pgas::Segment segment_;
-  Ref array_;
+  ArrayUnder under_;
 };
 
 struct SegmentParts {
   EngineRef engine;
-  std::shared_ptr<OwnedSegment> own;
+  std::shared_ptr<OwnedSegment> own;  // null after a garbage collection has cleared the object
   ArrayForm form;
   pgas::GlobalAddress address;
   memory::Place place;
@@ -72,20 +78,38 @@ SegmentParts& open_parts_of(PyObject* self) {
   return parts;
 }
 
-Ref make_object(Engine& engine, ArrayForm form, pgas::Segment segment, Ref array) {
+Ref make_object(Engine& engine, ArrayForm form, pgas::Segment segment, ArrayUnder under) {
   const pgas::GlobalAddress address = segment.address();
   const memory::Place place = segment.place();
-  auto own = std::make_shared<OwnedSegment>(engine, std::move(segment), std::move(array));
+  auto own = std::make_shared<OwnedSegment>(engine, std::move(segment), std::move(under));
   Ref object = checked(segment_type->tp_alloc(segment_type, 0));
   new (&parts_of(object.get()))
       SegmentParts{EngineRef(engine), std::move(own), std::move(form), address, place, Ref()};
   return object;
 }
 
-void deallocate(PyObject* self) {
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  const SegmentParts& parts = parts_of(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(parts.local.get());
+  if (parts.own == nullptr) return 0;
+  Py_VISIT(parts.own->under().array.get());
+  Py_VISIT(parts.own->under().keeper.get());
+  return 0;
+}
+
+// Frees the segment, which keeps the array until no PE uses its memory.
+int clear(PyObject* self) {
   SegmentParts& parts = parts_of(self);
   parts.local = Ref();
   Engine::drop_on_pe_thread(std::move(parts.own));
+  return 0;
+}
+
+void deallocate(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  SegmentParts& parts = parts_of(self);
+  clear(self);
   parts.~SegmentParts();
   free_object(self);
 }
@@ -106,12 +130,17 @@ PyObject* get_kind(PyObject* self, void*) {
                                                               pgas::describe(parts.address)));
 }
 
+OwnedSegment& own_of(const SegmentParts& parts) {
+  if (parts.own == nullptr || !parts.own->segment()) refuse_released(parts);
+  return *parts.own;
+}
+
 PyObject* get_local(PyObject* self, void*) {
   return guarded([self]() -> PyObject* {
     SegmentParts& parts = parts_of(self);
     if (parts.local) return Py_NewRef(parts.local.get());
-    if (!parts.own->segment()) refuse_released(parts);
-    if (parts.own->array()) return Py_NewRef(parts.own->array().get());
+    const Ref& array = own_of(parts).under().array;
+    if (array) return Py_NewRef(array.get());
     parts.engine->expect_open();
     parts.local = reached_array(*parts.engine, parts.address, parts.form);
     return Py_NewRef(parts.local.get());
@@ -166,8 +195,7 @@ PyObject* pointer(PyObject* self, PyObject* const* values, Py_ssize_t count, PyO
 PyObject* publish(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     const SegmentParts& parts = open_parts_of(self);
-    if (!parts.own->segment()) refuse_released(parts);
-    parts.own->segment().publish();
+    own_of(parts).segment().publish();
     Py_RETURN_NONE;
   });
 }
@@ -175,9 +203,9 @@ PyObject* publish(PyObject* self, PyObject*) {
 PyObject* release(PyObject* self, PyObject*) {
   return guarded([self]() -> PyObject* {
     SegmentParts& parts = open_parts_of(self);
-    if (!parts.own->segment()) refuse_released(parts);
+    OwnedSegment& own = own_of(parts);
     parts.local = Ref();
-    return wrap_future(*parts.engine, parts.own->release()).release();
+    return wrap_future(*parts.engine, own.release()).release();
   });
 }
 
@@ -202,7 +230,7 @@ PyObject* make_segment(PyObject*, PyObject* const* values, Py_ssize_t count, PyO
                                extents_from(arguments[0], kUse));
     const memory::Place place = arguments[2] == nullptr ? memory::Place() : place_from(arguments[2], kUse);
     pgas::Segment segment = engine.pgas().make_segment(form.size_bytes, place);
-    return make_object(engine, std::move(form), std::move(segment), Ref()).release();
+    return make_object(engine, std::move(form), std::move(segment), {}).release();
   });
 }
 
@@ -211,13 +239,15 @@ PyObject* make_segment_at(PyObject*, PyObject* array) {
     constexpr const char* kUse = "weft.pgas.make_segment_at";
     Engine& engine = Engine::current();
     ArrayForm form;
-    const ObjectBuffer buffer = buffer_of({array, Access::kWrite, kUse, &form});
+    ObjectBuffer buffer = buffer_of({array, Access::kWrite, kUse, &form});
     if (!form.dtype) {  // plain bytes
       const Ref byte_type = make_text("uint8");
       form = make_form(make_dtype(byte_type.get()), {static_cast<std::int64_t>(form.size_bytes)});
     }
     pgas::Segment segment = engine.pgas().make_segment_at(buffer.memory.data, buffer.memory.size_bytes);
-    return make_object(engine, std::move(form), std::move(segment), Ref::borrow(array)).release();
+    return make_object(engine, std::move(form), std::move(segment),
+                       {Ref::borrow(array), std::move(buffer.keeper)})
+        .release();
   });
 }
 
@@ -253,7 +283,10 @@ Tells all PEs how to reach the segment, so that their first use of a pointer nee
     {"release", &release, METH_NOARGS, R"(release($self, /)
 --
 
-Frees the segment: a later use of a pointer into it is an error. Operations that have begun end well.
+Frees the segment: a later use of a pointer into it is an error.
+
+Operations that have begun on PEs that know the segment end well. A PE that must ask for it first may be too late, and
+its operation fails: have others await their operations before.
 
 A Segment that is dropped is freed too, and nothing waits for that.
 
@@ -268,6 +301,8 @@ Raises:
 
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+    {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(&clear)},
     {Py_tp_repr, reinterpret_cast<void*>(&represent)},
     {Py_tp_getset, attributes},
     {Py_tp_methods, methods},
@@ -277,7 +312,7 @@ make_segment() and make_segment_at() make them. The segment is freed when this o
     {0, nullptr},
 };
 PyType_Spec spec = {"weft.pgas.Segment", sizeof(SegmentObject), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC, slots};
 
 PyMethodDef functions[] = {
     {"make_segment", as_method(&make_segment), METH_FASTCALL | METH_KEYWORDS,
@@ -305,7 +340,7 @@ Raises:
 Makes a segment over memory of the program, of any kind, without a copy.
 
 Other PEs reach host memory through the network layer, and not by loads and stores. The array stays alive until no PE uses
-the segment.
+the segment. An array with the buffer protocol, such as a bytearray, cannot be resized until then.
 
 Args:
     array: contiguous and writable: a NumPy array, a weft.DeviceArray, an array of CuPy or PyTorch, or an object with the

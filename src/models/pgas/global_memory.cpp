@@ -165,6 +165,17 @@ Done GlobalMemory::start_copy(std::vector<Run> runs, const CopyEnd& from, const 
   return Done(runtime_, state);
 }
 
+void GlobalMemory::expect_apart(std::span<const CopyPart> parts) const { copies_->expect_apart(parts); }
+
+void GlobalMemory::expect_strided_inside(const GlobalAddress& address, Strides strides, Extents extents,
+                                         std::size_t element_bytes) const {
+  if (strides.size() != extents.size()) return;  // runs_of() refuses it
+  const Reach reach = reach_of(strides, extents, element_bytes);
+  if (reach.size_bytes == 0) return;
+  if (const KnownSegment* const segment = segments_->find(address); segment != nullptr)
+    segments_->expect_inside(*segment, address.moved_by(reach.first_bytes), reach.size_bytes);
+}
+
 Done GlobalMemory::copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                               Completions completions) {
   if (completions.is_empty()) {
@@ -223,6 +234,13 @@ Done GlobalMemory::get_memory(const GlobalAddress& from, const memory::Buffer& t
 Done GlobalMemory::copy_strided_bytes(const GlobalAddress& from, Strides from_strides,
                                       const GlobalAddress& to, Strides to_strides, Extents extents,
                                       std::size_t element_bytes, Completions completions) {
+  try {
+    expect_strided_inside(from, from_strides, extents, element_bytes);
+    expect_strided_inside(to, to_strides, extents, element_bytes);
+  } catch (...) {
+    if (completions.source.has_value()) completions.source->set_error(std::current_exception());
+    throw;
+  }
   return start_copy(runs_of(from_strides, to_strides, extents, element_bytes), from, to,
                     std::move(completions));
 }

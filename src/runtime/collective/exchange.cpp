@@ -162,6 +162,7 @@ bool Reductions::run_steps(ScopeId id, const Scope& scope, Progress& progress) {
       const auto slot = static_cast<std::size_t>(step);
       if (slot >= progress.arrived.size() || progress.arrived[slot] == nullptr) return false;
       merge_step(progress, peer, plan.replaces(step));
+      if (progress.is_abandoned()) return false;
     }
     progress.sent = false;
   }
@@ -219,6 +220,7 @@ void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
   } else if (static_cast<int>(id.root_pe) == messenger_.pe()) {
     if (merged.count + progress.late.count < scope.total) return;
     merged.add(messenger_, progress.late.view());
+    if (merged.is_abandoned) return;
     deliver(merged, false);
   }
   scope.forget_arrivals(progress.sequence + 1);

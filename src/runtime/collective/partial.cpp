@@ -65,6 +65,7 @@ void Partial::clear() {
   count = 0;
   has_value = false;
   has_target = false;
+  is_abandoned = false;
   value.clear();
   items.clear();
 }
@@ -178,7 +179,10 @@ bool Partial::expect_like(Messenger& messenger, Reducer of, std::uint32_t combin
 void Partial::merge(Messenger& messenger, const Combiner& combiner, std::span<const std::byte> more) {
   try {
     combiner.function(messenger.runtime(), reducer, value, more);
+  } catch (const AbandonedReduction&) {
+    is_abandoned = true;
   } catch (...) {
+    is_abandoned = true;
     fail_in_reducer(messenger, reducer == Reducer::kCustom ? combiner.name : reducer_name(reducer),
                     std::current_exception());
   }

@@ -40,6 +40,7 @@ struct Partial {
   std::uint32_t combiner_id = 0;
   bool has_value = false;
   bool has_target = false;
+  bool is_abandoned = false;  // a value was not merged and the job ends: it is not sent on, and is no result
   std::vector<std::byte> value;
   std::vector<std::byte> items;
   Target target;

@@ -26,6 +26,7 @@ struct Progress {
   std::vector<std::byte> scratch;
   Partial late;  // on the root: what came when the exchange had begun
 
+  bool is_abandoned() const { return merged.is_abandoned || late.is_abandoned; }
   void clear() {
     merged.clear();
     local_contributions = 0;

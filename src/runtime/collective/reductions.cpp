@@ -267,7 +267,7 @@ void Reductions::advance_from(ScopeId id, Scope& scope, Progress& first) {
 }
 
 bool Reductions::advance_one(ScopeId id, Scope& scope, Progress& progress) {
-  if (!scope.is_open) return false;
+  if (!scope.is_open || progress.is_abandoned()) return false;
   if (progress.exchanges) return advance_exchange(id, scope, progress);
   SpanningTree tree = tree_of(messenger_, id);
   if (tree.is_root()) {

@@ -100,3 +100,15 @@ def test_ctrl_c(mode: str) -> None:
         _, errors = job.communicate(timeout=TIMEOUT_S)
     assert job.returncode in (130, -signal.SIGINT)
     assert "KeyboardInterrupt" in errors
+
+
+@pytest.mark.parametrize("num_pes", [2, 3, 4])
+@pytest.mark.parametrize(("end", "code"), [("raise", 1), ("exit", 6)])
+@pytest.mark.parametrize("reduction", ["allreduce", "reduce", "group", "section"])
+def test_a_reducer_that_ends_the_job_leaves_no_result(
+    run_job: RunJob, reduction: str, end: str, code: int, num_pes: int
+) -> None:
+    ended = run_job(num_pes, "reducer_ends_job.py", reduction, end)
+    assert (ended.returncode, ended.stdout) == (code, ""), ended.stdout + ended.stderr
+    if end == "raise":
+        assert "custom(__main__:most) raised" in ended.stderr and "a rank has no value" in ended.stderr

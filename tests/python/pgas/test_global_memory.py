@@ -69,6 +69,26 @@ def test_a_failure_that_nothing_awaits_ends_the_job(run_program: RunProgram) -> 
     assert "byte 800 of segment 1 of PE 1 (host) does not have 8 bytes behind it" in ended.stderr
 
 
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_values_that_are_converted(expect_checked: Callable[..., None], num_pes: int) -> None:
+    expect_checked(num_pes, "conversions.py")
+
+
+@pytest.mark.parametrize("mapping", ["on", "off"])
+@num_pes_1_to_3
+def test_overlapping_copies(expect_checked: Callable[..., None], num_pes: int, mapping: str) -> None:
+    expect_checked(num_pes, "overlaps.py", mapping=mapping)
+
+
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_objects_that_are_dropped(expect_checked: Callable[..., None], num_pes: int) -> None:
+    expect_checked(num_pes, "dropped_objects.py")
+
+
+def test_operations_that_the_end_of_the_job_cuts_off(expect_checked: Callable[..., None]) -> None:
+    expect_checked(2, "cut_off.py", mapping="off")
+
+
 @pytest.mark.parametrize("mapping", ["on", "off"])
 @pytest.mark.parametrize("program", ["values.py", "atomics.py", "lifetime.py", "global_arrays.py"])
 def test_a_stand_in_for_gpus(

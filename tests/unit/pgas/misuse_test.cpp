@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/pgas/copy/copies.h"
 #include "tests/unit/pgas/pgas_job.h"
 
 namespace weft::pgas {
@@ -36,6 +37,57 @@ INSTANTIATE_TEST_SUITE_P(Ways, MisuseTest,
                          [](const auto& info) {
                            return std::string(info.param.machine) + (info.param.maps ? "" : "_unmapped");
                          });
+
+TEST_P(MisuseTest, StridesThatLeaveTheSegmentAreRefusedBeforeTheBlocksAreListed) {
+  const std::ptrdiff_t strides[] = {16};
+  const std::size_t extents[] = {std::size_t{1} << 40};  // more than could be listed
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    const auto start = mine.pointer<std::uint64_t>(1);
+    const std::string why = co_await pgas_error(
+        [&] { return pgas.copy_strided<std::uint64_t>(start, strides, start, strides, extents); });
+    EXPECT_TRUE(says(why, "byte 8 of segment"));
+    EXPECT_TRUE(says(why, "the segment has 64 bytes"));
+  });
+}
+
+TEST_P(MisuseTest, PartsOfACopyThatOverlap) {
+  std::uint64_t local[3] = {};
+  const std::vector<pgas::Run> runs{{0, 0, 8}, {16, 16, 8}};
+  const auto overlap = [&](Pgas& pgas, const std::vector<std::pair<CopyEnd, CopyEnd>>& ends) {
+    std::vector<CopyPart> parts;
+    for (const auto& [from, to] : ends) parts.push_back({runs, from, to});
+    try {
+      pgas.expect_apart(parts);
+    } catch (const base::Error& error) {
+      EXPECT_TRUE(says(error.what(), "overlap"));
+      return true;
+    }
+    return false;
+  };
+  for (const Segment* const segment : {&host, &device}) {
+    job.run_on(0, [&](Pgas& pgas) -> Task<> {
+      const auto at = [](const Segment& of, std::ptrdiff_t offset) {
+        return CopyEnd(of.address().moved_by(offset));
+      };
+      for (const bool is_known : {false, true}) {
+        if (is_known) co_await pgas.learn(segment->address());
+        const bool reads_what_is_written =
+            overlap(pgas, {{at(*segment, 0), at(mine, 0)}, {at(mine, 16), at(*segment, 32)}});
+        EXPECT_TRUE(reads_what_is_written);
+        EXPECT_TRUE(overlap(pgas, {{at(mine, 0), at(*segment, 0)}, {at(*segment, 16), at(mine, 32)}}));
+        EXPECT_FALSE(overlap(pgas, {{at(*segment, 0), at(mine, 0)}, {at(mine, 8), at(*segment, 8)}}))
+            << "the blocks interleave";
+        EXPECT_FALSE(overlap(pgas, {{at(*segment, 0), at(mine, 0)}, {at(*segment, 0), at(mine, 8)}}));
+      }
+      // The memory of an own segment by its address.
+      auto* const address = reinterpret_cast<std::byte*>(pgas.local(mine.pointer<std::uint64_t>()));
+      const CopyEnd same(memory::Buffer{address + 16, 24, {}, nullptr});
+      const CopyEnd other(memory::Buffer{local, sizeof local, {}, nullptr});
+      EXPECT_TRUE(overlap(pgas, {{at(*segment, 0), same}, {at(mine, 16), at(*segment, 32)}}));
+      EXPECT_FALSE(overlap(pgas, {{at(*segment, 0), other}, {at(mine, 16), at(*segment, 32)}}));
+    });
+  }
+}
 
 TEST_P(MisuseTest, OutsideOfTheSegment) {
   for (const Segment* segment : {&host, &device}) {

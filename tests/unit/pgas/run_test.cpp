@@ -54,6 +54,30 @@ TEST(Run, DenseOnBothSidesIsOneRun) {
   EXPECT_EQ(runs_of(Distances{24, 8}, Distances{24, 8}, Sizes{4, 3}, 8).size(), 1U);
 }
 
+TEST(Run, DenseDimensionsInsideAreOneBlock) {
+  // 2^40 elements, of which no list is made.
+  const auto runs = runs_of(Distances{std::ptrdiff_t{1} << 40, 1 << 10, 1}, Distances{-1, 1 << 10, 1},
+                            Sizes{1, 1 << 30, 1 << 10}, 1);
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs[0].size_bytes, std::uint64_t{1} << 40);
+  EXPECT_TRUE(says(thrown_by([] {
+                     const Distances strides{std::ptrdiff_t{1} << 40, 1};
+                     (void)runs_of(strides, strides, Sizes{1U << 20, std::size_t{1} << 40}, 1);
+                   }),
+                   "every segment"));
+}
+
+TEST(Run, TheReachIsFromTheFirstToTheLastByte) {
+  const Reach reach = reach_of(Distances{-100, 8, 0}, Sizes{3, 5, 7}, 8);
+  EXPECT_EQ(reach.first_bytes, -200);
+  EXPECT_EQ(reach.size_bytes, 200U + 32 + 8);
+  EXPECT_EQ(reach_of(Distances{}, Sizes{}, 8).size_bytes, 8U);
+  EXPECT_EQ(reach_of(Distances{8, 8}, Sizes{3, 0}, 8).size_bytes, 0U);
+  EXPECT_TRUE(says(thrown_by([] { (void)reach_of(Distances{PTRDIFF_MAX}, Sizes{3}, 8); }), "address space"));
+  EXPECT_TRUE(says(thrown_by([] { (void)reach_of(Distances{1, 1}, Sizes{PTRDIFF_MAX, PTRDIFF_MAX}, 8); }),
+                   "address space"));
+}
+
 TEST(Run, StridesMayBeNegative) {
   const auto runs = runs_of(Distances{-8}, Distances{8}, Sizes{3}, 8);
   ASSERT_EQ(runs.size(), 3U);
@@ -87,7 +111,7 @@ TEST(Run, ShapesThatDoNotFitAreRefused) {
   EXPECT_TRUE(
       says(thrown_by([] { (void)runs_of(Distances{8}, Distances{8, 8}, Sizes{1}, 8); }), "2 strides"));
   EXPECT_TRUE(
-      says(thrown_by([] { (void)runs_of(Distances{1, 1}, Distances{1, 1}, Sizes{1U << 20, 1U << 20}, 1); }),
+      says(thrown_by([] { (void)runs_of(Distances{2, 2}, Distances{2, 2}, Sizes{1U << 20, 1U << 20}, 1); }),
            "2^28"));
   EXPECT_TRUE(
       says(thrown_by([] { (void)runs_of_indices(Distances{1}, Distances{}, 8, 1); }), "0 of the target"));
@@ -102,6 +126,15 @@ TEST(Run, IndicesAreScaled) {
   EXPECT_EQ(runs[1].to_bytes, 4);
   EXPECT_EQ(runs[1].size_bytes, 16U);
   EXPECT_EQ(row_groups(runs).size(), 2U) << "their sizes differ";
+}
+
+TEST(Run, OverlapIsOfOneSpace) {
+  std::vector<ByteRange> ranges{{1, 0, 10, false}, {2, 5, 15, true}, {1, 10, 20, true}, {2, 15, 16, false}};
+  EXPECT_FALSE(have_overlap(ranges));
+  ranges.push_back({2, 9, 9, false});
+  EXPECT_FALSE(have_overlap(ranges)) << "no bytes";
+  ranges.push_back({2, 14, 15, false});
+  EXPECT_TRUE(have_overlap(ranges));
 }
 
 TEST(Run, OverlapIsFound) {

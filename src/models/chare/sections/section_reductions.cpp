@@ -138,6 +138,7 @@ void Sections::State::FlushWork::turn(runtime::Work* self, runtime::Runtime& run
   Sections& sections = static_cast<FlushWork*>(self)->owner;
   State& state = *sections.state_;
   for (auto& [name, merged] : std::exchange(state.merged, {})) {
+    if (merged.partial.is_abandoned) continue;
     const SectionPart part{name.first, merged.num_members, name.second, std::move(merged.others)};
     const int pe = counting_pe(part.key, runtime);
     if (pe == runtime.pe()) {
@@ -196,7 +197,7 @@ void Sections::State::count(Chares& chares, const SectionPart& part, const Parti
                      part.sequence, target.name(), section.num_members()));
   }
   into->add(runtime, partial.view());
-  if (into->count < section.num_members()) return;
+  if (into->is_abandoned || into->count < section.num_members()) return;
   Partial complete = section.complete(part.sequence);
   try {
     runtime.deliver(complete.target, complete.result());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -103,6 +104,59 @@ void Copies::expect_ends(const Copy& copy, const KnownSegment* from, const Known
   throw Error(StatusCode::kInvalidArgument,
               base::format("the source at {} and the target at {} overlap: copy to other memory first",
                            text_of(copy.from), text_of(copy.to)));
+}
+
+ByteRange Copies::origin_of(const CopyEnd& end, bool is_target) const {
+  const KnownSegment* const segment = end.is_local ? nullptr : segments_.find(end.address);
+  if (const void* const data = address_of(end, segment); data != nullptr) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    return {0, begin, begin, is_target};
+  }
+  return {end.address.segment_word(), end.address.offset_bytes(), end.address.offset_bytes(), is_target};
+}
+
+void Copies::expect_apart(std::span<const CopyPart> parts) const {
+  std::vector<ByteRange> origins;
+  std::vector<ByteRange> ranges;
+  for (const CopyPart& part : parts) {
+    origins.push_back(origin_of(part.from, false));
+    origins.push_back(origin_of(part.to, true));
+    // Most ends are far apart as a whole.
+    for (const bool is_target : {false, true}) {
+      std::int64_t first = std::numeric_limits<std::int64_t>::max();
+      std::int64_t last = std::numeric_limits<std::int64_t>::min();
+      for (const Run& run : part.runs) {
+        const std::int64_t begin = is_target ? run.to_bytes : run.from_bytes;
+        first = std::min(first, begin);
+        last = std::max(last, begin + static_cast<std::int64_t>(run.size_bytes));
+      }
+      if (part.runs.empty()) continue;
+      ByteRange whole = origins[origins.size() - (is_target ? 1 : 2)];
+      whole.end = whole.begin + static_cast<std::uint64_t>(last);
+      whole.begin += static_cast<std::uint64_t>(first);
+      ranges.push_back(whole);
+    }
+  }
+  if (!have_overlap(ranges)) return;
+  ranges.clear();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (const Run& run : parts[i].runs) {
+      ByteRange source = origins[2 * i];
+      source.begin += static_cast<std::uint64_t>(run.from_bytes);
+      source.end = source.begin + run.size_bytes;
+      ByteRange target = origins[2 * i + 1];
+      target.begin += static_cast<std::uint64_t>(run.to_bytes);
+      target.end = target.begin + run.size_bytes;
+      ranges.push_back(source);
+      ranges.push_back(target);
+    }
+  }
+  if (!have_overlap(ranges)) return;
+  throw Error(
+      StatusCode::kInvalidArgument,
+      base::format("the source and the target of a copy of {} parts, the first from {} to {}, overlap: "
+                   "copy to other memory first",
+                   parts.size(), text_of(parts.front().from), text_of(parts.front().to)));
 }
 
 bool Copies::copy_now(const Copy& copy) {

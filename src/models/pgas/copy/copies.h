@@ -61,6 +61,13 @@ struct Copy {
   std::string text() const;
 };
 
+// One of several copies that start together.
+struct CopyPart {
+  std::span<const Run> runs;
+  const CopyEnd& from;
+  const CopyEnd& to;
+};
+
 class Copies {
  public:
   Copies(runtime::Runtime& runtime, runtime::HandlerId handler, Segments& segments, RemoteHooks& hooks);
@@ -72,6 +79,8 @@ class Copies {
   static constexpr std::uint64_t kMostPackedBytes = std::uint64_t{64} << 10;
   // Copies now and returns true if the CPU reaches both ends and knows them, and the copy is not large. Throws Error.
   bool copy_now(const Copy& copy);
+  // Throws Error if one part writes what another one reads, in a segment or in memory of this PE. Parts start in no order.
+  void expect_apart(std::span<const CopyPart> parts) const;
   // Tells the ends of a copy that is over.
   void finish(Copy& copy);
   // `state` gets the outcome.
@@ -114,6 +123,8 @@ class Copies {
   };
   struct Request;
 
+  // Where the bytes of an end are numbered from, see ByteRange.
+  ByteRange origin_of(const CopyEnd& end, bool is_target) const;
   // Throws Error unless the segments contain the runs, which do not overlap. Null for an end in local memory.
   void expect_ends(const Copy& copy, const KnownSegment* from, const KnownSegment* to) const;
 

@@ -46,12 +46,6 @@ std::int64_t scaled(std::ptrdiff_t index, std::size_t element_bytes) {
   return bytes;
 }
 
-struct ByteRange {
-  std::uint64_t begin;
-  std::uint64_t end;
-  bool is_target;
-};
-
 }  // namespace
 
 std::vector<Run> runs_of(std::span<const std::ptrdiff_t> from_strides,
@@ -63,15 +57,26 @@ std::vector<Run> runs_of(std::span<const std::ptrdiff_t> from_strides,
   }
   if (extents.size() > kMostDimensions)
     refuse_shape(base::format("it has {} dimensions; the most are {}", extents.size(), kMostDimensions));
+  if (std::ranges::find(extents, std::size_t{0}) != extents.end()) return {};
+  // The last dimensions that both ends hold without gaps are one block.
+  std::size_t block_bytes = element_bytes;
+  for (; !extents.empty(); extents = extents.first(extents.size() - 1)) {
+    const std::size_t last = extents.size() - 1;
+    const auto block = static_cast<std::ptrdiff_t>(block_bytes);
+    if (extents[last] != 1 && (from_strides[last] != block || to_strides[last] != block)) break;
+    if (extents[last] > kMostSegmentBytes / std::max(block_bytes, std::size_t{1}))
+      refuse_shape("its elements are more than every segment has");
+    block_bytes *= extents[last];
+  }
   std::size_t count = 1;
   for (const std::size_t extent : extents) {
-    if (extent == 0) return {};
-    if (extent > kMostRuns || count > kMostRuns / extent) refuse_shape("it has more than 2^28 elements");
+    if (extent > kMostRuns || count > kMostRuns / extent) refuse_shape("it has more than 2^28 blocks");
     count *= extent;
   }
   std::vector<Run> runs;
+  runs.reserve(count);
   std::vector<std::size_t> index(extents.size(), 0);
-  Run next{.from_bytes = 0, .to_bytes = 0, .size_bytes = element_bytes};
+  Run next{.from_bytes = 0, .to_bytes = 0, .size_bytes = block_bytes};
   for (std::size_t element = 0; element < count; ++element) {
     append_run(runs, next);
     // The last dimension moves fastest. Offsets wrap, and then lie outside of the segment.
@@ -103,6 +108,7 @@ std::vector<Run> runs_of_indices(std::span<const std::ptrdiff_t> from_index,
                               element_bytes));
   std::vector<Run> runs;
   if (block == 0) return runs;
+  runs.reserve(from_index.size());
   for (std::size_t i = 0; i < from_index.size(); ++i) {
     append_run(runs, {scaled(from_index[i], element_bytes), scaled(to_index[i], element_bytes),
                       element_bytes * block});
@@ -110,10 +116,51 @@ std::vector<Run> runs_of_indices(std::span<const std::ptrdiff_t> from_index,
   return runs;
 }
 
+Reach reach_of(std::span<const std::ptrdiff_t> strides, std::span<const std::size_t> extents,
+               std::size_t element_bytes) {
+  std::int64_t first = 0;
+  std::int64_t last = 0;  // the first byte of the last element
+  std::uint64_t size_bytes = 0;
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    if (extents[d] == 0) return {};
+    std::int64_t distance = 0;
+    std::int64_t& moved = strides[d] < 0 ? first : last;
+    if (__builtin_mul_overflow(strides[d], extents[d] - 1, &distance) ||
+        __builtin_add_overflow(moved, distance, &moved)) {
+      throw Error(StatusCode::kOutOfRange, "a strided copy reaches further than an address space");
+    }
+  }
+  if (__builtin_add_overflow(static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first),
+                             element_bytes, &size_bytes)) {
+    throw Error(StatusCode::kOutOfRange, "a strided copy reaches further than an address space");
+  }
+  return {first, size_bytes};
+}
+
 std::uint64_t total_bytes(std::span<const Run> runs) {
   std::uint64_t total = 0;
   for (const Run& run : runs) total += run.size_bytes;
   return total;
+}
+
+bool have_overlap(std::span<ByteRange> ranges) {
+  std::ranges::sort(ranges, [](const ByteRange& a, const ByteRange& b) {
+    return a.space != b.space ? a.space < b.space : a.begin < b.begin;
+  });
+  // The furthest ends so far in this space, of source and target.
+  std::uint64_t space = 0;
+  std::uint64_t ends[2] = {0, 0};
+  for (const ByteRange& range : ranges) {
+    if (range.begin == range.end) continue;
+    if (range.space != space) {
+      space = range.space;
+      ends[0] = ends[1] = 0;
+    }
+    if (range.begin < ends[range.is_target ? 0 : 1]) return true;
+    std::uint64_t& own_end = ends[range.is_target ? 1 : 0];
+    own_end = std::max(own_end, range.end);
+  }
+  return false;
 }
 
 bool overlaps(std::span<const Run> runs, std::uint64_t from, std::uint64_t to) {
@@ -132,21 +179,14 @@ bool overlaps(std::span<const Run> runs, std::uint64_t from, std::uint64_t to) {
   if (firsts[0] >= lasts[1] || firsts[1] >= lasts[0]) return false;
   if (runs.size() == 1) return true;
   std::vector<ByteRange> ranges;
+  ranges.reserve(2 * runs.size());
   for (const Run& run : runs) {
     const std::uint64_t source = from + static_cast<std::uint64_t>(run.from_bytes);
     const std::uint64_t target = to + static_cast<std::uint64_t>(run.to_bytes);
-    ranges.push_back({source, source + run.size_bytes, false});
-    ranges.push_back({target, target + run.size_bytes, true});
+    ranges.push_back({0, source, source + run.size_bytes, false});
+    ranges.push_back({0, target, target + run.size_bytes, true});
   }
-  std::ranges::sort(ranges, {}, &ByteRange::begin);
-  // The furthest ends so far, of source and target.
-  std::uint64_t ends[2] = {0, 0};
-  for (const ByteRange& range : ranges) {
-    if (range.begin < ends[range.is_target ? 0 : 1]) return true;
-    std::uint64_t& own_end = ends[range.is_target ? 1 : 0];
-    own_end = std::max(own_end, range.end);
-  }
-  return false;
+  return have_overlap(ranges);
 }
 
 std::vector<RowGroup> row_groups(std::span<const Run> runs) {

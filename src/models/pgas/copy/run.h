@@ -26,7 +26,26 @@ std::vector<Run> runs_of_indices(std::span<const std::ptrdiff_t> from_index,
                                  std::span<const std::ptrdiff_t> to_index, std::size_t element_bytes,
                                  std::size_t block);
 
+// All bytes of a strided end, from its first to its last: as an offset from its address, and a size. Empty if an extent is 0.
+// Throws Error if they do not fit into an address space. REQUIRES: as many strides as extents.
+struct Reach {
+  std::int64_t first_bytes = 0;
+  std::uint64_t size_bytes = 0;
+};
+Reach reach_of(std::span<const std::ptrdiff_t> strides, std::span<const std::size_t> extents,
+               std::size_t element_bytes);
+
 std::uint64_t total_bytes(std::span<const Run> runs);
+
+// Bytes that a copy reads or writes. Numbers of different spaces are of different memory.
+struct ByteRange {
+  std::uint64_t space = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  bool is_target = false;
+};
+// Whether a byte of a source is also one of a target. Changes the order of the ranges.
+bool have_overlap(std::span<ByteRange> ranges);
 
 // Whether a byte of the source is also one of the target. `from` and `to`: numbers of the first bytes, in one segment or in this
 // PE's memory. REQUIRES: no run leaves the memory.

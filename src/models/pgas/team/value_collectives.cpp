@@ -9,6 +9,7 @@
 #include "weft/runtime/task.h"
 
 #include "models/pgas/team/algorithms.h"
+#include "runtime/collective/reducer_failure.h"
 
 namespace weft::pgas {
 
@@ -100,6 +101,7 @@ runtime::Task<> run_broadcast(DataPointer data, int root, Result result) {
 
 runtime::Task<> run_reduce(DataPointer data, int root, bool is_optional, Result result) {
   co_await merge_up(*data, root);
+  if (data->is_abandoned()) co_return;
   const bool is_root = data->members().rank() == root;
   if (data->error()) {
     result->set_error(data->error());
@@ -113,6 +115,7 @@ runtime::Task<> run_reduce(DataPointer data, int root, bool is_optional, Result 
 
 runtime::Task<> run_allreduce(DataPointer data, bool gathers, Result result) {
   co_await merge_on_all(*data);
+  if (data->is_abandoned()) co_return;
   if (data->error()) {
     result->set_error(data->error());
   } else if (!gathers) {
@@ -145,6 +148,7 @@ ValueData::ValueData(TeamState& team, const CollectiveType& type, const PackedVa
 }
 
 void ValueData::send(int to, std::uint32_t step) {
+  if (is_abandoned_) return;
   if (error_) {
     team_.exchange.send_error(to, part(step), error_);
   } else {
@@ -153,7 +157,7 @@ void ValueData::send(int to, std::uint32_t step) {
 }
 
 void ValueData::merge(Part part, bool is_in_front) {
-  if (error_) return;
+  if (error_ || is_abandoned_) return;
   if (part.error) {
     error_ = part.error;
     return;
@@ -167,6 +171,8 @@ void ValueData::merge(Part part, bool is_in_front) {
     std::vector<std::byte> front(part.bytes.begin(), part.bytes.end());
     combiner_->function(team_.runtime, type_.reducer, front, bytes_);
     bytes_ = std::move(front);
+  } catch (const runtime::AbandonedReduction&) {
+    is_abandoned_ = true;
   } catch (...) {  // of the program's function, or of vectors of different lengths
     error_ = std::current_exception();
   }

@@ -36,6 +36,8 @@ class ValueData {
   void merge(Part part, bool is_in_front);
   void replace(Part part);
 
+  // A reducer has ended the job: nothing is sent any more, and there is no result.
+  bool is_abandoned() const { return is_abandoned_; }
   const std::exception_ptr& error() const { return error_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
@@ -48,6 +50,7 @@ class ValueData {
   const runtime::Combiner* combiner_;
   std::vector<std::byte> bytes_;
   std::exception_ptr error_;
+  bool is_abandoned_ = false;
   std::optional<Receive> receive_;
 };
 

@@ -57,6 +57,38 @@ async def reports(world: pgas.Team, pointers: list[pgas.GlobalPointer]) -> None:
         raise AssertionError("not refused")
 
 
+async def of_no_elements(world: pgas.Team) -> None:
+    """Reports of copies of nothing, as a program makes them whose sizes depend on its data."""
+    array = await pgas.make_array((2 * world.size, 2))
+    await world.barrier()
+    last = 2 * world.size - 1
+    nothing = np.zeros((0, 2))
+    for source, target in (
+        (array[0:0], nothing),
+        (nothing, array[last:last]),
+        (array[0:0], array[last : last - 1]),
+        (array[2:1:1], array.pointer((0, 0))),
+        (array[[]], nothing),
+        (nothing, array[[]]),
+        (array[:, 0:0], np.zeros((2 * world.size, 0))),
+    ):
+        free = weft.Future()
+        arrivals.clear()
+        await pgas.copy(source, target, source=free)
+        assert await free is None
+    await pgas.copy(array[0:0], nothing)
+    await world.barrier()
+    arrivals.clear()
+    await world.barrier()
+    if world.rank == 0:
+        await pgas.copy(nothing, array[last:last], remote=(arrived, 7))
+    if world.rank == world.size - 1:
+        await until(lambda: arrivals)
+        assert arrivals == [(7, None)], arrivals
+    arrivals.clear()
+    await world.barrier()
+
+
 def lambda_free() -> None:
     arrivals.append((6, None))
 
@@ -131,6 +163,7 @@ async def main(world: pgas.Team) -> None:
     segment = pgas.make_segment(10)
     pointers = await world.allgather(segment.pointer())
     await reports(world, pointers)
+    await of_no_elements(world)
     await operations(pointers[(world.rank + 1) % world.size])
     await streams(world)
     await world.barrier()

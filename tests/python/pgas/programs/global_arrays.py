@@ -90,6 +90,18 @@ class Reader(weft.Chare):
 
 
 async def shapes(world: pgas.Team) -> None:
+    small = await pgas.make_array((np.int64(4), np.int8(2)), "i8", kind=KIND)
+    assert small.shape == (4, 2) and all(type(extent) is int for extent in small.shape)
+    assert (await pgas.make_array(np.int64(4), kind=KIND)).shape == (4,)
+    assert (await pgas.make_array(np.array([4, 2]), kind=KIND)).shape == (4, 2)
+    await world.barrier()
+    if world.rank == 0:
+        place = (np.int64(3), np.uint8(1))
+        assert small.pointer(place) == small.pointer((3, 1))
+        await small.put(place, np.int32(5))
+        await small.fetch_add(place, 1)
+        assert await small.get(place) == 6
+    await world.barrier()
     few = await pgas.make_array(2, "f4", kind=KIND)  # some ranks have no rows
     assert (few.shape, few.ndim, few.size, few.nbytes, len(few)) == ((2,), 1, 2, 8, 2)
     assert few.local.shape == (len(few.rows(world.rank)),)

@@ -1,6 +1,8 @@
 """How long buffers, segments and views live; `argv[1]` is the kind of the memory."""
 
+import array as plain_array
 import gc
+import mmap
 import sys
 import weakref
 
@@ -145,13 +147,69 @@ async def memory_of_the_program(world: pgas.Team) -> None:
         await weft.yield_now()
 
 
+async def buffers_of_the_program() -> None:
+    """A buffer that a segment lies over stays where it is until no PE uses the segment."""
+
+    def grow(buffer) -> bool:
+        try:
+            if isinstance(buffer, mmap.mmap):
+                buffer.resize(1 << 16)
+            else:
+                buffer.extend(buffer[:8])
+        except BufferError:
+            return False
+        return True
+
+    for make in (
+        lambda: bytearray(64),
+        lambda: plain_array.array("d", [0.0] * 8),
+        lambda: mmap.mmap(-1, 4096),
+    ):
+        buffer = make()
+        segment = pgas.make_segment_at(buffer)
+        assert segment.local is buffer
+        assert not grow(buffer), f"a {type(buffer).__name__} under a segment was resized"
+        await pgas.put(np.full(8, 65, "u1"), segment.pointer().cast("u1"))
+        assert bytes(memoryview(buffer))[:9] == b"A" * 8 + b"\0"
+        released = segment.release()
+        assert released.done() or not grow(buffer)
+        await released
+        assert grow(buffer), f"a {type(buffer).__name__} is kept after its segment"
+        segment = pgas.make_segment_at(buffer)
+        del segment
+        while not grow(buffer):
+            await weft.yield_now()
+
+
+async def cycles() -> None:
+    """A segment that its own array refers to is freed by a garbage collection, and then lets the array go."""
+    array, reference = watched(6)
+    array.segment = pgas.make_segment_at(array)
+    pointer = array.segment.pointer()
+    await pgas.put(1.0, pointer)
+    del array
+    gc.collect()
+    while reference() is not None:
+        await weft.yield_now()
+    assert await refused(_later(lambda: pgas.get(pointer))) == "not found"
+
+
 async def global_arrays(world: pgas.Team) -> None:
     array = await pgas.make_array((4 * world.size, 2), "i8", kind=KIND)
     await array.put(slice(4 * world.rank, 4 * world.rank + 4), world.rank)
     await world.barrier()
     assert (await array.get((-1, -1))) == world.size - 1
     part = array[0]
+    begun = [array.get() for _ in range(3)]
     await array.release()
+    for operation in begun:
+        assert (await operation).shape == array.shape
+    # The first operations on an array, which all ranks know from the beginning.
+    unused = await pgas.make_array((4, 5000), kind=KIND)
+    begun = [unused.get() for _ in range(3)]
+    await unused.release()
+    for operation in begun:
+        assert (await operation).shape == (4, 5000)
     await world.barrier()
     assert await refused(_later(lambda: array.get(0))) == "not found"
     assert await refused(_later(lambda: pgas.copy(part, np.zeros(2, "i8")))) == "not found"
@@ -169,6 +227,8 @@ async def main(world: pgas.Team) -> None:
     await freed_segments(world)
     await views_keep_memory(world)
     await memory_of_the_program(world)
+    await buffers_of_the_program()
+    await cycles()
     await global_arrays(world)
     kept_view = segment.local
     if KIND == "host":

@@ -36,6 +36,11 @@ async def pointers_to_nowhere(own: pgas.Segment, other: pgas.GlobalPointer, worl
         await refused(lambda pick=operation: pick(other + 10), f"byte 80 of {place}", code="out of range")
         await refused(lambda pick=operation: pick(other - 1), f"byte -8 of {place}", code="out of range")
         await refused(lambda pick=operation: pick(pgas.GlobalPointer("f8")), "the null pointer")
+    many = 2**40  # more blocks than could be listed
+    await refused(
+        lambda: pgas.copy_strided(own.pointer(), (8,), own.pointer(5), (16,), many),
+        "the segment has 80 bytes",
+    )
     far = pgas.GlobalPointer.from_bytes(b"\x63" + bytes(other)[1:], "f8")
     await refused(lambda: pgas.get(far), f"this job has PEs 0 to {world.size - 1}")
     unmade = pgas.GlobalPointer.from_bytes(bytes(other)[:4] + b"\x63" + bytes(other)[5:], "f8")
@@ -130,13 +135,25 @@ async def arrays(world: pgas.Team) -> None:
     if world.size > 1:
         await refused(lambda: pgas.copy(array, np.zeros((6, 4), "i4"), remote=print), "several PEs")
     await refused(lambda: array.put((0, slice(None)), weft.DeviceArray(3, "i4", "emulated")), "(3,)")
-    for wrong in (lambda: array.pointer(0), lambda: array.pointer((0, 9)), lambda: array.rows(world.size)):
+    for wrong in (
+        lambda: array.pointer(0),
+        lambda: array.pointer((0, 9)),
+        lambda: array.pointer((True, 0)),
+        lambda: array.pointer((0, np.True_)),
+        lambda: array.pointer((0.0, 0)),
+        lambda: array.rows(world.size),
+    ):
         try:
             wrong()
         except weft.Error:
             continue
         raise AssertionError("not refused")
     await refused(lambda: pgas.make_array((), "i4"), "no shape")
+    await refused(lambda: pgas.make_array(2.5, "i4"), "no shape")
+    await refused(lambda: pgas.make_array(np.array([2.5]), "i4"), "no shape")
+    await refused(lambda: pgas.make_array(4, [("a", "i4"), ("a", "i4")]), "rank 0: ValueError")
+    # One rank alone is refused, and catches it: the others do not wait for it.
+    await refused(lambda: pgas.make_array(None if world.rank == 0 else 4), "rank 0: ", "no shape")
     await refused(lambda: pgas.make_array(4, "no type"), "rank 0")
     await refused(
         lambda: pgas.make_array(4, kind="magnetic" if world.rank == 0 else "host"), "rank 0: ", "magnetic"
