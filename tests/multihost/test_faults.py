@@ -33,6 +33,8 @@ def seeds_of(environment: Mapping[str, str]) -> range:
 
 
 SEEDS = seeds_of(os.environ)
+# Of a process that should have ended: does it run, or has its launcher not taken its exit code?
+LEFT = "pid,ppid,stat,etimes,time,wchan:20,args"
 TRUSTED = {"WEFT_TRUSTED_NETWORK": "1"}
 
 pytestmark = pytest.mark.usefixtures("need_cluster")
@@ -72,7 +74,14 @@ class Job:
             for host in hosts:
                 host.wait_for_the_end_of(self.program, self.fault_at + END_WITHIN_S - time.monotonic())
         except TimeoutError as error:
-            raise TimeoutError(f"{error}\nThe job's errors:\n{self.errors.read_text()}") from None
+            left = "\n".join(host.run(["ps", "-eo", LEFT]).stdout for host in hosts)
+            errors = self.errors.read_text()
+            # A machine without free memory may stop for seconds.
+            pressure = Path("/proc/pressure/memory")
+            stalls = pressure.read_text() if pressure.exists() else "unknown\n"
+            raise TimeoutError(
+                f"{error}\nThe job's errors:\n{errors}\nStalls for memory: {stalls}Processes:\n{left}"
+            ) from None
         # tools/count_faults.py reads this.
         print(f"the last PE ended after {time.monotonic() - self.fault_at:.2f} s")
 
