@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -121,6 +122,14 @@ class Host:
         """Of the processes of this host with that name, in the host's own numbers."""
         return [int(line) for line in self.run(["pgrep", "-x", program]).stdout.split()]
 
+    def wait_for_the_end_of(self, program: str, timeout_s: float = HANG_S) -> None:
+        """Polls on the host: a Python process for each look would keep a core busy."""
+        none_left = f"pgrep -x {program} > /dev/null; test $? -eq 1"
+        try:
+            self.run(["sh", "-c", f"until {none_left}; do sleep 0.05; done"], timeout_s)
+        except TimeoutError:
+            raise TimeoutError(f"{program} has not ended on {self.name} in {timeout_s:.1f} s") from None
+
     def signal(self, pid: int, number: signal.Signals) -> None:
         self.check(["kill", f"-{int(number)}", pid])
 
@@ -218,6 +227,13 @@ class Cluster:
             "tc", "qdisc", "replace", "dev", port(host, self.networks[0]), "root", "tbf",
             "rate", rate, "burst", burst, "limit", limit,
         )  # fmt: skip
+
+    def dropped_packets(self, host: Host) -> int:
+        """How many the bucket of shape() has dropped."""
+        said = self._in_keeper("tc", "-s", "qdisc", "show", "dev", port(host, self.networks[0]))
+        found = re.search(r"dropped (\d+)", said)
+        assert found, said
+        return int(found[1])
 
     def bytes_between_hosts(self, network: int = 0) -> dict[str, int]:
         """How many bytes each host has received over the network since it started, by its name."""
@@ -354,13 +370,16 @@ class Cluster:
             "--",
         ]
 
-    def _in_keeper(self, *command: str) -> None:
-        subprocess.run(
+    def _in_keeper(self, *command: str) -> str:
+        completed = subprocess.run(
             [*self.enter_keeper(), *command],
             check=True,
+            stdout=subprocess.PIPE,
+            text=True,
             timeout=HANG_S,
             env={**os.environ, "PATH": TOOL_PATH},
         )
+        return completed.stdout
 
     def _ip(self, *arguments: str) -> None:
         self._in_keeper("ip", *arguments)

@@ -2,6 +2,7 @@
 
 `make test` runs a part of these tests, for a minute or two. `make test-multihost` sets WEFT_MULTIHOST=all:
 all tests run, those of faults WEFT_FAULT_ROUNDS times with different seeds, and a skip is an error.
+test_faults.py says how several pytest processes share the seeds.
 """
 
 from __future__ import annotations

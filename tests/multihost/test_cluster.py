@@ -149,3 +149,14 @@ def test_a_command_that_hangs_is_ended(two_hosts: Cluster) -> None:
         two_hosts.hosts[0].run(["sh", "-c", "echo so far; exec sleep 1000"], timeout_s=0.5)
     assert time.monotonic() - begin < 30
     wait_until(lambda: not two_hosts.hosts[0].pids("sleep"), "the end of the program")
+
+
+def test_the_end_of_a_program_is_waited_for(two_hosts: Cluster) -> None:
+    host = two_hosts.hosts[0]
+    job = host.start(["tail", "-f", "/dev/null"])
+    wait_until(lambda: host.pids("tail"), "the start of the program")
+    with pytest.raises(TimeoutError, match=r"tail has not ended on nodeA in 0.5 s"):
+        host.wait_for_the_end_of("tail", 0.5)
+    two_hosts.hosts[1].wait_for_the_end_of("tail")  # none there
+    job.kill()
+    host.wait_for_the_end_of("tail")
