@@ -52,14 +52,21 @@ HostWatch::HostWatch(int pe, HostLinks links, std::function<void(const std::stri
 
 HostWatch::~HostWatch() {
   if (thread_.joinable()) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof one);
+    stop();
     thread_.join();
   }
   if (stop_fd_ >= 0) close(stop_fd_);
 }
 
-void HostWatch::finish() { links_.say_goodbye(); }
+void HostWatch::finish() {
+  has_finished_ = true;
+  if (stop_fd_ >= 0) stop();
+}
+
+void HostWatch::stop() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof one);
+}
 
 bool HostWatch::stops_within(int timeout_ms) const {
   pollfd stop{stop_fd_, POLLIN, 0};
@@ -67,6 +74,11 @@ bool HostWatch::stops_within(int timeout_ms) const {
 }
 
 void HostWatch::watch() {
+  watch_until_stopped();
+  if (has_finished_) links_.say_goodbye();
+}
+
+void HostWatch::watch_until_stopped() {
   std::string reason;
   while (reason.empty()) {
     std::vector<pollfd> fds = {{stop_fd_, POLLIN, 0}};

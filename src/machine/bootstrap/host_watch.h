@@ -2,6 +2,7 @@
 // ends a busy one, so no PE waits for a launcher that hangs.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,7 +23,7 @@ class HostWatch {
   HostWatch(const HostWatch&) = delete;
   HostWatch& operator=(const HostWatch&) = delete;
 
-  // No PE needs this one any more: its end is no loss. Call it after the job's last barrier.
+  // No PE needs this one any more: its end is no loss. Call it after the job's last barrier. The watch stops.
   void finish();
 
   // After the loss. Also how long the launcher has to end the job if a single PE has ended: it knows more.
@@ -31,6 +32,8 @@ class HostWatch {
  private:
   HostWatch(int pe, HostLinks links, std::function<void(const std::string&)> on_loss);
   void watch();
+  void watch_until_stopped();
+  void stop();
   // The sentence, if a link is over and its peer had not finished. Closes links that are over.
   std::string loss();
   std::string loss_of(std::size_t which);
@@ -38,7 +41,8 @@ class HostWatch {
   bool stops_within(int timeout_ms) const;
 
   int pe_;
-  HostLinks links_;
+  HostLinks links_;  // once the thread runs, it alone uses them
+  std::atomic<bool> has_finished_ = false;
   std::function<void(const std::string&)> on_loss_;
   int stop_fd_ = -1;
   std::thread thread_;

@@ -195,6 +195,25 @@ TEST(HostWatchTest, APeThatHasFinishedIsNotLost) {
   EXPECT_TRUE(other.sentences.empty());
 }
 
+// ThreadSanitizer sees here whether only the watches use the links.
+TEST(HostWatchTest, PesMayFinishAtTheSameTime) {
+  for (int round = 0; round < 20; ++round) {
+    Job job({1, 2});
+    auto links = job.meet(kLongMs);
+    std::vector<std::thread> pes;
+    for (int pe = 0; pe < 2; ++pe) {
+      pes.emplace_back([&links, pe] {
+        auto watch = HostWatch::start(pe, std::move(links[static_cast<std::size_t>(pe)]),
+                                      [](const std::string& sentence) { ADD_FAILURE() << sentence; });
+        ASSERT_TRUE(watch.ok());
+        (*watch)->finish();
+        (*watch).reset();
+      });
+    }
+    for (std::thread& pe : pes) pe.join();
+  }
+}
+
 TEST(HostWatchTest, WithoutLinksThereIsNothingToWatch) {
   auto watch = HostWatch::start(0, {}, [](const std::string&) { ADD_FAILURE(); });
   ASSERT_TRUE(watch.ok());
