@@ -26,6 +26,8 @@ class HostWatch {
   // No PE needs this one any more: its end is no loss. Call it after the job's last barrier. The watch stops.
   void finish();
 
+  // How long finish() lets the other PEs finish too.
+  static constexpr int kPartingMs = 1000;
   // After the loss. Also how long the launcher has to end the job if a single PE has ended: it knows more.
   static constexpr int kGraceMs = 3000;
 
@@ -34,7 +36,8 @@ class HostWatch {
   void watch();
   void watch_until_stopped();
   void stop();
-  // The sentence, if a link is over and its peer had not finished. Closes links that are over.
+  // The sentence, if a link is over and its peer had not finished, or if a peer tells of a loss. Closes links that are
+  // over.
   std::string loss();
   std::string loss_of(std::size_t which);
   // True if the watch is to stop within that time.
