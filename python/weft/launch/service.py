@@ -164,7 +164,7 @@ class BootstrapService:
         if number in self._connections:
             raise ProtocolError(
                 f"PE {number} has joined already, and one launch is one Weft job: for a second program start "
-                "`weft run` again; unset WEFT_BOOTSTRAP for a program that a PE starts"
+                "`weft run` again; set WEFT_BOOTSTRAP=singleton for a program that a PE starts"
             )
         pe = self._pes[number]
         connection.pe = pe

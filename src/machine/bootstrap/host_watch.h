@@ -1,5 +1,5 @@
-// A thread that sleeps until another host of the job is lost, or a PE there has ended too early. It wakes an idle PE and
-// ends a busy one, so no PE waits for a launcher that hangs.
+// A thread that sleeps until another host of the job is lost, or a PE of the job has ended too early. It tells the other
+// PEs, wakes its own if that is idle and ends it if it is busy, so no PE waits for a launcher that hangs.
 #pragma once
 
 #include <atomic>

@@ -28,15 +28,16 @@ base::Status take_launch_slot(std::string_view job, std::string_view process) {
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0) return {};
   const bool is_held = errno == EADDRINUSE;
   close(fd);
-  return is_held ? launch_slot_is_used(process, "PMIX_NAMESPACE") : base::Status();
+  return is_held ? launch_slot_is_used(process) : base::Status();
 }
 
-base::Status launch_slot_is_used(std::string_view process, std::string_view variable) {
+base::Status launch_slot_is_used(std::string_view process) {
   return {base::StatusCode::kUnsupported,
           base::format(
               "PE {}: the launcher's process {} has had a Weft job already, and one launch is one Weft job. "
-              "For a second program start the launcher again; unset {} for a program that a PE starts",
-              process, process, variable)};
+              "For a second program start the launcher again; set WEFT_BOOTSTRAP=singleton for a program "
+              "that a PE starts",
+              process, process)};
 }
 
 }  // namespace weft::machine::bootstrap

@@ -12,7 +12,7 @@ namespace weft::machine::bootstrap {
 // are the launcher's names.
 base::Status take_launch_slot(std::string_view job, std::string_view process);
 
-// Of a slot that has had a job: what to say. `variable` leads a program to the launcher.
-base::Status launch_slot_is_used(std::string_view process, std::string_view variable);
+// Of a slot that has had a job: what to say.
+base::Status launch_slot_is_used(std::string_view process);
 
 }  // namespace weft::machine::bootstrap

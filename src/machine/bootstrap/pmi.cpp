@@ -97,8 +97,8 @@ Status PmiBootstrap::start() {
   if (!begun.ok()) {
     const Status why = located(begun.status(), "joining the job");
     return {why.code(),
-            base::format("{}. PMI_FD serves one Weft program: for a second one start the launcher again; "
-                         "unset PMI_FD for a program that a PE starts",
+            base::format("{}. PMI_FD serves one Weft program: for a second one start the launcher again; set "
+                         "WEFT_BOOTSTRAP=singleton for a program that a PE starts",
                          why.message())};
   }
   auto named = launcher_.ask("get_my_kvsname", "", "my_kvsname");

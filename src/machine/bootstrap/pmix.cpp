@@ -89,7 +89,7 @@ Status PmixBootstrap::expect_unused() {
   if (!has(exchange_key(0).c_str()) && has(kPmixLocalRank)) return {};
   // mpiexec of Open MPI hangs if it has to end a process that is just joining, and the others may be.
   std::this_thread::sleep_for(std::chrono::seconds(1));
-  return launch_slot_is_used(std::to_string(pe()), "PMIX_NAMESPACE");
+  return launch_slot_is_used(std::to_string(pe()));
 }
 
 bool PmixBootstrap::has(const char* key) {

@@ -42,7 +42,7 @@ class PmixBootstrap final : public Bootstrap {
   base::Result<std::vector<std::byte>> get_bytes(int pe, const std::string& key);
   base::Status check(int code, std::string_view what) const;
 
-  ParentWatch launcher_;
+  ParentWatch launcher_{pmix_launcher()};
   PmixLibrary library_;
   PmixProcess self_{};
   int num_pes_ = 0;

@@ -4,6 +4,8 @@
 // Layouts and values are those of the PMIx standard, versions 4 and 5. Not unloaded: PMIx keeps threads.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -54,6 +56,9 @@ inline constexpr char kPmixLocalRank[] = "pmix.lrank";
 inline constexpr char kPmixCollectData[] = "pmix.collect";
 // The server answers from what it has; else it may wait for the value.
 inline constexpr char kPmixImmediate[] = "pmix.immediate";
+
+// The process on this host to which this one's PMIx library speaks, for example with a shell between them.
+pid_t pmix_launcher();
 
 struct PmixLibrary {
   int (*init)(PmixProcess* self, PmixInfo* info, std::size_t count) = nullptr;
