@@ -22,7 +22,7 @@ using base::Result;
 
 constexpr int kBacklog = 128;
 
-using Clock = std::chrono::steady_clock;
+using PartingClock = std::chrono::steady_clock;
 
 // There is room: nothing else travels on a link.
 void say(const std::vector<HostLink>& links, const std::string& words) {
@@ -166,11 +166,12 @@ void HostLinks::close_done_link(std::size_t which) {
 void HostLinks::say_goodbye(int limit_ms) {
   say(links_, std::string(1, kGoodbye));
   // Who closes first keeps the port for a minute. The port of a PE that has connected is none of UCX_TCP_PORT_RANGE.
-  const auto deadline = Clock::now() + std::chrono::milliseconds(limit_ms);
+  const auto deadline = PartingClock::now() + std::chrono::milliseconds(limit_ms);
   for (std::size_t i = 0; i < links_.size(); ++i) {
     if (links_[i].fd < 0 || !links_[i].was_accepted) continue;
     pollfd peer{links_[i].fd, POLLIN, 0};
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - PartingClock::now()).count();
     if (poll(&peer, 1, std::max(0, static_cast<int>(left))) > 0) close_done_link(i);
   }
   for (std::size_t i = 0; i < links_.size(); ++i) close_link(i);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/format.h"
+#include "base/host_number.h"
 
 namespace weft::machine::bootstrap {
 
@@ -18,7 +19,8 @@ base::Status take_launch_slot(std::string_view job, std::string_view process) {
   // An address without a file: it ends with the last process that holds it.
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::string name = base::format("weft-{}-{}", job, process);
+  // Containers may share the network but not the process numbers, of which launchers make the names of their jobs.
+  std::string name = base::format("weft-{}-{}-{}", job, process, base::host_number());
   if (name.size() >= sizeof address.sun_path)
     name = base::format("weft-{}-{}", std::hash<std::string>()(name), process.substr(0, 40));
   std::ranges::copy(name, address.sun_path + 1);
