@@ -30,6 +30,7 @@ class Notice {
         if (!changed_.wait_for(lock, patience, [this] { return is_over_; })) say_();
       });
     } catch (const std::system_error&) {
+      say_ = nullptr;
     }
   }
   ~Notice() {
