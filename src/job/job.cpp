@@ -162,12 +162,24 @@ void keep_large_blocks() {
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) mallopt(M_TRIM_THRESHOLD, 512 << 20);
 }
 
-// One PE of each host prints what this host lacks.
-void warn_of_missing_links(const machine::Bootstrap& bootstrap, const machine::HostLinks& links) {
-  if (bootstrap.local_rank() != 0) return;
+// Collective. Of the PEs of a host that lack links, the first one prints what it lacks.
+void warn_of_missing_links(machine::Bootstrap& bootstrap, const machine::HostLinks& links) {
+  const machine::HostTable& table = links.table();
+  if (table.num_hosts() < 2) return;
+  const auto all =
+      value_or_throw(bootstrap.exchange({links.obstacles().empty() ? std::byte{0} : std::byte{1}}));
+  std::vector<int> lacking = table.pes_of(table.host_of(bootstrap.pe()));
+  std::erase_if(lacking,
+                [&](int pe) { return all[static_cast<std::size_t>(pe)] != std::vector{std::byte{1}}; });
+  if (lacking.empty() || lacking.front() != bootstrap.pe()) return;
   for (const std::string& obstacle : links.obstacles()) {
     std::fputs(base::format("weft: PE {}: {}\n", bootstrap.pe(), obstacle).c_str(), stderr);
   }
+  if (lacking.size() == 1) return;
+  std::fputs(base::format("weft: PE {}: {} more PEs of this host lack such connections\n", bootstrap.pe(),
+                          lacking.size() - 1)
+                 .c_str(),
+             stderr);
 }
 
 std::vector<int> hosts_of_pes(const machine::HostTable& table) {
@@ -184,6 +196,7 @@ struct Job::Parts {
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<runtime::Runtime> runtime;
   std::unique_ptr<machine::LauncherWatch> watch;
+  std::atomic<bool> has_started = false;
   std::unique_ptr<machine::HostWatch> host_watch;  // empty if the job has one host
 
   // Collective. Empty if the job has one host.
@@ -193,11 +206,13 @@ struct Job::Parts {
     warn_of_missing_links(*bootstrap, links);
     return links;
   }
-  // The loss of a host is a failure of this PE.
+  // The loss of a host is a failure of this PE. During the start, in which a PE waits for others without a runtime, the
+  // watch itself ends the PE a little later.
   void start_host_watch(machine::HostLinks links) {
     if (links.table().num_hosts() < 2) return;
     host_watch = value_or_throw(
         machine::HostWatch::start(bootstrap->pe(), std::move(links), [this](const std::string& why) {
+          if (!has_started) return;
           runtime->announce_end();
           runtime->post_from_any_thread([this, why] { runtime->fail(why); });
         }));
@@ -260,12 +275,14 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   const bool has_peers = parts_->bootstrap->num_pes() > 1;
   if (has_peers) expect_equal(*parts_->bootstrap, Identity::of_weft());
   machine::HostLinks links = parts_->make_host_links();
+  std::vector<int> hosts = hosts_of_pes(links.table());
+  parts_->start_host_watch(std::move(links));
   parts_->machine = value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
   options.messaging_path = messaging_path();
   options.flow_marks = flow_marks(*parts_->bootstrap);
-  options.host_of_pe = hosts_of_pes(links.table());
+  options.host_of_pe = std::move(hosts);
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
@@ -274,7 +291,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   set_options(*parts_->runtime);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.
   if (has_peers) expect_equal(*parts_->bootstrap, identity_of_models(*parts_->runtime));
-  parts_->start_host_watch(std::move(links));
+  parts_->has_started = true;
 }
 
 Job::~Job() = default;

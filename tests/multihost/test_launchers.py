@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -28,6 +29,28 @@ async def main():
     workers = weft.Group(Worker)
     for pe, host in await workers.where.call():
         print(pe, host)
+
+weft.run(main)
+"""
+
+
+PARENT = """
+import subprocess
+import sys
+import weft
+
+CHILD = "import weft\\nasync def main(): print(weft.num_pes())\\nweft.run(main)"
+
+class Worker(weft.Chare):
+    def start_another(self):
+        if weft.my_pe() == 0:
+            child = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=20)
+            print(child.returncode, child.stdout, child.stderr, flush=True)
+        return weft.my_pe()
+
+async def main():
+    workers = weft.Group(Worker)
+    print("all PEs are there:", len(await workers.start_another.call()), flush=True)
 
 weft.run(main)
 """
@@ -103,6 +126,58 @@ def test_srun_without_a_way_to_find_one_another_is_refused_once(programs: Path, 
             )
         )
         assert alone.exit_code == 0, alone.stderr
+
+
+@pytest.mark.usefixtures("need_cluster")
+def test_of_two_launchers_the_inner_one_counts(programs: Path) -> None:
+    """Its processes inherit the variables of the outer one."""
+    probe = [programs / "bootstrap_probe", 1]
+    with Cluster(1) as cluster:
+        node_a = cluster.hosts[0]
+        for inner, outer, name in (
+            (launchers.hydra, launchers.prrte, "pmi"),
+            (launchers.prrte, launchers.hydra, "pmix"),
+        ):
+            command = shlex.join(inner(cluster, 4, probe))
+            outcome = node_a.run(outer(cluster, 1, ["sh", "-c", command]))
+            assert outcome.exit_code == 0, outcome.stderr
+            expected = [f"{name} {pe} of 4, local {pe} of 4" for pe in range(4)]
+            assert sorted(outcome.stdout.splitlines()) == expected
+
+
+def test_one_launch_is_one_job(launched, programs: Path) -> None:
+    cluster, launch = launched
+    probe = programs / "bootstrap_probe"
+    twice = f"{probe} 1 && {probe} 1"
+    outcome = cluster.hosts[0].run(launch(1, ["sh", "-c", twice]))
+    assert outcome.exit_code != 0
+    assert len(outcome.stdout.splitlines()) == 2, outcome.stdout
+    assert re.search("one launch is one Weft job|serves one Weft program", outcome.stderr), outcome.stderr
+
+
+def test_a_program_that_a_pe_starts_is_refused_and_harms_nothing(launched, tmp_path: Path) -> None:
+    cluster, launch = launched
+    program = tmp_path / "parent.py"
+    program.write_text(PARENT)
+    outcome = cluster.hosts[0].run(launch(1, [sys.executable, program]))
+    assert outcome.exit_code == 0, outcome.stderr
+    assert re.search("one launch is one Weft job|serves one Weft program|gave them no way", outcome.stdout)
+    assert outcome.stdout.endswith("all PEs are there: 2\n"), outcome.stdout
+
+
+@pytest.mark.usefixtures("need_cluster")
+@pytest.mark.parametrize("pes_per_host", [1, 2])
+def test_pes_with_process_numbers_of_their_own(programs: Path, pes_per_host: int) -> None:
+    """As in containers that do not share the host's: PEs of one host then are PEs of two."""
+    alone = ["unshare", "--pid", "--fork", "--mount-proc", programs / "payload_probe", "host"]
+    with Cluster(2) as cluster:
+        job = launchers.prrte(cluster, pes_per_host, alone, {"WEFT_TRUSTED_NETWORK": "1"})
+        outcome = cluster.hosts[0].run(job)
+        assert outcome.exit_code == 0, outcome.stderr
+    with Cluster(1) as cluster:
+        job = launchers.prrte(cluster, 2 * pes_per_host, alone, {"WEFT_TRUSTED_NETWORK": "1"})
+        outcome = cluster.hosts[0].run(job)
+        assert outcome.exit_code == 0, outcome.stderr
 
 
 @pytest.mark.usefixtures("need_cluster")

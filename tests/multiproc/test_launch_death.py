@@ -159,9 +159,7 @@ def test_a_pe_behind_a_wrapper_notices_that_the_launcher_is_gone(start, probe: P
 
 def test_a_program_started_by_a_pe_is_told_what_is_wrong(run, probe: Path) -> None:
     outcome = run("-n", 1, "sh", "-c", '"$0" 1 && "$0" 1', probe)
-    assert (
-        "all PEs of that job have joined: a program that a PE starts must not use that PE's" in outcome.stderr
-    )
+    assert "all PEs of that job have joined; one launch is one Weft job" in outcome.stderr
     assert outcome.exit_code == 1
 
 

@@ -131,8 +131,8 @@ def test_a_second_process_of_one_pe_is_refused(run, program: Path, tmp_path: Pat
     os.mkfifo(tmp_path / "turn")
     outcome = run("-n", 2, program, SECOND_PROCESS, cwd=tmp_path)
     problem = (
-        "PE 0 has joined already: a program that a PE starts must not use that PE's WEFT_BOOTSTRAP; "
-        "unset it for that program"
+        "PE 0 has joined already, and one launch is one Weft job: for a second program start "
+        "`weft run` again; set WEFT_BOOTSTRAP=singleton for a program that a PE starts"
     )
     assert re.sub(r"\d+:", "PID:", outcome.stderr, count=1) == f"weft run: refused process PID: {problem}\n"
     assert outcome.stdout == f"weft run refused this process: {problem}\n"

@@ -102,6 +102,17 @@ def test_the_launchers_death_ends_every_pe(
     assert job.wait_gone(5)
 
 
+def test_the_launchers_death_ends_pes_behind_a_shell(
+    start_mpiexec, fault_probe: Path, tmp_path: Path
+) -> None:
+    script = f"{fault_probe} idle; exit $?"  # so the shell stays
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    job = start_mpiexec(2, "sh", "-c", script, env=environment)
+    job.wait_ready(2)
+    job.process.kill()
+    assert job.wait_gone(5)
+
+
 def test_weft_run_inside_a_pmix_job_is_its_own_job(start_mpiexec, probe: Path) -> None:
     outcome = start_mpiexec(1, sys.executable, "-m", "weft", "run", "-n", 2, probe).wait()
     assert outcome.exit_code == 0, outcome.stderr

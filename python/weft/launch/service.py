@@ -163,8 +163,8 @@ class BootstrapService:
             raise ProtocolError(f"it says that it is PE {number} of {self._num_pes}; do not set WEFT_PE")
         if number in self._connections:
             raise ProtocolError(
-                f"PE {number} has joined already: a program that a PE starts must not use that PE's "
-                "WEFT_BOOTSTRAP; unset it for that program"
+                f"PE {number} has joined already, and one launch is one Weft job: for a second program start "
+                "`weft run` again; set WEFT_BOOTSTRAP=singleton for a program that a PE starts"
             )
         pe = self._pes[number]
         connection.pe = pe

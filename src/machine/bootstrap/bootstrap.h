@@ -48,7 +48,8 @@ class Bootstrap {
 };
 
 // Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, PMI_FD and PMI_SIZE
-// give pmi, else singleton. kUnsupported if a launcher has started several processes that cannot find one another;
+// give pmi, else singleton. With variables of both PMIx and PMI, pmi if PMI_FD is open: then that launcher is the inner one.
+// kUnsupported if a launcher has started several processes that cannot find one another;
 // WEFT_BOOTSTRAP=singleton makes each of them a job.
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap();
 

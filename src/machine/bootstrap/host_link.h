@@ -5,7 +5,8 @@ namespace weft::machine {
 
 struct HostLink {
   int fd = -1;
-  int pe = -1;  // at the other end
+  int pe = -1;                // at the other end
+  bool was_accepted = false;  // its own port is that of the listener
 };
 
 }  // namespace weft::machine

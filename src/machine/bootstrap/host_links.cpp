@@ -2,9 +2,12 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -18,6 +21,17 @@ namespace {
 using base::Result;
 
 constexpr int kBacklog = 128;
+
+using PartingClock = std::chrono::steady_clock;
+
+// There is room: nothing else travels on a link.
+void say(const std::vector<HostLink>& links, const std::string& words) {
+  for (const HostLink& link : links) {
+    if (link.fd < 0) continue;
+    [[maybe_unused]] const ssize_t sent =
+        ::send(link.fd, words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+}
 
 void set_option(int fd, int level, int name, int value) { setsockopt(fd, level, name, &value, sizeof value); }
 
@@ -45,14 +59,16 @@ bool bind_to(int fd, int family, int port) {
 }
 
 int listen_with(int family) {
-  const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  if (family == AF_INET6) set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
   const auto [first, last] = port_range();
   for (int port = first; port <= last; ++port) {
+    const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -1;
+    if (family == AF_INET6) set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    // A port whose connections ended less than a minute ago will do.
+    set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
     if (bind_to(fd, family, port) && ::listen(fd, kBacklog) == 0) return fd;
+    ::close(fd);
   }
-  ::close(fd);
   return -1;
 }
 
@@ -103,6 +119,14 @@ HostLinks HostLinks::meet(HostTable table, int pe, int listener, int limit_ms) {
   self.links_ = meeting.take_links();
   for (const HostLink& link : self.links_) probe_when_idle(link.fd);
   for (const int missing : meeting.missing()) {
+    if (self.table_.entry(missing).port == 0 || self.table_.entry(pe).port == 0) {
+      const int without = self.table_.entry(pe).port == 0 ? pe : missing;
+      self.obstacles_.push_back(base::format(
+          "no TCP connection with {}: {} has found no free port. If that host is lost, the job may not "
+          "notice. UCX_TCP_PORT_RANGE must have two ports for each PE of a host",
+          self.table_.pe_text(missing), self.table_.pe_text(without)));
+      continue;
+    }
     self.obstacles_.push_back(
         base::format("no TCP connection with {} within {} ms. If that host is lost, the job may not notice. "
                      "Let TCP connections "
@@ -133,11 +157,28 @@ void HostLinks::close_link(std::size_t which) {
   if (fd >= 0) ::close(fd);
 }
 
-void HostLinks::say_goodbye() {
-  for (const HostLink& link : links_) {
-    if (link.fd < 0) continue;
-    [[maybe_unused]] const ssize_t sent = ::send(link.fd, &kGoodbye, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+void HostLinks::close_done_link(std::size_t which) {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  if (links_[which].fd >= 0) setsockopt(links_[which].fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  close_link(which);
+}
+
+void HostLinks::say_goodbye(int limit_ms) {
+  say(links_, std::string(1, kGoodbye));
+  // Who closes first keeps the port for a minute. The port of a PE that has connected is none of UCX_TCP_PORT_RANGE.
+  const auto deadline = PartingClock::now() + std::chrono::milliseconds(limit_ms);
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i].fd < 0 || !links_[i].was_accepted) continue;
+    pollfd peer{links_[i].fd, POLLIN, 0};
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - PartingClock::now()).count();
+    if (poll(&peer, 1, std::max(0, static_cast<int>(left))) > 0) close_done_link(i);
   }
+  for (std::size_t i = 0; i < links_.size(); ++i) close_link(i);
+}
+
+void HostLinks::say_loss(const std::string& reason) {
+  say(links_, kLoss + reason.substr(0, kMaxReasonBytes));
 }
 
 }  // namespace weft::machine

@@ -76,7 +76,11 @@ std::vector<int> HostMeeting::missing() const {
   return pes;
 }
 
-bool HostMeeting::is_done() const { return reached_partner_ && met_.size() == expected_.size(); }
+// A PE that has found no port cannot be reached.
+bool HostMeeting::is_done() const {
+  return (reached_partner_ || table_.entry(partner_).port == 0) &&
+         (met_.size() == expected_.size() || table_.entry(pe_).port == 0);
+}
 
 void HostMeeting::run(int limit_ms) {
   connect_to_partner();
@@ -89,12 +93,11 @@ void HostMeeting::run(int limit_ms) {
       fds.push_back({guest.fd, events, 0});
     }
     if (left <= 0 || (poll(fds.data(), fds.size(), static_cast<int>(left)) < 0 && errno != EINTR)) return;
-    const std::size_t polled = guests_.size();
-    if (fds[0].revents != 0) accept_guests();
-    for (std::size_t i = polled; i-- > 0;) {
+    for (std::size_t i = guests_.size(); i-- > 0;) {
       if (fds[i + 1].revents == 0 || advance(guests_[i])) continue;
       guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
     }
+    if (fds[0].revents != 0) accept_guests();
   }
 }
 
@@ -110,9 +113,11 @@ void HostMeeting::connect_to_partner() {
 void HostMeeting::accept_guests() {
   const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) return;
-  if (guests_.size() >= kMostGuests + HostEntry::kMaxAddresses) {
-    ::close(fd);
-    return;
+  if (guests_.size() >= kMostStrangers + (1 + expected_.size()) * HostEntry::kMaxAddresses) {
+    // The one that has been silent for longest.
+    const auto oldest = std::ranges::find(guests_, State::kExpectsHello, &Guest::state);
+    ::close(oldest->fd);
+    guests_.erase(oldest);
   }
   guests_.push_back({.fd = fd, .state = State::kExpectsHello});
 }
@@ -145,7 +150,7 @@ bool HostMeeting::advance(Guest& guest) {
       return end();
     met_.push_back(sender);
   }
-  links_.push_back({.fd = guest.fd, .pe = sender});
+  links_.push_back({.fd = guest.fd, .pe = sender, .was_accepted = guest.state == State::kExpectsHello});
   return false;  // no guest any more
 }
 

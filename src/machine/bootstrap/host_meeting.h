@@ -27,8 +27,8 @@ class HostMeeting {
   std::vector<int> missing() const;
 
  private:
-  // Strangers may connect: so many connections may wait for their first bytes.
-  static constexpr std::size_t kMostGuests = 64;
+  // Strangers may connect: so many connections more than peers can make may wait for their first bytes.
+  static constexpr std::size_t kMostStrangers = 64;
   static constexpr std::size_t kWordBytes = 8 + kLinkSecretBytes + 8;
   using Word = std::array<std::byte, kWordBytes>;
 

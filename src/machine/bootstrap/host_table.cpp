@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -41,19 +42,26 @@ std::string numeric_address(const sockaddr* address) {
   return text.data();
 }
 
+// Of the devices that UCX uses, so that the links fail with the job's messages and not with another network. If these are
+// no network devices (mlx5_0:1), of all devices.
 std::vector<std::string> own_addresses() {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return {};
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);
+  const char* const devices = std::getenv("UCX_NET_DEVICES");
   std::vector<std::string> addresses;
-  for (const ifaddrs* one = all; one != nullptr && addresses.size() < HostEntry::kMaxAddresses;
-       one = one->ifa_next) {
+  std::vector<std::string> of_ucx;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0)
       continue;
-    if (std::string text = numeric_address(one->ifa_addr); !text.empty())
-      addresses.push_back(std::move(text));
+    const std::string text = numeric_address(one->ifa_addr);
+    if (text.empty()) continue;
+    addresses.push_back(text);
+    if (devices != nullptr && names_device(devices, one->ifa_name)) of_ucx.push_back(text);
   }
-  return addresses;
+  std::vector<std::string>& chosen = of_ucx.empty() ? addresses : of_ucx;
+  chosen.resize(std::min(chosen.size(), HostEntry::kMaxAddresses));
+  return chosen;
 }
 
 bool is_address(const std::string& text) {
@@ -93,6 +101,18 @@ bool read_line(std::string_view name, std::string_view value, HostEntry& entry) 
 }
 
 }  // namespace
+
+bool names_device(std::string_view devices, std::string_view device) {
+  const bool excludes = devices.starts_with('^');
+  if (excludes) devices.remove_prefix(1);
+  bool is_listed = devices == "all";
+  while (!devices.empty()) {
+    const std::string_view one = devices.substr(0, devices.find(','));
+    devices.remove_prefix(std::min(one.size() + 1, devices.size()));
+    is_listed = is_listed || one == device;
+  }
+  return is_listed != excludes;
+}
 
 HostEntry HostEntry::of_this_process() {
   HostEntry entry;
@@ -155,8 +175,10 @@ Result<HostTable> HostTable::unpack(const std::vector<std::vector<std::byte>>& p
 int HostTable::partner(int pe) const {
   const auto& here = pes_of(host_of(pe));
   const auto& next = pes_of((host_of(pe) + 1) % num_hosts());
+  // One rank on when the ring closes: so the PEs of a host, which have no links among themselves, are in one ring too.
+  const std::size_t shift = host_of(pe) + 1 == num_hosts() ? 1 : 0;
   const auto rank = static_cast<std::size_t>(std::ranges::find(here, pe) - here.begin());
-  return next[rank % next.size()];
+  return next[(rank + shift) % next.size()];
 }
 
 std::vector<int> HostTable::partners_of(int pe) const {

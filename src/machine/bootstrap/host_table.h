@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/base/status.h"
@@ -17,6 +18,9 @@ namespace weft::machine {
 inline constexpr std::size_t kLinkSecretBytes = 16;
 using LinkSecret = std::array<std::byte, kLinkSecretBytes>;
 
+// Whether UCX_NET_DEVICES=`devices` names the network device: "eth0,eth1", "^eth0", "all".
+bool names_device(std::string_view devices, std::string_view device);
+
 struct HostEntry {
   std::uint64_t host = 0;  // base::host_number()
   std::string name;        // of the host, for people
@@ -25,6 +29,7 @@ struct HostEntry {
   LinkSecret secret{};                 // the job uses that of PE 0
 
   // This process's entry, without a port: host number, name, addresses of its network devices, random secret.
+  // The devices are those in UCX_NET_DEVICES, if they are network devices.
   static HostEntry of_this_process();
   std::vector<std::byte> pack() const;
   static base::Result<HostEntry> unpack(std::span<const std::byte> bytes, int pe);
@@ -45,7 +50,7 @@ class HostTable {
   int host_of(int pe) const { return hosts_[static_cast<std::size_t>(pe)]; }
   const std::vector<int>& pes_of(int host) const { return pes_[static_cast<std::size_t>(host)]; }
   const HostEntry& entry(int pe) const { return entries_[static_cast<std::size_t>(pe)]; }
-  // The PE on the next host that this one connects to. The hosts form a ring. REQUIRES: num_hosts() > 1.
+  // The PE on the next host that this one connects to. The hosts form a ring, and links connect all PEs. REQUIRES: num_hosts() > 1.
   int partner(int pe) const;
   // The PEs that connect to this one.
   std::vector<int> partners_of(int pe) const;

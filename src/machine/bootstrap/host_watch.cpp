@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -30,6 +31,12 @@ base::Status no_resource(int pe, std::string_view what, int error) {
 
 bool is_readable(short events) { return (events & (POLLIN | POLLHUP | POLLERR)) != 0; }
 
+std::string printable(std::string_view text) {
+  std::string shown(text);
+  std::ranges::replace_if(shown, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return shown;
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<HostWatch>> HostWatch::start(int pe, HostLinks links,
@@ -52,14 +59,21 @@ HostWatch::HostWatch(int pe, HostLinks links, std::function<void(const std::stri
 
 HostWatch::~HostWatch() {
   if (thread_.joinable()) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof one);
+    stop();
     thread_.join();
   }
   if (stop_fd_ >= 0) close(stop_fd_);
 }
 
-void HostWatch::finish() { links_.say_goodbye(); }
+void HostWatch::finish() {
+  has_finished_ = true;
+  if (stop_fd_ >= 0) stop();
+}
+
+void HostWatch::stop() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof one);
+}
 
 bool HostWatch::stops_within(int timeout_ms) const {
   pollfd stop{stop_fd_, POLLIN, 0};
@@ -67,6 +81,11 @@ bool HostWatch::stops_within(int timeout_ms) const {
 }
 
 void HostWatch::watch() {
+  watch_until_stopped();
+  if (has_finished_) links_.say_goodbye(kPartingMs);
+}
+
+void HostWatch::watch_until_stopped() {
   std::string reason;
   while (reason.empty()) {
     std::vector<pollfd> fds = {{stop_fd_, POLLIN, 0}};
@@ -76,6 +95,7 @@ void HostWatch::watch() {
     if (is_readable(fds[0].revents)) return;
     reason = loss();
   }
+  links_.say_loss(reason);  // the peers need not find out by themselves
   on_loss_(reason);
   if (stops_within(kGraceMs)) return;
   bootstrap::print_last_words(base::format("weft: PE {} ends: {}", pe_, reason));
@@ -92,13 +112,18 @@ std::string HostWatch::loss() {
 std::string HostWatch::loss_of(std::size_t which) {
   const HostLink link = links_.links()[which];
   if (link.fd < 0) return {};
-  char byte = 0;
-  const ssize_t got = recv(link.fd, &byte, 1, MSG_DONTWAIT);
+  std::array<char, 1 + HostLinks::kMaxReasonBytes> words{};
+  const ssize_t got = recv(link.fd, words.data(), words.size(), MSG_DONTWAIT);
   const int error = errno;
   if (got < 0 && (error == EAGAIN || error == EINTR)) return {};
+  if (got > 0) {
+    links_.close_done_link(which);
+    if (words[0] == HostLinks::kGoodbye) return {};
+    if (words[0] == HostLinks::kLoss && got > 1)
+      return printable({words.data() + 1, static_cast<std::size_t>(got) - 1});
+  }
   links_.close_link(which);
   const HostTable& table = links_.table();
-  if (got == 1 && byte == HostLinks::kGoodbye) return {};
   if (got >= 0 || error == ECONNRESET || error == EPIPE) {
     if (stops_within(kGraceMs)) return {};
     return base::format("{} has lost {}: it ended before the job did", table.pe_text(pe_),

@@ -1,7 +1,8 @@
-// A thread that sleeps until another host of the job is lost, or a PE there has ended too early. It wakes an idle PE and
-// ends a busy one, so no PE waits for a launcher that hangs.
+// A thread that sleeps until another host of the job is lost, or a PE of the job has ended too early. It tells the other
+// PEs, wakes its own if that is idle and ends it if it is busy, so no PE waits for a launcher that hangs.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,23 +23,29 @@ class HostWatch {
   HostWatch(const HostWatch&) = delete;
   HostWatch& operator=(const HostWatch&) = delete;
 
-  // No PE needs this one any more: its end is no loss. Call it after the job's last barrier.
+  // No PE needs this one any more: its end is no loss. Call it after the job's last barrier. The watch stops.
   void finish();
 
+  // How long finish() lets the other PEs finish too.
+  static constexpr int kPartingMs = 1000;
   // After the loss. Also how long the launcher has to end the job if a single PE has ended: it knows more.
   static constexpr int kGraceMs = 3000;
 
  private:
   HostWatch(int pe, HostLinks links, std::function<void(const std::string&)> on_loss);
   void watch();
-  // The sentence, if a link is over and its peer had not finished. Closes links that are over.
+  void watch_until_stopped();
+  void stop();
+  // The sentence, if a link is over and its peer had not finished, or if a peer tells of a loss. Closes links that are
+  // over.
   std::string loss();
   std::string loss_of(std::size_t which);
   // True if the watch is to stop within that time.
   bool stops_within(int timeout_ms) const;
 
   int pe_;
-  HostLinks links_;
+  HostLinks links_;  // once the thread runs, it alone uses them
+  std::atomic<bool> has_finished_ = false;
   std::function<void(const std::string&)> on_loss_;
   int stop_fd_ = -1;
   std::thread thread_;

@@ -79,8 +79,9 @@ Result<int> connect_to(const LocalSettings& settings) {
         StatusCode::kUnreachable,
         base::format("PE {} cannot reach `weft run` (pid {}) at {}: {}. {}", settings.pe,
                      settings.launcher_pid, settings.socket_path, std::strerror(error),
-                     launcher_runs ? "It runs, and all PEs of that job have joined: a program that a PE "
-                                     "starts must not use that PE's WEFT_BOOTSTRAP; unset it for that program"
+                     launcher_runs ? "It runs, and all PEs of that job have joined; one launch is one Weft "
+                                     "job. For a second program start `weft run` again; set "
+                                     "WEFT_BOOTSTRAP=singleton for a program that a PE starts"
                                    : "It has ended: start the program again with `weft run`"));
   }
   return fd;

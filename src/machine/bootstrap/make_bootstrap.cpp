@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <sys/socket.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -32,6 +35,18 @@ int number_in(const char* variable) {
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 
+// Whether a PMI launcher started this very process. The variables alone do not tell: a launcher of another kind below it
+// passes them on, but not the connection. A socket that the program has made itself closes on exec.
+bool has_pmi_connection() {
+  if (!is_set("PMI_FD") || number_in("PMI_SIZE") < 2) return false;
+  const int fd = number_in("PMI_FD");
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM) return false;
+  const int flags = fcntl(fd, F_GETFD);
+  return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
 // By itself every process would be a job of one PE. The first one prints the sentence.
 base::Status refuse_silent_copies() {
   for (const auto& [size, rank] : kJobVariables) {
@@ -60,7 +75,7 @@ base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
     return bootstrap::LocalBootstrap::join(*settings);
   }
   if (!is_alone) {
-    if (is_set("PMIX_NAMESPACE")) return bootstrap::PmixBootstrap::join();
+    if (is_set("PMIX_NAMESPACE") && !has_pmi_connection()) return bootstrap::PmixBootstrap::join();
     if (is_set("PMI_FD") && number_in("PMI_SIZE") > 1) {
       base::Result<bootstrap::PmiSettings> settings = bootstrap::PmiSettings::from_environment();
       if (!settings.ok()) return settings.status();

@@ -8,7 +8,7 @@
 
 namespace weft::machine::bootstrap {
 
-ParentWatch::ParentWatch() : pid_(getppid()), fd_(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))) {}
+ParentWatch::ParentWatch(pid_t pid) : pid_(pid), fd_(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))) {}
 
 ParentWatch::~ParentWatch() {
   if (fd_ >= 0) close(fd_);

@@ -1,5 +1,5 @@
-// Watches the process that started this one: a launcher's daemon on this host. For launchers without a connection
-// of which a PE could see the end.
+// Watches a process above this one: a launcher's daemon on this host. For launchers without a connection of which a PE
+// could see the end.
 #pragma once
 
 #include <sys/types.h>
@@ -10,14 +10,14 @@ namespace weft::machine::bootstrap {
 
 class ParentWatch {
  public:
-  ParentWatch();
+  explicit ParentWatch(pid_t pid);
   ~ParentWatch();
   ParentWatch(const ParentWatch&) = delete;
   ParentWatch& operator=(const ParentWatch&) = delete;
 
-  // Readable when the parent has ended. -1 if the system cannot tell.
+  // Readable when that process has ended. -1 if the system cannot tell.
   int fd() const { return fd_; }
-  // kPeerFailed if the parent has ended. `pe` is for the sentence. Does not block.
+  // kPeerFailed if it has ended. `pe` is for the sentence. Does not block.
   base::Status status(int pe) const;
 
  private:

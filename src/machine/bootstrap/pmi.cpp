@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/host_number.h"
 #include "machine/bootstrap/last_words.h"
+#include "machine/bootstrap/local_pes.h"
 
 namespace weft::machine::bootstrap {
 namespace {
@@ -85,30 +86,24 @@ Result<PmiSettings> PmiSettings::from_environment() {
 Result<std::unique_ptr<Bootstrap>> PmiBootstrap::join(const PmiSettings& settings) {
   std::unique_ptr<PmiBootstrap> self(new PmiBootstrap(settings));
   if (Status status = self->start(); status.failed()) return status;
-  if (Status status = self->find_local_pes(); status.failed()) return status;
+  Result<LocalPes> local = find_local_pes(*self, settings.host);
+  if (!local.ok()) return local.status();
+  self->local_ = *local;
   return std::unique_ptr<Bootstrap>(std::move(self));
 }
 
 Status PmiBootstrap::start() {
   auto begun = launcher_.ask("init", "pmi_version=1 pmi_subversion=1", "response_to_init");
   if (!begun.ok()) {
-    return located(begun.status(),
-                   "joining the job; a program that a PE starts must not use that PE's PMI_FD");
+    const Status why = located(begun.status(), "joining the job");
+    return {why.code(),
+            base::format("{}. PMI_FD serves one Weft program: for a second one start the launcher again; set "
+                         "WEFT_BOOTSTRAP=singleton for a program that a PE starts",
+                         why.message())};
   }
   auto named = launcher_.ask("get_my_kvsname", "", "my_kvsname");
   if (!named.ok()) return located(named.status(), "joining the job");
   store_ = (*named)["kvsname"];
-  return {};
-}
-
-// PMI has no portable way to ask, so the PEs tell one another.
-Status PmiBootstrap::find_local_pes() {
-  std::vector<std::byte> mine(sizeof settings_.host);
-  std::memcpy(mine.data(), &settings_.host, mine.size());
-  auto all = exchange(mine);
-  if (!all.ok()) return all.status();
-  local_rank_ = static_cast<int>(std::count(all->begin(), all->begin() + pe(), mine));
-  local_size_ = static_cast<int>(std::count(all->begin(), all->end(), mine));
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/local_pes.h"
 #include "machine/bootstrap/pmi_connection.h"
 
 namespace weft::machine::bootstrap {
@@ -33,8 +34,8 @@ class PmiBootstrap final : public Bootstrap {
   std::string_view name() const override { return "pmi"; }
   int pe() const override { return settings_.pe; }
   int num_pes() const override { return settings_.num_pes; }
-  int local_rank() const override { return local_rank_; }
-  int local_size() const override { return local_size_; }
+  int local_rank() const override { return local_.rank; }
+  int local_size() const override { return local_.size; }
   base::Result<std::vector<std::vector<std::byte>>> exchange(const std::vector<std::byte>& mine) override;
   base::Status barrier() override;
   void finished(int exit_code) override;
@@ -51,7 +52,6 @@ class PmiBootstrap final : public Bootstrap {
   explicit PmiBootstrap(const PmiSettings& settings) : settings_(settings), launcher_(settings.fd) {}
 
   base::Status start();
-  base::Status find_local_pes();
   base::Status put(const std::string& key, std::string_view value);
   base::Result<std::string> get(int pe, const std::string& key);
   base::Result<std::vector<std::byte>> get_bytes(int pe, int round);
@@ -60,8 +60,7 @@ class PmiBootstrap final : public Bootstrap {
   PmiSettings settings_;
   PmiConnection launcher_;
   std::string store_;  // the name of the job's store
-  int local_rank_ = 0;
-  int local_size_ = 1;
+  LocalPes local_;
   int round_ = 0;
 };
 

@@ -1,11 +1,15 @@
 #include "machine/bootstrap/pmix.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/format.h"
+#include "base/host_number.h"
 #include "machine/bootstrap/last_words.h"
+#include "machine/bootstrap/launch_slot.h"
 
 namespace weft::machine::bootstrap {
 namespace {
@@ -30,48 +34,74 @@ class OwnedValue {
   PmixValue* value_;
 };
 
+PmixInfo flag(const char* key) {
+  PmixInfo info{};
+  std::strncpy(info.key, key, sizeof(info.key) - 1);
+  info.value.type = kPmixBool;
+  info.value.flag = true;
+  return info;
+}
+
+std::string exchange_key(int round) { return base::format("weft.exchange.{}", round); }
+
 }  // namespace
 
 Result<std::unique_ptr<Bootstrap>> PmixBootstrap::join() {
+  const char* const job = std::getenv("PMIX_NAMESPACE");
+  const char* const rank = std::getenv("PMIX_RANK");
+  if (job != nullptr && rank != nullptr) {
+    if (Status status = take_launch_slot(job, rank); status.failed()) return status;
+  }
   Result<PmixLibrary> library = PmixLibrary::load();
   if (!library.ok()) return library.status();
   std::unique_ptr<PmixBootstrap> self(new PmixBootstrap(std::move(library).value()));
   const int code = self->library_.init(&self->self_, nullptr, 0);
   if (Status status = self->check(code, "joining the job (PMIx_Init)"); status.failed()) return status;
-  if (Status status = self->read_job(); status.failed()) return status;
+  if (Status status = self->read_num_pes(); status.failed()) return status;
+  if (self->num_pes_ > 1) {
+    if (Status status = self->expect_unused(); status.failed()) return status;
+    Result<LocalPes> local = find_local_pes(*self, base::host_number());
+    if (!local.ok()) return local.status();
+    self->local_ = *local;
+  }
   return std::unique_ptr<Bootstrap>(std::move(self));
 }
 
-Status PmixBootstrap::read_job() {
+Status PmixBootstrap::read_num_pes() {
   PmixProcess whole_job = self_;
   whole_job.rank = kPmixRankWildcard;
-  Result<int> num_pes = job_number(whole_job, kPmixJobSize);
-  if (!num_pes.ok()) return num_pes.status();
-  Result<int> local_size = job_number(whole_job, kPmixLocalSize);
-  if (!local_size.ok()) return local_size.status();
-  Result<int> local_rank = job_number(self_, kPmixLocalRank);
-  if (!local_rank.ok()) return local_rank.status();
-  num_pes_ = *num_pes;
-  local_size_ = *local_size;
-  local_rank_ = *local_rank;
+  PmixValue* raw = nullptr;
+  const int code = library_.get(&whole_job, kPmixJobSize, nullptr, 0, &raw);
+  if (Status status = check(code, "asking the launcher for the number of PEs"); status.failed())
+    return status;
+  const OwnedValue value(raw);
+  if (value->type != kPmixUint32) {
+    return Status(StatusCode::kCorrupt,
+                  base::format("PE {}: the PMIx launcher gave {} with type {}, which is not uint32", pe(),
+                               kPmixJobSize, value->type));
+  }
+  num_pes_ = static_cast<int>(value->uint32);
   return {};
 }
 
-Result<int> PmixBootstrap::job_number(const PmixProcess& process, const char* key) {
+// The servers of Open MPI keep what the first program gave. Slurm's forgets what it told the first program.
+Status PmixBootstrap::expect_unused() {
+  if (!has(exchange_key(0).c_str()) && has(kPmixLocalRank)) return {};
+  // mpiexec of Open MPI hangs if it has to end a process that is just joining, and the others may be.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return launch_slot_is_used(std::to_string(pe()));
+}
+
+bool PmixBootstrap::has(const char* key) {
+  const PmixInfo at_once = flag(kPmixImmediate);
   PmixValue* raw = nullptr;
-  const int code = library_.get(&process, key, nullptr, 0, &raw);
-  if (Status status = check(code, base::format("asking the launcher for {}", key)); status.failed())
-    return status;
+  if (library_.get(&self_, key, &at_once, 1, &raw) != kPmixSuccess) return false;
   const OwnedValue value(raw);
-  if (value->type == kPmixUint32) return static_cast<int>(value->uint32);
-  if (value->type == kPmixUint16) return static_cast<int>(value->uint16);
-  return Status(StatusCode::kCorrupt,
-                base::format("PE {}: the PMIx launcher gave {} with type {}, neither uint16 nor uint32", pe(),
-                             key, value->type));
+  return true;
 }
 
 Result<std::vector<std::vector<std::byte>>> PmixBootstrap::exchange(const std::vector<std::byte>& mine) {
-  const std::string key = base::format("weft.exchange.{}", round_++);
+  const std::string key = exchange_key(round_++);
   // Some servers drop values without bytes, so there is always one more.
   std::vector<std::byte> padded = mine;
   padded.push_back(std::byte{0});
@@ -81,10 +111,7 @@ Result<std::vector<std::vector<std::byte>>> PmixBootstrap::exchange(const std::v
   int code = library_.put(kPmixScopeGlobal, key.c_str(), &value);
   if (code == kPmixSuccess) code = library_.commit();
   if (code == kPmixSuccess) {
-    PmixInfo collect{};
-    std::strncpy(collect.key, kPmixCollectData, sizeof(collect.key) - 1);
-    collect.value.type = kPmixBool;
-    collect.value.flag = true;
+    const PmixInfo collect = flag(kPmixCollectData);
     code = library_.fence(nullptr, 0, &collect, 1);
   }
   if (Status status = check(code, "exchanging addresses with the other PEs"); status.failed()) return status;

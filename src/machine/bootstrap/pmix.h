@@ -1,9 +1,10 @@
 // A PE that a PMIx launcher started: srun, prterun, mpiexec.
 //
-// The launcher ends the job when a PE dies; watch_fd() watches the launcher's process on this host.
+// A second program with the same number is refused. The launcher ends the job when a PE dies; watch_fd() watches the launcher's process on this host.
 #pragma once
 
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/local_pes.h"
 #include "machine/bootstrap/parent_watch.h"
 #include "machine/bootstrap/pmix_library.h"
 
@@ -21,8 +22,8 @@ class PmixBootstrap final : public Bootstrap {
   std::string_view name() const override { return "pmix"; }
   int pe() const override { return static_cast<int>(self_.rank); }
   int num_pes() const override { return num_pes_; }
-  int local_rank() const override { return local_rank_; }
-  int local_size() const override { return local_size_; }
+  int local_rank() const override { return local_.rank; }
+  int local_size() const override { return local_.size; }
   base::Result<std::vector<std::vector<std::byte>>> exchange(const std::vector<std::byte>& mine) override;
   base::Status barrier() override;
   void finished(int exit_code) override;
@@ -33,17 +34,19 @@ class PmixBootstrap final : public Bootstrap {
  private:
   explicit PmixBootstrap(PmixLibrary library) : library_(std::move(library)) {}
 
-  base::Status read_job();
-  base::Result<int> job_number(const PmixProcess& process, const char* key);
+  base::Status read_num_pes();
+  // Fails if a program has joined with this number before, and has ended.
+  base::Status expect_unused();
+  // Whether the server has such a value of this PE.
+  bool has(const char* key);
   base::Result<std::vector<std::byte>> get_bytes(int pe, const std::string& key);
   base::Status check(int code, std::string_view what) const;
 
-  ParentWatch launcher_;
+  ParentWatch launcher_{pmix_launcher()};
   PmixLibrary library_;
   PmixProcess self_{};
   int num_pes_ = 0;
-  int local_rank_ = 0;
-  int local_size_ = 0;
+  LocalPes local_;
   int round_ = 0;
 };
 

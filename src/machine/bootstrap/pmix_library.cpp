@@ -67,6 +67,18 @@ bool find(void* handle, const char* name, Function*& function) {
 
 }  // namespace
 
+// The nearest process above this one that has loaded PMIx, or that may not be looked into: a daemon of the system's, as
+// Slurm's is. A shell or a container's process between belongs to the user.
+pid_t pmix_launcher() {
+  pid_t pid = getppid();
+  for (int i = 0; i < kMaxAncestors && pid > 1; ++i, pid = parent_of(pid)) {
+    const bool is_hidden =
+        std::ifstream(base::format("/proc/{}/maps", pid)).peek() == std::ifstream::traits_type::eof();
+    if (is_hidden || !mapped_library(pid).empty()) return pid;
+  }
+  return getppid();
+}
+
 base::Result<PmixLibrary> PmixLibrary::load() {
   std::string problems;
   for (const std::string& path : candidates()) {

@@ -4,6 +4,8 @@
 // Layouts and values are those of the PMIx standard, versions 4 and 5. Not unloaded: PMIx keeps threads.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,7 +28,6 @@ struct PmixValue {
   std::uint16_t type;
   union {
     bool flag;
-    std::uint16_t uint16;
     std::uint32_t uint32;
     PmixBytes bytes;
     void* largest_member[3];
@@ -47,14 +48,17 @@ inline constexpr std::uint32_t kPmixRankWildcard = UINT32_MAX - 1;
 inline constexpr std::uint8_t kPmixScopeGlobal = 3;
 
 inline constexpr std::uint16_t kPmixBool = 1;
-inline constexpr std::uint16_t kPmixUint16 = 13;
 inline constexpr std::uint16_t kPmixUint32 = 14;
 inline constexpr std::uint16_t kPmixByteObject = 27;
 
 inline constexpr char kPmixJobSize[] = "pmix.job.size";
-inline constexpr char kPmixLocalSize[] = "pmix.local.size";
 inline constexpr char kPmixLocalRank[] = "pmix.lrank";
 inline constexpr char kPmixCollectData[] = "pmix.collect";
+// The server answers from what it has; else it may wait for the value.
+inline constexpr char kPmixImmediate[] = "pmix.immediate";
+
+// The process on this host to which this one's PMIx library speaks, for example with a shell between them.
+pid_t pmix_launcher();
 
 struct PmixLibrary {
   int (*init)(PmixProcess* self, PmixInfo* info, std::size_t count) = nullptr;

@@ -15,7 +15,9 @@ namespace {
 
 base::Status failure(std::string_view what, std::string_view why) {
   return {base::StatusCode::kInternal,
-          base::format("UCX cannot make {}: {}. Check UCX_TLS and `ulimit -n`.", what, why)};
+          base::format(
+              "UCX cannot make {}: {}. Check UCX_TLS, UCX_TCP_PORT_RANGE (two ports per PE) and `ulimit -n`.",
+              what, why)};
 }
 
 }  // namespace

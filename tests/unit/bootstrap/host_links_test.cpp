@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -40,7 +41,7 @@ struct Listener {
     sockaddr_in address = loopback(0);
     socklen_t size = sizeof address;
     EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(fd, 64), 0);
+    EXPECT_EQ(listen(fd, 256), 0);
     EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
     return {fd, ntohs(address.sin_port)};
   }
@@ -95,7 +96,7 @@ std::vector<int> peers_of(const HostLinks& links) {
 TEST(HostLinksTest, EachPeHasLinksToBothNeighbours) {
   Job job({1, 1, 1, 2, 3, 3});
   const auto links = job.meet(kLongMs);
-  const std::vector<std::vector<int>> expected = {{3, 4}, {3, 5}, {3}, {0, 1, 2, 4}, {0, 3}, {1}};
+  const std::vector<std::vector<int>> expected = {{3}, {3, 4}, {3, 5}, {0, 1, 2, 4}, {1, 3}, {2}};
   for (std::size_t pe = 0; pe < links.size(); ++pe) {
     EXPECT_EQ(peers_of(links[pe]), expected[pe]) << pe;
     EXPECT_TRUE(links[pe].obstacles().empty());
@@ -115,6 +116,35 @@ TEST(HostLinksTest, APeThatCannotBeReachedIsNamed) {
   EXPECT_NE(links[0].obstacles()[0].find("no TCP connection with PE 1 on node2 within 300 ms"),
             std::string::npos)
       << links[0].obstacles()[0];
+}
+
+TEST(HostLinksTest, APeWithoutAPortIsNotWaitedFor) {
+  Job job({1, 2});
+  job.entries[1].port = 0;
+  const auto links = job.meet(kLongMs);
+  EXPECT_EQ(peers_of(links[0]), std::vector<int>{1});
+  EXPECT_EQ(peers_of(links[1]), std::vector<int>{0});
+  for (const HostLinks& one : links) {
+    ASSERT_EQ(one.obstacles().size(), 1U);
+    EXPECT_NE(one.obstacles()[0].find("PE 1 on node2 has found no free port"), std::string::npos)
+        << one.obstacles()[0];
+  }
+}
+
+// The port of a PE that others have connected to is free when the job has ended: UCX takes no port that was used less than
+// a minute ago.
+TEST(HostLinksTest, PortsAreFreeAfterAGoodbye) {
+  Job job({1, 2});
+  auto links = job.meet(kLongMs);
+  std::vector<std::thread> pes;
+  for (HostLinks& one : links) pes.emplace_back([&one] { one.say_goodbye(kLongMs); });
+  for (std::thread& pe : pes) pe.join();
+  for (const HostEntry& entry : job.entries) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in address = loopback(entry.port);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0) << errno;
+    close(fd);
+  }
 }
 
 TEST(HostLinksTest, APeOfAnotherJobIsNoPeer) {
@@ -142,6 +172,21 @@ TEST(HostLinksTest, StrangersDoNotKeepPeersApart) {
     EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     const std::string& word = words[i / 2 % words.size()];
     EXPECT_EQ(send(fd, word.data(), word.size(), MSG_NOSIGNAL), static_cast<ssize_t>(word.size()));
+    strangers.push_back(fd);
+  }
+  const auto links = job.meet(kLongMs);
+  EXPECT_EQ(peers_of(links[0]), (std::vector<int>{1, 1}));
+  EXPECT_EQ(peers_of(links[1]), (std::vector<int>{0, 0}));
+  for (const int fd : strangers) close(fd);
+}
+
+TEST(HostLinksTest, PeersComeInAfterManySilentStrangers) {
+  Job job({1, 2});
+  std::vector<int> strangers;
+  for (std::size_t i = 0; i < 240; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in address = loopback(job.entries[i % 2].port);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     strangers.push_back(fd);
   }
   const auto links = job.meet(kLongMs);
@@ -180,6 +225,22 @@ TEST(HostWatchTest, APeThatEndsTooEarlyIsNamed) {
   EXPECT_EQ(heard.first(), "PE 0 on node1 has lost PE 1 on node2: it ended before the job did");
 }
 
+// The PEs of a host have no links among themselves. PE 4 has links to PE 2, which is silent, and to PE 1.
+TEST(HostWatchTest, EveryPeHearsOfALossAtOnce) {
+  Job job({1, 1, 2, 2, 3, 3});
+  auto links = job.meet(kLongMs);
+  std::vector<Heard> heard(links.size());
+  std::vector<std::unique_ptr<HostWatch>> watches;
+  for (const int pe : {0, 1, 3, 5}) {
+    auto watch = HostWatch::start(pe, std::move(links[static_cast<std::size_t>(pe)]),
+                                  heard[static_cast<std::size_t>(pe)].listener());
+    ASSERT_TRUE(watch.ok());
+    watches.push_back(std::move(watch).value());
+  }
+  links[4].say_loss("PE 4 has lost\nall");
+  for (const std::size_t pe : {0, 1, 3, 5}) EXPECT_EQ(heard[pe].first(), "PE 4 has lost?all") << pe;
+}
+
 TEST(HostWatchTest, APeThatHasFinishedIsNotLost) {
   Job job({1, 2});
   auto links = job.meet(kLongMs);
@@ -193,6 +254,25 @@ TEST(HostWatchTest, APeThatHasFinishedIsNotLost) {
   (*watch).reset();
   EXPECT_TRUE(heard.sentences.empty());
   EXPECT_TRUE(other.sentences.empty());
+}
+
+// ThreadSanitizer sees here whether only the watches use the links.
+TEST(HostWatchTest, PesMayFinishAtTheSameTime) {
+  for (int round = 0; round < 20; ++round) {
+    Job job({1, 2});
+    auto links = job.meet(kLongMs);
+    std::vector<std::thread> pes;
+    for (int pe = 0; pe < 2; ++pe) {
+      pes.emplace_back([&links, pe] {
+        auto watch = HostWatch::start(pe, std::move(links[static_cast<std::size_t>(pe)]),
+                                      [](const std::string& sentence) { ADD_FAILURE() << sentence; });
+        ASSERT_TRUE(watch.ok());
+        (*watch)->finish();
+        (*watch).reset();
+      });
+    }
+    for (std::thread& pe : pes) pe.join();
+  }
 }
 
 TEST(HostWatchTest, WithoutLinksThereIsNothingToWatch) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -83,12 +84,43 @@ TEST(HostTableTest, ALongListOfPesIsCutShort) {
 TEST(HostTableTest, PartnersFormARingOfHosts) {
   // Three hosts with 3, 1 and 2 PEs.
   const HostTable table = table_of({1, 1, 1, 2, 3, 3});
-  const std::vector<int> partners = {3, 3, 3, 4, 0, 1};
+  const std::vector<int> partners = {3, 3, 3, 4, 1, 2};
   for (int pe = 0; pe < table.num_pes(); ++pe)
     EXPECT_EQ(table.partner(pe), partners[static_cast<std::size_t>(pe)]);
   EXPECT_EQ(table.partners_of(3), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(table.partners_of(5), std::vector<int>{});
-  EXPECT_EQ(table.partners_of(0), std::vector<int>{4});
+  EXPECT_EQ(table.partners_of(1), std::vector<int>{4});
+}
+
+TEST(HostTableTest, LinksLeadFromEachPeToAllOthers) {
+  const std::vector<std::vector<std::uint64_t>> jobs = {{1, 1, 2, 2},
+                                                        {1, 2, 1, 2, 3, 3},
+                                                        {1, 2, 2, 2, 3, 4, 4, 4},
+                                                        {1, 1, 1, 1, 2, 2},
+                                                        {1, 1, 2, 2, 2, 2, 2, 3, 3}};
+  for (const auto& hosts : jobs) {
+    const HostTable table = table_of(hosts);
+    std::vector<int> group(hosts.size());
+    std::iota(group.begin(), group.end(), 0);
+    for (int pe = 0; pe < table.num_pes(); ++pe) {
+      const int joined = group[static_cast<std::size_t>(pe)];
+      const int other = group[static_cast<std::size_t>(table.partner(pe))];
+      std::ranges::replace(group, joined, other);
+    }
+    EXPECT_EQ(std::ranges::count(group, group[0]), static_cast<std::ptrdiff_t>(group.size())) << hosts.size();
+  }
+}
+
+TEST(HostTableTest, TheDevicesOfUcxAreKnown) {
+  EXPECT_TRUE(names_device("eth1", "eth1"));
+  EXPECT_TRUE(names_device("eth0,eth1", "eth1"));
+  EXPECT_TRUE(names_device("mlx5_0:1,eth1", "eth1"));
+  EXPECT_TRUE(names_device("all", "eth1"));
+  EXPECT_TRUE(names_device("^eth0", "eth1"));
+  EXPECT_FALSE(names_device("eth0,eth11", "eth1"));
+  EXPECT_FALSE(names_device("mlx5_0:1", "eth1"));
+  EXPECT_FALSE(names_device("^eth0,eth1", "eth1"));
+  EXPECT_FALSE(names_device("", "eth1"));
 }
 
 }  // namespace

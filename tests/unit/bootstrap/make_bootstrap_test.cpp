@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -105,6 +108,36 @@ TEST_F(MakeBootstrapTest, ProcessesThatCannotFindOneAnotherAreRefused) {
   // One of them prints the sentence.
   set({{"PMI_SIZE", "4"}, {"PMI_RANK", "1"}});
   expect_refused(StatusCode::kCancelled, "process 0 says why");
+}
+
+// The variables of an outer launcher stay; the connection of the inner one is open.
+TEST_F(MakeBootstrapTest, OfTwoLaunchersTheInnerOneCounts) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  close(ends[1]);
+  const std::string fd = std::to_string(ends[0]);
+  set({{"PMIX_NAMESPACE", "outer"}, {"PMI_FD", fd}, {"PMI_SIZE", "4"}, {"PMI_RANK", "1"}});
+  expect_refused(StatusCode::kPeerFailed, "PMI_FD serves one Weft program");
+  // It is closed now, so PMIx is the inner one. There is no server; where there is no library, that is said first.
+  const auto bootstrap = make_bootstrap();
+  ASSERT_FALSE(bootstrap.ok());
+  EXPECT_EQ(bootstrap.status().message().find("PMI_FD"), std::string_view::npos)
+      << bootstrap.status().to_string();
+}
+
+TEST_F(MakeBootstrapTest, AnOpenFileThatIsNoConnectionIsNoPmiLauncher) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  set({{"PMIX_NAMESPACE", "outer"},
+       {"PMI_FD", std::to_string(ends[0])},
+       {"PMI_SIZE", "4"},
+       {"PMI_RANK", "1"}});
+  const auto bootstrap = make_bootstrap();
+  ASSERT_FALSE(bootstrap.ok());
+  EXPECT_EQ(bootstrap.status().message().find("PMI_FD"), std::string_view::npos)
+      << bootstrap.status().to_string();
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_F(MakeBootstrapTest, AProgramThatABatchScriptStartsIsOnePe) {
