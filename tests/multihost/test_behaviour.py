@@ -94,7 +94,11 @@ def test_the_device_that_the_user_names(programs: Path, networks: tuple[Network,
 
 
 def test_a_network_that_leads_nowhere_is_an_error_in_words(programs: Path) -> None:
-    """UCX chooses a device without trying it."""
+    """UCX chooses a device without trying it.
+
+    The sentence of the PE that sends may be lost, since Hydra ends all when one ends. That about links comes
+    first.
+    """
     with Cluster(2, networks=[Network(0), Network(1)]) as cluster:
         program = [programs / "payload_probe", "host"]
         for host in cluster.hosts:
@@ -102,8 +106,8 @@ def test_a_network_that_leads_nowhere_is_an_error_in_words(programs: Path) -> No
         command = launchers.hydra(cluster, 2, program, {**TRUSTED, "UCX_NET_DEVICES": "eth1"})
         outcome = cluster.hosts[0].run(command)
         assert outcome.exit_code != 0
-        assert "cannot be reached" in outcome.stderr + outcome.stdout, outcome
-        assert "UCX_NET_DEVICES" in outcome.stderr + outcome.stdout
+        told = outcome.stderr + outcome.stdout
+        assert re.search(r"no TCP connection with PE \d on node[AB].*UCX_NET_DEVICES", told), outcome
 
 
 def test_different_builds_are_refused_in_words(programs: Path, build_folder: Path, pair: Cluster) -> None:

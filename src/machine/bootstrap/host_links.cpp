@@ -127,11 +127,11 @@ HostLinks HostLinks::meet(HostTable table, int pe, int listener, int limit_ms) {
           self.table_.pe_text(missing), self.table_.pe_text(without)));
       continue;
     }
-    self.obstacles_.push_back(
-        base::format("no TCP connection with {} within {} ms. If that host is lost, the job may not notice. "
-                     "Let TCP connections "
-                     "between the hosts pass the firewall (UCX_TCP_PORT_RANGE names ports)",
-                     self.table_.pe_text(missing), limit_ms));
+    self.obstacles_.push_back(base::format(
+        "no TCP connection with {} within {} ms. If that host is lost, the job may not notice. "
+        "Let TCP connections "
+        "between the hosts pass the firewall (UCX_TCP_PORT_RANGE names ports, UCX_NET_DEVICES the devices)",
+        self.table_.pe_text(missing), limit_ms));
   }
   return self;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -33,7 +34,8 @@ def compile_program(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 
     def compiled(source: str, *options: object) -> Path:
         words = [str(option) for option in options]
-        program = folder / re.sub(r"\W+", "_", f"{source} {' '.join(words)}")[-120:]
+        number = hashlib.sha256(repr((source, words)).encode()).hexdigest()[:16]
+        program = folder / f"{Path(source).stem}-{number}"
         if not program.exists():
             wrapper = "mpicxx" if source.endswith(".cpp") else "mpicc"
             standard = "-std=c++17" if source.endswith(".cpp") else "-std=gnu99"

@@ -117,7 +117,9 @@ class PointToPoint {
 
   // How many messages have been sent to that rank, and how many have come from it in their order. Modulo 2^32.
   std::uint32_t num_sent_to(int rank) const { return pairs_[static_cast<std::size_t>(rank)].next_sent; }
-  std::uint32_t num_arrived_from(int rank) const { return pairs_[static_cast<std::size_t>(rank)].next_matched; }
+  std::uint32_t num_arrived_from(int rank) const {
+    return pairs_[static_cast<std::size_t>(rank)].next_matched;
+  }
   std::size_t num_posted() const { return posted_.size(); }
   std::size_t num_unexpected() const { return unexpected_.size(); }
 
