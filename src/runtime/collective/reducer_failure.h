@@ -12,7 +12,7 @@ class Scheduler;
 
 // Thrown by a combiner that has ended the job, or asked for its end: the reduction is abandoned. No PE gets a result of it, and
 // nothing waits for one except the end of the job. Any other exception is the failure of the reducer.
-struct AbandonedReduction {};
+struct AbandonedReduction : std::exception {};
 
 // "sum", "logical_and", ...: the name in both languages' messages.
 std::string_view reducer_name(Reducer reducer);
