@@ -85,14 +85,6 @@ class StartedJob:
         self.process.communicate()
 
 
-@pytest.fixture(autouse=True, scope="session")
-def heeded_signals() -> None:
-    """Jobs heed signals here as from a terminal: nohup and a shell's `&` hand them down as ignored."""
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
-
-
 Start = Callable[..., StartedJob]
 Run = Callable[..., Outcome]
 
