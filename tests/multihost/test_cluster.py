@@ -86,7 +86,7 @@ def test_exit_codes_signals_and_streams_pass(two_hosts: Cluster) -> None:
     outcome = host.run(["sh", "-c", "echo out; echo err >&2; kill -9 $$"])
     assert (outcome.exit_code, outcome.stdout, outcome.stderr) == (-signal.SIGKILL, "out\n", "err\n")
     assert "no_such_program cannot be started on nodeA" in host.run(["no_such_program"]).stderr
-    # A child of the shell loses a signal that comes before it has dropped the trap, so it says when it is ready.
+    # A child of the shell loses a signal that comes before it has dropped the trap: it says when.
     job = host.start(["sh", "-c", "trap 'kill $!; exit 5' TERM; (echo ready; exec sleep 1000) & wait"])
     assert job.stdout is not None
     assert job.stdout.readline() == "ready\n"
