@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,3 +56,15 @@ def hydra(
         "-launcher", "ssh", "-launcher-exec", str(agent_script(cluster)),
         *map(str, program),
     ]  # fmt: skip
+
+
+def ready_pids(job: subprocess.Popen[str], num_pes: int) -> dict[int, int]:
+    """Waits for the lines "ready PE PID" of fault_probe. The number of each PE's process, by PE."""
+    pids: dict[int, int] = {}
+    assert job.stdout is not None
+    while len(pids) < num_pes:
+        line = job.stdout.readline()
+        assert line, f"the job ended before it was ready:\n{job.communicate()[1]}"
+        if match := re.fullmatch(r"ready (\d+) (\d+)\n", line):
+            pids[int(match[1])] = int(match[2])
+    return pids

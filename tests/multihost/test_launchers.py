@@ -85,24 +85,13 @@ def test_an_exception_without_an_awaiting_caller_ends_the_job(launched, programs
 def test_a_killed_pe_on_the_other_host_ends_the_job(launched, programs: Path, doing: str) -> None:
     cluster, launch = launched
     job = cluster.hosts[0].start(launch(2, [programs / "fault_probe", doing]))
-    pids = ready_pids(job, 4)
+    pids = launchers.ready_pids(job, 4)
     cluster.hosts[1].signal(pids[2], signal.SIGKILL)
     outcome = finish(job)
     assert outcome.exit_code != 0
     assert outcome.seconds < END_WITHIN_S
     for host in cluster.hosts:
         assert host.pids("fault_probe") == []
-
-
-def ready_pids(job, num_pes: int) -> dict[int, int]:
-    """Waits for the lines "ready PE PID"."""
-    pids: dict[int, int] = {}
-    while len(pids) < num_pes:
-        line = job.stdout.readline()
-        assert line, f"the job ended before it was ready:\n{job.communicate()[1]}"
-        if match := re.fullmatch(r"ready (\d+) (\d+)\n", line):
-            pids[int(match[1])] = int(match[2])
-    return pids
 
 
 @pytest.mark.usefixtures("need_slurm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 from pathlib import Path
@@ -17,18 +16,6 @@ END_WITHIN_S = 15.0
 TRUSTED = {"WEFT_TRUSTED_NETWORK": "1"}
 
 pytestmark = pytest.mark.usefixtures("need_cluster")
-
-
-def ready_pids(job: Popen[str], num_pes: int) -> dict[int, int]:
-    """Waits for the lines "ready PE PID"."""
-    pids: dict[int, int] = {}
-    assert job.stdout is not None
-    while len(pids) < num_pes:
-        line = job.stdout.readline()
-        assert line, f"the job ended before it was ready:\n{job.communicate()[1]}"
-        if match := re.fullmatch(r"ready (\d+) (\d+)\n", line):
-            pids[int(match[1])] = int(match[2])
-    return pids
 
 
 def alive(host: Host) -> list[str]:
@@ -69,7 +56,7 @@ def test_links_take_the_network_that_ucx_takes(programs: Path) -> None:
         node_a, node_b = cluster.hosts
         environment = {**TRUSTED, "UCX_NET_DEVICES": "eth1"}
         job = node_a.start(launchers.prrte(cluster, 2, [programs / "fault_probe", "idle"], environment))
-        pids = ready_pids(job, 4)
+        pids = launchers.ready_pids(job, 4)
         launcher = {"127.0.0.1", cluster.networks[0].addresses(0)[0]}
         peers = peer_addresses(node_a, [pids[0], pids[1]]) - launcher
         assert peers == {cluster.networks[1].addresses(1)[0]}
@@ -81,7 +68,7 @@ def test_links_take_the_network_that_ucx_takes(programs: Path) -> None:
 def test_all_pes_end_if_one_dies_and_the_launcher_hangs(two_hosts: Cluster, programs: Path) -> None:
     node_a, node_b = two_hosts.hosts
     job = node_a.start(launchers.prrte(two_hosts, 2, [programs / "fault_probe", "idle"], TRUSTED))
-    pids = ready_pids(job, 4)
+    pids = launchers.ready_pids(job, 4)
     freeze_launchers(two_hosts.hosts)
     node_b.signal(pids[2], signal.SIGKILL)
     wait_until(lambda: not alive(node_a) and not alive(node_b), "the end of all PEs", END_WITHIN_S)
@@ -91,7 +78,7 @@ def test_all_pes_end_if_one_dies_and_the_launcher_hangs(two_hosts: Cluster, prog
 def test_all_pes_end_if_a_host_of_five_is_lost(programs: Path) -> None:
     with Cluster(5) as cluster:
         job = cluster.hosts[0].start(launchers.prrte(cluster, 2, [programs / "fault_probe", "idle"], TRUSTED))
-        ready_pids(job, 10)
+        launchers.ready_pids(job, 10)
         freeze_launchers(cluster.hosts)
         cluster.hosts[2].kill(noticed=False)
         rest = [host for host in cluster.hosts if host is not cluster.hosts[2]]

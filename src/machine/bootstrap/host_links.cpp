@@ -165,7 +165,7 @@ void HostLinks::close_done_link(std::size_t which) {
 
 void HostLinks::say_goodbye(int limit_ms) {
   say(links_, std::string(1, kGoodbye));
-  // Who closes first keeps the port for a minute. The port of a PE that has connected is none of UCX_TCP_PORT_RANGE.
+  // The end that closes first keeps its port in use for a minute. The port of a PE that has connected is none of UCX_TCP_PORT_RANGE.
   const auto deadline = PartingClock::now() + std::chrono::milliseconds(limit_ms);
   for (std::size_t i = 0; i < links_.size(); ++i) {
     if (links_[i].fd < 0 || !links_[i].was_accepted) continue;
