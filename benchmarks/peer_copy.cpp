@@ -3,23 +3,14 @@
 //
 // It uses the cuda kind's own calls: cuMemcpyPeerAsync between devices, cuMemcpyAsync on one, and the calls
 // that make the right context current before them. latency: a copy there and, when it is done, a copy back.
-// bandwidth, rate: windows of kWindow copies, the last of which is awaited.
+// bandwidth, rate: windows of kWindow copies, the last of which is awaited. pgas_latency, memspeed: a copy there that is
+// awaited before the next. pgas_flood: windows of kFloodWindow copies there.
 // Use: peer_copy BENCH SIZE:ITERATIONS:WARMUP... --memory cuda|emulated [--devices FROM,TO]
+#include "benchmarks/device_copies.h"
 #include "benchmarks/measuring.h"
-#include "memory/memory.h"
 
 namespace weft::benchmarks {
 namespace {
-
-template <class T>
-T value_of(base::Result<T> result) {
-  if (!result.ok()) die(result.status().to_string());
-  return std::move(result).value();
-}
-
-void check(const base::Status& status) {
-  if (status.failed()) die(status.to_string());
-}
 
 class Copies {
  public:
@@ -29,8 +20,8 @@ class Copies {
         first_(value_of(memory.allocate(size_bytes, place(arguments, 0)))),
         second_(value_of(memory.allocate(size_bytes, place(arguments, 1)))) {}
   ~Copies() {
-    check(memory_.deallocate(first_));
-    check(memory_.deallocate(second_));
+    expect_ok(memory_.deallocate(first_));
+    expect_ok(memory_.deallocate(second_));
   }
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
@@ -38,16 +29,16 @@ class Copies {
   void there_and_back(std::int64_t round_trips) {
     for (std::int64_t i = 0; i < round_trips; ++i) {
       copy(second_, first_);
-      wait_for(first_);
+      wait_for(backend_, first_.place.device);
       copy(first_, second_);
-      wait_for(second_);
+      wait_for(backend_, second_.place.device);
     }
   }
 
-  void windows(std::int64_t count) {
+  void windows(std::int64_t count, int size) {
     for (std::int64_t i = 0; i < count; ++i) {
-      for (int slot = 0; slot < kWindow; ++slot) copy(second_, first_);
-      wait_for(first_);
+      for (int slot = 0; slot < size; ++slot) copy(second_, first_);
+      wait_for(backend_, first_.place.device);
     }
   }
 
@@ -58,16 +49,7 @@ class Copies {
 
   // On the source's own stream.
   void copy(const memory::Buffer& to, const memory::Buffer& from) {
-    check(backend_.copy_async(to.data, to.place, from.data, from.place, from.size_bytes, nullptr));
-  }
-  void wait_for(const memory::Buffer& source) {
-    memory::EventHandle event = value_of(backend_.record(nullptr, source.place.device));
-    base::Status status;
-    do {
-      status = backend_.query(event);
-    } while (status.is_pending());
-    check(status);
-    backend_.release_event(event);
+    expect_ok(backend_.copy_async(to.data, to.place, from.data, from.place, from.size_bytes, nullptr));
   }
 
   memory::Memory& memory_;
@@ -76,16 +58,32 @@ class Copies {
   memory::Buffer second_;
 };
 
+void carry_out(Copies& copies, Bench bench, std::int64_t count) {
+  switch (bench) {
+    case Bench::kLatency:
+      return copies.there_and_back(count);
+    case Bench::kBandwidth:
+    case Bench::kRate:
+      return copies.windows(count, kWindow);
+    case Bench::kOneSided:
+    case Bench::kMemspeed:
+      return copies.windows(count, 1);
+    case Bench::kFlood:
+      return copies.windows(count, kFloodWindow);
+    default:
+      die("peer_copy has latency, bandwidth, rate, pgas_latency, pgas_flood and memspeed");
+  }
+}
+
 void measure(const Arguments& arguments) {
   memory::Memory memory;
-  check(memory.availability(arguments.memory));
+  expect_ok(memory.availability(arguments.memory));
   if (arguments.memory == memory::Kind::kHost) die("host memory is copied by no device: --memory cuda");
-  auto exchange = arguments.bench == Bench::kLatency ? &Copies::there_and_back : &Copies::windows;
   for (const Step& step : arguments.steps) {
     Copies copies(memory, arguments, step.size_bytes);
-    (copies.*exchange)(step.warmup);
+    carry_out(copies, arguments.bench, step.warmup);
     Stopwatch stopwatch;
-    (copies.*exchange)(step.iterations);
+    carry_out(copies, arguments.bench, step.iterations);
     report(arguments.bench, step, stopwatch.elapsed_s());
   }
 }

@@ -1,17 +1,21 @@
 // One-sided operations through UCX alone, of process 0 on memory of process 1 of the same host, as in pgas_copy.cpp.
 //
-//   raw_ucx_rma BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... --way put|get[-allocated][-with-error-handling]
+//   raw_ucx_rma BENCH SIZE:ITERATIONS:WARMUP[:BUFFERS]... --way put|get[-allocated][-with-error-handling][,SOURCE-TARGET]
+//               [--memory KIND] [--devices 0,1]
 //
+// SOURCE and TARGET: host or device, which is memory of KIND on the process's own device; by default host.
 // A put is ucp_put_nbx and a flush of the endpoint, which comes once behind each window of pgas_flood. pgas_fetch_add is an
 // atomic operation, without error handling. "allocated": UCX allocates the memory of both, and may map it in the other
 // process. Else it is memory of the program that is registered with UCX. A process that does not operate makes progress.
 #include <ucp/api/ucp.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
+#include "benchmarks/device_copies.h"
 #include "benchmarks/measuring.h"
 #include "benchmarks/raw_ucx_pair.h"
 
@@ -19,28 +23,103 @@ namespace weft::benchmarks {
 namespace {
 
 constexpr ucp_tag_t kOverTag = 1;
+constexpr char kSent = 1;
+constexpr char kOld = 2;
 
 struct Way {
   explicit Way(std::string_view text)
       : is_put(text.starts_with("put")),
         is_allocated(text.find("-allocated") != text.npos),
-        handles_errors(text.find("-with-error-handling") != text.npos) {}
+        handles_errors(text.find("-with-error-handling") != text.npos) {
+    if (const std::size_t comma = text.find(','); comma != text.npos) {
+      const std::string_view pair = text.substr(comma + 1);
+      const std::size_t dash = std::min(pair.find('-'), pair.size());
+      source_is_device = is_device(pair.substr(0, dash));
+      target_is_device = is_device(pair.substr(std::min(dash + 1, pair.size())));
+    }
+    const bool far_is_device = is_put ? target_is_device : source_is_device;
+    if (is_allocated && far_is_device) die("UCX allocates host memory only here");
+  }
+  static bool is_device(std::string_view name) {
+    if (name != "host" && name != "device") die("SOURCE and TARGET are host or device");
+    return name == "device";
+  }
   bool is_put;
   bool is_allocated;
   bool handles_errors;
+  bool source_is_device = false;
+  bool target_is_device = false;
+};
+
+// Where a process's buffers are. Made in the process that uses it: a device does not survive a fork.
+class Places {
+ public:
+  Places(const Partner& partner, const Arguments& arguments)
+      : device_{arguments.memory,
+                static_cast<std::int16_t>(arguments.devices[static_cast<std::size_t>(partner.process())])} {
+    if (arguments.memory == memory::Kind::kHost) return;
+    expect_ok(memory_.availability(arguments.memory));
+    // UCX uses the context that is current.
+    expect_ok(memory_.backend(arguments.memory)->make_current(device_.device));
+  }
+
+  memory::Memory& memory() { return memory_; }
+  memory::Place place(bool is_device) const { return is_device ? device_ : memory::Place(); }
+
+ private:
+  memory::Memory memory_;
+  memory::Place device_;
+};
+
+// Bytes that all have one value at first, in host memory or on a device.
+class Bytes {
+ public:
+  Bytes(Places& places, bool is_device, std::size_t size_bytes, char value)
+      : memory_(places.memory()), buffer_(value_of(memory_.allocate(size_bytes, places.place(is_device)))) {
+    std::vector<char> values(size_bytes, value);
+    copy(buffer_.data, buffer_.place, values.data(), memory::Place(), size_bytes);
+  }
+  ~Bytes() { expect_ok(memory_.deallocate(buffer_)); }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+
+  char* data() const { return static_cast<char*>(buffer_.data); }
+  std::size_t size() const { return buffer_.size_bytes; }
+  char at(std::size_t index) const {
+    char value = 0;
+    copy(&value, memory::Place(), data() + index, buffer_.place, 1);
+    return value;
+  }
+
+ private:
+  void copy(void* to, memory::Place to_place, const void* from, memory::Place from_place,
+            std::size_t size_bytes) const {
+    const memory::Place device = to_place.is_host() ? from_place : to_place;
+    if (device.is_host()) {
+      std::memcpy(to, from, size_bytes);
+      return;
+    }
+    memory::KindBackend& backend = *memory_.backend(device.kind);
+    expect_ok(backend.copy_async(to, to_place, from, from_place, size_bytes, nullptr));
+    wait_for(backend, device.device);
+  }
+
+  memory::Memory& memory_;
+  memory::Buffer buffer_;
 };
 
 // Registered memory of this process, and the key to that of the other one.
 class Region {
  public:
-  Region(const Partner& partner, const Worker& worker, std::size_t size_bytes, bool is_allocated)
-      : context_(worker.context()), own_(is_allocated ? 0 : size_bytes) {
+  // UCX allocates the memory if `own` is null.
+  Region(const Partner& partner, const Worker& worker, std::size_t size_bytes, const Bytes* own)
+      : context_(worker.context()) {
     ucp_mem_map_params_t parameters{};
     parameters.field_mask =
         UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
-    parameters.address = is_allocated ? nullptr : own_.data();
+    parameters.address = own == nullptr ? nullptr : own->data();
     parameters.length = size_bytes;
-    parameters.flags = is_allocated ? UCP_MEM_MAP_ALLOCATE : 0;
+    parameters.flags = own == nullptr ? UCP_MEM_MAP_ALLOCATE : 0;
     check(ucp_mem_map(context_, &parameters, &memory_), "ucp_mem_map");
     ucp_mem_attr_t attributes{};
     attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS;
@@ -68,7 +147,6 @@ class Region {
 
  private:
   ucp_context_h context_;
-  std::vector<char> own_;
   ucp_mem_h memory_ = nullptr;
   char* data_ = nullptr;
   std::uint64_t remote_ = 0;
@@ -78,15 +156,18 @@ class Region {
 // One end: what it puts or gets, and from or to where.
 class Peer {
  public:
-  Peer(const Partner& partner, Worker& worker, const Way& way, const Step& step)
+  Peer(const Partner& partner, Worker& worker, Places& places, const Way& way, const Step& step)
       : worker_(worker),
         is_put_(way.is_put),
         size_(step.size_bytes),
         num_places_(static_cast<std::size_t>(step.buffers)),
         place_(num_places_ - 1),
-        local_(size_ * num_places_, way.is_put ? 1 : 2),
-        region_(partner, worker, local_.size(), way.is_allocated) {
-    std::memset(region_.data(), way.is_put ? 2 : 1, local_.size());
+        local_(places, way.is_put ? way.source_is_device : way.target_is_device, size_ * num_places_,
+               way.is_put ? kSent : kOld),
+        own_(places, way.is_put ? way.target_is_device : way.source_is_device,
+             way.is_allocated ? 1 : local_.size(), way.is_put ? kOld : kSent),
+        region_(partner, worker, local_.size(), way.is_allocated ? nullptr : &own_) {
+    if (way.is_allocated) std::memset(region_.data(), way.is_put ? kOld : kSent, local_.size());
     partner.barrier();
   }
 
@@ -121,8 +202,9 @@ class Peer {
 
   // After the other process's operations.
   void expect_arrived() const {
-    const char last = is_put_ ? region_.data()[size_ - 1] : local_[size_ - 1];
-    if (last != 1) die("what was sent has not arrived");
+    const bool is_allocated = region_.data() != own_.data();
+    const char far = is_allocated ? region_.data()[size_ - 1] : own_.at(size_ - 1);
+    if ((is_put_ ? far : local_.at(size_ - 1)) != kSent) die("what was sent has not arrived");
   }
 
  private:
@@ -145,7 +227,8 @@ class Peer {
   std::size_t size_;
   std::size_t num_places_;
   std::size_t place_;  // of the last operation
-  std::vector<char> local_;
+  Bytes local_;
+  Bytes own_;  // a byte where UCX allocates
   Region region_;
   std::vector<ucs_status_ptr_t> requests_;
 };
@@ -169,9 +252,10 @@ void measure(const Partner& partner, const Arguments& arguments) {
   const Way way(arguments.way);
   const bool is_both = arguments.bench == Bench::kFloodBoth;
   const bool is_active = partner.process() == 0 || is_both;
+  Places places(partner, arguments);
   Worker worker(partner, way.handles_errors, UCP_FEATURE_TAG | UCP_FEATURE_RMA | UCP_FEATURE_AMO64);
   for (const Step& step : arguments.steps) {
-    Peer peer(partner, worker, way, step);
+    Peer peer(partner, worker, places, way, step);
     wait_for_other(worker);
     if (is_active) exchange(peer, arguments.bench, step.warmup);
     wait_for_other(worker);
@@ -192,7 +276,6 @@ void measure(const Partner& partner, const Arguments& arguments) {
 int main(int argc, char** argv) {
   using namespace weft::benchmarks;
   const Arguments arguments = parse_arguments(argc, argv);
-  if (arguments.memory != weft::memory::Kind::kHost) die("--memory: this program has host memory only");
   run_pair([&arguments](const Partner& partner) { measure(partner, arguments); });
   return 0;
 }

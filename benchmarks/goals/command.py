@@ -45,8 +45,8 @@ With --memory cuda: latency at 8 bytes and bandwidth at 64 MiB between two GPUs,
 much staging costs, and how Jacobi3D scales, is judged from files alone: --from with what weft bench latency,
 bandwidth and jacobi3d wrote. The ratio of not staged to staged is taken at the size where it is best.
 
-With --pgas: the figures of global memory, judged by files of weft bench pgas. The half size of a flood is
-where half of its peak is reached.
+With --pgas: the figures of global memory, judged by files of weft bench pgas, and with --memory cuda also of
+weft bench memspeed. The half size of a flood is where half of its peak is reached.
 """
 _PUBLISHED_METHOD = """
 The published ratios of GPU communication that is not staged to the same staged through host memory. Beside
@@ -115,7 +115,7 @@ def run_figures(arguments: argparse.Namespace) -> int:
         if arguments.pgas:
             if not arguments.files:
                 raise BenchError("--pgas needs --from FILE: measure with weft bench pgas --json FILE")
-            judge_one = judge_pgas
+            judge_one = functools.partial(judge_pgas, memory=arguments.memory)
         elif not on_device:
             judge_one = functools.partial(judge, goals=goals)
         if arguments.files:

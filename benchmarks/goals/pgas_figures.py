@@ -1,6 +1,7 @@
-"""The figures that global memory is held to in host memory, beside raw UCX and MPI's RMA in the same run.
+"""The figures that global memory is held to, beside raw UCX, MPI's RMA and a device's own copies.
 
-They are judged by files of `weft bench pgas`: the half size and the peak of a flood come from all its sizes.
+They are judged by files of `weft bench pgas` and `weft bench memspeed`. The half size and the peak of a flood
+come from all its sizes.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from goals.figures import Goal, Reference, Verdict, judge
+from weft.bench.gpus import PAIR
 from weft.bench.pgas import HALF_SIZE, PEAK, flood_points
 from weft.bench.question import Question
 from weft.bench.record import Record
@@ -66,6 +68,69 @@ PGAS_GOALS: tuple[Goal, ...] = (
 )
 
 
-def judge_pgas(records: Sequence[Record]) -> list[Verdict]:
-    """A verdict for each goal from the records of one run of `weft bench pgas`, with one buffer."""
-    return judge([*records, *flood_points(records)], PGAS_GOALS)
+def device_pgas_goals(memory: str) -> tuple[Goal, ...]:
+    """Copies between segments, some of which are in device memory of this kind, on a pair of GPUs."""
+    devices = PAIR if memory == "cuda" else ()
+    large = Question("memspeed", (64 << 20,), memory, devices=devices)
+    small = Question("pgas_latency", (8,), memory, devices=devices)
+
+    def path(way: str, question: Question) -> str:
+        return question.path(way)
+
+    def goal(text: str, question: Question, way: str, limit: float, reference: Reference) -> Goal:
+        return Goal(text, question, "pgas", "cpp", limit, reference, (path(way, question),))
+
+    def own(way: str, question: Question) -> Reference:
+        return Reference("weft", "pgas", path(way, question))
+
+    between = "device-device, remote"
+    return (
+        *(
+            goal(
+                f"{operation} of 64 MiB between devices beside a plain peer copy",
+                large,
+                f"{operation}, {between}, mapped",
+                0.97,
+                Reference("peer-copy", "machine"),
+            )
+            for operation in ("put", "get")
+        ),
+        *(
+            goal(
+                f"{operation} of 64 MiB, {pair}, beside host memory",
+                large,
+                f"{operation}, {pair}, remote, mapped",
+                0.9,
+                own(f"{operation}, host-host, remote, mapped", large),
+            )
+            for operation in ("put", "get")
+            for pair in ("host-device", "device-host")
+        ),
+        *(
+            goal(
+                f"{operation} of 64 MiB between devices beside a staged one",
+                large,
+                f"{operation}, {between}, mapped",
+                2.0,
+                own(f"{operation}, {between}, staged", large),
+            )
+            for operation in ("put", "get")
+        ),
+        # The published factor, which is hoped for.
+        *(
+            goal(
+                f"{operation} of 8 B between devices beside a staged one",
+                small,
+                f"{operation}, {between}, mapped",
+                1 / 30,
+                own(f"{operation}, {between}, staged", small),
+            )
+            for operation in ("put", "get")
+        ),
+    )
+
+
+def judge_pgas(records: Sequence[Record], memory: str = "host") -> list[Verdict]:
+    """A verdict for each goal from the records of one run, with one buffer in host memory."""
+    goals = PGAS_GOALS if memory == "host" else device_pgas_goals(memory)
+    return judge([*records, *flood_points(records)], goals)

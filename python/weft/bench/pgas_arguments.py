@@ -28,6 +28,10 @@ Beside them: raw UCX (raw_ucx_rma.cpp) by its defaults and by Weft's settings, o
 is registered, or on memory that UCX has allocated ("memory of UCX"), which other processes of the host may
 map. A put of UCX is over behind a flush of its endpoint. MPI's RMA is MPI_Put or MPI_Get and MPI_Win_flush in
 an MPI_Win_allocate window, in C ("openmpi", "mpich") and through mpi4py. They are asked on host memory only.
+
+With device memory "staged" is Weft with WEFT_PGAS_MAPPING=off and WEFT_STAGING=host: through host memory of
+both PEs. Raw UCX has registered memory then. "peer-copy" is a copy between the devices by one process that
+sees both, as the driver offers it.
 """
 _PGAS_METHOD = """
 pgas_latency: the time of one operation that is awaited before the next begins; not half of a round trip.
@@ -69,7 +73,7 @@ def _add(benches: Any, add_running_options: Any, name: str, summary: str, method
         "--against",
         default="all",
         metavar="all|none|NAME,...",
-        help="ucx, openmpi, mpich, mpi4py-openmpi, mpi4py-mpich (all that are installed)",
+        help="ucx, openmpi, mpich, mpi4py-openmpi, mpi4py-mpich, peer-copy (all that are there)",
     )
     parser.add_argument(
         "--placement",

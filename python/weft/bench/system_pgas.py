@@ -18,17 +18,21 @@ from weft.bench.programs import Programs
 from weft.bench.question import Question, Step, device_rate
 from weft.bench.steadiness import core_distance_ns
 from weft.bench.system import Reading, Series, System
+from weft.bench.system_gpu import PeerCopy
 from weft.bench.system_mpi import Mpi
 from weft.bench.system_python import mpiexec
 from weft.bench.system_ucx import DEFAULT_SETTINGS, INSTALL, WEFT_SETTINGS, UcxSettings, perftest
 from weft.bench.system_weft import device_environment, run_command
 
 #: What --against takes.
-ONE_SIDED_REFERENCES = ("ucx", "openmpi", "mpich", "mpi4py-openmpi", "mpi4py-mpich")
-MAPPED, THROUGH_UCX = "mapped", "through UCX"
+ONE_SIDED_REFERENCES = ("ucx", "openmpi", "mpich", "mpi4py-openmpi", "mpi4py-mpich", "peer-copy")
+MAPPED, THROUGH_UCX, STAGED = "mapped", "through UCX", "staged"
 _VALUE_BYTES = 8
+_DEVICES = "device-device"
 #: Bytes per microsecond, about, of copies between processes of a host that stay in the cache.
 _CACHED_RATE = 50_000.0
+#: The same of copies between a device and host memory, and of those that pass through host memory.
+_HOST_DEVICE_RATE, _STAGED_RATE = 10_000.0, 1_000.0
 #: What an operation costs at least, in microseconds; it only sizes the loops.
 _MAPPED_US, _UCX_US, _C_US, _PYTHON_US, _DEVICE_US = 0.01, 1.0, 0.03, 1.0, 10.0
 _HOST_ONLY = "its measuring program has host memory only"
@@ -39,7 +43,7 @@ class WeftPgas:
     """One `operation` of pgas_copy.cpp or pgas_fetch_add.cpp.
 
     `pair` is source and target, as "host-device"; `where` is remote or local; `way` is mapped, through UCX,
-    or empty.
+    staged, which is through host memory of both PEs, or empty.
     """
 
     operation: str
@@ -67,7 +71,8 @@ class WeftPgas:
             way = f"{'put' if way == 'copy' else way},{self.pair},{self.where}"
         command = [*run_command(question.pes, program), question.bench, *(step.argument() for step in steps)]
         command += ["--way", way, "--memory", question.memory]
-        environment = {"WEFT_PGAS_MAPPING": "off" if self.way == THROUGH_UCX else "on"}
+        environment = {"WEFT_PGAS_MAPPING": "off" if self.way in (THROUGH_UCX, STAGED) else "on"}
+        environment |= {"WEFT_STAGING": "host"} if self.way == STAGED else {}
         environment |= device_environment(question.devices)
         output = capture(command, self.series.label, environment, question.timeout_s)
         return read_measurements(output, question, steps, self.series.label)
@@ -76,29 +81,34 @@ class WeftPgas:
         return "pgas_fetch_add" if question.bench == "pgas_fetch_add" else "pgas_copy"
 
     def _steps(self, question: Question) -> list[Step]:
+        is_mapped = self.way not in (THROUGH_UCX, STAGED)
         if "device" in self.pair:
-            return question.steps(_DEVICE_US, device_rate(question.memory))
-        return question.steps(_UCX_US if self.way == THROUGH_UCX else _MAPPED_US, _CACHED_RATE)
+            return question.steps(_DEVICE_US, _rate(question, self.pair, is_mapped))
+        return question.steps(_MAPPED_US if is_mapped else _UCX_US, _CACHED_RATE)
 
 
 @dataclasses.dataclass(frozen=True)
 class UcxRma:
-    """raw_ucx_rma.cpp with one configuration, on memory that UCX has allocated or that the program has."""
+    """raw_ucx_rma.cpp with one configuration.
+
+    Host memory at the far end is UCX's own, or it is registered, as device memory always is.
+    """
 
     operation: str
     settings: UcxSettings
     is_allocated: bool
     programs: Programs
+    pair: str = "host-host"
 
     @property
     def series(self) -> Series:
         memory = "memory of UCX" if self.is_allocated else "registered memory"
-        path = f"{_operation(self.operation)}, host-host, remote, {self.settings.name}, {memory}"
+        path = f"{_operation(self.operation)}, {self.pair}, remote, {self.settings.name}, {memory}"
         return Series("ucx", "machine", "cpp", path)
 
     def absent(self, question: Question) -> str | None:
-        if question.memory != "host":
-            return _HOST_ONLY
+        if "device" in self.pair and question.memory != "cuda":
+            return "UCX takes device memory of kind cuda only"
         if question.bench == "pgas_fetch_add" and self.settings.error_handling:
             return "UCX has no atomic operations with error handling"
         if perftest() is None:
@@ -106,10 +116,20 @@ class UcxRma:
         return None if self.programs.find("raw_ucx_rma") else self.programs.advice("raw_ucx_rma")
 
     def run(self, question: Question) -> list[Reading]:
-        steps = question.steps(_UCX_US, _CACHED_RATE)
+        has_device = "device" in self.pair
+        rate = _rate(question, self.pair, is_mapped=False) if has_device else _CACHED_RATE
+        steps = question.steps(_DEVICE_US if has_device else _UCX_US, rate)
+        command = [str(self.programs.need("raw_ucx_rma")), question.bench]
         way = _way(self.operation) + ("-allocated" if self.is_allocated else "")
         way += "-with-error-handling" if self.settings.error_handling else ""
-        command = [str(self.programs.need("raw_ucx_rma")), question.bench]
+        if has_device:
+            command += [
+                "--memory",
+                question.memory,
+                "--devices",
+                ",".join(map(str, question.devices or (0, 1))),
+            ]
+            way += f",{self.pair}"
         command += [*(step.argument() for step in steps), "--way", way]
         tool = perftest()
         environment = {**(tool.environment if tool else {}), **dict(self.settings.environment)}
@@ -197,6 +217,8 @@ def one_sided_systems(bench: str, memory: str, programs: Programs, against: str 
     """Who answers that bench, Weft first. `against`: all, none, or names of ONE_SIDED_REFERENCES."""
     names = _names(against)
     systems: list[System] = [*_weft(bench, memory, programs)]
+    if memory != "host":
+        return [*systems, *_beside_devices(bench, programs, names)]
     operations = ("fetch-add",) if bench == "pgas_fetch_add" else ("put", "get")
     for operation in operations:
         if "ucx" in names:
@@ -228,10 +250,27 @@ def _weft(bench: str, memory: str, programs: Programs) -> Iterator[WeftPgas]:
                 yield WeftPgas(operation, "host-host", "remote", way, programs)
     for pair in pairs:
         for operation in ("put", "get"):
-            for way in (MAPPED, THROUGH_UCX):
+            for way in (MAPPED, THROUGH_UCX, *([STAGED] if pair == _DEVICES else [])):
                 yield WeftPgas(operation, pair, "remote", way, programs)
         if bench != "pgas_flood_both":
             yield WeftPgas("copy", pair, "local", "", programs)
+
+
+def _beside_devices(bench: str, programs: Programs, names: Sequence[str]) -> Iterator[System]:
+    """Raw UCX, and copies by one process that sees both devices. The MPI packages have host memory only."""
+    if "peer-copy" in names and bench != "pgas_flood_both":
+        yield PeerCopy(programs)
+    for pair in ("host-device", "device-host", _DEVICES) if "ucx" in names else ():
+        for operation in ("put", "get"):
+            for settings in (DEFAULT_SETTINGS, WEFT_SETTINGS):
+                yield UcxRma(operation, settings, False, programs, pair)
+
+
+def _rate(question: Question, pair: str, is_mapped: bool) -> float:
+    """Bytes per microsecond of large copies with a device at one end or both."""
+    if pair == _DEVICES and is_mapped:
+        return device_rate(question.memory)
+    return _HOST_DEVICE_RATE if is_mapped else _STAGED_RATE
 
 
 def _names(against: str) -> tuple[str, ...]:

@@ -146,6 +146,13 @@ def test_ping_pong_of_device_memory(build_folder, program, bench, metric):
     assert all(value > 0 for value in found.values())
 
 
+@pytest.mark.parametrize("bench", ["pgas_latency", "pgas_flood", "memspeed"])
+def test_plain_copies_one_way(build_folder, bench):
+    program = build_folder / "benchmarks" / "peer_copy"
+    found = figures(program, 1, bench, "8:3:1", "100000:3:1", "--memory", "emulated")
+    assert list(found) == [(Question(bench, (8,)).metric, 8), (Question(bench, (8,)).metric, 100000)]
+
+
 @pytest.mark.parametrize("peer_memory", ["on", "off"])
 @pytest.mark.parametrize("language", ["cpp", "python"])
 def test_channels_of_device_memory_take_either_path(

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from goals.pgas_figures import FETCH_ADD, LATENCY, PGAS_GOALS, judge_pgas
+from goals.pgas_figures import FETCH_ADD, LATENCY, PGAS_GOALS, device_pgas_goals, judge_pgas
 from weft.bench import cli, pgas, system_pgas
 from weft.bench.errors import BenchError
 from weft.bench.pgas import flood_points, half_size, questions
@@ -66,6 +66,25 @@ def test_weft_is_told_the_operation_and_the_way(commands):
     assert environment["WEFT_PGAS_MAPPING"] == "on"
 
 
+def test_staged_is_through_host_memory_of_both(commands):
+    programs, taken = commands
+    WeftPgas("get", "device-device", "remote", "staged", programs).run(
+        Question("memspeed", (64,), "emulated")
+    )
+    _, environment = taken[0]
+    assert (environment["WEFT_PGAS_MAPPING"], environment["WEFT_STAGING"]) == ("off", "host")
+
+
+def test_raw_ucx_is_told_the_devices(commands):
+    programs, taken = commands
+    question = Question("memspeed", (1 << 20,), "cuda", devices=(1, 0))
+    system = UcxRma("get", WEFT_SETTINGS, False, programs, "device-host")
+    assert system.run(question)[0].value == 2.0
+    command, _ = taken[0]
+    assert command[command.index("memspeed") + 1 :][:4] == ["--memory", "cuda", "--devices", "1,0"]
+    assert command[-2:] == ["--way", "get-with-error-handling,device-host"]
+
+
 def test_a_value_has_eight_bytes(commands):
     programs, taken = commands
     readings = WeftPgas("put value", "host-host", "remote", "mapped", programs).run(
@@ -105,7 +124,9 @@ def test_each_mpi_is_started_by_its_own_launcher(commands, python_programs):
 def test_what_a_system_cannot_measure_is_said(commands):
     programs, _ = commands
     cuda = Question("pgas_flood", (64,), "cuda")
-    assert "host memory only" in UcxRma("put", WEFT_SETTINGS, False, programs).absent(cuda)
+    emulated = Question("pgas_flood", (64,), "emulated")
+    assert "kind cuda only" in UcxRma("put", WEFT_SETTINGS, False, programs, "host-device").absent(emulated)
+    assert UcxRma("put", WEFT_SETTINGS, False, programs, "host-device").absent(cuda) is None
     assert "host memory only" in MpiRma("put", "openmpi", "cpp", programs).absent(cuda)
     assert "error handling" in UcxRma("fetch-add", WEFT_SETTINGS, False, programs).absent(FETCH_ADD)
     assert WeftPgas("put", "host-device", "remote", "mapped", programs).absent(cuda) is None
@@ -315,6 +336,48 @@ def test_floods_are_judged_by_half_size_and_peak(record):
     assert half.met is True
     assert found["flood of puts, peak"].ratio == pytest.approx(3.9 / 4.0)
     assert found["flood of gets, peak"].met is None
+
+
+def test_device_goals_compare_within_one_placement(record):
+    large, small = (q for q in dict.fromkeys(goal.question for goal in device_pgas_goals("cuda")))
+
+    def found(question, median, way, path="", **changes):
+        made = record(question.bench, question.sizes[0], median, "", memory="cuda", **changes)
+        return dataclasses.replace(made, path=path or question.path(way))
+
+    mapped, staged = "device-device, remote, mapped", "device-device, remote, staged"
+    records = [
+        found(large, 360.0, f"put, {mapped}"),
+        found(large, 100.0, f"put, {mapped}", path=f"put, {mapped}, same GPU"),
+        found(large, 370.0, "", system="peer-copy", model="machine"),
+        found(large, 5.0, f"put, {staged}"),
+        found(large, 9.0, "get, device-host, remote, mapped"),
+        found(large, 11.0, "get, host-host, remote, mapped"),
+        found(small, 10.0, f"get, {mapped}"),
+        found(small, 20.0, f"get, {staged}"),
+    ]
+    judged = {verdict.goal.text: verdict for verdict in judge_pgas(records, "cuda")}
+    beside = judged["put of 64 MiB between devices beside a plain peer copy"]
+    assert (beside.ratio, beside.met) == (pytest.approx(360 / 370), True)
+    assert judged["put of 64 MiB between devices beside a staged one"].met is True
+    assert judged["get of 64 MiB, device-host, beside host memory"].met is False
+    assert judged["get of 8 B between devices beside a staged one"].ratio == pytest.approx(0.5)
+    assert judged["put of 64 MiB, host-device, beside host memory"].met is None
+
+
+@pytest.mark.parametrize("memory", ["emulated", "cuda"])
+def test_every_device_goal_is_asked_for(memory):
+    for goal in device_pgas_goals(memory):
+        bench = goal.question.bench
+        paths = {
+            goal.question.path(system.series.path): system.series.system
+            for system in one_sided_systems(bench, memory, Programs())
+        }
+        assert all(paths[path] == "weft" for path in goal.paths), goal.text
+        assert any(
+            path.startswith(goal.reference.path) and system == goal.reference.system
+            for path, system in paths.items()
+        ), goal.text
 
 
 def test_every_goal_and_reference_is_asked_for():
