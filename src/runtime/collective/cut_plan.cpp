@@ -44,7 +44,7 @@ class Planner {
     const int outer = layout_.num_on(host_) - inner_;
     gather_outer(member(index_ - inner_), index_ >= inner_, member(index_ + inner_), index_ < outer);
     for (int bit = 1; bit < num_parts; bit *= 2) on_host(bit, &Planner::halve);
-    for (int bit = num_parts; bit < most; bit *= 2) on_host(bit, &Planner::merge_same);
+    for (int bit = num_parts; bit < most; bit *= 2) give_up(bit, num_parts);
     between_hosts(index_ < num_parts);
     for (int bit = num_parts; bit < most; bit *= 2) give_down(bit);
     for (int bit = num_parts / 2; bit > 0; bit /= 2) on_host(bit, &Planner::join);
@@ -112,8 +112,15 @@ class Planner {
     add({.peer = peer, .sent = mine_, .received = {first, both.count - mine_.count}});
     mine_ = both;
   }
-  void merge_same(int peer, bool peer_is_higher) {
-    add({.peer = peer, .sent = mine_, .received = mine_, .merges = true, .in_front = !peer_is_higher});
+  // Up a binomial tree over the members that have the same part, to those below `num_parts`.
+  void give_up(int bit, int num_parts) {
+    if (index_ < inner_ && bit < inner_ && (index_ & (bit - 1) & ~(num_parts - 1)) == 0) {
+      if ((index_ & bit) != 0)
+        add({.peer = member(index_ - bit), .sent = mine_});
+      else
+        add({.peer = member(index_ + bit), .received = mine_, .merges = true});
+    }
+    ++number_;
   }
   // From the members below `bit` to those from there on.
   void give_down(int bit) {

@@ -8,6 +8,10 @@
 // On several hosts the rounds on each host come first. Then the PEs with the same part, one on each host, do the same among
 // themselves, and then the hosts' rounds run backwards: each element crosses a link once in each direction. Hosts may have
 // different numbers of PEs: the part is as large as on the host with the fewest, and on the others several PEs have the same.
+// These merge it up a tree and get the result down the tree.
+//
+// A part is sent from the place where it is, without a copy. So no step may write what an earlier one sends, unless what it
+// receives was sent by the peer after that had come.
 //
 // Values are merged in the same pairs as by an ExchangePlan, so the result is the same to the last bit.
 #pragma once

@@ -151,6 +151,8 @@ bool Reductions::advance_exchange(ScopeId id, Scope& scope, Progress& progress) 
 // Returns whether all steps are done.
 template <HandlerId kHandler>
 bool Reductions::run_steps(ScopeId id, const Scope& scope, Progress& progress) {
+  // A repeat may begin with a merge, which fails if the reducer does.
+  if (progress.is_abandoned()) return false;
   const ExchangePlan plan(messenger_.pe(), messenger_.num_pes(), messenger_.host_groups());
   for (; progress.step < plan.num_steps(); ++progress.step) {
     const int step = progress.step;
@@ -223,6 +225,9 @@ void Reductions::finish_exchange(ScopeId id, Scope& scope, Progress& progress) {
     if (merged.is_abandoned) return;
     deliver(merged, false);
   }
+  // What a peer has sent for a repeat that there was not.
+  if (!withheld_.empty()) [[unlikely]]
+    withheld_.erase(key_of(id, progress.sequence));
   scope.forget_arrivals(progress.sequence + 1);
   scope.progress.forget(progress);
 }

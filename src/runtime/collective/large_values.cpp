@@ -16,6 +16,9 @@ namespace weft::runtime {
 
 namespace {
 
+// More parts than a plan has steps: on 2^31 PEs of 2^31 hosts about 130.
+constexpr std::size_t kMostAhead = 256;
+
 // The elements are beside the message.
 struct CutHeader {
   std::uint64_t scope_id = 0;
@@ -156,17 +159,19 @@ void Reductions::begin_repeat(ScopeId id, Scope& scope, Progress& progress, With
   for (const WithheldDescription& one : read_descriptions(merged.items, messenger_.num_pes()))
     withheld_contributions += one.contributions;
   merged.items.clear();
-  merged.combiner_id &= ~kWithheldBit;
+  // `merged` keeps the bit until the repeat is over: its count is too small meanwhile, and nothing may end it.
+  const std::uint32_t combiner_id = merged.combiner_id & ~kWithheldBit;
   merged.count -= std::min(merged.count, withheld_contributions);
   Partial& mine = again.merged;
   // What is merged of other contributions all PEs have.
   if (messenger_.pe() == 0 && merged.count > 0) mine.assign(merged.view());
+  mine.combiner_id = combiner_id;
   mine.has_target = merged.has_target;
   mine.target = merged.target;
   if (withheld.memory != nullptr) {
     mine.add(messenger_, {withheld.contributions,
                           merged.reducer,
-                          merged.combiner_id,
+                          combiner_id,
                           true,
                           withheld.memory->value,
                           {},
@@ -267,8 +272,9 @@ Posting Reductions::post_part(MessagePtr& message, std::span<Landing> landings) 
     return read_cut(*other).step == header.step &&
            other->envelope().source_pe == message->envelope().source_pe;
   });
-  // A part of a step that is over, or that does not exist, stays there until the reduction is over.
+  // A part of a step that is over, or that does not exist, stays there until the reduction is over, and is refused then.
   if (is_known) refuse_part(from_pe, messenger_.pe(), "a second time");
+  if (withheld.ahead.size() >= kMostAhead) refuse_part(from_pe, messenger_.pe(), "beyond all steps");
   withheld.ahead.push_back(std::move(message));
   return Posting::kDefer;
 }
@@ -289,6 +295,10 @@ void Reductions::on_part(const MessagePtr& message) {
 
 void Reductions::finish_cut(ScopeId id, Scope& scope, Progress& progress) {
   const auto found = withheld_.find(key_of(id, progress.sequence));
+  if (const auto& ahead = found->second->ahead; !ahead.empty()) {
+    refuse_part(static_cast<int>(ahead.front()->envelope().source_pe), messenger_.pe(),
+                "for a step that it does not have");
+  }
   const std::shared_ptr<CutMemory> memory = std::move(found->second->memory);
   withheld_.erase(found);
   Partial& merged = progress.merged;

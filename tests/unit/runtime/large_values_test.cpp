@@ -258,6 +258,69 @@ TEST(LargeValues, ALateContributionMayComeMeanwhile) {
   }
 }
 
+// Each PE of a step sends from memory that it merges into later. A first reduction may hide that a PE reads too late.
+TEST(LargeValues, HostsOfDifferentSizesCountEachValueOnce) {
+  constexpr int kReductions = 4;
+  const std::vector<std::vector<int>> layouts = {
+      {0, 0, 1}, {0, 1, 1}, {0, 0, 0, 1}, {0, 0, 0, 0, 1, 1}, {0, 0, 0, 0, 1}, {0, 1, 1, 2, 2, 2, 2, 2}};
+  for (const char* machine : {"loopback", "ucx"}) {
+    for (const std::vector<int>& hosts : layouts) {
+      const int num_pes = static_cast<int>(hosts.size());
+      LargeJob job(one_on_each(num_pes), Route::kExchange, hosts, machine);
+      for (int i = 0; i < kReductions; ++i) {
+        for (int pe = 0; pe < num_pes; ++pe)
+          job.contribute(pe, static_cast<std::uint64_t>(i), Doubles(4 * kLargeCount, 1 << pe));
+        ASSERT_EQ(job.run(static_cast<std::size_t>(i) + 1), "");
+      }
+      const Doubles expected(4 * kLargeCount, (1 << num_pes) - 1);
+      for (const auto& one : job.results) {
+        for (const std::vector<std::byte>& result : one)
+          ASSERT_EQ(base::unpack<Doubles>(result), expected)
+              << machine << ", hosts " << ::testing::PrintToString(hosts);
+      }
+    }
+  }
+}
+
+TEST(LargeValues, AContributorMayLeaveWhileTheExchangeIsRepeated) {
+  for (int from = 0; from < 3; ++from) {
+    for (int turns_before = 0; turns_before < 25; ++turns_before) {
+      LargeJob job(one_on_each(4), Route::kMovingExchange);
+      const auto reductions = [&](int pe) -> Reductions& { return job.job.runtime(pe).reductions(); };
+      reductions(2).contributor_arrived(kScope, 0);
+      reductions(3).contributor_left(kScope, 0);
+      for (const int pe : {0, 1, 2, 2}) job.contribute(pe, 0, Doubles(kLargeCount, 1.0));
+      int turns = 0;
+      EXPECT_EQ(job.job.run_until([&] { return ++turns > turns_before; }), "");
+      reductions((from + 1) % 3).contributor_arrived(kScope, 1);
+      reductions(from).contributor_left(kScope, 0);
+      ASSERT_EQ(job.run(1), "") << "PE " << from << " after " << turns_before << " turns";
+      for (const auto& one : job.results) {
+        ASSERT_EQ(one.size(), 1U);
+        EXPECT_EQ(base::unpack<Doubles>(one[0]), Doubles(kLargeCount, 4.0));
+      }
+    }
+  }
+}
+
+// One value is withheld, and the merge with the other one, which is small, fails when the exchange is repeated.
+TEST(LargeValues, NoPeGetsAResultAfterAFailedMerge) {
+  for (const int large : {0, 1}) {
+    LargeJob job(one_on_each(2));
+    job.contribute(large, 0, Doubles(kLargeCount, 1.0));
+    job.contribute(1 - large, 0, Doubles(3, 1.0));
+    std::string failure;
+    for (int turn = 0; turn < 3000; ++turn) {
+      for (const int pe : {0, 1}) {
+        if (!job.job.runtime(pe).stopped()) job.job.runtime(pe).step();
+      }
+    }
+    for (const int pe : {0, 1}) failure += job.job.runtime(pe).failure();
+    EXPECT_NE(failure, "");
+    for (const auto& one : job.results) EXPECT_TRUE(one.empty()) << "the large value is on PE " << large;
+  }
+}
+
 TEST(LargeValues, APeThatAllContributorsHaveLeftGetsTheResult) {
   for (const std::vector<int>& hosts :
        {std::vector<int>{}, std::vector<int>{0, 0, 1, 1}, std::vector<int>{0, 1, 1, 0}}) {
