@@ -81,6 +81,11 @@ class KindBackend {
   // calls the release listener for every allocation that is freed may return true at once.
   virtual bool is_current(const Allocation& allocation, const void* address) = 0;
 
+  // The memory layer sees an allocation for the first time that it has not made. A copy into it from host memory whose call has
+  // returned may still be on its way, as cudaMemcpy() from pageable memory is. Such a copy is over when this returns, if a
+  // millisecond is enough, and later ones when their call returns, if the kind can arrange that.
+  virtual void first_seen(const Allocation& /*allocation*/) {}
+
   // An address outside this range is not of this kind.
   const AddressRange& address_range() const { return address_range_; }
   // `listener` is called with the base of each allocation that deallocate() frees.

@@ -35,14 +35,14 @@ Allocation KindCache::find(const void* address) {
     if (!kind->address_range().contains(number)) continue;
     const std::optional<Allocation> found = kind->find_allocation(address);
     if (!found.has_value()) continue;
-    remember(*found, kind);
+    if (remember(*found, kind)) kind->first_seen(*found);
     return *found;
   }
   return {};
 }
 
-void KindCache::remember(const Allocation& allocation, KindBackend* kind) {
-  if (allocation.generation == 0 || allocation.size_bytes == 0 || allocation.place.is_host()) return;
+bool KindCache::remember(const Allocation& allocation, KindBackend* kind) {
+  if (allocation.generation == 0 || allocation.size_bytes == 0 || allocation.place.is_host()) return false;
   if (entries_.size() >= kMaxEntries) entries_.clear();
   auto overlapping = entries_.lower_bound(allocation.base);
   if (overlapping != entries_.begin()) {
@@ -53,6 +53,7 @@ void KindCache::remember(const Allocation& allocation, KindBackend* kind) {
     overlapping = entries_.erase(overlapping);
   }
   entries_.emplace(allocation.base, Entry{allocation, kind});
+  return true;
 }
 
 }  // namespace weft::memory

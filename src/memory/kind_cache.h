@@ -53,7 +53,8 @@ class KindCache {
     KindBackend* kind = nullptr;
   };
 
-  void remember(const Allocation& allocation, KindBackend* kind);
+  // False if it cannot be remembered.
+  bool remember(const Allocation& allocation, KindBackend* kind);
 
   std::array<KindBackend*, kNumKinds> kinds_{};
   KindBackend::ReleaseListener listener_;

@@ -24,14 +24,14 @@ def run_checked(
     return ended.stderr
 
 
-# On a machine with one GPU the PEs share it.
+# A GPU for each PE: where two share one, the times of each include waits for the other.
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("num_pes", [1, 2])
 def test_a_step_by_device_time_moves_chares(
     run_job: RunJob, need_gpus: Callable[[int], None], num_pes: int, kind: str
 ) -> None:
     if kind == "cuda":
-        need_gpus(1)
+        need_gpus(num_pes)
     environment = {"WEFT_LB": "seen", "WEFT_LB_VERBOSE": "1"}
     text = run_checked(run_job, num_pes, "balance", kind, environment=environment)
     lines = [line for line in text.splitlines() if line.startswith("weft: load balancing of Field")]

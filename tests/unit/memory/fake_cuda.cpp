@@ -313,6 +313,15 @@ int cuPointerGetAttribute(void* data, int attribute, unsigned long long address)
   return 0;
 }
 
+int cuPointerSetAttribute(const void* value, int attribute, unsigned long long address) {
+  const int result = enter_context("cuPointerSetAttribute");
+  if (result != 0) return result;
+  FakeCuda::Block* block = fake_cuda()->find(address);
+  if (block == nullptr || attribute != 6) return kInvalidValue;
+  block->copies_are_synchronous = *static_cast<const unsigned*>(value) != 0;
+  return 0;
+}
+
 int cuPointerGetAttributes(unsigned count, int* attributes, void** data, unsigned long long address) {
   const int result = enter("cuPointerGetAttributes");
   if (result != 0) return result;
@@ -399,6 +408,9 @@ int cuStreamQuery(CudaStreamTag* stream) {
   const int result = enter_context("cuStreamQuery", stream->device);
   if (result != 0) return result;
   if (fake_cuda()->broken != 0) return fake_cuda()->broken;
+  const auto found = fake_cuda()->default_streams.find(stream->device);
+  const bool is_default = found != fake_cuda()->default_streams.end() && &found->second == stream;
+  if (is_default && fake_cuda()->busy_queries > 0) return --fake_cuda()->busy_queries, kNotReady;
   return stream->queue.empty() ? 0 : kNotReady;
 }
 

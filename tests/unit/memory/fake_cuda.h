@@ -79,6 +79,7 @@ struct FakeCuda {
     bool mapped_here = false;
     bool imported = false;
     int file = -1;  // once other processes may map it
+    bool copies_are_synchronous = false;
   };
 
   int num_devices = 2;
@@ -88,6 +89,8 @@ struct FakeCuda {
   std::map<std::string, int> fail_next;
   // What every EventQuery returns, as after a kernel that broke the context; 0: works.
   int broken = 0;
+  // How often a query of a default stream says that it is not ready.
+  int busy_queries = 0;
   void* next_address = nullptr;
 
   std::map<std::uintptr_t, Block> blocks;

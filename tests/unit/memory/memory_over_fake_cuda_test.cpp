@@ -417,6 +417,24 @@ TEST_F(MemoryOverFakeCudaTest, TheDriverIsAskedOncePerAllocation) {
   fake_cuda()->remove_block(reinterpret_cast<std::uintptr_t>(data));
 }
 
+TEST_F(MemoryOverFakeCudaTest, CopiesThatTheProgramMadeBeforeAreOver) {
+  const std::uintptr_t base = fake_cuda()->add_block(4096, 1);
+  auto* const data = reinterpret_cast<std::byte*>(base);
+  fake_cuda()->busy_queries = 5;
+  EXPECT_EQ(memory->place_of(data + 100), kGpu1);
+  EXPECT_EQ(fake_cuda()->busy_queries, 0) << "a copy from pageable memory may be on its way";
+  EXPECT_TRUE(fake_cuda()->blocks.at(base).copies_are_synchronous);
+  // Known memory costs nothing, and a kernel that runs on is not waited for.
+  fake_cuda()->busy_queries = 1 << 30;
+  EXPECT_EQ(memory->place_of(data), kGpu1);
+  EXPECT_EQ(fake_cuda()->busy_queries, 1 << 30);
+  const std::uintptr_t other = fake_cuda()->add_block(64, 0);
+  EXPECT_EQ(memory->place_of(reinterpret_cast<void*>(other)), kGpu0);
+  EXPECT_LT(fake_cuda()->busy_queries, 1 << 30);
+  fake_cuda()->busy_queries = 0;
+  for (const std::uintptr_t block : {base, other}) fake_cuda()->remove_block(block);
+}
+
 TEST_F(MemoryOverFakeCudaTest, FreedBehindOurBack) {
   const std::uintptr_t base = fake_cuda()->add_block(8192, 1);
   auto* const data = reinterpret_cast<std::byte*>(base);

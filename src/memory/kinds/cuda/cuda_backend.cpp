@@ -140,6 +140,7 @@ Result<void*> CudaBackend::allocate(std::size_t size_bytes, int ordinal) {
   if (result != cuda::kSuccess) {
     return driver_->status(result, "cuMemAlloc", base::format("{} bytes on cuda:{}", size_bytes, ordinal));
   }
+  make_copies_synchronous(address);
   return reinterpret_cast<void*>(address);
 }
 

@@ -46,6 +46,7 @@ class CudaBackend final : public KindBackend {
   base::Result<void*> allocate(std::size_t size_bytes, int device) override;
   base::Status deallocate(void* data) override;
   std::optional<Allocation> find_allocation(const void* address) override;
+  void first_seen(const Allocation& allocation) override;
   bool is_current(const Allocation& allocation, const void* address) override;
   base::Result<std::vector<std::byte>> export_allocation(const void* address) override;
   base::Result<Buffer> import_allocation(std::span<const std::byte> exported, int device) override;
@@ -107,6 +108,8 @@ class CudaBackend final : public KindBackend {
   base::Result<EventHandle> record(StreamHandle stream, int device, bool is_timed);
   base::Status call_failed(CudaResult result, const char* call, int device) const;
   bool is_page_locked(std::uintptr_t address) const;
+  // Copies into it that the driver calls synchronous are over when their call returns. REQUIRES: its context is current.
+  void make_copies_synchronous(CudaAddress address);
 
   std::unique_ptr<CudaDriver> driver_;
   std::vector<Device> devices_;

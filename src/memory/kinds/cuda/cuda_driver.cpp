@@ -79,6 +79,7 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuMemcpyPeerAsync", MemcpyPeerAsync);
   need("cuPointerGetAttribute", PointerGetAttribute);
   need("cuPointerGetAttributes", PointerGetAttributes);
+  need("cuPointerSetAttribute", PointerSetAttribute);
   need("cuIpcGetMemHandle", IpcGetMemHandle);
   need("cuIpcOpenMemHandle_v2", IpcOpenMemHandle);
   need("cuIpcCloseMemHandle", IpcCloseMemHandle);

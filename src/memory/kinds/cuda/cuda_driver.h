@@ -69,6 +69,7 @@ inline constexpr unsigned kMemoryTypeHost = 1;
 inline constexpr unsigned kMemoryTypeDevice = 2;
 
 inline constexpr int kAttributeMemoryType = 2;
+inline constexpr int kAttributeSyncMemops = 6;
 inline constexpr int kAttributeBufferId = 7;
 inline constexpr int kAttributeIsManaged = 8;
 inline constexpr int kAttributeDeviceOrdinal = 9;
@@ -116,6 +117,7 @@ class CudaDriver {
   CudaResult (*PointerGetAttribute)(void* data, int attribute, CudaAddress address) = nullptr;
   CudaResult (*PointerGetAttributes)(unsigned count, int* attributes, void** data,
                                      CudaAddress address) = nullptr;
+  CudaResult (*PointerSetAttribute)(const void* value, int attribute, CudaAddress address) = nullptr;
   CudaResult (*IpcGetMemHandle)(CudaIpcHandle* handle, CudaAddress address) = nullptr;
   CudaResult (*IpcOpenMemHandle)(CudaAddress* address, CudaIpcHandle handle, unsigned flags) = nullptr;
   CudaResult (*IpcCloseMemHandle)(CudaAddress address) = nullptr;

@@ -1,4 +1,5 @@
-// Events of kind cuda: points in a stream's queue, some of them with a time.
+// Events of kind cuda, which are points in a stream's queue, some of them with a time; and what a copy has left to do.
+#include <chrono>
 #include <utility>
 
 #include "base/format.h"
@@ -67,6 +68,27 @@ bool CudaBackend::is_idle(StreamHandle stream, int ordinal) {
   }
   return driver_->StreamQuery(*queue) == cuda::kSuccess &&
          (*queue == cuda::kLegacyStream || driver_->StreamQuery(cuda::kLegacyStream) == cuda::kSuccess);
+}
+
+// The driver has a call for it that memory of pools and of virtual addresses refuses; then the program has to synchronise.
+void CudaBackend::make_copies_synchronous(CudaAddress address) {
+  const unsigned on = 1;
+  static_cast<void>(driver_->PointerSetAttribute(&on, cuda::kAttributeSyncMemops, address));
+}
+
+// Copies of the driver's synchronous calls are in the legacy default stream. What takes longer than a millisecond there is a
+// kernel, or waits for one, which the program has to wait for.
+void CudaBackend::first_seen(const Allocation& allocation) {
+  constexpr std::chrono::milliseconds kPatience{1};
+  Result<Device*> device = use(allocation.place.device);
+  if (!device.ok()) return;
+  CudaContextScope scope(*driver_, (*device)->context);
+  if (scope.result() != cuda::kSuccess) return;
+  make_copies_synchronous(allocation.base);
+  const auto start = std::chrono::steady_clock::now();
+  while (driver_->StreamQuery(cuda::kLegacyStream) == cuda::kNotReady &&
+         std::chrono::steady_clock::now() - start < kPatience) {
+  }
 }
 
 Status CudaBackend::stream_wait(StreamHandle stream, int ordinal, EventHandle event) {
