@@ -93,6 +93,12 @@ def test_a_wrapper_may_stand_between(run, probe: Path) -> None:
     assert len(outcome.stdout.splitlines()) == 2
 
 
+def test_programs_see_their_number_on_the_host(run) -> None:
+    """They choose a GPU by it before MPI_Init, as those of OSU do."""
+    outcome = run("-n", 3, "sh", "-c", 'test "$MPI_LOCALRANKID" = "$WEFT_PE"')
+    assert outcome.exit_code == 0, outcome.stderr
+
+
 @pytest.mark.parametrize("folder", ["x" * 120])
 def test_a_long_temporary_folder_is_no_obstacle(run, probe: Path, job_folder: Path, folder: str) -> None:
     long_folder = job_folder / folder

@@ -59,6 +59,10 @@ def describe_exit(status: int) -> str:
     return f"was killed by signal {-status} ({name})"
 
 
+#: MPICH's name for the number of a process on its host. Programs choose their GPU by it before MPI_Init.
+LOCAL_RANK_VARIABLE = "MPI_LOCALRANKID"
+
+
 def exit_code_of(status: int) -> int:
     """The exit code that a shell would report for it."""
     return status if status >= 0 else 128 - status
@@ -100,7 +104,7 @@ class Starter:
         try:
             process = subprocess.Popen(
                 self._argv,
-                env={**self._environment, "WEFT_PE": str(number)},
+                env={**self._environment, "WEFT_PE": str(number), LOCAL_RANK_VARIABLE: str(number)},
                 stdin=None if number == 0 else subprocess.DEVNULL,
                 preexec_fn=self._between_fork_and_exec,
             )
