@@ -30,6 +30,11 @@ base::Result<Buffer> KindBackend::import_allocation(std::span<const std::byte>, 
 
 Status KindBackend::release_import(void*) { return not_shareable(kind()); }
 
+Status KindBackend::lock_host(void*, std::size_t, int) {
+  return Status(StatusCode::kUnsupported,
+                base::format("the pages of host memory cannot be locked for {} devices", kind_name(kind())));
+}
+
 Status KindBackend::copy_rows_async(StridedRows destination, StridedRows source, Place place,
                                     std::size_t row_bytes, std::size_t count, StreamHandle stream) {
   for (std::size_t i = 0; i < count; ++i) {

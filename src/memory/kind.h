@@ -132,6 +132,10 @@ class KindBackend {
   virtual base::Result<void*> allocate_host(std::size_t size_bytes, int device) = 0;
   virtual void deallocate_host(void* data) = 0;
   virtual bool host_copy_is_async(const void* host_address, std::size_t size_bytes) = 0;
+  // Locks the pages of other host memory, so that host_copy_is_async(). Takes about as long as a copy of it. kUnsupported: the
+  // kind has no such call. REQUIRES: unlock_host() before the memory is unmapped.
+  virtual base::Status lock_host(void* data, std::size_t size_bytes, int device);
+  virtual void unlock_host(void* /*data*/) {}
 
   virtual base::Result<EventHandle> record(StreamHandle stream, int device) = 0;
   // ok: the work before the event is done and visible to every stream. pending: it is not done yet. Any other

@@ -267,6 +267,26 @@ int cuMemFreeHost(void* address) {
   return 0;
 }
 
+int cuMemHostRegister_v2(void* address, std::size_t size_bytes, unsigned) {
+  const int result = enter_context("cuMemHostRegister");
+  if (result != 0) return result;
+  const auto base = reinterpret_cast<std::uintptr_t>(address);
+  if (fake_cuda()->find(base) != nullptr) return kInvalidValue;
+  FakeCuda::Block block;
+  block.size_bytes = size_bytes;
+  block.device = t_current->device;
+  block.buffer_id = fake_cuda()->next_buffer_id++;
+  block.memory_type = 1;
+  fake_cuda()->blocks[base] = block;
+  return 0;
+}
+
+int cuMemHostUnregister(void* address) {
+  const int result = enter_context("cuMemHostUnregister");
+  if (result != 0) return result;
+  return fake_cuda()->blocks.erase(reinterpret_cast<std::uintptr_t>(address)) == 1 ? 0 : kInvalidValue;
+}
+
 int cuMemcpyAsync(unsigned long long destination, unsigned long long source, std::size_t size_bytes,
                   CudaStreamTag* stream) {
   stream = resolve(stream);

@@ -441,14 +441,36 @@ Result<void*> CudaBackend::allocate_host(std::size_t size_bytes, int ordinal) {
   return data;
 }
 
+CudaContext CudaBackend::any_context() const {
+  const auto found =
+      std::ranges::find_if(devices_, [](const Device& device) { return device.context != nullptr; });
+  return found == devices_.end() ? nullptr : found->context;
+}
+
 void CudaBackend::deallocate_host(void* data) {
-  if (is_abandoned_) return;
-  for (const Device& device : devices_) {
-    if (device.context == nullptr) continue;
-    CudaContextScope scope(*driver_, device.context);
-    driver_->MemFreeHost(data);
-    return;
-  }
+  const CudaContext context = any_context();
+  if (is_abandoned_ || context == nullptr) return;
+  CudaContextScope scope(*driver_, context);
+  driver_->MemFreeHost(data);
+}
+
+Status CudaBackend::lock_host(void* data, std::size_t size_bytes, int ordinal) {
+  Result<Device*> device = use(ordinal);
+  if (!device.ok()) return device.status();
+  CudaContextScope scope(*driver_, (*device)->context);
+  const CudaResult result = scope.result() == cuda::kSuccess
+                                ? driver_->MemHostRegister(data, size_bytes, cuda::kHostRegisterPortable)
+                                : scope.result();
+  if (result == cuda::kSuccess) return {};
+  return driver_->status(result, "cuMemHostRegister",
+                         base::format("{} bytes at {} (see ulimit -l)", size_bytes, data));
+}
+
+void CudaBackend::unlock_host(void* data) {
+  const CudaContext context = any_context();
+  if (is_abandoned_ || context == nullptr) return;
+  CudaContextScope scope(*driver_, context);
+  driver_->MemHostUnregister(data);
 }
 
 bool CudaBackend::is_page_locked(std::uintptr_t address) const {

@@ -64,6 +64,8 @@ class CudaBackend final : public KindBackend {
                                std::size_t row_bytes, std::size_t count, StreamHandle stream) override;
   base::Result<void*> allocate_host(std::size_t size_bytes, int device) override;
   void deallocate_host(void* data) override;
+  base::Status lock_host(void* data, std::size_t size_bytes, int device) override;
+  void unlock_host(void* data) override;
   bool host_copy_is_async(const void* host_address, std::size_t size_bytes) override;
 
   base::Result<EventHandle> record(StreamHandle stream, int device) override {
@@ -106,6 +108,8 @@ class CudaBackend final : public KindBackend {
   base::Result<CudaStream> stream_of(StreamHandle stream, Device& device);
   base::Result<Event*> take_event(Device& device, int ordinal, bool is_timed);
   base::Result<EventHandle> record(StreamHandle stream, int device, bool is_timed);
+  // The context of any device that is in use; null if none is.
+  CudaContext any_context() const;
   base::Status call_failed(CudaResult result, const char* call, int device) const;
   bool is_page_locked(std::uintptr_t address) const;
   // Copies into it that the driver calls synchronous are over when their call returns. REQUIRES: its context is current.

@@ -74,6 +74,8 @@ Status CudaDriver::find_functions(void* library, const std::string& name) {
   need("cuMemFree_v2", MemFree);
   need("cuMemHostAlloc", MemHostAlloc);
   need("cuMemFreeHost", MemFreeHost);
+  need("cuMemHostRegister_v2", MemHostRegister);
+  need("cuMemHostUnregister", MemHostUnregister);
   need("cuMemcpyAsync", MemcpyAsync);
   need("cuMemcpy2DAsync_v2", Memcpy2DAsync);
   need("cuMemcpyPeerAsync", MemcpyPeerAsync);

@@ -60,6 +60,7 @@ inline constexpr unsigned kEventDefault = 0;  // with a time
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kHostAllocPortable = 1;
+inline constexpr unsigned kHostRegisterPortable = 1;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
 
 // Of cuMemcpy2DAsync, on all devices so far.
@@ -108,6 +109,8 @@ class CudaDriver {
   CudaResult (*MemFree)(CudaAddress address) = nullptr;
   CudaResult (*MemHostAlloc)(void** address, std::size_t size_bytes, unsigned flags) = nullptr;
   CudaResult (*MemFreeHost)(void* address) = nullptr;
+  CudaResult (*MemHostRegister)(void* address, std::size_t size_bytes, unsigned flags) = nullptr;
+  CudaResult (*MemHostUnregister)(void* address) = nullptr;
   CudaResult (*MemcpyAsync)(CudaAddress destination, CudaAddress source, std::size_t size_bytes,
                             CudaStream stream) = nullptr;
   CudaResult (*Memcpy2DAsync)(const CudaCopy2D* copy, CudaStream stream) = nullptr;

@@ -241,6 +241,9 @@ Task<> Copies::carry_out(Copy& copy) {
   const memory::Buffer source_base = base_of(copy.from, source, copy.completions.source_stream);
   const memory::Buffer target_base = base_of(copy.to, target, copy.completions.target_stream);
   if (reaches_source && reaches_target) {
+    const std::uint64_t size_bytes = total_bytes(copy.runs);
+    lock_pages(source, target_base.place, size_bytes);
+    lock_pages(target, source_base.place, size_bytes);
     Task<> copied = copy_memory(copy, source_base, target_base);
     co_await std::move(copied);
   } else if (reaches_source) {
@@ -253,6 +256,12 @@ Task<> Copies::carry_out(Copy& copy) {
     Task<> copied = ask_source(copy);
     co_await std::move(copied);
   }
+}
+
+void Copies::lock_pages(KnownSegment* segment, memory::Place device, std::uint64_t size_bytes) {
+  if (segment == nullptr || !segment->memory.place.is_host() || device.is_host()) return;
+  segment->page_lock.copy_begins(*runtime_.memory().backend(device.kind), device, segment->memory,
+                                 size_bytes);
 }
 
 Task<> Copies::copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to) {

@@ -136,6 +136,8 @@ class Copies {
   runtime::Task<> carry_out(Copy& copy);
   runtime::Task<> run_stream(SegmentUse from, SegmentUse to, memory::Place device,
                              memory::StreamHandle stream, runtime::OperationState* state);
+  // A copy between that segment, if there is one and it is in host memory, and a device begins.
+  void lock_pages(KnownSegment* segment, memory::Place device, std::uint64_t size_bytes);
   runtime::Task<> copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer to);
   // Both ends are at one place: the CPU or its device copies the runs, which the caller keeps.
   runtime::Task<> copy_at_place(std::span<const Run> runs, memory::Buffer from, memory::Buffer to);

@@ -43,6 +43,8 @@ void Copies::enqueue(const Copy& copy, memory::Place device, memory::StreamHandl
                 base::format("{} cannot be queued on a stream of {}: neither end is memory of such a device",
                              copy.text(), memory::place_name(device)));
   }
+  lock_pages(from, device, size_bytes);
+  lock_pages(to, device, size_bytes);
   base::check(kind->copy_async(target.data, target.place, source.data, source.place, size_bytes, stream));
   spawn(run_stream(segments_.use(*from), segments_.use(*to), device, stream, state));
 }

@@ -12,6 +12,7 @@
 #include "weft/runtime/future.h"
 
 #include "machine/machine.h"
+#include "memory/page_lock.h"
 #include "models/pgas/segment/shared_parts.h"
 
 namespace weft::pgas {
@@ -41,6 +42,7 @@ struct KnownSegment {
   std::uint8_t state_by_message = 0;    // if the owner's states cannot be mapped
   SharedPart shared;                    // Weft's host memory, here or of another PE
   void* import = nullptr;               // of device memory
+  memory::PageLock page_lock;           // of host memory that devices copy
   std::optional<machine::RemoteMemory> remote;
 
   // Of another PE's segment.

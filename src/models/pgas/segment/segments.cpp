@@ -182,6 +182,7 @@ void Segments::erase(std::uint64_t key) {
 
 // Failures change nothing: the memory is not used any more.
 void Segments::release_memory(KnownSegment& segment) {
+  segment.page_lock.release();
   if (segment.remote.has_value()) {
     if (segment.own.has_value()) {
       static_cast<void>(runtime_.machine().deregister_memory(*segment.remote));
