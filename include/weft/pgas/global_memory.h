@@ -278,6 +278,8 @@ class GlobalMemory {
   // Whether this PE maps segments of other PEs. Off: all operations on other PEs' memory go through the machine, for tests and
   // comparison. REQUIRES: no segment of another PE is known yet.
   void set_mapping(bool is_on);
+  // Whether some PEs of the job are on other hosts. They get the machine's key to a segment that is published.
+  void set_has_other_hosts(bool has_other_hosts);
   void close();
   // Segments that this PE has and that it knows of others, for tests.
   std::size_t num_segments() const;

@@ -63,6 +63,10 @@ void GlobalMemory::close() {
 
 void GlobalMemory::set_mapping(bool is_on) { segments_->set_mapping(is_on); }
 
+void GlobalMemory::set_has_other_hosts(bool has_other_hosts) {
+  segments_->set_has_other_hosts(has_other_hosts);
+}
+
 std::size_t GlobalMemory::num_segments() const { return segments_->size(); }
 
 void GlobalMemory::refuse_count(std::size_t count, std::size_t element_bytes) {
