@@ -87,6 +87,16 @@ async def types_and_sizes(other: pgas.GlobalPointer) -> None:
     await refused(lambda: pgas.put(1, 5), "takes a weft.pgas.GlobalPointer, not a int")
 
 
+async def elements_without_bytes() -> None:
+    for dtype in ("V0", np.dtype([]), np.dtype([("none", "i4", (0,))])):
+        source, target = np.zeros(4, dtype), np.zeros(4, dtype)
+        assert source.itemsize == 0
+        await pgas.copy_indexed(source, [0, 1], target, [2, 3])
+        await pgas.copy_indexed(source, [0], target, [1], 0)
+        await pgas.copy_strided(source, None, target, None, 4)
+        await refused(lambda pair=(source, target): pgas.copy_indexed(pair[0], [4], pair[1], [0]), "index 4")
+
+
 async def memory(other: pgas.GlobalPointer) -> None:
     fixed = np.zeros(3)
     fixed.flags.writeable = False
@@ -174,6 +184,7 @@ async def main(world: pgas.Team) -> None:
             await pointers_to_nowhere(own, other, world)
             await types_and_sizes(other)
             assert ((await pgas.get(other, 10)) == 4.5).all(), "something was written"
+            await elements_without_bytes()
             await memory(other)
             await pgas.put(np.full(10, 4.5), other)
         await world.barrier()
