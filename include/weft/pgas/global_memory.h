@@ -148,11 +148,13 @@ class GlobalMemory {
   }
   template <class T>
   Done copy(GlobalPtr<const T> from, GlobalPtr<T> to, std::size_t count, Completions completions) {
-    return copy_bytes(from.address(), to.address(), bytes_of(count, sizeof(T)), std::move(completions));
+    const std::size_t size_bytes = completions.or_error([=] { return bytes_of(count, sizeof(T)); });
+    return copy_bytes(from.address(), to.address(), size_bytes, std::move(completions));
   }
   template <class T>
   Done copy(GlobalPtr<T> from, GlobalPtr<T> to, std::size_t count, Completions completions) {
-    return copy_bytes(from.address(), to.address(), bytes_of(count, sizeof(T)), std::move(completions));
+    const std::size_t size_bytes = completions.or_error([=] { return bytes_of(count, sizeof(T)); });
+    return copy_bytes(from.address(), to.address(), size_bytes, std::move(completions));
   }
   // From and to memory of this PE, of any kind, which need not lie in a segment. It stays valid and unchanged until the
   // operation is over, and that of put() until completions.source.
