@@ -106,6 +106,7 @@ class GlobalArray:
         Raises:
             weft.Error: this PE has no rank in the array's team, or the array was released.
         """
+        self._layout.expect_live()
         pe = _core.my_pe()
         for rank, pointer in enumerate(self._layout.pointers):
             if pointer.pe == pe:
@@ -129,6 +130,7 @@ class GlobalArray:
 
     def __getitem__(self, key: Any) -> GlobalSlice:
         """Names a part of the array for `weft.pgas.copy`; nothing is read."""
+        self._layout.expect_live()
         return GlobalSlice(self, self._layout, select(self.shape, key))
 
     def get(self, key: Any = ..., out: Any = None) -> _core.Operation[Any]:
@@ -179,7 +181,12 @@ class GlobalArray:
         return _core.fetch_add(self.pointer(index), value)
 
     async def release(self) -> None:
-        """Collective: frees the array when all ranks have called it. Later uses are errors.
+        """Collective: frees the array when all ranks have called it.
+
+        Uses of this object are errors from the call on. When the await is over, all blocks are freed. Then
+        uses of arrays that came as arguments, and of pointers, are errors too; on another host than the
+        block's, operations may still reach the old memory until the notice has arrived there. No operation
+        reaches memory that was reused.
 
         A rank awaits its operations before. One that a rank has begun without knowing the segment of the
         other rank fails if it comes too late.
@@ -193,8 +200,10 @@ class GlobalArray:
             )
         segment, team = self._segment, self._team
         self._segment = self._team = None
+        self._layout.is_released = True
         await team.barrier()
         segment.release()
+        await team.barrier()
 
 
 class GlobalSlice:
