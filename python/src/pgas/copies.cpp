@@ -210,6 +210,8 @@ Ref start_all(Engine& engine, std::vector<Prepared> pieces, const CopyReports& r
   engine.pgas().expect_apart(parts);
   JointOperation joint(engine);
   for (Prepared& piece : pieces) {
+    joint.keep(piece.from.keeper);
+    joint.keep(piece.to.keeper);
     joint.add([&] {
       Ref stream_keeper;
       pgas::Done done = start(engine, piece, reports, use, stream_keeper);
