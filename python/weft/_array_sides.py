@@ -169,10 +169,10 @@ class SelectionSide(Side):
         return (place, (0,) * len(self.shape))
 
 
-def transfer(source: Side, target: Side, result: Any, reports: Reports) -> _core.Operation[Any]:
+def transfer(source: Side, target: Side, result: Any, reports: Reports, use: str) -> _core.Operation[Any]:
     """Starts the copy, whose operation gives `result`. REQUIRES: both have the same shape.
 
-    A copy of no elements is one piece if there is something to report.
+    Errors begin with `use`. A copy of no elements is one piece if there is something to report.
     """
     shape = source.shape
     pieces: list[tuple[Any, ...]] = []
@@ -187,4 +187,4 @@ def transfer(source: Side, target: Side, result: Any, reports: Reports) -> _core
             (source.part(first, end), target.part(first, end), (end - first, *shape[1:]))
             for first, end in itertools.pairwise(cuts)
         ]
-    return _core._copy_strided_pieces(pieces, result, *reports)
+    return _core._copy_strided_pieces(pieces, result, *reports, use)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+# What errors call the operations.
+_GET, _PUT, _COPY = "weft.pgas.GlobalArray.get", "weft.pgas.GlobalArray.put", "weft.pgas.copy"
+
+
 class GlobalArray:
     """An array whose rows lie in the memory of the PEs of a team; `make_array` makes it.
 
@@ -152,7 +156,7 @@ class GlobalArray:
             element = element_of(self.shape, key if isinstance(key, tuple) else (key,))
             if element is not None:
                 return _core.get(self._layout.place(element[0]) + element[1])
-        return self[key]._get(out, NO_REPORTS)
+        return self[key]._get(out, NO_REPORTS, _GET)
 
     def put(self, key: Any, values: Any) -> _core.Operation[None]:
         """Writes a part of the array.
@@ -174,7 +178,7 @@ class GlobalArray:
             element = element_of(self.shape, key if isinstance(key, tuple) else (key,))
             if element is not None:
                 return _core.put(values, self._layout.place(element[0]) + element[1])
-        return self[key]._put(values, NO_REPORTS)
+        return self[key]._put(values, NO_REPORTS, _PUT)
 
     def fetch_add(self, index: int | Sequence[int], value: float) -> _core.Operation[Any]:
         """Adds to an element as one atomic operation: weft.pgas.fetch_add(array.pointer(index), value)."""
@@ -237,7 +241,7 @@ class GlobalSlice:
             "get() the rows"
         )
 
-    def _get(self, out: Any, reports: Reports) -> _core.Operation[Any]:
+    def _get(self, out: Any, reports: Reports, use: str) -> _core.Operation[Any]:
         selection = self._selection
         if out is None:
             if not self.shape:
@@ -248,24 +252,24 @@ class GlobalSlice:
         _expect_shape(self, out)
         rows = selection.row_list
         if rows is None or 0 in self.shape:
-            return transfer(SelectionSide(self._layout, selection), ArraySide(out), out, reports)
+            return transfer(SelectionSide(self._layout, selection), ArraySide(out), out, reports, use)
         pieces = [
             (pointer, elements, out, positions, self._layout.row_items)
             for pointer, elements, positions in self._layout.places_of(rows)
         ]
-        return _core._copy_indexed_pieces(pieces, out, *reports)
+        return _core._copy_indexed_pieces(pieces, out, *reports, use)
 
-    def _put(self, values: Any, reports: Reports) -> _core.Operation[None]:
+    def _put(self, values: Any, reports: Reports, use: str) -> _core.Operation[None]:
         selection = self._selection
         values = _as_source(values, self)
         rows = selection.row_list
         if rows is None or 0 in self.shape:
-            return transfer(ArraySide(values), SelectionSide(self._layout, selection), None, reports)
+            return transfer(ArraySide(values), SelectionSide(self._layout, selection), None, reports, use)
         pieces = [
             (values, positions, pointer, elements, self._layout.row_items)
             for pointer, elements, positions in self._layout.places_of(rows)
         ]
-        return _core._copy_indexed_pieces(pieces, None, *reports)
+        return _core._copy_indexed_pieces(pieces, None, *reports, use)
 
 
 def _expect_shape(part: GlobalSlice, array: Any) -> None:
@@ -310,14 +314,14 @@ def copy(src: Any, dst: Any, count: int | None, reports: Reports) -> _core.Opera
             raise _core.Error(
                 f"weft.pgas.copy got {source} and {target}, which overlap: copy to other memory first"
             )
-        return transfer(from_side, to_side, None, reports)
+        return transfer(from_side, to_side, None, reports, _COPY)
     if isinstance(target, _core.GlobalPointer):
-        return transfer(part._side(), PointerSide(target, part.shape), None, reports)
+        return transfer(part._side(), PointerSide(target, part.shape), None, reports, _COPY)
     if isinstance(source, _core.GlobalPointer):
-        return transfer(PointerSide(source, part.shape), part._side(), None, reports)
+        return transfer(PointerSide(source, part.shape), part._side(), None, reports, _COPY)
     if isinstance(source, GlobalSlice):
-        return part._get(target, reports)
-    return part._put(source, reports)
+        return part._get(target, reports, _COPY)
+    return part._put(source, reports, _COPY)
 
 
 async def make_array(
