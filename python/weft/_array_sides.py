@@ -24,7 +24,7 @@ NO_REPORTS: Reports = (None, None, None)
 class Layout:
     """Where the rows of an array lie: blocks of equal size, in the order of the ranks."""
 
-    __slots__ = ("block", "dtype", "pointers", "row_items", "shape", "takes_numbers")
+    __slots__ = ("block", "dtype", "is_released", "pointers", "row_items", "shape", "takes_numbers")
 
     def __init__(self, shape: tuple[int, ...], pointers: list[_core.GlobalPointer]) -> None:
         self.shape = shape
@@ -36,6 +36,17 @@ class Layout:
         #: Rows of a block; the last blocks may have fewer.
         self.block = max(1, -(-shape[0] // len(pointers)))
         self.row_items = math.prod(shape[1:])
+        self.is_released = False
+
+    def expect_live(self) -> None:
+        """Raises weft.Error if this PE has released the array."""
+        if not self.is_released:
+            return
+        error = _core.Error(
+            f"the global array of {self.dtype}, shape {self.shape}, cannot be used: it has been released here"
+        )
+        error.code = "not found"
+        raise error
 
     def rows(self, rank: int) -> range:
         end = self.shape[0]
@@ -43,6 +54,8 @@ class Layout:
 
     def place(self, row: int) -> _core.GlobalPointer:
         """Of the first element of the row."""
+        if self.is_released:
+            self.expect_live()
         rank, row_of_block = divmod(row, self.block)
         return self.pointers[rank] + row_of_block * self.row_items
 
@@ -57,6 +70,7 @@ class Layout:
 
         Places are in elements.
         """
+        self.expect_live()
         places: dict[int, tuple[list[int], list[int]]] = {}
         for position, row in enumerate(row_list):
             rank, row_of_block = divmod(row, self.block)
@@ -155,10 +169,10 @@ class SelectionSide(Side):
         return (place, (0,) * len(self.shape))
 
 
-def transfer(source: Side, target: Side, result: Any, reports: Reports) -> _core.Operation[Any]:
+def transfer(source: Side, target: Side, result: Any, reports: Reports, use: str) -> _core.Operation[Any]:
     """Starts the copy, whose operation gives `result`. REQUIRES: both have the same shape.
 
-    A copy of no elements is one piece if there is something to report.
+    Errors begin with `use`. A copy of no elements is one piece if there is something to report.
     """
     shape = source.shape
     pieces: list[tuple[Any, ...]] = []
@@ -173,4 +187,4 @@ def transfer(source: Side, target: Side, result: Any, reports: Reports) -> _core
             (source.part(first, end), target.part(first, end), (end - first, *shape[1:]))
             for first, end in itertools.pairwise(cuts)
         ]
-    return _core._copy_strided_pieces(pieces, result, *reports)
+    return _core._copy_strided_pieces(pieces, result, *reports, use)

@@ -134,7 +134,7 @@ def as_asyncio(awaited: _core.Future[_T] | _core.Operation[_T]) -> asyncio.Futur
     weft.Error with the code ``'closed'``. When the loop has closed first, the outcome is dropped.
 
     Args:
-        awaited: what is followed; an operation must have no other waiter.
+        awaited: what is followed; it may have other waiters and callbacks.
 
     Returns:
         A future of the running loop. It gives the value, or raises what `awaited` raises.

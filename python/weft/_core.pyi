@@ -313,6 +313,7 @@ def _copy_strided_pieces(
     source: Any = None,
     remote: Any = None,
     stream: Any = None,
+    use: str = ...,
     /,
 ) -> Operation[Any]: ...
 def _copy_indexed_pieces(
@@ -321,6 +322,7 @@ def _copy_indexed_pieces(
     source: Any = None,
     remote: Any = None,
     stream: Any = None,
+    use: str = ...,
     /,
 ) -> Operation[Any]: ...
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+# What errors call the operations.
+_GET, _PUT, _COPY = "weft.pgas.GlobalArray.get", "weft.pgas.GlobalArray.put", "weft.pgas.copy"
+
+
 class GlobalArray:
     """An array whose rows lie in the memory of the PEs of a team; `make_array` makes it.
 
@@ -106,6 +110,7 @@ class GlobalArray:
         Raises:
             weft.Error: this PE has no rank in the array's team, or the array was released.
         """
+        self._layout.expect_live()
         pe = _core.my_pe()
         for rank, pointer in enumerate(self._layout.pointers):
             if pointer.pe == pe:
@@ -129,6 +134,7 @@ class GlobalArray:
 
     def __getitem__(self, key: Any) -> GlobalSlice:
         """Names a part of the array for `weft.pgas.copy`; nothing is read."""
+        self._layout.expect_live()
         return GlobalSlice(self, self._layout, select(self.shape, key))
 
     def get(self, key: Any = ..., out: Any = None) -> _core.Operation[Any]:
@@ -150,7 +156,7 @@ class GlobalArray:
             element = element_of(self.shape, key if isinstance(key, tuple) else (key,))
             if element is not None:
                 return _core.get(self._layout.place(element[0]) + element[1])
-        return self[key]._get(out, NO_REPORTS)
+        return self[key]._get(out, NO_REPORTS, _GET)
 
     def put(self, key: Any, values: Any) -> _core.Operation[None]:
         """Writes a part of the array.
@@ -172,14 +178,19 @@ class GlobalArray:
             element = element_of(self.shape, key if isinstance(key, tuple) else (key,))
             if element is not None:
                 return _core.put(values, self._layout.place(element[0]) + element[1])
-        return self[key]._put(values, NO_REPORTS)
+        return self[key]._put(values, NO_REPORTS, _PUT)
 
     def fetch_add(self, index: int | Sequence[int], value: float) -> _core.Operation[Any]:
         """Adds to an element as one atomic operation: weft.pgas.fetch_add(array.pointer(index), value)."""
         return _core.fetch_add(self.pointer(index), value)
 
     async def release(self) -> None:
-        """Collective: frees the array when all ranks have called it. Later uses are errors.
+        """Collective: frees the array when all ranks have called it.
+
+        Uses of this object are errors from the call on. When the await is over, all blocks are freed. Then
+        uses of arrays that came as arguments, and of pointers, are errors too; on another host than the
+        block's, operations may still reach the old memory until the notice has arrived there. No operation
+        reaches memory that was reused.
 
         A rank awaits its operations before. One that a rank has begun without knowing the segment of the
         other rank fails if it comes too late.
@@ -193,8 +204,10 @@ class GlobalArray:
             )
         segment, team = self._segment, self._team
         self._segment = self._team = None
+        self._layout.is_released = True
         await team.barrier()
         segment.release()
+        await team.barrier()
 
 
 class GlobalSlice:
@@ -228,7 +241,7 @@ class GlobalSlice:
             "get() the rows"
         )
 
-    def _get(self, out: Any, reports: Reports) -> _core.Operation[Any]:
+    def _get(self, out: Any, reports: Reports, use: str) -> _core.Operation[Any]:
         selection = self._selection
         if out is None:
             if not self.shape:
@@ -239,24 +252,24 @@ class GlobalSlice:
         _expect_shape(self, out)
         rows = selection.row_list
         if rows is None or 0 in self.shape:
-            return transfer(SelectionSide(self._layout, selection), ArraySide(out), out, reports)
+            return transfer(SelectionSide(self._layout, selection), ArraySide(out), out, reports, use)
         pieces = [
             (pointer, elements, out, positions, self._layout.row_items)
             for pointer, elements, positions in self._layout.places_of(rows)
         ]
-        return _core._copy_indexed_pieces(pieces, out, *reports)
+        return _core._copy_indexed_pieces(pieces, out, *reports, use)
 
-    def _put(self, values: Any, reports: Reports) -> _core.Operation[None]:
+    def _put(self, values: Any, reports: Reports, use: str) -> _core.Operation[None]:
         selection = self._selection
         values = _as_source(values, self)
         rows = selection.row_list
         if rows is None or 0 in self.shape:
-            return transfer(ArraySide(values), SelectionSide(self._layout, selection), None, reports)
+            return transfer(ArraySide(values), SelectionSide(self._layout, selection), None, reports, use)
         pieces = [
             (values, positions, pointer, elements, self._layout.row_items)
             for pointer, elements, positions in self._layout.places_of(rows)
         ]
-        return _core._copy_indexed_pieces(pieces, None, *reports)
+        return _core._copy_indexed_pieces(pieces, None, *reports, use)
 
 
 def _expect_shape(part: GlobalSlice, array: Any) -> None:
@@ -301,14 +314,14 @@ def copy(src: Any, dst: Any, count: int | None, reports: Reports) -> _core.Opera
             raise _core.Error(
                 f"weft.pgas.copy got {source} and {target}, which overlap: copy to other memory first"
             )
-        return transfer(from_side, to_side, None, reports)
+        return transfer(from_side, to_side, None, reports, _COPY)
     if isinstance(target, _core.GlobalPointer):
-        return transfer(part._side(), PointerSide(target, part.shape), None, reports)
+        return transfer(part._side(), PointerSide(target, part.shape), None, reports, _COPY)
     if isinstance(source, _core.GlobalPointer):
-        return transfer(PointerSide(source, part.shape), part._side(), None, reports)
+        return transfer(PointerSide(source, part.shape), part._side(), None, reports, _COPY)
     if isinstance(source, GlobalSlice):
-        return part._get(target, reports)
-    return part._put(source, reports)
+        return part._get(target, reports, _COPY)
+    return part._put(source, reports, _COPY)
 
 
 async def make_array(

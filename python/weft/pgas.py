@@ -187,7 +187,8 @@ def copy(
         dst: the same; not read-only. It must not overlap `src`.
         count: the number of elements; by default those of the array or of the part, and 1 between two
             pointers.
-        source: a weft.Future, which is set when the source may be overwritten.
+        source: a weft.Future, which is set when the source may be overwritten, or to the error if the copy
+            fails before that. Each copy takes one of its own.
         remote: a function, or a tuple of a function and its arguments. It runs on the PE of the target after
             the data is visible there, as a function of Team.rpc_ff() does.
         stream: the copy starts after the work that is queued on this stream, for device memory of this PE.

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -282,11 +283,12 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   options.local_pes = parts_->bootstrap->local_size();
   options.messaging_path = messaging_path();
   options.flow_marks = flow_marks(*parts_->bootstrap);
+  const bool has_other_hosts = std::ranges::adjacent_find(hosts, std::not_equal_to()) != hosts.end();
   options.host_of_pe = std::move(hosts);
   parts_->runtime = std::make_unique<runtime::Runtime>(*parts_->machine, *parts_->memory, options);
   parts_->runtime->install<chare::Chares>();
   parts_->runtime->install<channel::Channels>();
-  parts_->runtime->install<pgas::Pgas>();
+  parts_->runtime->install<pgas::Pgas>().set_has_other_hosts(has_other_hosts);
   if (more_models) more_models(*parts_->runtime);
   set_options(*parts_->runtime);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <vector>
 
@@ -29,6 +30,16 @@ struct Completions {
 
   bool is_empty() const {
     return !source.has_value() && !remote.has_value() && source_stream == nullptr && target_stream == nullptr;
+  }
+  // What `prepare` returns. What it throws becomes the error of `source` too.
+  template <class Prepare>
+  auto or_error(Prepare prepare) const {
+    try {
+      return prepare();
+    } catch (...) {
+      if (source.has_value()) source->set_error(std::current_exception());
+      throw;
+    }
   }
 };
 

@@ -148,11 +148,13 @@ class GlobalMemory {
   }
   template <class T>
   Done copy(GlobalPtr<const T> from, GlobalPtr<T> to, std::size_t count, Completions completions) {
-    return copy_bytes(from.address(), to.address(), bytes_of(count, sizeof(T)), std::move(completions));
+    const std::size_t size_bytes = completions.or_error([=] { return bytes_of(count, sizeof(T)); });
+    return copy_bytes(from.address(), to.address(), size_bytes, std::move(completions));
   }
   template <class T>
   Done copy(GlobalPtr<T> from, GlobalPtr<T> to, std::size_t count, Completions completions) {
-    return copy_bytes(from.address(), to.address(), bytes_of(count, sizeof(T)), std::move(completions));
+    const std::size_t size_bytes = completions.or_error([=] { return bytes_of(count, sizeof(T)); });
+    return copy_bytes(from.address(), to.address(), size_bytes, std::move(completions));
   }
   // From and to memory of this PE, of any kind, which need not lie in a segment. It stays valid and unchanged until the
   // operation is over, and that of put() until completions.source.
@@ -278,6 +280,8 @@ class GlobalMemory {
   // Whether this PE maps segments of other PEs. Off: all operations on other PEs' memory go through the machine, for tests and
   // comparison. REQUIRES: no segment of another PE is known yet.
   void set_mapping(bool is_on);
+  // Whether some PEs of the job are on other hosts. They get the machine's key to a segment that is published.
+  void set_has_other_hosts(bool has_other_hosts);
   void close();
   // Segments that this PE has and that it knows of others, for tests.
   std::size_t num_segments() const;

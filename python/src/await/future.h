@@ -29,6 +29,8 @@ class PyFutureState final : public runtime::FutureState {
   void send_outcome(std::uint32_t to_pe, runtime::FutureAddress future) override;
   // Makes it a future of `count` values, whose result is their list in the order of arrival. REQUIRES: nothing was set.
   void collect(std::uint64_t count);
+  // For an operation that will set it, once. Returns false if it would get more values than it takes.
+  bool promise();
   // The result of an allreduce comes without the byte that says its form.
   void expect_bare(ResultForm form) { bare_form_ = static_cast<int>(form); }
   // From now on an error ends the job if the future is dropped without being observed.
@@ -54,6 +56,7 @@ class PyFutureState final : public runtime::FutureState {
   Ref value_;
   int bare_form_ = -1;
   bool observed_ = false;
+  std::uint64_t promises_left_ = 1;
   std::string where_;
 };
 

@@ -49,9 +49,16 @@ void PyFutureState::store(Ref value) {
 }
 
 void PyFutureState::collect(std::uint64_t count) {
+  promises_left_ = count;
   value_ = checked(PyList_New(0));
   expect_values(count);
   if (count == 0) mark_ready();
+}
+
+bool PyFutureState::promise() {
+  if (promises_left_ == 0 || (is_set() && !collects())) return false;
+  --promises_left_;
+  return true;
 }
 
 void PyFutureState::set_packed(Pup& p) {

@@ -160,34 +160,35 @@ Prepared strided_piece(Engine& engine, PyObject* piece, const char* use) {
 
 // --- Indexed
 
-std::vector<std::ptrdiff_t> index_of(PyObject* indices, const PythonEnd& end, std::int64_t block) {
-  std::vector<std::ptrdiff_t> index = integers_from(indices, kIndexed, "indices");
+std::vector<std::ptrdiff_t> index_of(PyObject* indices, const PythonEnd& end, std::int64_t block,
+                                     const char* use) {
+  std::vector<std::ptrdiff_t> index = integers_from(indices, use, "indices");
   if (!end.is_array()) return index;
   if (!is_contiguous(end)) {
-    invalid(base::format("{} got {}, which is not C-contiguous", kIndexed, end.text()));
+    invalid(base::format("{} got {}, which is not C-contiguous", use, end.text()));
   }
   const std::int64_t num_elements = end.num_elements();
   for (const std::ptrdiff_t at : index) {
     if (at >= 0 && block <= num_elements && at <= num_elements - block) continue;
     throw base::Error(
         base::StatusCode::kOutOfRange,
-        base::format("{} got the index {} for blocks of {} elements in {}", kIndexed, at, block, end.text()));
+        base::format("{} got the index {} for blocks of {} elements in {}", use, at, block, end.text()));
   }
   return index;
 }
 
 // A piece is a tuple: (source, its indices, target, its indices, block).
-Prepared indexed_piece(PyObject* piece) {
+Prepared indexed_piece(PyObject* piece, const char* use) {
   if (PyTuple_Check(piece) == 0 || PyTuple_GET_SIZE(piece) != 5)
     invalid("a piece of an indexed copy is no tuple of five");
   const std::int64_t block = integer_of(PyTuple_GET_ITEM(piece, 4));
-  if (block < 0) invalid(base::format("{} got blocks of {} elements", kIndexed, block));
+  if (block < 0) invalid(base::format("{} got blocks of {} elements", use, block));
   Prepared prepared{{},
-                    end_from(PyTuple_GET_ITEM(piece, 0), Access::kRead, kIndexed),
-                    end_from(PyTuple_GET_ITEM(piece, 2), Access::kWrite, kIndexed)};
-  const auto from_index = index_of(PyTuple_GET_ITEM(piece, 1), prepared.from, block);
-  const auto to_index = index_of(PyTuple_GET_ITEM(piece, 3), prepared.to, block);
-  expect_same_type(prepared.from, prepared.to, kIndexed);
+                    end_from(PyTuple_GET_ITEM(piece, 0), Access::kRead, use),
+                    end_from(PyTuple_GET_ITEM(piece, 2), Access::kWrite, use)};
+  const auto from_index = index_of(PyTuple_GET_ITEM(piece, 1), prepared.from, block, use);
+  const auto to_index = index_of(PyTuple_GET_ITEM(piece, 3), prepared.to, block, use);
+  expect_same_type(prepared.from, prepared.to, use);
   prepared.runs =
       pgas::runs_of_indices(from_index, to_index, prepared.from.item_bytes, static_cast<std::size_t>(block));
   return prepared;
@@ -210,39 +211,41 @@ Ref start_all(Engine& engine, std::vector<Prepared> pieces, const CopyReports& r
   engine.pgas().expect_apart(parts);
   JointOperation joint(engine);
   for (Prepared& piece : pieces) {
+    joint.keep(piece.from.keeper);
+    joint.keep(piece.to.keeper);
     joint.add([&] {
-      Ref stream_keeper;
-      pgas::Done done = start(engine, piece, reports, use, stream_keeper);
-      if (!done.is_done()) joint.keep(keepers_of(piece, stream_keeper));
-      return done;
+      Ref no_stream;
+      return start(engine, piece, reports, use, no_stream);
     });
   }
   return std::move(joint).operation(std::move(result));
 }
 
+// The errors begin with the last argument, or else with `use`.
 template <class Prepare>
 PyObject* copy_pieces(PyObject* const* values, Py_ssize_t count, const char* use, Prepare prepare) {
   return guarded([&]() -> PyObject* {
-    const Arguments arguments(use, {"pieces", "result", "source", "remote", "stream"}, 2, values, count,
-                              nullptr);
+    const Arguments arguments(use, {"pieces", "result", "source", "remote", "stream", "use"}, 2, values,
+                              count, nullptr);
+    const std::string called = arguments[5] == nullptr ? use : std::string(text_of(arguments[5]));
     Engine& engine = Engine::current();
     const Ref items = checked(PySequence_Fast(arguments[0], "pieces are a list"));
     std::vector<Prepared> pieces;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
-      pieces.push_back(prepare(engine, PySequence_Fast_GET_ITEM(items.get(), i)));
+      pieces.push_back(prepare(engine, PySequence_Fast_GET_ITEM(items.get(), i), called.c_str()));
     return start_all(engine, std::move(pieces), {arguments[2], arguments[3], arguments[4]},
-                     Ref::borrow(arguments[1]), use)
+                     Ref::borrow(arguments[1]), called.c_str())
         .release();
   });
 }
 
 PyObject* copy_strided_pieces(PyObject*, PyObject* const* values, Py_ssize_t count) {
-  return copy_pieces(values, count, kStrided,
-                     [](Engine& engine, PyObject* piece) { return strided_piece(engine, piece, kStrided); });
+  return copy_pieces(values, count, kStrided, &strided_piece);
 }
 
 PyObject* copy_indexed_pieces(PyObject*, PyObject* const* values, Py_ssize_t count) {
-  return copy_pieces(values, count, kIndexed, [](Engine&, PyObject* piece) { return indexed_piece(piece); });
+  return copy_pieces(values, count, kIndexed,
+                     [](Engine&, PyObject* piece, const char* use) { return indexed_piece(piece, use); });
 }
 
 // --- On a stream

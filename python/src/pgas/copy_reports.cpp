@@ -34,6 +34,12 @@ runtime::Future<> source_future(Engine& engine, PyObject* object, const char* us
         base::StatusCode::kInvalidArgument,
         base::format("{} takes a weft.Future as `source`, not a {}", use, type_name_of(object)));
   }
+  if (!future_state(object)->promise()) {
+    throw base::Error(base::StatusCode::kInvalidArgument,
+                      base::format("{} got as `source` a future that is set, or that another copy will set: "
+                                   "make one for each copy",
+                                   use));
+  }
   runtime::Future<> done(engine.runtime());
   done.then([future = Ref::borrow(object)](const runtime::Future<>& ready) {
     PyFutureState& state = *future_state(future.get());

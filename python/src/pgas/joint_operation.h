@@ -1,6 +1,7 @@
 // Several operations on global memory as one weft.Operation: it is over when the last of them is, and fails with the first error.
 //
 //   JointOperation joint(engine);
+//   joint.keep(array);
 //   joint.add([&] { return pgas.put(...); });
 //   return std::move(joint).operation(result);
 //
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/pgas/done.h"
@@ -42,8 +44,10 @@ class JointOperation {
       outcome_->note(base::Status(error.code(), error.what()));
     }
   }
-  // Keeps an object until all are over.
-  void keep(Ref keeper) { checked(PyList_Append(keepers().get(), keeper.get())); }
+  // Keeps an object until all are over, also if the call fails meanwhile. Call it before the part that needs the object starts.
+  void keep(Ref keeper) {
+    if (keeper) outcome_->keepers.push_back(std::move(keeper));
+  }
   // Throws base::Error if one has failed and none is in flight.
   Ref operation(Ref result) && {
     if (!in_flight_) {
@@ -53,7 +57,7 @@ class JointOperation {
     auto* const state = runtime::OperationState::create(engine_.runtime());
     outcome_->state = state;
     outcome_.reset();
-    return make_operation_object(engine_, state, std::move(keepers_), std::move(result));
+    return make_operation_object(engine_, state, Ref(), std::move(result));
   }
 
  private:
@@ -66,18 +70,14 @@ class JointOperation {
       if (open > 0) note(base::Status(base::StatusCode::kClosed, "the job has ended"));
       if (state != nullptr) state->complete(std::move(status), 0);
     }
+    std::vector<Ref> keepers;
     base::Status status;
     std::size_t open = 0;  // operations whose end was not told
     runtime::OperationState* state = nullptr;
   };
-  Ref& keepers() {
-    if (!keepers_) keepers_ = checked(PyList_New(0));
-    return keepers_;
-  }
 
   Engine& engine_;
   std::shared_ptr<Outcome> outcome_;
-  Ref keepers_;
   bool in_flight_ = false;
 };
 

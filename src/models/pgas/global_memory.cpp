@@ -63,6 +63,10 @@ void GlobalMemory::close() {
 
 void GlobalMemory::set_mapping(bool is_on) { segments_->set_mapping(is_on); }
 
+void GlobalMemory::set_has_other_hosts(bool has_other_hosts) {
+  segments_->set_has_other_hosts(has_other_hosts);
+}
+
 std::size_t GlobalMemory::num_segments() const { return segments_->size(); }
 
 void GlobalMemory::refuse_count(std::size_t count, std::size_t element_bytes) {
@@ -151,15 +155,12 @@ Done GlobalMemory::start_copy(std::vector<Run> runs, const CopyEnd& from, const 
   Copy copy{std::move(runs), from, to, std::move(completions)};
   const bool has_stream =
       copy.completions.source_stream != nullptr || copy.completions.target_stream != nullptr;
-  try {
-    if (!has_stream && copies_->copy_now(copy)) {
-      copies_->finish(copy);
-      return Done(runtime_);
-    }
-  } catch (...) {
-    if (copy.completions.source.has_value()) copy.completions.source->set_error(std::current_exception());
-    throw;
-  }
+  const bool is_over = copy.completions.or_error([&] {
+    if (has_stream || !copies_->copy_now(copy)) return false;
+    copies_->finish(copy);
+    return true;
+  });
+  if (is_over) return Done(runtime_);
   auto* const state = runtime::OperationState::create(runtime_);
   copies_->start(std::move(copy), state);
   return Done(runtime_, state);
@@ -234,22 +235,20 @@ Done GlobalMemory::get_memory(const GlobalAddress& from, const memory::Buffer& t
 Done GlobalMemory::copy_strided_bytes(const GlobalAddress& from, Strides from_strides,
                                       const GlobalAddress& to, Strides to_strides, Extents extents,
                                       std::size_t element_bytes, Completions completions) {
-  try {
+  std::vector<Run> runs = completions.or_error([&] {
     expect_strided_inside(from, from_strides, extents, element_bytes);
     expect_strided_inside(to, to_strides, extents, element_bytes);
-  } catch (...) {
-    if (completions.source.has_value()) completions.source->set_error(std::current_exception());
-    throw;
-  }
-  return start_copy(runs_of(from_strides, to_strides, extents, element_bytes), from, to,
-                    std::move(completions));
+    return runs_of(from_strides, to_strides, extents, element_bytes);
+  });
+  return start_copy(std::move(runs), from, to, std::move(completions));
 }
 
 Done GlobalMemory::copy_indexed_bytes(const GlobalAddress& from, std::span<const std::ptrdiff_t> from_index,
                                       const GlobalAddress& to, std::span<const std::ptrdiff_t> to_index,
                                       std::size_t element_bytes, std::size_t block, Completions completions) {
-  return start_copy(runs_of_indices(from_index, to_index, element_bytes, block), from, to,
-                    std::move(completions));
+  std::vector<Run> runs =
+      completions.or_error([&] { return runs_of_indices(from_index, to_index, element_bytes, block); });
+  return start_copy(std::move(runs), from, to, std::move(completions));
 }
 
 void GlobalMemory::set_remote_hook(RemoteHook hook, void* context) { hooks_->set(hook, context); }

@@ -85,6 +85,11 @@ def test_objects_that_are_dropped(expect_checked: Callable[..., None], num_pes: 
     expect_checked(num_pes, "dropped_objects.py")
 
 
+def test_calls_that_fail_while_parts_are_in_flight(expect_checked: Callable[..., None]) -> None:
+    pytest.importorskip("_testcapi", reason="this Python cannot be made to run out of memory")
+    expect_checked(2, "failing_calls.py")
+
+
 def test_operations_that_the_end_of_the_job_cuts_off(expect_checked: Callable[..., None]) -> None:
     expect_checked(2, "cut_off.py", mapping="off")
 

@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/pgas/copy/copies.h"
@@ -187,6 +191,40 @@ TEST_P(MisuseTest, ACopyThatIsRefusedAtTheCallFailsItsSource) {
                      "does not have"));
     EXPECT_TRUE(says(co_await test_support::error_of(source), "does not have"));
   });
+}
+
+TEST_P(MisuseTest, ACopyWhoseShapeIsRefusedFailsItsSource) {
+  const auto at = [&](std::ptrdiff_t index) { return mine.pointer<std::uint64_t>(index); };
+  const std::array<std::ptrdiff_t, 9> strides{};
+  const std::array<std::size_t, 9> extents{1, 1, 1, 1, 1, 1, 1, 1, 1};
+  using Start = std::function<Done(Pgas&, Completions)>;
+  const std::pair<Start, std::string> cases[] = {
+      {[&](Pgas& pgas, Completions completions) {
+         return pgas.copy_strided<std::uint64_t>(at(0), strides, at(1), strides, extents, completions);
+       },
+       "9 dimensions"},
+      {[&](Pgas& pgas, Completions completions) {
+         const std::span<const std::ptrdiff_t> index(strides);
+         return pgas.copy_indexed<std::uint64_t>(at(0), index.first(2), at(1), index.first(1), 1,
+                                                 completions);
+       },
+       "2 indices"},
+      {[&](Pgas& pgas, Completions completions) {
+         return pgas.copy(at(0), at(1), std::size_t{1} << 62, completions);
+       },
+       "address space"},
+  };
+  for (const auto& [start, why] : cases) {
+    job.run_on(0, [&](Pgas& pgas) -> Task<> {
+      Completions completions;
+      completions.source.emplace(pgas.runtime());
+      const Future<> source = *completions.source;
+      EXPECT_TRUE(says(test_support::thrown_by([&] { static_cast<void>(start(pgas, completions)); }), why));
+      EXPECT_TRUE(source.is_ready()) << why;
+      if (!source.is_ready()) co_return;
+      EXPECT_TRUE(says(co_await test_support::error_of(source), why));
+    });
+  }
 }
 
 TEST_P(MisuseTest, AFreedSegmentInACopy) {

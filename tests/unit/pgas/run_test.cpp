@@ -96,6 +96,14 @@ TEST(Run, AnEmptyExtentHasNoRuns) {
   EXPECT_TRUE(runs_of_indices(Distances{1}, Distances{1}, 8, 0).empty());
 }
 
+TEST(Run, ElementsWithoutBytesHaveNoRuns) {
+  EXPECT_TRUE(runs_of_indices(Distances{1, 5}, Distances{3, 9}, 0, 2).empty());
+  EXPECT_TRUE(runs_of_indices(Distances{1}, Distances{1}, 0, 0).empty());
+  EXPECT_EQ(total_bytes(runs_of(Distances{8}, Distances{16}, Sizes{3}, 0)), 0U);
+  EXPECT_TRUE(
+      says(thrown_by([] { (void)runs_of_indices(Distances{1, 5}, Distances{3}, 0, 1); }), "2 indices"));
+}
+
 TEST(Run, ShapesThatDoNotFitAreRefused) {
   EXPECT_TRUE(says(thrown_by([] {
                      const Distances strides(9, 8);

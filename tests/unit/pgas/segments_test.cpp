@@ -64,6 +64,47 @@ TEST(Segments, PublishedSegmentsNeedNoQuestion) {
   EXPECT_EQ(segment.elements<int>()[2], 2);
 }
 
+// Without mapping, and with mapping if the owner has PEs on other hosts, of which PE 1 is one. Transfers to device memory need
+// the owner's turns here; the next test covers them.
+TEST(Segments, PublishedSegmentsNeedNoQuestionForTheirKey) {
+  for (const bool owner_maps : {false, true}) {
+    for (const bool is_put : {false, true}) {
+      PgasJob job(2, PgasWay{"loopback", owner_maps});
+      job.pgas(0).set_has_other_hosts(owner_maps);
+      job.pgas(1).set_mapping(false);
+      Segment segment = job.pgas(0).make_segment<double>(4);
+      segment.publish();
+      job.settle();
+      const auto pointer = segment.pointer<double>(2);
+      std::vector<double> got(1);
+      Done done = is_put ? job.pgas(1).put(2.5, pointer) : job.pgas(1).get(pointer, std::span(got));
+      // PE 0 takes no turn, so it answers no question.
+      for (int turn = 0; turn < 1000 && !done.is_done(); ++turn) job.runtime(1).step();
+      EXPECT_TRUE(done.is_done()) << "a put: " << is_put << ", the owner maps: " << owner_maps;
+      std::move(done).detach();
+      job.settle();
+    }
+  }
+}
+
+// As a GlobalArray of Python does it: all ranks know of the segment before one uses it.
+TEST(Segments, OperationsOnAPublishedSegmentEndWellIfTheyBeginBeforeItsEnd) {
+  for (const memory::Place place : {memory::Place{}, kDevice}) {
+    PgasJob job(2, PgasWay{"loopback", false});
+    std::optional<Segment> segment = job.pgas(0).make_segment<double>(1000, place);
+    segment->publish();
+    job.settle();
+    std::vector<double> got(1000);
+    job.run_on(1, [&](Pgas& pgas) -> Task<> {
+      Done get = pgas.get(segment->pointer<double>(), std::span(got));
+      segment.reset();
+      co_await get;
+    });
+    job.settle();
+    EXPECT_EQ(job.pgas(0).num_segments(), 0U);
+  }
+}
+
 TEST(Segments, FreedSegmentsAreRefusedEverywhere) {
   for (const memory::Place place : {memory::Place{}, kDevice}) {
     PgasJob job(2);

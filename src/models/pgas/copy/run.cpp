@@ -103,11 +103,11 @@ std::vector<Run> runs_of_indices(std::span<const std::ptrdiff_t> from_index,
     refuse_shape(base::format("it has {} indices of the source and {} of the target", from_index.size(),
                               to_index.size()));
   }
+  if (block == 0 || element_bytes == 0) return {};
   if (block > kMostSegmentBytes / element_bytes)
     refuse_shape(base::format("blocks of {} elements of {} bytes are larger than every segment", block,
                               element_bytes));
   std::vector<Run> runs;
-  if (block == 0) return runs;
   runs.reserve(from_index.size());
   for (std::size_t i = 0; i < from_index.size(); ++i) {
     append_run(runs, {scaled(from_index[i], element_bytes), scaled(to_index[i], element_bytes),

@@ -79,6 +79,8 @@ SegmentDescription Segments::answer_to(int pe, const SegmentQuestion& question) 
 
 void Segments::publish(const GlobalAddress& address) {
   KnownSegment& segment = *segments_.at(key_of(address));
+  // Some PEs cannot map it. If it has no key, they ask, and learn why.
+  if (!maps_ || has_other_hosts_) static_cast<void>(register_own(segment));
   const SegmentDescription description = describe_own(segment, false);
   for (int pe = 0; pe < runtime_.num_pes(); ++pe) {
     if (pe == runtime_.pe()) continue;
@@ -92,11 +94,7 @@ SegmentDescription Segments::describe_own(KnownSegment& segment, bool needs_key)
   if (!segment.memory.place.is_host()) export_own(segment);
   // Host memory of the caller is not mapped, so its key is always needed.
   needs_key = needs_key || (segment.memory.place.is_host() && !is_shared);
-  if (needs_key && !segment.remote.has_value()) {
-    auto registered = runtime_.machine().register_memory(segment.memory);
-    if (!registered.ok()) base::throw_status(registered.status());
-    segment.remote = std::move(*registered);
-  }
+  if (needs_key) base::check(register_own(segment));
   SegmentDescription description;
   description.segment = segment.start.segment();
   description.state = static_cast<std::uint8_t>(SegmentState::kLive);
@@ -116,6 +114,14 @@ SegmentDescription Segments::describe_own(KnownSegment& segment, bool needs_key)
     description.key = segment.remote->key;
   }
   return description;
+}
+
+base::Status Segments::register_own(KnownSegment& segment) {
+  if (segment.remote.has_value()) return {};
+  auto registered = runtime_.machine().register_memory(segment.memory);
+  if (!registered.ok()) return registered.status();
+  segment.remote = std::move(*registered);
+  return {};
 }
 
 void Segments::export_own(KnownSegment& segment) {

@@ -52,6 +52,7 @@ class Segments final : private SegmentOwner {
   SegmentUse use(KnownSegment& segment) { return {segment, &Segments::use_ended, this}; }
 
   void set_mapping(bool is_on) { maps_ = is_on; }
+  void set_has_other_hosts(bool has_other_hosts) { has_other_hosts_ = has_other_hosts; }
   std::size_t size() const { return segments_.size(); }
   // The job has ended: releases all memory. Entries stay until the destructor.
   void close();
@@ -86,6 +87,7 @@ class Segments final : private SegmentOwner {
   void on_released(int pe, const SegmentReleased& released);
   SegmentDescription describe_own(KnownSegment& segment, bool needs_key);
   void export_own(KnownSegment& segment);
+  base::Status register_own(KnownSegment& segment);
   // What a description says of how to reach the segment.
   void take(KnownSegment& segment, int pe, const SegmentDescription& description);
   void map(KnownSegment& segment, const SegmentDescription& description);
@@ -97,6 +99,7 @@ class Segments final : private SegmentOwner {
   SegmentCache& cache_;
   std::shared_ptr<SegmentOwner*> self_;  // what the handles of own segments share; null when closed
   bool maps_ = true;
+  bool has_other_hosts_ = false;  // some PEs of the job are on other hosts
   bool closed_ = false;
   std::uint32_t last_number_ = 0;
   SegmentStates own_states_;

@@ -57,6 +57,38 @@ async def reports(world: pgas.Team, pointers: list[pgas.GlobalPointer]) -> None:
         raise AssertionError("not refused")
 
 
+async def sources_that_are_used_twice(other: pgas.GlobalPointer) -> None:
+    """Nothing moves then."""
+
+    def expect_refused(future: weft.Future) -> None:
+        try:
+            pgas.copy(np.full(5, 9.0), other, source=future)
+        except weft.Error as error:
+            assert "weft.pgas.copy got as `source` a future that is set" in str(error), error
+            return
+        raise AssertionError("not refused")
+
+    over, by_the_program, in_flight = weft.Future(), weft.Future(), weft.Future()
+    await pgas.copy(np.zeros(5), other, source=over)
+    expect_refused(over)  # whether or not it is set already
+    await over
+    expect_refused(over)
+    by_the_program.set(None)
+    expect_refused(by_the_program)
+    device = weft.DeviceArray(5, "f8", "emulated")
+    await device.copy_from(np.zeros(5))
+    slow = pgas.copy(device, other, source=in_flight)
+    expect_refused(in_flight)
+    await slow
+    assert await in_flight is None
+    assert (await pgas.get(other, 5) == 0).all(), "a copy that was refused has moved data"
+    of_two = weft.Future(2)
+    for value in (1.0, 2.0):
+        await pgas.copy(np.full(5, value), other, source=of_two)
+    expect_refused(of_two)
+    assert await of_two == [None, None]
+
+
 async def of_no_elements(world: pgas.Team) -> None:
     """Reports of copies of nothing, as a program makes them whose sizes depend on its data."""
     array = await pgas.make_array((2 * world.size, 2))
@@ -163,6 +195,9 @@ async def main(world: pgas.Team) -> None:
     segment = pgas.make_segment(10)
     pointers = await world.allgather(segment.pointer())
     await reports(world, pointers)
+    await world.barrier()
+    await sources_that_are_used_twice(pointers[(world.rank + 1) % world.size])
+    await world.barrier()
     await of_no_elements(world)
     await operations(pointers[(world.rank + 1) % world.size])
     await streams(world)

@@ -3,6 +3,7 @@
 import array as plain_array
 import gc
 import mmap
+import pickle
 import sys
 import weakref
 
@@ -211,9 +212,32 @@ async def global_arrays(world: pgas.Team) -> None:
     for operation in begun:
         assert (await operation).shape == (4, 5000)
     await world.barrier()
-    assert await refused(_later(lambda: array.get(0))) == "not found"
-    assert await refused(_later(lambda: pgas.copy(part, np.zeros(2, "i8")))) == "not found"
+    for use in (
+        lambda: array.get(0),
+        lambda: array.get((0, 0)),
+        lambda: array.put(0, 1),
+        lambda: array.put((0, 0), 1),
+        lambda: array.fetch_add((0, 0), 1),
+        lambda: array.pointer((0, 0)),
+        lambda: array[0:0],
+        lambda: array.local,
+        lambda: pgas.copy(part, np.zeros(2, "i8")),
+        lambda: pgas.copy(np.zeros(array.shape, "i8"), array),
+    ):
+        assert await refused(_later(use)) == "not found"
     assert await refused(_later(array.release)) != "no error"
+
+
+async def all_blocks_are_freed(world: pgas.Team) -> None:
+    """After an await of release(), no array that came as an argument reaches a block of any rank."""
+    for _ in range(100):
+        array = await pgas.make_array(2 * world.size, "i8", kind=KIND)
+        named = pickle.loads(pickle.dumps(array))
+        await named.get()
+        await world.barrier()
+        await array.release()
+        for place in range(2 * world.size):
+            assert await refused(_later(lambda at=place, to=named: to.put(at, 77))) == "not found"
 
 
 async def main(world: pgas.Team) -> None:
@@ -230,6 +254,7 @@ async def main(world: pgas.Team) -> None:
     await buffers_of_the_program()
     await cycles()
     await global_arrays(world)
+    await all_blocks_are_freed(world)
     kept_view = segment.local
     if KIND == "host":
         kept_view[:] = 3

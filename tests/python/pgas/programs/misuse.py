@@ -87,6 +87,16 @@ async def types_and_sizes(other: pgas.GlobalPointer) -> None:
     await refused(lambda: pgas.put(1, 5), "takes a weft.pgas.GlobalPointer, not a int")
 
 
+async def elements_without_bytes() -> None:
+    for dtype in ("V0", np.dtype([]), np.dtype([("none", "i4", (0,))])):
+        source, target = np.zeros(4, dtype), np.zeros(4, dtype)
+        assert source.itemsize == 0
+        await pgas.copy_indexed(source, [0, 1], target, [2, 3])
+        await pgas.copy_indexed(source, [0], target, [1], 0)
+        await pgas.copy_strided(source, None, target, None, 4)
+        await refused(lambda pair=(source, target): pgas.copy_indexed(pair[0], [4], pair[1], [0]), "index 4")
+
+
 async def memory(other: pgas.GlobalPointer) -> None:
     fixed = np.zeros(3)
     fixed.flags.writeable = False
@@ -115,6 +125,10 @@ async def memory(other: pgas.GlobalPointer) -> None:
         raise AssertionError("not refused")
 
 
+def as_floats(array: pgas.GlobalArray) -> pgas.GlobalPointer:
+    return array.pointer((1, 0)).cast("f4")
+
+
 async def arrays(world: pgas.Team) -> None:
     array = await pgas.make_array((6, 4), "i4", kind=KIND)
     for key in (6, -7, (0, 4), (0, 0, 0), 1.5, "row", None, (..., ...), [6], [[0]], ([0], 1), [True], True):
@@ -122,8 +136,14 @@ async def arrays(world: pgas.Team) -> None:
     await refused(lambda: array.get(slice(0, 4, 0)), "zero")
     await refused(lambda: array.get(0, out=np.zeros(3, "i4")), "(4,)", "(3,)")
     await refused(lambda: array.get(0, out=[0] * 4), "list")
-    await refused(lambda: array.get(0, out=np.zeros(4)), "element types differ")
-    await refused(lambda: array.put(0, np.zeros(4)), "element types differ")
+    # The errors name what the program called.
+    called = "weft.pgas.GlobalArray."
+    await refused(lambda: array.get(0, out=np.zeros(4)), called + "get", "element types differ")
+    await refused(lambda: array.get([0], out=np.zeros((1, 4))), called + "get", "element types differ")
+    await refused(lambda: array.put(0, np.zeros(4)), called + "put", "element types differ")
+    await refused(lambda: array.put([0], np.zeros((1, 4))), called + "put", "element types differ")
+    await refused(lambda: pgas.copy(np.zeros(4), array[0]), "weft.pgas.copy got", "element types differ")
+    await refused(lambda: pgas.copy(array[0], as_floats(array)), "weft.pgas.copy got", "element types")
     await refused(lambda: array.put(0, 1.5), "int32", "1.5")
     await refused(lambda: array.put(0, 2**40), "int32")
     await refused(lambda: array.put(0, ["a"]), "takes no such values")
@@ -133,7 +153,8 @@ async def arrays(world: pgas.Team) -> None:
     await refused(lambda: pgas.copy(array[0:2], array[2:4], 3), "3 elements")
     await refused(lambda: pgas.copy(array[0:1], array[0:1]), "overlap")
     if world.size > 1:
-        await refused(lambda: pgas.copy(array, np.zeros((6, 4), "i4"), remote=print), "several PEs")
+        whole = np.zeros((6, 4), "i4")
+        await refused(lambda: pgas.copy(array, whole, remote=print), "weft.pgas.copy got", "several PEs")
     await refused(lambda: array.put((0, slice(None)), weft.DeviceArray(3, "i4", "emulated")), "(3,)")
     for wrong in (
         lambda: array.pointer(0),
@@ -174,6 +195,7 @@ async def main(world: pgas.Team) -> None:
             await pointers_to_nowhere(own, other, world)
             await types_and_sizes(other)
             assert ((await pgas.get(other, 10)) == 4.5).all(), "something was written"
+            await elements_without_bytes()
             await memory(other)
             await pgas.put(np.full(10, 4.5), other)
         await world.barrier()
