@@ -6,6 +6,7 @@ A block lies in a segment of its rank, in C order.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 from collections.abc import Iterator, Sequence
@@ -353,6 +354,11 @@ async def make_array(
                 f"make_array is collective: rank 0 asks for {first_dtype} of shape {first_extents}, and rank "
                 f"{rank} for {their_pointer.dtype} of shape {their_extents}"
             )
+    # What was published may come later than the pointers: messages of a pair are in no order. A rank may drop
+    # its block at once, which a use of the block will say.
+    for pointer in pointers:
+        with contextlib.suppress(_core.Error):
+            await pointer.learn()
     return GlobalArray(extents, pointers, segment, team)
 
 
