@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/launch_slot.h"
 #include "machine/bootstrap/local.h"
 #include "machine/bootstrap/pmi.h"
 #include "machine/bootstrap/pmix.h"
@@ -31,6 +32,11 @@ constexpr JobVariables kJobVariables[] = {{"PMI_SIZE", "PMI_RANK"},
 int number_in(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? 0 : static_cast<int>(std::strtol(text, nullptr, 10));
+}
+
+std::string_view text_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? std::string_view() : text;
 }
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
@@ -77,6 +83,8 @@ base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
   if (!is_alone) {
     if (is_set("PMIX_NAMESPACE") && !has_pmi_connection()) return bootstrap::PmixBootstrap::join();
     if (is_set("PMI_FD") && number_in("PMI_SIZE") > 1) {
+      // A descriptor with that number is the program's own.
+      if (!has_pmi_connection()) return bootstrap::launch_slot_is_used(text_of("PMI_RANK"));
       base::Result<bootstrap::PmiSettings> settings = bootstrap::PmiSettings::from_environment();
       if (!settings.ok()) return settings.status();
       return bootstrap::PmiBootstrap::join(*settings);

@@ -140,6 +140,24 @@ TEST_F(MakeBootstrapTest, AnOpenFileThatIsNoConnectionIsNoPmiLauncher) {
   close(ends[1]);
 }
 
+// A program that a PE starts inherits the variables, but not the connection.
+TEST_F(MakeBootstrapTest, ADescriptorOfTheProgramIsNotTakenForAPmiConnection) {
+  std::array<int, 2> sockets{};
+  std::array<int, 2> files{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()), 0);
+  ASSERT_EQ(pipe(files.data()), 0);
+  for (const int fd : {sockets[0], files[1]}) {
+    set({{"PMI_FD", std::to_string(fd)}, {"PMI_SIZE", "2"}, {"PMI_RANK", "1"}});
+    expect_refused(StatusCode::kUnsupported, "the launcher's process 1 has had a Weft job already");
+    EXPECT_EQ(write(fd, "x", 1), 1) << "it was closed";
+  }
+  std::array<char, 8> received{};
+  EXPECT_EQ(read(sockets[1], received.data(), received.size()), 1)
+      << "a launcher's command was written into it";
+  EXPECT_EQ(read(files[0], received.data(), received.size()), 1);
+  for (const int fd : {sockets[0], sockets[1], files[0], files[1]}) close(fd);
+}
+
 TEST_F(MakeBootstrapTest, AProgramThatABatchScriptStartsIsOnePe) {
   set({{"SLURM_NTASKS", "4"}});
   auto made = make_bootstrap();
