@@ -11,6 +11,7 @@ that was killed can be recognised; the next `weft run` removes it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -23,25 +24,32 @@ SHARED_MEMORY = "/dev/shm"
 # Not that of the folder of the launcher's socket, which has no lock.
 PREFIX = "weft-segments-"
 _SEGMENTS = Path("/proc/sysvipc/shm")
+_MOST_ATTEMPTS = 10
 _IPC_PRIVATE = 0
 _IPC_RMID = 0
 
 
 class SegmentFolder:
-    """Where the PEs of one job make their POSIX segments; `path` is None where there is no room for it."""
+    """Where the PEs of one job make their POSIX segments.
+
+    `path` is None where there is no room for the folder, or where it cannot be locked.
+    """
 
     def __init__(self, parent: str = SHARED_MEMORY) -> None:
         self.path: str | None = None
         self._fd = -1
         _remove_folders_of_dead_launchers(parent)
-        while self.path is None:
+        for _ in range(_MOST_ATTEMPTS):
             try:
                 path = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
             except OSError:
                 return
-            # Another launcher may have removed it before the lock was held.
             if (fd := _lock(path)) is not None:
                 self.path, self._fd = path, fd
+                return
+            # Another launcher was faster and removes it, or there are no descriptors or locks left.
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
 
     def close(self) -> None:
         """Removes the folder and what is in it. The PEs have ended. May be called twice."""
