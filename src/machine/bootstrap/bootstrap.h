@@ -51,6 +51,8 @@ class Bootstrap {
 // give pmi, else singleton. With variables of both PMIx and PMI, pmi if PMI_FD is open: then that launcher is the inner one.
 // kUnsupported if a launcher has started several processes that cannot find one another;
 // WEFT_BOOTSTRAP=singleton makes each of them a job.
+//
+// Opens /dev/null for standard descriptors that are closed.
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap();
 
 }  // namespace weft::machine

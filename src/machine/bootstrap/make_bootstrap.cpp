@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +29,15 @@ struct JobVariables {
 constexpr JobVariables kJobVariables[] = {{"PMI_SIZE", "PMI_RANK"},
                                           {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
                                           {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}};
+
+// What the job opens must not take the place of a standard descriptor: the program, and the programs that it starts, write
+// to these numbers.
+void open_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest free number is this one, or the first that is still closed.
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return;
+  }
+}
 
 int number_in(const char* variable) {
   const char* const text = std::getenv(variable);
@@ -73,6 +83,7 @@ base::Status refuse_silent_copies() {
 }  // namespace
 
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
+  open_standard_descriptors();
   const char* const local = std::getenv("WEFT_BOOTSTRAP");
   const bool is_alone = local != nullptr && local == kAlone;
   if (local != nullptr && !is_alone) {

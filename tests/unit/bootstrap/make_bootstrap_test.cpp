@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -156,6 +158,21 @@ TEST_F(MakeBootstrapTest, ADescriptorOfTheProgramIsNotTakenForAPmiConnection) {
       << "a launcher's command was written into it";
   EXPECT_EQ(read(files[0], received.data(), received.size()), 1);
   for (const int fd : {sockets[0], sockets[1], files[0], files[1]}) close(fd);
+}
+
+TEST_F(MakeBootstrapTest, ClosedStandardDescriptorsAreOpened) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (const int fd : {0, 1, 2}) close(fd);
+    const bool is_made = make_bootstrap().ok();
+    bool are_inherited = true;
+    for (const int fd : {0, 1, 2}) are_inherited = are_inherited && fcntl(fd, F_GETFD) == 0;
+    _exit(is_made && are_inherited && write(2, "x", 1) == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST_F(MakeBootstrapTest, AProgramThatABatchScriptStartsIsOnePe) {

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from weft.launch.leftovers import SegmentFolder
 
 
