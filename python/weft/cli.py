@@ -183,6 +183,7 @@ set by weft run for each PE, not to be changed:
   WEFT_PE                        the PE's number, from 0
   WEFT_BOOTSTRAP                 the launcher's socket
   WEFT_LAUNCHER_PID              the launcher's process number
+  WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started
 
 for measurements and tests of Weft itself:
   WEFT_MESSAGING_PATH            tagged or active: how payloads of entry methods travel

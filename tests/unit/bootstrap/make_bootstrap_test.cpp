@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "machine/bootstrap/bootstrap.h"
 
@@ -20,7 +21,9 @@ constexpr const char* kVariables[] = {"WEFT_BOOTSTRAP",
                                       "WEFT_PE",
                                       "WEFT_NUM_PES",
                                       "WEFT_LAUNCHER_PID",
+                                      "WEFT_OUTER_PMIX",
                                       "PMIX_NAMESPACE",
+                                      "PMIX_RANK",
                                       "PMI_FD",
                                       "PMI_PORT",
                                       "PMI_RANK",
@@ -140,6 +143,42 @@ TEST_F(MakeBootstrapTest, AnOpenFileThatIsNoConnectionIsNoPmiLauncher) {
       << bootstrap.status().to_string();
   close(ends[0]);
   close(ends[1]);
+}
+
+TEST_F(MakeBootstrapTest, TheLauncherAroundWeftRunDoesNotCount) {
+  set({{"WEFT_BOOTSTRAP", "/nowhere"},
+       {"PMIX_NAMESPACE", "a"},
+       {"PMIX_RANK", "1"},
+       {"WEFT_OUTER_PMIX", "a:1"}});
+  expect_refused(StatusCode::kInvalidArgument, "WEFT_BOOTSTRAP is set but WEFT_NUM_PES is not");
+  // Another one runs inside it. There is no server; where there is no library, that is said first.
+  for (const auto& [variable, value] : {std::pair("PMIX_NAMESPACE", "b"), std::pair("PMIX_RANK", "0")}) {
+    SetUp();
+    set({{"WEFT_BOOTSTRAP", "/nowhere"},
+         {"PMIX_NAMESPACE", "a"},
+         {"PMIX_RANK", "1"},
+         {"WEFT_OUTER_PMIX", "a:1"}});
+    set({{variable, value}});
+    const auto bootstrap = make_bootstrap();
+    ASSERT_FALSE(bootstrap.ok());
+    EXPECT_EQ(bootstrap.status().message().find("WEFT_BOOTSTRAP is set"), std::string_view::npos)
+        << bootstrap.status().to_string();
+  }
+}
+
+TEST_F(MakeBootstrapTest, APmiLauncherInsideWeftRunCounts) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  close(ends[1]);
+  set({{"WEFT_BOOTSTRAP", "/nowhere"},
+       {"PMI_FD", std::to_string(ends[0])},
+       {"PMI_RANK", "0"},
+       {"PMI_SIZE", "1"}});
+  auto alone = make_bootstrap();
+  ASSERT_TRUE(alone.ok()) << alone.status().to_string();
+  EXPECT_EQ((*alone)->name(), "singleton");
+  set({{"PMI_SIZE", "2"}});
+  expect_refused(StatusCode::kPeerFailed, "PMI_FD serves one Weft program");
 }
 
 // A program that a PE starts inherits the variables, but not the connection.
