@@ -183,6 +183,7 @@ set by weft run for each PE, not to be changed:
   WEFT_PE                        the PE's number, from 0
   WEFT_BOOTSTRAP                 the launcher's socket
   WEFT_LAUNCHER_PID              the launcher's process number
+  WEFT_OUTER_PMIX                the PMIx process inside which weft run itself was started
 
 for measurements and tests of Weft itself:
   WEFT_MESSAGING_PATH            tagged or active: how payloads of entry methods travel
@@ -200,8 +201,24 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
+def _open_standard_streams() -> None:
+    """Opens /dev/null where the caller has closed one (`weft run ... 2>&-`); the PEs inherit it.
+
+    Otherwise a socket of the job would take its number.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest free number
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
+    _open_standard_streams()
     parser = _Parser(prog="weft", description="GPU-aware, message-driven parallel programming.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     _add_run(commands)

@@ -25,6 +25,7 @@
 #include "machine/bootstrap/exit_deadline.h"
 #include "machine/bootstrap/host_watch.h"
 #include "machine/bootstrap/launcher_watch.h"
+#include "machine/bootstrap/start_notice.h"
 #include "machine/factory.h"
 #include "machine/machine.h"
 #include "machine/peer_memory/peer_memory.h"
@@ -192,7 +193,7 @@ std::vector<int> hosts_of_pes(const machine::HostTable& table) {
 }  // namespace
 
 struct Job::Parts {
-  std::unique_ptr<machine::Bootstrap> bootstrap;
+  std::unique_ptr<machine::bootstrap::StartingBootstrap> bootstrap;
   std::unique_ptr<memory::Memory> memory;
   std::unique_ptr<machine::Machine> machine;
   std::unique_ptr<runtime::Runtime> runtime;
@@ -269,7 +270,8 @@ struct Job::Parts {
 
 Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   keep_large_blocks();
-  parts_->bootstrap = value_or_throw(machine::make_bootstrap());
+  parts_->bootstrap =
+      std::make_unique<machine::bootstrap::StartingBootstrap>(value_or_throw(machine::make_bootstrap()));
   parts_->memory = make_memory(*parts_->bootstrap);
   warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_expected_devices_current());
   // Before the machine, whose messages another version may not understand.
@@ -293,6 +295,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   set_options(*parts_->runtime);
   // No PE sends before this exchange ends, and so before every PE has set its handlers.
   if (has_peers) expect_equal(*parts_->bootstrap, identity_of_models(*parts_->runtime));
+  parts_->bootstrap->start_is_complete();
   parts_->has_started = true;
 }
 

@@ -167,3 +167,25 @@ def test_info_says_what_is_there(start_command) -> None:
 def test_a_reader_that_has_enough_is_no_error(start_command) -> None:
     outcome = start_command(["sh", "-c", '"$0" -m weft info | true', sys.executable]).wait()
     assert outcome.stderr == ""
+
+
+DESCRIPTORS = """\
+import os, sys
+if os.environ["WEFT_PE"] == "0":
+    with open(sys.argv[1], "w") as note:
+        note.write(" ".join(os.readlink(f"/proc/self/fd/{fd}") for fd in range(3)))
+"""
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_descriptors(start_command, tmp_path: Path, closed: str) -> None:
+    program, note = tmp_path / "program.py", tmp_path / "note"
+    program.write_text(DESCRIPTORS, encoding="utf-8")
+    weft_run = [sys.executable, "-m", "weft", "run", "-n", "2"]
+    started = ["sh", "-c", f'exec "$@" {closed}', "sh", *weft_run]
+    outcome = start_command([*started, str(program), str(note)]).wait()
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    places = note.read_text(encoding="utf-8").split()
+    for fd, word in enumerate(("<&-", ">&-", "2>&-")):
+        assert word not in closed.split() or places[fd] == "/dev/null"
+    assert start_command([*started, "sh", "-c", "exit 3"]).wait().exit_code == 3

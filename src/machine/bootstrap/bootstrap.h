@@ -48,9 +48,13 @@ class Bootstrap {
 };
 
 // Picks by environment: WEFT_BOOTSTRAP (set by `weft run`) gives local, PMIX_NAMESPACE gives pmix, PMI_FD and PMI_SIZE
-// give pmi, else singleton. With variables of both PMIx and PMI, pmi if PMI_FD is open: then that launcher is the inner one.
+// give pmi, else singleton. With variables of several launchers, the innermost one counts:
+// - pmi if PMI_FD is open, because the launchers inside of it pass on the variable, but not the connection;
+// - pmix inside `weft run` if its process is another one than WEFT_OUTER_PMIX, which is that around `weft run`.
 // kUnsupported if a launcher has started several processes that cannot find one another;
 // WEFT_BOOTSTRAP=singleton makes each of them a job.
+//
+// Opens /dev/null for standard descriptors that are closed.
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap();
 
 }  // namespace weft::machine

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,15 +11,21 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
+
+#include "machine/bootstrap/keyed_hash.h"
 
 namespace weft::machine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kMagic = "WFTLINK1";
+constexpr std::string_view kMagic = "WFTLINK2";
+// In a word, behind magic number and nonce.
+constexpr std::size_t kNumbersAt = 24;
+constexpr std::size_t kProofAt = 32;
 
 // A socket that is connecting, or -1.
 int start_connecting(const std::string& address, std::uint16_t port) {
@@ -46,6 +53,20 @@ int take_number(const std::byte* in) {
   std::uint32_t value = 0;
   for (int i = 0; i < 4; ++i) value |= std::to_integer<std::uint32_t>(in[i]) << (8 * i);
   return static_cast<int>(value);
+}
+
+void put_proof(std::byte* out, std::uint64_t proof) {
+  for (int i = 0; i < 8; ++i) out[i] = static_cast<std::byte>(proof >> (8 * i));
+}
+
+std::uint64_t take_proof(const std::byte* in) {
+  std::uint64_t proof = 0;
+  for (int i = 0; i < 8; ++i) proof |= std::to_integer<std::uint64_t>(in[i]) << (8 * i);
+  return proof;
+}
+
+bool draw(std::span<std::byte> bytes) {
+  return getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
 }
 
 }  // namespace
@@ -115,7 +136,9 @@ void HostMeeting::accept_guests() {
   if (fd < 0) return;
   if (guests_.size() >= kMostStrangers + (1 + expected_.size()) * HostEntry::kMaxAddresses) {
     // The one that has been silent for longest.
-    const auto oldest = std::ranges::find(guests_, State::kExpectsHello, &Guest::state);
+    const auto oldest = std::ranges::find_if(guests_, [](const Guest& guest) {
+      return guest.state == State::kExpectsHello || guest.state == State::kExpectsProof;
+    });
     ::close(oldest->fd);
     guests_.erase(oldest);
   }
@@ -127,31 +150,48 @@ bool HostMeeting::advance(Guest& guest) {
     ::close(guest.fd);
     return false;
   };
-  const auto say = [&](int pe) {
-    const Word word = word_for(pe);
-    return ::send(guest.fd, word.data(), word.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(word.size());
-  };
   if (guest.state == State::kConnecting) {
     int error = 0;
     socklen_t size = sizeof error;
-    if (getsockopt(guest.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0 || !say(partner_))
+    guest.pe = partner_;
+    if (getsockopt(guest.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0 ||
+        !draw(guest.own_nonce) || !say(guest, 0))
       return end();
     guest.state = State::kExpectsReply;
     return true;
   }
   if (!read_word(guest)) return end();
   if (guest.size < guest.word.size()) return true;
-  const int sender = sender_of(guest.word);
-  if (guest.state == State::kExpectsReply) {
-    if (sender != partner_ || reached_partner_) return end();
-    reached_partner_ = true;
-  } else {
-    if (std::ranges::find(expected_, sender) == expected_.end() || has_met(sender) || !say(sender))
-      return end();
-    met_.push_back(sender);
-  }
-  links_.push_back({.fd = guest.fd, .pe = sender, .was_accepted = guest.state == State::kExpectsHello});
+  guest.size = 0;
+  if (guest.state == State::kExpectsHello) return handle_hello(guest) || end();
+  const bool is_proved = guest.state == State::kExpectsReply ? handle_reply(guest) : handle_proof(guest);
+  if (!is_proved) return end();
+  links_.push_back({.fd = guest.fd, .pe = guest.pe, .was_accepted = guest.state == State::kExpectsProof});
   return false;  // no guest any more
+}
+
+bool HostMeeting::handle_hello(Guest& guest) {
+  guest.pe = sender_of(guest.word);
+  if (std::ranges::find(expected_, guest.pe) == expected_.end() || has_met(guest.pe)) return false;
+  std::copy_n(guest.word.begin() + kMagic.size(), kNonceBytes, guest.peer_nonce.begin());
+  if (!draw(guest.own_nonce) || !say(guest, proof(guest, false))) return false;
+  guest.state = State::kExpectsProof;
+  return true;
+}
+
+bool HostMeeting::handle_reply(Guest& guest) {
+  if (reached_partner_ || sender_of(guest.word) != partner_) return false;
+  std::copy_n(guest.word.begin() + kMagic.size(), kNonceBytes, guest.peer_nonce.begin());
+  if (take_proof(guest.word.data() + kProofAt) != proof(guest, false)) return false;
+  reached_partner_ = say(guest, proof(guest, true));
+  return reached_partner_;
+}
+
+bool HostMeeting::handle_proof(Guest& guest) {
+  if (has_met(guest.pe) || sender_of(guest.word) != guest.pe) return false;
+  if (take_proof(guest.word.data() + kProofAt) != proof(guest, true)) return false;
+  met_.push_back(guest.pe);
+  return true;
 }
 
 bool HostMeeting::read_word(Guest& guest) {
@@ -162,24 +202,32 @@ bool HostMeeting::read_word(Guest& guest) {
   return true;
 }
 
-HostMeeting::Word HostMeeting::word_for(int pe) const {
+bool HostMeeting::say(const Guest& guest, std::uint64_t proof) const {
   Word word{};
   std::memcpy(word.data(), kMagic.data(), kMagic.size());
-  const LinkSecret& secret = table_.entry(0).secret;
-  std::ranges::copy(secret, word.begin() + kMagic.size());
-  put_number(word.data() + kMagic.size() + secret.size(), pe_);
-  put_number(word.data() + kMagic.size() + secret.size() + 4, pe);
-  return word;
+  std::ranges::copy(guest.own_nonce, word.begin() + kMagic.size());
+  put_number(word.data() + kNumbersAt, pe_);
+  put_number(word.data() + kNumbersAt + 4, guest.pe);
+  put_proof(word.data() + kProofAt, proof);
+  return ::send(guest.fd, word.data(), word.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(word.size());
+}
+
+std::uint64_t HostMeeting::proof(const Guest& guest, bool of_connecting_end) const {
+  const bool connects = guest.state == State::kExpectsReply;
+  std::array<std::byte, 2 * kNonceBytes + 9> message{};
+  std::ranges::copy(connects ? guest.own_nonce : guest.peer_nonce, message.begin());
+  std::ranges::copy(connects ? guest.peer_nonce : guest.own_nonce, message.begin() + kNonceBytes);
+  put_number(message.data() + 2 * kNonceBytes, connects ? pe_ : guest.pe);
+  put_number(message.data() + 2 * kNonceBytes + 4, connects ? guest.pe : pe_);
+  message.back() = static_cast<std::byte>(of_connecting_end ? 1 : 2);
+  return keyed_hash(table_.entry(0).secret, message);
 }
 
 int HostMeeting::sender_of(const Word& word) const {
-  const std::byte* const numbers = word.data() + kMagic.size() + kLinkSecretBytes;
-  const int sender = take_number(numbers);
-  if (sender < 0 || sender >= table_.num_pes() || take_number(numbers + 4) != pe_) return -1;
-  const Word expected = word_for(pe_);
-  auto difference = std::byte{0};  // takes the same time for each wrong secret
-  for (std::size_t i = 0; i < kMagic.size() + kLinkSecretBytes; ++i) difference |= word[i] ^ expected[i];
-  return difference == std::byte{0} ? sender : -1;
+  const int sender = take_number(word.data() + kNumbersAt);
+  const bool is_meant = std::memcmp(word.data(), kMagic.data(), kMagic.size()) == 0 &&
+                        take_number(word.data() + kNumbersAt + 4) == pe_;
+  return is_meant && sender >= 0 && sender < table_.num_pes() ? sender : -1;
 }
 
 }  // namespace weft::machine

@@ -1,5 +1,7 @@
 // How a PE makes its links: it connects to its partner at all of its addresses at once, and accepts those whose partner
-// it is. A connection counts if both ends have shown the job's secret and their PE numbers; all others are closed.
+// it is. A connection counts if both ends have proved that they know the job's secret; all others are closed. Three words of
+// one size travel: the hello of the end that connects, the reply, and the proof of the end that connects. A proof is a keyed
+// hash over random numbers of both ends, their PE numbers and the role, so that no word is of use on another connection.
 #pragma once
 
 #include <array>
@@ -29,13 +31,19 @@ class HostMeeting {
  private:
   // Strangers may connect: so many connections more than peers can make may wait for their first bytes.
   static constexpr std::size_t kMostStrangers = 64;
-  static constexpr std::size_t kWordBytes = 8 + kLinkSecretBytes + 8;
+  static constexpr std::size_t kNonceBytes = 16;
+  using Nonce = std::array<std::byte, kNonceBytes>;
+  // Magic number, nonce, sender, receiver, proof.
+  static constexpr std::size_t kWordBytes = 8 + kNonceBytes + 4 + 4 + 8;
   using Word = std::array<std::byte, kWordBytes>;
 
-  enum class State { kConnecting, kExpectsReply, kExpectsHello };
+  enum class State { kConnecting, kExpectsReply, kExpectsHello, kExpectsProof };
   struct Guest {
     int fd;
     State state;
+    int pe = -1;  // what it says; -1 before its first word
+    Nonce own_nonce{};
+    Nonce peer_nonce{};
     std::size_t size = 0;  // of what has arrived of `word`
     Word word{};
   };
@@ -47,8 +55,14 @@ class HostMeeting {
   bool read_word(Guest& guest);
   bool has_met(int pe) const;
   bool is_done() const;
-  Word word_for(int pe) const;
-  // The PE that sent the word, if it is one of this job for this PE; else -1.
+  // What to do with a whole word. False if the connection is over.
+  bool handle_hello(Guest& guest);
+  bool handle_reply(Guest& guest);
+  bool handle_proof(Guest& guest);
+  bool say(const Guest& guest, std::uint64_t proof) const;
+  // Of the end that connects, or of the other one.
+  std::uint64_t proof(const Guest& guest, bool of_connecting_end) const;
+  // The PE that the word says it is from, if that exists and the word is for this PE; else -1. Nothing is proved.
   int sender_of(const Word& word) const;
 
   const HostTable& table_;

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string_view>
 
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/start_notice.h"
 
 namespace weft::machine::bootstrap {
 
@@ -15,13 +14,9 @@ struct LocalPes {
   int size = 1;
 };
 
-// PE 0 says so once if the other PEs let it wait for that long.
-inline constexpr int kStartPatienceMs = 30000;
-
-// Collective over the bootstrap, and its first exchange. `host` is base::host_number(). `say` gets the sentence, on
-// another thread.
+// Collective over the bootstrap, and its first exchange. `host` is base::host_number(). `patience_ms` and `say` as for
+// StartNotice.
 base::Result<LocalPes> find_local_pes(Bootstrap& bootstrap, std::uint64_t host,
-                                      int patience_ms = kStartPatienceMs,
-                                      const std::function<void(std::string_view)>& say = {});
+                                      int patience_ms = kStartPatienceMs, const Say& say = {});
 
 }  // namespace weft::machine::bootstrap

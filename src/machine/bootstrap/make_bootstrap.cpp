@@ -1,12 +1,14 @@
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
+#include <string>
 #include <string_view>
 
 #include "base/format.h"
 #include "machine/bootstrap/bootstrap.h"
+#include "machine/bootstrap/launch_slot.h"
 #include "machine/bootstrap/local.h"
 #include "machine/bootstrap/pmi.h"
 #include "machine/bootstrap/pmix.h"
@@ -28,9 +30,23 @@ constexpr JobVariables kJobVariables[] = {{"PMI_SIZE", "PMI_RANK"},
                                           {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
                                           {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}};
 
+// What the job opens must not take the place of a standard descriptor: the program, and the programs that it starts, write
+// to these numbers.
+void open_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest free number is this one, or the first that is still closed.
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return;
+  }
+}
+
 int number_in(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? 0 : static_cast<int>(std::strtol(text, nullptr, 10));
+}
+
+std::string_view text_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? std::string_view() : text;
 }
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
@@ -38,13 +54,20 @@ bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 // Whether a PMI launcher started this very process. The variables alone do not tell: a launcher of another kind below it
 // passes them on, but not the connection. A socket that the program has made itself closes on exec.
 bool has_pmi_connection() {
-  if (!is_set("PMI_FD") || number_in("PMI_SIZE") < 2) return false;
+  if (!is_set("PMI_FD") || number_in("PMI_SIZE") < 1) return false;
   const int fd = number_in("PMI_FD");
   int type = 0;
   socklen_t size = sizeof type;
   if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM) return false;
   const int flags = fcntl(fd, F_GETFD);
   return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
+// Whether a PMIx launcher runs inside a PE of `weft run`, which passes on the variables of one around it, and says which.
+bool is_pmix_inside_weft_run() {
+  if (!is_set("PMIX_NAMESPACE")) return false;
+  const std::string process = base::format("{}:{}", text_of("PMIX_NAMESPACE"), text_of("PMIX_RANK"));
+  return process != text_of("WEFT_OUTER_PMIX");
 }
 
 // By itself every process would be a job of one PE. The first one prints the sentence.
@@ -67,22 +90,26 @@ base::Status refuse_silent_copies() {
 }  // namespace
 
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
-  const char* const local = std::getenv("WEFT_BOOTSTRAP");
-  const bool is_alone = local != nullptr && local == kAlone;
-  if (local != nullptr && !is_alone) {
+  open_standard_descriptors();
+  const bool is_alone = text_of("WEFT_BOOTSTRAP") == kAlone;
+  const bool is_pmi = !is_alone && has_pmi_connection();
+  if (is_alone || (is_pmi && number_in("PMI_SIZE") == 1)) {
+    return std::unique_ptr<Bootstrap>(std::make_unique<bootstrap::SingletonBootstrap>());
+  }
+  if (is_set("WEFT_BOOTSTRAP") && !is_pmi && !is_pmix_inside_weft_run()) {
     base::Result<bootstrap::LocalSettings> settings = bootstrap::LocalSettings::from_environment();
     if (!settings.ok()) return settings.status();
     return bootstrap::LocalBootstrap::join(*settings);
   }
-  if (!is_alone) {
-    if (is_set("PMIX_NAMESPACE") && !has_pmi_connection()) return bootstrap::PmixBootstrap::join();
-    if (is_set("PMI_FD") && number_in("PMI_SIZE") > 1) {
-      base::Result<bootstrap::PmiSettings> settings = bootstrap::PmiSettings::from_environment();
-      if (!settings.ok()) return settings.status();
-      return bootstrap::PmiBootstrap::join(*settings);
-    }
-    if (base::Status status = refuse_silent_copies(); status.failed()) return status;
+  if (is_set("PMIX_NAMESPACE") && !is_pmi) return bootstrap::PmixBootstrap::join();
+  if (is_set("PMI_FD") && number_in("PMI_SIZE") > 1) {
+    // A descriptor with that number is the program's own.
+    if (!is_pmi) return bootstrap::launch_slot_is_used(text_of("PMI_RANK"));
+    base::Result<bootstrap::PmiSettings> settings = bootstrap::PmiSettings::from_environment();
+    if (!settings.ok()) return settings.status();
+    return bootstrap::PmiBootstrap::join(*settings);
   }
+  if (base::Status status = refuse_silent_copies(); status.failed()) return status;
   return std::unique_ptr<Bootstrap>(std::make_unique<bootstrap::SingletonBootstrap>());
 }
 

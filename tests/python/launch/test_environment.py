@@ -24,6 +24,14 @@ def test_what_the_user_has_set_stays() -> None:
     assert pe_environment(user) == user
 
 
+def test_the_launcher_around_is_named_and_its_connection_is_not_passed_on() -> None:
+    outer = {"PMIX_NAMESPACE": "job", "PMIX_RANK": "3", "PMI_FD": "7", "WEFT_OUTER_PMIX": "another:0"}
+    inner = pe_environment(outer)
+    assert inner["WEFT_OUTER_PMIX"] == "job:3"
+    assert "PMI_FD" not in inner
+    assert "WEFT_OUTER_PMIX" not in pe_environment({"WEFT_OUTER_PMIX": "another:0"})
+
+
 @pytest.mark.parametrize(
     ("before", "alone", "beside_threads"),
     [

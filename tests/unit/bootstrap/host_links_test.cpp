@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -165,7 +166,7 @@ TEST(HostLinksTest, StrangersDoNotKeepPeersApart) {
   Job job({1, 2});
   std::vector<int> strangers;
   const std::vector<std::string> words = {"", "GET / HTTP/1.0\r\n\r\n", std::string(1000, '\0'),
-                                          "WFTLINK1 and more"};
+                                          "WFTLINK2 and more"};
   for (std::size_t i = 0; i < 60; ++i) {
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     const sockaddr_in address = loopback(job.entries[i % 2].port);
@@ -173,6 +174,60 @@ TEST(HostLinksTest, StrangersDoNotKeepPeersApart) {
     const std::string& word = words[i / 2 % words.size()];
     EXPECT_EQ(send(fd, word.data(), word.size(), MSG_NOSIGNAL), static_cast<ssize_t>(word.size()));
     strangers.push_back(fd);
+  }
+  const auto links = job.meet(kLongMs);
+  EXPECT_EQ(peers_of(links[0]), (std::vector<int>{1, 1}));
+  EXPECT_EQ(peers_of(links[1]), (std::vector<int>{0, 0}));
+  for (const int fd : strangers) close(fd);
+}
+
+// All that a stranger at the partner's address gets, and what it can do with it: neither is the secret in it, nor does it
+// make a peer of the stranger if it comes back.
+TEST(HostLinksTest, AStrangerThatAPeContactsGetsNothingOfUse) {
+  Job job({1, 2});
+  const int thief = Listener::open().fd;
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(getsockname(thief, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const auto& secret = job.entries[0].secret;
+  const auto port = job.entries[0].port;
+  job.entries[1].port = ntohs(address.sin_port);
+  std::vector<HostLinks> links;
+  std::thread victim([&] { links = job.meet(kShortMs, {1}); });
+  pollfd waiting{thief, POLLIN, 0};
+  ASSERT_EQ(poll(&waiting, 1, kLongMs), 1);
+  const int contacted = accept(thief, nullptr, nullptr);
+  std::vector<std::byte> word(40);
+  ASSERT_EQ(recv(contacted, word.data(), word.size(), MSG_WAITALL), 40);
+  EXPECT_TRUE(std::ranges::search(word, secret).empty()) << "the secret travels";
+  // The same with sender and receiver exchanged: as the reply, and as the hello and the proof of a connection of its own.
+  std::swap_ranges(word.begin() + 24, word.begin() + 28, word.begin() + 28);
+  send(contacted, word.data(), word.size(), MSG_NOSIGNAL);
+  const int own = socket(AF_INET, SOCK_STREAM, 0);
+  address = loopback(port);
+  EXPECT_EQ(connect(own, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  send(own, word.data(), word.size(), MSG_NOSIGNAL);
+  std::vector<std::byte> reply(40);
+  EXPECT_EQ(recv(own, reply.data(), reply.size(), MSG_WAITALL), 40);
+  // The proof of the PE, reflected.
+  std::ranges::copy(reply.begin() + 32, reply.end(), word.begin() + 32);
+  send(own, word.data(), word.size(), MSG_NOSIGNAL);
+  victim.join();
+  EXPECT_TRUE(links[0].links().empty()) << "the stranger is a peer";
+  for (const int fd : {thief, contacted, own}) close(fd);
+}
+
+// Hellos need no secret: they must not let the meeting keep more connections than it can.
+TEST(HostLinksTest, PeersComeInAfterManyHellosOfStrangers) {
+  Job job({1, 2});
+  std::vector<int> strangers;
+  std::string hello = "WFTLINK2" + std::string(32, '\0');
+  hello[24] = 1;  // from PE 1, for PE 0
+  for (int i = 0; i < 120; ++i) {
+    strangers.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    const sockaddr_in address = loopback(job.entries[0].port);
+    EXPECT_EQ(connect(strangers.back(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(send(strangers.back(), hello.data(), hello.size(), MSG_NOSIGNAL), 40);
   }
   const auto links = job.meet(kLongMs);
   EXPECT_EQ(peers_of(links[0]), (std::vector<int>{1, 1}));

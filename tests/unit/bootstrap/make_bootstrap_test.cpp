@@ -1,11 +1,14 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "machine/bootstrap/bootstrap.h"
 
@@ -18,7 +21,9 @@ constexpr const char* kVariables[] = {"WEFT_BOOTSTRAP",
                                       "WEFT_PE",
                                       "WEFT_NUM_PES",
                                       "WEFT_LAUNCHER_PID",
+                                      "WEFT_OUTER_PMIX",
                                       "PMIX_NAMESPACE",
+                                      "PMIX_RANK",
                                       "PMI_FD",
                                       "PMI_PORT",
                                       "PMI_RANK",
@@ -138,6 +143,75 @@ TEST_F(MakeBootstrapTest, AnOpenFileThatIsNoConnectionIsNoPmiLauncher) {
       << bootstrap.status().to_string();
   close(ends[0]);
   close(ends[1]);
+}
+
+TEST_F(MakeBootstrapTest, TheLauncherAroundWeftRunDoesNotCount) {
+  set({{"WEFT_BOOTSTRAP", "/nowhere"},
+       {"PMIX_NAMESPACE", "a"},
+       {"PMIX_RANK", "1"},
+       {"WEFT_OUTER_PMIX", "a:1"}});
+  expect_refused(StatusCode::kInvalidArgument, "WEFT_BOOTSTRAP is set but WEFT_NUM_PES is not");
+  // Another one runs inside it. There is no server; where there is no library, that is said first.
+  for (const auto& [variable, value] : {std::pair("PMIX_NAMESPACE", "b"), std::pair("PMIX_RANK", "0")}) {
+    SetUp();
+    set({{"WEFT_BOOTSTRAP", "/nowhere"},
+         {"PMIX_NAMESPACE", "a"},
+         {"PMIX_RANK", "1"},
+         {"WEFT_OUTER_PMIX", "a:1"}});
+    set({{variable, value}});
+    const auto bootstrap = make_bootstrap();
+    ASSERT_FALSE(bootstrap.ok());
+    EXPECT_EQ(bootstrap.status().message().find("WEFT_BOOTSTRAP is set"), std::string_view::npos)
+        << bootstrap.status().to_string();
+  }
+}
+
+TEST_F(MakeBootstrapTest, APmiLauncherInsideWeftRunCounts) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  close(ends[1]);
+  set({{"WEFT_BOOTSTRAP", "/nowhere"},
+       {"PMI_FD", std::to_string(ends[0])},
+       {"PMI_RANK", "0"},
+       {"PMI_SIZE", "1"}});
+  auto alone = make_bootstrap();
+  ASSERT_TRUE(alone.ok()) << alone.status().to_string();
+  EXPECT_EQ((*alone)->name(), "singleton");
+  set({{"PMI_SIZE", "2"}});
+  expect_refused(StatusCode::kPeerFailed, "PMI_FD serves one Weft program");
+}
+
+// A program that a PE starts inherits the variables, but not the connection.
+TEST_F(MakeBootstrapTest, ADescriptorOfTheProgramIsNotTakenForAPmiConnection) {
+  std::array<int, 2> sockets{};
+  std::array<int, 2> files{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()), 0);
+  ASSERT_EQ(pipe(files.data()), 0);
+  for (const int fd : {sockets[0], files[1]}) {
+    set({{"PMI_FD", std::to_string(fd)}, {"PMI_SIZE", "2"}, {"PMI_RANK", "1"}});
+    expect_refused(StatusCode::kUnsupported, "the launcher's process 1 has had a Weft job already");
+    EXPECT_EQ(write(fd, "x", 1), 1) << "it was closed";
+  }
+  std::array<char, 8> received{};
+  EXPECT_EQ(read(sockets[1], received.data(), received.size()), 1)
+      << "a launcher's command was written into it";
+  EXPECT_EQ(read(files[0], received.data(), received.size()), 1);
+  for (const int fd : {sockets[0], sockets[1], files[0], files[1]}) close(fd);
+}
+
+TEST_F(MakeBootstrapTest, ClosedStandardDescriptorsAreOpened) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (const int fd : {0, 1, 2}) close(fd);
+    const bool is_made = make_bootstrap().ok();
+    bool are_inherited = true;
+    for (const int fd : {0, 1, 2}) are_inherited = are_inherited && fcntl(fd, F_GETFD) == 0;
+    _exit(is_made && are_inherited && write(2, "x", 1) == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST_F(MakeBootstrapTest, AProgramThatABatchScriptStartsIsOnePe) {

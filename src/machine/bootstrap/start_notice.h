@@ -1,0 +1,66 @@
+// A PE that waits long for the others during the start of a job says so: not every launcher notices a PE or a host that is
+// lost before the job has started.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "machine/bootstrap/bootstrap.h"
+
+namespace weft::machine::bootstrap {
+
+// PE 0 says so once in each collective that takes that long.
+inline constexpr int kStartPatienceMs = 30000;
+// The last PE waits this much longer: it speaks where PE 0 is the missing one.
+inline constexpr int kLastPePatienceMs = 5000;
+
+using Say = std::function<void(std::string_view)>;
+
+// Around one collective. Silent on all PEs but the first and the last. `say` gets the sentence, on another thread; without
+// it, it is printed.
+class StartNotice {
+ public:
+  StartNotice(const Bootstrap& bootstrap, int patience_ms, const Say& say = {});
+  ~StartNotice();
+  StartNotice(const StartNotice&) = delete;
+  StartNotice& operator=(const StartNotice&) = delete;
+
+ private:
+  class Timer;
+  std::unique_ptr<Timer> timer_;
+};
+
+// A bootstrap with the notice around its collectives until the start is complete. Not under `weft run`, which notices every
+// end of a PE.
+class StartingBootstrap final : public Bootstrap {
+ public:
+  explicit StartingBootstrap(std::unique_ptr<Bootstrap> inner, int patience_ms = kStartPatienceMs,
+                             Say say = {});
+
+  // From now on PEs may wait as long as they want.
+  void start_is_complete() { is_starting_ = false; }
+
+  std::string_view name() const override { return inner_->name(); }
+  bool has_launcher() const override { return inner_->has_launcher(); }
+  int pe() const override { return inner_->pe(); }
+  int num_pes() const override { return inner_->num_pes(); }
+  int local_rank() const override { return inner_->local_rank(); }
+  int local_size() const override { return inner_->local_size(); }
+  base::Result<std::vector<std::vector<std::byte>>> exchange(const std::vector<std::byte>& mine) override;
+  base::Status barrier() override;
+  void finished(int exit_code) override { inner_->finished(exit_code); }
+  void abort(int exit_code, std::string_view message) override { inner_->abort(exit_code, message); }
+  int watch_fd() const override { return inner_->watch_fd(); }
+  base::Status watch_status() override { return inner_->watch_status(); }
+
+ private:
+  std::unique_ptr<StartNotice> notice() const;
+
+  std::unique_ptr<Bootstrap> inner_;
+  int patience_ms_;
+  Say say_;
+  bool is_starting_;
+};
+
+}  // namespace weft::machine::bootstrap
