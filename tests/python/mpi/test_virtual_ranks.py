@@ -110,6 +110,18 @@ def test_cpp_programs_share_nothing(compile_program, run_ranks, options, num_pes
     assert outcome.returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("what", "error"), [("counts", "truncated"), ("forms", "truncated"), ("throws", "intern")]
+)
+def test_wrong_reductions_of_ranks_that_work_together_are_errors(compile_program, run_ranks, what, error):
+    """They touch no memory beyond a rank's own, and no rank waits for ever."""
+    outcome = run_ranks(1, 4, compile_program("uneven.cpp"), what)
+    assert sorted(outcome.stdout.splitlines()) == [f"rank {rank}: {error}" for rank in range(4)], (
+        outcome.stderr
+    )
+    assert outcome.returncode == 0
+
+
 def test_256_ranks_in_one_process(compile_program, run_ranks):
     outcome = run_ranks(1, 256, compile_program("objects.cpp"))
     assert outcome.stderr == ""

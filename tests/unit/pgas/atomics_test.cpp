@@ -3,6 +3,8 @@
 #include <array>
 #include <vector>
 
+#include "weft/runtime/observer.h"
+
 #include "models/pgas/atomic/words.h"
 #include "tests/unit/pgas/pgas_job.h"
 
@@ -150,6 +152,30 @@ TEST_P(AtomicsTest, ManyAtOnceLoseNothing) {
   });
   job.settle();
   EXPECT_EQ(now<std::uint64_t>(segment, 1), 200U);
+}
+
+struct SendCounter final : runtime::Observer {
+  void message_sent(const runtime::MessageEvent&) override { ++count; }
+  int count = 0;
+};
+
+// An owner that has to serve them all first would run nothing else.
+TEST(Atomics, AnOwnerIsSentABoundedNumberAtOnce) {
+  constexpr int kOperations = 5000;
+  PgasJob job(2, {"loopback", false});
+  SendCounter counter;
+  Segment segment = job.pgas(0).make_segment<std::uint64_t>(1);
+  const auto word = segment.pointer<std::uint64_t>();
+  job.run_on(1, [&](Pgas& pgas) -> Task<> { co_await pgas.fetch_add(word, std::uint64_t{1}); });
+  job.runtime(1).set_observer(&counter);
+  for (int i = 0; i < kOperations; ++i) job.pgas(1).fetch_add(word, std::uint64_t{1}).detach();
+  for (int turn = 0; turn < 100; ++turn) job.runtime(1).step();
+  EXPECT_GT(counter.count, 0);
+  EXPECT_LE(counter.count, 1024);
+  job.settle();
+  EXPECT_EQ(counter.count, kOperations);
+  EXPECT_EQ(segment.elements<std::uint64_t>()[0], kOperations + 1U);
+  job.runtime(1).set_observer(nullptr);
 }
 
 TEST_P(AtomicsTest, MisuseIsNamed) {

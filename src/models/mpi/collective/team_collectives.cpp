@@ -31,6 +31,8 @@ runtime::Task<int> outcome_of_work(runtime::Task<> work) {
     co_return static_cast<int>(MPI_ERR_NO_MEM);
   } catch (const base::Error&) {
     co_return static_cast<int>(MPI_ERR_OTHER);
+  } catch (...) {  // of the program's operator
+    co_return static_cast<int>(MPI_ERR_INTERN);
   }
   co_return static_cast<int>(MPI_SUCCESS);
 }
@@ -68,7 +70,13 @@ runtime::Task<> work_of_broadcast(Circle circle, int root, TeamRound& round) {
 }
 
 // Combines the elements of all members in the order of their ranks. The last member's elements hold the result.
+// Throws TransferFailed if a member gives other elements, or is in another collective: its memory fits those alone.
 DataView combine_members(const Reduction& what, TeamRound& round) {
+  for (std::size_t i = 0; i < round.size(); ++i) {
+    const ScratchElements* const elements = round.member(i).elements;
+    if (elements == nullptr || !elements->has_form(*what.type, what.count))
+      throw TransferFailed(MPI_ERR_TRUNCATE);
+  }
   for (std::size_t i = 1; i < round.size(); ++i)
     what.combine(*round.member(i - 1).elements, *round.member(i).elements);
   return round.member(round.size() - 1).elements->view();

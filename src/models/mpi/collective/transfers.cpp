@@ -40,11 +40,12 @@ TransferFailed::TransferFailed(int error_class)
       error_class_(error_class) {}
 
 void Transfers::send(int to, const DataView& view) {
-  if (to != MPI_PROC_NULL) requests_.push_back(base_of(circle_.send(to, view)));
+  if (to != MPI_PROC_NULL) started_.push_back({base_of(circle_.send(to, view))});
 }
 
 void Transfers::receive(int from, const DataView& view) {
-  if (from != MPI_PROC_NULL) requests_.push_back(base_of(circle_.receive(from, view)));
+  if (from != MPI_PROC_NULL)
+    started_.push_back({base_of(circle_.receive(from, view)), static_cast<std::int64_t>(view.size_bytes)});
 }
 
 // An error is kept for wait(): transfers that are in flight use the program's memory.
@@ -60,11 +61,14 @@ void Transfers::copy(const DataView& from, const DataView& to) {
 }
 
 runtime::Task<> Transfers::wait() {
-  for (const Ref<Request>& request : requests_) {
-    const Outcome outcome = co_await circle_.completed(*request);
-    if (failed_ == MPI_SUCCESS) failed_ = outcome.error;
+  for (const Started& one : started_) {
+    const Outcome outcome = co_await circle_.completed(*one.request);
+    int error = outcome.error;
+    if (error == MPI_SUCCESS && one.expected_bytes >= 0 && outcome.size_bytes != one.expected_bytes)
+      error = MPI_ERR_TRUNCATE;
+    if (failed_ == MPI_SUCCESS) failed_ = error;
   }
-  requests_.clear();
+  started_.clear();
   if (failed_ != MPI_SUCCESS) throw TransferFailed(std::exchange(failed_, MPI_SUCCESS));
 }
 

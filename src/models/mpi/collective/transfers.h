@@ -3,6 +3,7 @@
 // Threads: the PE's.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -42,12 +43,16 @@ class Transfers {
   void receive(int from, const DataView& view);
   // Within this process, between any kinds of memory. REQUIRES: a circle of the own group.
   void copy(const DataView& from, const DataView& to);
-  // Returns when all have ended. Throws TransferFailed if one has failed.
+  // Returns when all have ended. Throws TransferFailed if one has failed, or if a message had fewer bytes than its receive.
   runtime::Task<> wait();
 
  private:
   Circle circle_;
-  std::vector<Ref<Request>> requests_;
+  struct Started {
+    Ref<Request> request;
+    std::int64_t expected_bytes = -1;  // of a receive: a message of another size is an error
+  };
+  std::vector<Started> started_;
   int failed_ = 0;  // an error class
 };
 

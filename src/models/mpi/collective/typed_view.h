@@ -22,6 +22,11 @@ class ScratchElements {
   // What a program would pass as the buffer.
   std::byte* buffer() const { return buffer_; }
   DataView view() const { return part(0, count_); }
+  // Whether an operator that works on `count` elements of `type` stays inside.
+  bool has_form(const Datatype& type, MPI_Count count) const {
+    return count_ == count && type_->size_bytes() == type.size_bytes() && type_->extent() == type.extent() &&
+           type_->true_lower_bound() == type.true_lower_bound() && type_->true_extent() == type.true_extent();
+  }
   // `count` elements from element `first` on.
   DataView part(MPI_Count first, MPI_Count count) const {
     return typed_view(*type_, buffer_ + first * type_->extent(), count);

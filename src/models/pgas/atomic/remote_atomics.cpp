@@ -103,6 +103,14 @@ void RemoteAtomics::begin(std::uint64_t request, const Operation& operation, Kno
       end(request, status, before);
     });
   }
+  Owner& owner = owners_[operation.address.pe()];
+  if (owner.num_under_way == kMostUnderWay) return owner.waiting.push_back(request);
+  ++owner.num_under_way;
+  send_request(request, operation);
+}
+
+void RemoteAtomics::send_request(std::uint64_t request, const Operation& operation) {
+  pending_.find(request)->second.is_sent = true;
   Request sent;
   sent.kind = operation.kind;
   sent.type = operation.type;
@@ -131,7 +139,19 @@ void RemoteAtomics::end(std::uint64_t request, const Status& status, std::uint64
   if (found == pending_.end()) return;
   runtime::OperationState* const state = found->second.state;
   const std::size_t size_bytes = atomic_bytes(found->second.operation.type);
+  const int owner_pe = found->second.pe;
+  const bool was_sent = found->second.is_sent;
   pending_.erase(found);
+  if (was_sent) {
+    Owner& owner = owners_[owner_pe];
+    if (owner.waiting.empty()) {
+      --owner.num_under_way;
+    } else {
+      const std::uint64_t next = owner.waiting.front();
+      owner.waiting.pop_front();
+      send_request(next, pending_.find(next)->second.operation);
+    }
+  }
   // Small numbers come first in memory, so a value of 4 bytes is where its reader looks.
   std::memcpy(state->extra(), &before, sizeof before);
   state->complete(status, size_bytes);
@@ -150,7 +170,8 @@ void RemoteAtomics::on_message(runtime::Message& message) {
   const bool fits = size_bytes == sizeof answer;
   if (fits) std::memcpy(&answer, message.payload(), sizeof answer);
   const auto found = pending_.find(answer.request);
-  if (!fits || answer.code > StatusCode::kInternal || found == pending_.end() || found->second.pe != pe) {
+  if (!fits || answer.code > StatusCode::kInternal || found == pending_.end() || !found->second.is_sent ||
+      found->second.pe != pe) {
     throw Error(
         StatusCode::kCorrupt,
         base::format("PE {} sent {} bytes that answer no atomic operation of this PE", pe, size_bytes));

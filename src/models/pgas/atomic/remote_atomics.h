@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 
 #include "weft/base/status.h"
@@ -46,11 +47,13 @@ class RemoteAtomics {
     runtime::OperationState* state = nullptr;
     Operation operation;
     int pe = -1;
+    bool is_sent = false;
   };
 
   runtime::Task<> learn(std::uint64_t request, GlobalAddress address);
   // The segment is known.
   void begin(std::uint64_t request, const Operation& operation, KnownSegment& segment);
+  void send_request(std::uint64_t request, const Operation& operation);
   void serve(const Operation& operation, KnownSegment& segment, DeviceAtomics::Ended ended);
   void end(std::uint64_t request, const base::Status& status, std::uint64_t before);
   void on_message(runtime::Message& message);
@@ -61,8 +64,16 @@ class RemoteAtomics {
   runtime::HandlerId handler_;
   Segments& segments_;
   DeviceAtomics device_;
+  // To one owner. What a program starts beyond waits here: an owner that serves requests alone would run nothing else.
+  static constexpr int kMostUnderWay = 1024;
+  struct Owner {
+    int num_under_way = 0;
+    std::deque<std::uint64_t> waiting;  // numbers of requests
+  };
+
   bool closed_ = false;
   std::uint64_t last_request_ = 0;
+  std::unordered_map<int, Owner> owners_;
   std::unordered_map<std::uint64_t, Pending> pending_;
 };
 
