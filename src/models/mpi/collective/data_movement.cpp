@@ -23,9 +23,11 @@ runtime::Task<> broadcast(Circle circle, int root, DataView data) {
   int failed = MPI_SUCCESS;
   if (place != 0)
     failed = co_await error_of_transfer(receive_one(circle, (place - reach + root) % size, data));
+  // A message without bytes tells that this process has failed.
+  const DataView passed_on = failed == MPI_SUCCESS ? data : DataView();
   Transfers sends(circle);
   for (int distance = reach / 2; distance > 0; distance /= 2)
-    if (place + distance < size) sends.send((place + distance + root) % size, data);
+    if (place + distance < size) sends.send((place + distance + root) % size, passed_on);
   co_await sends.wait();
   if (failed != MPI_SUCCESS) throw TransferFailed(failed);
 }
