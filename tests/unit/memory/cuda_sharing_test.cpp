@@ -1,13 +1,9 @@
 // CUDA memory that other processes map, over the stand-in driver, which maps it a second time here.
 #include <cstring>
-#include <memory>
 
 #include "gtest/gtest.h"
 
-#include "memory/kinds/cuda/cuda_options.h"
-#include "memory/memory.h"
-#include "tests/unit/memory/fake_cuda.h"
-#include "tests/unit/memory/outcome.h"
+#include "tests/unit/memory/fake_cuda_fixture.h"
 
 namespace weft::memory {
 namespace {
@@ -18,29 +14,14 @@ constexpr Place kGpu0{Kind::kCuda, 0};
 constexpr Place kGpu1{Kind::kCuda, 1};
 constexpr std::size_t kSize = 10'000;
 
-class CudaSharingTest : public testing::Test {
+class CudaSharingTest : public FakeCudaTest {
  protected:
-  CudaSharingTest() {
-    fake_cuda_reset();
-    MemoryOptions options;
-    options.of<CudaOptions>().driver = FAKE_CUDA;
-    memory = std::make_unique<Memory>(options);
-  }
-  void TearDown() override {
-    memory.reset();
-    EXPECT_EQ(fake_cuda()->wrong_context_calls, 0);
-    EXPECT_TRUE(fake_cuda()->blocks.empty());
-  }
-
-  KindBackend& cuda() { return *memory->backend(Kind::kCuda); }
   void move(const Buffer& destination, const ConstBuffer& source) {
     Outcome outcome;
     ASSERT_TRUE(memory->copy(destination, source, &outcome).is_pending());
     poll_until_idle(*memory);
     EXPECT_TRUE(outcome.status.ok()) << outcome.status.to_string();
   }
-
-  std::unique_ptr<Memory> memory;
 };
 
 TEST_F(CudaSharingTest, CopiesReachTheOwnersMemoryFromAnotherDevicesStreams) {

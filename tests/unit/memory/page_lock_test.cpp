@@ -5,39 +5,21 @@
 #include <utility>
 #include <vector>
 
-#include "memory/kinds/cuda/cuda_options.h"
-#include "memory/memory.h"
-#include "tests/unit/memory/fake_cuda.h"
-#include "tests/unit/memory/outcome.h"
+#include "tests/unit/memory/fake_cuda_fixture.h"
 
 namespace weft::memory {
 namespace {
 
 constexpr Place kGpu1{Kind::kCuda, 1};
 
-class PageLockTest : public testing::Test {
+class PageLockTest : public FakeCudaTest {
  protected:
-  PageLockTest() : bytes(2 * PageLock::kLeastBytes) {
-    fake_cuda_reset();
-    MemoryOptions options;
-    options.of<CudaOptions>().driver = FAKE_CUDA;
-    memory = std::make_unique<Memory>(options);
-  }
-  void TearDown() override {
-    memory.reset();
-    EXPECT_EQ(fake_cuda()->wrong_context_calls, 0);
-    EXPECT_EQ(fake_cuda()->blocking_copies, 0);
-    EXPECT_TRUE(fake_cuda()->blocks.empty()) << "locked or device memory leaked";
-  }
-
-  KindBackend& cuda() { return *memory->backend(Kind::kCuda); }
   Buffer whole() { return host_buffer(bytes); }
   void copy_begins(PageLock& lock, std::uint64_t copied_bytes) {
     lock.copy_begins(cuda(), kGpu1, whole(), copied_bytes);
   }
 
-  std::vector<unsigned char> bytes;
-  std::unique_ptr<Memory> memory;
+  std::vector<unsigned char> bytes = std::vector<unsigned char>(2 * PageLock::kLeastBytes);
 };
 
 TEST_F(PageLockTest, MemoryThatIsCopiedAgainIsLockedUntilItIsReleased) {
