@@ -13,7 +13,7 @@
 #include "memory/kinds/cuda/cuda_options.h"
 #include "memory/kinds/emulated/emulated_backend.h"
 #include "memory/memory.h"
-#include "tests/unit/memory/fake_cuda.h"
+#include "tests/unit/memory/fake_cuda_fixture.h"
 #include "tests/unit/memory/outcome.h"
 
 extern "C" int cuCtxGetCurrent(CudaContextTag** context);  // the stand-in driver's
@@ -89,23 +89,14 @@ TEST(MemoryOfAPE, NamesOtherDevicesThatItsBuffersAreOnOnce) {
   for (const auto block : {own, elsewhere, again}) fake_cuda()->remove_block(block);
 }
 
-class MemoryOverFakeCudaTest : public testing::Test {
+class MemoryOverFakeCudaTest : public FakeCudaTest {
  protected:
-  MemoryOverFakeCudaTest() {
-    fake_cuda_reset();
-    MemoryOptions options;
-    options.of<CudaOptions>().driver = FAKE_CUDA;
-    memory = std::make_unique<Memory>(options);
-    EXPECT_TRUE(memory->availability(Kind::kCuda).ok());
-  }
+  MemoryOverFakeCudaTest() { EXPECT_TRUE(memory->availability(Kind::kCuda).ok()); }
 
   void TearDown() override {
     memory->close();
     for (const Buffer& buffer : owned) EXPECT_TRUE(memory->deallocate(buffer).ok());
-    memory.reset();
-    EXPECT_EQ(fake_cuda()->wrong_context_calls, 0);
-    EXPECT_EQ(fake_cuda()->blocking_copies, 0) << "the driver would have blocked the CPU";
-    EXPECT_TRUE(fake_cuda()->blocks.empty()) << "page-locked or device memory leaked";
+    FakeCudaTest::TearDown();
     EXPECT_TRUE(fake_cuda()->events.empty());
   }
 
@@ -130,7 +121,6 @@ class MemoryOverFakeCudaTest : public testing::Test {
     return outcome.status;
   }
 
-  std::unique_ptr<Memory> memory;
   std::vector<Buffer> owned;
 };
 
