@@ -292,6 +292,35 @@ TEST_P(ActiveMessageTest, ThousandsInFlight) {
   EXPECT_EQ(world.read(1, to), sent);
 }
 
+// Each machine says whether it has a way that completes a message at once. What it takes arrives once, in the memory of the
+// call only; what it refuses does not arrive.
+TEST_P(ActiveMessageTest, AMessageIsSentAtOnceOrNotAtAll) {
+  World world = make_world(2);
+  std::vector<std::vector<std::byte>> seen;
+  world.on_message(1, 3, [&](AmArrival& arrival) {
+    EXPECT_EQ(copy_of(arrival.header), pattern(40, 1));
+    ASSERT_TRUE(arrival.data != nullptr || arrival.payload_size_bytes == 0);
+    seen.push_back(copy_of({arrival.data, arrival.payload_size_bytes}));
+  });
+  constexpr std::size_t kCount = 1000;
+  std::vector<std::vector<std::byte>> taken;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    std::vector<std::byte> header = pattern(40, 1);
+    std::vector<std::byte> payload = pattern(i % 300, i);
+    if (world.machine(0).am_send_at_once(1, 3, header, payload)) taken.push_back(payload);
+    std::ranges::fill(header, std::byte{0});
+    std::ranges::fill(payload, std::byte{0});
+    if (i % 50 == 0) world.progress();
+  }
+  ASSERT_TRUE(world.until([&] { return seen.size() >= taken.size(); }));
+  for (int round = 0; round < 100; ++round) world.progress();
+  std::ranges::sort(seen);
+  std::ranges::sort(taken);
+  EXPECT_EQ(seen, taken);
+  EXPECT_FALSE(world.machine(0).am_send_at_once(2, 3, {}, {}));
+  EXPECT_FALSE(world.machine(0).am_send_at_once(1, machine::kMaxAmId + 1, {}, {}));
+}
+
 TEST_P(ActiveMessageTest, WrongArgumentsAreErrors) {
   World world = make_world(1);
   Operation send;

@@ -5,12 +5,15 @@
 
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "weft/runtime/attachment.h"
+#include "weft/runtime/direct_message.h"
 #include "weft/runtime/message.h"
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/target.h"
@@ -34,6 +37,8 @@ class Messenger : public Scheduler {
   // As set_handler(). Messages to this handler have kUrgentFlag, and are handled inside progress(), also while a call
   // waits. The handler runs no code of the program, and calls no progress().
   void set_urgent_handler(HandlerId id, MessageHandler handler, void* context);
+  // What send_direct() sends to handler `id`; it gets the handler's context. REQUIRES: the handler is set.
+  void set_direct_handler(HandlerId id, DirectHandler handler);
   // The context of set_handler(); null for a handler that is not set.
   void* handler_context(HandlerId id) const;
   // Where buffers land whose handler has no memory for them. It outlives the models: programs may keep such memory.
@@ -43,6 +48,10 @@ class Messenger : public Scheduler {
   // must not change until they are released, or until the completion of report_sending() is called. Throws
   // Error if the PE does not exist.
   void send(int pe, MessagePtr message);
+  // Sends a small message to another PE at once, if there is a direct way; both parts are free afterwards. Returns false if
+  // there is none now: send() finds another way, or says what is wrong. `Header` travels as it lies in memory.
+  template <class Header>
+  bool send_direct(int pe, HandlerId id, const Header& header, std::span<const std::byte> payload);
   // To every PE, this one included, down a spanning tree rooted here. Attached buffers land in the runtime's
   // memory on each other PE and are forwarded from there, see Message::attach(). Throws Error if there are
   // attachments and the handler has a poster.
@@ -96,6 +105,7 @@ class Messenger : public Scheduler {
   // Whose message it is: the runtime's messages never wait.
   enum class Sender : bool { kRuntime, kCall };
 
+  bool send_direct_bytes(int pe, std::span<const std::byte> header, std::span<const std::byte> payload);
   template <Sender kSender>
   void send_as(int pe, MessagePtr message);
   template <Sender kSender>
@@ -111,6 +121,18 @@ class Messenger : public Scheduler {
   std::unique_ptr<Outgoing> outgoing_;
   std::unique_ptr<Receiving> receiving_;
 };
+
+template <class Header>
+bool Messenger::send_direct(int pe, HandlerId id, const Header& header, std::span<const std::byte> payload) {
+  if (payload.size() > kMostDirectBytes) return false;
+  struct Wire {
+    DirectEnvelope envelope;
+    Header header;
+  };
+  static_assert(std::has_unique_object_representations_v<Wire>, "padding would travel");
+  const Wire wire{{.handler = id, .source_pe = static_cast<std::uint32_t>(this->pe())}, header};
+  return send_direct_bytes(pe, std::as_bytes(std::span(&wire, 1)), payload);
+}
 
 // Awaitable, for a loop of calls without results: the coroutine continues when no PE is past its first mark.
 inline auto room(Messenger& messenger) {

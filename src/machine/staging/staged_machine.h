@@ -48,6 +48,15 @@ class StagedMachine : public TransportMachine {
     return self().transport_am_send(pe, id, header, payload, completion);
   }
 
+  bool am_send_at_once(int pe, AmId id, std::span<const std::byte> header,
+                       std::span<const std::byte> payload) final {
+    if (!can_reach(pe) || id > kMaxAmId || counts_.is_observed()) [[unlikely]]
+      return false;
+    if (!self().transport_queue_am(pe, id, header, {payload.data(), payload.size()})) return false;
+    counts_.add(TransferType::kAmSend, TransferPath::kHostQueue, memory::Kind::kHost, payload.size());
+    return true;
+  }
+
   base::Status am_receive(AmPayload payload, const memory::Buffer& into, base::Completion* completion) final {
     if (is_closed()) return closed_machine(pe());
     if (payload.size_bytes() > into.size_bytes) {

@@ -83,6 +83,14 @@ void Messenger::send_as(int pe, MessagePtr message) {
   send_active_message(*this, pe, {}, message.release());
 }
 
+// An observer must see each message, so none goes this way then.
+bool Messenger::send_direct_bytes(int pe, std::span<const std::byte> header,
+                                  std::span<const std::byte> payload) {
+  if (closed() || message_observer() != nullptr) [[unlikely]]
+    return false;
+  return machine().am_send_at_once(pe, kDirectMessageAm, header, payload);
+}
+
 void Messenger::send(int pe, MessagePtr message) { send_as<Sender::kRuntime>(pe, std::move(message)); }
 void Messenger::send_call(int pe, MessagePtr message) { send_as<Sender::kCall>(pe, std::move(message)); }
 
@@ -213,6 +221,10 @@ void Messenger::set_handler(HandlerId id, MessageHandler handler, void* context)
 
 void Messenger::set_urgent_handler(HandlerId id, MessageHandler handler, void* context) {
   receiving_->set_urgent_handler(id, handler, context);
+}
+
+void Messenger::set_direct_handler(HandlerId id, DirectHandler handler) {
+  receiving_->set_direct_handler(id, handler);
 }
 
 void Messenger::set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped) {

@@ -30,6 +30,8 @@ namespace weft::runtime {
 inline constexpr machine::AmId kMessageAm = 0;
 // A message in the header and its only attachment as the payload.
 inline constexpr machine::AmId kBufferMessageAm = 1;
+// A DirectEnvelope and the model's header in the header.
+inline constexpr machine::AmId kDirectMessageAm = 2;
 
 // One active message. Takes over one share of the message; a MessagePtr would cost each message more.
 void send_active_message(Scheduler& scheduler, int pe, std::span<const std::byte> header, Message* message);

@@ -46,6 +46,13 @@ namespace {
                    size_bytes, sizeof(Envelope), sizeof(Envelope) + Message::kMaxPayloadBytes));
 }
 
+[[gnu::cold, gnu::noinline]] void fail_direct(Scheduler& scheduler, std::size_t header_bytes) {
+  scheduler.fail(base::format(
+      "a direct message arrived with a header of {} bytes, or without its bytes; do all PEs run the same "
+      "program?",
+      header_bytes));
+}
+
 }  // namespace
 
 Receiving::Receiving(Scheduler& scheduler, FlowControl& flow, Forward forward)
@@ -70,6 +77,13 @@ Receiving::Receiving(Scheduler& scheduler, FlowControl& flow, Forward forward)
                     [&] { self->receive_with_buffer(arrival); });
       },
       this));
+  base::check(machine.set_am_handler(
+      kDirectMessageAm,
+      [](void* context, machine::AmArrival& arrival) {
+        auto* self = static_cast<Receiving*>(context);
+        at_boundary(self->scheduler_, "the receipt of a message", [&] { self->receive_direct(arrival); });
+      },
+      this));
 }
 
 void Receiving::set_handler(HandlerId id, MessageHandler handler, void* context) {
@@ -86,6 +100,8 @@ void Receiving::set_poster(HandlerId id, MessagePoster poster, MessageDropped dr
   handlers_.at(id).choose = poster;
   handlers_.at(id).dropped = dropped;
 }
+
+void Receiving::set_direct_handler(HandlerId id, DirectHandler handler) { handlers_.at(id).direct = handler; }
 
 // --- From the machine
 
@@ -152,6 +168,26 @@ void Receiving::receive_with_buffer(machine::AmArrival& arrival) {
     attached.buffers[0] = std::move(room).value();
   }
   receive(std::move(message));
+}
+
+void Receiving::receive_direct(const machine::AmArrival& arrival) {
+  DirectEnvelope envelope;
+  // No peer of this version sends another one: bytes at the sender come as a message of their own.
+  if (arrival.header.size() < sizeof envelope || (arrival.data == nullptr && arrival.payload_size_bytes > 0))
+      [[unlikely]]
+    return fail_direct(scheduler_, arrival.header.size());
+  std::memcpy(&envelope, arrival.header.data(), sizeof envelope);
+  if (envelope.handler >= kNumHandlers || handlers_[envelope.handler].direct == nullptr ||
+      envelope.source_pe >= static_cast<std::uint32_t>(scheduler_.num_pes())) [[unlikely]]
+    return fail_unknown(scheduler_, {.handler = envelope.handler, .source_pe = envelope.source_pe});
+  const Handler& handler = handlers_[envelope.handler];
+  try {
+    handler.direct(handler.context, {static_cast<int>(envelope.source_pe),
+                                     arrival.header.subspan(sizeof envelope),
+                                     {arrival.data, arrival.payload_size_bytes}});
+  } catch (...) {  // the bytes cannot be right
+    fail_handling(scheduler_, envelope.source_pe);
+  }
 }
 
 void Receiving::fetched(MessagePtr message, const base::Status& status) {

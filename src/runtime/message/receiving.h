@@ -16,6 +16,7 @@
 
 #include "weft/base/status.h"
 #include "weft/runtime/attachment.h"
+#include "weft/runtime/direct_message.h"
 #include "weft/runtime/message.h"
 #include "weft/runtime/scheduler.h"
 
@@ -39,6 +40,7 @@ class Receiving final : private Arrival::Owner {
   void set_handler(HandlerId id, MessageHandler handler, void* context);
   void set_urgent_handler(HandlerId id, MessageHandler handler, void* context);
   void set_poster(HandlerId id, MessagePoster poster, MessageDropped dropped);
+  void set_direct_handler(HandlerId id, DirectHandler handler);
   void* handler_context(HandlerId id) const { return handlers_.at(id).context; }
   bool has_handler(HandlerId id) const { return id < kNumHandlers && handlers_[id].function != nullptr; }
   // REQUIRES: has_handler(id).
@@ -67,11 +69,13 @@ class Receiving final : private Arrival::Owner {
     void* context = nullptr;
     MessagePoster choose = nullptr;
     MessageDropped dropped = nullptr;
+    DirectHandler direct = nullptr;
     bool is_urgent = false;
   };
 
   void receive_arrival(machine::AmArrival& arrival);
   void receive_with_buffer(machine::AmArrival& arrival);
+  void receive_direct(const machine::AmArrival& arrival);
   // Fetches a message whose bytes are still at the sender.
   [[gnu::noinline]] void fetch(MessagePtr message, machine::AmArrival& arrival);
   void fetched(MessagePtr message, const base::Status& status);

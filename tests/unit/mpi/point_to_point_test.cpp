@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "weft/mpi/mpi.h"
@@ -66,12 +67,16 @@ DataView strided(std::vector<char>& bytes, std::size_t element_bytes, std::int64
   return view;
 }
 
-struct Sizes : ::testing::TestWithParam<std::size_t> {};
+// On a machine whose messages all have a block, and on one where small ones need none.
+struct Sizes : ::testing::TestWithParam<std::tuple<const char*, std::size_t>> {
+  static const char* machine() { return std::get<0>(GetParam()); }
+  static std::size_t size() { return std::get<1>(GetParam()); }
+};
 
 TEST_P(Sizes, AMessageLandsInAPostedReceive) {
-  MpiJob job(2);
-  std::vector<char> sent = bytes_of_size(GetParam(), 1);
-  std::vector<char> received(GetParam());
+  MpiJob job(2, machine());
+  std::vector<char> sent = bytes_of_size(size(), 1);
+  std::vector<char> received(size());
   const auto receive = job.ranks(1).receive({kContext, 0, 5}, view_of(received));
   job.settle();
   const auto send = job.ranks(0).send({kContext, 0, 5, 1}, view_of(sent), SendMode::kStandard);
@@ -80,19 +85,19 @@ TEST_P(Sizes, AMessageLandsInAPostedReceive) {
   EXPECT_EQ(receive->outcome().source, 0);
   EXPECT_EQ(receive->outcome().tag, 5);
   EXPECT_EQ(receive->outcome().error, MPI_SUCCESS);
-  EXPECT_EQ(receive->outcome().size_bytes, static_cast<std::int64_t>(GetParam()));
+  EXPECT_EQ(receive->outcome().size_bytes, static_cast<std::int64_t>(size()));
 }
 
 TEST_P(Sizes, AMessageWaitsForItsReceive) {
-  MpiJob job(2);
-  std::vector<char> sent = bytes_of_size(GetParam(), 2);
-  std::vector<char> received(GetParam());
+  MpiJob job(2, machine());
+  std::vector<char> sent = bytes_of_size(size(), 2);
+  std::vector<char> received(size());
   const auto send = job.ranks(0).send({kContext, 3, 5, 1}, view_of(sent), SendMode::kStandard);
   job.settle();
   EXPECT_EQ(job.ranks(1).num_unexpected(), 1U);
   const ArrivedMessage* const probed = job.ranks(1).probe({kContext, kAny, kAny});
   ASSERT_NE(probed, nullptr);
-  EXPECT_EQ(probed->outcome().size_bytes, static_cast<std::int64_t>(GetParam()));
+  EXPECT_EQ(probed->outcome().size_bytes, static_cast<std::int64_t>(size()));
   EXPECT_EQ(probed->outcome().source, 3);
   const auto receive = job.ranks(1).receive({kContext, kAny, kAny}, view_of(received));
   job.wait(send, receive);
@@ -102,9 +107,9 @@ TEST_P(Sizes, AMessageWaitsForItsReceive) {
 }
 
 TEST_P(Sizes, ASynchronousSendWaitsForAMatch) {
-  MpiJob job(2);
-  std::vector<char> sent = bytes_of_size(GetParam(), 3);
-  std::vector<char> received(GetParam());
+  MpiJob job(2, machine());
+  std::vector<char> sent = bytes_of_size(size(), 3);
+  std::vector<char> received(size());
   const auto send = job.ranks(0).send({kContext, 0, 5, 1}, view_of(sent), SendMode::kSynchronous);
   job.settle();
   EXPECT_FALSE(send->is_complete());
@@ -114,9 +119,9 @@ TEST_P(Sizes, ASynchronousSendWaitsForAMatch) {
 }
 
 TEST_P(Sizes, ARankSendsToItself) {
-  MpiJob job(1);
-  std::vector<char> sent = bytes_of_size(GetParam(), 4);
-  std::vector<char> received(GetParam());
+  MpiJob job(1, machine());
+  std::vector<char> sent = bytes_of_size(size(), 4);
+  std::vector<char> received(size());
   for (const SendMode mode : {SendMode::kStandard, SendMode::kSynchronous}) {
     const auto send = job.ranks(0).send({kContext, 0, 5, 0}, view_of(sent), mode);
     job.settle();
@@ -128,12 +133,12 @@ TEST_P(Sizes, ARankSendsToItself) {
 }
 
 TEST_P(Sizes, AReceiveThatIsTooSmallIsTruncated) {
-  if (GetParam() == 0) return;
-  MpiJob job(2);
+  if (size() == 0) return;
+  MpiJob job(2, machine());
   for (const bool posted : {true, false}) {
-    std::vector<char> sent = bytes_of_size(GetParam(), 5);
-    std::vector<char> received(GetParam() + 64, 'x');
-    const std::size_t room = GetParam() / 2;
+    std::vector<char> sent = bytes_of_size(size(), 5);
+    std::vector<char> received(size() + 64, 'x');
+    const std::size_t room = size() / 2;
     Ref<ReceiveRequest> receive;
     const auto post = [&] {
       receive = job.ranks(1).receive({kContext, 0, 5}, DataView::of_bytes(received.data(), room));
@@ -152,11 +157,11 @@ TEST_P(Sizes, AReceiveThatIsTooSmallIsTruncated) {
 }
 
 TEST_P(Sizes, ElementsThatAreNotDenseArePackedAndUnpacked) {
-  MpiJob job(2);
+  MpiJob job(2, machine());
   const std::size_t element = 4;
-  const auto count = static_cast<std::int64_t>(GetParam() / element);
-  std::vector<char> sent = bytes_of_size(GetParam() * 2, 6);
-  std::vector<char> received(GetParam() * 2, 'x');
+  const auto count = static_cast<std::int64_t>(size() / element);
+  std::vector<char> sent = bytes_of_size(size() * 2, 6);
+  std::vector<char> received(size() * 2, 'x');
   const auto send =
       job.ranks(0).send({kContext, 0, 5, 1}, strided(sent, element, count), SendMode::kStandard);
   const auto receive = job.ranks(1).receive({kContext, 0, 5}, strided(received, element, count));
@@ -166,7 +171,9 @@ TEST_P(Sizes, ElementsThatAreNotDenseArePackedAndUnpacked) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(PointToPoint, Sizes, ::testing::Values(0, 8, 200, 4096, 4100, 70'000, 2'000'000));
+INSTANTIATE_TEST_SUITE_P(PointToPoint, Sizes,
+                         ::testing::Combine(::testing::Values("loopback", "ucx"),
+                                            ::testing::Values(0, 8, 200, 4096, 4100, 70'000, 2'000'000)));
 
 TEST(PointToPoint, MessagesOfAPairAreMatchedInOrderWhateverTheirSizes) {
   const unsigned seed = std::random_device{}();

@@ -1,4 +1,5 @@
 // What PointToPoint does with messages that arrive, and with receives.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -16,11 +17,10 @@ namespace {
 
 constexpr std::uint32_t kMostEarly = 1U << 20;
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_message(const runtime::Message& message,
-                                                           const std::string& what) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_message(int source_pe, const std::string& what) {
   throw base::Error(base::StatusCode::kCorrupt,
                     base::format("an MPI message from PE {} {}; do all PEs run the same version of Weft?",
-                                 message.envelope().source_pe, what));
+                                 source_pe, what));
 }
 
 int source_of(const runtime::Message& message) { return static_cast<int>(message.envelope().source_pe); }
@@ -60,23 +60,29 @@ PointToPoint::~PointToPoint() { close(); }
 MessageHeader PointToPoint::checked_header(const runtime::Message& message) const {
   MessageHeader header;
   if (message.payload_bytes() < sizeof header) {
-    refuse_message(message, base::format("has {} bytes, and its header alone has {}", message.payload_bytes(),
-                                         sizeof header));
+    refuse_message(source_of(message), base::format("has {} bytes, and its header alone has {}",
+                                                    message.payload_bytes(), sizeof header));
   }
   std::memcpy(&header, const_cast<runtime::Message&>(message).payload(), sizeof header);
-  if (message.envelope().source_pe >= static_cast<std::uint32_t>(messenger_.num_pes()))
-    refuse_message(message, base::format("names its sender wrongly: there are {} PEs", messenger_.num_pes()));
-  if (header.source < 0 || header.tag < 0 || (header.flags & ~kKnownMessageFlags) != 0 ||
-      message.payload_bytes() < sizeof header + trailer_bytes(header.flags)) {
-    refuse_message(message, base::format("has rank {}, tag {}, flags {:#x} and {} bytes", header.source,
-                                         header.tag, header.flags, message.payload_bytes()));
+  if (message.envelope().source_pe >= static_cast<std::uint32_t>(messenger_.num_pes())) {
+    refuse_message(source_of(message),
+                   base::format("names its sender wrongly: there are {} PEs", messenger_.num_pes()));
   }
-  if (!shared_.map().has(header.from) || shared_.map().pe_of(header.from) != source_of(message) ||
-      header.to != rank_) {
-    refuse_message(message, base::format("is from rank {} to rank {}, and rank {} on this PE got it",
-                                         header.from, header.to, rank_));
-  }
+  check_header(header, source_of(message), message.payload_bytes() - sizeof header);
   return header;
+}
+
+void PointToPoint::check_header(const MessageHeader& header, int source_pe, std::size_t size_bytes) const {
+  if (header.source < 0 || header.tag < 0 || (header.flags & ~kKnownMessageFlags) != 0 ||
+      size_bytes < trailer_bytes(header.flags)) {
+    refuse_message(source_pe, base::format("has rank {}, tag {}, flags {:#x} and {} bytes behind its header",
+                                           header.source, header.tag, header.flags, size_bytes));
+  }
+  if (!shared_.map().has(header.from) || shared_.map().pe_of(header.from) != source_pe ||
+      header.to != rank_) {
+    refuse_message(source_pe, base::format("is from rank {} to rank {}, and rank {} on this PE got it",
+                                           header.from, header.to, rank_));
+  }
 }
 
 bool PointToPoint::is_in_turn(const MessageHeader& header, runtime::MessagePtr& message) {
@@ -87,8 +93,8 @@ bool PointToPoint::is_in_turn(const MessageHeader& header, runtime::MessagePtr& 
   }
   const std::pair<int, std::uint32_t> place(header.from, header.sequence);
   if (header.sequence - from.next_matched > kMostEarly || early_.contains(place)) {
-    refuse_message(*message, base::format("has number {}, and number {} is the next to come", header.sequence,
-                                          from.next_matched));
+    refuse_message(source_of(*message), base::format("has number {}, and number {} is the next to come",
+                                                     header.sequence, from.next_matched));
   }
   early_.emplace(place, std::move(message));
   return false;
@@ -117,17 +123,58 @@ void PointToPoint::match_one(const MessageHeader& header, runtime::MessagePtr me
 
 void PointToPoint::on_block(runtime::MessagePtr message) {
   const MessageHeader header = checked_header(*message);
-  if (message->has_attachments()) refuse_message(*message, "has a buffer beside it that it should not have");
+  if (message->has_attachments())
+    refuse_message(source_of(*message), "has a buffer beside it that it should not have");
   if (!is_in_turn(header, message)) return;
   match_one(header, std::move(message));
   if (!early_.empty()) [[unlikely]]
     match_early(header.from);
 }
 
+// From shared memory to the memory of the receive. What cannot go there now gets a block.
+void PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
+  MessageHeader header;
+  if (arrival.header.size() != sizeof header) [[unlikely]] {
+    refuse_message(arrival.source_pe,
+                   base::format("has a header of {} bytes, not {}", arrival.header.size(), sizeof header));
+  }
+  std::memcpy(&header, arrival.header.data(), sizeof header);
+  check_header(header, arrival.source_pe, arrival.payload.size());
+  Pair& from = pair(header.from);
+  if (header.sequence != from.next_matched || (header.flags & kWantsAnswer) != 0) [[unlikely]]
+    return on_block(block_of(arrival));
+  ++from.next_matched;
+  auto* const posted =
+      static_cast<ReceiveRequest*>(posted_.take({header.context, header.source, header.tag}));
+  if (posted == nullptr) {
+    keep(header, block_of(arrival));
+  } else if (posted->view_.place.is_host()) [[likely]] {
+    matched(header, arrival.source_pe, arrival.payload.size(), 0);
+    posted->posted_ = false;
+    posted->match(header.source, header.tag, arrival.payload.size());
+    posted->landed(arrival.payload.data(), arrival.payload.size());
+  } else {
+    deliver(*posted, header, block_of(arrival));
+  }
+  if (!early_.empty()) [[unlikely]]
+    match_early(header.from);
+}
+
+runtime::MessagePtr PointToPoint::block_of(const runtime::DirectArrival& arrival) const {
+  runtime::MessagePtr message =
+      runtime::Message::for_arrival(messenger_, arrival.header.size() + arrival.payload.size());
+  message->envelope() = {.handler = static_cast<runtime::HandlerId>(first_handler_ + kBlock),
+                         .flags = runtime::kControlFlag | runtime::kUrgentFlag,
+                         .source_pe = static_cast<std::uint32_t>(arrival.source_pe)};
+  std::ranges::copy(arrival.payload, std::ranges::copy(arrival.header, message->payload()).out);
+  return message;
+}
+
 runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
                                             std::span<runtime::Landing> landings) {
   const MessageHeader header = checked_header(*message);
-  if (landings.size() != 1) refuse_message(*message, base::format("has {} buffers", landings.size()));
+  if (landings.size() != 1)
+    refuse_message(source_of(*message), base::format("has {} buffers", landings.size()));
   if (!is_in_turn(header, message)) return runtime::Posting::kDefer;
   PostedEntry* const posted = posted_.take({header.context, header.source, header.tag});
   if (posted == nullptr) {
@@ -142,7 +189,7 @@ runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
 
 // The bytes of an announced message have landed. A message to this handler without a buffer has had no poster.
 void PointToPoint::on_landed(runtime::MessagePtr message) {
-  if (!message->was_posted()) refuse_message(*message, "has no buffer beside it");
+  if (!message->was_posted()) refuse_message(source_of(*message), "has no buffer beside it");
   ReceiveRequest& request = remembered_receive(*message);
   if (!request.view_.place.is_host() && !request.view_.is_dense()) [[unlikely]]
     return request.engine_.unpack_on_device(request, std::move(message->attachments()[0]));
@@ -156,16 +203,21 @@ void PointToPoint::on_dropped(runtime::Message& message) {
 }
 
 void PointToPoint::matched(const MessageHeader& header, const runtime::Message& message) {
-  Answer reply{.from = rank_, .to = header.from};
+  std::uint64_t reply = 0;
   if ((header.flags & kWantsAnswer) != 0) {
     const std::byte* const end = const_cast<runtime::Message&>(message).payload() + message.payload_bytes();
-    std::memcpy(&reply.reply, end - sizeof reply.reply, sizeof reply.reply);
+    std::memcpy(&reply, end - sizeof reply, sizeof reply);
   }
-  const int pe = source_of(message);
+  matched(header, source_of(message), bytes_of(header, message), reply);
+}
+
+void PointToPoint::matched(const MessageHeader& header, int source_pe, std::size_t size_bytes,
+                           std::uint64_t reply) {
+  std::uint64_t room_bytes = 0;
   if ((header.flags & kCharged) != 0)
-    reply.room_bytes = shared_.give_back(pe, SharedState::charge_of(bytes_of(header, message)));
-  if (reply.reply != 0 || reply.room_bytes != 0) [[unlikely]]
-    answer(pe, reply);
+    room_bytes = shared_.give_back(source_pe, SharedState::charge_of(size_bytes));
+  if (reply != 0 || room_bytes != 0) [[unlikely]]
+    answer(source_pe, {.reply = reply, .room_bytes = room_bytes, .from = rank_, .to = header.from});
 }
 
 void PointToPoint::answer(int pe, const Answer& reply) {

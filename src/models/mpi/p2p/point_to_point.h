@@ -106,6 +106,8 @@ class PointToPoint {
 
   // --- Messages for this rank, which RankEngines hands over
   void on_block(runtime::MessagePtr message);
+  // The same for a message that has no block, see Messenger::send_direct().
+  void on_direct(const runtime::DirectArrival& arrival);
   runtime::Posting on_announced(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
   static void on_landed(runtime::MessagePtr message);
   static void on_dropped(runtime::Message& message);
@@ -137,7 +139,7 @@ class PointToPoint {
   // --- Sending
   MessageHeader next_header(const SendAddress& address, std::uint32_t flags);
   // `reply`: sent if the flags have kWantsAnswer.
-  void send_block(const SendAddress& address, const DataView& view, std::uint32_t flags, std::uint64_t reply);
+  void send_block(const MessageHeader& header, const DataView& view, std::uint64_t reply);
   void start_send(SendRequest& request);
   base::Result<runtime::Attachment> pack_for(SendRequest& request);
   void start_attached(SendRequest& request);
@@ -157,11 +159,15 @@ class PointToPoint {
 
   // --- Arrivals
   MessageHeader checked_header(const runtime::Message& message) const;
+  // `size_bytes`: of what is behind the header.
+  void check_header(const MessageHeader& header, int source_pe, std::size_t size_bytes) const;
+  runtime::MessagePtr block_of(const runtime::DirectArrival& arrival) const;
   // Whether it is the message's turn; if not, the message is kept.
   bool is_in_turn(const MessageHeader& header, runtime::MessagePtr& message);
   void match_one(const MessageHeader& header, runtime::MessagePtr message);
   // A receive has taken the message: answers, and gives room back.
   void matched(const MessageHeader& header, const runtime::Message& message);
+  void matched(const MessageHeader& header, int source_pe, std::size_t size_bytes, std::uint64_t reply);
   void match_early(int from);
   void answer(int pe, const Answer& answer);
 

@@ -12,11 +12,14 @@ namespace weft::mpi {
 
 namespace {
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_addressed(const runtime::Message& message,
-                                                             const std::string& what) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_addressed(int source_pe, const std::string& what) {
   throw base::Error(base::StatusCode::kCorrupt,
                     base::format("an MPI message from PE {} {}; do all PEs run the same version of Weft?",
-                                 message.envelope().source_pe, what));
+                                 source_pe, what));
+}
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_addressed(const runtime::Message& message,
+                                                             const std::string& what) {
+  refuse_addressed(static_cast<int>(message.envelope().source_pe), what);
 }
 
 RankEngines& self_of(void* context) { return *static_cast<RankEngines*>(context); }
@@ -56,6 +59,10 @@ void RankEngines::set_handlers() {
         receiver.on_block(std::move(message));
       },
       this);
+  messenger_.set_direct_handler(
+      first_handler_ + PointToPoint::kBlock, [](void* self, const runtime::DirectArrival& arrival) {
+        self_of(self).receiver_of(arrival.source_pe, arrival.header).on_direct(arrival);
+      });
   messenger_.set_handler(
       first_handler_ + PointToPoint::kAnnounced,
       [](void*, runtime::MessagePtr message) { PointToPoint::on_landed(std::move(message)); }, this);
@@ -113,15 +120,20 @@ void RankEngines::close() {
 }
 
 PointToPoint& RankEngines::receiver_of(const runtime::Message& message) const {
+  return receiver_of(static_cast<int>(message.envelope().source_pe),
+                     {const_cast<runtime::Message&>(message).payload(), message.payload_bytes()});
+}
+
+PointToPoint& RankEngines::receiver_of(int source_pe, std::span<const std::byte> header) const {
   std::int32_t to = -1;
-  if (message.payload_bytes() < sizeof(MessageHeader)) [[unlikely]] {
-    refuse_addressed(message, base::format("has {} bytes, and its header alone has {}",
-                                           message.payload_bytes(), sizeof(MessageHeader)));
+  if (header.size() < sizeof(MessageHeader)) [[unlikely]] {
+    refuse_addressed(source_pe, base::format("has {} bytes, and its header alone has {}", header.size(),
+                                             sizeof(MessageHeader)));
   }
-  std::memcpy(&to, const_cast<runtime::Message&>(message).payload() + offsetof(MessageHeader, to), sizeof to);
+  std::memcpy(&to, header.data() + offsetof(MessageHeader, to), sizeof to);
   PointToPoint* const engine = map().has(to) ? find(to) : nullptr;
   if (engine == nullptr) [[unlikely]]
-    refuse_addressed(message, base::format("is for rank {}, which is not on this PE", to));
+    refuse_addressed(source_pe, base::format("is for rank {}, which is not on this PE", to));
   return *engine;
 }
 

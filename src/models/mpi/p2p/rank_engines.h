@@ -50,6 +50,7 @@ class RankEngines {
  private:
   // The engine that a message is for. Throws Error for a message that is too short, or for a rank that is elsewhere.
   PointToPoint& receiver_of(const runtime::Message& message) const;
+  PointToPoint& receiver_of(int source_pe, std::span<const std::byte> header) const;
   void on_answer(const runtime::Message& message);
   void on_move_numbers(const runtime::Message& message);
   void set_handlers();

@@ -37,7 +37,10 @@ bool PointToPoint::send_at_once(const SendAddress& address, const DataView& view
   if (window.room_bytes < charge) [[unlikely]]
     return false;
   window.room_bytes -= charge;
-  send_block(address, view, kCharged, 0);
+  const MessageHeader header = next_header(address, kCharged);
+  if (to.here != nullptr || !view.is_dense() ||
+      !messenger_.send_direct(to.pe, first_handler_ + kBlock, header, {view.data, view.size_bytes}))
+    send_block(header, view, 0);
   return true;
 }
 
@@ -51,18 +54,16 @@ MessageHeader PointToPoint::next_header(const SendAddress& address, std::uint32_
           .flags = flags};
 }
 
-void PointToPoint::send_block(const SendAddress& address, const DataView& view, std::uint32_t flags,
-                              std::uint64_t reply) {
-  const std::size_t trailer = trailer_bytes(flags);
+void PointToPoint::send_block(const MessageHeader& header, const DataView& view, std::uint64_t reply) {
+  const std::size_t trailer = trailer_bytes(header.flags);
   runtime::MessagePtr message = runtime::Message::create(messenger_, first_handler_ + kBlock,
                                                          sizeof(MessageHeader) + view.size_bytes + trailer);
-  const MessageHeader header = next_header(address, flags);
   std::memcpy(message->payload(), &header, sizeof header);
   if (view.size_bytes > 0) view.pack(message->payload() + sizeof header);
   if (trailer > 0) std::memcpy(message->payload() + sizeof header + view.size_bytes, &reply, trailer);
   // The window counts the message; the runtime need not.
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
-  messenger_.send(shared_.destination(address.rank).pe, std::move(message));
+  messenger_.send(shared_.destination(header.to).pe, std::move(message));
 }
 
 Ref<SendRequest> PointToPoint::make_send(const SendAddress& address, const DataView& view, SendMode mode) {
@@ -87,7 +88,8 @@ void PointToPoint::start_send(SendRequest& request) {
       (!is_synchronous && view.size_bytes > kLeastAttachedBytes))
     return start_attached(request);
   request.waits_ = SendRequest::kAnswered;
-  send_block(request.address_, view, kWantsAnswer, awaited_.add(&request, request.address_.rank));
+  send_block(next_header(request.address_, kWantsAnswer), view,
+             awaited_.add(&request, request.address_.rank));
 }
 
 // The packed form of a view with gaps, on its device or in a block that the request keeps.

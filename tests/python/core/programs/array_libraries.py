@@ -101,7 +101,8 @@ class Numba:
 
     def doubled(self, array):
         self.double[(array.size + 255) // 256, 256, self.stream](array)
-        return self.module.as_cuda_array(Named(array, int(self.stream.handle)))
+        handle = self.stream.handle  # a number, or a ctypes.c_void_p, which int() reads as text
+        return self.module.as_cuda_array(Named(array, int(getattr(handle, "value", handle))))
 
     def wrap(self, array):
         return self.module.as_cuda_array(array)

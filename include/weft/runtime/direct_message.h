@@ -1,0 +1,37 @@
+// Small messages that go from the sender's memory into shared memory and from there to the handler, without a block of their
+// own at either end. For models whose messages have numbers, because they may overtake others.
+//
+// A direct message is the runtime's own: quiescence detection does not count it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "weft/runtime/message.h"
+
+namespace weft::runtime {
+
+// The wire format in front of the model's header.
+struct DirectEnvelope {
+  HandlerId handler = 0;
+  std::uint16_t reserved = 0;
+  std::uint32_t source_pe = 0;
+};
+static_assert(sizeof(DirectEnvelope) == 8);
+
+// A larger payload has no direct way.
+inline constexpr std::size_t kMostDirectBytes = 200;
+
+// Valid during the call of the handler. All of it is a claim of the peer, but source_pe is the number of a PE.
+struct DirectArrival {
+  int source_pe;
+  std::span<const std::byte> header;
+  std::span<const std::byte> payload;
+};
+
+// Called inside progress(), also while a call waits. It runs no code of the program, and calls no progress(). An exception
+// ends the job.
+using DirectHandler = void (*)(void* context, const DirectArrival& arrival);
+
+}  // namespace weft::runtime
