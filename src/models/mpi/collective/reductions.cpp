@@ -8,37 +8,6 @@
 namespace weft::mpi {
 namespace {
 
-// right = left op right. Elements that have not all arrived are not combined.
-void combine(Transfers& transfers, const Reduction& what, const ScratchElements& left,
-             ScratchElements& right) {
-  transfers.compute([&] { what.combine(left, right); });
-}
-
-// Memory for the elements of a reduction. A process without memory has failed, and gets none.
-ScratchElements elements_of(const Reduction& what, Transfers& transfers) {
-  ScratchElements elements(what.type, 0);
-  transfers.compute([&] { elements = ScratchElements(what.type, what.count); });
-  return elements;
-}
-
-// Two sets of elements: what this process has combined, and what arrives.
-struct Operands {
-  Operands(const Reduction& what, Transfers& transfers)
-      : mine(elements_of(what, transfers)), theirs(elements_of(what, transfers)) {}
-  ScratchElements mine;
-  ScratchElements theirs;
-
-  // mine = theirs op mine
-  void combine_from_left(Transfers& transfers, const Reduction& what) {
-    combine(transfers, what, theirs, mine);
-  }
-  // mine = mine op theirs
-  void combine_from_right(Transfers& transfers, const Reduction& what) {
-    combine(transfers, what, mine, theirs);
-    std::swap(mine, theirs);
-  }
-};
-
 // Up a binomial tree whose subtrees are ranges of ranks. The result is in `operands.mine` of `top`.
 runtime::Task<> reduce_up(Transfers& transfers, int top, const Reduction& what, Operands& operands) {
   const int size = transfers.circle().size();

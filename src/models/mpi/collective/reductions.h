@@ -10,21 +10,10 @@
 #include "weft/runtime/task.h"
 
 #include "models/mpi/collective/data_movement.h"
-#include "models/mpi/collective/typed_view.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/collective/operands.h"
+#include "models/mpi/collective/transfers.h"
 
 namespace weft::mpi {
-
-struct Reduction {
-  Ref<Datatype> type;
-  Ref<Operation> operation;
-  MPI_Count count = 0;
-
-  // right = left op right. REQUIRES: elements as ScratchElements has them.
-  void combine(const ScratchElements& left, ScratchElements& right) const {
-    operation->reduce(left.buffer(), right.buffer(), count, *type);
-  }
-};
 
 // --- Of one group. `in` and `out` may be the same memory.
 // `out` at the root alone.

@@ -10,8 +10,8 @@
 
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/local_team.h"
+#include "models/mpi/collective/operands.h"
 #include "models/mpi/collective/transfers.h"
-#include "models/mpi/collective/typed_view.h"
 
 namespace weft::mpi {
 
@@ -106,8 +106,7 @@ runtime::Task<> work_of_reduce_all(Circle circle, const Reduction& what, TeamRou
 template <class Work>
 runtime::Task<> combine_in_team(Circle circle, const Reduction& what, DataView in, DataView out, Work work) {
   Transfers transfers(circle);
-  ScratchElements elements(what.type, 0);
-  transfers.compute([&] { elements = ScratchElements(what.type, what.count); });
+  ScratchElements elements = elements_of(what, transfers);
   transfers.copy(in, elements.view());
   co_await transfers.wait();
   const TeamMember mine{.data = circle.on_stream(std::move(out)),
