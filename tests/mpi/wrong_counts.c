@@ -214,6 +214,23 @@ static void check_all(const Place* at, Kind first, Kind last, MPI_Op ordered, in
   }
 }
 
+/* One process asks for more memory than there is. */
+static void check_no_memory(const Place* at) {
+  const MPI_Count many = (MPI_Count)1 << 50;
+  int in[4] = {1, 1, 1, 1}, out[4], wrong, scans, code, class;
+  for (wrong = 0; wrong < world_size; ++wrong) {
+    for (scans = 0; scans < 2; ++scans) {
+      const MPI_Count count = world_rank == wrong ? many : 4;
+      code = scans ? MPI_Scan_c(in, out, count, MPI_INT, MPI_SUM, at->comm) : MPI_Reduce_c(in, out, count, MPI_INT, MPI_SUM, 0, at->comm);
+      MPI_Error_class(code, &class);
+      if (world_rank == wrong ? class != MPI_ERR_NO_MEM : class != MPI_SUCCESS && class != MPI_ERR_TRUNCATE) {
+        fprintf(stderr, "rank %d: error class %d where rank %d has no memory\n", world_rank, class, wrong);
+        exit(1);
+      }
+    }
+  }
+}
+
 int main(int argc, char** argv) {
   const int all_sizes = argc > 1 && strcmp(argv[1], "all") == 0;
   const int periods[1] = {1};
@@ -229,6 +246,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(one.comm, MPI_ERRORS_RETURN);
   one.rank = world_rank;
   one.size = one.peers = world_size;
+  check_no_memory(&one);
   check_all(&one, kBcast, kNumIntra, ordered, all_sizes);
   if (world_size > 2) {
     const int num_first = world_size / 2, is_first = world_rank < num_first;

@@ -98,7 +98,7 @@ runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts) {
 namespace {
 
 // All at once, beginning with the nearest process, so that the processes do not all send to the same one first.
-runtime::Task<> exchange_all(Transfers& transfers, const Views& out, const Views& in) {
+void start_exchange(Transfers& transfers, const Views& out, const Views& in) {
   const Circle& circle = transfers.circle();
   const int size = circle.size();
   for (int distance = 0; distance < size; ++distance) {
@@ -109,15 +109,15 @@ runtime::Task<> exchange_all(Transfers& transfers, const Views& out, const Views
     const int to = ((circle.rank() - distance) % size + size) % size;
     transfers.send(to, of_rank(out, to));
   }
-  co_await transfers.wait();
-  transfers.throw_if_failed();
 }
 
 }  // namespace
 
 runtime::Task<> exchange_all(Circle circle, Views out, Views in) {
   Transfers transfers(std::move(circle));
-  co_await exchange_all(transfers, out, in);
+  start_exchange(transfers, out, in);
+  co_await transfers.wait();
+  transfers.throw_if_failed();
 }
 
 // A message to a process may be in its memory before this process has sent from there, so a copy is sent.
@@ -133,7 +133,9 @@ runtime::Task<> exchange_all_in_place(Circle circle, Views parts) {
   });
   for (std::size_t i = 0; i < parts.size(); ++i) transfers.copy(parts[i], out[i]);
   co_await transfers.wait();
-  co_await exchange_all(transfers, out, parts);
+  start_exchange(transfers, out, parts);
+  co_await transfers.wait();
+  transfers.throw_if_failed();
 }
 
 namespace {
