@@ -207,8 +207,8 @@ static void check_all(const Place* at, Kind first, Kind last, MPI_Op ordered, in
           check_counts(at, (Kind)kind, MPI_SUM, wrong, counts[i], others[i][k], 0);
           if (kind >= kReduce && kind <= kExscan && i == 0)
             check_counts(at, (Kind)kind, ordered, wrong, counts[i], others[i][k], 0);
+          if (kind < kReduce || kind > kExscan) check_counts(at, (Kind)kind, MPI_SUM, wrong, counts[i], others[i][k], 1);
         }
-        if (kind < kReduce || kind > kExscan) check_counts(at, (Kind)kind, MPI_SUM, wrong, counts[i], others[i][i == 0], 1);
       }
     }
   }
