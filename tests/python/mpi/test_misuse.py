@@ -13,6 +13,15 @@ def test_wrong_arguments_are_errors(run_mpi, num_pes):
     assert done.stdout == f"misuse on {num_pes or 1} ranks: as expected\n"
 
 
+# Eight processes move small parts in another way.
+@pytest.mark.parametrize(("num_pes", "sizes"), [(1, "all"), (2, "all"), (3, "all"), (4, "all"), (8, "small")])
+def test_wrong_counts_in_a_collective_let_all_processes_return(run_mpi, num_pes, sizes):
+    done = run_mpi("wrong_counts", num_pes, sizes)
+    assert done.stderr == ""
+    assert done.stdout == f"wrong counts on {num_pes} ranks: all returned\n"
+    assert done.returncode == 0
+
+
 def test_a_wait_after_the_end_of_mpi_says_so(run_mpi):
     done = run_mpi("endings", 2, "late")
     assert done.returncode == 1

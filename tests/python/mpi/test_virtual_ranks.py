@@ -110,6 +110,28 @@ def test_cpp_programs_share_nothing(compile_program, run_ranks, options, num_pes
     assert outcome.returncode == 0
 
 
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(1, 3), (2, 5), (3, 5)])
+def test_wrong_counts_in_a_collective_let_all_ranks_return(compile_program, run_ranks, num_pes, num_ranks):
+    program = compile_program("../wrong_counts.c")
+    outcome = run_ranks(num_pes, num_ranks, program, "all")
+    assert outcome.stderr == ""
+    assert outcome.stdout == f"wrong counts on {num_ranks} ranks: all returned\n"
+    assert outcome.returncode == 0
+
+
+@pytest.mark.parametrize(("num_pes", "num_ranks"), [(2, 4), (3, 3)])
+def test_an_operator_that_throws_lets_the_ranks_of_all_pes_return(
+    compile_program, run_ranks, num_pes, num_ranks
+):
+    """Those that have not called it get a message without bytes."""
+    outcome = run_ranks(num_pes, num_ranks, compile_program("uneven.cpp"), "throws")
+    ends = [line.rpartition(" ")[2] for line in outcome.stdout.splitlines()]
+    assert len(ends) == num_ranks, outcome.stderr
+    assert "intern" in ends
+    assert set(ends) <= {"intern", "truncated"}
+    assert outcome.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("what", "error"), [("counts", "truncated"), ("forms", "truncated"), ("throws", "intern")]
 )

@@ -173,7 +173,8 @@ TEST_F(MakeBootstrapTest, APmiLauncherInsideWeftRunCounts) {
   set({{"WEFT_BOOTSTRAP", "/nowhere"},
        {"PMI_FD", std::to_string(ends[0])},
        {"PMI_RANK", "0"},
-       {"PMI_SIZE", "1"}});
+       {"PMI_SIZE", "1"},
+       {"SLURM_STEP_NUM_TASKS", "4"}});  // of a launcher around both
   auto alone = make_bootstrap();
   ASSERT_TRUE(alone.ok()) << alone.status().to_string();
   EXPECT_EQ((*alone)->name(), "singleton");

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <memory>
 #include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "weft/mpi/mpi.h"
@@ -26,6 +28,15 @@ DataView view_of_values(std::vector<T>& values, std::size_t first, std::size_t c
 template <class T>
 DataView view_of_values(std::vector<T>& values) {
   return view_of_values(values, 0, values.size());
+}
+
+// The error class of a collective.
+Task<> keep_error(Task<> work, int& error) {
+  try {
+    co_await std::move(work);
+  } catch (const TransferFailed& failure) {
+    error = failure.error_class();
+  }
 }
 
 class Collectives : public ::testing::TestWithParam<int> {
@@ -204,9 +215,54 @@ TEST_P(Collectives, APartOfAnotherSizeIsAnError) {
     Views parts;
     for (std::size_t k = 0; k < num; ++k) parts.push_back(view_of_values(all[i], k, 1));
     const DataView own = view_of_values(mine, 0, pe == 1 ? 0 : 1);
-    errors[i] = co_await error_of_transfer(gather_all(circle(pe), OwnView{own, false}, parts));
+    co_await keep_error(gather_all(circle(pe), OwnView{own, false}, parts), errors[i]);
   });
   EXPECT_EQ(errors, std::vector<int>(num, MPI_ERR_TRUNCATE));
+}
+
+// What communicators agree on by: a process with an error does not leave the others waiting.
+TEST_P(Collectives, FewBytesOfAnotherSizeAreAnErrorAndAllReturn) {
+  if (size() == 1) return;
+  const auto num = static_cast<std::size_t>(size());
+  std::vector<std::vector<std::byte>> bytes(num, std::vector<std::byte>(8));
+  bytes[1].resize(4);
+  std::vector<int> errors(num, MPI_SUCCESS);
+  const auto collected = [](Circle own, std::span<const std::byte> mine) -> Task<> {
+    co_await collect(std::move(own), mine);
+  };
+  run([&](int pe) {
+    const auto i = static_cast<std::size_t>(pe);
+    return keep_error(collected(circle(pe), bytes[i]), errors[i]);
+  });
+  EXPECT_EQ(errors, std::vector<int>(num, MPI_ERR_TRUNCATE));
+  errors.assign(num, MPI_SUCCESS);
+  run([&](int pe) {
+    const auto i = static_cast<std::size_t>(pe);
+    return keep_error(spread(circle(pe), 2 % size(), bytes[i]), errors[i]);
+  });
+  EXPECT_NE(std::ranges::count(errors, MPI_ERR_TRUNCATE), 0);
+}
+
+// One process calls another collective, with the same messages but for their size.
+TEST_P(Collectives, ABarrierWithAnErrorEndsOnAll) {
+  std::vector<std::byte> bytes(4);
+  std::vector<int> errors(static_cast<std::size_t>(size()), MPI_SUCCESS);
+  const auto other = [](Circle own, DataView data) -> Task<> {
+    Transfers transfers(own);
+    for (int distance = 1; distance < own.size(); distance *= 2) {
+      transfers.receive((own.rank() + own.size() - distance) % own.size(), {});
+      transfers.send((own.rank() + distance) % own.size(), data);
+      co_await transfers.wait();
+    }
+  };
+  run([&](int pe) {
+    if (pe == 0) return other(circle(pe), view_of_values(bytes));
+    return keep_error(wait_for_all(circle(pe)), errors[static_cast<std::size_t>(pe)]);
+  });
+  for (int pe = 1; pe < size(); ++pe) {
+    const bool hears_of_it = (pe & (pe - 1)) == 0;
+    EXPECT_EQ(errors[static_cast<std::size_t>(pe)], hears_of_it ? MPI_ERR_TRUNCATE : MPI_SUCCESS) << pe;
+  }
 }
 
 // Small ones go by recursive doubling, large ones by parts around a ring.

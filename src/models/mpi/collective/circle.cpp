@@ -16,32 +16,59 @@ DataView view_of_span(std::span<const std::byte> bytes) {
   return DataView::of_bytes(bytes.data(), bytes.size());
 }
 
-void expect_success(const Outcome& outcome) {
-  if (outcome.error == MPI_SUCCESS) return;
-  throw base::Error(base::StatusCode::kInternal,
-                    base::format("a message between the processes of a communicator failed with error class "
-                                 "{}; do all processes make the same collective calls in the same order?",
-                                 outcome.error));
-}
+// The first error of a collective.
+class FirstError {
+ public:
+  void add(const Outcome& sent) {
+    if (class_ == MPI_SUCCESS) class_ = sent.error;
+  }
+  void add_receive(const Outcome& received, std::size_t expected_bytes) {
+    add(received);
+    if (class_ == MPI_SUCCESS && received.size_bytes != static_cast<std::int64_t>(expected_bytes))
+      class_ = MPI_ERR_TRUNCATE;
+  }
+  // A message without bytes tells that this process has failed.
+  DataView view_unless_failed(std::span<const std::byte> bytes) const {
+    return class_ == MPI_SUCCESS ? view_of_span(bytes) : DataView();
+  }
+  void throw_if_failed() const {
+    if (class_ != MPI_SUCCESS) throw TransferFailed(class_);
+  }
+
+ private:
+  int class_ = MPI_SUCCESS;
+};
 
 }  // namespace
 
+TransferFailed::TransferFailed(int error_class)
+    : base::Error(
+          base::StatusCode::kInternal,
+          base::format("a message of a collective operation failed with error class {}; do all processes "
+                       "make the same collective calls, with the same number of elements?",
+                       error_class)),
+      error_class_(error_class) {}
+
 runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
                            std::span<std::byte> theirs) {
+  FirstError error;
   const auto receive = circle.receive(peer, view_of_span(theirs));
   const auto send = circle.send(peer, view_of_span(mine));
-  expect_success(co_await circle.completed(*receive));
-  expect_success(co_await circle.completed(*send));
+  error.add_receive(co_await circle.completed(*receive), theirs.size());
+  error.add(co_await circle.completed(*send));
+  error.throw_if_failed();
 }
 
 // In round r each process hears of all within a distance of 2^r.
 runtime::Task<> wait_for_all(Circle circle) {
+  FirstError error;
   for (int distance = 1; distance < circle.size(); distance *= 2) {
     const auto receive = circle.receive((circle.rank() + circle.size() - distance) % circle.size(), {});
     const auto send = circle.send((circle.rank() + distance) % circle.size(), {});
-    expect_success(co_await circle.completed(*receive));
-    expect_success(co_await circle.completed(*send));
+    error.add(co_await circle.completed(*receive));
+    error.add(co_await circle.completed(*send));
   }
+  error.throw_if_failed();
 }
 
 // Down a binomial tree.
@@ -50,16 +77,18 @@ runtime::Task<> spread(Circle circle, int root, std::span<std::byte> bytes) {
   const int place = (circle.rank() - root + size) % size;
   int reach = 1;  // the lowest set bit of the place, or the first power of two that is not below the size
   while (reach < size && (place & reach) == 0) reach *= 2;
+  FirstError error;
   if (place != 0) {
     const auto receive = circle.receive((place - reach + root) % size, view_of_span(bytes));
-    expect_success(co_await circle.completed(*receive));
+    error.add_receive(co_await circle.completed(*receive), bytes.size());
   }
   std::vector<Ref<SendRequest>> sends;
   for (int distance = reach / 2; distance > 0; distance /= 2) {
     if (place + distance < size)
-      sends.push_back(circle.send((place + distance + root) % size, view_of_span(bytes)));
+      sends.push_back(circle.send((place + distance + root) % size, error.view_unless_failed(bytes)));
   }
-  for (const auto& send : sends) expect_success(co_await circle.completed(*send));
+  for (const auto& send : sends) error.add(co_await circle.completed(*send));
+  error.throw_if_failed();
 }
 
 // Each round doubles what a process has: it gets the blocks of its right neighbours.
@@ -67,17 +96,20 @@ runtime::Task<std::vector<std::byte>> collect(Circle circle, std::span<const std
   const auto size = static_cast<std::size_t>(circle.size());
   std::vector<std::byte> blocks(size * mine.size());  // block i: of the process i places to the right
   std::copy(mine.begin(), mine.end(), blocks.begin());
+  FirstError error;
   for (std::size_t have = 1; have < size; have *= 2) {
     const std::size_t count = std::min(have, size - have);
     const int distance = static_cast<int>(have);
+    const std::size_t num_bytes = count * mine.size();
     const std::span<std::byte> all(blocks);
     const auto receive = circle.receive((circle.rank() + distance) % circle.size(),
-                                        view_of_span(all.subspan(have * mine.size(), count * mine.size())));
+                                        view_of_span(all.subspan(have * mine.size(), num_bytes)));
     const auto send = circle.send((circle.rank() + circle.size() - distance) % circle.size(),
-                                  view_of_span(all.first(count * mine.size())));
-    expect_success(co_await circle.completed(*receive));
-    expect_success(co_await circle.completed(*send));
+                                  error.view_unless_failed(all.first(num_bytes)));
+    error.add_receive(co_await circle.completed(*receive), num_bytes);
+    error.add(co_await circle.completed(*send));
   }
+  error.throw_if_failed();
   const std::size_t first = (size - static_cast<std::size_t>(circle.rank())) % size;
   std::rotate(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(first * mine.size()),
               blocks.end());

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/runtime/task.h"
 
 #include "models/mpi/collective/local_team.h"
@@ -86,7 +87,18 @@ class Circle {
   memory::StreamHandle stream_;
 };
 
-// --- Collectives on few bytes, for what communicators must agree on. They throw base::Error if a transfer fails.
+// A message of a collective has failed with that error class of mpi.h.
+class TransferFailed final : public base::Error {
+ public:
+  explicit TransferFailed(int error_class);
+  int error_class() const noexcept { return error_class_; }
+
+ private:
+  int error_class_;
+};
+
+// --- Collectives on few bytes, for what communicators must agree on. A process that fails takes all steps, sends no bytes from then on
+// (see transfers.h), and throws TransferFailed.
 
 // Returns when all of the circle have called it.
 runtime::Task<> wait_for_all(Circle circle);

@@ -1,6 +1,7 @@
 #include "models/mpi/collective/data_movement.h"
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "weft/mpi/mpi.h"
@@ -14,72 +15,91 @@ const DataView& of_rank(const Views& views, int rank) { return views[static_cast
 
 }  // namespace
 
-// Down a binomial tree. A process whose memory is too small still passes on what it got, so that the others return.
-runtime::Task<> broadcast(Circle circle, int root, DataView data) {
-  const int size = circle.size();
-  const int place = (circle.rank() - root + size) % size;
+// Down a binomial tree.
+runtime::Task<> broadcast(Transfers& transfers, int root, DataView data) {
+  const int size = transfers.circle().size();
+  const int place = (transfers.circle().rank() - root + size) % size;
   int reach = 1;  // the lowest set bit of the place, or the first power of two that is not below the size
   while (reach < size && (place & reach) == 0) reach *= 2;
-  int failed = MPI_SUCCESS;
-  if (place != 0)
-    failed = co_await error_of_transfer(receive_one(circle, (place - reach + root) % size, data));
-  // A message without bytes tells that this process has failed.
-  const DataView passed_on = failed == MPI_SUCCESS ? data : DataView();
-  Transfers sends(circle);
+  if (place != 0) {
+    transfers.receive((place - reach + root) % size, data);
+    co_await transfers.wait();
+  }
   for (int distance = reach / 2; distance > 0; distance /= 2)
-    if (place + distance < size) sends.send((place + distance + root) % size, passed_on);
-  co_await sends.wait();
-  if (failed != MPI_SUCCESS) throw TransferFailed(failed);
+    if (place + distance < size) transfers.send((place + distance + root) % size, data);
+  co_await transfers.wait();
+}
+
+runtime::Task<> broadcast(Circle circle, int root, DataView data) {
+  Transfers transfers(std::move(circle));
+  co_await broadcast(transfers, root, std::move(data));
+  transfers.throw_if_failed();
 }
 
 runtime::Task<> gather(Circle circle, int root, OwnView mine, Views parts) {
+  Transfers transfers(circle);
   if (circle.rank() != root) {
-    co_await send_one(circle, root, mine.view);
-    co_return;
+    transfers.send(root, mine.view);
+  } else {
+    for (int from = 0; from < circle.size(); ++from)
+      if (from != root) transfers.receive(from, of_rank(parts, from));
+    if (!mine.in_place) transfers.copy(mine.view, of_rank(parts, root));
   }
-  Transfers receives(circle);
-  for (int from = 0; from < circle.size(); ++from)
-    if (from != root) receives.receive(from, of_rank(parts, from));
-  if (!mine.in_place) receives.copy(mine.view, of_rank(parts, root));
-  co_await receives.wait();
+  co_await transfers.wait();
+  transfers.throw_if_failed();
+}
+
+runtime::Task<> scatter(Transfers& transfers, int root, Views parts, OwnView mine) {
+  const Circle& circle = transfers.circle();
+  if (circle.rank() != root) {
+    transfers.receive(root, mine.view);
+  } else {
+    for (int to = 0; to < circle.size(); ++to)
+      if (to != root) transfers.send(to, of_rank(parts, to));
+    if (!mine.in_place) transfers.copy(of_rank(parts, root), mine.view);
+  }
+  co_await transfers.wait();
 }
 
 runtime::Task<> scatter(Circle circle, int root, Views parts, OwnView mine) {
-  if (circle.rank() != root) {
-    co_await receive_one(circle, root, mine.view);
-    co_return;
-  }
-  Transfers sends(circle);
-  for (int to = 0; to < circle.size(); ++to)
-    if (to != root) sends.send(to, of_rank(parts, to));
-  if (!mine.in_place) sends.copy(of_rank(parts, root), mine.view);
-  co_await sends.wait();
+  Transfers transfers(std::move(circle));
+  co_await scatter(transfers, root, std::move(parts), std::move(mine));
+  transfers.throw_if_failed();
 }
 
-// Many bytes go around a ring: in each step a process passes on the part that it got last, also if it did not fit.
-runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts) {
-  if (is_small_gather_all(circle.size(), parts)) {
-    co_await gather_all_small(circle, mine, parts);
+// Many bytes go around a ring: in each step a process passes on the part that it got last.
+runtime::Task<> gather_all(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes) {
+  const Circle& circle = transfers.circle();
+  if (is_small_gather_all(circle.size(), total_bytes)) {
+    co_await gather_all_small(transfers, mine, parts);
     co_return;
   }
-  int failed = MPI_SUCCESS;
-  if (!mine.in_place)
-    failed = co_await error_of_transfer(copy_data(circle, mine.view, of_rank(parts, circle.rank())));
+  if (!mine.in_place) transfers.copy(mine.view, of_rank(parts, circle.rank()));
+  co_await transfers.wait();
   const int size = circle.size();
   int have = circle.rank();
   for (int step = 1; step < size; ++step) {
     const int next = (have + size - 1) % size;
-    const int error = co_await error_of_transfer(
-        swap_data(circle, circle.right(), of_rank(parts, have), circle.left(), of_rank(parts, next)));
-    if (failed == MPI_SUCCESS) failed = error;
+    transfers.receive(circle.left(), of_rank(parts, next));
+    transfers.send(circle.right(), of_rank(parts, have));
+    co_await transfers.wait();
     have = next;
   }
-  if (failed != MPI_SUCCESS) throw TransferFailed(failed);
 }
 
+runtime::Task<> gather_all(Circle circle, OwnView mine, Views parts) {
+  std::size_t total_bytes = 0;
+  for (const DataView& part : parts) total_bytes += part.size_bytes;
+  Transfers transfers(std::move(circle));
+  co_await gather_all(transfers, std::move(mine), std::move(parts), total_bytes);
+  transfers.throw_if_failed();
+}
+
+namespace {
+
 // All at once, beginning with the nearest process, so that the processes do not all send to the same one first.
-runtime::Task<> exchange_all(Circle circle, Views out, Views in) {
-  Transfers transfers(circle);
+void start_exchange(Transfers& transfers, const Views& out, const Views& in) {
+  const Circle& circle = transfers.circle();
   const int size = circle.size();
   for (int distance = 0; distance < size; ++distance) {
     const int from = (circle.rank() + distance) % size;
@@ -89,19 +109,33 @@ runtime::Task<> exchange_all(Circle circle, Views out, Views in) {
     const int to = ((circle.rank() - distance) % size + size) % size;
     transfers.send(to, of_rank(out, to));
   }
+}
+
+}  // namespace
+
+runtime::Task<> exchange_all(Circle circle, Views out, Views in) {
+  Transfers transfers(std::move(circle));
+  start_exchange(transfers, out, in);
   co_await transfers.wait();
+  transfers.throw_if_failed();
 }
 
 // A message to a process may be in its memory before this process has sent from there, so a copy is sent.
 runtime::Task<> exchange_all_in_place(Circle circle, Views parts) {
+  Transfers transfers(std::move(circle));
   std::vector<std::vector<std::byte>> copies(parts.size());
-  Views out;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    copies[i].resize(parts[i].size_bytes);
-    out.push_back(DataView::of_bytes(copies[i].data(), copies[i].size()));
-    co_await copy_data(circle, parts[i], out.back());
-  }
-  co_await exchange_all(circle, out, parts);
+  Views out(parts.size());
+  transfers.compute([&] {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      copies[i].resize(parts[i].size_bytes);
+      out[i] = DataView::of_bytes(copies[i].data(), copies[i].size());
+    }
+  });
+  for (std::size_t i = 0; i < parts.size(); ++i) transfers.copy(parts[i], out[i]);
+  co_await transfers.wait();
+  start_exchange(transfers, out, parts);
+  co_await transfers.wait();
+  transfers.throw_if_failed();
 }
 
 namespace {
@@ -149,19 +183,30 @@ runtime::Task<> exchange_all_equal_in_place(Circle circle, Views parts) {
 
 // Both groups have arrived when both first processes know of theirs.
 runtime::Task<> barrier_of_two(CirclePair circles) {
-  co_await wait_for_all(circles.local);
-  if (circles.local.rank() == 0) co_await swap_data(circles.remote, 0, {}, 0, {});
-  co_await wait_for_all(circles.local);
+  Transfers transfers(circles.remote);
+  co_await transfers.take(wait_for_all(circles.local));
+  if (circles.local.rank() == 0) {
+    transfers.receive(0, {});
+    transfers.send(0, {});
+    co_await transfers.wait();
+  }
+  co_await transfers.take(wait_for_all(circles.local));
+  transfers.throw_if_failed();
 }
 
 runtime::Task<> broadcast_to_other(CirclePair circles, int root, DataView data) {
   if (root == MPI_PROC_NULL) co_return;
+  Transfers remote(circles.remote);
+  Transfers local(circles.local);
   if (root == MPI_ROOT) {
-    co_await send_one(circles.remote, 0, data);
-    co_return;
+    remote.send(0, data);
+  } else if (circles.local.rank() == 0) {
+    remote.receive(root, data);
   }
-  if (circles.local.rank() == 0) co_await receive_one(circles.remote, root, data);
-  co_await broadcast(circles.local, 0, data);
+  co_await remote.wait();
+  local.fail_with(remote);
+  if (root != MPI_ROOT) co_await broadcast(local, 0, data);
+  local.throw_if_failed();
 }
 
 runtime::Task<> gather_from_other(CirclePair circles, int root, DataView mine, Views parts) {
@@ -172,6 +217,7 @@ runtime::Task<> gather_from_other(CirclePair circles, int root, DataView mine, V
     transfers.send(root, mine);
   }
   co_await transfers.wait();
+  transfers.throw_if_failed();
 }
 
 runtime::Task<> scatter_to_other(CirclePair circles, int root, Views parts, DataView mine) {
@@ -182,6 +228,7 @@ runtime::Task<> scatter_to_other(CirclePair circles, int root, Views parts, Data
     transfers.receive(root, mine);
   }
   co_await transfers.wait();
+  transfers.throw_if_failed();
 }
 
 runtime::Task<> exchange_with_neighbours(Circle circle, NeighbourTransfers neighbours) {
@@ -189,6 +236,7 @@ runtime::Task<> exchange_with_neighbours(Circle circle, NeighbourTransfers neigh
   for (const auto& [from, view] : neighbours.in) transfers.receive(from, view);
   for (const auto& [to, view] : neighbours.out) transfers.send(to, view);
   co_await transfers.wait();
+  transfers.throw_if_failed();
 }
 
 }  // namespace weft::mpi

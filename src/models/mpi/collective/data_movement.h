@@ -4,6 +4,7 @@
 // Views that are not significant at a process are empty.
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 #include "weft/runtime/task.h"
@@ -37,6 +38,12 @@ runtime::Task<> barrier_of_two(CirclePair circles);
 runtime::Task<> broadcast_to_other(CirclePair circles, int root, DataView data);
 runtime::Task<> gather_from_other(CirclePair circles, int root, DataView mine, Views parts);
 runtime::Task<> scatter_to_other(CirclePair circles, int root, Views parts, DataView mine);
+
+// --- As steps of a larger operation: its transfers keep the error, nothing is thrown.
+runtime::Task<> broadcast(Transfers& transfers, int root, DataView data);
+runtime::Task<> scatter(Transfers& transfers, int root, Views parts, OwnView mine);
+// `total_bytes`: of all parts. It chooses the form, also for a process that has failed and has no memory for them.
+runtime::Task<> gather_all(Transfers& transfers, OwnView mine, Views parts, std::size_t total_bytes);
 
 // --- With neighbours
 struct NeighbourTransfers {

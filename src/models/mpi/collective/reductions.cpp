@@ -8,33 +8,20 @@
 namespace weft::mpi {
 namespace {
 
-// Two sets of elements: what this process has combined, and what arrives.
-struct Operands {
-  explicit Operands(const Reduction& what) : mine(what.type, what.count), theirs(what.type, what.count) {}
-  ScratchElements mine;
-  ScratchElements theirs;
-
-  // mine = theirs op mine
-  void combine_from_left(const Reduction& what) { what.combine(theirs, mine); }
-  // mine = mine op theirs
-  void combine_from_right(const Reduction& what) {
-    what.combine(mine, theirs);
-    std::swap(mine, theirs);
-  }
-};
-
 // Up a binomial tree whose subtrees are ranges of ranks. The result is in `operands.mine` of `top`.
-runtime::Task<> reduce_up(Circle circle, int top, const Reduction& what, Operands& operands) {
-  const int size = circle.size();
-  const int place = (circle.rank() - top + size) % size;
+runtime::Task<> reduce_up(Transfers& transfers, int top, const Reduction& what, Operands& operands) {
+  const int size = transfers.circle().size();
+  const int place = (transfers.circle().rank() - top + size) % size;
   for (int distance = 1; distance < size; distance *= 2) {
     if ((place & distance) != 0) {
-      co_await send_one(circle, (place - distance + top) % size, operands.mine.view());
+      transfers.send((place - distance + top) % size, operands.mine.view());
+      co_await transfers.wait();
       co_return;
     }
     if (place + distance >= size) continue;
-    co_await receive_one(circle, (place + distance + top) % size, operands.theirs.view());
-    operands.combine_from_right(what);
+    transfers.receive((place + distance + top) % size, operands.theirs.view());
+    co_await transfers.wait();
+    operands.combine_from_right(transfers, what);
   }
 }
 
@@ -56,27 +43,33 @@ struct Rounds {
 };
 
 // Recursive doubling: in each round two processes combine what they have. Numbers of a group of rounds are a range of ranks.
-runtime::Task<> combine_in_rounds(Circle circle, const Rounds& rounds, const Reduction& what,
+runtime::Task<> combine_in_rounds(Transfers& transfers, const Rounds& rounds, const Reduction& what,
                                   Operands& operands) {
-  const int number = rounds.number_of(circle.rank());
+  const int number = rounds.number_of(transfers.circle().rank());
   for (int distance = 1; distance < rounds.participants; distance *= 2) {
     const int partner = rounds.rank_of(number ^ distance);
-    co_await swap_data(circle, partner, operands.mine.view(), partner, operands.theirs.view());
+    transfers.receive(partner, operands.theirs.view());
+    transfers.send(partner, operands.mine.view());
+    co_await transfers.wait();
     if ((number & distance) != 0) {
-      operands.combine_from_left(what);
+      operands.combine_from_left(transfers, what);
     } else {
-      operands.combine_from_right(what);
+      operands.combine_from_right(transfers, what);
     }
   }
 }
 
 // From this size on, an all-reduce cuts the data into a part for each process. It then sends 2 (p - 1) / p times the data, and not
 // log2 p times, but in 2 (p - 1) messages. Not measured yet.
-constexpr MPI_Count kCutBytes = 32768;
+constexpr std::size_t kCutBytes = 32768;
+
+std::size_t bytes_of(const Reduction& what) {
+  return static_cast<std::size_t>(what.count * what.type->size_bytes());
+}
 
 bool is_cut(const Circle& circle, const Reduction& what) {
   return what.operation->is_commutative() && circle.size() > 1 && what.count >= circle.size() &&
-         what.count * what.type->size_bytes() >= kCutBytes;
+         bytes_of(what) >= kCutBytes;
 }
 
 // The parts of the result that the processes get.
@@ -98,8 +91,9 @@ std::vector<MPI_Count> equal_counts(MPI_Count count, int size) {
 }
 
 // Around a ring: each part collects the contributions of all, and ends at its process. REQUIRES: a commutative operator.
-runtime::Task<> reduce_parts(Circle circle, const Reduction& what, const std::vector<MPI_Count>& counts,
-                             Operands& operands) {
+runtime::Task<> reduce_parts(Transfers& transfers, const Reduction& what,
+                             const std::vector<MPI_Count>& counts, Operands& operands) {
+  const Circle& circle = transfers.circle();
   const int size = circle.size();
   std::vector<MPI_Count> firsts(1, 0);
   for (const MPI_Count count : counts) firsts.push_back(firsts.back() + count);
@@ -109,141 +103,192 @@ runtime::Task<> reduce_parts(Circle circle, const Reduction& what, const std::ve
   for (int step = 1; step < size; ++step) {
     const auto out = static_cast<std::size_t>((circle.rank() - step + size) % size);
     const auto in = static_cast<std::size_t>((circle.rank() - step - 1 + 2 * size) % size);
-    co_await swap_data(circle, circle.right(), part_of(operands.mine, out), circle.left(),
-                       part_of(operands.theirs, in));
-    const MPI_Count distance = firsts[in] * what.type->extent();
-    what.operation->reduce(operands.theirs.buffer() + distance, operands.mine.buffer() + distance, counts[in],
-                           *what.type);
+    transfers.receive(circle.left(), part_of(operands.theirs, in));
+    transfers.send(circle.right(), part_of(operands.mine, out));
+    co_await transfers.wait();
+    transfers.compute([&] {
+      const MPI_Count distance = firsts[in] * what.type->extent();
+      what.operation->reduce(operands.theirs.buffer() + distance, operands.mine.buffer() + distance,
+                             counts[in], *what.type);
+    });
   }
 }
 
 }  // namespace
 
-runtime::Task<> reduce(Circle circle, int root, Reduction what, DataView in, DataView out) {
-  if (what.count == 0) co_return;
-  Operands operands(what);
-  co_await copy_data(circle, in, operands.mine.view());
+runtime::Task<> reduce(Transfers& transfers, int root, Reduction what, DataView in, DataView out) {
+  const int rank = transfers.circle().rank();
+  Operands operands(what, transfers);
+  transfers.copy(in, operands.mine.view());
+  co_await transfers.wait();
   const int top = what.operation->is_commutative() ? root : 0;
-  co_await reduce_up(circle, top, what, operands);
-  if (circle.rank() == root && root == top) {
-    co_await copy_data(circle, operands.mine.view(), out);
-  } else if (circle.rank() == top && root != top) {
-    co_await send_one(circle, root, operands.mine.view());
-  } else if (circle.rank() == root) {
-    co_await receive_one(circle, top, out);
+  co_await reduce_up(transfers, top, what, operands);
+  if (rank == root && root == top) {
+    transfers.copy(operands.mine.view(), out);
+  } else if (rank == top && root != top) {
+    transfers.send(root, operands.mine.view());
+  } else if (rank == root) {
+    transfers.receive(top, out);
   }
+  co_await transfers.wait();
+}
+
+runtime::Task<> reduce_all(Transfers& transfers, Reduction what, DataView in, DataView out) {
+  const Circle& circle = transfers.circle();
+  Operands operands(what, transfers);
+  transfers.copy(in, operands.mine.view());
+  co_await transfers.wait();
+  const Rounds rounds(circle.size());
+  const int rank = circle.rank();
+  const bool has_partner = rank < 2 * rounds.extra;
+  if (is_cut(circle, what)) {
+    const std::vector<MPI_Count> counts = equal_counts(what.count, circle.size());
+    co_await reduce_parts(transfers, what, counts, operands);
+    const OwnView own{{}, true};
+    Views parts = parts_of(operands.mine, counts);
+    co_await gather_all(transfers, own, std::move(parts), bytes_of(what));
+  } else if (rounds.number_of(rank) < 0) {
+    transfers.send(rank + 1, operands.mine.view());
+    co_await transfers.wait();
+    transfers.receive(rank + 1, out);
+    co_await transfers.wait();
+    co_return;
+  } else {
+    if (has_partner) {
+      transfers.receive(rank - 1, operands.theirs.view());
+      co_await transfers.wait();
+      operands.combine_from_left(transfers, what);
+    }
+    co_await combine_in_rounds(transfers, rounds, what, operands);
+    if (has_partner) transfers.send(rank - 1, operands.mine.view());
+  }
+  transfers.copy(operands.mine.view(), out);
+  co_await transfers.wait();
+}
+
+runtime::Task<> reduce(Circle circle, int root, Reduction what, DataView in, DataView out) {
+  Transfers transfers(std::move(circle));
+  co_await reduce(transfers, root, std::move(what), std::move(in), std::move(out));
+  transfers.throw_if_failed();
 }
 
 runtime::Task<> reduce_all(Circle circle, Reduction what, DataView in, DataView out) {
-  if (what.count == 0) co_return;
-  Operands operands(what);
-  co_await copy_data(circle, in, operands.mine.view());
-  if (is_cut(circle, what)) {
-    const std::vector<MPI_Count> counts = equal_counts(what.count, circle.size());
-    co_await reduce_parts(circle, what, counts, operands);
-    const OwnView own{{}, true};
-    co_await gather_all(circle, own, parts_of(operands.mine, counts));
-    co_await copy_data(circle, operands.mine.view(), out);
-    co_return;
-  }
-  const Rounds rounds(circle.size());
-  const int rank = circle.rank();
-  if (rounds.number_of(rank) < 0) {
-    co_await send_one(circle, rank + 1, operands.mine.view());
-    co_await receive_one(circle, rank + 1, out);
-    co_return;
-  }
-  const bool has_partner = rank < 2 * rounds.extra;
-  if (has_partner) {
-    co_await receive_one(circle, rank - 1, operands.theirs.view());
-    operands.combine_from_left(what);
-  }
-  co_await combine_in_rounds(circle, rounds, what, operands);
-  if (has_partner) co_await send_one(circle, rank - 1, operands.mine.view());
-  co_await copy_data(circle, operands.mine.view(), out);
+  Transfers transfers(std::move(circle));
+  co_await reduce_all(transfers, std::move(what), std::move(in), std::move(out));
+  transfers.throw_if_failed();
 }
 
 runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MPI_Count> counts, DataView in,
                                    DataView out) {
-  if (what.count == 0) co_return;
-  Operands operands(what);
-  co_await copy_data(circle, in, operands.mine.view());
+  Transfers transfers(circle);
+  Operands operands(what, transfers);
+  transfers.copy(in, operands.mine.view());
+  co_await transfers.wait();
   Views parts;
   if (is_cut(circle, what)) {
-    co_await reduce_parts(circle, what, counts, operands);
+    co_await reduce_parts(transfers, what, counts, operands);
     parts = parts_of(operands.mine, counts);
-    co_await copy_data(circle, parts[static_cast<std::size_t>(circle.rank())], out);
-    co_return;
+    transfers.copy(parts[static_cast<std::size_t>(circle.rank())], out);
+    co_await transfers.wait();
+  } else {
+    co_await reduce_up(transfers, 0, what, operands);
+    if (circle.rank() == 0) parts = parts_of(operands.mine, counts);
+    const OwnView own{out, false};
+    co_await scatter(transfers, 0, std::move(parts), own);
   }
-  co_await reduce_up(circle, 0, what, operands);
-  if (circle.rank() == 0) parts = parts_of(operands.mine, counts);
-  const OwnView own{out, false};
-  co_await scatter(circle, 0, std::move(parts), own);
+  transfers.throw_if_failed();
 }
 
 runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in, DataView out) {
-  if (what.count == 0) co_return;
-  Operands operands(what);  // of the processes that have exchanged with this one so far
-  ScratchElements result(what.type, what.count);
-  co_await copy_data(circle, in, operands.mine.view());
+  Transfers transfers(circle);
+  Operands operands(what, transfers);  // of the processes that have exchanged with this one so far
+  ScratchElements result = elements_of(what, transfers);
+  transfers.copy(in, operands.mine.view());
+  co_await transfers.wait();
   bool has_result = !exclusive;
-  if (has_result) co_await copy_data(circle, operands.mine.view(), result.view());
+  if (has_result) transfers.copy(operands.mine.view(), result.view());
   const int rank = circle.rank();
   for (int distance = 1; distance < circle.size(); distance *= 2) {
     const int partner = rank ^ distance;
     if (partner >= circle.size()) continue;
-    co_await swap_data(circle, partner, operands.mine.view(), partner, operands.theirs.view());
+    transfers.receive(partner, operands.theirs.view());
+    transfers.send(partner, operands.mine.view());
+    co_await transfers.wait();
     if (partner > rank) {
-      operands.combine_from_right(what);
+      operands.combine_from_right(transfers, what);
       continue;
     }
     if (has_result) {
-      what.combine(operands.theirs, result);
+      combine(transfers, what, operands.theirs, result);
     } else {
-      co_await copy_data(circle, operands.theirs.view(), result.view());
+      transfers.copy(operands.theirs.view(), result.view());
       has_result = true;
     }
-    operands.combine_from_left(what);
+    operands.combine_from_left(transfers, what);
   }
-  if (has_result) co_await copy_data(circle, result.view(), out);
+  if (has_result) transfers.copy(result.view(), out);
+  co_await transfers.wait();
+  transfers.throw_if_failed();
 }
 
 runtime::Task<> reduce_to_other(CirclePair circles, int root, Reduction what, DataView in, DataView out) {
-  if (what.count == 0 || root == MPI_PROC_NULL) co_return;
+  if (root == MPI_PROC_NULL) co_return;
+  Transfers remote(circles.remote);
   if (root == MPI_ROOT) {
-    co_await receive_one(circles.remote, 0, out);
-    co_return;
+    remote.receive(0, out);
+  } else {
+    Transfers local(circles.local);
+    Operands operands(what, local);
+    local.copy(in, operands.mine.view());
+    co_await local.wait();
+    co_await reduce_up(local, 0, what, operands);
+    remote.fail_with(local);
+    if (circles.local.rank() == 0) remote.send(root, operands.mine.view());
+    co_await remote.wait();  // here: the operands end
   }
-  Operands operands(what);
-  co_await copy_data(circles.local, in, operands.mine.view());
-  co_await reduce_up(circles.local, 0, what, operands);
-  if (circles.local.rank() == 0) co_await send_one(circles.remote, root, operands.mine.view());
+  co_await remote.wait();
+  remote.throw_if_failed();
 }
 
+namespace {
+
+// The first process of each group gets the combination of the other group's data in `operands.theirs`.
+runtime::Task<> swap_combinations(const CirclePair& circles, Transfers& local, const Reduction& what,
+                                  DataView in, Operands& operands) {
+  local.copy(in, operands.mine.view());
+  co_await local.wait();
+  co_await reduce_up(local, 0, what, operands);
+  if (circles.local.rank() != 0) co_return;
+  Transfers remote(circles.remote);
+  remote.fail_with(local);
+  remote.receive(0, operands.theirs.view());
+  remote.send(0, operands.mine.view());
+  co_await remote.wait();
+  local.fail_with(remote);
+}
+
+}  // namespace
+
 runtime::Task<> reduce_all_of_other(CirclePair circles, Reduction what, DataView in, DataView out) {
-  if (what.count == 0) co_return;
-  Operands operands(what);
-  co_await copy_data(circles.local, in, operands.mine.view());
-  co_await reduce_up(circles.local, 0, what, operands);
-  if (circles.local.rank() == 0)
-    co_await swap_data(circles.remote, 0, operands.mine.view(), 0, operands.theirs.view());
-  co_await broadcast(circles.local, 0, operands.theirs.view());
-  co_await copy_data(circles.local, operands.theirs.view(), out);
+  Transfers local(circles.local);
+  Operands operands(what, local);
+  co_await swap_combinations(circles, local, what, std::move(in), operands);
+  co_await broadcast(local, 0, operands.theirs.view());
+  local.copy(operands.theirs.view(), out);
+  co_await local.wait();
+  local.throw_if_failed();
 }
 
 runtime::Task<> reduce_and_scatter_of_other(CirclePair circles, Reduction what, std::vector<MPI_Count> counts,
                                             DataView in, DataView out) {
-  if (what.count == 0) co_return;
-  Operands operands(what);
-  co_await copy_data(circles.local, in, operands.mine.view());
-  co_await reduce_up(circles.local, 0, what, operands);
+  Transfers local(circles.local);
+  Operands operands(what, local);
+  co_await swap_combinations(circles, local, what, std::move(in), operands);
   Views parts;
-  if (circles.local.rank() == 0) {
-    co_await swap_data(circles.remote, 0, operands.mine.view(), 0, operands.theirs.view());
-    parts = parts_of(operands.theirs, counts);
-  }
+  if (circles.local.rank() == 0) parts = parts_of(operands.theirs, counts);
   const OwnView own{out, false};
-  co_await scatter(circles.local, 0, std::move(parts), own);
+  co_await scatter(local, 0, std::move(parts), own);
+  local.throw_if_failed();
 }
 
 }  // namespace weft::mpi

@@ -1,4 +1,5 @@
-// Collectives that combine data: reduce, all-reduce, reduce-scatter, scan. They throw TransferFailed.
+// Collectives that combine data: reduce, all-reduce, reduce-scatter, scan. They throw TransferFailed, or an exception of the operator,
+// after they have sent and received all messages that their peers wait for.
 //
 // Operators work on host memory. Data of devices is copied to host memory first, and results are copied back. The order of the
 // operands is that of the ranks for operators that are not commutative.
@@ -9,21 +10,10 @@
 #include "weft/runtime/task.h"
 
 #include "models/mpi/collective/data_movement.h"
-#include "models/mpi/collective/typed_view.h"
-#include "models/mpi/operation/operation.h"
+#include "models/mpi/collective/operands.h"
+#include "models/mpi/collective/transfers.h"
 
 namespace weft::mpi {
-
-struct Reduction {
-  Ref<Datatype> type;
-  Ref<Operation> operation;
-  MPI_Count count = 0;
-
-  // right = left op right. REQUIRES: elements as ScratchElements has them.
-  void combine(const ScratchElements& left, ScratchElements& right) const {
-    operation->reduce(left.buffer(), right.buffer(), count, *type);
-  }
-};
 
 // --- Of one group. `in` and `out` may be the same memory.
 // `out` at the root alone.
@@ -34,6 +24,10 @@ runtime::Task<> reduce_and_scatter(Circle circle, Reduction what, std::vector<MP
                                    DataView out);
 // Process i gets the combination of the processes 0 to i, or 0 to i - 1 if `exclusive`.
 runtime::Task<> scan(Circle circle, Reduction what, bool exclusive, DataView in, DataView out);
+
+// --- As steps of a larger operation: its transfers keep the error, nothing is thrown.
+runtime::Task<> reduce(Transfers& transfers, int root, Reduction what, DataView in, DataView out);
+runtime::Task<> reduce_all(Transfers& transfers, Reduction what, DataView in, DataView out);
 
 // --- Of two groups: each gets the combination of the other one's data.
 runtime::Task<> reduce_to_other(CirclePair circles, int root, Reduction what, DataView in, DataView out);

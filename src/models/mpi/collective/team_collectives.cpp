@@ -10,8 +10,8 @@
 
 #include "models/mpi/collective/data_movement.h"
 #include "models/mpi/collective/local_team.h"
+#include "models/mpi/collective/operands.h"
 #include "models/mpi/collective/transfers.h"
-#include "models/mpi/collective/typed_view.h"
 
 namespace weft::mpi {
 
@@ -82,18 +82,38 @@ DataView combine_members(const Reduction& what, TeamRound& round) {
   return round.member(round.size() - 1).elements->view();
 }
 
+// The other PEs get their messages also if the members here gave wrong elements.
 runtime::Task<> work_of_reduce(Circle circle, int root, const Reduction& what, TeamRound& round) {
   const LocalTeam& team = *circle.team();
-  const DataView result = combine_members(what, round);
-  if (team.leaders()->size() > 1)
-    co_await reduce(leaders_of(circle), team.pe_place_of(root), what, result, result);
+  Transfers transfers(leaders_of(circle));
+  DataView result;
+  transfers.compute([&] { result = combine_members(what, round); });
+  if (team.leaders()->size() > 1) co_await reduce(transfers, team.pe_place_of(root), what, result, result);
+  transfers.throw_if_failed();
   if (team.is_here(root)) co_await give_to_member(circle, result, round.member(team.place_of(root)));
 }
 
 runtime::Task<> work_of_reduce_all(Circle circle, const Reduction& what, TeamRound& round) {
-  const DataView result = combine_members(what, round);
-  if (circle.team()->leaders()->size() > 1) co_await reduce_all(leaders_of(circle), what, result, result);
+  Transfers transfers(leaders_of(circle));
+  DataView result;
+  transfers.compute([&] { result = combine_members(what, round); });
+  if (circle.team()->leaders()->size() > 1) co_await reduce_all(transfers, what, result, result);
+  transfers.throw_if_failed();
   for (std::size_t i = 0; i < round.size(); ++i) co_await give_to_member(circle, result, round.member(i));
+}
+
+// Runs `work(round)` with the elements of all members. One that has failed before brings none, so that all fail.
+template <class Work>
+runtime::Task<> combine_in_team(Circle circle, const Reduction& what, DataView in, DataView out, Work work) {
+  Transfers transfers(circle);
+  ScratchElements elements = elements_of(what, transfers);
+  transfers.copy(in, elements.view());
+  co_await transfers.wait();
+  const TeamMember mine{.data = circle.on_stream(std::move(out)),
+                        .elements = transfers.has_failed() ? nullptr : &elements};
+  runtime::Task<> part = take_part(std::move(circle), mine, std::move(work));
+  co_await transfers.take(std::move(part));
+  transfers.throw_if_failed();
 }
 
 // Whether the team combines operands in an order that the operator allows.
@@ -116,31 +136,23 @@ runtime::Task<> broadcast_in_teams(Circle circle, int root, DataView data) {
 }
 
 runtime::Task<> reduce_in_teams(Circle circle, int root, Reduction what, DataView in, DataView out) {
-  if (what.count == 0) co_return;
   if (!can_combine(circle, what)) {
     co_await reduce(circle, root, what, in, out);
     co_return;
   }
-  ScratchElements elements(what.type, what.count);
-  co_await copy_data(circle, in, elements.view());
-  const TeamMember mine{.data = circle.on_stream(out), .elements = &elements};
   const auto work = [&circle, root, &what](TeamRound& round) {
     return work_of_reduce(circle, root, what, round);
   };
-  co_await take_part(circle, mine, work);
+  co_await combine_in_team(circle, what, in, out, work);
 }
 
 runtime::Task<> reduce_all_in_teams(Circle circle, Reduction what, DataView in, DataView out) {
-  if (what.count == 0) co_return;
   if (!can_combine(circle, what)) {
     co_await reduce_all(circle, what, in, out);
     co_return;
   }
-  ScratchElements elements(what.type, what.count);
-  co_await copy_data(circle, in, elements.view());
-  const TeamMember mine{.data = circle.on_stream(out), .elements = &elements};
   const auto work = [&circle, &what](TeamRound& round) { return work_of_reduce_all(circle, what, round); };
-  co_await take_part(circle, mine, work);
+  co_await combine_in_team(circle, what, in, out, work);
 }
 
 }  // namespace weft::mpi

@@ -5,8 +5,6 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "base/format.h"
-
 namespace weft::mpi {
 namespace {
 
@@ -31,16 +29,12 @@ void copy_in_host_memory(const DataView& from, const DataView& to) {
 
 }  // namespace
 
-TransferFailed::TransferFailed(int error_class)
-    : base::Error(base::StatusCode::kInternal,
-                  base::format(
-                      "a message of a collective operation failed with error class {}; do all processes give "
-                      "the same number of elements?",
-                      error_class)),
-      error_class_(error_class) {}
+void Transfers::fail(int error_class) {
+  if (!has_failed()) error_ = std::make_exception_ptr(TransferFailed(error_class));
+}
 
 void Transfers::send(int to, const DataView& view) {
-  if (to != MPI_PROC_NULL) started_.push_back({base_of(circle_.send(to, view))});
+  if (to != MPI_PROC_NULL) started_.push_back({base_of(circle_.send(to, has_failed() ? DataView() : view))});
 }
 
 void Transfers::receive(int from, const DataView& view) {
@@ -48,12 +42,12 @@ void Transfers::receive(int from, const DataView& view) {
     started_.push_back({base_of(circle_.receive(from, view)), static_cast<std::int64_t>(view.size_bytes)});
 }
 
-// An error is kept for wait(): transfers that are in flight use the program's memory.
 void Transfers::copy(const DataView& from, const DataView& to) {
-  if (from.size_bytes > to.size_bytes) {
-    failed_ = MPI_ERR_TRUNCATE;
+  if (has_failed()) return;
+  if (from.size_bytes != to.size_bytes) {
+    fail(MPI_ERR_TRUNCATE);
   } else if (from.place.is_host() && to.place.is_host()) {
-    copy_in_host_memory(from, to);
+    compute([&] { copy_in_host_memory(from, to); });
   } else {
     receive(circle_.rank(), to);
     send(circle_.rank(), from);
@@ -63,51 +57,28 @@ void Transfers::copy(const DataView& from, const DataView& to) {
 runtime::Task<> Transfers::wait() {
   for (const Started& one : started_) {
     const Outcome outcome = co_await circle_.completed(*one.request);
-    int error = outcome.error;
-    if (error == MPI_SUCCESS && one.expected_bytes >= 0 && outcome.size_bytes != one.expected_bytes)
-      error = MPI_ERR_TRUNCATE;
-    if (failed_ == MPI_SUCCESS) failed_ = error;
+    if (outcome.error != MPI_SUCCESS) {
+      fail(outcome.error);
+    } else if (one.expected_bytes >= 0 && outcome.size_bytes != one.expected_bytes) {
+      fail(MPI_ERR_TRUNCATE);
+    }
   }
   started_.clear();
-  if (failed_ != MPI_SUCCESS) throw TransferFailed(std::exchange(failed_, MPI_SUCCESS));
 }
 
-runtime::Task<int> error_of_transfer(runtime::Task<> transfer) {
-  int error = MPI_SUCCESS;
+runtime::Task<> Transfers::take(runtime::Task<> step) {
   try {
-    co_await std::move(transfer);
-  } catch (const TransferFailed& failure) {
-    error = failure.error_class();
+    co_await std::move(step);
+  } catch (...) {
+    if (!has_failed()) error_ = std::current_exception();
   }
-  co_return error;
 }
 
 runtime::Task<> copy_data(Circle local, DataView from, DataView to) {
-  if (from.size_bytes > to.size_bytes) throw TransferFailed(MPI_ERR_TRUNCATE);
-  if (from.place.is_host() && to.place.is_host()) {
-    copy_in_host_memory(from, to);
-    co_return;
-  }
-  co_await swap_data(local, local.rank(), from, local.rank(), to);
-}
-
-runtime::Task<> send_one(Circle circle, int to, DataView view) {
-  Transfers transfers(circle);
-  transfers.send(to, view);
+  Transfers transfers(std::move(local));
+  transfers.copy(from, to);
   co_await transfers.wait();
-}
-
-runtime::Task<> receive_one(Circle circle, int from, DataView view) {
-  Transfers transfers(circle);
-  transfers.receive(from, view);
-  co_await transfers.wait();
-}
-
-runtime::Task<> swap_data(Circle circle, int to, DataView out, int from, DataView in) {
-  Transfers transfers(circle);
-  transfers.receive(from, in);
-  transfers.send(to, out);
-  co_await transfers.wait();
+  transfers.throw_if_failed();
 }
 
 }  // namespace weft::mpi

@@ -1,12 +1,13 @@
-// What the coroutines of collectives are written with: several transfers at once, and copies within a process.
+// What the coroutines of collectives are written with: transfers, copies within a process, and what a process does after an error.
 //
 // Threads: the PE's.
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <utility>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/runtime/task.h"
 
 #include "models/mpi/collective/circle.h"
@@ -23,28 +24,53 @@ struct OwnView {
   bool in_place = false;
 };
 
-// A message of a collective has failed with that error class of mpi.h.
-class TransferFailed final : public base::Error {
- public:
-  explicit TransferFailed(int error_class);
-  int error_class() const noexcept { return error_class_; }
-
- private:
-  int error_class_;
-};
-
-// Transfers that are under way at the same time.
+// The transfers of a process in a collective operation, in steps. Those of a step are under way at the same time.
+//
+//     Transfers transfers(circle);
+//     transfers.receive(circle.left(), in);
+//     transfers.send(circle.right(), out);
+//     co_await transfers.wait();    // the end of a step; others may follow
+//     transfers.throw_if_failed();  // after the last step
+//
+// After an error a process still takes all of its steps, because the others wait for its messages. It sends messages without bytes
+// from then on, which fail at their receivers, and copies and computes nothing.
 class Transfers {
  public:
   explicit Transfers(Circle circle) : circle_(std::move(circle)) {}
 
-  // `to` and `from` may be MPI_PROC_NULL: nothing is done.
+  const Circle& circle() const { return circle_; }
+
+  // `to` and `from` may be MPI_PROC_NULL: nothing is done. A message with fewer bytes than its receive is an error.
   void send(int to, const DataView& view);
   void receive(int from, const DataView& view);
-  // Within this process, between any kinds of memory. REQUIRES: a circle of the own group.
+  // Within this process, between any kinds of memory. Other sizes on both sides are an error. REQUIRES: a circle of the own group.
   void copy(const DataView& from, const DataView& to);
-  // Returns when all have ended. Throws TransferFailed if one has failed, or if a message had fewer bytes than its receive.
+  // Calls `work`, which this process does alone. An exception of it is an error.
+  template <class Work>
+  void compute(const Work& work) {
+    if (has_failed()) return;
+    try {
+      work();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  // Returns when all transfers of the step have ended.
   runtime::Task<> wait();
+  // Waits for a step that throws its error.
+  runtime::Task<> take(runtime::Task<> step);
+
+  bool has_failed() const { return error_ != nullptr; }
+  // The first error counts.
+  void fail(int error_class);
+  // An error in the transfers of another circle is one here too.
+  void fail_with(const Transfers& other) {
+    if (!has_failed()) error_ = other.error_;
+  }
+  // The first error: TransferFailed, or the exception of compute().
+  void throw_if_failed() const {
+    if (has_failed()) std::rethrow_exception(error_);
+  }
 
  private:
   Circle circle_;
@@ -53,16 +79,10 @@ class Transfers {
     std::int64_t expected_bytes = -1;  // of a receive: a message of another size is an error
   };
   std::vector<Started> started_;
-  int failed_ = 0;  // an error class
+  std::exception_ptr error_;
 };
 
-// Waits for a transfer that may fail and returns its error class: for steps after which this process still has to serve the others.
-runtime::Task<int> error_of_transfer(runtime::Task<> transfer);
 // Copies within this process, between any kinds of memory. `local`: a circle of the own group.
 runtime::Task<> copy_data(Circle local, DataView from, DataView to);
-runtime::Task<> send_one(Circle circle, int to, DataView view);
-runtime::Task<> receive_one(Circle circle, int from, DataView view);
-// Sends and receives at the same time.
-runtime::Task<> swap_data(Circle circle, int to, DataView out, int from, DataView in);
 
 }  // namespace weft::mpi

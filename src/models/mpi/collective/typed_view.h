@@ -27,8 +27,9 @@ class ScratchElements {
     return count_ == count && type_->size_bytes() == type.size_bytes() && type_->extent() == type.extent() &&
            type_->true_lower_bound() == type.true_lower_bound() && type_->true_extent() == type.true_extent();
   }
-  // `count` elements from element `first` on.
+  // `count` elements from element `first` on. No bytes if there are none.
   DataView part(MPI_Count first, MPI_Count count) const {
+    if (memory_ == nullptr) return {};
     return typed_view(*type_, buffer_ + first * type_->extent(), count);
   }
 

@@ -1,0 +1,56 @@
+// What a reduction combines, and those of its steps that a process does alone: these do nothing once it has failed (transfers.h).
+//
+// Threads: the PE's.
+#pragma once
+
+#include <utility>
+
+#include "models/mpi/collective/transfers.h"
+#include "models/mpi/collective/typed_view.h"
+#include "models/mpi/operation/operation.h"
+
+namespace weft::mpi {
+
+struct Reduction {
+  Ref<Datatype> type;
+  Ref<Operation> operation;
+  MPI_Count count = 0;
+
+  // right = left op right. REQUIRES: elements as ScratchElements has them.
+  void combine(const ScratchElements& left, ScratchElements& right) const {
+    operation->reduce(left.buffer(), right.buffer(), count, *type);
+  }
+};
+
+// right = left op right. Elements that have not all arrived are not combined.
+inline void combine(Transfers& transfers, const Reduction& what, const ScratchElements& left,
+                    ScratchElements& right) {
+  transfers.compute([&] { what.combine(left, right); });
+}
+
+// Memory for the elements of a reduction. A process without memory has failed, and gets none.
+inline ScratchElements elements_of(const Reduction& what, Transfers& transfers) {
+  ScratchElements elements(what.type, 0);
+  transfers.compute([&] { elements = ScratchElements(what.type, what.count); });
+  return elements;
+}
+
+// Two sets of elements: what this process has combined, and what arrives.
+struct Operands {
+  Operands(const Reduction& what, Transfers& transfers)
+      : mine(elements_of(what, transfers)), theirs(elements_of(what, transfers)) {}
+  ScratchElements mine;
+  ScratchElements theirs;
+
+  // mine = theirs op mine
+  void combine_from_left(Transfers& transfers, const Reduction& what) {
+    combine(transfers, what, theirs, mine);
+  }
+  // mine = mine op theirs
+  void combine_from_right(Transfers& transfers, const Reduction& what) {
+    combine(transfers, what, mine, theirs);
+    std::swap(mine, theirs);
+  }
+};
+
+}  // namespace weft::mpi
