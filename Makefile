@@ -64,7 +64,7 @@ test-multihost: build
 test-gpu: build
 	cmake --build $(RELEASE) --target weft_tests
 	WEFT_REQUIRE_GPU=1 ctest --test-dir $(RELEASE) -L gpu --output-on-failure --no-tests=error
-	WEFT_REQUIRE_GPU=1 pytest -m gpu
+	WEFT_REQUIRE_GPU=1 pytest -m gpu -n 4
 
 bench: build
 	cmake --build $(RELEASE) --target weft_benchmarks

@@ -18,8 +18,18 @@ SKIPPED = 77
 
 # mpi4py's tests that pass arrays of each kind to messages, collectives and packing.
 MODULES = ["test_cco", "test_p2p_buf", "test_pack"]
-# On a GPU each operation of an array takes so long that all types would take an hour.
-TYPES = "?bBidD"
+# On a GPU these tests read array elements one by one, so that all modules and types would take an hour.
+GPU_MODULES = ["test_cco_buf", "test_p2p_buf", "test_pack"]
+GPU_TYPES = "id"
+FILL_AN_ARRAY = """
+import sys
+if sys.argv[1] == "numba":
+    import numba.cuda
+    numba.cuda.device_array(1, "i")[:] = 1
+else:
+    import cupy
+    cupy.zeros(1, "i")[:] = 1
+"""
 
 
 def expect_success(
@@ -77,18 +87,28 @@ def need_library(name: str) -> None:
         pytest.skip(f"NOT TESTED: {name} is not installed")
 
 
-def included() -> list[str]:
-    return [word for module in MODULES for word in ("-i", module)]
+# On the GPU machines so far numba compiles no kernel of an assignment: it uses what NumPy 2.5 has dropped.
+def need_arrays_of(name: str) -> None:
+    need_library(name)
+    done = subprocess.run(
+        [sys.executable, "-c", FILL_AN_ARRAY, name], capture_output=True, text=True, check=False, timeout=100
+    )
+    if done.returncode != 0:
+        pytest.skip(f"NOT TESTED: {name} cannot fill an array here: {done.stderr.strip().splitlines()[-1]}")
+
+
+def included(modules: list[str]) -> list[str]:
+    return [word for module in modules for word in ("-i", module)]
 
 
 @pytest.mark.timeout(1000)
 def test_the_arrays_of_mpi4pys_tests_may_be_in_emulated_memory():
-    run_suite("--", "--cupy", *included(), path=EMULATED_ARRAYS)
+    run_suite("--", "--cupy", *included(MODULES), path=EMULATED_ARRAYS)
 
 
 @pytest.mark.timeout(1000)
 def test_the_arrays_of_mpi4pys_tests_may_be_of_a_few_types():
-    run_suite("--arrays", "cupy", TYPES, "--", "-i", "test_pack", path=EMULATED_ARRAYS)
+    run_suite("--arrays", "cupy", GPU_TYPES, "--", *included(GPU_MODULES), path=EMULATED_ARRAYS)
 
 
 @pytest.mark.timeout(1000)
@@ -101,8 +121,8 @@ def test_python_programs_pass_emulated_arrays():
 @pytest.mark.parametrize("library", ["cupy", "numba"])
 def test_the_arrays_of_mpi4pys_tests_may_be_on_a_gpu(need_gpus, library):
     need_gpus(1)
-    need_library(library)
-    run_suite("--arrays", library, TYPES, "--", *included())
+    need_arrays_of(library)
+    run_suite("--arrays", library, GPU_TYPES, "--", *included(GPU_MODULES))
 
 
 @pytest.mark.gpu
