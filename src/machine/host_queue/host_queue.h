@@ -166,7 +166,8 @@ inline HostQueueSender::Sent HostQueueSender::send(AmId id, std::span<const std:
   // Not std::ranges::copy, which GCC 12 makes a loop over bytes.
   if (!header.empty()) std::memcpy(entry.bytes.data(), header.data(), header.size());
   if (!payload.empty()) {
-    std::memcpy(entry.bytes.data() + HostQueueEntry::payload_at(header.size()), payload.data(), payload.size());
+    std::memcpy(entry.bytes.data() + HostQueueEntry::payload_at(header.size()), payload.data(),
+                payload.size());
   }
   entry.turn.store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
   has_sent_ = true;
