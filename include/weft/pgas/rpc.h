@@ -296,7 +296,12 @@ template <auto Function, class... Args>
 runtime::Future<RpcValue<Function>> Team::rpc(int rank, Args&&... arguments) const {
   expect_rank(rank);
   runtime::Future<RpcValue<Function>> result(runtime());
-  RpcFunction<Function>::send(*this, rank, result.state()->address(), std::forward<Args>(arguments)...);
+  try {
+    RpcFunction<Function>::send(*this, rank, result.state()->address(), std::forward<Args>(arguments)...);
+  } catch (...) {                                         // for instance arguments that cannot be packed
+    result.state()->set_error(std::current_exception());  // else the PE would keep the future for a result
+    throw;
+  }
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/future_table.h"
 #include "tests/unit/pgas/team_job.h"
 
 namespace weft::testing {
@@ -93,6 +94,30 @@ TEST(Rpc, PacksWhatPupPacks) {
     EXPECT_EQ(doubled.at("b"), std::vector<double>(100000, 7.0));
     const std::string name = co_await world.rpc<&name_of>(1, "rank ");
     EXPECT_EQ(name, "rank 1 of 2");
+  }),
+            "");
+}
+
+struct Unpackable {
+  template <class P>
+  void pup(P&) {
+    throw std::runtime_error("this value cannot be packed");
+  }
+};
+void take(const Unpackable&) {}
+
+TEST(Rpc, ArgumentsThatCannotBePackedLeaveNoFutureBehind) {
+  TeamJob job(2);
+  EXPECT_EQ(job.run_on_all([](World& world) -> Task<> {
+    Runtime& runtime = world.runtime();
+    const Future<int> before(runtime);
+    const std::uint64_t next = before.state()->address().id + 1;
+    EXPECT_THROW(static_cast<void>(world.rpc<&take>(1, Unpackable())), std::runtime_error);
+    // The call has entered its future: a later one has a higher number. It is not there any more.
+    const Future<int> after(runtime);
+    EXPECT_EQ(after.state()->address().id, next + 1);
+    EXPECT_EQ(runtime::FutureTable::of(runtime).find(next), nullptr);
+    co_return;
   }),
             "");
 }
