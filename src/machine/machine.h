@@ -181,7 +181,8 @@ class Machine {
   virtual base::Status am_send(int pe, AmId id, std::span<const std::byte> header,
                                const memory::ConstBuffer& payload, base::Completion* completion) = 0;
   // Sends a small message through memory that both PEs share, which completes it. Returns false if there is no such way, and
-  // nothing has been sent then: am_send() finds another one, or says what is wrong. REQUIRES: host memory.
+  // nothing has been sent then: am_send() finds another one, or says what is wrong. There is none while transfers are observed.
+  // A message to a receiver that has closed is dropped, and true. REQUIRES: host memory.
   virtual bool am_send_at_once(int pe, AmId id, std::span<const std::byte> header,
                                std::span<const std::byte> payload) = 0;
   // Headers up to this size may go with payloads of any memory kind, and they are the fastest.

@@ -1,7 +1,7 @@
 // Small messages that go from the sender's memory into shared memory and from there to the handler, without a block of their
 // own at either end. For models whose messages have numbers, because they may overtake others.
 //
-// A direct message is the runtime's own: quiescence detection does not count it.
+// Quiescence detection does not count direct messages.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ static_assert(sizeof(DirectEnvelope) == 8);
 // A larger payload has no direct way.
 inline constexpr std::size_t kMostDirectBytes = 200;
 
-// Valid during the call of the handler. All of it is a claim of the peer, but source_pe is the number of a PE.
+// Valid during the call of the handler. All of it is a claim of the peer, which may change the bytes during the call; source_pe is
+// the number of another PE.
 struct DirectArrival {
   int source_pe;
   std::span<const std::byte> header;

@@ -172,13 +172,14 @@ void Receiving::receive_with_buffer(machine::AmArrival& arrival) {
 
 void Receiving::receive_direct(const machine::AmArrival& arrival) {
   DirectEnvelope envelope;
-  // No peer of this version sends another one: bytes at the sender come as a message of their own.
+  // Peers of this version send direct messages through the shared queue alone, so their bytes are always here.
   if (arrival.header.size() < sizeof envelope || (arrival.data == nullptr && arrival.payload_size_bytes > 0))
       [[unlikely]]
     return fail_direct(scheduler_, arrival.header.size());
   std::memcpy(&envelope, arrival.header.data(), sizeof envelope);
   if (envelope.handler >= kNumHandlers || handlers_[envelope.handler].direct == nullptr ||
-      envelope.source_pe >= static_cast<std::uint32_t>(scheduler_.num_pes())) [[unlikely]]
+      envelope.source_pe >= static_cast<std::uint32_t>(scheduler_.num_pes()) ||
+      envelope.source_pe == static_cast<std::uint32_t>(scheduler_.pe())) [[unlikely]]
     return fail_unknown(scheduler_, {.handler = envelope.handler, .source_pe = envelope.source_pe});
   const Handler& handler = handlers_[envelope.handler];
   try {

@@ -220,6 +220,32 @@ TEST_P(Collectives, APartOfAnotherSizeIsAnError) {
   EXPECT_EQ(errors, std::vector<int>(num, MPI_ERR_TRUNCATE));
 }
 
+TEST_P(Collectives, AProcessThatCannotSendFailsAndAllReturn) {
+  if (size() == 1) return;
+  const auto num = static_cast<std::size_t>(size());
+  std::vector<std::vector<int>> data(num, std::vector<int>(4, -1));
+  std::vector<int> errors(num, MPI_SUCCESS);
+  run([&](int pe) {
+    const auto i = static_cast<std::size_t>(pe);
+    const DataView view = pe == 0 ? testing::TooLargeToPack::view() : view_of_values(data[i]);
+    return keep_error(broadcast(circle(pe), 0, view), errors[i]);
+  });
+  EXPECT_EQ(errors[0], MPI_ERR_NO_MEM);
+  EXPECT_EQ(std::ranges::count(errors, MPI_ERR_TRUNCATE), size() - 1);
+}
+
+// An operation that ends with its frame, as the end of a job does, leaves no receive into its memory.
+TEST_P(Collectives, TransfersThatAreNotAwaitedAreCancelled) {
+  if (size() == 1) return;
+  std::vector<int> data(4);
+  {
+    Transfers transfers(circle(0));
+    transfers.receive(1, view_of_values(data));
+    EXPECT_EQ(job_.ranks(0).num_posted(), 1U);
+  }
+  EXPECT_EQ(job_.ranks(0).num_posted(), 0U);
+}
+
 // What communicators agree on by: a process with an error does not leave the others waiting.
 TEST_P(Collectives, FewBytesOfAnotherSizeAreAnErrorAndAllReturn) {
   if (size() == 1) return;

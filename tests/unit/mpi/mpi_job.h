@@ -1,13 +1,33 @@
 // A whole job in one process whose PEs have the MPI model.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "models/mpi/model.h"
+#include "models/mpi/p2p/data_view.h"
 #include "models/mpi/p2p/point_to_point_requests.h"
 #include "tests/support/in_process_job.h"
 
 namespace weft::testing {
+
+// Elements with gaps, of so many bytes that no memory holds their packed form.
+class TooLargeToPack final : public mpi::ElementLayout {
+ public:
+  static mpi::DataView view() {
+    mpi::DataView view;
+    view.size_bytes = std::size_t{1} << 50;
+    view.layout = std::make_shared<TooLargeToPack>();
+    view.count = 1;
+    return view;
+  }
+  void pack(const std::byte*, std::int64_t, std::byte*) const override {}
+  void unpack(const std::byte*, std::size_t, std::byte*, std::int64_t) const override {}
+  void visit_runs(const std::byte*, std::int64_t, std::size_t, const mpi::RunVisitor&) const override {}
+};
 
 // Several ranks for each PE.
 struct RanksOn {

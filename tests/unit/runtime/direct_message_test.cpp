@@ -75,6 +75,12 @@ TEST_F(DirectMessageTest, AHandlerBeyondAllEndsTheJob) {
   EXPECT_NE(deliver(std::as_bytes(std::span(&envelope, 1))).find("names handler 65535"), std::string::npos);
 }
 
+TEST_F(DirectMessageTest, ASenderThatClaimsToBeTheReceiverEndsTheJob) {
+  const DirectEnvelope envelope{.handler = kDirectHandler, .source_pe = 1};
+  EXPECT_NE(deliver(std::as_bytes(std::span(&envelope, 1))).find("from PE 1"), std::string::npos);
+  EXPECT_EQ(seen_, "");
+}
+
 TEST_F(DirectMessageTest, ASenderThatDoesNotExistEndsTheJob) {
   const DirectEnvelope envelope{.handler = kDirectHandler, .source_pe = 2};
   EXPECT_NE(deliver(std::as_bytes(std::span(&envelope, 1))).find("from PE 2"), std::string::npos);

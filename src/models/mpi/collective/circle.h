@@ -97,8 +97,8 @@ class TransferFailed final : public base::Error {
   int error_class_;
 };
 
-// --- Collectives on few bytes, for what communicators must agree on. A process that fails takes all steps, sends no bytes from then on
-// (see transfers.h), and throws TransferFailed.
+// --- Collectives on few bytes, for what communicators must agree on. A process that fails takes all steps of the function, sends no
+// bytes from then on (see transfers.h), and throws TransferFailed.
 
 // Returns when all of the circle have called it.
 runtime::Task<> wait_for_all(Circle circle);

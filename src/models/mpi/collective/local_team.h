@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "weft/runtime/scheduler.h"
@@ -37,6 +38,7 @@ class TeamRound {
   bool is_complete() const { return num_arrived_ == members_.size(); }
   // By their places in the team.
   TeamMember& member(std::size_t place) { return *members_[place]; }
+  std::span<TeamMember* const> members() const { return members_; }
   std::size_t size() const { return members_.size(); }
   // All members continue.
   void release();

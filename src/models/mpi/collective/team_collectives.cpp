@@ -1,8 +1,10 @@
 #include "models/mpi/collective/team_collectives.h"
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -21,20 +23,30 @@ Circle leaders_of(const LocalTeam& team, std::uint64_t context, int tag) {
 
 namespace {
 
+int error_class_of(const std::exception_ptr& error) {
+  if (error == nullptr) return MPI_SUCCESS;
+  try {
+    std::rethrow_exception(error);
+  } catch (const TransferFailed& failure) {
+    return failure.error_class();
+  } catch (const std::bad_alloc&) {
+    return MPI_ERR_NO_MEM;
+  } catch (const base::Error&) {
+    return MPI_ERR_OTHER;
+  } catch (...) {  // of the program's operator
+    return MPI_ERR_INTERN;
+  }
+}
+
 // The error class of the exception that leaves the work; MPI_SUCCESS if none does.
 runtime::Task<int> outcome_of_work(runtime::Task<> work) {
+  std::exception_ptr error;
   try {
     co_await std::move(work);
-  } catch (const TransferFailed& failure) {
-    co_return failure.error_class();
-  } catch (const std::bad_alloc&) {
-    co_return static_cast<int>(MPI_ERR_NO_MEM);
-  } catch (const base::Error&) {
-    co_return static_cast<int>(MPI_ERR_OTHER);
-  } catch (...) {  // of the program's operator
-    co_return static_cast<int>(MPI_ERR_INTERN);
+  } catch (...) {
+    error = std::current_exception();
   }
-  co_return static_cast<int>(MPI_SUCCESS);
+  co_return error_class_of(error);
 }
 
 // Runs `work(round)`, a coroutine, at the member that arrives last; each other one waits until it has ended. An exception that
@@ -54,19 +66,25 @@ runtime::Task<> take_part(Circle circle, TeamMember mine, Work work) {
 
 Circle leaders_of(const Circle& circle) { return leaders_of(*circle.team(), circle.context(), circle.tag()); }
 
-// Copies the result to a member. An error is the member's own.
-runtime::Task<> give_to_member(Circle circle, DataView result, TeamMember& member) {
-  member.error = co_await outcome_of_work(copy_data(circle, std::move(result), member.data));
+// Copies the result to the members but `source`, which has it. An error is the member's own. What is copied at once is not awaited:
+// with sanitizers each such co_await takes stack until the loop ends.
+runtime::Task<> give_to_members(Circle circle, DataView result, std::span<TeamMember* const> members,
+                                const TeamMember* source) {
+  for (TeamMember* const one : members) {
+    if (one == source) continue;
+    TeamMember& member = *one;
+    Transfers copy(circle);
+    copy.copy(result, member.data);
+    if (copy.is_under_way()) co_await copy.wait();
+    member.error = error_class_of(copy.error());
+  }
 }
 
 runtime::Task<> work_of_broadcast(Circle circle, int root, TeamRound& round) {
   const LocalTeam& team = *circle.team();
   TeamMember& source = round.member(team.is_here(root) ? team.place_of(root) : 0);
   if (team.leaders()->size() > 1) co_await broadcast(leaders_of(circle), team.pe_place_of(root), source.data);
-  for (std::size_t i = 0; i < round.size(); ++i) {
-    TeamMember& member = round.member(i);
-    if (&member != &source) co_await give_to_member(circle, source.data, member);
-  }
+  co_await give_to_members(circle, source.data, round.members(), &source);
 }
 
 // Combines the elements of all members in the order of their ranks. The last member's elements hold the result.
@@ -90,7 +108,9 @@ runtime::Task<> work_of_reduce(Circle circle, int root, const Reduction& what, T
   transfers.compute([&] { result = combine_members(what, round); });
   if (team.leaders()->size() > 1) co_await reduce(transfers, team.pe_place_of(root), what, result, result);
   transfers.throw_if_failed();
-  if (team.is_here(root)) co_await give_to_member(circle, result, round.member(team.place_of(root)));
+  if (!team.is_here(root)) co_return;
+  TeamMember* const member = &round.member(team.place_of(root));
+  co_await give_to_members(circle, result, std::span(&member, 1), nullptr);
 }
 
 runtime::Task<> work_of_reduce_all(Circle circle, const Reduction& what, TeamRound& round) {
@@ -99,7 +119,7 @@ runtime::Task<> work_of_reduce_all(Circle circle, const Reduction& what, TeamRou
   transfers.compute([&] { result = combine_members(what, round); });
   if (circle.team()->leaders()->size() > 1) co_await reduce_all(transfers, what, result, result);
   transfers.throw_if_failed();
-  for (std::size_t i = 0; i < round.size(); ++i) co_await give_to_member(circle, result, round.member(i));
+  co_await give_to_members(circle, result, round.members(), nullptr);
 }
 
 // Runs `work(round)` with the elements of all members. One that has failed before brings none, so that all fail.

@@ -33,8 +33,24 @@ void Transfers::fail(int error_class) {
   if (!has_failed()) error_ = std::make_exception_ptr(TransferFailed(error_class));
 }
 
+Transfers::~Transfers() {
+  for (const Started& one : started_) {
+    if (!one.request->is_complete()) one.request->cancel();
+  }
+}
+
 void Transfers::send(int to, const DataView& view) {
-  if (to != MPI_PROC_NULL) started_.push_back({base_of(circle_.send(to, has_failed() ? DataView() : view))});
+  if (to == MPI_PROC_NULL) return;
+  compute([&] { start_send(to, view); });
+  if (has_failed()) start_send(to, {});
+}
+
+// Throws, or fails, if nothing has been sent.
+void Transfers::start_send(int to, const DataView& view) {
+  const Ref<SendRequest> request = circle_.send(to, view);
+  if (request->is_complete() && request->outcome().error != MPI_SUCCESS)
+    throw TransferFailed(request->outcome().error);
+  started_.push_back({base_of(request)});
 }
 
 void Transfers::receive(int from, const DataView& view) {

@@ -33,10 +33,15 @@ struct OwnView {
 //     transfers.throw_if_failed();  // after the last step
 //
 // After an error a process still takes all of its steps, because the others wait for its messages. It sends messages without bytes
-// from then on, which fail at their receivers, and copies and computes nothing.
+// from then on, which fail at receivers that expect some, and copies and computes nothing. A process that cannot even start a message
+// without bytes leaves.
 class Transfers {
  public:
   explicit Transfers(Circle circle) : circle_(std::move(circle)) {}
+  // No message lands in memory that goes with the operation: receives that no message has matched are cancelled.
+  ~Transfers();
+  Transfers(const Transfers&) = delete;
+  Transfers& operator=(const Transfers&) = delete;
 
   const Circle& circle() const { return circle_; }
 
@@ -55,12 +60,15 @@ class Transfers {
       error_ = std::current_exception();
     }
   }
+  // Whether wait() has something to wait for.
+  bool is_under_way() const { return !started_.empty(); }
   // Returns when all transfers of the step have ended.
   runtime::Task<> wait();
   // Waits for a step that throws its error.
   runtime::Task<> take(runtime::Task<> step);
 
   bool has_failed() const { return error_ != nullptr; }
+  const std::exception_ptr& error() const { return error_; }
   // The first error counts.
   void fail(int error_class);
   // An error in the transfers of another circle is one here too.
@@ -73,6 +81,8 @@ class Transfers {
   }
 
  private:
+  void start_send(int to, const DataView& view);
+
   Circle circle_;
   struct Started {
     Ref<Request> request;

@@ -142,31 +142,33 @@ void PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
   check_header(header, arrival.source_pe, arrival.payload.size());
   Pair& from = pair(header.from);
   if (header.sequence != from.next_matched || (header.flags & kWantsAnswer) != 0) [[unlikely]]
-    return on_block(block_of(arrival));
+    return on_block(block_of(header, arrival));
   ++from.next_matched;
   auto* const posted =
       static_cast<ReceiveRequest*>(posted_.take({header.context, header.source, header.tag}));
   if (posted == nullptr) {
-    keep(header, block_of(arrival));
+    keep(header, block_of(header, arrival));
   } else if (posted->view_.place.is_host()) [[likely]] {
     matched(header, arrival.source_pe, arrival.payload.size(), 0);
     posted->posted_ = false;
     posted->match(header.source, header.tag, arrival.payload.size());
     posted->landed(arrival.payload.data(), arrival.payload.size());
   } else {
-    deliver(*posted, header, block_of(arrival));
+    deliver(*posted, header, block_of(header, arrival));
   }
   if (!early_.empty()) [[unlikely]]
     match_early(header.from);
 }
 
-runtime::MessagePtr PointToPoint::block_of(const runtime::DirectArrival& arrival) const {
+runtime::MessagePtr PointToPoint::block_of(const MessageHeader& header,
+                                           const runtime::DirectArrival& arrival) const {
   runtime::MessagePtr message =
-      runtime::Message::for_arrival(messenger_, arrival.header.size() + arrival.payload.size());
+      runtime::Message::for_arrival(messenger_, sizeof header + arrival.payload.size());
   message->envelope() = {.handler = static_cast<runtime::HandlerId>(first_handler_ + kBlock),
                          .flags = runtime::kControlFlag | runtime::kUrgentFlag,
                          .source_pe = static_cast<std::uint32_t>(arrival.source_pe)};
-  std::ranges::copy(arrival.payload, std::ranges::copy(arrival.header, message->payload()).out);
+  std::memcpy(message->payload(), &header, sizeof header);
+  std::ranges::copy(arrival.payload, message->payload() + sizeof header);
   return message;
 }
 

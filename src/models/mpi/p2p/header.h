@@ -6,7 +6,8 @@
 
 namespace weft::mpi {
 
-// 32 bytes: with the envelope of 16, messages of up to 200 bytes go through the queue that PEs of a host share. Ranks without
+// 32 bytes: with the envelope of 16 in a block, or of 8 in front of a direct message, messages of up to 200 bytes go through the
+// queue that PEs of a host share. Ranks without
 // another word are numbers in MPI_COMM_WORLD.
 struct MessageHeader {
   std::uint64_t context = 0;

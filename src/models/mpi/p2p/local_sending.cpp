@@ -59,20 +59,19 @@ bool PointToPoint::take_local(PointToPoint& sender, const SendAddress& address, 
   return true;
 }
 
-// The number of the message is taken by its header.
 bool PointToPoint::keep_copy(PointToPoint& sender, const SendAddress& address, const DataView& view) {
   EagerWindow& window = shared_.window(shared_.pe());
   const std::int64_t charge = SharedState::charge_of(view.size_bytes);
   if (window.room_bytes < charge) return false;
-  window.room_bytes -= charge;
   runtime::MessagePtr message =
       runtime::Message::create(messenger_, first_handler_ + kBlock, sizeof(MessageHeader) + view.size_bytes);
   message->envelope().source_pe = static_cast<std::uint32_t>(shared_.pe());
   const MessageHeader header = sender.next_header(address, kCharged);
-  ++pair(sender.rank_).next_matched;
   std::memcpy(message->payload(), &header, sizeof header);
   if (view.size_bytes > 0) view.pack(message->payload() + sizeof header);
   keep(header, std::move(message));
+  count_local(sender);
+  window.room_bytes -= charge;
   return true;
 }
 
@@ -96,10 +95,10 @@ bool PointToPoint::take_local(PointToPoint& sender, SendRequest& request) {
     request.complete({});
     return true;
   }
+  keep(key, view.size_bytes)->local_send = &request;
   count_local(sender);
   request.acquire();  // until a receive matches
   request.waits_ = SendRequest::kAnswered;
-  keep(key, view.size_bytes)->local_send = &request;
   return true;
 }
 

@@ -1,14 +1,14 @@
 // Messages of one rank: sending, matching, and handing the bytes to receives. Each rank has an engine, a PointToPoint.
 //
-// A message of up to kEagerBytes travels in one block, is kept here if no receive waits for it, and is copied into the
-// receive's memory. A larger one, and device memory, travels as an attachment: the receive that matches it gives the place
+// A message of up to kEagerBytes travels in one block, or directly through memory that the PEs share, is kept here if no receive
+// waits for it, and is copied into the receive's memory. A larger one, and device memory, travels as an attachment: the receive that matches it gives the place
 // where it lands. If there is none, the message is deferred, and its bytes stay at the sender.
 //
 // A message to a rank on the same PE goes from memory to memory if a receive waits for it (local_sending.cpp). If none does,
 // a small one is copied into a block, and a larger one stays where it is until a receive matches.
 //
 // Order: messages of a pair of ranks carry a number and are matched in its order, whatever the order of their arrival.
-// Memory: what a PE has sent in blocks and no receive has matched is bounded by a window for each peer. Past it, a
+// Memory: what a PE has sent in blocks or directly and no receive has matched is bounded by a window for each peer. Past it, a
 // small send completes when a receive has matched, and a larger one travels as an attachment.
 //
 // Threads: the PE's. All that a peer sends is checked here; a message that cannot be right ends the job with a sentence.
@@ -89,7 +89,7 @@ class PointToPoint {
   // Completes all requests that wait for a match: none will come.
   void close();
 
-  // Sends it if it then is complete at once: the bytes are in the message's block. Returns whether it was sent.
+  // Sends it if it then is complete at once: the bytes are in the message's block, or in shared memory. Returns whether it was sent.
   bool send_at_once(const SendAddress& address, const DataView& view);
   Ref<SendRequest> make_send(const SendAddress& address, const DataView& view, SendMode mode);
   Ref<ReceiveRequest> make_receive(const MatchKey& key, const DataView& view);
@@ -137,12 +137,17 @@ class PointToPoint {
   Pair& pair(int rank) { return pairs_[static_cast<std::size_t>(rank)]; }
 
   // --- Sending
+  // With the number of the next message to that rank, which the message takes by count_sent() when nothing can fail any more:
+  // a number that is never sent would hold up all later ones.
   MessageHeader next_header(const SendAddress& address, std::uint32_t flags);
-  // `reply`: sent if the flags have kWantsAnswer.
-  void send_block(const MessageHeader& header, const DataView& view, std::uint64_t reply);
+  void count_sent(const MessageHeader& header) { ++pair(header.to).next_sent; }
+  void send_message(const MessageHeader& header, runtime::MessagePtr message);
+  // `reply`: the number for the answer, sent if the flags have kWantsAnswer. They throw if there is no memory.
+  runtime::MessagePtr block_message(const MessageHeader& header, const DataView& view, std::uint64_t reply);
+  runtime::MessagePtr attached_message(SendRequest& request, const MessageHeader& header,
+                                       std::uint64_t reply);
   void start_send(SendRequest& request);
   base::Result<runtime::Attachment> pack_for(SendRequest& request);
-  void start_attached(SendRequest& request);
 
   // --- Sending to a rank on this PE
   // Whether no message of that rank is on its way here, so that the next one may be matched at once.
@@ -161,7 +166,8 @@ class PointToPoint {
   MessageHeader checked_header(const runtime::Message& message) const;
   // `size_bytes`: of what is behind the header.
   void check_header(const MessageHeader& header, int source_pe, std::size_t size_bytes) const;
-  runtime::MessagePtr block_of(const runtime::DirectArrival& arrival) const;
+  // With the header that was checked: the peer may write the bytes of the arrival meanwhile.
+  runtime::MessagePtr block_of(const MessageHeader& header, const runtime::DirectArrival& arrival) const;
   // Whether it is the message's turn; if not, the message is kept.
   bool is_in_turn(const MessageHeader& header, runtime::MessagePtr& message);
   void match_one(const MessageHeader& header, runtime::MessagePtr message);

@@ -1,7 +1,9 @@
 // Sending, and the requests. arrivals.cpp has the other side.
 #include <cstring>
+#include <new>
 #include <utility>
 
+#include "weft/base/error.h"
 #include "weft/mpi/mpi.h"
 
 #include "models/mpi/p2p/point_to_point.h"
@@ -36,17 +38,20 @@ bool PointToPoint::send_at_once(const SendAddress& address, const DataView& view
   const std::int64_t charge = SharedState::charge_of(view.size_bytes);
   if (window.room_bytes < charge) [[unlikely]]
     return false;
-  window.room_bytes -= charge;
   const MessageHeader header = next_header(address, kCharged);
-  if (to.here != nullptr || !view.is_dense() ||
-      !messenger_.send_direct(to.pe, first_handler_ + kBlock, header, {view.data, view.size_bytes}))
-    send_block(header, view, 0);
+  if (to.here == nullptr && view.is_dense() &&
+      messenger_.send_direct(to.pe, first_handler_ + kBlock, header, {view.data, view.size_bytes})) {
+    count_sent(header);
+  } else {
+    send_message(header, block_message(header, view, 0));
+  }
+  window.room_bytes -= charge;
   return true;
 }
 
 MessageHeader PointToPoint::next_header(const SendAddress& address, std::uint32_t flags) {
   return {.context = address.context,
-          .sequence = pair(address.rank).next_sent++,
+          .sequence = pair(address.rank).next_sent,
           .source = address.source,
           .tag = address.tag,
           .from = rank_,
@@ -54,7 +59,8 @@ MessageHeader PointToPoint::next_header(const SendAddress& address, std::uint32_
           .flags = flags};
 }
 
-void PointToPoint::send_block(const MessageHeader& header, const DataView& view, std::uint64_t reply) {
+runtime::MessagePtr PointToPoint::block_message(const MessageHeader& header, const DataView& view,
+                                                std::uint64_t reply) {
   const std::size_t trailer = trailer_bytes(header.flags);
   runtime::MessagePtr message = runtime::Message::create(messenger_, first_handler_ + kBlock,
                                                          sizeof(MessageHeader) + view.size_bytes + trailer);
@@ -63,7 +69,12 @@ void PointToPoint::send_block(const MessageHeader& header, const DataView& view,
   if (trailer > 0) std::memcpy(message->payload() + sizeof header + view.size_bytes, &reply, trailer);
   // The window counts the message; the runtime need not.
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
+  return message;
+}
+
+void PointToPoint::send_message(const MessageHeader& header, runtime::MessagePtr message) {
   messenger_.send(shared_.destination(header.to).pe, std::move(message));
+  count_sent(header);
 }
 
 Ref<SendRequest> PointToPoint::make_send(const SendAddress& address, const DataView& view, SendMode mode) {
@@ -84,12 +95,30 @@ void PointToPoint::start_send(SendRequest& request) {
     return request.complete({});
   request.acquire();  // until the last awaited thing has happened
   const bool is_synchronous = request.mode_ == SendMode::kSynchronous;
-  if (!view.place.is_host() || view.size_bytes > kEagerBytes ||
-      (!is_synchronous && view.size_bytes > kLeastAttachedBytes))
-    return start_attached(request);
-  request.waits_ = SendRequest::kAnswered;
-  send_block(next_header(request.address_, kWantsAnswer), view,
-             awaited_.add(&request, request.address_.rank));
+  const bool is_attached = !view.place.is_host() || view.size_bytes > kEagerBytes ||
+                           (!is_synchronous && view.size_bytes > kLeastAttachedBytes);
+  const bool wants_answer = is_synchronous || !is_attached;
+  const MessageHeader header = next_header(request.address_, wants_answer ? kWantsAnswer : 0U);
+  runtime::MessagePtr message;
+  std::uint64_t reply = 0;
+  int error = MPI_SUCCESS;
+  try {
+    if (wants_answer) reply = awaited_.add(&request, header.to);
+    message = is_attached ? attached_message(request, header, reply) : block_message(header, view, reply);
+  } catch (const std::bad_alloc&) {
+    error = MPI_ERR_NO_MEM;
+  } catch (const base::Error& failure) {
+    error = failure.code() == base::StatusCode::kOutOfMemory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+  }
+  if (message == nullptr) [[unlikely]] {
+    if (reply != 0) awaited_.take(reply, header.to);
+    request.error_ = error;
+    request.waits_ = SendRequest::kSent;
+    return request.happened(SendRequest::kSent);
+  }
+  request.waits_ = static_cast<SendRequest::Waits>((is_attached ? SendRequest::kSent : 0) |
+                                                   (wants_answer ? SendRequest::kAnswered : 0));
+  send_message(header, std::move(message));
 }
 
 // The packed form of a view with gaps, on its device or in a block that the request keeps.
@@ -101,36 +130,23 @@ base::Result<runtime::Attachment> PointToPoint::pack_for(SendRequest& request) {
   return runtime::Attachment({request.packed_, view.size_bytes, {}, nullptr});
 }
 
-void PointToPoint::start_attached(SendRequest& request) {
-  const SendAddress& address = request.address_;
+runtime::MessagePtr PointToPoint::attached_message(SendRequest& request, const MessageHeader& header,
+                                                   std::uint64_t reply) {
   const DataView& view = request.view_;
   runtime::Attachment attachment({view.data, view.size_bytes, view.place, view.stream});
   if (!view.is_dense()) {
     base::Result<runtime::Attachment> packed = pack_for(request);
-    if (!packed.ok()) {
-      request.error_ =
-          packed.status().code() == base::StatusCode::kOutOfMemory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
-      return request.happened(SendRequest::kSent);
-    }
+    base::check(packed.status());
     attachment = std::move(packed).value();
   }
-  request.waits_ = SendRequest::kSent;
-  std::uint32_t flags = 0;
-  std::uint64_t reply = 0;
-  if (request.mode_ == SendMode::kSynchronous) {
-    request.waits_ |= SendRequest::kAnswered;
-    flags = kWantsAnswer;
-    reply = awaited_.add(&request, address.rank);
-  }
-  const std::size_t trailer = trailer_bytes(flags);
+  const std::size_t trailer = trailer_bytes(header.flags);
   runtime::MessagePtr message =
       runtime::Message::create(messenger_, first_handler_ + kAnnounced, sizeof(MessageHeader) + trailer);
-  const MessageHeader header = next_header(address, flags);
   std::memcpy(message->payload(), &header, sizeof header);
   if (trailer > 0) std::memcpy(message->payload() + sizeof header, &reply, trailer);
   message->attach(std::move(attachment));
   message->report_sending(&request);
-  messenger_.send(shared_.destination(address.rank).pe, std::move(message));
+  return message;
 }
 
 // --- SendRequest

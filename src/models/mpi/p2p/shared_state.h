@@ -51,7 +51,7 @@ class SharedState {
 
   EagerWindow& window(int pe) { return windows_[static_cast<std::size_t>(pe)]; }
   std::int64_t window_bytes() const { return window_bytes_; }
-  // What a message in a block takes of the window.
+  // What a message in a block, or a direct one, takes of the window.
   static std::int64_t charge_of(std::size_t size_bytes) {
     return static_cast<std::int64_t>(size_bytes) + kKeptBytes;
   }
