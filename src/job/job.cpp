@@ -165,16 +165,15 @@ void keep_large_blocks() {
 }
 
 // Collective. Of the PEs of a host that lack links, the first one prints what it lacks.
-void warn_of_missing_links(machine::Bootstrap& bootstrap, const machine::HostLinks& links) {
-  const machine::HostTable& table = links.table();
+void warn_of_missing_links(machine::Bootstrap& bootstrap, const machine::HostTable& table,
+                           const std::vector<std::string>& obstacles) {
   if (table.num_hosts() < 2) return;
-  const auto all =
-      value_or_throw(bootstrap.exchange({links.obstacles().empty() ? std::byte{0} : std::byte{1}}));
+  const auto all = value_or_throw(bootstrap.exchange({obstacles.empty() ? std::byte{0} : std::byte{1}}));
   std::vector<int> lacking = table.pes_of(table.host_of(bootstrap.pe()));
   std::erase_if(lacking,
                 [&](int pe) { return all[static_cast<std::size_t>(pe)] != std::vector{std::byte{1}}; });
   if (lacking.empty() || lacking.front() != bootstrap.pe()) return;
-  for (const std::string& obstacle : links.obstacles()) {
+  for (const std::string& obstacle : obstacles) {
     std::fputs(base::format("weft: PE {}: {}\n", bootstrap.pe(), obstacle).c_str(), stderr);
   }
   if (lacking.size() == 1) return;
@@ -201,12 +200,16 @@ struct Job::Parts {
   std::atomic<bool> has_started = false;
   std::unique_ptr<machine::HostWatch> host_watch;  // empty if the job has one host
 
-  // Collective. Empty if the job has one host.
-  machine::HostLinks make_host_links() {
+  // Collective. Empty if the job has one host. The watch begins before the next collective, in which the PEs wait for one
+  // another.
+  machine::HostTable watch_other_hosts() {
     if (bootstrap->local_size() == bootstrap->num_pes()) return {};
     machine::HostLinks links = value_or_throw(machine::HostLinks::make(*bootstrap));
-    warn_of_missing_links(*bootstrap, links);
-    return links;
+    machine::HostTable table = links.table();
+    const std::vector<std::string> obstacles = links.obstacles();
+    start_host_watch(std::move(links));
+    warn_of_missing_links(*bootstrap, table, obstacles);
+    return table;
   }
   // The loss of a host is a failure of this PE. During the start, in which a PE waits for others without a runtime, the
   // watch itself ends the PE a little later.
@@ -277,9 +280,7 @@ Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
   // Before the machine, whose messages another version may not understand.
   const bool has_peers = parts_->bootstrap->num_pes() > 1;
   if (has_peers) expect_equal(*parts_->bootstrap, Identity::of_weft());
-  machine::HostLinks links = parts_->make_host_links();
-  std::vector<int> hosts = hosts_of_pes(links.table());
-  parts_->start_host_watch(std::move(links));
+  std::vector<int> hosts = hosts_of_pes(parts_->watch_other_hosts());
   parts_->machine = value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
