@@ -2,7 +2,7 @@
 // double. Built once for each MPI that is installed.
 //
 // --memory emulated|cuda: both ranks have their buffers there ("D D" in the OSU benchmarks). MPI_Alloc_mem allocates them, which
-// Weft's library alone does.
+// Weft's library alone does. --way posted: each receive of a ping-pong is posted before the send that it answers.
 #include <mpi.h>
 
 #include <algorithm>
@@ -71,6 +71,21 @@ class Peer {
     for (std::int64_t i = 0; i < round_trips; ++i) {
       if (rank_ == 0) MPI_Send(outgoing_[0].data(), size_, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
       MPI_Recv(incoming_[0].data(), size_, MPI_CHAR, 1 - rank_, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (rank_ == 1) MPI_Send(outgoing_[0].data(), size_, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+    }
+  }
+
+  // As programs do that post their receives early.
+  void ping_pong_posted(std::int64_t round_trips) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto post = [&] {
+      MPI_Irecv(incoming_[0].data(), size_, MPI_CHAR, 1 - rank_, 0, MPI_COMM_WORLD, &request);
+    };
+    post();
+    for (std::int64_t i = 0; i < round_trips; ++i) {
+      if (rank_ == 0) MPI_Send(outgoing_[0].data(), size_, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      if (i + 1 < round_trips) post();
       if (rank_ == 1) MPI_Send(outgoing_[0].data(), size_, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
     }
   }
@@ -146,6 +161,7 @@ int main(int argc, char** argv) {
     }
     Peer peer(rank, step, arguments.memory);
     auto exchange = arguments.bench == Bench::kLatency ? &Peer::ping_pong : &Peer::windows;
+    if (arguments.bench == Bench::kLatency && arguments.way == "posted") exchange = &Peer::ping_pong_posted;
     measure(arguments.bench, step, rank, [&](std::int64_t count) { (peer.*exchange)(count); });
   }
   MPI_Finalize();

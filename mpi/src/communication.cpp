@@ -124,8 +124,10 @@ bool prepare_plain(void* buffer, MPI_Count count, MPI_Datatype type, int source,
     return false;
   call->communicator = communicator;
   call->key = communicator->key(source, tag);
-  if (!call->view.place.is_host()) [[unlikely]]
+  if (!call->view.place.is_host()) [[unlikely]] {
     call->view.stream = communicator->stream;
+    call->from = communicator->world_rank_of_peer(source);
+  }
   return true;
 }
 
@@ -151,6 +153,8 @@ Error prepare(void* buffer, MPI_Count count, MPI_Datatype type, int source, int 
   if (!call->view.place.is_host()) [[unlikely]]
     call->view.stream = call->communicator->stream;
   if (!call->no_process) {
+    if (source != MPI_ANY_SOURCE && !call->view.place.is_host())
+      call->from = call->communicator->world_rank_of_peer(source);
     call->key =
         call->communicator->key(source == MPI_ANY_SOURCE ? kAny : source, tag == MPI_ANY_TAG ? kAny : tag);
   }

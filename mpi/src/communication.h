@@ -49,6 +49,7 @@ struct ReceiveCall {
   Communicator* communicator = nullptr;
   DataView view;
   MatchKey key;
+  int from = kAny;  // of a receive in device memory: the source in MPI_COMM_WORLD, if the program names it
   bool no_process = false;
 
   PointToPoint& engine() const { return communicator->engine(); }

@@ -53,7 +53,7 @@ Ref<Request> make_send(const SendCall& call, SendMode mode) {
 }
 
 Ref<Request> make_receive(const ReceiveCall& call) {
-  if (!call.no_process) return as_request(call.engine().make_receive(call.key, call.view));
+  if (!call.no_process) return as_request(call.engine().make_receive(call.key, call.view, call.from));
   return as_request(Request::make<FinishedRequest>(call.engine().messenger(), Request::Type::kReceive,
                                                    Outcome::of_no_process()));
 }
@@ -199,7 +199,7 @@ int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, in
       write_status(Outcome::of_no_process(), status);
       return {};
     }
-    const auto request = call.engine().receive(call.key, call.view);
+    const auto request = call.engine().receive(call.key, call.view, call.from);
     this_process().wait(*request);
     write_status(request->outcome(), status);
     return error_of(request->outcome());

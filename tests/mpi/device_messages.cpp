@@ -74,6 +74,37 @@ void persistent(int count) {
   MPI_Request_free(&requests[1]);
 }
 
+// Each message goes once around the ring, and finds its receives posted; one of seven was cancelled and posted again.
+void posted_early(int count) {
+  const auto bytes = static_cast<std::size_t>(count);
+  Bytes out(bytes);
+  std::vector<Bytes> in;
+  for (int i = 0; i < 2; ++i) in.emplace_back(bytes);
+  MPI_Request request;
+  MPI_Irecv(in[0].data(), count, MPI_CHAR, left, 41, MPI_COMM_WORLD, &request);
+  for (int round = 0; round < 40; ++round) {
+    Bytes& now = in[static_cast<std::size_t>(round % 2)];
+    if (rank == 0) {
+      out.write(pattern(bytes, round));
+      MPI_Send(out.data(), count, MPI_CHAR, right, 41, MPI_COMM_WORLD);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(now.read() == pattern(bytes, round));
+    for (int again = round % 7 == 3 ? 0 : 1; again < 2 && round < 39; ++again) {
+      MPI_Irecv(in[static_cast<std::size_t>(1 - round % 2)].data(), count, MPI_CHAR, left, 41, MPI_COMM_WORLD,
+                &request);
+      if (again == 1) continue;
+      int was_cancelled = 0;
+      MPI_Status status;
+      MPI_Cancel(&request);
+      MPI_Wait(&request, &status);
+      MPI_Test_cancelled(&status, &was_cancelled);
+      CHECK(was_cancelled);
+    }
+    if (rank != 0) MPI_Send(now.data(), count, MPI_CHAR, right, 41, MPI_COMM_WORLD);
+  }
+}
+
 void probed(int count) {
   Bytes out(pattern(static_cast<std::size_t>(count), rank));
   Bytes in(static_cast<std::size_t>(count));
@@ -255,6 +286,7 @@ int main(int argc, char** argv) {
     exchanges(count);
     if (count == 0) continue;
     persistent(count);
+    posted_early(count);
     probed(count);
     if (count > 1) truncated(count);
   }

@@ -114,6 +114,13 @@ Status PeerCopies::start(OutgoingStream& stream, StreamMessage message, const me
   return context_.machine.tag_send(stream.peer, message.tag, source, user);
 }
 
+Status PeerCopies::start_offered(OutgoingStream& stream, StreamMessage message,
+                                 const memory::ConstBuffer& source, Completion* user) {
+  if (!knows_mailbox(stream)) return {};
+  Found found = Found::kNothing;
+  return copy(found, stream, message, source, user);
+}
+
 bool PeerCopies::knows_mailbox(OutgoingStream& stream) {
   if (stream.outbox == nullptr) stream.outbox = &outbox(stream.peer, stream.name);
   return stream.outbox->mailbox != nullptr;

@@ -45,6 +45,10 @@ class PeerCopies {
   base::Status start(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& source,
                      base::Completion* user);
 
+  // Starts to copy into a receive that is posted. Ok if it is not, or cannot be copied into: nothing was done then.
+  base::Status start_offered(OutgoingStream& stream, StreamMessage message, const memory::ConstBuffer& source,
+                             base::Completion* user);
+
   // Whether the receiver of the stream has a mailbox for it.
   bool knows_mailbox(OutgoingStream& stream);
   // Keeps a send until its receiver has answered; the model has announced it. REQUIRES: knows_mailbox(send.stream).

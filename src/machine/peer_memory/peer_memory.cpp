@@ -81,6 +81,23 @@ Status PeerMemory::receive_by_tag(IncomingStream& stream, StreamMessage message,
   return status;
 }
 
+std::optional<Status> PeerMemory::receive_offered(IncomingStream& stream, std::uint32_t number,
+                                                  const memory::Buffer& into, Completion* completion) {
+  if (into.place.is_host() || into.size_bytes == 0 || stream.peer == machine_.pe() || reach_ != Reach::kHost)
+    return {};
+  const memory::Buffer buffer = context_.without_idle_stream(into);
+  return receives_.start_offered(stream, {.number = number}, buffer, completion);
+}
+
+std::optional<Status> PeerMemory::send_offered(OutgoingStream& stream, std::uint32_t number,
+                                               const memory::ConstBuffer& from, Completion* completion) {
+  if (from.place.is_host() || stream.peer == machine_.pe() || reach_ != Reach::kHost) return {};
+  const memory::ConstBuffer source = context_.without_idle_stream(from);
+  Status status = copies_.start_offered(stream, {.number = number}, source, completion);
+  if (!status.is_pending()) return {};
+  return status;
+}
+
 PeerMemory::AnnouncedSend PeerMemory::plan_announced(int pe, Tag stream, const memory::ConstBuffer& from,
                                                      bool is_movable) {
   AnnouncedSend plan;
@@ -142,7 +159,7 @@ std::optional<Status> PeerMemory::receive_named(IncomingStream& stream, StreamMe
   }
   if (buffer.place.is_host()) return receives_.start_named(stream, message, source, buffer, completion);
   // One message alone: its way is the shortest. Of several, both devices copy some.
-  if (receives_.is_empty() && !pulls_.has_copies()) {
+  if (!receives_.has_open() && !pulls_.has_copies()) {
     if (auto started = receives_.start_pushed(stream, message, source, buffer, completion)) return started;
   }
   return pulls_.start(stream, message, source, buffer, completion);

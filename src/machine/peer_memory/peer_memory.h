@@ -73,6 +73,17 @@ class PeerMemory {
   base::Status receive_by_tag(IncomingStream& stream, StreamMessage message, const memory::Buffer& into,
                               base::Completion* completion);
 
+  // Starts a receive of device memory that its sender is told of in a message of the model, which names its number: an
+  // offer. Its bytes come only by send_offered() with that number, of as many bytes. Nothing is returned and nothing was
+  // done if it cannot be posted now. Machine::cancel() takes the offer back inside the call, unless its sender has accepted it: then it
+  // does nothing, and the receive ends by the sender's copy.
+  std::optional<base::Status> receive_offered(IncomingStream& stream, std::uint32_t number,
+                                              const memory::Buffer& into, base::Completion* completion);
+  // Accepts an offer: starts to copy into that receive. Nothing is returned and nothing was done if that is not possible, for
+  // example because the offer has been taken back. If the copy fails, the receive does not end, and the job should.
+  std::optional<base::Status> send_offered(OutgoingStream& stream, std::uint32_t number,
+                                           const memory::ConstBuffer& from, base::Completion* completion);
+
   // Both streams of a channel end that is freed. REQUIRES: nothing of them is in flight, and the peer's end sends no more.
   void forget(IncomingStream& in, OutgoingStream& out) {
     receives_.forget(in);

@@ -25,7 +25,7 @@ bool PostedReceive::copy_chunk() {
 }
 
 void PostedReceive::cancel() {
-  if (!tagged.is_pending && !is_tagged_half_late) return;
+  if (!tagged.is_pending && !is_tagged_half_late && !is_offered) return;
   if (!withdraw()) return;
   if (tagged.is_pending) return owner->context.machine.cancel(&tagged);
   end_with(Status::cancelled(), 0);

@@ -105,6 +105,7 @@ struct PostedReceive final : PeerOperation {
   // The transport learns of the receive in a later poll(). It takes 20 us to look up memory that consists of several
   // allocations (UCX 1.22, which asks the driver each time), and copies are not moved on meanwhile.
   bool is_tagged_half_late = false;
+  bool is_offered = false;         // it has no tag: see PeerMemory::receive_offered()
   bool send_waits = false;         // and is answered when the stream is done
   std::optional<Landing> landing;  // posted with a bounce buffer
   // Of start_pushed(): what this PE's device copies if the sender's does not.

@@ -141,21 +141,36 @@ std::optional<Status> PostedReceives::start_named(IncomingStream& stream, Stream
 std::optional<Status> PostedReceives::start_pushed(IncomingStream& stream, StreamMessage message,
                                                    const SourceName& source, const memory::Buffer& buffer,
                                                    Completion* user) {
-  if (buffer.stream != nullptr || !can_post(stream)) return {};
+  PostedReceive* const receive = post_alone(stream, message, buffer, user);
+  if (receive == nullptr) return {};
+  receive->source = source;
+  receive->posted_at = std::chrono::steady_clock::now();
+  return Status::pending();
+}
+
+std::optional<Status> PostedReceives::start_offered(IncomingStream& stream, StreamMessage message,
+                                                    const memory::Buffer& buffer, Completion* user) {
+  PostedReceive* const receive = post_alone(stream, message, buffer, user);
+  if (receive == nullptr) return {};
+  receive->is_offered = true;
+  return Status::pending();
+}
+
+PostedReceive* PostedReceives::post_alone(IncomingStream& stream, StreamMessage message,
+                                          const memory::Buffer& buffer, Completion* user) {
+  if (buffer.stream != nullptr || !can_post(stream)) return nullptr;
   std::shared_ptr<Exports::Export> exported = exports_.find(buffer);
-  if (exported == nullptr) return {};
+  if (exported == nullptr) return nullptr;
   receives_.push_back(std::make_unique<PostedReceive>(as_owner(), stream, message, buffer, user));
   PostedReceive& receive = *receives_.back();
   post(receive, std::move(exported));
   if (receive.slot == nullptr) {
     static_cast<void>(receive.take_user());
     receives_.pop_back();
-    return {};
+    return nullptr;
   }
-  receive.source = source;
-  receive.posted_at = std::chrono::steady_clock::now();
   context.machine.attention().wanted = true;
-  return Status::pending();
+  return &receive;
 }
 
 Status PostedReceives::start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
@@ -387,7 +402,9 @@ void PostedReceives::close() {
   // A sender that has taken a posting may still write to the buffer, unless it is gone.
   const auto limit = std::chrono::steady_clock::now() + kArrivalLimit;
   for (const auto& receive : receives_) {
-    if (receive->lacks_tagged_half() && receive->withdraw()) receive->end_with(closed_before_arrival(), 0);
+    const bool comes_by_posting_only =
+        !receive->is_over() && (receive->is_tagged_half_late || receive->is_offered);
+    if (comes_by_posting_only && receive->withdraw()) receive->end_with(closed_before_arrival(), 0);
     while (!receive->is_over() && !receive->is_copied() && std::chrono::steady_clock::now() < limit) {
       const bool has_copied =
           poll_arrivals() || context.memory.progress() || (receive->is_shared() && receive->copy_chunk());

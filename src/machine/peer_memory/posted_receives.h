@@ -8,6 +8,7 @@
 // its buffer.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -59,6 +60,10 @@ class PostedReceives final : private PostedReceive::Owner {
   std::optional<base::Status> start_pushed(IncomingStream& stream, StreamMessage message,
                                            const SourceName& source, const memory::Buffer& buffer,
                                            base::Completion* user);
+  // Posts a receive that has no tag: see PeerMemory::receive_offered(). Nothing is returned and nothing was done if it cannot
+  // be posted at once.
+  std::optional<base::Status> start_offered(IncomingStream& stream, StreamMessage message,
+                                            const memory::Buffer& buffer, base::Completion* user);
   // Tells the sender of the stream where its receives will be posted.
   void announce_mailbox(IncomingStream& stream) { static_cast<void>(can_post(stream)); }
   // PE `pe` cannot open the file of that mailbox: its stream is posted to no more.
@@ -80,6 +85,10 @@ class PostedReceives final : private PostedReceive::Owner {
   void answer(const IncomingStream& stream, std::uint32_t message);
 
   bool is_empty() const { return receives_.empty(); }
+  // Whether one waits for its bytes.
+  bool has_open() const {
+    return std::ranges::any_of(receives_, [](const auto& receive) { return !receive->is_over(); });
+  }
   // Completes the receives whose bytes are there. Returns whether there was one.
   bool poll();
   // Has senders send a message after each copy, until the next poll(). False if poll() has something to do.
@@ -97,6 +106,9 @@ class PostedReceives final : private PostedReceive::Owner {
   base::Status start(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
                      std::shared_ptr<Exports::Export> exported, bool is_to_be_posted, base::Completion* user);
   void open_mailbox(IncomingStream& stream);
+  // A receive of device memory that is posted now and has no tag; null if it cannot be posted.
+  PostedReceive* post_alone(IncomingStream& stream, StreamMessage message, const memory::Buffer& buffer,
+                            base::Completion* user);
   // Whether a receive into memory that cannot be exported may be posted with a bounce buffer.
   bool can_bounce(const IncomingStream& stream, const memory::Buffer& buffer);
   void post(PostedReceive& receive, std::shared_ptr<Exports::Export> exported);

@@ -16,7 +16,7 @@ namespace weft::mpi {
 class Mpi final : public runtime::Model {
  public:
   static constexpr runtime::ModelNeeds kNeeds{
-      .name = "mpi", .num_handlers = PointToPoint::kNumHandlers, .uses_tags = false};
+      .name = "mpi", .num_handlers = PointToPoint::kNumHandlers, .uses_tags = true};
 
   Mpi(runtime::Runtime& runtime, const runtime::ModelRange& range);
 

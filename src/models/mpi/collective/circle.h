@@ -63,7 +63,10 @@ class Circle {
   }
   Ref<ReceiveRequest> receive(int from, const DataView& view) const {
     const MatchKey key{context_, from, tag_};
-    return waits_for_stream(view) ? engine_.receive(key, on_stream(view)) : engine_.receive(key, view);
+    const int world_rank = (*peers_)[static_cast<std::size_t>(from)];
+    if (waits_for_stream(view)) [[unlikely]]
+      return engine_.receive(key, on_stream(view), world_rank);
+    return engine_.receive(key, view, world_rank);
   }
   // The view, with the stream of the circle if it is device memory and names none.
   DataView on_stream(DataView view) const {

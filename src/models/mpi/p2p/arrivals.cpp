@@ -45,7 +45,7 @@ ReceiveRequest& remembered_receive(runtime::Message& message) {
 
 // Messages may be left that no receive has taken.
 void PointToPoint::close() {
-  while (auto* const posted = static_cast<ReceiveRequest*>(posted_.any())) posted->cancel();
+  while (auto* const posted = static_cast<ReceiveRequest*>(posted_.any())) posted->end_without_message();
   for (SendRequest* const unanswered : awaited_.take_all()) unanswered->happened(SendRequest::kAnswered);
   while (ArrivedEntry* const entry = unexpected_.any()) {
     unexpected_.remove(*entry);
@@ -78,6 +78,12 @@ void PointToPoint::check_header(const MessageHeader& header, int source_pe, std:
     refuse_message(source_pe, base::format("has rank {}, tag {}, flags {:#x} and {} bytes behind its header",
                                            header.source, header.tag, header.flags, size_bytes));
   }
+  const bool is_offered = (header.flags & kOffered) != 0;
+  if (is_offered && (header.flags != kOffered || size_bytes != trailer_bytes(kOffered))) {
+    refuse_message(source_pe,
+                   base::format("accepts an offer, with flags {:#x} and {} bytes behind its header",
+                                header.flags, size_bytes));
+  }
   if (!shared_.map().has(header.from) || shared_.map().pe_of(header.from) != source_pe ||
       header.to != rank_) {
     refuse_message(source_pe, base::format("is from rank {} to rank {}, and rank {} on this PE got it",
@@ -86,9 +92,9 @@ void PointToPoint::check_header(const MessageHeader& header, int source_pe, std:
 }
 
 bool PointToPoint::is_in_turn(const MessageHeader& header, runtime::MessagePtr& message) {
-  Pair& from = pair(header.from);
+  const Pair& from = pair(header.from);
   if (header.sequence == from.next_matched) [[likely]] {
-    ++from.next_matched;
+    count_arrived(header);
     return true;
   }
   const std::pair<int, std::uint32_t> place(header.from, header.sequence);
@@ -106,13 +112,36 @@ void PointToPoint::match_early(int from) {
     if (first == early_.end()) return;
     runtime::MessagePtr message = std::move(first->second);
     early_.erase(first);
-    ++pair(from).next_matched;
     const MessageHeader header = checked_header(*message);
+    count_arrived(header);
     match_one(header, std::move(message));
   }
 }
 
+// What has come is not the message that the offer was for.
+void PointToPoint::revoke_offer(int from) {
+  if (!offers_.revoke(from))
+    refuse_message(shared_.destination(from).pe, "has not accepted an offer, and bytes go into the receive");
+}
+
+void PointToPoint::match_offered(const MessageHeader& header, const runtime::Message& message) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, const_cast<runtime::Message&>(message).payload() + sizeof header, sizeof number);
+  PostedEntry* const posted = posted_.find({header.context, header.source, header.tag});
+  ReceiveRequest* const offered = offers_.take(header.from, number);
+  if (posted == nullptr || posted != offered) {
+    refuse_message(source_of(message),
+                   base::format("accepts offer {}, and there is no such receive of rank {}", number, rank_));
+  }
+  posted_.remove(*posted);
+  offered->posted_ = false;
+  offered->match(header.source, header.tag, offered->view_.size_bytes);
+  offered->accepted();
+}
+
 void PointToPoint::match_one(const MessageHeader& header, runtime::MessagePtr message) {
+  if ((header.flags & kOffered) != 0) [[unlikely]]
+    return match_offered(header, *message);
   PostedEntry* const posted = posted_.take({header.context, header.source, header.tag});
   if (posted == nullptr) {
     keep(header, std::move(message));
@@ -140,10 +169,10 @@ void PointToPoint::on_direct(const runtime::DirectArrival& arrival) {
   }
   std::memcpy(&header, arrival.header.data(), sizeof header);
   check_header(header, arrival.source_pe, arrival.payload.size());
-  Pair& from = pair(header.from);
-  if (header.sequence != from.next_matched || (header.flags & kWantsAnswer) != 0) [[unlikely]]
+  if (header.sequence != pair(header.from).next_matched || (header.flags & (kWantsAnswer | kOffered)) != 0)
+      [[unlikely]]
     return on_block(block_of(header, arrival));
-  ++from.next_matched;
+  count_arrived(header);
   auto* const posted =
       static_cast<ReceiveRequest*>(posted_.take({header.context, header.source, header.tag}));
   if (posted == nullptr) {
@@ -175,8 +204,10 @@ runtime::MessagePtr PointToPoint::block_of(const MessageHeader& header,
 runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
                                             std::span<runtime::Landing> landings) {
   const MessageHeader header = checked_header(*message);
-  if (landings.size() != 1)
-    refuse_message(source_of(*message), base::format("has {} buffers", landings.size()));
+  if (landings.size() != 1 || (header.flags & kOffered) != 0) {
+    refuse_message(source_of(*message),
+                   base::format("has {} buffers and flags {:#x}", landings.size(), header.flags));
+  }
   if (!is_in_turn(header, message)) return runtime::Posting::kDefer;
   PostedEntry* const posted = posted_.take({header.context, header.source, header.tag});
   if (posted == nullptr) {
@@ -294,12 +325,12 @@ void PointToPoint::drop_probed(ArrivedMessage* arrived) { drop(arrived); }
 
 // --- Receiving
 
-Ref<ReceiveRequest> PointToPoint::make_receive(const MatchKey& key, const DataView& view) {
-  return Request::make<ReceiveRequest>(messenger_, *this, key, view);
+Ref<ReceiveRequest> PointToPoint::make_receive(const MatchKey& key, const DataView& view, int from) {
+  return Request::make<ReceiveRequest>(messenger_, *this, key, view, from);
 }
 
-Ref<ReceiveRequest> PointToPoint::receive(const MatchKey& key, const DataView& view) {
-  Ref<ReceiveRequest> request = make_receive(key, view);
+Ref<ReceiveRequest> PointToPoint::receive(const MatchKey& key, const DataView& view, int from) {
+  Ref<ReceiveRequest> request = make_receive(key, view, from);
   request->start();
   return request;
 }
@@ -310,9 +341,18 @@ void PointToPoint::start_receive(ReceiveRequest& request) {
   if (arrived == nullptr) {
     request.posted_ = true;
     posted_.post(request);
+    if (!request.view_.place.is_host() && request.from_ != kAny) [[unlikely]]
+      offer(request);
     return;
   }
   hand_over(request, arrived);
+}
+
+// If the next message of its source can match no other receive.
+void PointToPoint::offer(ReceiveRequest& request) {
+  const bool is_first = request.key.tag == kAny ? posted_.size() == 1 : posted_.find(request.key) == &request;
+  // Ranks that move leave no streams behind.
+  if (is_first && virtual_rank_ == nullptr) offers_.make(request, pair(request.from_).next_matched);
 }
 
 void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
@@ -363,10 +403,37 @@ void ReceiveRequest::start() {
 }
 
 int ReceiveRequest::cancel() {
-  if (!std::exchange(posted_, false)) return MPI_SUCCESS;
+  if (!posted_ || !engine_.offers_.revoke(*this)) return MPI_SUCCESS;
+  posted_ = false;
   engine_.posted_.remove(*this);
   end({.cancelled = true});
   return MPI_SUCCESS;
+}
+
+void ReceiveRequest::end_without_message() {
+  posted_ = false;
+  engine_.posted_.remove(*this);
+  found_ = {.cancelled = true};
+  if (engine_.offers_.revoke(*this)) return end(found_);
+  // The sender may still copy.
+  engine_.offers_.forget(*this);
+  accepted();
+}
+
+void ReceiveRequest::on_offered(base::Completion* completion, base::Status status, std::size_t) {
+  auto* const self = static_cast<ReceiveRequest*>(completion);
+  const bool is_matched = self->offer_state_ == OfferState::kAccepted;
+  self->offer_state_ = status.ok() && !is_matched ? OfferState::kLanded : OfferState::kNone;
+  if (status.failed()) self->engine_.offers_.forget(*self);
+  if (!is_matched) return;
+  if (status.ok()) return self->end(self->found_);
+  self->fail(MPI_ERR_OTHER);
+}
+
+void ReceiveRequest::accepted() {
+  const bool has_landed = offer_state_ == OfferState::kLanded;
+  offer_state_ = has_landed ? OfferState::kNone : OfferState::kAccepted;
+  if (has_landed) end(found_);
 }
 
 void ReceiveRequest::match(int source, int tag, std::size_t size_bytes) {

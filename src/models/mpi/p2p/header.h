@@ -25,13 +25,29 @@ enum MessageFlag : std::uint32_t {
   // The sender waits until a receive has matched. The number for the answer, 64 bits, is behind the bytes of the message.
   kWantsAnswer = 1,
   kCharged = 2,  // the message takes room of the sender's window, see EagerWindow
+  // The bytes go into an offered receive; the number of the offer, 64 bits, is all that is behind the header.
+  kOffered = 4,
 };
-inline constexpr std::uint32_t kKnownMessageFlags = kWantsAnswer | kCharged;
+inline constexpr std::uint32_t kKnownMessageFlags = kWantsAnswer | kCharged | kOffered;
 
 // What a message has behind its bytes.
 inline std::size_t trailer_bytes(std::uint32_t flags) {
-  return (flags & kWantsAnswer) != 0 ? sizeof(std::uint64_t) : 0;
+  return (flags & (kWantsAnswer | kOffered)) != 0 ? sizeof(std::uint64_t) : 0;
 }
+
+// From a receiver to the source of its next message, see ReceiveOffers. It names no memory of the sender, and the sender checks what is
+// posted where the number leads.
+struct ReceiveOffer {
+  std::uint64_t context = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint32_t sequence = 0;  // of the message that may accept
+  std::uint32_t number = 0;    // of the receive, for PeerMemory::send_offered()
+  std::int32_t source = 0;     // the sender's rank in the communicator
+  std::int32_t tag = 0;        // -1: every tag
+  std::int32_t from = 0;       // the rank that receives
+  std::int32_t to = 0;         // the rank that may send
+};
+static_assert(sizeof(ReceiveOffer) == 40);
 
 // From the PE of a receiver to the PE of the sender.
 struct Answer {

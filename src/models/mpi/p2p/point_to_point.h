@@ -30,6 +30,7 @@
 #include "models/mpi/p2p/device_elements.h"
 #include "models/mpi/p2p/header.h"
 #include "models/mpi/p2p/match_table.h"
+#include "models/mpi/p2p/receive_offers.h"
 #include "models/mpi/p2p/request.h"
 #include "models/mpi/p2p/shared_state.h"
 
@@ -65,14 +66,15 @@ struct ArrivedMessage : ArrivedEntry {
 
 class PointToPoint {
  public:
-  // Offsets in the range of handlers: a message in a block; one with its bytes beside it; an answer; a step of a move of ranks.
-  enum Handler : runtime::HandlerId { kBlock, kAnnounced, kAnswer, kMoved };
-  static constexpr runtime::HandlerId kNumHandlers = 4;
+  // Offsets in the range of handlers: a message in a block; one with its bytes beside it; an answer; a step of a move of ranks; an
+  // offer.
+  enum Handler : runtime::HandlerId { kBlock, kAnnounced, kAnswer, kMoved, kOffer };
+  static constexpr runtime::HandlerId kNumHandlers = 5;
   // Larger messages travel as attachments. Not measured yet: the size at which copies cost as much as an announcement.
   static constexpr std::size_t kEagerBytes = 4096;
 
   // `rank`: in MPI_COMM_WORLD.
-  PointToPoint(runtime::Messenger& messenger, runtime::HandlerId first_handler, SharedState& shared,
+  PointToPoint(runtime::Messenger& messenger, const runtime::ModelRange& range, SharedState& shared,
                int rank);
   ~PointToPoint();
   PointToPoint(const PointToPoint&) = delete;
@@ -92,10 +94,11 @@ class PointToPoint {
   // Sends it if it then is complete at once: the bytes are in the message's block, or in shared memory. Returns whether it was sent.
   bool send_at_once(const SendAddress& address, const DataView& view);
   Ref<SendRequest> make_send(const SendAddress& address, const DataView& view, SendMode mode);
-  Ref<ReceiveRequest> make_receive(const MatchKey& key, const DataView& view);
+  // `from`: the rank of the source in MPI_COMM_WORLD, for receives in device memory; kAny if it is not known.
+  Ref<ReceiveRequest> make_receive(const MatchKey& key, const DataView& view, int from = kAny);
   // The same, started.
   Ref<SendRequest> send(const SendAddress& address, const DataView& view, SendMode mode);
-  Ref<ReceiveRequest> receive(const MatchKey& key, const DataView& view);
+  Ref<ReceiveRequest> receive(const MatchKey& key, const DataView& view, int from = kAny);
 
   // The first message that matches, which stays where it is; null if there is none.
   const ArrivedMessage* probe(const MatchKey& key) const;
@@ -111,6 +114,8 @@ class PointToPoint {
   runtime::Posting on_announced(runtime::MessagePtr& message, std::span<runtime::Landing> landings);
   static void on_landed(runtime::MessagePtr message);
   static void on_dropped(runtime::Message& message);
+  // A rank offers a receive for the next message to it.
+  void on_offer(const ReceiveOffer& offer) { offers_.told(offer); }
   // Rank `from` has matched the message that waits under this number. Returns false if none does.
   bool answered(std::uint64_t number, int from);
 
@@ -122,6 +127,7 @@ class PointToPoint {
   std::uint32_t num_arrived_from(int rank) const {
     return pairs_[static_cast<std::size_t>(rank)].next_matched;
   }
+  const ReceiveOffers& offers() const { return offers_; }
   std::size_t num_posted() const { return posted_.size(); }
   std::size_t num_unexpected() const { return unexpected_.size(); }
 
@@ -148,6 +154,8 @@ class PointToPoint {
                                        std::uint64_t reply);
   void start_send(SendRequest& request);
   base::Result<runtime::Attachment> pack_for(SendRequest& request);
+  // Whether the message goes into a receive that its rank has offered.
+  bool accept_offer(SendRequest& request);
 
   // --- Sending to a rank on this PE
   // Whether no message of that rank is on its way here, so that the next one may be matched at once.
@@ -168,6 +176,14 @@ class PointToPoint {
   void check_header(const MessageHeader& header, int source_pe, std::size_t size_bytes) const;
   // With the header that was checked: the peer may write the bytes of the arrival meanwhile.
   runtime::MessagePtr block_of(const MessageHeader& header, const runtime::DirectArrival& arrival) const;
+  // A message that is the next one of its pair has come.
+  void count_arrived(const MessageHeader& header) {
+    ++pair(header.from).next_matched;
+    if (offers_.has_open() && (header.flags & kOffered) == 0) [[unlikely]]
+      revoke_offer(header.from);
+  }
+  void revoke_offer(int from);
+  void match_offered(const MessageHeader& header, const runtime::Message& message);
   // Whether it is the message's turn; if not, the message is kept.
   bool is_in_turn(const MessageHeader& header, runtime::MessagePtr& message);
   void match_one(const MessageHeader& header, runtime::MessagePtr message);
@@ -179,6 +195,7 @@ class PointToPoint {
 
   // --- Receiving
   void start_receive(ReceiveRequest& request);
+  void offer(ReceiveRequest& request);
   void deliver(ReceiveRequest& request, const MessageHeader& header, runtime::MessagePtr message);
   // For receives in device memory: of bytes that came in the message's block, and of packed bytes on the same device.
   void land_on_device(ReceiveRequest& request, runtime::MessagePtr message);
@@ -205,6 +222,7 @@ class PointToPoint {
   PostedQueue posted_;
   UnexpectedQueue unexpected_;
   AwaitedAnswers<SendRequest> awaited_;
+  ReceiveOffers offers_;
   DeviceElements device_elements_;
 };
 

@@ -36,23 +36,43 @@ class SendRequest final : public Request, private base::Completion {
   SendMode mode_;
   std::uint8_t waits_ = 0;
   int error_ = 0;
+  bool is_offered_ = false;
   std::byte* packed_ = nullptr;  // a block of the pool: the packed form while it is sent
 };
 
-class ReceiveRequest final : public Request, public PostedEntry {
+class ReceiveRequest final : public Request, public PostedEntry, private base::Completion {
  public:
-  ReceiveRequest(PointToPoint& engine, const MatchKey& wanted, const DataView& view)
-      : Request(Type::kReceive), engine_(engine), view_(view) {
+  // `from`: the rank of the source in MPI_COMM_WORLD, or kAny.
+  ReceiveRequest(PointToPoint& engine, const MatchKey& wanted, const DataView& view, int from = kAny)
+      : Request(Type::kReceive),
+        base::Completion(&ReceiveRequest::on_offered),
+        engine_(engine),
+        view_(view),
+        from_(from) {
     key = wanted;
   }
 
   void start() override;
-  // Ends the receive if no message has matched.
+  // Ends the receive if no message has matched, and none is on its way into an offered receive.
   int cancel() override;
 
  private:
   friend class PointToPoint;
+  friend class ReceiveOffers;
+  enum class OfferState : std::uint8_t {
+    kNone,
+    kOpen,      // the receive is posted for its sender
+    kLanded,    // the bytes are here, and the message is not
+    kAccepted,  // the message is here, and the bytes are not
+  };
 
+  // Of the offered receive.
+  base::Completion* offered() { return this; }
+  static void on_offered(base::Completion* self, base::Status status, std::size_t size_bytes);
+  // The message that has accepted the offer is here.
+  void accepted();
+  // The engine closes.
+  void end_without_message();
   // A message has matched: keeps what the status tells of it.
   void match(int source, int tag, std::size_t size_bytes);
   void end(const Outcome& outcome);
@@ -61,8 +81,10 @@ class ReceiveRequest final : public Request, public PostedEntry {
 
   PointToPoint& engine_;
   DataView view_;
+  int from_;
   Outcome found_;
   bool posted_ = false;
+  OfferState offer_state_ = OfferState::kNone;
 };
 
 }  // namespace weft::mpi

@@ -26,8 +26,8 @@ RankEngines& self_of(void* context) { return *static_cast<RankEngines*>(context)
 
 }  // namespace
 
-RankEngines::RankEngines(runtime::Messenger& messenger, runtime::HandlerId first_handler)
-    : messenger_(messenger), first_handler_(first_handler) {
+RankEngines::RankEngines(runtime::Messenger& messenger, const runtime::ModelRange& range)
+    : messenger_(messenger), range_(range) {
   place(RankMap(messenger.num_pes()));
   set_handlers();
 }
@@ -46,43 +46,46 @@ void RankEngines::replace(RankMap map) {
 
 void RankEngines::make_engines() {
   for (const int rank : map().ranks_on(messenger_.pe())) {
-    engines_.push_back(std::make_unique<PointToPoint>(messenger_, first_handler_, *shared_, rank));
+    engines_.push_back(std::make_unique<PointToPoint>(messenger_, range_, *shared_, rank));
     shared_->set_engine(rank, engines_.back().get());
   }
 }
 
 void RankEngines::set_handlers() {
   messenger_.set_urgent_handler(
-      first_handler_ + PointToPoint::kBlock,
+      range_.first_handler + PointToPoint::kBlock,
       [](void* self, runtime::MessagePtr message) {
         PointToPoint& receiver = self_of(self).receiver_of(*message);
         receiver.on_block(std::move(message));
       },
       this);
   messenger_.set_direct_handler(
-      first_handler_ + PointToPoint::kBlock, [](void* self, const runtime::DirectArrival& arrival) {
+      range_.first_handler + PointToPoint::kBlock, [](void* self, const runtime::DirectArrival& arrival) {
         self_of(self).receiver_of(arrival.source_pe, arrival.header).on_direct(arrival);
       });
   messenger_.set_handler(
-      first_handler_ + PointToPoint::kAnnounced,
+      range_.first_handler + PointToPoint::kAnnounced,
       [](void*, runtime::MessagePtr message) { PointToPoint::on_landed(std::move(message)); }, this);
   messenger_.set_poster(
-      first_handler_ + PointToPoint::kAnnounced,
+      range_.first_handler + PointToPoint::kAnnounced,
       [](void* self, runtime::MessagePtr& message, std::span<runtime::Landing> landings) {
         return self_of(self).receiver_of(*message).on_announced(message, landings);
       },
       [](void*, runtime::Message& message) { PointToPoint::on_dropped(message); });
   messenger_.set_urgent_handler(
-      first_handler_ + PointToPoint::kAnswer,
+      range_.first_handler + PointToPoint::kAnswer,
       [](void* self, runtime::MessagePtr message) { self_of(self).on_answer(*message); }, this);
   messenger_.set_handler(
-      first_handler_ + PointToPoint::kMoved,
+      range_.first_handler + PointToPoint::kMoved,
       [](void* self, runtime::MessagePtr message) { self_of(self).on_move_numbers(*message); }, this);
+  messenger_.set_urgent_handler(
+      range_.first_handler + PointToPoint::kOffer,
+      [](void* self, runtime::MessagePtr message) { self_of(self).on_offer(*message); }, this);
 }
 
 void RankEngines::tell_mover(int pe, std::span<const std::uint64_t> numbers) {
   runtime::MessagePtr message =
-      runtime::Message::create(messenger_, first_handler_ + PointToPoint::kMoved, numbers.size_bytes());
+      runtime::Message::create(messenger_, range_.first_handler + PointToPoint::kMoved, numbers.size_bytes());
   if (!numbers.empty()) std::memcpy(message->payload(), numbers.data(), numbers.size_bytes());
   messenger_.send(pe, std::move(message));
 }
@@ -135,6 +138,21 @@ PointToPoint& RankEngines::receiver_of(int source_pe, std::span<const std::byte>
   if (engine == nullptr) [[unlikely]]
     refuse_addressed(source_pe, base::format("is for rank {}, which is not on this PE", to));
   return *engine;
+}
+
+void RankEngines::on_offer(const runtime::Message& message) {
+  ReceiveOffer offer;
+  if (message.payload_bytes() != sizeof offer)
+    refuse_addressed(message, "offers a receive with a wrong size");
+  std::memcpy(&offer, const_cast<runtime::Message&>(message).payload(), sizeof offer);
+  PointToPoint* const engine = map().has(offer.to) ? find(offer.to) : nullptr;
+  const bool is_of_sender = map().has(offer.from) && static_cast<std::uint32_t>(map().pe_of(offer.from)) ==
+                                                         message.envelope().source_pe;
+  if (engine == nullptr || !is_of_sender || map().shares_pes() || find(offer.from) != nullptr) {
+    refuse_addressed(message, base::format("offers a receive of rank {} to rank {}, which cannot be",
+                                           offer.from, offer.to));
+  }
+  engine->on_offer(offer);
 }
 
 // Inside progress(), or for this PE itself in its turn.

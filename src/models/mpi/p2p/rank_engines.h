@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/runtime/messenger.h"
+#include "weft/runtime/model.h"
 
 #include "models/mpi/p2p/point_to_point.h"
 #include "models/mpi/p2p/shared_state.h"
@@ -19,7 +20,7 @@ namespace weft::mpi {
 class RankEngines {
  public:
   // One rank for each PE, until place() is called.
-  RankEngines(runtime::Messenger& messenger, runtime::HandlerId first_handler);
+  RankEngines(runtime::Messenger& messenger, const runtime::ModelRange& range);
   RankEngines(const RankEngines&) = delete;
   RankEngines& operator=(const RankEngines&) = delete;
 
@@ -53,11 +54,12 @@ class RankEngines {
   PointToPoint& receiver_of(int source_pe, std::span<const std::byte> header) const;
   void on_answer(const runtime::Message& message);
   void on_move_numbers(const runtime::Message& message);
+  void on_offer(const runtime::Message& message);
   void set_handlers();
   void make_engines();
 
   runtime::Messenger& messenger_;
-  const runtime::HandlerId first_handler_;
+  const runtime::ModelRange range_;
   std::unique_ptr<SharedState> shared_;
   std::vector<std::unique_ptr<PointToPoint>> engines_;
   MoveFunction move_function_ = nullptr;

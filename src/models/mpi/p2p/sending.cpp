@@ -18,13 +18,14 @@ constexpr std::size_t kLeastAttachedBytes = 1024;
 
 }  // namespace
 
-PointToPoint::PointToPoint(runtime::Messenger& messenger, runtime::HandlerId first_handler,
+PointToPoint::PointToPoint(runtime::Messenger& messenger, const runtime::ModelRange& range,
                            SharedState& shared, int rank)
     : messenger_(messenger),
-      first_handler_(first_handler),
+      first_handler_(range.first_handler),
       shared_(shared),
       rank_(rank),
       pairs_(static_cast<std::size_t>(shared.map().num_ranks())),
+      offers_(messenger, range.first_handler + kOffer, shared, rank, range.tag_type),
       device_elements_(messenger) {}
 
 // --- Sending
@@ -93,6 +94,7 @@ void PointToPoint::start_send(SendRequest& request) {
   if (here != nullptr && here->take_local(*this, request)) return;
   if (request.mode_ == SendMode::kStandard && send_at_once(request.address_, view))
     return request.complete({});
+  if (!view.place.is_host() && request.mode_ == SendMode::kStandard && accept_offer(request)) return;
   request.acquire();  // until the last awaited thing has happened
   const bool is_synchronous = request.mode_ == SendMode::kSynchronous;
   const bool is_attached = !view.place.is_host() || view.size_bytes > kEagerBytes ||
@@ -119,6 +121,28 @@ void PointToPoint::start_send(SendRequest& request) {
   request.waits_ = static_cast<SendRequest::Waits>((is_attached ? SendRequest::kSent : 0) |
                                                    (wants_answer ? SendRequest::kAnswered : 0));
   send_message(header, std::move(message));
+}
+
+bool PointToPoint::accept_offer(SendRequest& request) {
+  const MessageHeader header = next_header(request.address_, kOffered);
+  const ReceiveOffer* const offer = offers_.find(header, request.view_);
+  if (offer == nullptr) return false;
+  // Made first: nothing may fail once the device copies.
+  runtime::MessagePtr message;
+  try {
+    message = block_message(header, {}, offer->number);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  request.acquire();
+  request.waits_ = SendRequest::kSent;
+  request.is_offered_ = offers_.accept(*offer, request.view_, &request);
+  if (!request.is_offered_) {
+    request.release();
+    return false;
+  }
+  send_message(header, std::move(message));
+  return true;
 }
 
 // The packed form of a view with gaps, on its device or in a block that the request keeps.
@@ -157,12 +181,19 @@ void SendRequest::start() {
   activate();
   base::Completion::function = &SendRequest::on_sent;
   error_ = MPI_SUCCESS;
+  is_offered_ = false;
   engine_.start_send(*this);
 }
 
 void SendRequest::on_sent(base::Completion* completion, base::Status status, std::size_t) {
   auto* const self = static_cast<SendRequest*>(completion);
-  if (status.failed()) self->error_ = MPI_ERR_OTHER;
+  if (status.failed()) {
+    self->error_ = MPI_ERR_OTHER;
+    // The receiver waits for the copy.
+    if (self->is_offered_)
+      self->engine_.messenger().check_sent(self->engine_.shared().destination(self->address_.rank).pe,
+                                           status);
+  }
   self->happened(kSent);
 }
 
