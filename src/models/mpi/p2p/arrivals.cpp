@@ -1,6 +1,7 @@
 // What PointToPoint does with messages that arrive, and with receives.
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -128,15 +129,15 @@ void PointToPoint::match_offered(const MessageHeader& header, const runtime::Mes
   std::uint64_t number = 0;
   std::memcpy(&number, const_cast<runtime::Message&>(message).payload() + sizeof header, sizeof number);
   PostedEntry* const posted = posted_.find({header.context, header.source, header.tag});
-  ReceiveRequest* const offered = offers_.take(header.from, number);
-  if (posted == nullptr || posted != offered) {
+  auto* const receive = static_cast<ReceiveRequest*>(posted);
+  if (receive == nullptr || offers_.take(header.from, number) != receive) {
     refuse_message(source_of(message),
                    base::format("accepts offer {}, and there is no such receive of rank {}", number, rank_));
   }
   posted_.remove(*posted);
-  offered->posted_ = false;
-  offered->match(header.source, header.tag, offered->view_.size_bytes);
-  offered->accepted();
+  receive->posted_ = false;
+  receive->match(header.source, header.tag, receive->view_.size_bytes);
+  receive->accepted();
 }
 
 void PointToPoint::match_one(const MessageHeader& header, runtime::MessagePtr message) {
@@ -341,7 +342,7 @@ void PointToPoint::start_receive(ReceiveRequest& request) {
   if (arrived == nullptr) {
     request.posted_ = true;
     posted_.post(request);
-    if (!request.view_.place.is_host() && request.from_ != kAny) [[unlikely]]
+    if (!request.view_.place.is_host() && request.from != kAny) [[unlikely]]
       offer(request);
     return;
   }
@@ -352,7 +353,12 @@ void PointToPoint::start_receive(ReceiveRequest& request) {
 void PointToPoint::offer(ReceiveRequest& request) {
   const bool is_first = request.key.tag == kAny ? posted_.size() == 1 : posted_.find(request.key) == &request;
   // Ranks that move leave no streams behind.
-  if (is_first && virtual_rank_ == nullptr) offers_.make(request, pair(request.from_).next_matched);
+  if (!is_first || virtual_rank_ != nullptr) return;
+  try {
+    offers_.make(request, request.key, request.view_, pair(request.from).next_matched);
+  } catch (const std::bad_alloc&) {
+    // The message takes its usual way.
+  }
 }
 
 void PointToPoint::deliver(ReceiveRequest& request, const MessageHeader& header,
@@ -422,8 +428,8 @@ void ReceiveRequest::end_without_message() {
 
 void ReceiveRequest::on_offered(base::Completion* completion, base::Status status, std::size_t) {
   auto* const self = static_cast<ReceiveRequest*>(completion);
-  const bool is_matched = self->offer_state_ == OfferState::kAccepted;
-  self->offer_state_ = status.ok() && !is_matched ? OfferState::kLanded : OfferState::kNone;
+  const bool is_matched = self->state == State::kAccepted;
+  self->state = status.ok() && !is_matched ? State::kLanded : State::kNone;
   if (status.failed()) self->engine_.offers_.forget(*self);
   if (!is_matched) return;
   if (status.ok()) return self->end(self->found_);
@@ -431,8 +437,8 @@ void ReceiveRequest::on_offered(base::Completion* completion, base::Status statu
 }
 
 void ReceiveRequest::accepted() {
-  const bool has_landed = offer_state_ == OfferState::kLanded;
-  offer_state_ = has_landed ? OfferState::kNone : OfferState::kAccepted;
+  const bool has_landed = state == State::kLanded;
+  state = has_landed ? State::kNone : State::kAccepted;
   if (has_landed) end(found_);
 }
 

@@ -40,15 +40,14 @@ class SendRequest final : public Request, private base::Completion {
   std::byte* packed_ = nullptr;  // a block of the pool: the packed form while it is sent
 };
 
-class ReceiveRequest final : public Request, public PostedEntry, private base::Completion {
+class ReceiveRequest final : public Request, public PostedEntry, private OfferedReceive {
  public:
   // `from`: the rank of the source in MPI_COMM_WORLD, or kAny.
   ReceiveRequest(PointToPoint& engine, const MatchKey& wanted, const DataView& view, int from = kAny)
       : Request(Type::kReceive),
-        base::Completion(&ReceiveRequest::on_offered),
+        OfferedReceive(&ReceiveRequest::on_offered, from),
         engine_(engine),
-        view_(view),
-        from_(from) {
+        view_(view) {
     key = wanted;
   }
 
@@ -58,16 +57,6 @@ class ReceiveRequest final : public Request, public PostedEntry, private base::C
 
  private:
   friend class PointToPoint;
-  friend class ReceiveOffers;
-  enum class OfferState : std::uint8_t {
-    kNone,
-    kOpen,      // the receive is posted for its sender
-    kLanded,    // the bytes are here, and the message is not
-    kAccepted,  // the message is here, and the bytes are not
-  };
-
-  // Of the offered receive.
-  base::Completion* offered() { return this; }
   static void on_offered(base::Completion* self, base::Status status, std::size_t size_bytes);
   // The message that has accepted the offer is here.
   void accepted();
@@ -81,10 +70,8 @@ class ReceiveRequest final : public Request, public PostedEntry, private base::C
 
   PointToPoint& engine_;
   DataView view_;
-  int from_;
   Outcome found_;
   bool posted_ = false;
-  OfferState offer_state_ = OfferState::kNone;
 };
 
 }  // namespace weft::mpi

@@ -9,7 +9,6 @@
 
 #include "machine/peer_memory/peer_memory.h"
 #include "machine/tag.h"
-#include "models/mpi/p2p/point_to_point_requests.h"
 
 namespace weft::mpi {
 
@@ -35,12 +34,12 @@ ReceiveOffers::Peer& ReceiveOffers::peer(int rank) {
 
 // --- The receiver
 
-void ReceiveOffers::make(ReceiveRequest& request, std::uint32_t sequence) {
-  const DataView& view = request.view_;
-  if (request.from_ == kAny || view.place.is_host() || !view.is_dense() || shared_.map().shares_pes() ||
-      shared_.destination(request.from_).here != nullptr)
+void ReceiveOffers::make(OfferedReceive& receive, const MatchKey& key, const DataView& view,
+                         std::uint32_t sequence) {
+  if (receive.from == kAny || view.place.is_host() || !view.is_dense() || shared_.map().shares_pes() ||
+      shared_.destination(receive.from).here != nullptr)
     return;
-  Peer& to = peer(request.from_);
+  Peer& to = peer(receive.from);
   if (to.receive != nullptr) return;
   if (to.skips_left > 0) {
     --to.skips_left;
@@ -49,22 +48,22 @@ void ReceiveOffers::make(ReceiveRequest& request, std::uint32_t sequence) {
   const std::uint32_t number = to.in.next;
   runtime::MessagePtr message = runtime::Message::create(messenger_, offer_handler_, sizeof(ReceiveOffer));
   const std::optional<base::Status> posted = messenger_.machine().peer_memory().receive_offered(
-      to.in, number, {view.data, view.size_bytes, view.place, view.stream}, request.offered());
+      to.in, number, {view.data, view.size_bytes, view.place, view.stream}, &receive);
   if (!posted) return;
-  request.offer_state_ = ReceiveRequest::OfferState::kOpen;
+  receive.state = OfferedReceive::State::kOpen;
   ++to.in.next;
-  to.receive = &request;
+  to.receive = &receive;
   to.number = number;
   ++num_open_;
   ++num_made_;
-  const ReceiveOffer offer{.context = request.key.context,
+  const ReceiveOffer offer{.context = key.context,
                            .size_bytes = view.size_bytes,
                            .sequence = sequence,
                            .number = number,
-                           .source = request.key.source,
-                           .tag = request.key.tag,
+                           .source = key.source,
+                           .tag = key.tag,
                            .from = rank_,
-                           .to = request.from_};
+                           .to = receive.from};
   std::memcpy(message->payload(), &offer, sizeof offer);
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   messenger_.send(to.in.peer, std::move(message));
@@ -83,25 +82,25 @@ bool ReceiveOffers::revoke(int from) {
   return revoke(*to->receive);
 }
 
-bool ReceiveOffers::revoke(ReceiveRequest& request) {
-  if (request.offer_state_ == ReceiveRequest::OfferState::kNone) return true;
+bool ReceiveOffers::revoke(OfferedReceive& receive) {
+  if (receive.state == OfferedReceive::State::kNone) return true;
   // Its completion is called inside, or the sender copies.
-  messenger_.machine().cancel(request.offered());
-  return request.offer_state_ == ReceiveRequest::OfferState::kNone;
+  messenger_.machine().cancel(&receive);
+  return receive.state == OfferedReceive::State::kNone;
 }
 
-ReceiveRequest* ReceiveOffers::take(int from, std::uint64_t number) {
+OfferedReceive* ReceiveOffers::take(int from, std::uint64_t number) {
   Peer* const to = known_peer(from);
   if (to == nullptr || to->receive == nullptr || to->number != number) return nullptr;
   to->misses = 0;
-  ReceiveRequest* const receive = to->receive;
+  OfferedReceive* const receive = to->receive;
   close(*to);
   return receive;
 }
 
-void ReceiveOffers::forget(const ReceiveRequest& request) {
-  Peer* const to = known_peer(request.from_);
-  if (to != nullptr && to->receive == &request) close(*to);
+void ReceiveOffers::forget(const OfferedReceive& receive) {
+  Peer* const to = known_peer(receive.from);
+  if (to != nullptr && to->receive == &receive) close(*to);
 }
 
 // --- The sender

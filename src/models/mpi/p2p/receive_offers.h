@@ -23,11 +23,25 @@
 #include "machine/peer_memory/peer_stream.h"
 #include "models/mpi/p2p/data_view.h"
 #include "models/mpi/p2p/header.h"
+#include "models/mpi/p2p/match_table.h"
 #include "models/mpi/p2p/shared_state.h"
 
 namespace weft::mpi {
 
-class ReceiveRequest;
+// The part of a receive that offers know. Its function is called when the bytes have landed, or the offer is over without them.
+struct OfferedReceive : base::Completion {
+  enum class State : std::uint8_t {
+    kNone,
+    kOpen,      // posted for its source
+    kLanded,    // the bytes are here, and the message is not
+    kAccepted,  // the message is here, and the bytes are not
+  };
+
+  OfferedReceive(Function ended, int from_in) : base::Completion(ended), from(from_in) {}
+
+  int from;  // the source in MPI_COMM_WORLD; kAny if it is not known
+  State state = State::kNone;
+};
 
 class ReceiveOffers {
  public:
@@ -46,16 +60,16 @@ class ReceiveOffers {
   // --- The receiver
   // Offers the receive to its source for message number `sequence`, if that is possible and has paid lately. REQUIRES: the
   // receive is posted and names its source, and a message with its key can match no other one first.
-  void make(ReceiveRequest& request, std::uint32_t sequence);
+  void make(OfferedReceive& receive, const MatchKey& key, const DataView& view, std::uint32_t sequence);
   bool has_open() const { return num_open_ > 0; }
   // A message of that rank accepts no offer: takes back what was offered to it. False if it has accepted that.
   [[nodiscard]] bool revoke(int from);
   // The same for a receive that is to end without a message.
-  [[nodiscard]] bool revoke(ReceiveRequest& request);
+  [[nodiscard]] bool revoke(OfferedReceive& receive);
   // The rank says that it has accepted this offer. Returns the receive, whose offer is over then; null if there is none.
-  ReceiveRequest* take(int from, std::uint64_t number);
+  OfferedReceive* take(int from, std::uint64_t number);
   // The receive of an offer has ended in another way.
-  void forget(const ReceiveRequest& request);
+  void forget(const OfferedReceive& receive);
 
   // --- The sender
   void told(const ReceiveOffer& offer);
@@ -71,7 +85,7 @@ class ReceiveOffers {
   struct Peer {
     machine::IncomingStream in;
     machine::OutgoingStream out;
-    ReceiveRequest* receive = nullptr;  // offered to the peer, and its message has not come
+    OfferedReceive* receive = nullptr;  // offered to the peer, and its message has not come
     std::uint32_t number = 0;           // of `receive`
     int misses = 0;                     // grows with each offer in vain
     int skips_left = 0;                 // so many receives are not offered
