@@ -1,4 +1,4 @@
-"""Measures jobs across two hosts beside raw UCX and mpi4py on Open MPI, alternating; --help says how.
+"""Measures jobs across two hosts, TCP itself, raw UCX and mpi4py on Open MPI in turn; --help says how.
 
 The hosts are namespaces of this machine (tests/multihost/cluster.py), joined by a veth pair. So
 the link has no hardware: the figures compare systems, not networks. Open MPI's mpiexec starts all but
@@ -34,6 +34,7 @@ WEFT = {"WEFT_TRUSTED_NETWORK": "1"}
 # Processes that share a core must give way, or they measure the kernel's time slice.
 OPEN_MPI = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 UCX_PORT = 13337
+TCP_PORT = "13338"
 QUIET_SAMPLES = 10
 
 LATENCY = "8:4000:400", "1024:4000:400", "65536:1500:150"
@@ -113,6 +114,19 @@ def raw_ucx(test: str, steps: Sequence[str], environment: dict[str, str]) -> Mea
     return measure
 
 
+def tcp_itself(path: Path, steps: Sequence[str]) -> Measurement:
+    """A ping-pong over one connection that polls: the least that anything over TCP takes."""
+
+    def measure(cluster: Cluster) -> list[Figure]:
+        server = cluster.hosts[1].start([path, "serve", TCP_PORT, "latency", *steps])
+        client = [path, cluster.hosts[1].address, TCP_PORT, "latency", *steps]
+        output = connect(cluster.hosts[0], client)
+        finish(server, TIMEOUT_S)
+        return figures_of(output)
+
+    return measure
+
+
 def connect(host: Host, command: Sequence[object]) -> str:
     """The client ends at once if the server does not listen yet."""
     deadline = time.monotonic() + 20
@@ -178,6 +192,7 @@ def measurements(folder: Path, parts: Sequence[str], pes_per_host: int) -> dict[
         channel = programs.need("channel_pingpong")
         made["latency", "weft, C++ channel"] = program(channel, ["latency", *LATENCY], WEFT)
         made["latency", "ucx, tag"] = raw_ucx("tag_lat", LATENCY, {})
+        made["latency", "tcp itself"] = tcp_itself(programs.need("tcp_pingpong"), LATENCY)
         made["latency", "weft, Python channel"] = program(
             SCRIPTS / "channel_pingpong.py", ["latency", *LATENCY], WEFT
         )

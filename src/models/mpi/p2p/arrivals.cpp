@@ -357,7 +357,7 @@ void PointToPoint::offer(ReceiveRequest& request) {
   try {
     offers_.make(request, request.key, request.view_, pair(request.from).next_matched);
   } catch (const std::bad_alloc&) {
-    // The message takes its usual way.
+    return;  // the message takes its usual way
   }
 }
 

@@ -14,7 +14,7 @@ namespace weft::mpi {
 
 namespace {
 
-// An offer in vain costs the ranks 0.1 us, and one that is accepted saves 0.5 us (emulated memory, two cores of an EPYC).
+// An offer in vain costs the ranks 0.1 us, and one that is accepted saves 0.5 us (benchmarks/results/2026-11-26-offers).
 constexpr int kMostSkips = 63;
 
 }  // namespace
