@@ -38,7 +38,7 @@ PostedReceives::~PostedReceives() = default;
 
 bool PostedReceives::can_post(IncomingStream& stream) {
   if (stream.mailbox != nullptr) return true;
-  if (stream.has_asked_for_mailbox || stream.peer < 0) return false;
+  if (stream.has_asked_for_mailbox || stream.peer < 0 || blind_pes_.contains(stream.peer)) return false;
   stream.has_asked_for_mailbox = true;
   open_mailbox(stream);
   return stream.mailbox != nullptr;
@@ -70,7 +70,9 @@ void PostedReceives::open_mailbox(IncomingStream& stream) {
 
 void PostedReceives::abandon_mailbox(int pe, std::uint64_t number) {
   if (number >= streams_.size() || streams_[number] == nullptr) return;
-  if (streams_[number]->peer == pe) streams_[number]->mailbox = nullptr;
+  if (streams_[number]->peer != pe) return;
+  streams_[number]->mailbox = nullptr;
+  blind_pes_.insert(pe);
 }
 
 void PostedReceives::forget(IncomingStream& stream) {

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "weft/base/status.h"
@@ -66,7 +67,7 @@ class PostedReceives final : private PostedReceive::Owner {
                                             const memory::Buffer& buffer, base::Completion* user);
   // Tells the sender of the stream where its receives will be posted.
   void announce_mailbox(IncomingStream& stream) { static_cast<void>(can_post(stream)); }
-  // PE `pe` cannot open the file of that mailbox: its stream is posted to no more.
+  // PE `pe` cannot open the file of that mailbox: its streams are posted to no more.
   void abandon_mailbox(int pe, std::uint64_t number);
   // The stream ends: its mailbox serves another one of the same sender. REQUIRES: no receive of it is in flight, no send of it waits, and its
   // sender sends no more.
@@ -131,6 +132,7 @@ class PostedReceives final : private PostedReceive::Owner {
   std::vector<std::unique_ptr<PostedReceive>> receives_;
   std::optional<MailboxFile> mailboxes_;
   base::Status mailbox_failure_;
+  std::set<int> blind_pes_;               // those that cannot open the file
   std::vector<IncomingStream*> streams_;  // by the number of their mailbox; null: forgotten
   // By sender: another PE must not get one whose former sender may still look at a shared copy in it.
   std::map<int, std::vector<std::size_t>> free_mailboxes_;

@@ -147,6 +147,16 @@ TEST_P(ReceiveOffersTest, NothingIsWrittenAfterAReceiveWasCancelled) {
   EXPECT_EQ(in.now(), before);
 }
 
+// The source may compute, and read none of the offers.
+TEST_P(ReceiveOffersTest, ForOneMessageThereIsOneOffer) {
+  const std::uint64_t made_before = num_made();
+  for (int i = 0; i < 1000; ++i) receive(in)->cancel();
+  EXPECT_EQ(num_made() - made_before, 1U);
+  exchange(3);
+  exchange(4);
+  EXPECT_EQ(num_made() - made_before, 2U);
+}
+
 TEST_P(ReceiveOffersTest, AReceiveWhoseOfferWasAcceptedIsNotCancelled) {
   TestMemory out = filled(7);
   const auto receiving = receive(in);

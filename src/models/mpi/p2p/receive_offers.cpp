@@ -40,20 +40,21 @@ void ReceiveOffers::make(OfferedReceive& receive, const MatchKey& key, const Dat
       shared_.destination(receive.from).here != nullptr)
     return;
   Peer& to = peer(receive.from);
-  if (to.receive != nullptr) return;
+  // One offer for each message of the source bounds those that it has not read yet.
+  if (to.receive != nullptr || to.offered == sequence) return;
   if (to.skips_left > 0) {
     --to.skips_left;
     return;
   }
   const std::uint32_t number = to.in.next;
-  runtime::MessagePtr message = runtime::Message::create(messenger_, offer_handler_, sizeof(ReceiveOffer));
   const std::optional<base::Status> posted = messenger_.machine().peer_memory().receive_offered(
       to.in, number, {view.data, view.size_bytes, view.place, view.stream}, &receive);
-  if (!posted) return;
+  if (!posted) return to.missed();
   receive.state = OfferedReceive::State::kOpen;
   ++to.in.next;
   to.receive = &receive;
   to.number = number;
+  to.offered = sequence;
   ++num_open_;
   ++num_made_;
   const ReceiveOffer offer{.context = key.context,
@@ -64,9 +65,15 @@ void ReceiveOffers::make(OfferedReceive& receive, const MatchKey& key, const Dat
                            .tag = key.tag,
                            .from = rank_,
                            .to = receive.from};
+  runtime::MessagePtr message = runtime::Message::create(messenger_, offer_handler_, sizeof offer);
   std::memcpy(message->payload(), &offer, sizeof offer);
   message->envelope().flags |= runtime::kControlFlag | runtime::kUrgentFlag;
   messenger_.send(to.in.peer, std::move(message));
+}
+
+void ReceiveOffers::Peer::missed() {
+  misses = std::min(2 * misses + 1, kMostSkips);
+  skips_left = misses;
 }
 
 void ReceiveOffers::close(Peer& peer) {
@@ -77,8 +84,7 @@ void ReceiveOffers::close(Peer& peer) {
 bool ReceiveOffers::revoke(int from) {
   Peer* const to = known_peer(from);
   if (to == nullptr || to->receive == nullptr) return true;
-  to->misses = std::min(2 * to->misses + 1, kMostSkips);
-  to->skips_left = to->misses;
+  to->missed();
   return revoke(*to->receive);
 }
 

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "weft/base/completion.h"
@@ -85,12 +86,15 @@ class ReceiveOffers {
   struct Peer {
     machine::IncomingStream in;
     machine::OutgoingStream out;
-    OfferedReceive* receive = nullptr;  // offered to the peer, and its message has not come
-    std::uint32_t number = 0;           // of `receive`
-    int misses = 0;                     // grows with each offer in vain
-    int skips_left = 0;                 // so many receives are not offered
-    bool has_offer = false;             // `offer` is valid: of the peer to this rank
+    OfferedReceive* receive = nullptr;     // offered to the peer, and its message has not come
+    std::uint32_t number = 0;              // of `receive`
+    std::optional<std::uint32_t> offered;  // for this message an offer was made
+    int misses = 0;                        // grows with each offer in vain, and each that cannot be made
+    int skips_left = 0;                    // so many receives are not offered
+    bool has_offer = false;                // `offer` is valid: of the peer to this rank
     ReceiveOffer offer;
+
+    void missed();
   };
   Peer& peer(int rank);
   Peer* known_peer(int rank) const { return peers_[static_cast<std::size_t>(rank)].get(); }
