@@ -27,7 +27,7 @@ constexpr int kNobodyListens = 2;
 sockaddr_in address_of(const char* host, const char* port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
+  address.sin_port = htons(static_cast<std::uint16_t>(std::strtol(port, nullptr, 10)));
   if (host != nullptr && inet_pton(AF_INET, host, &address.sin_addr) != 1)
     die("the address is not one of IPv4");
   return address;
