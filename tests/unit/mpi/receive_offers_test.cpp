@@ -170,14 +170,42 @@ TEST_P(ReceiveOffersTest, AReceiveWhoseOfferWasAcceptedIsNotCancelled) {
   EXPECT_EQ(in.now(), out.filled());
 }
 
-// Ranks that send at the same time.
-TEST_P(ReceiveOffersTest, AfterOffersInVainFewAreMade) {
-  const std::uint64_t made_before = num_made();
+// The offer is on its way when the message is sent, as in a ping-pong of blocking calls.
+TEST_P(ReceiveOffersTest, ASenderWaitsForOffersThatComeJustTooLate) {
   for (int round = 0; round < 100; ++round) {
     TestMemory out = filled(round);
     const auto receiving = receive(in);
-    const auto sending = send(out);  // the offer is still on its way
+    const auto sending = send(out);
     job.wait(sending, receiving);
+    ASSERT_EQ(in.now(), out.filled());
+  }
+  EXPECT_GE(num_accepted(), 95U);
+  // No offers come any more.
+  EXPECT_TRUE(job.ranks(0).offers().awaits(1));
+  for (int round = 0; round < 5; ++round) {
+    TestMemory out = filled(round);
+    const auto sending = send(out);
+    job.settle();
+    const auto receiving = receive(in);
+    job.wait(sending, receiving);
+    ASSERT_EQ(in.now(), out.filled());
+  }
+  EXPECT_FALSE(job.ranks(0).offers().awaits(1));
+}
+
+TEST_P(ReceiveOffersTest, AfterOffersInVainFewAreMade) {
+  const std::uint64_t made_before = num_made();
+  TestMemory other = filled(1, 8, kHostPlace);
+  TestMemory other_in(job.memory(1), kHostPlace, 8, 0);
+  for (int round = 0; round < 100; ++round) {
+    TestMemory out = filled(round);
+    const auto receiving = receive(in);
+    job.settle();
+    const auto send_other = send(other, kTag + 1);
+    job.settle();
+    const auto sending = send(out);
+    const auto receive_other = receive(other_in, kTag + 1);
+    job.wait(sending, receiving, send_other, receive_other);
     ASSERT_EQ(in.now(), out.filled());
   }
   EXPECT_EQ(num_accepted(), 1U);

@@ -210,6 +210,7 @@ runtime::Posting PointToPoint::on_announced(runtime::MessagePtr& message,
                    base::format("has {} buffers and flags {:#x}", landings.size(), header.flags));
   }
   if (!is_in_turn(header, message)) return runtime::Posting::kDefer;
+  if ((header.flags & kAwaitsOffers) != 0) offers_.wanted(header.from);
   PostedEntry* const posted = posted_.take({header.context, header.source, header.tag});
   if (posted == nullptr) {
     keep(header, std::move(message));

@@ -27,8 +27,10 @@ enum MessageFlag : std::uint32_t {
   kCharged = 2,  // the message takes room of the sender's window, see EagerWindow
   // The bytes go into an offered receive; the number of the offer, 64 bits, is all that is behind the header.
   kOffered = 4,
+  // The sender waits a moment for offers, which should therefore be made.
+  kAwaitsOffers = 8,
 };
-inline constexpr std::uint32_t kKnownMessageFlags = kWantsAnswer | kCharged | kOffered;
+inline constexpr std::uint32_t kKnownMessageFlags = kWantsAnswer | kCharged | kOffered | kAwaitsOffers;
 
 // What a message has behind its bytes.
 inline std::size_t trailer_bytes(std::uint32_t flags) {

@@ -115,7 +115,7 @@ class PointToPoint {
   static void on_landed(runtime::MessagePtr message);
   static void on_dropped(runtime::Message& message);
   // A rank offers a receive for the next message to it.
-  void on_offer(const ReceiveOffer& offer) { offers_.told(offer); }
+  void on_offer(const ReceiveOffer& offer) { offers_.told(offer, pair(offer.from).next_sent); }
   // Rank `from` has matched the message that waits under this number. Returns false if none does.
   bool answered(std::uint64_t number, int from);
 

@@ -7,7 +7,10 @@
 //
 // No other receive can match that message first: none was posted earlier with such a key, and what the source has sent before
 // has been matched or kept. A message of the source that accepts nothing makes the offer void, and the receiver takes it back.
-// Ranks that send to each other at the same time miss most offers, so after offers in vain some receives are not offered.
+//
+// In a ping-pong of blocking calls, and between ranks that send at the same time, an offer comes just after the message that
+// could have accepted it. A sender to which that has happened waits a moment for the next offer, and says so with its messages
+// (kAwaitsOffers). After offers in vain some receives are not offered, and after waits in vain sends do not wait.
 //
 // Threads: the PE's. Invariant: bytes land in an offered receive only if its message is the one that accepts.
 #pragma once
@@ -69,11 +72,21 @@ class ReceiveOffers {
   [[nodiscard]] bool revoke(OfferedReceive& receive);
   // The rank says that it has accepted this offer. Returns the receive, whose offer is over then; null if there is none.
   OfferedReceive* take(int from, std::uint64_t number);
+  // That rank waits for offers.
+  void wanted(int from) { peer(from).misses = peer(from).skips_left = 0; }
   // The receive of an offer has ended in another way.
   void forget(const OfferedReceive& receive);
 
   // --- The sender
-  void told(const ReceiveOffer& offer);
+  // `next_sent`: the number of the next message to that rank.
+  void told(const ReceiveOffer& offer, std::uint32_t next_sent);
+  // Whether a message of device memory to that rank should wait for an offer.
+  bool awaits(int to) const {
+    const Peer* const of = known_peer(to);
+    return of != nullptr && of->waits_left > 0;
+  }
+  // Moves communication forward until there is an offer for message number `sequence`, for a moment.
+  void await(int to, std::uint32_t sequence);
   // The offer that such a message may accept; null if there is none.
   const ReceiveOffer* find(const MessageHeader& header, const DataView& view) const;
   // Begins to copy into that receive; `completion` is that of Machine::tag_send. False if nothing was done.
@@ -93,6 +106,7 @@ class ReceiveOffers {
     int skips_left = 0;                    // so many receives are not offered
     bool has_offer = false;                // `offer` is valid: of the peer to this rank
     ReceiveOffer offer;
+    int waits_left = 0;  // so many sends wait for an offer, if none comes
 
     void missed();
   };

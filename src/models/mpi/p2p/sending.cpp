@@ -100,7 +100,9 @@ void PointToPoint::start_send(SendRequest& request) {
   const bool is_attached = !view.place.is_host() || view.size_bytes > kEagerBytes ||
                            (!is_synchronous && view.size_bytes > kLeastAttachedBytes);
   const bool wants_answer = is_synchronous || !is_attached;
-  const MessageHeader header = next_header(request.address_, wants_answer ? kWantsAnswer : 0U);
+  const bool awaits_offers = !view.place.is_host() && offers_.awaits(request.address_.rank);
+  const MessageHeader header = next_header(
+      request.address_, (wants_answer ? kWantsAnswer : 0U) | (awaits_offers ? kAwaitsOffers : 0U));
   runtime::MessagePtr message;
   std::uint64_t reply = 0;
   int error = MPI_SUCCESS;
@@ -125,6 +127,7 @@ void PointToPoint::start_send(SendRequest& request) {
 
 bool PointToPoint::accept_offer(SendRequest& request) {
   const MessageHeader header = next_header(request.address_, kOffered);
+  if (offers_.awaits(header.to)) offers_.await(header.to, header.sequence);
   const ReceiveOffer* const offer = offers_.find(header, request.view_);
   if (offer == nullptr) return false;
   // Made first: nothing may fail once the device copies.
