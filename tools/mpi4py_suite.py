@@ -18,6 +18,8 @@ same header: copy build/mpi4py/site, build/mpi4py/site.key and build/mpi4py/mpi4
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import hashlib
 import os
 import platform
@@ -26,6 +28,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -142,8 +145,22 @@ def built_key() -> str:
     return key.hexdigest()
 
 
+@contextlib.contextmanager
+def only_one_process() -> Iterator[None]:
+    """Processes take turns: tests that run at the same time find the package built, or build it once."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def built_site(optimized: bool = False) -> Path:
     """The folder with the built package. Optimised code takes minutes to compile."""
+    with only_one_process():
+        return build_site(optimized)
+
+
+def build_site(optimized: bool) -> Path:
     name = "site-optimized" if optimized else "site"
     site = FOLDER / name
     stamp = FOLDER / f"{name}.key"
