@@ -85,7 +85,8 @@ class ReceiveOffers {
     const Peer* const of = known_peer(to);
     return of != nullptr && of->waits_left > 0;
   }
-  // Moves communication forward until there is an offer for message number `sequence`, for a moment.
+  // Moves communication forward until there is an offer for message number `sequence`, for a moment. REQUIRES: not inside the
+  // machine's progress().
   void await(int to, std::uint32_t sequence);
   // The offer that such a message may accept; null if there is none.
   const ReceiveOffer* find(const MessageHeader& header, const DataView& view) const;
