@@ -61,10 +61,12 @@ test-multihost: build
 	WEFT_MULTIHOST=all WEFT_FAULT_ROUNDS=$(FAULT_ROUNDS) pytest tests/multihost
 
 # On a machine with an NVIDIA GPU and its driver; with two GPUs all of it runs. tools/check_gpu measures as well.
+# So many tests at a time; each takes the GPU memory of a few CUDA contexts, 0.5 GiB each.
+GPU_TEST_WORKERS := 4
 test-gpu: build
 	cmake --build $(RELEASE) --target weft_tests
 	WEFT_REQUIRE_GPU=1 ctest --test-dir $(RELEASE) -L gpu --output-on-failure --no-tests=error
-	WEFT_REQUIRE_GPU=1 pytest -m gpu -n 4
+	WEFT_REQUIRE_GPU=1 pytest -m gpu -n $(GPU_TEST_WORKERS)
 
 bench: build
 	cmake --build $(RELEASE) --target weft_benchmarks
