@@ -2,7 +2,7 @@
 """Runs mpi4py's own test suite on Weft's MPI library.
 
 Usage: tools/mpi4py_suite.py [-n PROCESSES] [--all] [-- OPTION...]
-       tools/mpi4py_suite.py [-n PROCESSES] --arrays LIBRARY TYPES [-- OPTION...]
+       tools/mpi4py_suite.py [-n PROCESSES] --arrays TYPES [-- OPTION...]
        tools/mpi4py_suite.py [-n PROCESSES] --program PROGRAM.py [ARGUMENT...]
        tools/mpi4py_suite.py --build-optimized     for `weft bench`, in build/mpi4py/site-optimized
 
@@ -75,19 +75,18 @@ sys.argv = sys.argv[1:]
 sys.path.insert(0, sys.argv[0].rpartition("/")[0])
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-# Runs the suite's main program, the third argument, with arrays on GPUs. The first argument names their
-# library, the second one their types. The suite fills unsigned arrays with -1, which NumPy 2 refuses; it
-# converts the number for its arrays of NumPy alone.
+# Runs the suite's main program, the second argument, with arrays of CuPy. The first argument names their types.
+# The suite fills unsigned arrays with -1, which NumPy 2 refuses; it converts the number for its arrays of NumPy
+# alone. Numba compiles a kernel for each assignment to an array, of which the suite makes thousands.
 DEVICE_ARRAYS = """
 import runpy, sys
-library, types = sys.argv[1:3]
-sys.argv = sys.argv[3:]
+types = sys.argv[1]
+sys.argv = sys.argv[2:]
 sys.path.insert(0, sys.argv[0].rpartition("/")[0])
-sys.modules[{"cupy": "numba", "numba": "cupy"}[library]] = None
+sys.modules["numba"] = None
 import arrayimpl, numpy
 
-array = {"cupy": "GPUArrayCuPy", "numba": "GPUArrayNumba"}[library]
-array = getattr(arrayimpl, array)
+array = arrayimpl.GPUArrayCuPy
 for left_out in set(array.TypeMap) - set(types):
     del array.TypeMap[left_out]
 whole_init = array.__init__
@@ -219,9 +218,8 @@ def main() -> int:
     )
     parser.add_argument(
         "--arrays",
-        nargs=2,
-        metavar=("LIBRARY", "TYPES"),
-        help="the suite with arrays of cupy or numba, of these types of NumPy",
+        metavar="TYPES",
+        help="the suite with arrays of CuPy of these types, for example id",
     )
     parser.add_argument("options", nargs="*")
     arguments = parser.parse_args()
@@ -237,9 +235,9 @@ def main() -> int:
         commands = [launched(arguments.processes, arguments.program, *arguments.options)]
     else:
         options = arguments.options if arguments.all else [*left_out(), *arguments.options]
-        program = ["-c", DEVICE_ARRAYS, *arguments.arrays] if arguments.arrays else []
+        program = ["-c", DEVICE_ARRAYS, arguments.arrays] if arguments.arrays else []
         if arguments.arrays:
-            options = [f"--{arguments.arrays[0]}", *options]
+            options = ["--cupy", *options]
         commands = [suite_command(arguments.processes, program, options)]
         if not arguments.all and not arguments.options:
             apart = ["-i", WITHOUT_FILES_MODULE]

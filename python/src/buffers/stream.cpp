@@ -69,11 +69,26 @@ std::optional<memory::Place> parse_place(std::string_view text) {
   return place;
 }
 
-// An attribute that is an int; null if there is none.
-Ref int_attribute(PyObject* object, const char* name) {
+Ref attribute(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
   if (!value) PyErr_Clear();
+  return value;
+}
+
+// An attribute that is an int; null if there is none.
+Ref int_attribute(PyObject* object, const char* name) {
+  Ref value = attribute(object, name);
   return value && PyLong_Check(value.get()) ? value : Ref();
+}
+
+// Numba's streams have __cuda_stream__ in its latest versions alone. Their handle is a ctypes.c_void_p, whose value is None for
+// the default stream. Null if the object is no such stream.
+Ref numba_handle(PyObject* object) {
+  const Ref handle = attribute(object, "handle");
+  const Ref value = handle ? attribute(handle.get(), "value") : Ref();
+  if (!value) return Ref();
+  if (value.get() == Py_None) return checked(PyLong_FromLong(0));
+  return PyLong_Check(value.get()) ? Ref::borrow(value.get()) : Ref();
 }
 
 // The handle of another library's stream object; null if the object is not a stream. In all of these libraries 0
@@ -82,8 +97,9 @@ Ref foreign_handle(PyObject* object) {
   Ref protocol = Ref::steal(PyObject_GetAttrString(object, "__cuda_stream__"));
   if (!protocol) {
     PyErr_Clear();
-    Ref handle = int_attribute(object, "cuda_stream");
-    return handle ? handle : int_attribute(object, "ptr");
+    for (const char* name : {"cuda_stream", "ptr"})
+      if (Ref handle = int_attribute(object, name)) return handle;
+    return numba_handle(object);
   }
   Ref pair = PyCallable_Check(protocol.get()) != 0 ? checked(PyObject_CallNoArgs(protocol.get())) : protocol;
   if (PyTuple_Check(pair.get()) == 0 || PyTuple_GET_SIZE(pair.get()) != 2 ||

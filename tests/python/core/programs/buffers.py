@@ -503,6 +503,13 @@ class TorchStream:
         self.device = type("device", (), {"index": index})
 
 
+class NumbaStream:
+    """One of an older Numba."""
+
+    def __init__(self, handle):
+        self.handle = ctypes.c_void_p(handle)
+
+
 class AnyStream:
     def __init__(self, pair):
         self.pair = pair
@@ -520,6 +527,8 @@ async def check_streams():
         (CupyStream(stream.handle), stream.handle),
         (TorchStream(stream.handle, 1), stream.handle),
         (AnyStream((0, stream.handle)), stream.handle),
+        (NumbaStream(stream.handle), stream.handle),
+        (NumbaStream(0), 1),
         (CupyStream(0), 1),
         (TorchStream(0, 1), 1),
         (AnyStream((0, 0)), 1),
@@ -532,6 +541,7 @@ async def check_streams():
         assert await weft.stream_done(named) is None
     refused("version 1", array.on, AnyStream((1, stream.handle)))
     refused("not (0, handle)", array.on, AnyStream(stream.handle))
+    refused("got a list for a stream", array.on, [])
     refused(
         "CUDA stream for memory on emulated:0", weft.DeviceArray(3, float, "emulated:0").on, CupyStream(5)
     )
