@@ -75,9 +75,9 @@ sys.argv = sys.argv[1:]
 sys.path.insert(0, sys.argv[0].rpartition("/")[0])
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-# Runs the suite's main program, the second argument, with arrays of CuPy. The first argument names their types.
-# The suite fills unsigned arrays with -1, which NumPy 2 refuses; it converts the number for its arrays of NumPy
-# alone. Numba compiles a kernel for each assignment to an array, of which the suite makes thousands.
+# Runs the suite's main program, the second argument, with arrays of CuPy. The first argument names their
+# types. The suite fills unsigned arrays with -1, which NumPy 2 refuses; it converts the number for its arrays
+# of NumPy alone. Numba compiles a kernel for each assignment to an array, and the suite makes thousands.
 DEVICE_ARRAYS = """
 import runpy, sys
 types = sys.argv[1]
