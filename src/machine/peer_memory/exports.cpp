@@ -85,14 +85,15 @@ void Exports::release_earlier(const memory::Allocation& allocation) {
   }
 }
 
-bool Exports::overlaps_old_mapping(const memory::ConstBuffer& buffer) {
-  if ((exports_.empty() && old_mappings_.empty()) || buffer.size_bytes == 0) return false;
+bool Exports::admit_to_ucx(const memory::ConstBuffer& buffer) {
+  if (buffer.size_bytes == 0) return true;
   const memory::Allocation allocation = memory_.allocation_of(buffer.data);
   release_earlier(allocation);
-  return std::ranges::any_of(old_mappings_, [&](const auto& one) {
+  const bool is_in_the_way = std::ranges::any_of(old_mappings_, [&](const auto& one) {
     const memory::Allocation& old = one.second.allocation;
     return old.generation != allocation.generation && overlap(old, allocation);
   });
+  return !is_in_the_way && ucx_mappings_.admit(allocation);
 }
 
 void Exports::forgotten(int pe, std::uint64_t number) {
