@@ -12,6 +12,7 @@ from typing import Any
 from weft.bench.errors import BenchError
 from weft.bench.record import Record
 from weft.bench.report import by_buffers, series_of, size_label, title_of
+from weft.bench.system import Series
 
 _SIZE_INCHES = (9.0, 5.5)
 _DOTS_PER_INCH = 140
@@ -20,6 +21,9 @@ _MOST_COLUMNS = 2
 #: Colours that matplotlib has before it begins anew; then the marker changes.
 _COLOURS = 10
 _MARKERS = "os^D"
+#: A list of more series would hide the lines. It stands beside the picture, which is wider by so much then.
+_MOST_INSIDE = 8
+_LIST_INCHES = 4.5
 
 
 def write_plot(path: Path, records: Sequence[Record]) -> None:
@@ -42,6 +46,8 @@ def write_plot(path: Path, records: Sequence[Record]) -> None:
     columns = min(len(parts), _MOST_COLUMNS)
     rows = -(-len(parts) // columns)
     width, height = _SIZE_INCHES
+    if any(len(_series(part)) > _MOST_INSIDE for _, part in parts):
+        width += _LIST_INCHES
     figure = Figure(figsize=(width * columns, height * rows), dpi=_DOTS_PER_INCH, layout="constrained")
     FigureCanvasAgg(figure)
     for number, (buffers, part) in enumerate(parts):
@@ -50,8 +56,13 @@ def write_plot(path: Path, records: Sequence[Record]) -> None:
     figure.savefig(path, format="png")
 
 
+def _series(records: Sequence[Record]) -> list[Series]:
+    return list(dict.fromkeys(series_of(record) for record in records))
+
+
 def _draw(axes: Any, records: Sequence[Record], buffers: str) -> None:
-    for number, series in enumerate(dict.fromkeys(series_of(record) for record in records)):
+    all_series = _series(records)
+    for number, series in enumerate(all_series):
         points = sorted((r for r in records if series_of(r) == series), key=lambda r: r.size_bytes)
         # A logarithmic axis has no place for zero bytes.
         sizes = [max(record.size_bytes, 0.5) for record in points]
@@ -74,7 +85,10 @@ def _draw(axes: Any, records: Sequence[Record], buffers: str) -> None:
     axes.set_xlabel("message size, bytes")
     axes.set_ylabel(title_of(records[0]))
     axes.grid(True, which="major", alpha=0.4)
-    axes.legend(fontsize=8)
+    if len(all_series) > _MOST_INSIDE:
+        axes.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    else:
+        axes.legend(fontsize=8)
     first = records[0]
     what = ", ".join(part for part in (first.bench, f"{first.memory} memory", buffers) if part)
     axes.set_title(f"{what}, {first.pes} PEs\n{first.host}; {first.date}", fontsize=9)

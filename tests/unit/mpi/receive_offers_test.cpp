@@ -193,6 +193,21 @@ TEST_P(ReceiveOffersTest, ASenderWaitsForOffersThatComeJustTooLate) {
   EXPECT_FALSE(job.ranks(0).offers().awaits(1));
 }
 
+// Each receive is posted when its message has been sent and has not been read.
+TEST_P(ReceiveOffersTest, ASenderWhoseOffersAlwaysComeTooLateSeldomWaits) {
+  int waits = 0;
+  for (int round = 0; round < 200; ++round) {
+    TestMemory out = filled(round);
+    waits += job.ranks(0).offers().awaits(1) ? 1 : 0;
+    const auto sending = send(out);
+    const auto receiving = receive(in);
+    job.wait(sending, receiving);
+    ASSERT_EQ(in.now(), out.filled());
+  }
+  EXPECT_GE(waits, 3) << "it never waits";
+  EXPECT_LE(waits, 24);
+}
+
 TEST_P(ReceiveOffersTest, AfterOffersInVainFewAreMade) {
   const std::uint64_t made_before = num_made();
   TestMemory other = filled(1, 8, kHostPlace);

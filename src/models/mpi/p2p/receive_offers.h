@@ -10,7 +10,8 @@
 //
 // In a ping-pong of blocking calls, and between ranks that send at the same time, an offer comes just after the message that
 // could have accepted it. A sender to which that has happened waits a moment for the next offer, and says so with its messages
-// (kAwaitsOffers). After offers in vain some receives are not offered, and after waits in vain sends do not wait.
+// (kAwaitsOffers). After offers in vain some receives are not offered, and after waits in vain some offers that come too late
+// change nothing.
 //
 // Threads: the PE's. Invariant: bytes land in an offered receive only if its message is the one that accepts.
 #pragma once
@@ -107,9 +108,12 @@ class ReceiveOffers {
     int skips_left = 0;                    // so many receives are not offered
     bool has_offer = false;                // `offer` is valid: of the peer to this rank
     ReceiveOffer offer;
-    int waits_left = 0;  // so many sends wait for an offer, if none comes
+    int waits_left = 0;        // so many sends wait for an offer, if none comes
+    int waits_in_vain = 0;     // grows each time that those have waited in vain
+    int late_offers_left = 0;  // so many late offers make no send wait
 
     void missed();
+    void has_waited(bool has_come);
   };
   Peer& peer(int rank);
   Peer* known_peer(int rank) const { return peers_[static_cast<std::size_t>(rank)].get(); }
