@@ -85,15 +85,14 @@ void Exports::release_earlier(const memory::Allocation& allocation) {
   }
 }
 
-bool Exports::admit_to_ucx(const memory::ConstBuffer& buffer) {
-  if (buffer.size_bytes == 0) return true;
+bool Exports::overlaps_old_mapping(const memory::ConstBuffer& buffer) {
+  if ((exports_.empty() && old_mappings_.empty()) || buffer.size_bytes == 0) return false;
   const memory::Allocation allocation = memory_.allocation_of(buffer.data);
   release_earlier(allocation);
-  const bool is_in_the_way = std::ranges::any_of(old_mappings_, [&](const auto& one) {
+  return std::ranges::any_of(old_mappings_, [&](const auto& one) {
     const memory::Allocation& old = one.second.allocation;
     return old.generation != allocation.generation && overlap(old, allocation);
   });
-  return !is_in_the_way && ucx_mappings_.admit(allocation);
 }
 
 void Exports::forgotten(int pe, std::uint64_t number) {

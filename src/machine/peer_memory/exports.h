@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "machine/peer_memory/peer_buffer.h"
-#include "machine/peer_memory/ucx_mappings.h"
 #include "memory/memory.h"
 
 namespace weft::machine {
@@ -63,9 +62,8 @@ class Exports {
   std::shared_ptr<Export> make(const memory::ConstBuffer& buffer);
   // `pe` has unmapped what it was asked to forget. A claim of a peer: what it was not asked is ignored.
   void forgotten(int pe, std::uint64_t number);
-  // Whether UCX may map `buffer`'s allocation in other processes. False while another PE may still map an earlier allocation
-  // at its addresses, and where UCX would print an error.
-  [[nodiscard]] bool admit_to_ucx(const memory::ConstBuffer& buffer);
+  // Whether another PE may still map an earlier allocation at addresses of `buffer`'s allocation.
+  bool overlaps_old_mapping(const memory::ConstBuffer& buffer);
   // The name of `buffer`, which lies in the exported allocation.
   static PeerBuffer name(const Export& one, const memory::ConstBuffer& buffer);
   // The first reason for which an allocation could not be exported; ok if there is none.
@@ -91,7 +89,6 @@ class Exports {
   std::size_t max_exports_;
   Table exports_;                                     // by base; they do not overlap
   std::map<std::uint64_t, OldMapping> old_mappings_;  // by number
-  UcxMappings ucx_mappings_;
   std::uint64_t uses_ = 0;
   std::uint64_t next_number_ = 1;
   base::Status first_failure_;

@@ -1,6 +1,6 @@
 // Staging transfers the buffers that a machine cannot take as they are:
 //   - memory of a kind that the machine does not address passes through host memory, copied by the memory layer;
-//   - so does memory that the machine must not map in another process at this time (Exports::admit_to_ucx);
+//   - so does memory that the machine must not map in another process at this time (Exports::overlaps_old_mapping);
 //   - a buffer with work queued on its stream is handed to the machine when that work is done.
 // The CPU never waits: each transfer is a small state machine driven by completions.
 //
@@ -58,7 +58,7 @@ class Staging {
   }
   // Whether the bytes reach the machine without a copy.
   bool passes(const memory::ConstBuffer& buffer) const {
-    return addresses(buffer.place) && (buffer.place.is_host() || exports_->admit_to_ucx(buffer));
+    return addresses(buffer.place) && (buffer.place.is_host() || !exports_->overlaps_old_mapping(buffer));
   }
   // Whether buffers of that kind reach the machine without a copy.
   bool addresses(memory::Place place) const {

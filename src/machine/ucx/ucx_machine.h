@@ -21,6 +21,7 @@
 #include "machine/ucx/job_secret.h"
 #include "machine/ucx/memory_region.h"
 #include "machine/ucx/movable_datatype.h"
+#include "machine/ucx/quiet.h"
 #include "machine/ucx/request.h"
 #include "machine/ucx/worker.h"
 
@@ -128,6 +129,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
                        const memory::ConstBuffer& payload, base::Completion* completion);
   bool has_deferred() const;
 
+  QuietRemapping quiet_;
   Context context_;
   MovableDatatype movable_;
   Worker worker_;
