@@ -69,9 +69,12 @@ std::optional<memory::Place> parse_place(std::string_view text) {
   return place;
 }
 
+// Null if there is no such attribute.
 Ref attribute(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
-  if (!value) PyErr_Clear();
+  if (value) return value;
+  if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw PythonError();
+  PyErr_Clear();
   return value;
 }
 
@@ -81,24 +84,22 @@ Ref int_attribute(PyObject* object, const char* name) {
   return value && PyLong_Check(value.get()) ? value : Ref();
 }
 
-// Numba's streams have __cuda_stream__ in its latest versions alone. Their handle is a ctypes.c_void_p, whose value is None for
-// the default stream. Null if the object is no such stream.
+// Numba's streams have __cuda_stream__ in its latest versions alone. All have a handle and give its number as int(stream), which
+// its events and contexts do not.
 Ref numba_handle(PyObject* object) {
-  const Ref handle = attribute(object, "handle");
-  const Ref value = handle ? attribute(handle.get(), "value") : Ref();
-  if (!value) return Ref();
-  if (value.get() == Py_None) return checked(PyLong_FromLong(0));
-  return PyLong_Check(value.get()) ? Ref::borrow(value.get()) : Ref();
+  const bool is_stream = PyNumber_Check(object) != 0 && attribute(object, "handle");
+  return is_stream ? checked(PyNumber_Long(object)) : Ref();
 }
 
 // The handle of another library's stream object; null if the object is not a stream. In all of these libraries 0
 // is the default stream.
 Ref foreign_handle(PyObject* object) {
-  Ref protocol = Ref::steal(PyObject_GetAttrString(object, "__cuda_stream__"));
+  const Ref protocol = attribute(object, "__cuda_stream__");
   if (!protocol) {
-    PyErr_Clear();
-    for (const char* name : {"cuda_stream", "ptr"})
-      if (Ref handle = int_attribute(object, name)) return handle;
+    if (Ref handle = int_attribute(object, "cuda_stream")) return handle;
+    // CuPy's events have .ptr and .done, its pointers .ptr and .mem.
+    const bool is_stream = !attribute(object, "done") && !attribute(object, "mem");
+    if (Ref handle = is_stream ? int_attribute(object, "ptr") : Ref()) return handle;
     return numba_handle(object);
   }
   Ref pair = PyCallable_Check(protocol.get()) != 0 ? checked(PyObject_CallNoArgs(protocol.get())) : protocol;

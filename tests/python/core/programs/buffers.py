@@ -509,6 +509,27 @@ class NumbaStream:
     def __init__(self, handle):
         self.handle = ctypes.c_void_p(handle)
 
+    def __int__(self):
+        return self.handle.value or 0
+
+
+class NumbaEvent:
+    def __init__(self, handle):
+        self.handle = ctypes.c_void_p(handle)
+
+
+class CupyEvent:
+    done = True
+
+    def __init__(self, ptr):
+        self.ptr = ptr
+
+
+class BrokenStream:
+    @property
+    def __cuda_stream__(self):
+        raise RuntimeError("the driver is gone")
+
 
 class AnyStream:
     def __init__(self, pair):
@@ -541,7 +562,14 @@ async def check_streams():
         assert await weft.stream_done(named) is None
     refused("version 1", array.on, AnyStream((1, stream.handle)))
     refused("not (0, handle)", array.on, AnyStream(stream.handle))
-    refused("got a list for a stream", array.on, [])
+    for no_stream in ([], NumbaEvent(stream.handle), CupyEvent(stream.handle)):
+        refused(f"{type(no_stream).__name__} for a stream", array.on, no_stream)
+    try:
+        array.on(BrokenStream())
+    except RuntimeError as error:
+        assert str(error) == "the driver is gone"
+    else:
+        raise AssertionError("the error of a property is lost")
     refused(
         "CUDA stream for memory on emulated:0", weft.DeviceArray(3, float, "emulated:0").on, CupyStream(5)
     )
