@@ -130,7 +130,7 @@ class Scheduler {
   // coroutine may then `co_await yield_now(runtime)`. Does nothing if the scheduler does not run the caller.
   bool progress();
   // For a call that must wait for other PEs: progress() until `done` returns true or must_end(). An idle PE waits as in
-  // run(). Signal handlers of the program may run meanwhile; may_progress() is false in them. REQUIRES: may_progress().
+  // run(). Signal handlers of the program may run meanwhile; may_progress() is false in them. REQUIRES: not inside progress().
   void progress_until(bool (*done)(void* context), void* context);
   // Whether progress() does anything: the scheduler is running the caller, and the machine is not. The machine calls a
   // program's code, for example, when the last reference to a Python array that it has sent goes.

@@ -350,12 +350,17 @@ void PointToPoint::start_receive(ReceiveRequest& request) {
   hand_over(request, arrived);
 }
 
-// If the next message of its source can match no other receive.
+// If the next message of its source can match no other receive, and is not likely to be for an earlier one.
 void PointToPoint::offer(ReceiveRequest& request) {
-  const bool is_first = request.key.tag == kAny ? posted_.size() == 1 : posted_.find(request.key) == &request;
-  // Ranks that move leave no streams behind.
-  if (!is_first || virtual_rank_ != nullptr) return;
+  if (virtual_rank_ != nullptr) return;  // ranks that move leave no streams behind
   try {
+    if (last_on_device_.empty()) last_on_device_.resize(pairs_.size());
+    Ref<ReceiveRequest>& last = last_on_device_[static_cast<std::size_t>(request.from)];
+    const bool has_earlier = last && last.get() != &request && last->posted_;
+    last = Ref<ReceiveRequest>(request);
+    const bool is_first =
+        request.key.tag == kAny ? posted_.size() == 1 : posted_.find(request.key) == &request;
+    if (has_earlier || !is_first) return;
     offers_.make(request, request.key, request.view_, pair(request.from).next_matched);
   } catch (const std::bad_alloc&) {
     return;  // the message takes its usual way

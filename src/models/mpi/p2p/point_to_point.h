@@ -115,7 +115,7 @@ class PointToPoint {
   static void on_landed(runtime::MessagePtr message);
   static void on_dropped(runtime::Message& message);
   // A rank offers a receive for the next message to it.
-  void on_offer(const ReceiveOffer& offer) { offers_.told(offer, pair(offer.from).next_sent); }
+  void on_offer(const ReceiveOffer& offer) { offers_.told(offer); }
   // Rank `from` has matched the message that waits under this number. Returns false if none does.
   bool answered(std::uint64_t number, int from);
 
@@ -154,8 +154,8 @@ class PointToPoint {
                                        std::uint64_t reply);
   void start_send(SendRequest& request);
   base::Result<runtime::Attachment> pack_for(SendRequest& request);
-  // Whether the message goes into a receive that its rank has offered.
-  bool accept_offer(SendRequest& request);
+  // Whether the message goes into a receive that its rank has offered. `has_waited`: in vain for an offer.
+  bool accept_offer(SendRequest& request, bool& has_waited);
 
   // --- Sending to a rank on this PE
   // Whether no message of that rank is on its way here, so that the next one may be matched at once.
@@ -223,6 +223,8 @@ class PointToPoint {
   UnexpectedQueue unexpected_;
   AwaitedAnswers<SendRequest> awaited_;
   ReceiveOffers offers_;
+  // The last receives in device memory from each rank; empty until there is one.
+  std::vector<Ref<ReceiveRequest>> last_on_device_;
   DeviceElements device_elements_;
 };
 

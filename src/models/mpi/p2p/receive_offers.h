@@ -9,9 +9,9 @@
 // has been matched or kept. A message of the source that accepts nothing makes the offer void, and the receiver takes it back.
 //
 // In a ping-pong of blocking calls, and between ranks that send at the same time, an offer comes just after the message that
-// could have accepted it. A sender to which that has happened waits a moment for the next offer, and says so with its messages
-// (kAwaitsOffers). After offers in vain some receives are not offered, and after waits in vain some offers that come too late
-// change nothing.
+// could have accepted it. A sender to which that has happened waits a moment for the next offer. If none comes, the message says
+// that it has waited (kAwaitsOffers). After offers in vain some receives are not offered, and after waits in vain some offers that
+// come too late change nothing.
 //
 // Threads: the PE's. Invariant: bytes land in an offered receive only if its message is the one that accepts.
 #pragma once
@@ -79,22 +79,17 @@ class ReceiveOffers {
   void forget(const OfferedReceive& receive);
 
   // --- The sender
-  // `next_sent`: the number of the next message to that rank.
-  void told(const ReceiveOffer& offer, std::uint32_t next_sent);
-  // Whether a message of device memory to that rank should wait for an offer.
-  bool awaits(int to) const {
-    const Peer* const of = known_peer(to);
-    return of != nullptr && of->waits_left > 0;
-  }
-  // Moves communication forward until there is an offer for message number `sequence`, for a moment. REQUIRES: not inside the
-  // machine's progress().
-  void await(int to, std::uint32_t sequence);
-  // The offer that such a message may accept; null if there is none.
-  const ReceiveOffer* find(const MessageHeader& header, const DataView& view) const;
+  void told(const ReceiveOffer& offer);
+  // The offer that such a message may accept; null if there is none. `num_heard`: how many messages of its receiver have come.
+  // Waits a moment where that has paid, and moves communication forward meanwhile; `has_waited` tells if it was in vain.
+  // REQUIRES: not inside progress(); `header` is that of the next message to the rank, also after the wait.
+  const ReceiveOffer* find(const MessageHeader& header, const DataView& view, std::uint32_t num_heard,
+                           bool& has_waited);
   // Begins to copy into that receive; `completion` is that of Machine::tag_send. False if nothing was done.
   [[nodiscard]] bool accept(const ReceiveOffer& offer, const DataView& view, base::Completion* completion);
   std::uint64_t num_made() const { return num_made_; }
   std::uint64_t num_accepted() const { return num_accepted_; }
+  std::uint64_t num_waits() const { return num_waits_; }
 
  private:
   // What this rank and another one have offered to each other.
@@ -108,6 +103,17 @@ class ReceiveOffers {
     int skips_left = 0;                    // so many receives are not offered
     bool has_offer = false;                // `offer` is valid: of the peer to this rank
     ReceiveOffer offer;
+    // The last message to the peer that found no offer.
+    MessageHeader unoffered;
+    std::uint64_t unoffered_bytes = 0;
+    bool has_unoffered = false;
+    // A wait pays only if something has come from the peer since the last message to it, or that one has asked for offers, or it
+    // went into an offered receive and the peer posts the next one at once.
+    bool was_told = false;
+    std::uint32_t num_heard = 0;
+    bool was_accepted = false;
+    int follows_in_vain = 0;   // grows when the peer has not done so
+    int follows_left = 0;      // so many times it is not waited for
     int waits_left = 0;        // so many sends wait for an offer, if none comes
     int waits_in_vain = 0;     // grows each time that those have waited in vain
     int late_offers_left = 0;  // so many late offers make no send wait
@@ -116,6 +122,8 @@ class ReceiveOffers {
     void has_waited(bool has_come);
   };
   Peer& peer(int rank);
+  static bool is_for(const ReceiveOffer& offer, const MessageHeader& header, std::uint64_t size_bytes);
+  void await(Peer& of, const MessageHeader& header, std::uint64_t size_bytes);
   Peer* known_peer(int rank) const { return peers_[static_cast<std::size_t>(rank)].get(); }
   void close(Peer& peer);
 
@@ -129,6 +137,7 @@ class ReceiveOffers {
   int num_open_ = 0;
   std::uint64_t num_made_ = 0;
   std::uint64_t num_accepted_ = 0;
+  std::uint64_t num_waits_ = 0;
 };
 
 }  // namespace weft::mpi

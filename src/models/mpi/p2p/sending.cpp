@@ -94,15 +94,16 @@ void PointToPoint::start_send(SendRequest& request) {
   if (here != nullptr && here->take_local(*this, request)) return;
   if (request.mode_ == SendMode::kStandard && send_at_once(request.address_, view))
     return request.complete({});
-  if (!view.place.is_host() && request.mode_ == SendMode::kStandard && accept_offer(request)) return;
+  bool has_waited = false;
+  if (!view.place.is_host() && request.mode_ == SendMode::kStandard && accept_offer(request, has_waited))
+    return;
   request.acquire();  // until the last awaited thing has happened
   const bool is_synchronous = request.mode_ == SendMode::kSynchronous;
   const bool is_attached = !view.place.is_host() || view.size_bytes > kEagerBytes ||
                            (!is_synchronous && view.size_bytes > kLeastAttachedBytes);
   const bool wants_answer = is_synchronous || !is_attached;
-  const bool awaits_offers = !view.place.is_host() && offers_.awaits(request.address_.rank);
-  const MessageHeader header = next_header(
-      request.address_, (wants_answer ? kWantsAnswer : 0U) | (awaits_offers ? kAwaitsOffers : 0U));
+  const MessageHeader header =
+      next_header(request.address_, (wants_answer ? kWantsAnswer : 0U) | (has_waited ? kAwaitsOffers : 0U));
   runtime::MessagePtr message;
   std::uint64_t reply = 0;
   int error = MPI_SUCCESS;
@@ -125,10 +126,10 @@ void PointToPoint::start_send(SendRequest& request) {
   send_message(header, std::move(message));
 }
 
-bool PointToPoint::accept_offer(SendRequest& request) {
+bool PointToPoint::accept_offer(SendRequest& request, bool& has_waited) {
   const MessageHeader header = next_header(request.address_, kOffered);
-  if (offers_.awaits(header.to)) offers_.await(header.to, header.sequence);
-  const ReceiveOffer* const offer = offers_.find(header, request.view_);
+  const ReceiveOffer* const offer =
+      offers_.find(header, request.view_, pair(header.to).next_matched, has_waited);
   if (offer == nullptr) return false;
   // Made first: nothing may fail once the device copies.
   runtime::MessagePtr message;
