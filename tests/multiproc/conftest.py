@@ -31,9 +31,14 @@ class Outcome:
 
 @dataclass
 class StartedJob:
-    """A job under way. Programs that are to be acted upon print "ready PE PID"."""
+    """A job under way. Programs that are to be acted upon print "ready PE PID".
+
+    `grace_s`: so long a PE may be at its end when the launcher has ended. `weft run` waits for all of them;
+    other launchers may end when they have killed them.
+    """
 
     process: subprocess.Popen[str]
+    grace_s: float = 0.0
     pids: dict[int, int] = field(default_factory=dict)
     pidfds: list[int] = field(default_factory=list)
 
@@ -53,7 +58,7 @@ class StartedJob:
                 pass  # it was ready to die
 
     def wait(self) -> Outcome:
-        """Waits for the launcher's end; no PE may be left by then."""
+        """Waits for the launcher's end; no PE may be left by then, or after the grace."""
         start = time.monotonic()
         try:
             stdout, stderr = self.process.communicate(timeout=HANG_S)
@@ -61,7 +66,7 @@ class StartedJob:
             self.process.kill()
             pytest.fail("the job hangs")
         seconds = time.monotonic() - start
-        assert self.wait_gone(0.0), "a PE outlived its launcher"
+        assert self.wait_gone(self.grace_s), "a PE outlived its launcher"
         return Outcome(self.process.returncode, stdout, stderr, seconds)
 
     def wait_gone(self, timeout_s: float) -> bool:

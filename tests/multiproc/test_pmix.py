@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def start_mpiexec(start_command):
     def start(num_pes: int, *arguments: object, **options: object):
-        return start_command(
+        job = start_command(
             [
                 str(MPIEXEC),
                 "--allow-run-as-root",
@@ -32,6 +32,8 @@ def start_mpiexec(start_command):
             ],
             **options,
         )
+        job.grace_s = 2.0
+        return job
 
     return start
 
