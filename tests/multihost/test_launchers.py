@@ -74,11 +74,18 @@ def test_a_python_job(launched, tmp_path: Path) -> None:
     assert outcome.stdout == "0 nodeA\n1 nodeA\n2 nodeB\n3 nodeB\n"
 
 
-def test_an_exception_without_an_awaiting_caller_ends_the_job(launched, programs: Path) -> None:
+def with_errors_in(file: Path, command: str) -> list[str]:
+    """Some versions of srun drop what a failed task has written if --kill-on-bad-exit ends the others: in 61 of 100
+    jobs of Slurm 22.05, without Weft. A file keeps it."""
+    return ["sh", "-c", f"{{ {command}; }} 2>>{shlex.quote(str(file))}"]
+
+
+def test_an_exception_without_an_awaiting_caller_ends_the_job(launched, programs: Path, tmp_path: Path) -> None:
     cluster, launch = launched
-    outcome = cluster.hosts[0].run(launch(2, [programs / "fault_probe", "throw"]))
+    errors = tmp_path / "errors"
+    outcome = cluster.hosts[0].run(launch(2, with_errors_in(errors, f"{programs}/fault_probe throw")))
     assert outcome.exit_code != 0
-    assert outcome.stderr.count("std::invalid_argument: the number 13 is not liked here\n") == 1
+    assert errors.read_text().count("std::invalid_argument: the number 13 is not liked here\n") == 1
 
 
 @pytest.mark.parametrize("doing", ["load", "idle"])
@@ -134,14 +141,15 @@ def test_of_two_launchers_the_inner_one_counts(programs: Path) -> None:
             assert sorted(outcome.stdout.splitlines()) == expected
 
 
-def test_one_launch_is_one_job(launched, programs: Path) -> None:
+def test_one_launch_is_one_job(launched, programs: Path, tmp_path: Path) -> None:
     cluster, launch = launched
+    errors = tmp_path / "errors"
     probe = programs / "bootstrap_probe"
-    twice = f"{probe} 1 && {probe} 1"
-    outcome = cluster.hosts[0].run(launch(1, ["sh", "-c", twice]))
+    outcome = cluster.hosts[0].run(launch(1, with_errors_in(errors, f"{probe} 1 && {probe} 1")))
     assert outcome.exit_code != 0
     assert len(outcome.stdout.splitlines()) == 2, outcome.stdout
-    assert re.search("one launch is one Weft job|serves one Weft program", outcome.stderr), outcome.stderr
+    refused = errors.read_text()
+    assert re.search("one launch is one Weft job|serves one Weft program", refused), refused
 
 
 def test_a_program_that_a_pe_starts_is_refused_and_harms_nothing(launched, tmp_path: Path) -> None:
