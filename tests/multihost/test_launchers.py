@@ -75,12 +75,16 @@ def test_a_python_job(launched, tmp_path: Path) -> None:
 
 
 def with_errors_in(file: Path, command: str) -> list[str]:
-    """Some versions of srun drop what a failed task has written if --kill-on-bad-exit ends the others: in 61 of 100
-    jobs of Slurm 22.05, without Weft. A file keeps it."""
+    """A file keeps what srun may drop: the last lines of a failed task, if --kill-on-bad-exit ends the others.
+
+    srun of Slurm 22.05 dropped them in 61 of 100 jobs without Weft.
+    """
     return ["sh", "-c", f"{{ {command}; }} 2>>{shlex.quote(str(file))}"]
 
 
-def test_an_exception_without_an_awaiting_caller_ends_the_job(launched, programs: Path, tmp_path: Path) -> None:
+def test_an_exception_without_an_awaiting_caller_ends_the_job(
+    launched, programs: Path, tmp_path: Path
+) -> None:
     cluster, launch = launched
     errors = tmp_path / "errors"
     outcome = cluster.hosts[0].run(launch(2, with_errors_in(errors, f"{programs}/fault_probe throw")))
