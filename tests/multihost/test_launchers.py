@@ -75,7 +75,7 @@ def test_a_python_job(launched, tmp_path: Path) -> None:
 
 
 def with_errors_in(file: Path, command: str) -> list[str]:
-    """A file keeps what srun may drop: the last lines of a failed task, if --kill-on-bad-exit ends the others.
+    """A file keeps what srun may drop: the last lines of a failed task, if --kill-on-bad-exit ends others.
 
     srun of Slurm 22.05 dropped them in 61 of 100 jobs without Weft.
     """
