@@ -1,17 +1,19 @@
-// weft-mpi-host: runs several ranks of an MPI program in this process. `weft run --ranks` starts it in place of the program.
+// weft-mpi-host: runs several ranks of an MPI program in this process. `weft run --ranks` and `weft ranks` start it in place of the
+// program.
 //
 //     weft-mpi-host [--check] PROGRAM [ARGUMENT...]
 //
-// --check says whether the program can have virtual ranks, and runs none of it.
+// --check says whether the program can have virtual ranks, and runs none of it. WEFT_NUM_PES is the number of PEs that it shall have.
 //
-// Environment: WEFT_MPI_RANKS, WEFT_MPI_RANK_MAP, WEFT_MPI_STACK_KIB, WEFT_MPI_SHARE_LIBRARIES; and WEFT_PE and WEFT_NUM_PES,
-// which `weft run` sets for every PE. docs/virtual-ranks.md describes them.
+// Environment: WEFT_MPI_RANKS, WEFT_MPI_RANK_MAP, WEFT_MPI_STACK_KIB, WEFT_MPI_SHARE_LIBRARIES. docs/virtual-ranks.md describes
+// them. The launcher says which PE this is, and how many there are.
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +21,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -71,7 +74,7 @@ std::vector<std::string> list_variable(const char* name) {
   return entries;
 }
 
-// What the launcher says about the job.
+// How the ranks of the job are spread.
 struct Settings {
   int num_pes = 1;
   int pe = 0;
@@ -79,14 +82,14 @@ struct Settings {
   std::size_t stack_size_bytes = 0;
 };
 
-Settings read_settings() {
+Settings read_settings(const weft_mpi_host_place& place) {
   // A stack has room for the program's own calls at least; more than 64 GiB is a mistake.
   constexpr int kLeastStackKib = 64;
   constexpr int kMostStackKib = 64 << 20;
   constexpr int kUsualStackKib = 1024;
   Settings settings;
-  settings.num_pes = number_variable("WEFT_NUM_PES", 1, 1, kMaxRanks);
-  settings.pe = number_variable("WEFT_PE", 0, 0, settings.num_pes - 1);
+  settings.num_pes = place.num_pes;
+  settings.pe = place.pe;
   const int num_ranks = number_variable("WEFT_MPI_RANKS", settings.num_pes, 1, kMaxRanks);
   settings.pe_of_rank = map_ranks(num_ranks, settings.num_pes, text_variable("WEFT_MPI_RANK_MAP", "block"));
   const int stack_kib = number_variable("WEFT_MPI_STACK_KIB", kUsualStackKib, kLeastStackKib, kMostStackKib);
@@ -113,18 +116,26 @@ int (*parallel_level_of(const std::vector<void*>& libraries))() {
   return nullptr;
 }
 
+// What this process has loaded to run ranks.
+struct Loaded {
+  const Program* program = nullptr;
+  std::vector<void*> libraries;   // handles
+  std::uint64_t fingerprint = 0;  // of their addresses
+};
+
 // Lies at a fixed place in this program: frames of ranks refer to it.
 class Host {
  public:
-  Host(const Program& program, const std::vector<void*>& libraries, const Settings& settings,
-       std::vector<std::string> arguments)
-      : linkage_(program, SymbolScope(libraries)),
-        slots_(program, linkage_, static_cast<int>(settings.pe_of_rank.size()), settings.stack_size_bytes),
+  Host(const Loaded& loaded, const Settings& settings, std::vector<std::string> arguments)
+      : linkage_(*loaded.program, SymbolScope(loaded.libraries)),
+        slots_(*loaded.program, linkage_, static_cast<int>(settings.pe_of_rank.size()),
+               settings.stack_size_bytes),
         arguments_(std::move(arguments)),
-        parallel_level_(parallel_level_of(libraries)),
-        moves_{.fingerprint = fingerprint_of_addresses(program),
-               .obstacle = program.obstacle_to_moves() != nullptr ? program.obstacle_to_moves()
-                                                                  : obstacle_to_fixed_addresses(),
+        parallel_level_(parallel_level_of(loaded.libraries)),
+        moves_{.fingerprint = loaded.fingerprint,
+               .obstacle = loaded.program->obstacle_to_moves() != nullptr
+                               ? loaded.program->obstacle_to_moves()
+                               : obstacle_to_fixed_addresses(),
                .obstacle_of_rank = [](void* context, int rank) { return self_of(context).obstacle_of(rank); },
                .ranges_of_rank =
                    [](void* context, int rank, const void* lowest, weft_mpi_host_range* ranges) {
@@ -142,7 +153,8 @@ class Host {
     begin_rank_memory(slots_.slots());
     set_rank_states(&slots_.states());
     report_crashes(slots_, settings.pe);
-    show_copies_to_unwinders({.program = &program, .slots = &slots_.slots(), .states = &slots_.states()});
+    show_copies_to_unwinders(
+        {.program = loaded.program, .slots = &slots_.slots(), .states = &slots_.states()});
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -190,10 +202,57 @@ struct FixedPlace {
 FixedPlace<Program> place_of_program;
 FixedPlace<Host> place_of_host;
 
-int run(const Program& program, const std::vector<Library>& libraries, std::vector<std::string> arguments) {
-  const Settings settings = read_settings();
-  const std::vector<void*> handles = load_libraries(libraries);
-  auto* const host = new (&place_of_host) Host(program, handles, settings, std::move(arguments));
+// Throws: Refusal.
+std::pair<const Program*, std::vector<Library>> check_program(const std::string& path) {
+  const Program& program = *new (&place_of_program) Program(ElfFile::read(path));
+  std::vector<Library> libraries = libraries_of(program);
+  check_libraries(program, libraries, list_variable("WEFT_MPI_SHARE_LIBRARIES"));
+  return {&program, std::move(libraries)};
+}
+
+// Calls the function and returns why it has refused; empty if it has not.
+template <class Function>
+std::string refusal_of(const Function& function) {
+  try {
+    function();
+    return {};
+  } catch (const Refusal& refusal) {
+    return refusal.what();
+  }
+}
+
+int check_only(const std::string& path) {
+  const std::string refusal = refusal_of([&] {
+    check_program(path);
+    read_settings({.pe = 0, .num_pes = number_variable("WEFT_NUM_PES", 1, 1, kMaxRanks)});
+  });
+  if (refusal.empty()) return EXIT_SUCCESS;
+  std::fprintf(stderr, "weft: %s\n", refusal.c_str());
+  return kUsageError;
+}
+
+// The launcher's libraries, if it has any, are loaded after those of the program, which so have the same addresses in all
+// processes. A refusal is said when the processes have found one another, once for all.
+int run(const std::vector<std::string>& arguments) {
+  Loaded loaded;
+  Settings settings;
+  Host* host = nullptr;
+  std::string refusal = refusal_of([&] {
+    std::vector<Library> libraries;
+    std::tie(loaded.program, libraries) = check_program(arguments.front());
+    loaded.libraries = load_libraries(libraries);
+    loaded.fingerprint = fingerprint_of_addresses(*loaded.program);
+  });
+  weft_mpi_host_place place;
+  if (const int code = weft_mpi_host_join(&place); code != 0) return code;
+  if (refusal.empty()) {
+    refusal = refusal_of([&] {
+      settings = read_settings(place);
+      host = new (&place_of_host) Host(loaded, settings, arguments);
+    });
+  }
+  if (const int code = weft_mpi_host_agree(refusal.empty() ? nullptr : refusal.c_str()); code != 0)
+    return code;
   return host->run(settings);
 }
 
@@ -207,22 +266,11 @@ int start(const std::vector<std::string>& words) {
     std::fputs("usage: weft-mpi-host [--check] PROGRAM [ARGUMENT...]\n", stderr);
     return kUsageError;
   }
-  try {
-    const Program& program = *new (&place_of_program) Program(ElfFile::read(arguments.front()));
-    const std::vector<Library> libraries = libraries_of(program);
-    check_libraries(program, libraries, list_variable("WEFT_MPI_SHARE_LIBRARIES"));
-    if (only_checks) {
-      read_settings();
-      return EXIT_SUCCESS;
-    }
-    static std::string name = arguments.front();
-    program_invocation_name = name.data();
-    program_invocation_short_name = name.data() + name.rfind('/') + 1;
-    return run(program, libraries, arguments);
-  } catch (const Refusal& refusal) {
-    std::fprintf(stderr, "weft: %s\n", refusal.what());
-    return kUsageError;
-  }
+  if (only_checks) return check_only(arguments.front());
+  static std::string name = arguments.front();
+  program_invocation_name = name.data();
+  program_invocation_short_name = name.data() + name.rfind('/') + 1;
+  return run(arguments);
 }
 
 }  // namespace

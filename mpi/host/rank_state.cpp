@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
@@ -14,6 +15,8 @@ namespace weft::mpi_host {
 
 namespace {
 
+// A list of its own: a library that was loaded before may have called setenv(), and the C library frees the list that it has made
+// when it makes the next one. Never freed: libraries read the environment at the end of the process.
 char** initial_environment = nullptr;
 
 // Constant-initialized: the functions of mpi/host/libc run before the host's main(), too.
@@ -62,7 +65,12 @@ bool RankState::owns(const void* address) const {
 }
 
 void set_rank_states(const std::vector<RankState*>* states) {
-  initial_environment = environ;
+  std::size_t count = 0;
+  while (environ != nullptr && environ[count] != nullptr) ++count;
+  initial_environment = new char*[count + 1];
+  std::copy_n(environ, count, initial_environment);
+  initial_environment[count] = nullptr;
+  environ = initial_environment;
   all_states = states;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ namespace {
 
 // The job of this process, which all ranks in it share.
 struct RunningJob {
+  std::optional<job::Launch> launch;  // until it becomes the job
   std::unique_ptr<job::Job> job;
   std::vector<std::unique_ptr<Process>> processes;  // of the ranks that have started MPI
   pthread_t main_thread = pthread_self();
@@ -64,20 +66,41 @@ void end_job_with_process();
             code);
 }
 
+// A job of what this process has joined, or joins now.
+std::unique_ptr<job::Job> new_job(const job::InstallModels& models) {
+  std::optional<job::Launch>& launch = running_job().launch;
+  if (!launch.has_value()) return std::make_unique<job::Job>(models);
+  job::Launch joined = std::move(*launch);
+  launch.reset();
+  return std::make_unique<job::Job>(models, std::move(joined));
+}
+
+// Other launchers than `weft run` pass the setting to a program that they start as it is.
+void check_no_ranks_were_asked_for(int num_pes) {
+  const char* const text = std::getenv("WEFT_MPI_RANKS");
+  if (text == nullptr || text == std::to_string(num_pes)) return;
+  throw base::Error(
+      base::StatusCode::kInvalidArgument,
+      base::format("WEFT_MPI_RANKS is '{}', and the {} processes of this job have one rank each. Start `weft "
+                   "ranks {} program` in place of the program, or unset the variable",
+                   text, num_pes, text));
+}
+
 // Makes the job. All processes do so together.
 Error make_job() {
   RunningJob& running = running_job();
   HostedRanks* const hosted = HostedRanks::current();
   try {
-    running.job = std::make_unique<job::Job>([hosted](runtime::Runtime& runtime) {
+    running.job = new_job([hosted](runtime::Runtime& runtime) {
       Mpi& model = runtime.install<Mpi>();
-      if (hosted == nullptr) return;
+      if (hosted == nullptr) return check_no_ranks_were_asked_for(runtime.num_pes());
       if (runtime.num_pes() != hosted->map().num_pes() || runtime.pe() != hosted->pe()) {
         throw base::Error(
             base::StatusCode::kInvalidArgument,
-            base::format("the ranks are mapped to {} PEs, and the job has {}; start the program "
-                         "with `weft run --ranks`",
-                         hosted->map().num_pes(), runtime.num_pes()));
+            base::format(
+                "this process was to be PE {} of {}, and is PE {} of {}; start the program with `weft "
+                "run --ranks` or `weft ranks`",
+                hosted->pe(), hosted->map().num_pes(), runtime.pe(), runtime.num_pes()));
       }
       model.place_ranks(hosted->map());
     });
@@ -222,6 +245,12 @@ void continue_mpi(const KeptState& kept) {
   rank.no_file->set_error_handler(handler_for(kept.on_no_file_error));
   rank.world->set_name(kept.world_name);
   rank.self->set_name(kept.self_name);
+}
+
+void set_launch(job::Launch launch) { running_job().launch.emplace(std::move(launch)); }
+job::Launch& launch() { return *running_job().launch; }
+void leave_launch(int exit_code) {
+  if (running_job().launch.has_value()) running_job().launch->leave(exit_code);
 }
 
 runtime::Runtime& job_runtime() { return running_job().job->runtime(); }

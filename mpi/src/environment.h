@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hosted_ranks.h"
+#include "job/launch.h"
 #include "models/mpi/error.h"
 #include "models/mpi/error_handler.h"
 
@@ -34,6 +35,13 @@ Error end_mpi(Starter starter);
 
 // MPI_THREAD_SERIALIZED, or MPI_THREAD_FUNNELED for ranks that share a process: only the thread that runs them may call MPI.
 int thread_level();
+
+// The launch that weft-mpi-host has joined. The job is made of it.
+void set_launch(job::Launch launch);
+// REQUIRES: set_launch(), and no job.
+job::Launch& launch();
+// The process ends with that code. If no rank has made a job of the launch, the launcher learns of it here.
+void leave_launch(int exit_code);
 
 // How MPI takes part in the life of the ranks of a process.
 HostedRanks::Hooks hosted_rank_hooks();

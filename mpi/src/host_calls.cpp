@@ -1,8 +1,11 @@
 // The functions that weft-mpi-host calls, see host_interface.h.
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <new>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 
@@ -17,9 +20,16 @@ namespace weft::mpi {
 
 namespace {
 
+constexpr int kRefused = 2;  // as that of weft run
+
 int refuse_program(const std::string& why) {
   std::fputs(base::format("weft: {}\n", why).c_str(), stderr);
   return 1;
+}
+
+// Another process, or the launcher, has printed the reason of kCancelled.
+int end_without_launch(const base::Error& error) {
+  return error.code() == base::StatusCode::kCancelled ? 1 : refuse_program(error.what());
 }
 
 }  // namespace
@@ -29,6 +39,30 @@ int refuse_program(const std::string& why) {
 using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the functions are C functions
 
 extern "C" {
+
+int weft_mpi_host_join(weft_mpi_host_place* place) {
+  try {
+    set_launch(weft::job::Launch::join());
+  } catch (const weft::base::Error& error) {
+    return end_without_launch(error);
+  }
+  *place = {.pe = launch().pe(), .num_pes = launch().num_pes()};
+  return 0;
+}
+
+int weft_mpi_host_agree(const char* refusal) {
+  const std::string mine = refusal == nullptr ? "" : refusal;
+  try {
+    const std::vector<std::string> refusals = launch().exchange(mine);
+    const auto first = std::ranges::find_if(refusals, [](const std::string& why) { return !why.empty(); });
+    if (first == refusals.end()) return 0;
+    if (first - refusals.begin() == launch().pe()) refuse_program(mine);
+    leave_launch(kRefused);
+    return kRefused;
+  } catch (const weft::base::Error& error) {
+    return end_without_launch(error);
+  }
+}
 
 int weft_mpi_host_run(const weft_mpi_host_program* program) {
   if (program->revision != WEFT_MPI_HOST_REVISION) {
@@ -50,7 +84,9 @@ int weft_mpi_host_run(const weft_mpi_host_program* program) {
     auto* const ranks = std::exchange(is_first, false) ? new (place)
                                                              HostedRanks(*program, hosted_rank_hooks())
                                                        : new HostedRanks(*program, hosted_rank_hooks());
-    return ranks->run();
+    const int code = ranks->run();
+    leave_launch(code);
+    return code;
   } catch (const weft::base::Error& error) {
     return refuse_program(error.what());
   }

@@ -3,10 +3,11 @@
 // The host makes one copy of the program per rank. The library runs each copy's main() as a user-level thread.
 // This header is C, because the two are separate files: the library exports these names beside those of MPI.
 //
-// Order of calls:
-//   1. The host calls weft_mpi_host_run() once, on the thread that will call MPI, before any call of MPI.
-//   2. The library calls run_rank() once for each rank of this PE, in the order of their numbers, on a stack of the rank's own.
-//   3. When each of these ranks has ended, weft_mpi_host_run() returns.
+// Order of calls, all of them on the thread that will call MPI, and before any call of MPI:
+//   1. The host calls weft_mpi_host_join() once, and weft_mpi_host_agree() once.
+//   2. It calls weft_mpi_host_run() once.
+//   3. The library calls run_rank() once for each rank of this PE, in the order of their numbers, on a stack of the rank's own.
+//   4. When each of these ranks has ended, weft_mpi_host_run() returns.
 //
 // A rank ends when run_rank() returns, or when it calls weft_mpi_host_exit_rank(). MPI_Init starts the job when the first rank
 // of the process calls it. If no rank calls it, there is no job.
@@ -20,7 +21,7 @@ extern "C" {
 #endif
 
 // Changes with each change of this header. weft_mpi_host_run() refuses a program that has another one.
-#define WEFT_MPI_HOST_REVISION 4
+#define WEFT_MPI_HOST_REVISION 5
 
 // Whole pages of the memory of a rank.
 typedef struct weft_mpi_host_range {  // NOLINT(modernize-use-using)
@@ -29,11 +30,16 @@ typedef struct weft_mpi_host_range {  // NOLINT(modernize-use-using)
 } weft_mpi_host_range;
 #define WEFT_MPI_HOST_MOST_RANGES 8
 
+typedef struct weft_mpi_host_place {  // NOLINT(modernize-use-using)
+  int pe;
+  int num_pes;
+} weft_mpi_host_place;
+
 struct weft_mpi_host_moves;
 
 typedef struct weft_mpi_host_program {  // NOLINT(modernize-use-using)
   int revision;                         // WEFT_MPI_HOST_REVISION
-  // The place of this process, as the launcher has said it (WEFT_PE, WEFT_NUM_PES). The job must agree, or MPI_Init fails.
+  // The place of this process: that of weft_mpi_host_join(). The job must agree, or MPI_Init fails.
   int pe;
   int num_pes;
   // The number of ranks in MPI_COMM_WORLD, and the PE of each: num_ranks numbers from 0 to num_pes - 1. Each PE has at
@@ -77,6 +83,14 @@ typedef struct weft_mpi_host_moves {  // NOLINT(modernize-use-using)
   // The rank has been sent. Frees its memory.
   void (*rank_left)(void* context, int rank);
 } weft_mpi_host_moves;
+
+// Finds the launcher of this process, and stores the place of the process in its job. Returns 0. Or says on stderr, once for the job,
+// why the processes cannot find one another, and returns the exit code with which this one ends.
+int weft_mpi_host_join(weft_mpi_host_place* place);
+
+// Collective: `refusal` is null if this process can run its ranks, else the sentence that says why it cannot. Returns 0 if all
+// processes can. Else one of them has printed its sentence, and each ends with the code that this returns.
+int weft_mpi_host_agree(const char* refusal);
 
 // Runs the ranks of this PE to their ends. Returns 0, or the exit code of the first rank that ended with another one. Says an
 // error of its own on stderr and returns 1.

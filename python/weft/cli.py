@@ -1,4 +1,4 @@
-"""The `weft` command: run, info, lb, mpicc, mpicxx, bench, study.
+"""The `weft` command: run, ranks, info, lb, mpicc, mpicxx, bench, study.
 
 Imports are inside the functions that need them: `weft run` starts fast, also without the extension module.
 """
@@ -16,6 +16,14 @@ _RUN_DESCRIPTION = """\
 Starts N processes (PEs) of a program on this host and ends them together. The program is a C++ binary, or a
 .py file that runs with this Python. On a cluster start the same program with the resource manager's own
 launcher (srun, prterun, mpiexec)."""
+
+_RANKS_DESCRIPTION = """\
+Several ranks of an MPI program per process, under the launcher of a cluster. The launcher starts the
+processes, and `weft ranks` in each of them runs its share of the N ranks:
+
+    srun --mpi=pmix -N 4 --ntasks-per-node=8 weft ranks 128 ./program its arguments
+
+On one host, `weft run --ranks N` does the same without another launcher."""
 
 _LB_DESCRIPTION = """\
 Shows what each load-balancing strategy would do with the loads in FILE. No job is started, nothing moves."""
@@ -57,6 +65,28 @@ class _Setting:
 # As in src/balance/strategy_table.cpp. The launcher does not load the extension module. It does not know the
 # strategies that the program registers: the PEs refuse an unknown name.
 STRATEGIES = ("none", "greedy", "refine", "greedy_refine", "diffusion", "rotate", "random")
+
+# Of `weft run` and of `weft ranks`.
+_RANK_SETTINGS = (
+    _Setting(
+        "--rank-map",
+        "WEFT_MPI_RANK_MAP",
+        "the PE of each rank: block (default), round-robin, or a file with one PE number per line",
+        metavar="MAP",
+    ),
+    _Setting(
+        "--stack-size",
+        "WEFT_MPI_STACK_KIB",
+        "the size of a rank's stack in KiB; memory that a rank never touches is not used (default: 1024)",
+        metavar="KIB",
+    ),
+    _Setting(
+        "--share-library",
+        "WEFT_MPI_SHARE_LIBRARIES",
+        "shared libraries whose variables the ranks of a process may share, such as libhdf5,libnetcdf",
+        metavar="NAMES",
+    ),
+)
 
 _SETTINGS = (
     _Setting(
@@ -147,31 +177,15 @@ _SETTINGS = (
         "--ranks",
         "WEFT_MPI_RANKS",
         "MPI programs: the number of ranks, at least one per PE; a process runs several as user-level "
-        "threads (default: one per PE). This setting and the next three work with weft run alone",
+        "threads (default: one per PE). Under other launchers: weft ranks N",
         metavar="N",
     ),
-    _Setting(
-        "--rank-map",
-        "WEFT_MPI_RANK_MAP",
-        "the PE of each rank: block (default), round-robin, or a file with one PE number per line",
-        metavar="MAP",
-    ),
-    _Setting(
-        "--stack-size",
-        "WEFT_MPI_STACK_KIB",
-        "the size of a rank's stack in KiB; memory that a rank never touches is not used (default: 1024)",
-        metavar="KIB",
-    ),
-    _Setting(
-        "--share-library",
-        "WEFT_MPI_SHARE_LIBRARIES",
-        "shared libraries whose variables the ranks of a process may share, such as libhdf5,libnetcdf",
-        metavar="NAMES",
-    ),
+    *_RANK_SETTINGS,
 )
 
 _EPILOG = """\
-The environment variable in brackets has the same effect as the option, under other launchers too.
+The environment variable in brackets has the same effect as the option, under other launchers too. Those of
+virtual ranks (WEFT_MPI_...) are for weft run and weft ranks.
 
 set by weft run unless set already:
   PYTHONHASHSEED                 a random number, the same on all PEs
@@ -222,6 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="weft", description="GPU-aware, message-driven parallel programming.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     _add_run(commands)
+    _add_ranks(commands)
     _add_info(commands)
     _add_lb(commands)
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -230,7 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return compile_program(words[0], words[1:])  # every option is the compiler's
     _add_compilers(commands)
-    if words[:1] not in (["run"], ["info"], ["lb"]):
+    if words[:1] not in (["run"], ["ranks"], ["info"], ["lb"]):
         _add_bench(commands)  # these take their time to import
         _add_study(commands)
     options, unknown = parser.parse_known_args(arguments)
@@ -294,6 +309,38 @@ def _run(options: argparse.Namespace) -> int:
         return Job(argv, num_pes, environment).run()
     except UsageError as error:
         print(f"weft run: {error}", file=sys.stderr)
+        return 2
+
+
+def _add_ranks(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = commands.add_parser(
+        "ranks",
+        help="run an MPI program with N ranks in the processes of another launcher",
+        usage="weft ranks N [options] program [arguments]",
+        description=_RANKS_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("num_ranks", metavar="N", help="number of ranks, at least one per process")
+    for setting in _RANK_SETTINGS:
+        setting.add_to(parser)
+    parser.add_argument("program", help="a C or C++ binary that uses MPI")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed to the program")
+    parser.set_defaults(function=_ranks, parser=parser)
+
+
+def _ranks(options: argparse.Namespace) -> int:
+    from weft.launch.command import UsageError, program_argv
+    from weft.launch.virtual_ranks import RANKS, run_host
+
+    environment = {**os.environ, RANKS: options.num_ranks}
+    for setting in _RANK_SETTINGS:
+        value = getattr(options, setting.variable)
+        if value is not None:
+            environment[setting.variable] = value
+    try:
+        run_host(program_argv(options.program, options.arguments), environment)
+    except UsageError as error:
+        print(f"weft ranks: {error}", file=sys.stderr)
         return 2
 
 

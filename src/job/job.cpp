@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,8 +20,10 @@
 #include "weft/pgas/pgas.h"
 
 #include "base/format.h"
+#include "base/value_or_throw.h"
 #include "job/activity.h"
 #include "job/identity.h"
+#include "job/launch.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/exit_deadline.h"
 #include "machine/bootstrap/host_watch.h"
@@ -38,16 +41,16 @@ namespace weft::job {
 
 namespace {
 
-template <class T>
-T value_or_throw(base::Result<T> result) {
-  if (!result.ok()) base::throw_status(result.status());
-  return std::move(result).value();
-}
-
 // Collective; throws Error that names what differs and on which PEs.
 void expect_equal(machine::Bootstrap& bootstrap, const Identity& mine) {
-  const auto all = value_or_throw(bootstrap.exchange(mine.pack()));
+  const auto all = base::value_or_throw(bootstrap.exchange(mine.pack()));
+  const auto left = std::as_bytes(std::span(kHasLeft));
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
+    if (std::ranges::equal(all[pe], left)) {
+      throw base::Error(
+          base::StatusCode::kPeerFailed,
+          base::format("PE {} starts a job, and PE {} has ended without it", bootstrap.pe(), pe));
+    }
     const std::string why = mine.difference(bootstrap.pe(), all[pe], static_cast<int>(pe));
     if (!why.empty()) throw base::Error(base::StatusCode::kInvalidArgument, why);
   }
@@ -110,7 +113,7 @@ runtime::FlowMarks flow_marks(const machine::Bootstrap& bootstrap) {
 
 std::unique_ptr<memory::Memory> make_memory(const machine::Bootstrap& bootstrap) {
   auto memory = std::make_unique<memory::Memory>(
-      value_or_throw(memory::MemoryOptions::from_environment(bootstrap.local_rank())));
+      base::value_or_throw(memory::MemoryOptions::from_environment(bootstrap.local_rank())));
   base::check(memory->check_options());
   if (bootstrap.local_rank() != 0) return memory;
   const std::string warning = memory::peer_access_warning(*memory, bootstrap.local_size());
@@ -168,7 +171,8 @@ void keep_large_blocks() {
 void warn_of_missing_links(machine::Bootstrap& bootstrap, const machine::HostTable& table,
                            const std::vector<std::string>& obstacles) {
   if (table.num_hosts() < 2) return;
-  const auto all = value_or_throw(bootstrap.exchange({obstacles.empty() ? std::byte{0} : std::byte{1}}));
+  const auto all =
+      base::value_or_throw(bootstrap.exchange({obstacles.empty() ? std::byte{0} : std::byte{1}}));
   std::vector<int> lacking = table.pes_of(table.host_of(bootstrap.pe()));
   std::erase_if(lacking,
                 [&](int pe) { return all[static_cast<std::size_t>(pe)] != std::vector{std::byte{1}}; });
@@ -204,7 +208,7 @@ struct Job::Parts {
   // another.
   machine::HostTable watch_other_hosts() {
     if (bootstrap->local_size() == bootstrap->num_pes()) return {};
-    machine::HostLinks links = value_or_throw(machine::HostLinks::make(*bootstrap));
+    machine::HostLinks links = base::value_or_throw(machine::HostLinks::make(*bootstrap));
     machine::HostTable table = links.table();
     const std::vector<std::string> obstacles = links.obstacles();
     start_host_watch(std::move(links));
@@ -215,7 +219,7 @@ struct Job::Parts {
   // watch itself ends the PE a little later.
   void start_host_watch(machine::HostLinks links) {
     if (links.table().num_hosts() < 2) return;
-    host_watch = value_or_throw(
+    host_watch = base::value_or_throw(
         machine::HostWatch::start(bootstrap->pe(), std::move(links), [this](const std::string& why) {
           if (!has_started) return;
           runtime->announce_end();
@@ -229,7 +233,7 @@ struct Job::Parts {
   }
   // A launcher that has gone, or ends the job, is a failure of this PE.
   void start_watch() {
-    watch = value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
+    watch = base::value_or_throw(machine::LauncherWatch::start(*bootstrap, [this] {
       runtime->announce_end();
       runtime->post_from_any_thread([this] {
         const base::Status status = bootstrap->watch_status();
@@ -271,17 +275,18 @@ struct Job::Parts {
   }
 };
 
-Job::Job(const InstallModels& more_models) : parts_(std::make_unique<Parts>()) {
+Job::Job(const InstallModels& more_models) : Job(more_models, Launch::join()) {}
+
+Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_unique<Parts>()) {
   keep_large_blocks();
-  parts_->bootstrap =
-      std::make_unique<machine::bootstrap::StartingBootstrap>(value_or_throw(machine::make_bootstrap()));
+  parts_->bootstrap = std::move(launch.bootstrap_);
   parts_->memory = make_memory(*parts_->bootstrap);
   warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_expected_devices_current());
   // Before the machine, whose messages another version may not understand.
   const bool has_peers = parts_->bootstrap->num_pes() > 1;
   if (has_peers) expect_equal(*parts_->bootstrap, Identity::of_weft());
   std::vector<int> hosts = hosts_of_pes(parts_->watch_other_hosts());
-  parts_->machine = value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
+  parts_->machine = base::value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
   options.messaging_path = messaging_path();

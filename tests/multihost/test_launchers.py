@@ -74,20 +74,14 @@ def test_a_python_job(launched, tmp_path: Path) -> None:
     assert outcome.stdout == "0 nodeA\n1 nodeA\n2 nodeB\n3 nodeB\n"
 
 
-def with_errors_in(file: Path, command: str) -> list[str]:
-    """A file keeps what srun may drop: the last lines of a failed task, if --kill-on-bad-exit ends others.
-
-    srun of Slurm 22.05 dropped them in 61 of 100 jobs without Weft.
-    """
-    return ["sh", "-c", f"{{ {command}; }} 2>>{shlex.quote(str(file))}"]
-
-
 def test_an_exception_without_an_awaiting_caller_ends_the_job(
     launched, programs: Path, tmp_path: Path
 ) -> None:
     cluster, launch = launched
     errors = tmp_path / "errors"
-    outcome = cluster.hosts[0].run(launch(2, with_errors_in(errors, f"{programs}/fault_probe throw")))
+    outcome = cluster.hosts[0].run(
+        launch(2, launchers.with_errors_in(errors, [programs / "fault_probe", "throw"]))
+    )
     assert outcome.exit_code != 0
     assert errors.read_text().count("std::invalid_argument: the number 13 is not liked here\n") == 1
 
@@ -149,7 +143,9 @@ def test_one_launch_is_one_job(launched, programs: Path, tmp_path: Path) -> None
     cluster, launch = launched
     errors = tmp_path / "errors"
     probe = programs / "bootstrap_probe"
-    outcome = cluster.hosts[0].run(launch(1, with_errors_in(errors, f"{probe} 1 && {probe} 1")))
+    outcome = cluster.hosts[0].run(
+        launch(1, launchers.with_errors_in(errors, ["sh", "-c", f"{probe} 1 && {probe} 1"]))
+    )
     assert outcome.exit_code != 0
     assert len(outcome.stdout.splitlines()) == 2, outcome.stdout
     refused = errors.read_text()

@@ -15,6 +15,8 @@ namespace weft::job {
 // Installs further models with Runtime::install(). It must install the same models on every PE.
 using InstallModels = std::function<void(runtime::Runtime&)>;
 
+class Launch;  // of this process, see src/job/launch.h
+
 class Job {
  public:
   // Collective: every PE makes its Job, and the constructor waits for the others. Throws Error if
@@ -22,6 +24,8 @@ class Job {
   //   - they run different programs or versions of Weft, or
   //   - a setting in the environment has a value that its model does not know.
   explicit Job(const InstallModels& more_models = {});
+  // The same in a process that has joined its launch before.
+  Job(const InstallModels& more_models, Launch&& launch);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;

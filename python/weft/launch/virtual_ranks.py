@@ -1,4 +1,4 @@
-"""`weft run --ranks`: several ranks of an MPI program per PE.
+"""`weft run --ranks` and `weft ranks`: several ranks of an MPI program per PE.
 
 The program weft-mpi-host beside libmpi_abi.so.1 then runs in place of the user's program, and loads that once
 per rank (mpi/host). It reads the environment variables below.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
+from weft._ucx_hooks import GRACE, NO_THREADS
 from weft.launch.command import UsageError
 from weft.launch.mpi_compiler import package_folder
 
@@ -23,8 +25,8 @@ SHARED_LIBRARIES = "WEFT_MPI_SHARE_LIBRARIES"
 PLAIN_MAPS = ("block", "round-robin")
 
 
-def parse_ranks(text: str, num_pes: int) -> int:
-    """The value of --ranks.
+def parse_ranks(text: str, num_pes: int, name: str = "--ranks") -> int:
+    """The number of ranks, as the option or argument `name` gives it.
 
     Raises:
         UsageError: not a number from `num_pes` to MAX_RANKS.
@@ -32,13 +34,15 @@ def parse_ranks(text: str, num_pes: int) -> int:
     try:
         ranks = int(text)
     except ValueError:
-        raise UsageError(f"--ranks takes the number of MPI ranks, a whole number, not '{text}'") from None
+        raise UsageError(f"{name} takes the number of MPI ranks, a whole number, not '{text}'") from None
+    if ranks < 1:
+        raise UsageError(f"{name} {ranks}: a job has at least one rank")
     if ranks < num_pes:
         raise UsageError(
-            f"--ranks {ranks}: each of the {num_pes} PEs has at least one rank; start fewer PEs (-n)"
+            f"{name} {ranks}: each of the {num_pes} PEs has at least one rank; start fewer PEs (-n)"
         )
     if ranks > MAX_RANKS:
-        raise UsageError(f"--ranks {ranks}: a job has at most {MAX_RANKS} ranks")
+        raise UsageError(f"{name} {ranks}: a job has at most {MAX_RANKS} ranks")
     return ranks
 
 
@@ -58,15 +62,34 @@ def with_virtual_ranks(argv: Sequence[str], num_pes: int, environment: Mapping[s
     ranks = parse_ranks(text, num_pes)
     if ranks == num_pes and rank_map in PLAIN_MAPS:
         return list(argv)
+    program = _binary_of(argv, f"weft run -n {ranks}")
+    host = _host()
+    _check(host, program, {**environment, "WEFT_NUM_PES": str(num_pes)})
+    return [host, *argv]
+
+
+def run_host(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """This process becomes the one that runs its share of the ranks. Its launcher says which PE it is.
+
+    Raises:
+        UsageError: the program cannot have virtual ranks, or the number of ranks is none. What depends on the
+            PEs, weft-mpi-host says once for all.
+    """
+    parse_ranks(environment[RANKS], 1, "the first argument")
+    _binary_of(argv, "without `weft ranks`, for example: srun --mpi=pmix -n N")
+    host = _host()
+    # As for a program of `weft run`: it has no other threads when UCX is loaded.
+    os.execve(host, [host, *argv], {GRACE: NO_THREADS, **environment})
+
+
+def _binary_of(argv: Sequence[str], instead: str) -> str:
     program = argv[1] if len(argv) > 1 and argv[1].endswith(".py") else argv[0]
     if program.endswith(".py"):
         raise UsageError(
             f"{program}: a Python program has one rank per process, because a process loads Python and its "
-            f"packages once; start as many PEs as ranks: weft run -n {ranks} {program}"
+            f"packages once; start as many processes as ranks: {instead} {program}"
         )
-    host = _host()
-    _check(host, program, {**environment, "WEFT_NUM_PES": str(num_pes)})
-    return [host, *argv]
+    return program
 
 
 def _host() -> str:

@@ -7,6 +7,7 @@
 #include "weft/runtime/stream.h"
 
 #include "base/format.h"
+#include "base/value_or_throw.h"
 #include "memory/kind.h"
 #include "memory/memory.h"
 #include "memory/software_device.h"
@@ -20,12 +21,6 @@ memory::KindBackend& backend_of(Runtime& runtime, memory::Kind kind) {
   return *backend;
 }
 
-template <class T>
-T value_or_throw(base::Result<T> result) {
-  if (!result.ok()) base::throw_status(result.status());
-  return std::move(result).value();
-}
-
 }  // namespace
 
 memory::Place device_of(Runtime& runtime, memory::Kind kind) {
@@ -34,13 +29,13 @@ memory::Place device_of(Runtime& runtime, memory::Kind kind) {
 }
 
 DeviceMemory::DeviceMemory(Runtime& runtime, std::size_t size_bytes, memory::Place place)
-    : runtime_(&runtime), buffer_(value_or_throw(runtime.memory().allocate(size_bytes, place))) {}
+    : runtime_(&runtime), buffer_(base::value_or_throw(runtime.memory().allocate(size_bytes, place))) {}
 
 DeviceMemory DeviceMemory::staging(Runtime& runtime, std::size_t size_bytes, memory::Place device) {
   if (device.is_host()) return DeviceMemory(runtime, size_bytes, device);
   DeviceMemory memory;
   memory.buffer_.data =
-      value_or_throw(backend_of(runtime, device.kind).allocate_host(size_bytes, device.device));
+      base::value_or_throw(backend_of(runtime, device.kind).allocate_host(size_bytes, device.device));
   memory.buffer_.size_bytes = size_bytes;
   memory.staging_for_ = device;
   memory.runtime_ = &runtime;
@@ -60,7 +55,7 @@ DeviceMemory::~DeviceMemory() {
 Stream::Stream(Runtime& runtime, memory::Place place)
     : runtime_(runtime),
       place_(place),
-      handle_(value_or_throw(backend_of(runtime, place.kind).create_stream(place.device))) {}
+      handle_(base::value_or_throw(backend_of(runtime, place.kind).create_stream(place.device))) {}
 
 Stream::~Stream() { static_cast<void>(backend_of(runtime_, place_.kind).destroy_stream(handle_)); }
 
@@ -101,7 +96,7 @@ void Stream::launch(std::function<void(const DeviceView&)> kernel) {
 
 void* DeviceView::find(const void* address, std::size_t size_bytes) const {
   if (size_bytes == 0) return nullptr;
-  return value_or_throw(device_.device_view(address, size_bytes));
+  return base::value_or_throw(device_.device_view(address, size_bytes));
 }
 
 std::size_t device_bytes(std::size_t count, std::size_t element_bytes) {

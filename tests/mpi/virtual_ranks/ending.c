@@ -1,6 +1,6 @@
 /* How a rank ends. Usage: ending WAY [RANK [CODE]]: the rank of that number ends in that way, the others return 0 from main().
  *
- * Ways: return, exit, _exit, quick_exit, abort-job, no-init. Each rank prints lines from its handlers. */
+ * Ways: return, exit, _exit, quick_exit, abort-job, no-init (none starts MPI), no-init-on-0 (those of PE 0 do not). Each rank prints lines from its handlers. */
 #define _ISOC11_SOURCE /* at_quick_exit() */
 #include <mpi.h>
 #include <stdio.h>
@@ -26,7 +26,9 @@ int main(int argc, char **argv) {
   atexit(first_handler);
   atexit(second_handler);
   at_quick_exit(quick_handler);
-  if (strcmp(way, "no-init") == 0) {
+  const char *const pe = getenv("WEFT_PE");
+  const int is_on_0 = pe != NULL && strcmp(pe, "0") == 0;
+  if (strcmp(way, "no-init") == 0 || (strcmp(way, "no-init-on-0") == 0 && is_on_0)) {
     rank = 0;
     return code;
   }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weft_mpi.h>
 
 static int use_stack(int kib) {
   volatile char space[1024];
@@ -12,14 +13,13 @@ static int use_stack(int kib) {
 
 int main(int argc, char **argv) {
   int rank, size, sum, failures;
-  const char *const pe = getenv("WEFT_PE");
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   failures = use_stack(argc > 1 ? atoi(argv[1]) : 0);
   MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (sum != size * (size - 1) / 2) ++failures;
-  printf("rank %d of %d on PE %s of %s\n", rank, size, pe == NULL ? "?" : pe, argv[0]);
+  printf("rank %d of %d on PE %d of %s\n", rank, size, Weft_pe(), argv[0]);
   MPI_Finalize();
   return failures;
 }

@@ -314,6 +314,12 @@ def test_a_program_without_mpi_init(compile_program, run_ranks):
     assert outcome.returncode == 5
 
 
+def test_the_ranks_of_one_pe_never_start_mpi(compile_program, run_ranks):
+    outcome = run_ranks(2, 4, compile_program("ending.c"), "no-init-on-0")
+    assert "PE 1 starts a job, and PE 0 has ended without it" in outcome.stderr
+    assert outcome.returncode != 0
+
+
 def test_mpi_abort_ends_the_job(compile_program, run_ranks):
     outcome = run_ranks(2, 6, compile_program("ending.c"), "abort-job", 4, 3)
     assert outcome.returncode == 3

@@ -1,0 +1,45 @@
+// The place of this process in its launch, for programs that need it before they make their Job.
+//
+// Threads: the one that makes the Job.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::machine::bootstrap {
+class StartingBootstrap;
+}
+
+namespace weft::job {
+
+// What a process that leaves gives in the exchange in which others may compare their identities.
+inline constexpr std::string_view kHasLeft = "weft: no job";
+
+class Launch {
+ public:
+  // Finds the launcher of this process, by its environment. Throws Error if the processes of the launch cannot find one another;
+  // kCancelled if another process prints the reason.
+  static Launch join();
+  ~Launch();
+  Launch(Launch&&) noexcept;
+  Launch& operator=(Launch&&) = delete;
+
+  int pe() const;
+  int num_pes() const;
+
+  // Collective: each process gives a text, and gets those of all, by PE. Texts of peers may hold anything. Throws Error.
+  std::vector<std::string> exchange(std::string_view text);
+  // Collective: the processes end without a Job, this one with that code. The launcher does not treat that as a death. Throws Error
+  // if another process makes a Job instead; its Job fails, too.
+  void leave(int exit_code);
+
+ private:
+  friend class Job;
+  explicit Launch(std::unique_ptr<machine::bootstrap::StartingBootstrap> bootstrap);
+
+  std::unique_ptr<machine::bootstrap::StartingBootstrap> bootstrap_;
+};
+
+}  // namespace weft::job
