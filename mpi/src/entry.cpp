@@ -52,9 +52,11 @@ int raise_on(const char* function, const ErrorScope* scope, Handle handle, const
       handler->call(handle, error.error_class);
       break;
     case ErrorHandler::Action::kEndJob:
-    case ErrorHandler::Action::kAbort:
+    case ErrorHandler::Action::kAbort: {
+      const LibraryRuns library;
       rank.end_job(sentence_of(function, scope, error, handler->action()), 1);
       break;
+    }
   }
   return error.error_class;
 }

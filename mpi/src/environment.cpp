@@ -343,6 +343,7 @@ int MPI_Is_thread_main(int* flag) {
 }
 
 int MPI_Abort(MPI_Comm /*comm*/, int errorcode) {
+  const LibraryRuns library;
   const Rank& rank = this_rank();
   const std::string sentence =
       weft::base::format("weft: rank {} called MPI_Abort with code {}", rank.number, errorcode);

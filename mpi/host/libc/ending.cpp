@@ -52,8 +52,9 @@ void exit(int code) noexcept {
   end_rank(code);
 }
 
+// The library ends the process with it, also on the stack of a rank.
 void _exit(int code) {
-  if (current_state() == nullptr) end_process(code);
+  if (program_state() == nullptr) end_process(code);
   end_rank(code);
 }
 

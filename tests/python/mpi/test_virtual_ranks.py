@@ -314,6 +314,14 @@ def test_a_program_without_mpi_init(compile_program, run_ranks):
     assert outcome.returncode == 5
 
 
+def test_the_first_failure_of_the_start_ends_the_process(compile_program, run_ranks):
+    """Its other ranks do not try again, which would say that the launch is used up."""
+    outcome = run_ranks(1, 4, compile_program("places.c"), options=["--lb", "unknown"])
+    assert outcome.returncode == 1
+    assert [line.split(":")[0] for line in outcome.stderr.splitlines()] == ["weft", "weft run"], outcome.stderr
+    assert "WEFT_LB is 'unknown'" in outcome.stderr
+
+
 def test_the_ranks_of_one_pe_never_start_mpi(compile_program, run_ranks):
     outcome = run_ranks(2, 4, compile_program("ending.c"), "no-init-on-0")
     assert "PE 1 starts a job, and PE 0 has ended without it" in outcome.stderr

@@ -7,6 +7,7 @@
 #include "weft/mpi/mpi.h"
 
 #include "base/format.h"
+#include "models/mpi/error_codes.h"
 
 namespace weft::mpi {
 
@@ -44,9 +45,9 @@ class FirstError {
 TransferFailed::TransferFailed(int error_class)
     : base::Error(
           base::StatusCode::kInternal,
-          base::format("a message of a collective operation failed with error class {}; do all processes "
-                       "make the same collective calls, with the same number of elements?",
-                       error_class)),
+          base::format("a message of a collective operation failed with {}; do all processes make the same "
+                       "collective calls, with the same number of elements?",
+                       error_class_name(error_class))),
       error_class_(error_class) {}
 
 runtime::Task<> swap_bytes(Circle circle, int peer, std::span<const std::byte> mine,
