@@ -72,6 +72,7 @@ class Job:
                 self._start_pes()
                 while any(pe.running for pe in self._pes):
                     self._wait_and_handle()
+                self._warn_if_none_joined()
                 return self._exit_code
             finally:
                 self._kill_all()
@@ -201,6 +202,14 @@ class Job:
                 self._end(f"{pe.name} exited with code 0 before the job was finished", 1)
         else:
             self._check_all_joined()
+
+    def _warn_if_none_joined(self) -> None:
+        """Each process of another MPI, for instance, has run as the only one."""
+        if self._exit_code == 0 and self._num_pes > 1 and not self._service.connections:
+            self._say(
+                f"none of the {self._num_pes} processes joined the job, so each ran alone. A program joins with "
+                "weft.run or weft::run; an MPI program if it is linked with Weft's library (weft mpicc)"
+            )
 
     def _check_all_joined(self) -> None:
         """Ends the job if a PE has joined it and another one has exited without joining."""
