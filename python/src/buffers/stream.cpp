@@ -84,6 +84,12 @@ Ref int_attribute(PyObject* object, const char* name) {
   return value && PyLong_Check(value.get()) ? value : Ref();
 }
 
+// Older CuPy's streams have no __cuda_stream__. Their .ptr is also an attribute of events, pointers and memory, which wait for no
+// event.
+Ref cupy_handle(PyObject* object) {
+  return attribute(object, "wait_event") ? int_attribute(object, "ptr") : Ref();
+}
+
 // Numba's streams have __cuda_stream__ in its latest versions alone. All have a handle and give its number as int(stream), which
 // its events and contexts do not.
 Ref numba_handle(PyObject* object) {
@@ -97,9 +103,7 @@ Ref foreign_handle(PyObject* object) {
   const Ref protocol = attribute(object, "__cuda_stream__");
   if (!protocol) {
     if (Ref handle = int_attribute(object, "cuda_stream")) return handle;
-    // CuPy's events have .ptr and .done, its pointers .ptr and .mem.
-    const bool is_stream = !attribute(object, "done") && !attribute(object, "mem");
-    if (Ref handle = is_stream ? int_attribute(object, "ptr") : Ref()) return handle;
+    if (Ref handle = cupy_handle(object)) return handle;
     return numba_handle(object);
   }
   Ref pair = PyCallable_Check(protocol.get()) != 0 ? checked(PyObject_CallNoArgs(protocol.get())) : protocol;
@@ -162,10 +166,10 @@ NamedStream stream_from(PyObject* object, memory::Place place, const char* use) 
   if (PyLong_Check(object)) return {stream_from_handle(object, use), Ref()};
   Ref handle = foreign_handle(object);
   if (!handle) {
-    invalid(
-        base::format("{} got a {} for a stream; pass a weft.Stream, a handle (an int), or an object with "
-                     "__cuda_stream__, .cuda_stream or .ptr",
-                     use, type_name_of(object)));
+    invalid(base::format(
+        "{} got a {} for a stream; pass a weft.Stream, a stream of CuPy, PyTorch or Numba, an object "
+        "with __cuda_stream__, or a handle (an int)",
+        use, type_name_of(object)));
   }
   if (memory::native_api_of(place.kind) != memory::NativeApi::kCuda) {
     invalid(base::format("{} got a CUDA stream for memory on {}", use, memory::place_name(place)));

@@ -492,9 +492,18 @@ def check_dlpack_streams(array, stream):
         assert calls(b"cuStreamWaitEvent") - before == waits, "without a stream there is nothing to wait for"
 
 
-class CupyStream:
+class CupyObject:
     def __init__(self, ptr, device_id=-1):
         self.ptr, self.device_id = ptr, device_id
+
+
+class CupyStream(CupyObject):
+    """One of an older CuPy."""
+
+    done = False
+
+    def wait_event(self, event):
+        raise AssertionError("Weft has no events of CuPy")
 
 
 class TorchStream:
@@ -518,11 +527,16 @@ class NumbaEvent:
         self.handle = ctypes.c_void_p(handle)
 
 
-class CupyEvent:
+class CupyEvent(CupyObject):
     done = True
 
-    def __init__(self, ptr):
-        self.ptr = ptr
+
+class CupyPointer(CupyObject):
+    mem = None
+
+
+class CupyMemory(CupyObject):
+    size = 24
 
 
 class BrokenStream:
@@ -562,8 +576,9 @@ async def check_streams():
         assert await weft.stream_done(named) is None
     refused("version 1", array.on, AnyStream((1, stream.handle)))
     refused("not (0, handle)", array.on, AnyStream(stream.handle))
-    for no_stream in ([], NumbaEvent(stream.handle), CupyEvent(stream.handle)):
-        refused(f"{type(no_stream).__name__} for a stream", array.on, no_stream)
+    for no_stream in (NumbaEvent, CupyEvent, CupyPointer, CupyMemory):
+        refused(f"{no_stream.__name__} for a stream", array.on, no_stream(stream.handle))
+    refused("list for a stream", array.on, [])
     try:
         array.on(BrokenStream())
     except RuntimeError as error:
