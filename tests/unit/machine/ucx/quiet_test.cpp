@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <ucs/debug/log_def.h>
 
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,17 +24,24 @@ ucs_log_func_rc_t record(const char*, unsigned, const char*, ucs_log_level_t,
   return UCS_LOG_FUNC_RC_STOP;
 }
 
-// What UCX would print is recorded.
+// What UCX would print is recorded. Who runs the tests may have named a level.
 struct QuietTest : ::testing::Test {
   QuietTest() {
+    if (const char* const level = std::getenv("UCX_LOG_LEVEL")) level_of_user = level;
+    unsetenv("UCX_LOG_LEVEL");
     printed.clear();
     ucs_log_push_handler(&record);
   }
-  ~QuietTest() override { ucs_log_pop_handler(); }
+  ~QuietTest() override {
+    ucs_log_pop_handler();
+    if (level_of_user) setenv("UCX_LOG_LEVEL", level_of_user->c_str(), 1);
+  }
   static void log(ucs_log_level_t level, const char* format, const char* argument) {
     ucs_log_dispatch("a_file.c", 1, "a_function", level, nullptr, format, argument);
   }
   using Lines = std::vector<std::string>;
+
+  std::optional<std::string> level_of_user;
 };
 
 TEST_F(QuietTest, RemappingsOfUcxAreNotPrinted) {
