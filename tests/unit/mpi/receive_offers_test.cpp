@@ -264,6 +264,65 @@ TEST_P(ReceiveOffersTest, OfSeveralReceivesInAStepOneIsOffered) {
   }
 }
 
+// An offer is for one message. The receives of both are posted when rank 0 begins to send, and only the first waits for its offer.
+TEST_P(ReceiveOffersTest, TheSecondSendOfAStepDoesNotWait) {
+  TestMemory second_in(job.memory(1), kDevicePlace, 64, 100);
+  TestMemory answer(job.memory(1), kHostPlace, 8, 1);
+  TestMemory answer_in(job.memory(0), kHostPlace, 8, 0);
+  std::uint64_t accepted_before = 0;
+  std::uint64_t waits_before = 0;
+  for (int step = 0; step < 120; ++step) {
+    const bool has_second = step >= 20;  // the first steps show that a wait pays
+    if (step == 20) {
+      accepted_before = num_accepted();
+      waits_before = num_waits();
+    }
+    const auto receive_answer = job.ranks(0).receive({kOfferContext, 1, kTag}, view_of_memory(answer_in), 1);
+    const auto send_answer =
+        job.ranks(1).send({kOfferContext, 1, kTag, 0}, view_of_memory(answer), SendMode::kStandard);
+    job.wait(send_answer, receive_answer);
+    TestMemory out = filled(step);
+    TestMemory second = filled(step + 1);
+    const auto receiving = receive(in);
+    const auto receiving_second = receive(second_in, kTag + 1);
+    const auto sending = send(out);
+    const auto sending_second = has_second ? send(second, kTag + 1) : Ref<SendRequest>();
+    job.wait(sending, receiving);
+    if (has_second) {
+      job.wait(sending_second, receiving_second);
+      ASSERT_EQ(second_in.now(), second.filled());
+    } else {
+      receiving_second->cancel();
+    }
+    ASSERT_EQ(in.now(), out.filled());
+  }
+  EXPECT_GE(num_accepted() - accepted_before, 90U);
+  EXPECT_GE(num_waits() - waits_before, 90U) << "the first sends have waited";
+  EXPECT_LE(num_waits() - waits_before, 110U);
+}
+
+// The receiver makes few offers when the sender begins to wait for them.
+TEST_P(ReceiveOffersTest, ASenderThatHasWaitedIsOfferedReceivesAgain) {
+  TestMemory other = filled(1, 8, kHostPlace);
+  TestMemory other_in(job.memory(1), kHostPlace, 8, 0);
+  for (int round = 0; round < 200; ++round) {
+    const auto receiving = receive(in);
+    const auto send_other = send(other, kTag + 1);
+    const auto receive_other = receive(other_in, kTag + 1);
+    job.wait(send_other, receive_other);
+    receiving->cancel();
+  }
+  const std::uint64_t accepted_before = num_accepted();
+  for (int round = 0; round < 200; ++round) {
+    TestMemory out = filled(round);
+    const auto receiving = receive(in);
+    const auto sending = send(out);
+    job.wait(sending, receiving);
+    ASSERT_EQ(in.now(), out.filled());
+  }
+  EXPECT_GE(num_accepted() - accepted_before, 100U);
+}
+
 TEST_P(ReceiveOffersTest, AfterOffersInVainFewAreMade) {
   const std::uint64_t made_before = num_made();
   TestMemory other = filled(1, 8, kHostPlace);
