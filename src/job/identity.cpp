@@ -15,6 +15,15 @@ constexpr std::string_view kHeader = "weft-job\n";
 constexpr std::size_t kMaxFacts = 200;
 constexpr std::size_t kMaxShown = 200;
 
+// Facts are printable.
+constexpr char kBeforeNote = '\0';
+
+// What of it comes before the note.
+std::span<const std::byte> facts_of(std::span<const std::byte> packed) {
+  const auto end = std::ranges::find(packed, std::byte{kBeforeNote});
+  return packed.first(static_cast<std::size_t>(end - packed.begin()));
+}
+
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 // Only printable ASCII: it travels in a line and is shown to people.
@@ -65,14 +74,23 @@ void Identity::add(std::string_view name, std::string_view value) {
   facts_.emplace_back(std::move(cleaned), printable(value));
 }
 
-std::vector<std::byte> Identity::pack() const {
+std::vector<std::byte> Identity::pack(std::string_view note) const {
   std::string text(kHeader);
   for (const auto& [name, value] : facts_) text += base::format("{}={}\n", name, value);
+  if (!note.empty()) text.append(1, kBeforeNote).append(note);
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   return {bytes, bytes + text.size()};
 }
 
+std::string_view Identity::note_of(std::span<const std::byte> theirs) {
+  const auto facts = facts_of(theirs);
+  if (facts.size() == theirs.size()) return {};
+  const auto note = theirs.subspan(facts.size() + 1);
+  return {reinterpret_cast<const char*>(note.data()), std::min(note.size(), kMaxNoteBytes)};
+}
+
 std::string Identity::difference(int my_pe, std::span<const std::byte> theirs, int their_pe) const {
+  theirs = facts_of(theirs);
   if (std::ranges::equal(theirs, pack())) return {};
   const std::optional<Facts> their_facts = parse(theirs);
   if (!their_facts) {

@@ -16,7 +16,9 @@
 namespace weft::job {
 
 // Of the messages that PEs send one another: to be raised with every change of what travels.
-inline constexpr int kWireRevision = 28;
+inline constexpr int kWireRevision = 29;
+
+inline constexpr std::size_t kMaxNoteBytes = 4096;
 
 class Identity {
  public:
@@ -24,7 +26,11 @@ class Identity {
   static Identity of_weft();
 
   void add(std::string_view name, std::string_view value);
-  std::vector<std::byte> pack() const;
+  // `note`: what other PEs may know of this one, and which may differ. A version of Weft that does not know of notes takes it for a
+  // difference.
+  std::vector<std::byte> pack(std::string_view note = {}) const;
+  // The note of a packed identity, which may hold anything; at most kMaxNoteBytes of it.
+  static std::string_view note_of(std::span<const std::byte> theirs);
   // In one sentence for people, how `theirs`, the packed identity of PE `their_pe`, differs from this one, of
   // PE `my_pe`; empty if it does not. `theirs` may hold anything.
   std::string difference(int my_pe, std::span<const std::byte> theirs, int their_pe) const;

@@ -24,6 +24,7 @@
 #include "job/activity.h"
 #include "job/identity.h"
 #include "job/launch.h"
+#include "job/processors.h"
 #include "machine/bootstrap/bootstrap.h"
 #include "machine/bootstrap/exit_deadline.h"
 #include "machine/bootstrap/host_watch.h"
@@ -41,10 +42,12 @@ namespace weft::job {
 
 namespace {
 
-// Collective; throws Error that names what differs and on which PEs.
-void expect_equal(machine::Bootstrap& bootstrap, const Identity& mine) {
-  const auto all = base::value_or_throw(bootstrap.exchange(mine.pack()));
+// Collective; throws Error that names what differs and on which PEs. Returns the notes by PE.
+std::vector<std::string> expect_equal(machine::Bootstrap& bootstrap, const Identity& mine,
+                                      std::string_view note = {}) {
+  const auto all = base::value_or_throw(bootstrap.exchange(mine.pack(note)));
   const auto left = std::as_bytes(std::span(kHasLeft));
+  std::vector<std::string> notes;
   for (std::size_t pe = 0; pe < all.size(); ++pe) {
     if (std::ranges::equal(all[pe], left)) {
       throw base::Error(
@@ -53,7 +56,22 @@ void expect_equal(machine::Bootstrap& bootstrap, const Identity& mine) {
     }
     const std::string why = mine.difference(bootstrap.pe(), all[pe], static_cast<int>(pe));
     if (!why.empty()) throw base::Error(base::StatusCode::kInvalidArgument, why);
+    notes.emplace_back(Identity::note_of(all[pe]));
   }
+  return notes;
+}
+
+// `processors`: of each PE, as it has sent them. `hosts`: of each PE; empty if there is one.
+runtime::ProcessorShare own_share(int pe, const std::vector<std::string>& processors,
+                                  const std::vector<int>& hosts) {
+  std::vector<std::string_view> lists;
+  std::size_t own = 0;
+  for (std::size_t other = 0; other < processors.size(); ++other) {
+    if (!hosts.empty() && hosts[other] != hosts[static_cast<std::size_t>(pe)]) continue;
+    if (other == static_cast<std::size_t>(pe)) own = lists.size();
+    lists.push_back(processors[other]);
+  }
+  return share_of(own, lists);
 }
 
 // The models with what was allotted to them, and the program that they see.
@@ -284,11 +302,14 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
   warn_of_current_device(parts_->bootstrap->pe(), parts_->memory->make_expected_devices_current());
   // Before the machine, whose messages another version may not understand.
   const bool has_peers = parts_->bootstrap->num_pes() > 1;
-  if (has_peers) expect_equal(*parts_->bootstrap, Identity::of_weft());
+  std::vector<std::string> processors = {own_processors()};
+  if (processors.front().size() > kMaxNoteBytes) processors.front().clear();
+  if (has_peers) processors = expect_equal(*parts_->bootstrap, Identity::of_weft(), processors.front());
   std::vector<int> hosts = hosts_of_pes(parts_->watch_other_hosts());
   parts_->machine = base::value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
   runtime::RuntimeOptions options;
   options.local_pes = parts_->bootstrap->local_size();
+  options.processor_share = own_share(parts_->bootstrap->pe(), processors, hosts);
   options.messaging_path = messaging_path();
   options.flow_marks = flow_marks(*parts_->bootstrap);
   const bool has_other_hosts = std::ranges::adjacent_find(hosts, std::not_equal_to()) != hosts.end();

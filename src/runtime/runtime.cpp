@@ -14,7 +14,7 @@
 namespace weft::runtime {
 
 Runtime::Runtime(machine::Machine& machine, memory::Memory& memory, const RuntimeOptions& options)
-    : Messenger(*this, machine, memory, options.local_pes, options.messaging_path,
+    : Messenger(*this, machine, memory, options.local_pes, options.processor_share, options.messaging_path,
                 options.flow_marks.third_bytes > 0
                     ? options.flow_marks
                     : FlowMarks::for_job(machine.num_pes(), options.local_pes)),

@@ -45,12 +45,6 @@ int spin_rounds(bool shares_processor, bool has_other_hosts) {
   return has_other_hosts ? kSpinRoundsNetwork : kSpinRounds;
 }
 
-int num_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 // Translates the machine's transfer events to the observer's.
 class TransferReports final : public machine::TransferObserver {
  public:
@@ -73,15 +67,16 @@ class TransferReports final : public machine::TransferObserver {
 
 }  // namespace
 
-Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes)
+Scheduler::Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
+                     const ProcessorShare& share)
     : runtime_(runtime),
       machine_(machine),
       memory_(memory),
       pe_(machine.pe()),
       num_pes_(machine.num_pes()),
-      shares_processor_(local_pes > num_processors()),
+      shares_processor_(share.is_shared()),
       spin_rounds_(spin_rounds(shares_processor_, local_pes < machine.num_pes())),
-      yield_time_(kYieldTime * std::max(1, (local_pes + num_processors() - 1) / num_processors())) {}
+      yield_time_(kYieldTime * ((share.num_pes + share.num_processors - 1) / share.num_processors)) {}
 
 memory::Place Scheduler::own_place(memory::Kind kind) const { return memory_.default_place(kind); }
 

@@ -15,6 +15,7 @@
 #include "weft/runtime/attachment.h"
 #include "weft/runtime/direct_message.h"
 #include "weft/runtime/message.h"
+#include "weft/runtime/processor_share.h"
 #include "weft/runtime/scheduler.h"
 #include "weft/runtime/target.h"
 
@@ -96,7 +97,7 @@ class Messenger : public Scheduler {
 
  protected:
   Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
-            MessagingPath path, const FlowMarks& marks);
+            const ProcessorShare& share, MessagingPath path, const FlowMarks& marks);
   ~Messenger();
   // Ends the waits for room.
   void close_flow();

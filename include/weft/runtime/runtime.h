@@ -17,6 +17,7 @@
 #include "weft/runtime/messenger.h"
 #include "weft/runtime/model.h"
 #include "weft/runtime/operation.h"
+#include "weft/runtime/processor_share.h"
 #include "weft/runtime/reduction.h"
 #include "weft/runtime/scheduler.h"
 
@@ -28,9 +29,10 @@ class Reductions;
 class Termination;
 
 struct RuntimeOptions {
-  // PEs of this job that share the host's processors; with more PEs than processors an idle PE gives way
-  // sooner.
+  // PEs of this job on this host.
   int local_pes = 1;
+  // If PEs share processors, an idle one gives way sooner.
+  ProcessorShare processor_share;
   MessagingPath messaging_path = MessagingPath::kAuto;
   // All 0: FlowMarks::for_job().
   FlowMarks flow_marks;

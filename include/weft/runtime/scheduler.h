@@ -28,6 +28,7 @@
 #include "weft/runtime/block_pool.h"
 #include "weft/runtime/device_meter.h"
 #include "weft/runtime/observer.h"
+#include "weft/runtime/processor_share.h"
 #include "weft/runtime/task.h"
 #include "weft/runtime/work.h"
 #include "weft/runtime/work_meter.h"
@@ -187,8 +188,9 @@ class Scheduler {
   }
 
  protected:
-  // `runtime` is kept and not used. `local_pes` share this host's processors.
-  Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes);
+  // `runtime` is kept and not used. `local_pes` are on this host.
+  Scheduler(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
+            const ProcessorShare& share);
   ~Scheduler() = default;
 
   // Before the first message.

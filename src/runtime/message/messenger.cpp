@@ -33,8 +33,8 @@ namespace {
 }  // namespace
 
 Messenger::Messenger(Runtime& runtime, machine::Machine& machine, memory::Memory& memory, int local_pes,
-                     MessagingPath path, const FlowMarks& marks)
-    : Scheduler(runtime, machine, memory, local_pes),
+                     const ProcessorShare& share, MessagingPath path, const FlowMarks& marks)
+    : Scheduler(runtime, machine, memory, local_pes, share),
       flow_(std::make_unique<FlowControl>(
           *this,
           [](Scheduler& self, int pe, MessagePtr message) {

@@ -29,6 +29,21 @@ TEST(Identity, NamesWhatDiffersAndWhere) {
       "every PE");
 }
 
+TEST(Identity, ANoteMayDiffer) {
+  const std::vector<std::byte> noted = with_methods("3").pack("0-3,8");
+  EXPECT_EQ(with_methods("3").difference(0, noted, 1), "");
+  EXPECT_EQ(Identity::note_of(noted), "0-3,8");
+  EXPECT_NE(with_methods("4").difference(0, noted, 1), "");
+  EXPECT_EQ(Identity::note_of(with_methods("3").pack()), "");
+}
+
+TEST(Identity, OfNotesOnlySoMuchIsRead) {
+  EXPECT_EQ(Identity::note_of({}), "");
+  EXPECT_EQ(Identity::note_of(bytes_of(std::string_view("\0", 1))), "");
+  EXPECT_EQ(Identity::note_of(with_methods("3").pack(std::string(kMaxNoteBytes + 9, 'x'))).size(),
+            kMaxNoteBytes);
+}
+
 TEST(Identity, HoldsWhatAnotherBuildMayDifferIn) {
   std::string text;
   for (const std::byte byte : Identity::of_weft().pack()) text += static_cast<char>(byte);

@@ -168,7 +168,7 @@ TEST(Exchange, AllMembersGetTheSameSumToTheLastBit) {
 // Then the tree serves.
 TEST(Exchange, PesThatShareProcessorsReduceAsWell) {
   RuntimeOptions options;
-  options.local_pes = 1'000'000;
+  options.processor_share = {.num_pes = 5, .num_processors = 2};
   testing::InProcessJob job(5, "loopback", options);
   std::vector<std::vector<std::uint64_t>> bits;
   EXPECT_EQ(job.run([&](Runtime& runtime) -> Task<> {

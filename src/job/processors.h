@@ -1,0 +1,21 @@
+// Which processors the PEs of a host may use. PEs tell one another at the start of a job: launchers may bind each PE to processors of
+// its own.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weft/runtime/processor_share.h"
+
+namespace weft::job {
+
+// On which this thread may run, in the form of the kernel: "0-3,8". Empty if the kernel does not say.
+std::string own_processors();
+
+// `lists`: of the PEs of one host, as they sent them; they may hold anything. `own`: which of them is this PE's. A list that is empty
+// or wrong counts as this PE's own.
+runtime::ProcessorShare share_of(std::size_t own, std::span<const std::string_view> lists);
+
+}  // namespace weft::job
