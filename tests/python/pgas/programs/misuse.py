@@ -198,6 +198,47 @@ async def arrays(world: pgas.Team) -> None:
         await refused(lambda: pgas.make_array(4, "f4" if world.rank else "f8"), "collective")
 
 
+def assign(array: pgas.GlobalArray) -> None:
+    array[1:3] = 5
+
+
+def add_in_place(array: pgas.GlobalArray) -> None:
+    array[1:3] += 5
+
+
+def remove(array: pgas.GlobalArray) -> None:
+    del array[1:3]
+
+
+async def uses_of_values_elsewhere() -> None:
+    array = await pgas.make_array((6, 4), "i4")
+    for use in (
+        assign,
+        add_in_place,
+        remove,
+        lambda array: np.asarray(array),
+        lambda array: np.asarray(array[1:3]),
+        lambda array: np.ones((2, 4)) + array[1:3],
+        lambda array: array + 1,
+        lambda array: array[1:3] * 2,
+        lambda array: array[0, 0] == 1,
+        lambda array: array[0, 0] != 1,
+        lambda array: array[0, 0] < 1,
+        lambda array: bool(array[0, 0]),
+        lambda array: float(array[0, 0]),
+        lambda array: list(array),
+        lambda array: list(array[1:3]),
+        lambda array: array[1:3][0],
+    ):
+        try:
+            use(array)
+        except TypeError as error:
+            for call in ("await array.get(key)", "await array.put(key", "weft.pgas.copy(", "array.local"):
+                assert call in str(error), error
+            continue
+        raise AssertionError("not refused")
+
+
 async def main(world: pgas.Team) -> None:
     own = pgas.make_segment(10, "f8", KIND)
     pointers = await world.allgather(own.pointer())
@@ -214,6 +255,7 @@ async def main(world: pgas.Team) -> None:
             await pgas.put(np.full(10, 4.5), other)
         await world.barrier()
     await arrays(world)
+    await uses_of_values_elsewhere()
     await world.barrier()
     if world.rank == 0:
         print("all checked")
