@@ -28,6 +28,9 @@ from weft._plain_main import signals_may_act, threads_may_post
 # Between two looks at the other PEs.
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
+# Between the two looks that must find the same. Control messages, such as notes of barriers and decisions of
+# load balancing, do not count as under way. They come meanwhile.
+_SAME_FOR_S = 0.2
 # Where something may still come that cannot be seen, a job that does nothing is reported after so long.
 _PATIENCE_S = 10.0
 
@@ -121,7 +124,7 @@ class Watch:
                 before = None
             elif states != before:
                 before, since = states, time.monotonic()
-                pause_s = _FIRST_PAUSE_S
+                pause_s = _SAME_FOR_S
             elif self._is_awaited(call) and _is_all(states):
                 _core._fail(self._sentence(call, missing, "nothing can happen any more"))
                 return
