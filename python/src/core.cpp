@@ -34,6 +34,7 @@
 #include "pgas/copies.h"
 #include "pgas/dist_object.h"
 #include "pgas/global_pointer.h"
+#include "pgas/lone_main.h"
 #include "pgas/put_get.h"
 #include "pgas/segment_object.h"
 #include "pgas/team.h"
@@ -72,6 +73,7 @@ void init_topics(PyObject* module) {
   init_checkpoint(module);
   init_channel(module);
   init_team(module);
+  init_lone_main(module);
   init_dist_object(module);
   init_global_pointer(module);
   init_segment(module);

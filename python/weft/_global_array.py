@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft import _core
 from weft._array_selection import Selection, element_of, select
 from weft._array_sides import NO_REPORTS, ArraySide, Layout, PointerSide, Reports, SelectionSide, transfer
 from weft._array_values import converted
+from weft._elsewhere import Elsewhere
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _GET, _PUT, _COPY = "weft.pgas.GlobalArray.get", "weft.pgas.GlobalArray.put", "weft.pgas.copy"
 
 
-class GlobalArray:
+class GlobalArray(Elsewhere):
     """An array whose rows lie in the memory of the PEs of a team; `make_array` makes it.
 
     Rank r has the rows ``array.rows(r)``, in host or device memory. Any PE reads and writes any part: no
@@ -82,9 +83,6 @@ class GlobalArray:
 
     def __len__(self) -> int:
         return self.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        raise TypeError("the elements of a GlobalArray are on many PEs; read them with await array.get(...)")
 
     def __repr__(self) -> str:
         ranks = len(self._layout.pointers)
@@ -211,7 +209,7 @@ class GlobalArray:
         await team.barrier()
 
 
-class GlobalSlice:
+class GlobalSlice(Elsewhere):
     """A part of a GlobalArray, ``array[key]``, as an end of `weft.pgas.copy`."""
 
     __slots__ = ("_array", "_layout", "_selection")
@@ -230,6 +228,10 @@ class GlobalSlice:
     def dtype(self) -> np.dtype[Any]:
         """The type of the elements."""
         return self._layout.dtype
+
+    # A comparison or a truth value would be that of this object, not of the elements.
+    __getitem__ = __eq__ = __ne__ = __bool__ = Elsewhere._refuse
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<the part {self._selection}, of shape {self.shape}, of {self._array}>"

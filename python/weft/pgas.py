@@ -152,7 +152,8 @@ async def make_array(
     """Collective: makes an array whose rows lie on the PEs of a team, in blocks of equal size; the last ones
     may have fewer.
 
-    All members call it in the same order as their other collective operations, from `run` or from chares.
+    All members call it in the same order as their other collective operations, from `run` or from chares. The
+    main of weft.run runs on PE 0 alone: a main that awaits this and waits for ever ends the job.
     Host memory is filled with zeros, device memory is not.
 
     Args:

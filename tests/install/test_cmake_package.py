@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,31 @@ def test_find_package_and_run(cmake: str, compiler: str, prefix: Path, tmp_path:
     run(cmake, "-S", tmp_path, "-B", build, f"-Dweft_ROOT={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}")
     run(cmake, "--build", build)
     assert "hello from PE 0 of 1" in run(build / "hello")
+
+
+def test_the_whole_program_of_a_page(cmake: str, compiler: str, prefix: Path, tmp_path: Path) -> None:
+    """That of docs/pgas.md: the program, its CMakeLists.txt and its output on two PEs."""
+    page = (ROOT / "docs" / "pgas.md").read_text(encoding="utf-8")
+    found = re.search(r"```cpp\n(#include .*?)```(.*?)```text\n(.*?)```", page, re.DOTALL)
+    assert found
+    program, between, output = found.groups()
+    (tmp_path / "ring.cpp").write_text(program, encoding="utf-8")
+    project = re.search(r"( {4}cmake_minimum_required.*?)\n\n", between, re.DOTALL)
+    assert project
+    (tmp_path / "CMakeLists.txt").write_text(textwrap.dedent(project[1]), encoding="utf-8")
+    build = tmp_path / "build"
+    run(
+        cmake,
+        "-S",
+        tmp_path,
+        "-B",
+        build,
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_CXX_COMPILER={compiler}",
+    )
+    run(cmake, "--build", build)
+    printed = run(sys.executable, "-m", "weft", "run", "-n", 2, build / "ring")
+    assert sorted(printed.splitlines()) == output.splitlines()
 
 
 def test_installed_headers_are_the_public_ones(prefix: Path) -> None:

@@ -4,7 +4,8 @@ Python: a block with `weft.run(` or `weft.pgas.run(` is a whole program. It runs
 block that follows it is its output on 2 PEs, in any order of the lines. Only a sentence with `weft run -n 2`
 that ends with "prints" may stand between them; without it the output is the same on 1 PE. Other blocks are
 excerpts: they are valid Python.
-C++: every block is an excerpt of a program in examples/, which is built and run by its own tests.
+C++: a block that begins with #include and has a main is a whole program; tests/install builds and runs that
+of docs/pgas.md. Every other block is an excerpt of a program in examples/, which its own tests build and run.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ class Block:
             and re.search(r"^weft\.(pgas\.)?run\(", self.text, re.MULTILINE) is not None
         )
 
+    @property
+    def is_cpp_program(self) -> bool:
+        return self.language == "cpp" and self.text.startswith("#include") and "int main(" in self.text
+
     def __str__(self) -> str:
         return f"{self.page.name}:{self.line}"
 
@@ -71,7 +76,7 @@ def blocks_of(page: Path) -> list[Block]:
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 PROGRAMS = [block for block in BLOCKS if block.is_program]
 PYTHON_EXCERPTS = [block for block in BLOCKS if block.language == "python" and not block.is_program]
-CPP_EXCERPTS = [block for block in BLOCKS if block.language == "cpp"]
+CPP_EXCERPTS = [block for block in BLOCKS if block.language == "cpp" and not block.is_cpp_program]
 
 
 def test_there_is_something_to_test() -> None:
@@ -104,6 +109,10 @@ def test_program_runs(tmp_path: Path, program: Block, num_pes: int) -> None:
 @pytest.mark.parametrize("excerpt", PYTHON_EXCERPTS, ids=str)
 def test_python_excerpt_is_valid(excerpt: Block) -> None:
     compile(excerpt.text, str(excerpt), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_whole_programs_in_cpp_have_a_test() -> None:
+    assert [block.page.name for block in BLOCKS if block.is_cpp_program] == ["pgas.md"]
 
 
 @pytest.mark.parametrize("excerpt", CPP_EXCERPTS, ids=str)

@@ -96,6 +96,9 @@ class MainCoroutine final : public Coroutine {
  public:
   MainCoroutine(Engine& engine, Ref coroutine, Ref& result, Mains mains)
       : Coroutine(engine, std::move(coroutine)), result_(result), mains_(mains) {}
+  ~MainCoroutine() override { engine().set_lone_main(nullptr); }
+  MainCoroutine(const MainCoroutine&) = delete;
+  MainCoroutine& operator=(const MainCoroutine&) = delete;
 
  private:
   void returned(Ref result) override {
@@ -122,7 +125,11 @@ struct StartMain final : runtime::Work {
     if (action != runtime::WorkAction::kRun) return;
     Ref made = Ref::steal(PyObject_CallNoArgs(start->main));
     end_if_forked();
-    if (made && !is_coroutine(made.get())) made = start->after_function(std::move(made));
+    if (made && !is_coroutine(made.get())) {
+      made = start->after_function(std::move(made));
+    } else if (start->mains == Mains::kOnPe0) {
+      start->engine.set_lone_main(made.get());
+    }
     if (!made) {
       end_by_exception(start->engine, name_of_main(start->engine));
     } else if (is_coroutine(made.get())) {

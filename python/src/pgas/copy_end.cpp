@@ -1,5 +1,6 @@
 #include "pgas/copy_end.h"
 
+#include <string_view>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -52,6 +53,32 @@ struct Dimension {
 
 bool is_bytes(const Ref& dtype) { return !dtype || is_byte_type(dtype); }
 
+std::string element_type(const PythonEnd& end) {
+  return end.dtype ? dtype_name(end.dtype) : std::string("plain bytes");
+}
+
+// An end in the words of the program, which may have named it by an index of a global array.
+std::string typed_end(const PythonEnd& end) {
+  return base::format("{} of {}", end.is_array() ? "an array" : "global memory", element_type(end));
+}
+
+// What helps if the element types differ. A program that calls a method of GlobalArray has no pointer.
+std::string remedy(const PythonEnd& from, const PythonEnd& to, const char* use) {
+  if (!from.is_array() && !to.is_array()) {
+    return "get() the elements, convert them, and put() them; or cast() a pointer whose memory has the other "
+           "type";
+  }
+  if (from.is_array() && to.is_array()) return "convert one of them, for example with array.astype()";
+  const PythonEnd& array = from.is_array() ? from : to;
+  const std::string wanted = element_type(from.is_array() ? to : from);
+  std::string what = from.is_array()
+                         ? base::format("convert the array to {}, for example with array.astype()", wanted)
+                         : base::format("give an array of {}, and convert what was read", wanted);
+  if (std::string_view(use).find("GlobalArray") == std::string_view::npos)
+    what += base::format("; or cast() the pointer if its memory holds {}", element_type(array));
+  return what;
+}
+
 }  // namespace
 
 std::int64_t PythonEnd::num_elements() const {
@@ -61,9 +88,9 @@ std::int64_t PythonEnd::num_elements() const {
 }
 
 std::string PythonEnd::text() const {
-  const std::string type = dtype ? dtype_name(dtype) : std::string("plain bytes");
-  if (!is_array()) return base::format("{} at {}", type, pgas::describe(end.address));
-  return base::format("an array of {} of shape {}", type, readable(number_tuple(extents).get()));
+  if (!is_array()) return base::format("{} at {}", element_type(*this), pgas::describe(end.address));
+  return base::format("an array of {} of shape {}", element_type(*this),
+                      readable(number_tuple(extents).get()));
 }
 
 PythonEnd end_from(PyObject* object, Access access, const char* use) {
@@ -90,10 +117,10 @@ void expect_same_type(const PythonEnd& from, const PythonEnd& to, const char* us
   const bool same_type = from.dtype && to.dtype ? is_same_type(from.dtype, to.dtype)
                                                 : is_bytes(from.dtype) && is_bytes(to.dtype);
   if (!same_type) {
-    throw base::Error(base::StatusCode::kInvalidArgument,
-                      base::format("{} got {} and {}, whose element types differ; cast() the pointer, or "
-                                   "convert the array",
-                                   use, from.text(), to.text()));
+    throw base::Error(
+        base::StatusCode::kInvalidArgument,
+        base::format("{} got {} as its source and {} as its target, whose element types differ; {}", use,
+                     typed_end(from), typed_end(to), remedy(from, to, use)));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "codec/encoder.h"
 #include "codec/forms.h"
 #include "pgas/array_combine.h"
+#include "pgas/lone_main.h"
 #include "pgas/packed_or_raised.h"
 #include "pgas/remote_calls.h"
 #include "pgas/team_object.h"
@@ -67,6 +68,7 @@ PyObject* split(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObj
           if (ready.state()->error()) return result.set_error(ready.state()->error());
           result.set(make_team(*engine, ready.get()));
         });
+    watch_lone_main(self, future, "Team.split");
     return future.release();
   });
 }
@@ -113,7 +115,9 @@ PyObject* rpc_ff(PyObject* self, PyObject* positional, PyObject* keywords) {
 PyObject* barrier(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     TeamParts& parts = open_team_parts(self);
-    return wrap_future(*parts.engine, parts.team.barrier()).release();
+    Ref future = wrap_future(*parts.engine, parts.team.barrier());
+    watch_lone_main(self, future, "Team.barrier");
+    return future.release();
   });
 }
 
@@ -149,12 +153,14 @@ PyObject* broadcast(PyObject* self, PyObject* const* values, Py_ssize_t count, P
     state->expect_bare(ResultForm::kValue);
     parts.team.start_broadcast(mine.packed(), root, kPythonValue, *state);
     mine.rethrow();
+    watch_lone_main(self, future, "Team.broadcast");
     return future.release();
   });
 }
 
 // `root` < 0: to all.
-PyObject* reduce_to(TeamParts& parts, PyObject* value, PyObject* reducer, int root) {
+PyObject* reduce_to(PyObject* self, PyObject* value, PyObject* reducer, int root, const char* use) {
+  TeamParts& parts = open_team_parts(self);
   const Contribution how =
       contribution_of(value, reducer, [&] { return base::format("rank {} of a team", parts.team.rank()); });
   if (how.form == ResultForm::kNothing) {
@@ -170,28 +176,29 @@ PyObject* reduce_to(TeamParts& parts, PyObject* value, PyObject* reducer, int ro
   const std::uint64_t type = kPythonValue + static_cast<std::uint64_t>(how.form);
   parts.team.start_reduce(mine.packed(), how.reducer, how.combiner, root, type, *state);
   mine.rethrow();
+  watch_lone_main(self, future, use);
   return future.release();
 }
 
 PyObject* reduce(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     const Arguments arguments("Team.reduce", {"value", "reducer", "root"}, 2, values, count, keywords);
-    TeamParts& parts = open_team_parts(self);
-    return reduce_to(parts, arguments[0], arguments[1], root_from(parts.team, arguments[2]));
+    const int root = root_from(open_team_parts(self).team, arguments[2]);
+    return reduce_to(self, arguments[0], arguments[1], root, "Team.reduce");
   });
 }
 
 PyObject* allreduce(PyObject* self, PyObject* const* values, Py_ssize_t count, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     const Arguments arguments("Team.allreduce", {"value", "reducer"}, 2, values, count, keywords);
-    return reduce_to(open_team_parts(self), arguments[0], arguments[1], -1);
+    return reduce_to(self, arguments[0], arguments[1], -1, "Team.allreduce");
   });
 }
 
 PyObject* allgather(PyObject* self, PyObject* value) {
   return guarded([&]() -> PyObject* {
     const Ref gather = attribute(import_from("weft._reducers", "Reducer").get(), "gather");
-    return reduce_to(open_team_parts(self), value, gather.get(), -1);
+    return reduce_to(self, value, gather.get(), -1, "Team.allgather");
   });
 }
 

@@ -35,6 +35,8 @@ class Barrier {
 
   // This rank has reached its next barrier.
   runtime::Future<> enter();
+  // How many this rank has entered.
+  std::uint64_t num_entered() const { return next_; }
   // This rank begins another collective, of that name, which lasts as long as the program.
   void begin_other(std::string_view name);
   // From the handler. REQUIRES: `from` is a rank. Throws Error(kCorrupt) for a note that no rank sends: of a round that the

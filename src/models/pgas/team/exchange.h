@@ -89,6 +89,8 @@ class Exchange {
   // This rank begins its next collective. Returns the number, which all ranks give in the same order. The job fails if another
   // rank has sent parts of another type under this number.
   std::uint64_t begin(const CollectiveType& type);
+  // How many this rank has begun.
+  std::uint64_t num_begun() const { return next_; }
   // No more parts of it will come.
   void end(std::uint64_t collective);
 

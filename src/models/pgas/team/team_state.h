@@ -43,6 +43,9 @@ class TeamState {
     return exchange.begin(type);
   }
 
+  // How many collectives this rank has begun, barriers included. It is the same on all ranks that have come equally far.
+  std::uint64_t num_begun() const { return barrier.num_entered() + exchange.num_begun(); }
+
   TeamTable& table;
   runtime::Runtime& runtime;
   const runtime::HandlerId call_handler;

@@ -10,12 +10,13 @@ import weft.pgas as pgas
 KIND = sys.argv[1]
 
 
-async def refused(start, *words: str, code: str = "") -> None:
+async def refused(start, *words: str, code: str = "", absent: tuple[str, ...] = ()) -> None:
     try:
         await start()
     except weft.Error as error:
         missing = [word for word in words if word not in str(error)]
         assert not missing, (missing, str(error))
+        assert not any(word in str(error) for word in absent), str(error)
         assert not code or error.code == code, error.code
         return
     raise AssertionError(f"not refused: {words}")
@@ -55,7 +56,11 @@ def unaligned(pointer: pgas.GlobalPointer) -> pgas.GlobalPointer:
 
 async def types_and_sizes(other: pgas.GlobalPointer) -> None:
     at = f"float64 at byte 0 of segment 1 of PE {other.pe}"
-    await refused(lambda: pgas.put(np.zeros(3, "f4"), other), "float32", at, "element types differ")
+    await refused(
+        lambda: pgas.put(np.zeros(3, "f4"), other),
+        "weft.pgas.put got an array of float32 as its source and global memory of float64 as its target",
+        "element types differ; convert the array to float64, for example with array.astype(); or cast() the",
+    )
     await refused(lambda: pgas.put("three", other), "three", at)
     await refused(lambda: pgas.put(2.5, other.cast("i4")), "2.5", "int32 at byte 0")
     await refused(lambda: pgas.put(256, other.cast("u1")), "256", "out of the range")
@@ -64,7 +69,11 @@ async def types_and_sizes(other: pgas.GlobalPointer) -> None:
     await refused(lambda: pgas.put(None, other), "None")
     await refused(lambda: pgas.put(b"abc", other), "plain bytes")
     await refused(lambda: pgas.put(np.array([None]), other), "Python objects")
-    await refused(lambda: pgas.get(other, out=np.zeros(3, "i8")), "int64", at)
+    await refused(
+        lambda: pgas.get(other, out=np.zeros(3, "i8")),
+        "weft.pgas.get got global memory of float64 as its source and an array of int64 as its target",
+        "give an array of float64, and convert what was read; or cast()",
+    )
     await refused(lambda: pgas.get(other, -3), "get")
     await refused(lambda: pgas.get(other, 3, np.zeros(3)), "a shape of its own")
     await refused(lambda: pgas.copy(other, np.zeros(3), 4), "4 elements", "(3,)")
@@ -140,7 +149,12 @@ async def arrays(world: pgas.Team) -> None:
     called = "weft.pgas.GlobalArray."
     await refused(lambda: array.get(0, out=np.zeros(4)), called + "get", "element types differ")
     await refused(lambda: array.get([0], out=np.zeros((1, 4))), called + "get", "element types differ")
-    await refused(lambda: array.put(0, np.zeros(4)), called + "put", "element types differ")
+    await refused(
+        lambda: array.put(0, np.zeros(4)),
+        called + "put got an array of float64 as its source and global memory of int32 as its target, whose "
+        "element types differ; convert the array to int32, for example with array.astype()",
+        absent=("segment", "byte", "pointer"),
+    )
     await refused(lambda: array.put([0], np.zeros((1, 4))), called + "put", "element types differ")
     await refused(lambda: pgas.copy(np.zeros(4), array[0]), "weft.pgas.copy got", "element types differ")
     await refused(lambda: pgas.copy(array[0], as_floats(array)), "weft.pgas.copy got", "element types")
@@ -184,6 +198,47 @@ async def arrays(world: pgas.Team) -> None:
         await refused(lambda: pgas.make_array(4, "f4" if world.rank else "f8"), "collective")
 
 
+def assign(array: pgas.GlobalArray) -> None:
+    array[1:3] = 5
+
+
+def add_in_place(array: pgas.GlobalArray) -> None:
+    array[1:3] += 5
+
+
+def remove(array: pgas.GlobalArray) -> None:
+    del array[1:3]
+
+
+async def uses_of_values_elsewhere() -> None:
+    array = await pgas.make_array((6, 4), "i4")
+    for use in (
+        assign,
+        add_in_place,
+        remove,
+        lambda array: np.asarray(array),
+        lambda array: np.asarray(array[1:3]),
+        lambda array: np.ones((2, 4)) + array[1:3],
+        lambda array: array + 1,
+        lambda array: array[1:3] * 2,
+        lambda array: array[0, 0] == 1,
+        lambda array: array[0, 0] != 1,
+        lambda array: array[0, 0] < 1,
+        lambda array: bool(array[0, 0]),
+        lambda array: float(array[0, 0]),
+        lambda array: list(array),
+        lambda array: list(array[1:3]),
+        lambda array: array[1:3][0],
+    ):
+        try:
+            use(array)
+        except TypeError as error:
+            for call in ("await array.get(key)", "await array.put(key", "weft.pgas.copy(", "array.local"):
+                assert call in str(error), error
+            continue
+        raise AssertionError("not refused")
+
+
 async def main(world: pgas.Team) -> None:
     own = pgas.make_segment(10, "f8", KIND)
     pointers = await world.allgather(own.pointer())
@@ -200,6 +255,7 @@ async def main(world: pgas.Team) -> None:
             await pgas.put(np.full(10, 4.5), other)
         await world.barrier()
     await arrays(world)
+    await uses_of_values_elsewhere()
     await world.barrier()
     if world.rank == 0:
         print("all checked")
