@@ -1,41 +1,20 @@
 """A collective operation that main awaits in a job of weft.run, where main runs on PE 0 alone.
 
 All PEs of a team take part in its collective operations. If main calls one, entry methods or functions of
-Team.rpc must call it on the other PEs. Without them main would wait for ever without a word.
-
-A job in which nothing can happen any more ends with a sentence. That is so if
-
-- no message is under way,
-- no PE has a pending sleep or copy, or a thread or a signal handler that may act,
-- no coroutine or callback exists but main, and main awaits the operation.
-
-If only the first holds and no sleep or copy is pending, a sentence is printed after some time; main waits on.
-
-Operations in place are not watched: their buffers wait at the sender, which counts as messages under way.
+Team.rpc must call it on the other PEs. Without them main waits for ever, so a sentence is printed if they
+have not come after some time. Main waits on: they may still come.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from weft import _core
-from weft._plain_main import signals_may_act, threads_may_post
 
-# Between two looks at the other PEs.
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 1.0
-# Between the two looks that must find the same. Control messages, such as notes of barriers and decisions of
-# load balancing, do not count as under way. They come meanwhile.
-_SAME_FOR_S = 0.2
-# Where something may still come that cannot be seen, a job that does nothing is reported after so long.
-_PATIENCE_S = 10.0
-
-# The coroutines of the job if only main and the watch are there.
-_MAIN_AND_WATCH = 2
+_PATIENCE_S = 5.0
 # PEs in a sentence.
 _MOST_NAMED = 8
 
@@ -58,38 +37,20 @@ class _Call(NamedTuple):
     use: str
 
 
-class _State(NamedTuple):
-    """Of a PE."""
-
-    num_begun: int
-    # Whether a sleep or a copy is pending.
-    is_waiting: bool
-    num_sleeps: int
-    # Whether something outside of Weft may act: a thread, asyncio, a signal handler.
-    may_act: bool
-    # Coroutines and callbacks that have not ended.
-    num_code: int
-
-
 class _Observer(_core.Chare):
     """One per PE."""
 
-    def state(self, leader_pe: int, number: int) -> _State:
-        is_waiting, num_sleeps = _core._pending()
-        num_begun = _core._collectives_begun(leader_pe, number)
-        may_act = threads_may_post() or signals_may_act()
-        return _State(num_begun, is_waiting, num_sleeps, may_act, _core._code_waiting())
+    def collectives_begun(self, leader_pe: int, number: int) -> int:
+        return _core._collectives_begun(leader_pe, number)
 
 
 class Watch:
-    """Of one main. It runs while main awaits a collective operation, and ends the job if that cannot end."""
+    """Of one main. It runs while main awaits a collective operation."""
 
     def __init__(self, main: Any) -> None:
         self._main = main
         self._latest: _Call | None = None
         self._is_running = False
-        self._num_sleeps = 0
-        self._observers: Any = None
 
     def begun(self, team: _core.Team, future: _core.Future[Any], use: str) -> Any:
         """PE 0 has begun a collective operation. Returns a coroutine that must be run, or None."""
@@ -99,45 +60,24 @@ class Watch:
     async def _run(self) -> None:
         self._is_running = True
         try:
-            await self._look_after()
+            before: _Call | None = None
+            while (call := self._latest) is not None and (call is not before or not await self._report(call)):
+                before = call
+                await _core.sleep(_PATIENCE_S)
+                if not self._is_awaited(self._latest):
+                    return
         finally:
             self._is_running = False
 
-    async def _look_after(self) -> None:
-        call: _Call | None = None
-        before: list[_State] | None = None
-        pause_s = _FIRST_PAUSE_S
-        since = 0.0
-        while True:
-            self._num_sleeps += 1
-            await _core.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            latest = self._latest
-            if latest is None or not self._is_awaited(latest):
-                return
-            if latest is not call:  # there was progress
-                call, before = latest, None
-            await _core.quiescence()
-            states = await self._states(call)
-            missing = [pe for pe in call.team.members() if states[pe].num_begun < call.num_begun]
-            if not missing or any(state.is_waiting for state in states):
-                before = None
-            elif states != before:
-                before, since = states, time.monotonic()
-                pause_s = _SAME_FOR_S
-            elif self._is_awaited(call) and _is_all(states):
-                _core._fail(self._sentence(call, missing, "nothing can happen any more"))
-                return
-            elif self._is_awaited(call) and time.monotonic() - since >= _PATIENCE_S:
-                print("weft:", self._sentence(call, missing, "no message is under way"), file=sys.stderr)
-                return
-
-    async def _states(self, call: _Call) -> list[_State]:
-        if self._observers is None:
-            self._observers = _core.Group(_Observer)
-        own, *others = await self._observers.state.call(call.leader_pe, call.number)
-        # Without the pauses of the watch itself.
-        return [own._replace(num_sleeps=own.num_sleeps - self._num_sleeps), *others]
+    async def _report(self, call: _Call) -> bool:
+        """Prints a sentence if PEs have not begun the operation. Returns whether it has."""
+        observers: Any = _core.Group(_Observer)
+        begun = await observers.collectives_begun.call(call.leader_pe, call.number)
+        missing = [pe for pe in call.team.members() if begun[pe] < call.num_begun]
+        if not missing or not self._is_awaited(call):
+            return False
+        print("weft:", self._sentence(call, missing), file=sys.stderr)
+        return True
 
     def _chain(self) -> list[Any]:
         """Main, the coroutine that it awaits, and so on; at last what the innermost one awaits."""
@@ -146,10 +86,10 @@ class Watch:
             chain.append(chain[-1].cr_await)
         return chain
 
-    def _is_awaited(self, call: _Call) -> bool:
-        return id(self._chain()[-1]) == call.future_id
+    def _is_awaited(self, call: _Call | None) -> bool:
+        return call is not None and id(self._chain()[-1]) == call.future_id
 
-    def _sentence(self, call: _Call, missing: list[int], why: str) -> str:
+    def _sentence(self, call: _Call, missing: list[int]) -> str:
         frames = [one.cr_frame for one in self._chain()[:-1]]
         own = [frame for frame in frames if not frame.f_code.co_filename.startswith(_PACKAGE)] or frames
         inner = [_NAMES.get(frame.f_code.co_name) for frame in frames if frame not in own]
@@ -158,16 +98,8 @@ class Watch:
         names = [str(pe) for pe in missing[:_MOST_NAMED]] + ["..."] * (len(missing) > _MOST_NAMED)
         pes = f"PE {names[0]} has" if len(missing) == 1 else f"PEs {', '.join(names)} have"
         return (
-            f"main on PE 0 waits in {called} ({where}), which {pes} not called, and {why}. All PEs of a team "
-            "call its collective operations, and weft.run runs main on PE 0 alone. Start the program with "
+            f"main on PE 0 waits in {called} ({where}), which {pes} not called. All PEs of a team call its "
+            "collective operations, and weft.run runs main on PE 0 alone. Start the program with "
             "weft.pgas.run(main), which runs main(world) on every PE, or call the operation on every PE, for "
             "example from an entry method of a weft.Group"
         )
-
-
-def _is_all(states: list[_State]) -> bool:
-    """Whether there is nothing in the job but a main that waits."""
-    return (
-        not any(state.may_act for state in states)
-        and sum(state.num_code for state in states) == _MAIN_AND_WATCH
-    )

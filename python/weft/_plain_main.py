@@ -27,7 +27,7 @@ class _Watch(_core.Chare):
     def state(self) -> tuple[bool, int]:
         """Whether something is pending that no message brings, and how many sleeps were started so far."""
         pending, num_sleeps = _core._pending()
-        return pending or threads_may_post() or signals_may_act(), num_sleeps
+        return pending or _threads_may_post() or _signals_may_act(), num_sleeps
 
 
 def after(returned: object) -> Any:
@@ -72,7 +72,7 @@ async def _watch() -> None:
         before = num_sleeps
 
 
-def threads_may_post() -> bool:
+def _threads_may_post() -> bool:
     """Whether a thread of the program, or a coroutine in asyncio's loop, may still call Weft."""
     asyncio_edge = sys.modules.get("weft._asyncio")
     if asyncio_edge is not None and asyncio_edge.num_running() > 0:
@@ -83,7 +83,7 @@ def threads_may_post() -> bool:
     return any(thread not in own for thread in threading.enumerate())
 
 
-def signals_may_act() -> bool:
+def _signals_may_act() -> bool:
     """Whether the program has a signal handler of its own, which may call weft.exit()."""
     return any(
         callable(handler) and handler is not signal.default_int_handler

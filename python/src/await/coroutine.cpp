@@ -14,9 +14,7 @@ Coroutine::Coroutine(Engine& engine, Ref coroutine)
     : runtime::Work(&Coroutine::turn),
       engine_(engine),
       coroutine_(std::move(coroutine)),
-      time_(engine.runtime().meter().running()) {
-  engine_->code_began();
-}
+      time_(engine.runtime().meter().running()) {}
 
 void Coroutine::start() {
   engine_->runtime().start_detached(this, std::noop_coroutine());
@@ -103,12 +101,7 @@ struct Callback final : runtime::Work {
         engine(engine_in),
         callback(std::move(function_in)),
         argument(std::move(argument_in)),
-        where(std::move(where_in)) {
-    engine->code_began();
-  }
-  ~Callback() { engine->code_ended(); }
-  Callback(const Callback&) = delete;
-  Callback& operator=(const Callback&) = delete;
+        where(std::move(where_in)) {}
 
   static void turn(runtime::Work* self, runtime::Runtime&, runtime::WorkAction action) {
     std::unique_ptr<Callback> work(static_cast<Callback*>(self));

@@ -17,7 +17,6 @@ namespace weft::python {
 class Coroutine : public runtime::Work, public runtime::DetachedTask {
  public:
   Coroutine(Engine& engine, Ref coroutine);
-  ~Coroutine() override { engine_->code_ended(); }
 
   // Runs it to its first await or its end. It deletes itself in the end.
   void start();

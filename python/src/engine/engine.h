@@ -80,11 +80,6 @@ class Engine {
   std::uint64_t sleeps_started() const { return sleeps_started_; }
   std::uint64_t sleeps_pending() const { return sleeps_pending_; }
 
-  // Python code that waits to be run or continued: coroutines and callbacks.
-  void code_began() { ++code_waiting_; }
-  void code_ended() { --code_waiting_; }
-  std::uint64_t code_waiting() const { return code_waiting_; }
-
   // The coroutine of main, if weft.run runs it on this PE alone; null for none. Borrowed, set and reset by the
   // object that runs it.
   PyObject* lone_main() const { return lone_main_; }
@@ -120,7 +115,6 @@ class Engine {
   std::vector<std::pair<memory::Place, memory::StreamHandle>> own_streams_;
   std::uint64_t sleeps_started_ = 0;
   std::uint64_t sleeps_pending_ = 0;
-  std::uint64_t code_waiting_ = 0;
   PyObject* lone_main_ = nullptr;
   Ref collective_watch_;
   bool closed_ = false;

@@ -39,14 +39,9 @@ PyObject* collectives_begun(PyObject*, PyObject* const* values, Py_ssize_t count
   });
 }
 
-PyObject* code_waiting(PyObject*, PyObject*) {
-  return guarded([] { return PyLong_FromUnsignedLongLong(Engine::current().code_waiting()); });
-}
-
 PyMethodDef functions[] = {
     {"_team_position", &position, METH_O, nullptr},
     {"_collectives_begun", as_method(&collectives_begun), METH_FASTCALL, nullptr},
-    {"_code_waiting", &code_waiting, METH_NOARGS, nullptr},
     {},
 };
 

@@ -207,8 +207,8 @@ class Job:
         """Each process of another MPI, for instance, has run as the only one."""
         if self._exit_code == 0 and self._num_pes > 1 and not self._service.connections:
             self._say(
-                f"none of the {self._num_pes} processes joined the job, so each ran alone. A program joins with "
-                "weft.run or weft::run; an MPI program if it is linked with Weft's library (weft mpicc)"
+                f"none of the {self._num_pes} processes joined the job, so each ran alone. A program joins "
+                "with weft.run or weft::run; an MPI program if it is linked with Weft's library (weft mpicc)"
             )
 
     def _check_all_joined(self) -> None:

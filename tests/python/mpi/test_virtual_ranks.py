@@ -318,7 +318,9 @@ def test_the_first_failure_of_the_start_ends_the_process(compile_program, run_ra
     """Its other ranks do not try again, which would say that the launch is used up."""
     outcome = run_ranks(1, 4, compile_program("places.c"), options=["--lb", "unknown"])
     assert outcome.returncode == 1
-    assert [line.split(":")[0] for line in outcome.stderr.splitlines()] == ["weft", "weft run"], outcome.stderr
+    assert [line.split(":")[0] for line in outcome.stderr.splitlines()] == ["weft", "weft run"], (
+        outcome.stderr
+    )
     assert "WEFT_LB is 'unknown'" in outcome.stderr
 
 

@@ -1,8 +1,12 @@
-"""Collective operations in a main of weft.run, which runs on PE 0 alone; `argv[1]` is what main does."""
+"""Collective operations in a main of weft.run, which runs on PE 0 alone; `argv[1]` is what main does.
 
+With `argv[2]`, the patience of the watch in seconds, its sentence ends the job with code 3.
+"""
+
+import io
 import sys
-import threading
 import time
+import typing
 
 import weft
 import weft._lone_main
@@ -20,13 +24,6 @@ class Member(weft.Chare):
         if how == "busy":
             time.sleep(0.5)
         await weft.pgas.world().barrier()
-
-    async def come_behind(self, future: weft.Future[weft.Future[None]]) -> None:
-        if weft.my_pe() != 0:
-            mine: weft.Future[None] = weft.Future()
-            future.set(mine)
-            await mine
-            await weft.pgas.world().barrier()
 
 
 async def make_array() -> None:
@@ -67,32 +64,22 @@ async def with_others() -> None:
     print("all checked")
 
 
-async def waiting_others() -> None:
-    """The others wait for what a thread of PE 0 does when the sentence has been printed."""
-    weft._lone_main._PATIENCE_S = 0.0
-    others: weft.Future[weft.Future[None]] = weft.Future()
-    is_printed = threading.Event()
-    stderr = sys.stderr
+class EndsTheJob(io.TextIOBase):
+    """In place of stderr: ends the job when the sentence has been printed."""
 
-    class Noticed:
-        def write(self, text: str) -> int:
-            if "weft" in text:
-                is_printed.set()
-            return stderr.write(text)
+    def __init__(self, stderr: typing.TextIO) -> None:
+        self._stderr = stderr
 
-        def flush(self) -> None:
-            stderr.flush()
+    def write(self, text: str) -> int:
+        if "waits in" in text:
+            weft.exit(3)
+        return self._stderr.write(text)
 
-    def act() -> None:
-        is_printed.wait()
-        weft.post_from_any_thread(lambda: others.result().set(None))
-
-    sys.stderr = Noticed()
-    threading.Thread(target=act).start()
-    weft.Group(Member).come_behind(others)
-    await weft.pgas.world().barrier()
-    sys.stderr = stderr
-    print("all checked")
+    def flush(self) -> None:
+        self._stderr.flush()
 
 
+if len(sys.argv) > 2:
+    weft._lone_main._PATIENCE_S = float(sys.argv[2])
+    sys.stderr = typing.cast(typing.TextIO, EndsTheJob(sys.stderr))
 weft.run(globals()[sys.argv[1]])
