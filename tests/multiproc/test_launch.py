@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -49,6 +50,22 @@ def test_np_is_n(run) -> None:
 def test_a_program_on_the_path_that_knows_nothing_of_weft(run) -> None:
     outcome = run("-n", 3, "--", "echo", "hello")
     assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("hello\n" * 3, "", 0)
+
+
+def test_a_program_of_another_mpi_is_named(run, tmp_path: Path) -> None:
+    """Its processes would each be rank 0 of 1, without an error."""
+    (tmp_path / "other.c").write_text("int initialize(void) { return 0; }")
+    (tmp_path / "program.c").write_text("int initialize(void); int main(void) { return initialize(); }")
+    for command in (
+        "cc -shared -fPIC -Wl,-soname,libmpi.so.40 other.c -o libmpi.so.40",
+        "cc program.c ./libmpi.so.40 -Wl,-rpath,$ORIGIN -o program",
+    ):
+        subprocess.run(command.split(), cwd=tmp_path, check=True, timeout=60)
+    program = str(tmp_path / "program")
+    outcome = run("-n", 2, program)
+    assert outcome.exit_code == 0
+    assert outcome.stderr.startswith(f"weft run: {program} is linked with libmpi.so.40, another MPI")
+    assert run("-n", 1, program).stderr == ""
 
 
 def test_only_pe_0_has_the_input(run, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import shutil
@@ -67,6 +68,18 @@ def program_argv(program: str, arguments: Sequence[str]) -> list[str]:
     if program.endswith(".py"):
         return [sys.executable, _readable_file(program), *arguments]
     return [_executable(program), *arguments]
+
+
+def other_mpi_of(program: str) -> str | None:
+    """The library of Open MPI or MPICH that a binary is linked with, if it names one and not Weft's."""
+    try:
+        with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if content[:4] != b"\x7fELF" or content.find(b"\0libmpi_abi.so") >= 0:
+                return None
+            found = re.search(rb"\0(libmpi(?:ch)?\.so[.0-9]*)\0", content)
+            return found[1].decode() if found else None
+    except (OSError, ValueError):  # an empty file cannot be mapped
+        return None
 
 
 def _readable_file(path: str) -> str:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from weft.launch.command import other_mpi_of
 from weft.launch.connection import Connection
 from weft.launch.leftovers import SegmentFolder, is_segment_folder, remove_system_v_segments
 from weft.launch.processes import Pe, Starter, describe_exit, exit_code_of, reserve_descriptors
@@ -72,7 +73,7 @@ class Job:
                 self._start_pes()
                 while any(pe.running for pe in self._pes):
                     self._wait_and_handle()
-                self._warn_if_none_joined()
+                self._warn_of_another_mpi()
                 return self._exit_code
             finally:
                 self._kill_all()
@@ -203,12 +204,14 @@ class Job:
         else:
             self._check_all_joined()
 
-    def _warn_if_none_joined(self) -> None:
-        """Each process of another MPI, for instance, has run as the only one."""
-        if self._exit_code == 0 and self._num_pes > 1 and not self._service.connections:
+    def _warn_of_another_mpi(self) -> None:
+        """Its processes have not joined the job: each ran as rank 0 of 1, without an error."""
+        if self._exit_code != 0 or self._num_pes == 1 or self._service.connections:
+            return
+        if (library := other_mpi_of(self._argv[0])) is not None:
             self._say(
-                f"none of the {self._num_pes} processes joined the job, so each ran alone. A program joins "
-                "with weft.run or weft::run; an MPI program if it is linked with Weft's library (weft mpicc)"
+                f"{self._argv[0]} is linked with {library}, another MPI, so each of its {self._num_pes} "
+                "processes ran alone, as rank 0 of 1. Compile it with `weft mpicc` or `weft mpicxx`"
             )
 
     def _check_all_joined(self) -> None:

@@ -10,50 +10,10 @@
 
 #include "weft/mpi/mpi.h"
 
-#include "tests/unit/mpi/device_view.h"
-#include "tests/unit/mpi/mpi_job.h"
+#include "tests/unit/mpi/offering_ranks.h"
 
 namespace weft::mpi {
 namespace {
-
-using testing::MpiJob;
-using testing::TestMemory;
-
-constexpr std::uint64_t kOfferContext = 4;
-constexpr int kTag = 5;
-
-// Rank 1 receives from rank 0.
-struct OfferingRanks {
-  explicit OfferingRanks(const char* machine) : job(2, machine), in(job.memory(1), kDevicePlace, 64, 100) {
-    for (int round = 0; round < 10 && num_accepted() == 0; ++round) exchange(round);
-    EXPECT_EQ(num_accepted(), 1U) << "no send accepted an offer";
-  }
-
-  std::uint64_t num_accepted() { return job.ranks(0).offers().num_accepted(); }
-  std::uint64_t num_waits() { return job.ranks(0).offers().num_waits(); }
-  std::uint64_t num_made() { return job.ranks(1).offers().num_made(); }
-  TestMemory filled(int first, std::size_t size_bytes = 64, memory::Place place = kDevicePlace) {
-    return {job.memory(0), place, size_bytes, static_cast<std::uint8_t>(first)};
-  }
-  Ref<ReceiveRequest> receive(TestMemory& into, int tag = kTag, int source = 0) {
-    return job.ranks(1).receive({kOfferContext, source, tag}, view_of_memory(into), source);
-  }
-  Ref<SendRequest> send(TestMemory& from, int tag = kTag, std::uint64_t context = kOfferContext) {
-    return job.ranks(0).send({context, 0, tag, 1}, view_of_memory(from), SendMode::kStandard);
-  }
-  void exchange(int first) {
-    TestMemory out = filled(first);
-    const auto receiving = receive(in);
-    job.settle();
-    const auto sending = send(out);
-    job.wait(sending, receiving);
-    EXPECT_EQ(receiving->outcome().error, MPI_SUCCESS);
-    EXPECT_EQ(in.now(), out.filled());
-  }
-
-  MpiJob job;
-  TestMemory in;
-};
 
 struct ReceiveOffersTest : ::testing::TestWithParam<const char*>, OfferingRanks {
   ReceiveOffersTest() : OfferingRanks(GetParam()) {}
@@ -83,14 +43,15 @@ TEST_P(ReceiveOffersTest, AMessageThatTheReceiveDoesNotMatchMakesTheOfferVoid) {
   for (const bool is_other_context : {false, true}) {
     const auto receiving = receive(in);
     job.settle();
-    const auto send_other = is_other_context ? send(other, kTag, kOfferContext + 2) : send(other, kTag + 1);
+    const auto send_other =
+        is_other_context ? send(other, kOfferTag, kOfferContext + 2) : send(other, kOfferTag + 1);
     job.settle();
     EXPECT_FALSE(receiving->is_complete());
     const auto sending = send(out);
     job.wait(sending, receiving);
     EXPECT_EQ(in.now(), out.filled());
     const MatchKey key{is_other_context ? kOfferContext + 2 : kOfferContext, 0,
-                       is_other_context ? kTag : kTag + 1};
+                       is_other_context ? kOfferTag : kOfferTag + 1};
     const auto receive_other = job.ranks(1).receive(key, view_of_memory(other_in), 0);
     job.wait(send_other, receive_other);
     EXPECT_EQ(other_in.now(), other.filled());
@@ -124,7 +85,7 @@ TEST_P(ReceiveOffersTest, ASendThatWaitsForItsMatchTakesItsUsualWay) {
   const auto receiving = receive(in);
   job.settle();
   const auto sending =
-      job.ranks(0).send({kOfferContext, 0, kTag, 1}, view_of_memory(out), SendMode::kSynchronous);
+      job.ranks(0).send({kOfferContext, 0, kOfferTag, 1}, view_of_memory(out), SendMode::kSynchronous);
   job.wait(sending, receiving);
   EXPECT_EQ(in.now(), out.filled());
   EXPECT_EQ(num_accepted(), 1U);
@@ -172,69 +133,6 @@ TEST_P(ReceiveOffersTest, AReceiveWhoseOfferWasAcceptedIsNotCancelled) {
 }
 
 // The offer is on its way when the message is sent, as in a ping-pong of blocking calls.
-TEST_P(ReceiveOffersTest, ASenderWaitsForOffersThatComeJustTooLate) {
-  for (int round = 0; round < 100; ++round) {
-    TestMemory out = filled(round);
-    const auto receiving = receive(in);
-    const auto sending = send(out);
-    job.wait(sending, receiving);
-    ASSERT_EQ(in.now(), out.filled());
-  }
-  EXPECT_GE(num_accepted(), 95U);
-  EXPECT_GE(num_waits(), 90U);
-  // No offers come any more.
-  const std::uint64_t waits_before = num_waits();
-  for (int round = 0; round < 5; ++round) {
-    TestMemory out = filled(round);
-    const auto sending = send(out);
-    job.settle();
-    const auto receiving = receive(in);
-    job.wait(sending, receiving);
-    ASSERT_EQ(in.now(), out.filled());
-  }
-  EXPECT_LE(num_waits() - waits_before, 3U);
-}
-
-// Each receive is posted when its message has been sent and has not been read.
-TEST_P(ReceiveOffersTest, ASenderWhoseOffersAlwaysComeTooLateSeldomWaits) {
-  for (int round = 0; round < 200; ++round) {
-    TestMemory out = filled(round);
-    const auto sending = send(out);
-    const auto receiving = receive(in);
-    job.wait(sending, receiving);
-    ASSERT_EQ(in.now(), out.filled());
-  }
-  EXPECT_GE(num_waits(), 3U) << "it never waits";
-  EXPECT_LE(num_waits(), 24U);
-}
-
-// The offer is for a message as large as the receive.
-TEST_P(ReceiveOffersTest, OffersThatCannotBeAcceptedAreInVainForBoth) {
-  for (const std::size_t size : {64U, 32U}) {  // the first one finds its offer late
-    for (int round = 0; round < (size == 64 ? 1 : 200); ++round) {
-      TestMemory out = filled(round, size);
-      const auto receiving = receive(in);
-      const auto sending = send(out);
-      job.wait(sending, receiving);
-      ASSERT_EQ(receiving->outcome().error, MPI_SUCCESS);
-    }
-  }
-  EXPECT_LE(num_waits(), 24U);
-  EXPECT_LE(num_made(), 40U);
-}
-
-TEST_P(ReceiveOffersTest, SynchronousSendsAskForNoOffers) {
-  for (int round = 0; round < 200; ++round) {
-    TestMemory out = filled(round);
-    const auto receiving = receive(in);
-    const auto sending =
-        job.ranks(0).send({kOfferContext, 0, kTag, 1}, view_of_memory(out), SendMode::kSynchronous);
-    job.wait(sending, receiving);
-  }
-  EXPECT_LE(num_made(), 40U);
-  EXPECT_EQ(num_waits(), 0U);
-}
-
 // One of them is offered, in each step the same.
 TEST_P(ReceiveOffersTest, OfSeveralReceivesInAStepOneIsOffered) {
   for (const int receives : {2, 3, 4, 5, 8, 16}) {
@@ -248,11 +146,11 @@ TEST_P(ReceiveOffersTest, OfSeveralReceivesInAStepOneIsOffered) {
       std::vector<Ref<ReceiveRequest>> receiving;
       std::vector<Ref<SendRequest>> sending;
       for (int i = 0; i < receives; ++i)
-        receiving.push_back(receive(ins[static_cast<std::size_t>(i)], kTag + i));
+        receiving.push_back(receive(ins[static_cast<std::size_t>(i)], kOfferTag + i));
       job.settle();
       for (int i = 0; i < receives; ++i) {
         outs.push_back(filled(step + i));
-        sending.push_back(send(outs.back(), kTag + i));
+        sending.push_back(send(outs.back(), kOfferTag + i));
       }
       for (int i = 0; i < receives; ++i) {
         job.wait(sending[static_cast<std::size_t>(i)], receiving[static_cast<std::size_t>(i)]);
@@ -264,65 +162,6 @@ TEST_P(ReceiveOffersTest, OfSeveralReceivesInAStepOneIsOffered) {
   }
 }
 
-// An offer is for one message. The receives of both are posted when rank 0 begins to send, and only the first waits for its offer.
-TEST_P(ReceiveOffersTest, TheSecondSendOfAStepDoesNotWait) {
-  TestMemory second_in(job.memory(1), kDevicePlace, 64, 100);
-  TestMemory answer(job.memory(1), kHostPlace, 8, 1);
-  TestMemory answer_in(job.memory(0), kHostPlace, 8, 0);
-  std::uint64_t accepted_before = 0;
-  std::uint64_t waits_before = 0;
-  for (int step = 0; step < 120; ++step) {
-    const bool has_second = step >= 20;  // the first steps show that a wait pays
-    if (step == 20) {
-      accepted_before = num_accepted();
-      waits_before = num_waits();
-    }
-    const auto receive_answer = job.ranks(0).receive({kOfferContext, 1, kTag}, view_of_memory(answer_in), 1);
-    const auto send_answer =
-        job.ranks(1).send({kOfferContext, 1, kTag, 0}, view_of_memory(answer), SendMode::kStandard);
-    job.wait(send_answer, receive_answer);
-    TestMemory out = filled(step);
-    TestMemory second = filled(step + 1);
-    const auto receiving = receive(in);
-    const auto receiving_second = receive(second_in, kTag + 1);
-    const auto sending = send(out);
-    const auto sending_second = has_second ? send(second, kTag + 1) : Ref<SendRequest>();
-    job.wait(sending, receiving);
-    if (has_second) {
-      job.wait(sending_second, receiving_second);
-      ASSERT_EQ(second_in.now(), second.filled());
-    } else {
-      receiving_second->cancel();
-    }
-    ASSERT_EQ(in.now(), out.filled());
-  }
-  EXPECT_GE(num_accepted() - accepted_before, 90U);
-  EXPECT_GE(num_waits() - waits_before, 90U) << "the first sends have waited";
-  EXPECT_LE(num_waits() - waits_before, 110U);
-}
-
-// The receiver makes few offers when the sender begins to wait for them.
-TEST_P(ReceiveOffersTest, ASenderThatHasWaitedIsOfferedReceivesAgain) {
-  TestMemory other = filled(1, 8, kHostPlace);
-  TestMemory other_in(job.memory(1), kHostPlace, 8, 0);
-  for (int round = 0; round < 200; ++round) {
-    const auto receiving = receive(in);
-    const auto send_other = send(other, kTag + 1);
-    const auto receive_other = receive(other_in, kTag + 1);
-    job.wait(send_other, receive_other);
-    receiving->cancel();
-  }
-  const std::uint64_t accepted_before = num_accepted();
-  for (int round = 0; round < 200; ++round) {
-    TestMemory out = filled(round);
-    const auto receiving = receive(in);
-    const auto sending = send(out);
-    job.wait(sending, receiving);
-    ASSERT_EQ(in.now(), out.filled());
-  }
-  EXPECT_GE(num_accepted() - accepted_before, 100U);
-}
-
 TEST_P(ReceiveOffersTest, AfterOffersInVainFewAreMade) {
   const std::uint64_t made_before = num_made();
   TestMemory other = filled(1, 8, kHostPlace);
@@ -331,10 +170,10 @@ TEST_P(ReceiveOffersTest, AfterOffersInVainFewAreMade) {
     TestMemory out = filled(round);
     const auto receiving = receive(in);
     job.settle();
-    const auto send_other = send(other, kTag + 1);
+    const auto send_other = send(other, kOfferTag + 1);
     job.settle();
     const auto sending = send(out);
-    const auto receive_other = receive(other_in, kTag + 1);
+    const auto receive_other = receive(other_in, kOfferTag + 1);
     job.wait(sending, receiving, send_other, receive_other);
     ASSERT_EQ(in.now(), out.filled());
   }
@@ -357,7 +196,7 @@ TEST_P(ReceiveOffersTest, OfSeveralReceivesEachGetsItsOwnMessage) {
   for (int round = 0; round < 3; ++round) {
     receives.clear();
     sends.clear();
-    receives.push_back(receive(into[0], kTag, round == 1 ? kAny : 0));
+    receives.push_back(receive(into[0], kOfferTag, round == 1 ? kAny : 0));
     for (std::size_t i = 1; i < 5; ++i) receives.push_back(receive(into[i]));
     job.settle();
     for (TestMemory& one : out) sends.push_back(send(one));
@@ -487,9 +326,9 @@ struct Accepting {
 TEST_P(ReceiveOffersTest, AMessageThatAcceptsWhatWasNotOfferedEndsTheJob) {
   const std::uint32_t next = job.ranks(0).num_sent_to(1);
   const MessageHeader right{
-      .context = kOfferContext, .sequence = next, .tag = kTag, .to = 1, .flags = kOffered};
+      .context = kOfferContext, .sequence = next, .tag = kOfferTag, .to = 1, .flags = kOffered};
   MessageHeader other_tag = right;
-  other_tag.tag = kTag + 1;
+  other_tag.tag = kOfferTag + 1;
   MessageHeader more_flags = right;
   more_flags.flags |= kCharged;
   const Accepting wrong[] = {{right, 77}, {other_tag, 1}, {more_flags, 1}};
@@ -498,7 +337,7 @@ TEST_P(ReceiveOffersTest, AMessageThatAcceptsWhatWasNotOfferedEndsTheJob) {
     Accepting claim = one;
     claim.header.sequence = 0;
     TestMemory into(fresh.memory(1), kDevicePlace, 64, 0);
-    const auto receiving = fresh.ranks(1).receive({kOfferContext, 0, kTag}, view_of_memory(into), 0);
+    const auto receiving = fresh.ranks(1).receive({kOfferContext, 0, kOfferTag}, view_of_memory(into), 0);
     send_as_pe_0(fresh, PointToPoint::kBlock, &claim, sizeof claim);
     const std::string failure = failure_of(fresh);
     EXPECT_NE(failure.find("an MPI message from PE 0"), std::string::npos) << failure;
@@ -533,7 +372,7 @@ TEST_P(ReceiveOffersTest, AnOfferOfNothingIsNotAccepted) {
                            .sequence = job.ranks(1).num_sent_to(0),
                            .number = 12345,
                            .source = 1,
-                           .tag = kTag,
+                           .tag = kOfferTag,
                            .from = 0,
                            .to = 1};
   send_as_pe_0(job, PointToPoint::kOffer, &claim, sizeof claim);
@@ -541,9 +380,9 @@ TEST_P(ReceiveOffersTest, AnOfferOfNothingIsNotAccepted) {
   TestMemory out(job.memory(1), kDevicePlace, 64, 9);
   TestMemory into(job.memory(0), kDevicePlace, 64, 0);
   const auto sending =
-      job.ranks(1).send({kOfferContext, 1, kTag, 0}, view_of_memory(out), SendMode::kStandard);
+      job.ranks(1).send({kOfferContext, 1, kOfferTag, 0}, view_of_memory(out), SendMode::kStandard);
   EXPECT_EQ(job.ranks(1).offers().num_accepted(), 0U);
-  const auto receiving = job.ranks(0).receive({kOfferContext, 1, kTag}, view_of_memory(into), 1);
+  const auto receiving = job.ranks(0).receive({kOfferContext, 1, kOfferTag}, view_of_memory(into), 1);
   job.wait(sending, receiving);
   EXPECT_EQ(into.now(), out.filled());
 }

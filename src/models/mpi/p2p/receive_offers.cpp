@@ -1,6 +1,5 @@
 #include "models/mpi/p2p/receive_offers.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -15,14 +14,10 @@ namespace weft::mpi {
 
 namespace {
 
-// An offer in vain costs the ranks 0.1 us, and one that is accepted saves 0.5 us (benchmarks/results/2026-11-26-offers).
-constexpr int kMostSkips = 63;
-// How long a sender waits for an offer, and after how many waits in vain it stops. Between two GPUs, in a ping-pong of 8 B, 85 % of
-// the offers come within 0.6 us, and 99.9 % within 6 us; the latency is the same (benchmarks/results/2026-11-26-gpu). A wait looks
-// at least once, which may take longer.
+// How long a sender waits for an offer. Between two GPUs, in a ping-pong of 8 B, 85 % of the offers come within 0.6 us, and 99.9 %
+// within 6 us; the latency is the same (benchmarks/results/2026-11-26-gpu). A wait looks at least once, which may take longer.
 constexpr std::chrono::microseconds kPatience{2};
 constexpr int kLeastLooks = 1;
-constexpr int kWaits = 3;
 
 }  // namespace
 
@@ -78,23 +73,6 @@ void ReceiveOffers::make(OfferedReceive& receive, const MatchKey& key, const Dat
   messenger_.send(to.in.peer, std::move(message));
 }
 
-namespace {
-
-int grown(int count) { return std::min(2 * count + 1, kMostSkips); }
-
-}  // namespace
-
-void ReceiveOffers::Peer::missed() { skips_left = misses = grown(misses); }
-
-void ReceiveOffers::Peer::has_waited(bool has_come) {
-  if (has_come) {
-    waits_left = kWaits;
-    waits_in_vain = 0;
-  } else if (--waits_left == 0) {
-    late_offers_left = waits_in_vain = grown(waits_in_vain);
-  }
-}
-
 void ReceiveOffers::close(Peer& peer) {
   peer.receive = nullptr;
   --num_open_;
@@ -140,14 +118,7 @@ void ReceiveOffers::told(const ReceiveOffer& offer) {
   Peer& of = peer(offer.from);
   of.offer = offer;
   of.has_offer = true;
-  of.was_told = true;
-  const bool is_late = of.has_unoffered && is_for(offer, of.unoffered, of.unoffered_bytes);
-  if (!is_late || of.waits_left > 0) return;
-  if (of.late_offers_left == 0) {
-    of.waits_left = kWaits;
-  } else {
-    --of.late_offers_left;
-  }
+  of.patience.told(of.unoffered && is_for(offer, of.unoffered->header, of.unoffered->size_bytes));
 }
 
 const ReceiveOffer* ReceiveOffers::find(const MessageHeader& header, const DataView& view,
@@ -155,24 +126,14 @@ const ReceiveOffer* ReceiveOffers::find(const MessageHeader& header, const DataV
   Peer* const of = known_peer(header.to);
   if (of == nullptr || !view.is_dense() || view.size_bytes == 0) return nullptr;
   const auto is_here = [&] { return of->has_offer && is_for(of->offer, header, view.size_bytes); };
-  const bool has_heard = of->was_told || of->num_heard != num_heard;
-  const bool follows = !has_heard && of->was_accepted;
-  const bool may_come = has_heard || (follows && of->follows_left == 0);
-  if (follows && of->follows_left > 0) --of->follows_left;
-  if (!is_here() && of->waits_left > 0 && may_come && !messenger_.shares_processor()) {
-    await(*of, header, view.size_bytes);
-    has_waited = !is_here();
-    of->has_waited(is_here());
-    if (follows && has_waited) of->follows_left = of->follows_in_vain = grown(of->follows_in_vain);
-  }
-  if (follows && is_here()) of->follows_left = of->follows_in_vain = 0;
-  of->was_told = has_waited;
-  of->num_heard = num_heard;
-  of->was_accepted = is_here();
-  of->unoffered = header;
-  of->unoffered_bytes = view.size_bytes;
-  of->has_unoffered = !of->was_accepted;
-  return of->was_accepted ? &of->offer : nullptr;
+  const bool waits = of->patience.may_wait(num_heard) && !is_here() && !messenger_.shares_processor();
+  if (waits) await(*of, header, view.size_bytes);
+  const bool has_offer = is_here();
+  has_waited = waits && !has_offer;
+  of->patience.sent(waits, has_offer);
+  of->unoffered.reset();
+  if (!has_offer) of->unoffered = Unoffered{header, view.size_bytes};
+  return has_offer ? &of->offer : nullptr;
 }
 
 void ReceiveOffers::await(Peer& of, const MessageHeader& header, std::uint64_t size_bytes) {

@@ -8,10 +8,8 @@
 // No other receive can match that message first: none was posted earlier with such a key, and what the source has sent before
 // has been matched or kept. A message of the source that accepts nothing makes the offer void, and the receiver takes it back.
 //
-// In a ping-pong of blocking calls, and between ranks that send at the same time, an offer comes just after the message that
-// could have accepted it. A sender to which that has happened waits a moment for the next offer. If none comes, the message says
-// that it has waited (kAwaitsOffers). After offers in vain some receives are not offered, and after waits in vain some offers that
-// come too late change nothing.
+// A sender waits a moment for offers where that has paid (sender_patience.h). If none comes, its message says that it has waited
+// (kAwaitsOffers). After offers in vain some receives are not offered.
 //
 // Threads: the PE's. Invariant: bytes land in an offered receive only if its message is the one that accepts.
 #pragma once
@@ -29,6 +27,7 @@
 #include "models/mpi/p2p/data_view.h"
 #include "models/mpi/p2p/header.h"
 #include "models/mpi/p2p/match_table.h"
+#include "models/mpi/p2p/sender_patience.h"
 #include "models/mpi/p2p/shared_state.h"
 
 namespace weft::mpi {
@@ -92,6 +91,10 @@ class ReceiveOffers {
   std::uint64_t num_waits() const { return num_waits_; }
 
  private:
+  struct Unoffered {
+    MessageHeader header;
+    std::uint64_t size_bytes = 0;
+  };
   // What this rank and another one have offered to each other.
   struct Peer {
     machine::IncomingStream in;
@@ -103,23 +106,10 @@ class ReceiveOffers {
     int skips_left = 0;                    // so many receives are not offered
     bool has_offer = false;                // `offer` is valid: of the peer to this rank
     ReceiveOffer offer;
-    // The last message to the peer that found no offer.
-    MessageHeader unoffered;
-    std::uint64_t unoffered_bytes = 0;
-    bool has_unoffered = false;
-    // A wait pays only if something has come from the peer since the last message to it, or that one has asked for offers, or it
-    // went into an offered receive and the peer posts the next one at once.
-    bool was_told = false;
-    std::uint32_t num_heard = 0;
-    bool was_accepted = false;
-    int follows_in_vain = 0;   // grows when the peer has not done so
-    int follows_left = 0;      // so many times it is not waited for
-    int waits_left = 0;        // so many sends wait for an offer, if none comes
-    int waits_in_vain = 0;     // grows each time that those have waited in vain
-    int late_offers_left = 0;  // so many late offers make no send wait
+    std::optional<Unoffered> unoffered;  // the last message to the peer, if it found no offer
+    SenderPatience patience;
 
-    void missed();
-    void has_waited(bool has_come);
+    void missed() { skips_left = misses = times_to_skip(misses); }
   };
   Peer& peer(int rank);
   static bool is_for(const ReceiveOffer& offer, const MessageHeader& header, std::uint64_t size_bytes);
