@@ -63,7 +63,7 @@ def test_device_channels_through_host_memory(expect_success: Callable[..., str],
 
 @pytest.mark.parametrize(
     ("program", "num_pes"),
-    [("buffers.py", 1), ("device_channels.py", 2), ("payloads.py", 1), ("payloads.py", 2)],
+    [("buffers.py", 1), ("streams.py", 1), ("device_channels.py", 2), ("payloads.py", 1), ("payloads.py", 2)],
 )
 def test_program_over_the_stand_in_cuda_driver(
     expect_success: Callable[..., str], stand_in_cuda: dict[str, str], program: str, num_pes: int
