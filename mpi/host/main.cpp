@@ -98,11 +98,14 @@ Settings read_settings(const weft_mpi_host_place& place) {
   return settings;
 }
 
-// The program finds its libraries in folders relative to its own file, so they are loaded by their paths. Returns handles.
+// The program finds its libraries in folders relative to its own file, so they are loaded by their paths. But what this process has
+// under that name serves, as for the loader: the program may be linked with the MPI library of another installation. Returns handles.
 std::vector<void*> load_libraries(const std::vector<Library>& libraries) {
   std::vector<void*> handles;
   for (const Library& library : libraries) {
-    handles.push_back(dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL));
+    const std::string name = library.name.substr(library.name.rfind('/') + 1);
+    void* const loaded = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    handles.push_back(loaded != nullptr ? loaded : dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL));
     if (handles.back() == nullptr) throw Refusal(format("{}: {}", library.path, dlerror()));
   }
   return handles;

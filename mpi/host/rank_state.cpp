@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "host_interface.h"
 #include "slot_heap.h"
@@ -18,6 +19,13 @@ namespace {
 // A list of its own: a library that was loaded before may have called setenv(), and the C library frees the list that it has made
 // when it makes the next one. Never freed: libraries read the environment at the end of the process.
 char** initial_environment = nullptr;
+
+// Programs that a rank starts are other jobs, which do not have the number of ranks of this one.
+bool is_of_this_job(std::string_view entry) {
+  constexpr std::string_view kNames[] = {
+      "WEFT_MPI_RANKS=", "WEFT_MPI_RANK_MAP=", "WEFT_MPI_STACK_KIB=", "WEFT_MPI_SHARE_LIBRARIES="};
+  return std::ranges::any_of(kNames, [&](std::string_view name) { return entry.starts_with(name); });
+}
 
 // Constant-initialized: the functions of mpi/host/libc run before the host's main(), too.
 constinit std::atomic<const std::vector<RankState*>*> all_states = nullptr;
@@ -68,8 +76,9 @@ void set_rank_states(const std::vector<RankState*>* states) {
   std::size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
   initial_environment = new char*[count + 1];
-  std::copy_n(environ, count, initial_environment);
-  initial_environment[count] = nullptr;
+  char** const end = std::copy_if(environ, environ + count, initial_environment,
+                                  [](const char* entry) { return !is_of_this_job(entry); });
+  *end = nullptr;
   environ = initial_environment;
   all_states = states;
 }

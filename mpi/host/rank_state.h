@@ -96,7 +96,7 @@ struct RankState {
 // entries change when ranks move.
 void set_rank_states(const std::vector<RankState*>* states);
 
-// The environment with which each rank begins.
+// The environment with which each rank begins: that of the process without the settings of virtual ranks.
 char** environment_of_host();
 
 // The rank leaves: `environ` no longer names its list.

@@ -34,10 +34,11 @@ std::string sentence_of(const char* function, const ErrorScope* scope, const Err
   if (caller.ends_with("_c")) caller.remove_suffix(2);
   const std::string code =
       name.empty() ? base::format("error code {}", error.error_class) : std::string(name);
-  return base::format(
-      "weft:{} {}{}: {} ({}). The error handler {} ends the job; set MPI_ERRORS_RETURN to get the error "
-      "code instead.",
-      where, caller, on, text, code, action_name(action));
+  // Few programs can set a handler before MPI has started.
+  const std::string_view remedy =
+      scope == nullptr && rank.number < 0 ? "" : "; set MPI_ERRORS_RETURN to get the error code instead";
+  return base::format("weft:{} {}{}: {} ({}). The error handler {} ends the job{}.", where, caller, on, text,
+                      code, action_name(action), remedy);
 }
 
 template <class Handle>

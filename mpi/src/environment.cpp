@@ -78,7 +78,7 @@ std::unique_ptr<job::Job> new_job(const job::InstallModels& models) {
 // Other launchers than `weft run` pass the setting to a program that they start as it is.
 void check_no_ranks_were_asked_for(int num_pes) {
   const char* const text = std::getenv("WEFT_MPI_RANKS");
-  if (text == nullptr || text == std::to_string(num_pes)) return;
+  if (text == nullptr || *text == '\0' || text == std::to_string(num_pes)) return;
   throw base::Error(
       base::StatusCode::kInvalidArgument,
       base::format("WEFT_MPI_RANKS is '{}', and the {} processes of this job have one rank each. Start `weft "
@@ -345,8 +345,9 @@ int MPI_Is_thread_main(int* flag) {
 int MPI_Abort(MPI_Comm /*comm*/, int errorcode) {
   const LibraryRuns library;
   const Rank& rank = this_rank();
-  const std::string sentence =
-      weft::base::format("weft: rank {} called MPI_Abort with code {}", rank.number, errorcode);
+  const std::string who = rank.phase == Rank::Phase::kBefore ? "a rank that has not called MPI_Init"
+                                                             : weft::base::format("rank {}", rank.number);
+  const std::string sentence = weft::base::format("weft: {} called MPI_Abort with code {}", who, errorcode);
   rank.end_job(sentence, errorcode);
   return MPI_ERR_INTERN;
 }

@@ -85,7 +85,8 @@ int weft_mpi_host_run(const weft_mpi_host_program* program) {
                                                              HostedRanks(*program, hosted_rank_hooks())
                                                        : new HostedRanks(*program, hosted_rank_hooks());
     const int code = ranks->run();
-    leave_launch(code);
+    // A failure is a death for the launcher, which ends the job with that code. Others may compute for long before they start MPI.
+    if (code == 0) leave_launch(code);
     return code;
   } catch (const weft::base::Error& error) {
     return refuse_program(error.what());

@@ -7,6 +7,7 @@ have not come after some time. Main waits on: they may still come.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -76,7 +77,8 @@ class Watch:
         missing = [pe for pe in call.team.members() if begun[pe] < call.num_begun]
         if not missing or not self._is_awaited(call):
             return False
-        print("weft:", self._sentence(call, missing), file=sys.stderr)
+        with contextlib.suppress(OSError, ValueError):  # stderr is full or closed: the job goes on
+            print("weft:", self._sentence(call, missing), file=sys.stderr)
         return True
 
     def _chain(self) -> list[Any]:

@@ -66,28 +66,9 @@ class _Setting:
 # strategies that the program registers: the PEs refuse an unknown name.
 STRATEGIES = ("none", "greedy", "refine", "greedy_refine", "diffusion", "rotate", "random")
 
-# Of `weft run` and of `weft ranks`.
-_RANK_SETTINGS = (
-    _Setting(
-        "--rank-map",
-        "WEFT_MPI_RANK_MAP",
-        "the PE of each rank: block (default), round-robin, or a file with one PE number per line",
-        metavar="MAP",
-    ),
-    _Setting(
-        "--stack-size",
-        "WEFT_MPI_STACK_KIB",
-        "the size of a rank's stack in KiB; memory that a rank never touches is not used (default: 1024)",
-        metavar="KIB",
-    ),
-    _Setting(
-        "--share-library",
-        "WEFT_MPI_SHARE_LIBRARIES",
-        "shared libraries whose variables the ranks of a process may share, such as libhdf5,libnetcdf",
-        metavar="NAMES",
-    ),
-)
+RANKS = "WEFT_MPI_RANKS"
 
+# Of `weft run`, and of `weft ranks` but for the number of ranks.
 _SETTINGS = (
     _Setting(
         "--stats",
@@ -175,12 +156,29 @@ _SETTINGS = (
     ),
     _Setting(
         "--ranks",
-        "WEFT_MPI_RANKS",
+        RANKS,
         "MPI programs: the number of ranks, at least one per PE; a process runs several as user-level "
         "threads (default: one per PE). Under other launchers: weft ranks N",
         metavar="N",
     ),
-    *_RANK_SETTINGS,
+    _Setting(
+        "--rank-map",
+        "WEFT_MPI_RANK_MAP",
+        "the PE of each rank: block (default), round-robin, or a file with one PE number per line",
+        metavar="MAP",
+    ),
+    _Setting(
+        "--stack-size",
+        "WEFT_MPI_STACK_KIB",
+        "the size of a rank's stack in KiB; memory that a rank never touches is not used (default: 1024)",
+        metavar="KIB",
+    ),
+    _Setting(
+        "--share-library",
+        "WEFT_MPI_SHARE_LIBRARIES",
+        "shared libraries whose variables the ranks of a process may share, such as libhdf5,libnetcdf",
+        metavar="NAMES",
+    ),
 )
 
 _EPILOG = """\
@@ -321,8 +319,9 @@ def _add_ranks(commands: argparse._SubParsersAction[_Parser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("num_ranks", metavar="N", help="number of ranks, at least one per process")
-    for setting in _RANK_SETTINGS:
-        setting.add_to(parser)
+    for setting in _SETTINGS:
+        if setting.variable != RANKS:
+            setting.add_to(parser)
     parser.add_argument("program", help="a C or C++ binary that uses MPI")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed to the program")
     parser.set_defaults(function=_ranks, parser=parser)
@@ -330,15 +329,21 @@ def _add_ranks(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 def _ranks(options: argparse.Namespace) -> int:
     from weft.launch.command import UsageError, program_argv
-    from weft.launch.virtual_ranks import RANKS, run_host
+    from weft.launch.virtual_ranks import run_host
 
     environment = {**os.environ, RANKS: options.num_ranks}
-    for setting in _RANK_SETTINGS:
-        value = getattr(options, setting.variable)
+    for setting in _SETTINGS:
+        value = getattr(options, setting.variable, None)
         if value is not None:
             environment[setting.variable] = value
     try:
-        run_host(program_argv(options.program, options.arguments), environment)
+        try:
+            argv = program_argv(options.program, options.arguments)
+        except UsageError:
+            # It may be missing on one host alone. weft-mpi-host says so when it has joined, because not every
+            # launcher notices a process that ends before.
+            argv = [options.program, *options.arguments]
+        run_host(argv, environment)
     except UsageError as error:
         print(f"weft ranks: {error}", file=sys.stderr)
         return 2

@@ -153,7 +153,7 @@ async def make_array(
     may have fewer.
 
     All members call it in the same order as their other collective operations, from `run` or from chares. The
-    main of weft.run runs on PE 0 alone: a main that awaits this and waits for ever ends the job.
+    main of weft.run runs on PE 0 alone: if it waits for ever, a sentence says so after 5 s.
     Host memory is filled with zeros, device memory is not.
 
     Args:

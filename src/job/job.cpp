@@ -303,8 +303,12 @@ Job::Job(const InstallModels& more_models, Launch&& launch) : parts_(std::make_u
   // Before the machine, whose messages another version may not understand.
   const bool has_peers = parts_->bootstrap->num_pes() > 1;
   std::vector<std::string> processors = {own_processors()};
-  if (processors.front().size() > kMaxNoteBytes) processors.front().clear();
-  if (has_peers) processors = expect_equal(*parts_->bootstrap, Identity::of_weft(), processors.front());
+  if (has_peers) {
+    const std::string own = std::move(processors.front());
+    processors = expect_equal(*parts_->bootstrap, Identity::of_weft(),
+                              own.size() > kMaxNoteBytes ? std::string_view() : own);
+    processors[static_cast<std::size_t>(parts_->bootstrap->pe())] = own;
+  }
   std::vector<int> hosts = hosts_of_pes(parts_->watch_other_hosts());
   parts_->machine = base::value_or_throw(machine::make_machine(*parts_->bootstrap, *parts_->memory));
   runtime::RuntimeOptions options;

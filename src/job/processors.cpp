@@ -52,6 +52,14 @@ bool intersect(const Set& one, const Set& other) {
   return false;
 }
 
+// An empty set counts as within.
+bool is_within(const Set& inner, const Set& outer) {
+  for (std::size_t i = 0; i < inner.size(); ++i) {
+    if (inner[i] && (i >= outer.size() || !outer[i])) return false;
+  }
+  return true;
+}
+
 // Of the kernel, which refuses a mask that is too small for the processors of the machine.
 Set own_set() {
   for (std::size_t num_processors = CPU_SETSIZE; num_processors <= kMaxProcessors; num_processors *= 2) {
@@ -83,18 +91,25 @@ std::string own_processors() {
 
 runtime::ProcessorShare share_of(std::size_t own, std::span<const std::string_view> lists) {
   const Set mine = parse(lists[own]);
+  // Nothing is known of this PE, so it may share with all.
+  if (mine.empty()) return {.num_pes = static_cast<int>(lists.size()), .num_processors = 1};
   Set all = mine;
   int num_pes = 0;
+  int num_inside = 0;  // PEs that run nowhere else than this one may
   for (const std::string_view list : lists) {
     const Set theirs = parse(list);
     if (!theirs.empty() && !intersect(mine, theirs)) continue;
     ++num_pes;
+    if (is_within(theirs, mine)) ++num_inside;
     if (all.size() < theirs.size()) all.resize(theirs.size());
     for (std::size_t i = 0; i < theirs.size(); ++i) {
       if (theirs[i]) all[i] = true;
     }
   }
-  return {.num_pes = num_pes, .num_processors = std::max(1, static_cast<int>(std::ranges::count(all, true)))};
+  // Others that may also run elsewhere do not make room for two that are bound to one processor.
+  const auto own_count = static_cast<int>(std::ranges::count(mine, true));
+  if (num_inside > own_count) return {.num_pes = num_inside, .num_processors = own_count};
+  return {.num_pes = num_pes, .num_processors = static_cast<int>(std::ranges::count(all, true))};
 }
 
 }  // namespace weft::job

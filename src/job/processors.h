@@ -15,7 +15,7 @@ namespace weft::job {
 std::string own_processors();
 
 // `lists`: of the PEs of one host, as they sent them; they may hold anything. `own`: which of them is this PE's. A list that is empty
-// or wrong counts as this PE's own.
+// or wrong counts as this PE's own; if that one is, the PE may share with all.
 runtime::ProcessorShare share_of(std::size_t own, std::span<const std::string_view> lists);
 
 }  // namespace weft::job

@@ -64,7 +64,7 @@ def test_a_program_of_another_mpi_is_named(run, tmp_path: Path) -> None:
     program = str(tmp_path / "program")
     outcome = run("-n", 2, program)
     assert outcome.exit_code == 0
-    assert outcome.stderr.startswith(f"weft run: {program} is linked with libmpi.so.40, another MPI")
+    assert outcome.stderr.startswith(f"weft run: {program} names libmpi.so.40, another MPI")
     assert run("-n", 1, program).stderr == ""
 
 

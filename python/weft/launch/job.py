@@ -210,8 +210,9 @@ class Job:
             return
         if (library := other_mpi_of(self._argv[0])) is not None:
             self._say(
-                f"{self._argv[0]} is linked with {library}, another MPI, so each of its {self._num_pes} "
-                "processes ran alone, as rank 0 of 1. Compile it with `weft mpicc` or `weft mpicxx`"
+                f"{self._argv[0]} names {library}, another MPI, and none of its {self._num_pes} processes "
+                "joined the job: if it uses MPI, each ran alone, as rank 0 of 1. Compile it with "
+                "`weft mpicc` or `weft mpicxx`"
             )
 
     def _check_all_joined(self) -> None:

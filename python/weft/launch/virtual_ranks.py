@@ -76,7 +76,7 @@ def run_host(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
             PEs, weft-mpi-host says once for all.
     """
     parse_ranks(environment[RANKS], 1, "the first argument")
-    _binary_of(argv, "without `weft ranks`, for example: srun --mpi=pmix -n N")
+    _binary_of(argv, "without `weft ranks`, for example: srun --mpi=pmix -n N python")
     host = _host()
     # As for a program of `weft run`: it has no other threads when UCX is loaded.
     os.execve(host, [host, *argv], {GRACE: NO_THREADS, **environment})

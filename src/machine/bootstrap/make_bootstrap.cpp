@@ -87,10 +87,20 @@ base::Status refuse_silent_copies() {
   return {};
 }
 
+// A misspelled word would be without effect.
+base::Status check_request() {
+  const std::string_view request = text_of("WEFT_BOOTSTRAP");
+  if (request.empty() || request == kAlone || request.starts_with('/')) return {};
+  return {
+      base::StatusCode::kInvalidArgument,
+      base::format("WEFT_BOOTSTRAP is '{}': set it to {} for a job of one PE, or unset it", request, kAlone)};
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<Bootstrap>> make_bootstrap() {
   open_standard_descriptors();
+  if (base::Status status = check_request(); status.failed()) return status;
   const bool is_alone = text_of("WEFT_BOOTSTRAP") == kAlone;
   const bool is_pmi = !is_alone && has_pmi_connection();
   if (is_alone || (is_pmi && number_in("PMI_SIZE") == 1)) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -328,6 +329,18 @@ def test_the_ranks_of_one_pe_never_start_mpi(compile_program, run_ranks):
     outcome = run_ranks(2, 4, compile_program("ending.c"), "no-init-on-0")
     assert "PE 1 starts a job, and PE 0 has ended without it" in outcome.stderr
     assert outcome.returncode != 0
+    # A failure ends the job at once.
+    outcome = run_ranks(2, 4, compile_program("ending.c"), "no-init-on-0", 0, 3)
+    assert re.fullmatch(r"weft run: PE 0 \(pid \d+\) exited with code 3(; ending the job)?\n", outcome.stderr)
+    assert outcome.returncode == 3
+
+
+def test_weft_ranks_says_which_program_is_missing(tmp_path):
+    """By weft-mpi-host, which has joined the other processes: the program may be missing on one host."""
+    words = [sys.executable, "-m", "weft", "ranks", "2", str(tmp_path / "missing")]
+    outcome = subprocess.run(words, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert outcome.stderr == f"weft: {tmp_path}/missing: cannot be read: No such file or directory\n"
+    assert outcome.returncode == 2
 
 
 def test_mpi_abort_ends_the_job(compile_program, run_ranks):
@@ -403,6 +416,16 @@ def test_a_copy_of_a_librarys_variable(compile_program, run_ranks, library):
     expect_refusal(outcome, "has a copy of the variable library_variable", "-fPIC")
     refers = compile_program("with_library.c", "-DUSES_VARIABLE", "-fPIC", *link(library))
     assert run_ranks(1, 2, refers, options=["--share-library", "libstate"]).returncode == 0
+
+
+def test_the_mpi_library_of_another_installation(compile_program, run_ranks, tmp_path):
+    """A program may be linked with it. The ranks then use that which runs them, and not two in a process."""
+    other = tmp_path / "other"
+    shutil.copytree(package_folder() / "lib", other, symlinks=True)
+    program = compile_program("places.c", f"-Wl,-rpath,{other}", "-Wl,--disable-new-dtags")
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    assert f"libmpi_abi.so.1 => {other}/" in linked, linked
+    assert places(run_ranks(2, 4, program)) == [0, 0, 1, 1]
 
 
 def test_a_library_in_a_folder_beside_the_program(compile_program, run_ranks, library, tmp_path):

@@ -44,3 +44,8 @@ def test_one_pe_waits_for_none(run_program: RunProgram, mode: str) -> None:
 def test_others_may_come_later(run_program: RunProgram, num_pes: int) -> None:
     ended = run_program(num_pes, "lone_main.py", "with_others")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "all checked\n", "")
+
+
+def test_the_job_goes_on_if_the_sentence_cannot_be_printed(run_program: RunProgram) -> None:
+    ended = run_program(2, "lone_main.py", "barrier", "0.01", "full")
+    assert (ended.returncode, ended.stderr) == (3, "")

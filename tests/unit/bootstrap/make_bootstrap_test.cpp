@@ -94,8 +94,13 @@ TEST_F(MakeBootstrapTest, ALauncherThatIsGoneIsNamed) {
        {"WEFT_PE", "1"},
        {"WEFT_LAUNCHER_PID", "1"}});
   expect_refused(StatusCode::kUnreachable, "PE 1 cannot reach `weft run` (pid 1) at /nowhere/at/all");
-  set({{"WEFT_BOOTSTRAP", std::string(200, 'x')}});
+  set({{"WEFT_BOOTSTRAP", "/" + std::string(199, 'x')}});
   expect_refused(StatusCode::kInvalidArgument, "is longer than the 107 bytes of a socket's path");
+}
+
+TEST_F(MakeBootstrapTest, AMisspelledRequestIsRefused) {
+  set({{"WEFT_BOOTSTRAP", "singelton"}, {"PMI_FD", "3"}, {"PMI_SIZE", "2"}});
+  expect_refused(StatusCode::kInvalidArgument, "WEFT_BOOTSTRAP is 'singelton': set it to singleton");
 }
 
 TEST_F(MakeBootstrapTest, ProcessesThatCannotFindOneAnotherAreRefused) {

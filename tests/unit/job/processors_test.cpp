@@ -34,6 +34,7 @@ TEST(Processors, BoundPesShareNone) {
 TEST(Processors, PesThatAreBoundToOneProcessorShareItWhateverTheOthersHave) {
   EXPECT_TRUE(share({"0", "0", "1-15"}).is_shared());
   EXPECT_FALSE(share({"1-15", "0", "0"}).is_shared());
+  EXPECT_TRUE(share({"3", "3", "0-7"}).is_shared()) << "the third one makes no room";
 }
 
 TEST(Processors, SetsThatOverlapArePutTogether) {
@@ -48,6 +49,8 @@ TEST(Processors, WrongListsOfPeersCountAsTheOwn) {
   expect_share({"", ""}, 2, 1);
   expect_share({"x"}, 1, 1);
 }
+
+TEST(Processors, APeOfWhichNothingIsKnownMayShare) { EXPECT_TRUE(share({"", "0-3"}).is_shared()); }
 
 TEST(Processors, KnowsTheOwn) {
   cpu_set_t before;

@@ -64,6 +64,14 @@ async def with_others() -> None:
     print("all checked")
 
 
+class Full(io.TextIOBase):
+    """In place of stderr: as a file on a disk that is full. Ends the job when main has waited on."""
+
+    def write(self, text: str) -> int:
+        weft.post_from_any_thread(lambda: weft.post_from_any_thread(lambda: weft.exit(3)))
+        raise OSError(28, "No space left on device")
+
+
 class EndsTheJob(io.TextIOBase):
     """In place of stderr: ends the job when the sentence has been printed."""
 
@@ -81,5 +89,6 @@ class EndsTheJob(io.TextIOBase):
 
 if len(sys.argv) > 2:
     weft._lone_main._PATIENCE_S = float(sys.argv[2])
-    sys.stderr = typing.cast(typing.TextIO, EndsTheJob(sys.stderr))
+    made = Full() if "full" in sys.argv else EndsTheJob(sys.stderr)
+    sys.stderr = typing.cast(typing.TextIO, made)
 weft.run(globals()[sys.argv[1]])
