@@ -86,6 +86,12 @@ void check_no_ranks_were_asked_for(int num_pes) {
                    text, num_pes, text));
 }
 
+// The launcher or another process has printed the reason, and the job ends.
+[[noreturn]] void end_because_another_did() {
+  std::fflush(nullptr);
+  std::_Exit(EXIT_FAILURE);
+}
+
 // Makes the job. All processes do so together.
 Error make_job() {
   RunningJob& running = running_job();
@@ -105,6 +111,7 @@ Error make_job() {
       model.place_ranks(hosted->map());
     });
   } catch (const base::Error& error) {
+    if (error.code() == base::StatusCode::kCancelled) end_because_another_did();
     return {MPI_ERR_OTHER, error.what()};
   }
   running.job->watch_launcher();
