@@ -420,8 +420,11 @@ def test_a_copy_of_a_librarys_variable(compile_program, run_ranks, library):
 
 def test_the_mpi_library_of_another_installation(compile_program, run_ranks, tmp_path):
     """A program may be linked with it. The ranks then use that which runs them, and not two in a process."""
-    other = tmp_path / "other"
+    other = tmp_path / "weft" / "mpi" / "lib"
     shutil.copytree(package_folder() / "lib", other, symlinks=True)
+    ucx = package_folder().parents[1] / "libucx"  # where an installed library looks for it
+    if ucx.exists():
+        (tmp_path / "libucx").symlink_to(ucx)
     program = compile_program("places.c", f"-Wl,-rpath,{other}", "-Wl,--disable-new-dtags")
     linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     assert f"libmpi_abi.so.1 => {other}/" in linked, linked
