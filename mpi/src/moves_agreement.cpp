@@ -120,10 +120,12 @@ Error obstacle_to_moves(const std::vector<MoveWish>& wishes, const std::vector<i
       return {MPI_ERR_OTHER,
               base::format("rank {} cannot move: {}", rank, static_cast<const char*>(wish.obstacle))};
     if (wish.fingerprint != wishes[0].fingerprint) {
-      return {MPI_ERR_OTHER, base::format("the processes of ranks 0 and {} have the libraries or the program "
-                                          "at other addresses, or in other "
-                                          "versions; ranks move between equal processes",
-                                          rank)};
+      return {MPI_ERR_OTHER,
+              base::format(
+                  "the processes of ranks 0 and {} have the libraries or the program at other addresses, "
+                  "or in other versions. Ranks move between equal processes: start them with the same "
+                  "files, the same LD_LIBRARY_PATH and the same limit on stacks (ulimit -s)",
+                  rank)};
     }
   }
   for (std::size_t rank = 0; rank < pe_of_rank.size(); ++rank) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -44,6 +45,16 @@ def test_ranks_move_between_the_hosts(launched, compiled) -> None:
     assert outcome.exit_code == 0, outcome.stderr
     lines = [line for line in outcome.stdout.splitlines() if line.startswith("rank ")]
     assert sorted(lines) == sorted(f"rank {rank}: 0 failures" for rank in range(12))
+
+
+def test_entries_that_a_launcher_adds_to_the_library_path_do_not_hinder_moves(launched, compiled) -> None:
+    """Hundreds of them on one host, so that its loader maps a page more; PRRTE adds one or two."""
+    cluster, launch = launched
+    add = 'test "$(hostname)" = nodeA || export LD_LIBRARY_PATH="$LD_LIBRARY_PATH$(printf %0600d 0 | tr 0 :)"'
+    command = f"{add}; exec {shlex.join(WEFT)} ranks 6 {compiled('moves.c')}"
+    outcome = cluster.hosts[0].run(launch(1, ["sh", "-c", command]))
+    assert outcome.exit_code == 0, outcome.stderr
+    assert {f"rank {rank}: 0 failures" for rank in range(6)} <= set(outcome.stdout.splitlines())
 
 
 def test_a_map_and_a_size_of_stacks(launched, compiled, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ per rank (mpi/host). It reads the environment variables below.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
@@ -79,7 +80,21 @@ def run_host(argv: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     _binary_of(argv, "without `weft ranks`, for example: srun --mpi=pmix -n N python")
     host = _host()
     # As for a program of `weft run`: it has no other threads when UCX is loaded.
-    os.execve(host, [host, *argv], {GRACE: NO_THREADS, **environment})
+    os.execve(host, [host, *argv], {GRACE: NO_THREADS, **with_plain_library_path(environment)})
+
+
+def with_plain_library_path(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment, without the repeated and empty entries of LD_LIBRARY_PATH.
+
+    PRRTE adds some on all hosts but its own. The loader maps memory for each entry before it maps libraries
+    (glibc: _dl_init_paths), so these would have other addresses there, and ranks could not move. An empty
+    entry names the current folder, where the libraries of a job are not.
+    """
+    plain = dict(environment)
+    path = plain.pop("LD_LIBRARY_PATH", "")
+    if folders := [folder for folder in dict.fromkeys(re.split("[:;]", path)) if folder]:
+        plain["LD_LIBRARY_PATH"] = ":".join(folders)
+    return plain
 
 
 def _binary_of(argv: Sequence[str], instead: str) -> str:
