@@ -55,7 +55,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
          << static_cast<std::size_t>(rank);
     if (info->si_code > 0 && slots_here->is_below_stack(rank, info->si_addr)) {
       line << " has used up its stack of " << slots_here->stack_bytes() / 1024
-           << " KiB; give ranks more with `weft run --stack-size KIB`\n";
+           << " KiB; give ranks more with --stack-size KIB before the program\n";
     } else {
       line << (number == SIGBUS ? " ends by SIGBUS" : " ends by SIGSEGV")
            << ", in the program or a library\n";

@@ -350,14 +350,16 @@ int MPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
 
 int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info,
                                MPI_Errhandler errhandler, MPI_Comm* newcomm) {
-  return guarded(__func__, kNoObject, [&]() -> Error {
+  return guarded(__func__, GivenHandler<MPI_Comm>{errhandler, MPI_COMM_NULL}, [&]() -> Error {
     if (Error error = require({{stringtag, "stringtag"}, {newcomm, "newcomm"}}); !error.ok()) return error;
     if (Error error = check_running(); !error.ok()) return error;
     Group* found = nullptr;
     ErrorHandler* handler = nullptr;
     Info* hints = nullptr;
     if (Error error = find_object(group, &found); !error.ok()) return error;
-    if (Error error = find_object(errhandler, &handler); !error.ok()) return error;
+    if (Error error = find_handler_for(ObjectKind::kCommunicator, "communicator", errhandler, &handler);
+        !error.ok())
+      return error;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
     Process& process = this_process();
     *newcomm = MPI_COMM_NULL;
@@ -377,7 +379,7 @@ int MPI_Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info 
 int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group,
                                      int remote_leader, const char* stringtag, MPI_Info info,
                                      MPI_Errhandler errhandler, MPI_Comm* newintercomm) {
-  return guarded(__func__, kNoObject, [&]() -> Error {
+  return guarded(__func__, GivenHandler<MPI_Comm>{errhandler, MPI_COMM_NULL}, [&]() -> Error {
     if (Error error = require({{stringtag, "stringtag"}, {newintercomm, "newintercomm"}}); !error.ok())
       return error;
     if (Error error = check_running(); !error.ok()) return error;
@@ -387,7 +389,9 @@ int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MP
     Info* hints = nullptr;
     if (Error error = find_object(local_group, &local); !error.ok()) return error;
     if (Error error = find_object(remote_group, &remote); !error.ok()) return error;
-    if (Error error = find_object(errhandler, &handler); !error.ok()) return error;
+    if (Error error = find_handler_for(ObjectKind::kCommunicator, "communicator", errhandler, &handler);
+        !error.ok())
+      return error;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
     if (local_leader < 0 || local_leader >= local->size() || remote_leader < 0 ||
         remote_leader >= remote->size())

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "handles.h"
 #include "models/mpi/rank.h"
+#include "objects.h"
 
 namespace weft::mpi {
 
@@ -42,24 +43,40 @@ std::string sentence_of(const char* function, const ErrorScope* scope, const Err
 }
 
 template <class Handle>
-int raise_on(const char* function, const ErrorScope* scope, Handle handle, const Error& error) {
-  Rank& rank = this_rank();
-  // A reference of its own: the function of a handler may replace the handler.
-  const Ref<ErrorHandler> handler = scope == nullptr ? rank.errors_are_fatal : scope->error_handler();
-  switch (handler->action()) {
+int hand_to(const ErrorHandler& handler, const char* function, const ErrorScope* scope, Handle handle,
+            const Error& error) {
+  switch (handler.action()) {
     case ErrorHandler::Action::kReturn:
       break;
     case ErrorHandler::Action::kCall:
-      handler->call(handle, error.error_class);
+      handler.call(handle, error.error_class);
       break;
     case ErrorHandler::Action::kEndJob:
     case ErrorHandler::Action::kAbort: {
       const LibraryRuns library;
-      rank.end_job(sentence_of(function, scope, error, handler->action()), 1);
+      this_rank().end_job(sentence_of(function, scope, error, handler.action()), 1);
       break;
     }
   }
   return error.error_class;
+}
+
+template <class Handle>
+int raise_on(const char* function, const ErrorScope* scope, Handle handle, const Error& error) {
+  // A reference of its own: the function of a handler may replace the handler.
+  const Ref<ErrorHandler> handler = scope == nullptr ? this_rank().errors_are_fatal : scope->error_handler();
+  return hand_to(*handler, function, scope, handle, error);
+}
+
+// Goes to MPI_COMM_SELF if the call was not given a handler for what it makes.
+template <class Handle>
+int raise_given(const char* function, const GivenHandler<Handle>& given, ObjectKind made,
+                const Error& error) {
+  ErrorHandler* handler = nullptr;
+  if (!find_object(given.handler, &handler).ok() || !handler->serves(made))
+    return raise(function, kNoObject, error);
+  const Ref<ErrorHandler> kept(*handler);
+  return hand_to(*kept, function, nullptr, given.none, error);
 }
 
 // The handle of the object itself, or MPI_COMM_SELF if the error has moved there.
@@ -102,6 +119,12 @@ int raise(const char* function, MPI_Session session, const Error& error) {
 }
 int raise(const char* function, NoObject /*none*/, const Error& error) {
   return raise_on(function, this_rank().self, MPI_COMM_SELF, error);
+}
+int raise(const char* function, GivenHandler<MPI_Comm> given, const Error& error) {
+  return raise_given(function, given, ObjectKind::kCommunicator, error);
+}
+int raise(const char* function, GivenHandler<MPI_Session> given, const Error& error) {
+  return raise_given(function, given, ObjectKind::kSession, error);
 }
 
 Error current_exception() {

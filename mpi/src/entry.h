@@ -4,7 +4,8 @@
 //       return guarded(__func__, comm, [&]() -> Error { ...; return {}; });
 //     }
 //
-// The second argument is the communicator, window, file or session to which errors belong, or kNoObject.
+// The second argument is the communicator, window, file or session to which errors belong, kNoObject, or the handler that the call
+// is given.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +24,21 @@ namespace weft::mpi {
 struct NoObject {};
 inline constexpr NoObject kNoObject;
 
+// An argument of a call that makes an object: the handler of that object, and of errors of the call itself.
+template <class Handle>
+struct GivenHandler {
+  MPI_Errhandler handler;
+  Handle none;  // the null handle, which a function of the program gets
+};
+
 // Calls the error handler of the object and returns the code, unless the handler ends the job.
 int raise(const char* function, MPI_Comm comm, const Error& error);
 int raise(const char* function, MPI_Win win, const Error& error);
 int raise(const char* function, MPI_File file, const Error& error);
 int raise(const char* function, MPI_Session session, const Error& error);
 int raise(const char* function, NoObject none, const Error& error);
+int raise(const char* function, GivenHandler<MPI_Comm> given, const Error& error);
+int raise(const char* function, GivenHandler<MPI_Session> given, const Error& error);
 
 // The object whose error handler applies; null if the handle refers to none.
 ErrorScope* error_scope(MPI_Comm comm);

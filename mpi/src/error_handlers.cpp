@@ -56,13 +56,9 @@ int set_handler(const char* name, Handle object, MPI_Errhandler errhandler) {
     ErrorScope* scope = nullptr;
     if (Error error = find_scope(object, &scope); !error.ok()) return error;
     ErrorHandler* handler = nullptr;
-    if (Error error = find_object(errhandler, &handler); !error.ok()) return error;
     const ScopeNames names = names_of(object);
-    if (!handler->serves(names.kind)) {
-      return {
-          MPI_ERR_ERRHANDLER,
-          weft::base::format("the error handler was made for another kind of object than a {}", names.what)};
-    }
+    if (Error error = find_handler_for(names.kind, names.what, errhandler, &handler); !error.ok())
+      return error;
     scope->set_error_handler(Ref<ErrorHandler>(*handler));
     return {};
   });

@@ -75,7 +75,7 @@ std::string obstacle_of_this_rank(int pe) {
   HostedRanks* const all = HostedRanks::current();
   if (all == nullptr) {
     if (pe < 0 || pe == job_runtime().pe()) return {};
-    return "each PE has one rank; start the program with `weft run --ranks`";
+    return "each PE has one rank; start the program with `weft run --ranks` or `weft ranks`";
   }
   const weft_mpi_host_moves* const moves = all->program().moves;
   if (moves == nullptr) return "this program that hosts ranks cannot move them";

@@ -1,8 +1,10 @@
 #include "objects.h"
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
+#include "base/format.h"
 #include "handles.h"
 #include "models/mpi/rank.h"
 
@@ -36,6 +38,14 @@ Error find_object(MPI_Errhandler handle, ErrorHandler** handler) {
   if (*handler != nullptr) return {};
   return {MPI_ERR_ERRHANDLER, handle == MPI_ERRHANDLER_NULL ? "the error handler is MPI_ERRHANDLER_NULL"
                                                             : "the handle is no error handler"};
+}
+
+Error find_handler_for(ObjectKind kind, std::string_view name, MPI_Errhandler handle,
+                       ErrorHandler** handler) {
+  if (Error error = find_object(handle, handler); !error.ok()) return error;
+  if ((*handler)->serves(kind)) return {};
+  return {MPI_ERR_ERRHANDLER,
+          base::format("the error handler was made for another kind of object than a {}", name)};
 }
 
 MPI_Errhandler give_handle(Ref<ErrorHandler> handler) {

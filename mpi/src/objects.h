@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "weft/mpi/mpi.h"
 
@@ -9,6 +10,7 @@
 #include "models/mpi/error_handler.h"
 #include "models/mpi/group.h"
 #include "models/mpi/info.h"
+#include "models/mpi/object_kind.h"
 
 namespace weft::mpi {
 
@@ -16,6 +18,8 @@ namespace weft::mpi {
 Error find_object(MPI_Info handle, Info** info);
 Error find_object(MPI_Group handle, Group** group);
 Error find_object(MPI_Errhandler handle, ErrorHandler** handler);
+// The same for an object of that kind, `name` in messages: MPI_ERR_ERRHANDLER too if the handler was made for another one.
+Error find_handler_for(ObjectKind kind, std::string_view name, MPI_Errhandler handle, ErrorHandler** handler);
 
 // An info argument that may be MPI_INFO_NULL; the result is null then.
 Error find_optional(MPI_Info handle, Info** info);

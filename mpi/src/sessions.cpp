@@ -62,12 +62,13 @@ using namespace weft::mpi;  // NOLINT(google-build-using-namespace): the entry p
 extern "C" {
 
 int MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
-  return guarded(__func__, kNoObject, [&]() -> Error {
+  return guarded(__func__, GivenHandler<MPI_Session>{errhandler, MPI_SESSION_NULL}, [&]() -> Error {
     if (Error error = require({{session, "session"}}); !error.ok()) return error;
     Info* hints = nullptr;
     ErrorHandler* handler = nullptr;
     if (Error error = find_optional(info, &hints); !error.ok()) return error;
-    if (Error error = find_object(errhandler, &handler); !error.ok()) return error;
+    if (Error error = find_handler_for(ObjectKind::kSession, "session", errhandler, &handler); !error.ok())
+      return error;
     if (Error error = start_mpi(Starter::kSession); !error.ok()) return error;
     Info::Pairs pairs = hints == nullptr ? Info::Pairs() : hints->pairs();
     // What the program gets; it may have asked for more.

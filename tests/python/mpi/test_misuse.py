@@ -34,3 +34,23 @@ def test_buffered_sends_use_the_buffer_of_their_session(run_mpi, num_pes):
     done = run_mpi("session_buffer", num_pes)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"buffers of sessions on {num_pes or 1} ranks: as expected\n"
+
+
+@pytest.mark.parametrize("num_pes", [None, 2])
+def test_a_call_uses_the_error_handler_that_it_is_given(run_mpi, num_pes):
+    done = run_mpi("given_handlers", num_pes)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (num_pes or 1) * "handlers that calls are given: as expected\n"
+
+
+def test_a_start_that_fails_uses_it_too(run_mpi, monkeypatch):
+    monkeypatch.setenv("WEFT_BOOTSTRAP", "no-such-way")
+    done = run_mpi("given_handlers", None, "no-start")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "the start fails: as expected\n"
+
+
+def test_a_handler_of_another_kind_is_refused(run_mpi):
+    done = run_mpi("given_handlers", None, "other-kind")
+    assert done.returncode != 0
+    assert "the error handler was made for another kind of object than a session" in done.stderr
