@@ -153,4 +153,4 @@ def test_what_a_rank_has_computed_since_its_last_wait_counts(moves, monkeypatch)
 def test_with_one_rank_per_process_no_rank_moves(moves):
     outcome = moves("moves.cpp", "-n 2", "fatal")
     assert outcome.returncode != 0
-    assert "each PE has one rank; start the program with `weft run --ranks`" in outcome.stderr
+    assert "each PE has one rank; start the program with `weft run --ranks` or `weft ranks`" in outcome.stderr
