@@ -35,7 +35,10 @@ class Line {
     size_ = static_cast<std::size_t>(end - text_.data());
     return *this;
   }
-  void write() const { static_cast<void>(::write(STDERR_FILENO, text_.data(), size_)); }
+  // A report that cannot be written is lost; some C libraries demand that the answer is looked at.
+  void write() const {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_.data(), size_);
+  }
 
  private:
   std::array<char, 256> text_;
