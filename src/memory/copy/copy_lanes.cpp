@@ -12,6 +12,9 @@ namespace {
 
 // Enough for copies in both directions to overlap. More lanes add nothing on the device.
 constexpr int kSharedLanesPerDevice = 4;
+// Pieces of so many bytes together have an event. The first of them is done at most the time of these bytes earlier, 5 us between
+// two GPUs on NVLink. An event takes the CPU 1.5 us to record and query (two H100, driver 580), a copy 1.5 us to queue.
+constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -132,20 +135,41 @@ Status CopyLanes::queue(const Side& side, const Buffer& destination, const Const
   Status status = lane->kind->copy_async(destination.data, destination.place, source.data, source.place,
                                          source.size_bytes, lane->stream);
   if (status.failed()) return status;
-  // The copy is queued. If there is no event for it, the lane's next poll records one.
-  Result<EventHandle> event = lane->kind->record(lane->stream, lane->device);
-  lane->queue.push_back({piece, event.ok() ? *event : nullptr});
+  lane->queue.push_back(piece);
+  if (lane->batches.empty() || lane->batches.back().event != nullptr) lane->batches.emplace_back();
+  Batch& batch = lane->batches.back();
+  ++batch.num_pieces;
+  batch.size_bytes += piece.size_bytes;
+  // The copy is queued. If its batch has no event yet, the lane's next poll records one. Others wait for a chunk.
+  if (batch.size_bytes >= kBatchBytes || piece.chunk != nullptr) static_cast<void>(end_batch(*lane));
   return {};
 }
 
+std::size_t CopyLanes::Lane::take_batch() {
+  const std::size_t num_pieces = batches.front().num_pieces;
+  batches.pop_front();
+  return num_pieces;
+}
+
+CopyLanes::Piece CopyLanes::Lane::take_piece() {
+  const Piece piece = queue.front();
+  queue.pop_front();
+  return piece;
+}
+
+Status CopyLanes::end_batch(Lane& lane) {
+  Result<EventHandle> event = lane.kind->record(lane.stream, lane.device);
+  if (event.ok()) lane.batches.back().event = *event;
+  return event.status();
+}
+
 Status CopyLanes::query_first(Lane& lane) {
-  EventHandle& first = lane.queue.front().event;
+  Status recorded;
+  if (lane.batches.back().event == nullptr) recorded = end_batch(lane);
+  EventHandle& first = lane.batches.front().event;
   if (first == nullptr) {
-    Result<EventHandle> event = lane.kind->record(lane.stream, lane.device);
-    // Without memory for an event, the copy continues. Any other failure means that the device is broken.
-    if (event.status().code() == StatusCode::kOutOfMemory) return Status::pending();
-    if (!event.ok()) return event.status();
-    first = *event;
+    // Without memory for an event, the copies continue. Any other failure means that the device is broken.
+    return recorded.code() == StatusCode::kOutOfMemory ? Status::pending() : recorded;
   }
   Status status = lane.kind->query(first);
   if (!status.is_pending()) lane.kind->release_event(first);
@@ -157,10 +181,9 @@ void CopyLanes::close(const Wait& wait, const std::function<void(const Piece&)>&
 }
 
 void CopyLanes::close_lane(Lane& lane, const Wait& wait, const std::function<void(const Piece&)>& passed) {
-  while (!lane.queue.empty()) {
+  while (!lane.batches.empty()) {
     if (!wait([&] { return !query_first(lane).is_pending(); })) break;
-    passed(lane.queue.front().piece);
-    lane.queue.pop_front();
+    for (std::size_t left = lane.take_batch(); left > 0; --left) passed(lane.take_piece());
   }
   if (lane.queue.empty()) {
     [[maybe_unused]] Status status =
@@ -168,9 +191,10 @@ void CopyLanes::close_lane(Lane& lane, const Wait& wait, const std::function<voi
     return;
   }
   // The device hangs: the stream and the chunks are kept, because the device may still write to the chunks.
-  for (const Queued& queued : lane.queue) {
-    if (queued.event != nullptr) lane.kind->release_event(queued.event);
+  for (const Batch& batch : lane.batches) {
+    if (batch.event != nullptr) lane.kind->release_event(batch.event);
   }
+  lane.batches.clear();
   lane.queue.clear();
 }
 

@@ -5,7 +5,8 @@
 // work does not wait for the copy. At most kMaxGated gated copies have lanes. Further ones are polled: when
 // their streams are done, they use the shared lanes.
 //
-// A lane's pieces are done in order. A poll therefore queries the first piece of each lane only.
+// A lane's pieces are done in order. Small pieces that are queued between two polls share one event, which stands behind the
+// last of them: they are done, or fail, together. A poll queries the first event of each lane only.
 //
 // Threads: the PE's. Invariants: each queued piece is handed back once, by poll() or close(), unless its
 // device hangs at the end. Only close() blocks. The owner of a gate calls leave() for it, also after close().
@@ -52,7 +53,7 @@ class CopyLanes {
 
     bool is_shut() const { return source.ready != nullptr || destination.ready != nullptr; }
   };
-  // Some bytes of a transfer. Lanes store it and use none of its members. `chunk` is null for a direct copy.
+  // Some bytes of a transfer. `chunk` is null for a direct copy.
   struct Piece {
     Transfer* transfer = nullptr;
     std::size_t offset_bytes = 0;
@@ -93,9 +94,11 @@ class CopyLanes {
   void close(const Wait& wait, const std::function<void(const Piece&)>& passed);
 
  private:
-  struct Queued {
-    Piece piece;
+  // Pieces that follow one another in a lane, and the event behind the last of them.
+  struct Batch {
     EventHandle event = nullptr;  // null: it has not been recorded yet
+    std::size_t num_pieces = 0;
+    std::size_t size_bytes = 0;
   };
   struct Lane {
     KindBackend* kind = nullptr;
@@ -103,7 +106,12 @@ class CopyLanes {
     StreamHandle stream = nullptr;
     bool is_shared = true;
     bool is_taken = false;  // by a gated copy; of lanes that are not shared
-    std::deque<Queued> queue;
+    std::deque<Piece> queue;
+    std::deque<Batch> batches;  // of the pieces in the queue
+
+    // Forgets the first batch and returns how many pieces it has. take_piece() takes them out of the queue.
+    std::size_t take_batch();
+    Piece take_piece();
   };
 
   KindBackend* kind_of(Place place) const { return kinds_[static_cast<std::size_t>(place.kind)]; }
@@ -113,7 +121,9 @@ class CopyLanes {
   base::Status record(StreamHandle stream, Side& side);
   base::Status wait_in(Lane& lane, Side& side);
   void release(Side& side);
-  // The status of the lane's first piece. Unless it is pending, the piece's event is released.
+  // Records the event of the lane's last batch.
+  static base::Status end_batch(Lane& lane);
+  // The status of the lane's first batch. Unless it is pending, the batch's event is released.
   static base::Status query_first(Lane& lane);
   static void close_lane(Lane& lane, const Wait& wait, const std::function<void(const Piece&)>& passed);
 
@@ -128,12 +138,10 @@ bool CopyLanes::poll(const Done& done) {
   // A piece that is done may add lanes. NOLINTNEXTLINE(modernize-loop-convert)
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = *lanes_[i];
-    while (!lane.queue.empty()) {
+    while (!lane.batches.empty()) {
       base::Status status = query_first(lane);
       if (status.is_pending()) break;
-      const Piece piece = lane.queue.front().piece;
-      lane.queue.pop_front();
-      done(piece, std::move(status));
+      for (std::size_t left = lane.take_batch(); left > 0; --left) done(lane.take_piece(), status);
       any = true;
     }
   }

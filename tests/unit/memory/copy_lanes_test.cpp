@@ -26,6 +26,8 @@ using base::StatusCode;
 constexpr Place kDevice0{Kind::kCuda, 0};
 constexpr Place kDevice1{Kind::kCuda, 1};
 constexpr Place kOtherKind{Kind::kEmulated, 0};
+constexpr std::size_t kLargeBytes = std::size_t{64} << 20;
+constexpr std::size_t kSmallBytes = 8;
 
 // Streams and events are numbered from 1. An event is pending until the test ends it.
 class TestKind final : public KindBackend {
@@ -124,16 +126,18 @@ class CopyLanesTest : public ::testing::Test {
     return gate;
   }
   // Pieces are told apart by their offset.
-  static CopyLanes::Piece piece(std::size_t name) {
+  static CopyLanes::Piece piece(std::size_t name, std::size_t size_bytes) {
     CopyLanes::Piece piece;
     piece.offset_bytes = name;
+    piece.size_bytes = size_bytes;
     return piece;
   }
-  Status queue(const CopyLanes::Side& side, std::size_t name) {
-    return lanes.queue(side, buffer(side.place), buffer(Place()), piece(name));
+  // Large pieces, which have an event each, unless a size is given.
+  Status queue(const CopyLanes::Side& side, std::size_t name, std::size_t size_bytes = kLargeBytes) {
+    return lanes.queue(side, buffer(side.place), buffer(Place()), piece(name, size_bytes));
   }
-  Status queue(Place place, std::size_t name) {
-    return queue(CopyLanes::Side{place, nullptr, nullptr}, name);
+  Status queue(Place place, std::size_t name, std::size_t size_bytes = kLargeBytes) {
+    return queue(CopyLanes::Side{place, nullptr, nullptr}, name, size_bytes);
   }
   // The pieces that their lanes are past.
   std::vector<std::size_t> poll() {
@@ -203,6 +207,69 @@ TEST_F(CopyLanesTest, EveryPieceIsHandedBackOnceInWhateverOrderTheDeviceEnds) {
   }
   EXPECT_EQ(sorted(done), names);
   EXPECT_TRUE(cuda.live_events.empty());
+}
+
+TEST_F(CopyLanesTest, SmallPiecesBetweenTwoPollsShareEvents) {
+  Names names;
+  for (std::size_t i = 1; i <= 1000; ++i) {
+    ASSERT_TRUE(queue(kDevice0, i, kSmallBytes).ok());
+    names.push_back(i);
+  }
+  EXPECT_EQ(poll(), Names());
+  const std::size_t num_events = cuda.outcomes.size();
+  EXPECT_LE(num_events, cuda.streams.size());
+  // What comes after a poll has an event of its own, and does not hold up what came before.
+  ASSERT_TRUE(queue(kDevice0, 1001, kSmallBytes).ok());
+  EXPECT_EQ(poll(), Names());
+  EXPECT_EQ(cuda.outcomes.size(), num_events + 1);
+  for (std::size_t event = 1; event <= num_events; ++event) cuda.end(event);
+  EXPECT_EQ(sorted(poll()), names);
+  cuda.end_all();
+  EXPECT_EQ(poll(), Names{1001});
+  EXPECT_TRUE(cuda.live_events.empty());
+}
+
+TEST_F(CopyLanesTest, SmallPiecesThatShareAnEventFailTogether) {
+  for (std::size_t i = 1; i <= 100; ++i) ASSERT_TRUE(queue(kDevice0, i, kSmallBytes).ok());
+  EXPECT_EQ(poll(), Names());
+  for (std::size_t event = 1; event <= cuda.outcomes.size(); ++event)
+    cuda.end(event, Status(StatusCode::kInternal, "copy went wrong"));
+  std::size_t num_failed = 0;
+  lanes.poll([&](const CopyLanes::Piece&, const Status& status) {
+    EXPECT_EQ(status.message(), "copy went wrong");
+    ++num_failed;
+  });
+  EXPECT_EQ(num_failed, 100u);
+}
+
+TEST_F(CopyLanesTest, ManyBytesWaitForNoFurtherPiece) {
+  constexpr std::size_t kPieceBytes = 64 << 10;
+  for (std::size_t i = 1; i <= 1000; ++i) ASSERT_TRUE(queue(kDevice0, i, kPieceBytes).ok());
+  EXPECT_GE(cuda.outcomes.size(), 1000 * kPieceBytes >> 21)
+      << "an event at least every 2 MiB, without a poll";
+  EXPECT_LE(cuda.outcomes.size(), 500u);
+}
+
+TEST_F(CopyLanesTest, AChunkIsFreeAsSoonAsItsPieceIsDone) {
+  std::byte chunk{};
+  for (std::size_t i = 1; i <= 8; ++i) {
+    CopyLanes::Piece staged = piece(i, kSmallBytes);
+    staged.chunk = &chunk;
+    ASSERT_TRUE(lanes.queue({kDevice0, nullptr, nullptr}, buffer(kDevice0), buffer(Place()), staged).ok());
+  }
+  EXPECT_EQ(cuda.outcomes.size(), 8u) << "others wait for the chunks";
+}
+
+TEST_F(CopyLanesTest, ClosingHandsBackSmallPiecesToo) {
+  for (std::size_t i = 1; i <= 10; ++i) ASSERT_TRUE(queue(kDevice0, i, kSmallBytes).ok());
+  const Names passed = close([&](const std::function<bool()>& is_over) {
+    EXPECT_FALSE(is_over());
+    cuda.end_all();
+    return is_over();
+  });
+  EXPECT_EQ(sorted(passed), (Names{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+  EXPECT_TRUE(cuda.live_events.empty());
+  EXPECT_TRUE(cuda.streams.empty());
 }
 
 TEST_F(CopyLanesTest, APieceThatIsDoneMayQueueOthers) {

@@ -268,7 +268,9 @@ Task<> Copies::copy_memory(const Copy& copy, memory::Buffer from, memory::Buffer
   const bool has_streams = from.stream != nullptr || to.stream != nullptr;
   const bool is_packed = copy.runs.size() >= kLeastPackedRuns &&
                          total_bytes(copy.runs) / copy.runs.size() <= kMostPackedBytes && !has_streams;
-  if (from.place == to.place && !has_streams) {
+  // One run between places of a device is an ordinary copy of the memory layer, which needs few events for many copies.
+  const bool is_one_copy = copy.runs.size() == 1 && !from.place.is_host();
+  if (from.place == to.place && !has_streams && !is_one_copy) {
     Task<> copied = copy_at_place(copy.runs, from, to);
     co_await std::move(copied);
   } else if (is_packed) {
