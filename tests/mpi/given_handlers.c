@@ -1,22 +1,9 @@
 /* A call that makes a session or a communicator uses the error handler that it is given for its own errors too. */
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(condition)                                                       \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                                  \
-    }                                                                           \
-  } while (0)
-
-static int class_of(int code) {
-  int class = -1;
-  MPI_Error_class(code, &class);
-  return class;
-}
+#include "expect.h"
 
 static int num_calls, last_class, was_null;
 static void on_session(MPI_Session* session, int* code, ...) {

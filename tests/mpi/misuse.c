@@ -6,21 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(condition)                                                       \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                                  \
-    }                                                                           \
-  } while (0)
+#include "expect.h"
 
 static int rank, size;
-
-static int class_of(int code) {
-  int class = -1;
-  MPI_Error_class(code, &class);
-  return class;
-}
 
 static void check_null_requests(void) {
   int flag, index, count, places[2];

@@ -1,16 +1,9 @@
 /* Groups, attributes, error handlers and info objects of communicators. Prints one line on rank 0 if all is right. */
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(condition)                                                    \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                               \
-    }                                                                        \
-  } while (0)
+#include "expect.h"
 
 static int rank, size;
 

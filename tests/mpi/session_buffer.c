@@ -1,15 +1,8 @@
 /* Buffered sends on communicators of a session take the session's buffer, also on those that are made of such a communicator or group. */
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#define EXPECT(condition)                                                       \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                                  \
-    }                                                                           \
-  } while (0)
+#include "expect.h"
 
 enum { kInts = 5000 };
 static int numbers[kInts], got[kInts];

@@ -1,15 +1,8 @@
 /* Small-count forms whose arrays of counts and displacements are copied for the large-count form. */
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#define EXPECT(condition)                                                         \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);   \
-      exit(1);                                                                    \
-    }                                                                             \
-  } while (0)
+#include "expect.h"
 
 enum { kMost = 8 };
 static int rank, size;
