@@ -14,6 +14,11 @@ function(weft_set_warnings target)
   endif()
 endfunction()
 
+# weft_use_format(target): its sources may include base/format.h, which needs headers of fmt and nothing to link.
+function(weft_use_format target)
+  target_include_directories(${target} SYSTEM PRIVATE $<BUILD_INTERFACE:$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>>)
+endfunction()
+
 # weft_optimize_at_link(target): a release build optimises the program or module as a whole, together with the layers
 # that it links. Every other program is linked with the layers' machine code, which takes a tenth of the time.
 function(weft_optimize_at_link target)
@@ -26,7 +31,7 @@ endfunction()
 #
 # The static library weft_<name>, alias weft::<name>. Users of the layer see include/ only; its own sources
 # see src/ as well. DEPENDS are the layers and libraries its users link too (all of them, for a static
-# library); fmt is used header-only inside (base/format.h) and does not reach users.
+# library); fmt is used inside (base/format.h) and does not reach users.
 #
 # In a release build the objects hold machine code and also what optimisation at link time needs: the Python extension and
 # the benchmarks are optimised across the layers, which saves 15-18 % of Weft's instructions per message. WeftInstall.cmake
@@ -41,7 +46,7 @@ function(weft_add_layer)
     add_library(${target} STATIC ${layer_SOURCES})
     set(scope PUBLIC)
     target_include_directories(${target} PRIVATE "${weft_SOURCE_DIR}/src")
-    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:fmt::fmt-header-only>)
+    weft_use_format(${target})
     weft_set_warnings(${target})
     if(WEFT_SANITIZE)
       # Compiled six files at a time, in a quarter of the processor time. So a name in an anonymous namespace is unique in
@@ -66,17 +71,18 @@ function(weft_add_layer)
   set_property(GLOBAL APPEND PROPERTY WEFT_LAYERS ${target})
 endfunction()
 
-# weft_add_program(NAME name SOURCES file... [LIBS target...] [INTERNAL] [OPTIMIZED_AT_LINK])
+# weft_add_program(NAME name SOURCES file... [LIBS target...] [INTERNAL] [OPTIMIZED_AT_LINK] [PLAIN])
 #
 # An executable. With INTERNAL it also sees the private headers under src/ (tests, benchmarks of the machine). With
-# OPTIMIZED_AT_LINK a release build optimises it as a whole, together with the layers that it links.
+# OPTIMIZED_AT_LINK a release build optimises it as a whole, together with the layers that it links. With PLAIN the caller says how
+# it is compiled in a quick build.
 function(weft_add_program)
-  cmake_parse_arguments(PARSE_ARGV 0 program "INTERNAL;OPTIMIZED_AT_LINK" "NAME" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 program "INTERNAL;OPTIMIZED_AT_LINK;PLAIN" "NAME" "SOURCES;LIBS")
   if(NOT program_NAME OR NOT program_SOURCES OR program_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "weft_add_program(NAME name SOURCES file... [LIBS target...] [INTERNAL]): got '${ARGV}'")
   endif()
   add_executable(${program_NAME} ${program_SOURCES})
-  if(program_OPTIMIZED_AT_LINK)
+  if(program_OPTIMIZED_AT_LINK AND NOT WEFT_QUICK_BUILD)
     weft_optimize_at_link(${program_NAME})
   elseif(WEFT_LINK_TIME_OPTIMIZATION)
     target_link_options(${program_NAME} PRIVATE -fno-lto)
@@ -88,14 +94,32 @@ function(weft_add_program)
     target_include_directories(${program_NAME} PRIVATE "${weft_SOURCE_DIR}/src" "${weft_SOURCE_DIR}")
   endif()
   weft_set_warnings(${program_NAME})
+  if(WEFT_QUICK_BUILD AND NOT WEFT_SANITIZE AND NOT program_PLAIN)
+    target_compile_options(${program_NAME} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
+    target_precompile_headers(${program_NAME} REUSE_FROM weft_program_headers)
+  endif()
+endfunction()
+
+# weft_add_program_headers(): the precompiled headers of all programs but tests in a quick build. clang-tidy reads their sources without
+# them, so a missing #include is found.
+function(weft_add_program_headers)
+  if(NOT WEFT_QUICK_BUILD OR WEFT_SANITIZE)
+    return()
+  endif()
+  file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/weft_program_headers.cpp" "int main() { return 0; }\n")
+  weft_add_program(NAME weft_program_headers SOURCES "${CMAKE_CURRENT_BINARY_DIR}/weft_program_headers.cpp" LIBS weft::weft PLAIN)
+  target_compile_options(weft_program_headers PRIVATE -O1)
+  target_precompile_headers(weft_program_headers PRIVATE "${weft_SOURCE_DIR}/include/weft/weft.h")
 endfunction()
 
 # weft_add_test(NAME name SOURCES file... [LIBS target...] [LONG] [TOGETHER] [TIMEOUT seconds])
 #
 # A GoogleTest executable and one ctest entry that runs all of it: starting a process per test case costs
-# more than the cases do. Each run may take TIMEOUT seconds (120), so that a hang is a failure. LONG: so much work that
-# the tests are optimised with sanitizers too. TOGETHER: with sanitizers, or if WEFT_TESTS_TOGETHER is on, four files are compiled at
-# a time, in two thirds of the processor time; names in their anonymous namespaces are unique then (tools/check_names.py).
+# more than the cases do. Each run may take TIMEOUT seconds (120), so that a hang is a failure.
+#
+# With sanitizers and in a quick build the tests' own code is not optimised, and headers are precompiled; of LONG tests, which do
+# much work, it is as elsewhere. TOGETHER: four files are compiled at a time then, in two thirds of the processor time; names in
+# their anonymous namespaces are unique (tools/check_names.py).
 function(weft_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 test "LONG;TOGETHER" "NAME;TIMEOUT" "SOURCES;LIBS")
   if(test_UNPARSED_ARGUMENTS)
@@ -104,15 +128,19 @@ function(weft_add_test)
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 120)
   endif()
-  weft_add_program(NAME ${test_NAME} SOURCES ${test_SOURCES} LIBS ${test_LIBS} GTest::gtest_main INTERNAL)
+  weft_add_program(NAME ${test_NAME} SOURCES ${test_SOURCES} LIBS ${test_LIBS} GTest::gtest_main INTERNAL PLAIN)
   # Optimised, the tests' own code takes half as long again to compile, and with sanitizers twice as long. The layers
   # under test stay as they are.
-  if(test_TOGETHER AND (WEFT_TESTS_TOGETHER OR (WEFT_SANITIZE AND NOT test_LONG)))
+  set(is_quick OFF)
+  if((WEFT_SANITIZE AND NOT test_LONG) OR WEFT_QUICK_BUILD)
+    set(is_quick ON)
+  endif()
+  if(test_TOGETHER AND is_quick)
     set_target_properties(${test_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
     target_compile_options(${test_NAME} PRIVATE -Wno-subobject-linkage)  # g++ takes the tests for headers
   endif()
-  if(WEFT_SANITIZE AND NOT test_LONG)
-    weft_compile_sanitized_tests(${test_NAME})
+  if(is_quick AND NOT test_LONG)
+    weft_compile_tests_quickly(${test_NAME})
     target_precompile_headers(${test_NAME} REUSE_FROM weft_test_headers)
   else()
     target_compile_options(${test_NAME} PRIVATE -O1)
@@ -121,24 +149,24 @@ function(weft_add_test)
   set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${test_TIMEOUT} COST ${test_TIMEOUT})  # the longest begin first
 endfunction()
 
-# weft_compile_sanitized_tests(target): how the tests' own code is compiled with sanitizers. Checks of each access for null and alignment
-# take a third of the time and half of the bytes; the layers under test have them.
-function(weft_compile_sanitized_tests target)
+# weft_compile_tests_quickly(target): how the tests' own code is compiled with sanitizers and in a quick build. Checks of each access
+# for null and alignment take a third of the time and half of the bytes; the layers under test have them.
+function(weft_compile_tests_quickly target)
   target_compile_options(${target} PRIVATE -O0)
   if(WEFT_SANITIZE MATCHES "undefined")
     target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,vptr)
   endif()
 endfunction()
 
-# weft_add_test_headers(): the precompiled headers of all tests with sanitizers, since most of the time goes into these. The release
-# build has none, so a missing #include is found.
+# weft_add_test_headers(): the precompiled headers of all tests with sanitizers and in a quick build, since most of the time goes into
+# these. Another build has none, so a missing #include is found.
 function(weft_add_test_headers)
-  if(NOT WEFT_SANITIZE)
+  if(NOT WEFT_SANITIZE AND NOT WEFT_QUICK_BUILD)
     return()
   endif()
   file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" "")
-  weft_add_program(NAME weft_test_headers SOURCES "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" LIBS GTest::gtest_main weft::weft INTERNAL)
-  weft_compile_sanitized_tests(weft_test_headers)
+  weft_add_program(NAME weft_test_headers SOURCES "${CMAKE_CURRENT_BINARY_DIR}/weft_test_headers.cpp" LIBS GTest::gtest_main weft::weft INTERNAL PLAIN)
+  weft_compile_tests_quickly(weft_test_headers)
   target_precompile_headers(weft_test_headers PRIVATE <gtest/gtest.h> "${weft_SOURCE_DIR}/include/weft/weft.h")
 endfunction()
 

@@ -46,13 +46,22 @@ class Finding(NamedTuple):
     text: str
 
 
+def without_precompiled_headers(words: list[str]) -> list[str]:
+    """A source is read with the headers that it names itself."""
+    kept = [word for word in words if word != "-Winvalid-pch"]
+    for i in range(len(kept) - 1, 0, -1):
+        if kept[i - 1] == "-include" and kept[i].endswith("cmake_pch.hxx"):
+            del kept[i - 1 : i + 1]
+    return kept
+
+
 def commands_of(build: Path) -> dict[Path, tuple[str, ...]]:
     """The options that each source is compiled with, without its own name and the name of its object."""
     entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     commands = {}
     for entry in entries:
         file = (Path(entry["directory"]) / entry["file"]).resolve()
-        words = shlex.split(entry["command"])
+        words = without_precompiled_headers(shlex.split(entry["command"]))
         own = {
             words.index("-o") + 1,
             *(i for i, word in enumerate(words) if word in ("-o", "-c", entry["file"])),
@@ -71,7 +80,7 @@ def batches_of(files: list[Path], commands: dict[Path, tuple[str, ...]]) -> list
 
     def key(file: Path) -> tuple[str, ...]:
         is_alone = file.relative_to(ROOT).parts[0] in ALONE
-        return (str(file if is_alone else file.parent), file.suffix, *commands.get(file, ()))
+        return (str(file if is_alone else file.parent), file.suffix, *commands[file])
 
     batches = []
     for _, group in itertools.groupby(sorted(files, key=key), key):
@@ -89,27 +98,28 @@ def run(arguments: list[str | Path]) -> tuple[int, str]:
     return result.returncode, result.stdout + (result.stderr if result.returncode else "")
 
 
+def read(file: Path, command: tuple[str, ...], *options: str) -> tuple[int, str]:
+    """Runs clang-tidy over `file` with the options that a source is compiled with."""
+    entry = {"directory": command[0], "file": str(file), "arguments": [*command[1:], "-c", str(file)]}
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "compile_commands.json").write_text(json.dumps([entry]), encoding="utf-8")
+        return run([*options, "-p", folder, file])
+
+
 def is_clean_together(batch: list[Path], command: tuple[str, ...]) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         together = Path(folder) / f"together{batch[0].suffix}"
         together.write_text("".join(f'#include "{file}"\n' for file in batch), encoding="utf-8")
-        entry = {
-            "directory": command[0],
-            "file": str(together),
-            "arguments": [*command[1:], "-c", str(together)],
-        }
-        (Path(folder) / "compile_commands.json").write_text(json.dumps([entry]), encoding="utf-8")
-        config = f"--config-file={ROOT / '.clang-tidy'}"
-        status, _ = run([*OPTIONS_TOGETHER, config, "-p", folder, together])
+        status, _ = read(together, command, *OPTIONS_TOGETHER, f"--config-file={ROOT / '.clang-tidy'}")
     return status == 0
 
 
-def tidy(build: Path, batch: list[Path], commands: dict[Path, tuple[str, ...]]) -> list[Finding]:
+def tidy(batch: list[Path], commands: dict[Path, tuple[str, ...]]) -> list[Finding]:
     if len(batch) > 1 and is_clean_together(batch, commands[batch[0]]):
         return []
     findings = []
     for file in batch:
-        status, text = run(["-p", build, file])
+        status, text = read(file, commands[file])
         if status:
             findings.append(Finding(file, text))
     return findings
@@ -125,10 +135,16 @@ def main(arguments: list[str]) -> int:
     if not files:
         print(f"run_clang_tidy: {build}/compile_commands.json names no source of Weft", file=sys.stderr)
         return 1
+    if unknown := [str(file) for file in files if file not in commands]:
+        print(
+            f"run_clang_tidy: {build}/compile_commands.json does not name {', '.join(unknown)}",
+            file=sys.stderr,
+        )
+        return 1
     start = time.monotonic()
     failed = 0
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for findings in pool.map(lambda batch: tidy(build, batch, commands), batches_of(files, commands)):
+        for findings in pool.map(lambda batch: tidy(batch, commands), batches_of(files, commands)):
             for finding in findings:
                 failed += 1
                 print(f"--- {finding.file.relative_to(ROOT)}\n{finding.text}", flush=True)

@@ -25,12 +25,12 @@ def tidy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.setattr(run_clang_tidy, "ROOT", tmp_path)
     (tmp_path / "src").mkdir()
 
-    def run(*texts: str) -> tuple[int, str]:
+    def run(*texts: str, options: str = "") -> tuple[int, str]:
         entries = []
         for i, text in enumerate(texts):
             file = tmp_path / "src" / f"source_{i}.cpp"
             file.write_text(text)
-            command = f"g++ -std=c++20 -o source_{i}.o -c {file}"
+            command = f"g++ -std=c++20 {options} -o source_{i}.o -c {file}"
             entries.append({"directory": str(tmp_path), "file": str(file), "command": command})
         (tmp_path / "compile_commands.json").write_text(json.dumps(entries))
         status = run_clang_tidy.main([str(tmp_path)])
@@ -63,3 +63,17 @@ def test_sources_with_other_options_are_read_apart(tmp_path: Path, monkeypatch: 
     files = [tmp_path / "src" / name for name in ("a.cpp", "b.cpp", "c.cpp")]
     commands = {files[0]: ("", "-O1"), files[1]: ("", "-O2"), files[2]: ("", "-O1")}
     assert run_clang_tidy.batches_of(files, commands) == [[files[0], files[2]], [files[1]]]
+
+
+def test_a_missing_include_is_found_in_spite_of_precompiled_headers(tidy, tmp_path) -> None:
+    (tmp_path / "cmake_pch.hxx").write_text("#include <vector>\n")
+    options = f"-Winvalid-pch -include {tmp_path}/cmake_pch.hxx"
+    status, printed = tidy("std::vector<int> numbers();\n", options=options)
+    assert status == 1
+    assert "1 files, 1 with findings" in printed
+
+
+def test_a_file_that_is_not_compiled_is_named(tidy, tmp_path, capsys) -> None:
+    tidy("int first() { return 1; }\n")
+    assert run_clang_tidy.main([str(tmp_path), str(tmp_path / "other.cpp")]) == 1
+    assert "does not name" in capsys.readouterr().err

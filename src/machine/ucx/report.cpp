@@ -1,6 +1,6 @@
 #include "machine/ucx/report.h"
 
-#include <fmt/ranges.h>
+#include <string>
 
 #include "base/format.h"
 #include "machine/ucx/context.h"
@@ -14,7 +14,9 @@ std::vector<std::string> report() {
     lines.push_back(context.status().to_string());
     return lines;
   }
-  lines.push_back(base::format("UCX transports within a host: {}", fmt::join(context->transports(), " ")));
+  std::string transports;
+  for (const std::string& transport : context->transports()) transports += " " + transport;
+  lines.push_back(base::format("UCX transports within a host:{}", transports));
   lines.push_back(base::format(
       "UCX moves device memory by itself: {}",
       context->can_address(memory::NativeApi::kCuda) ? "cuda" : "none; it is staged through the host"));

@@ -1,7 +1,5 @@
 #include "models/channel/description.h"
 
-#include <fmt/ranges.h>
-
 #include "base/format.h"
 
 namespace weft::channel {
@@ -36,7 +34,9 @@ bool Description::agrees_with(const Description& other) const {
 
 std::string Description::text() const {
   if (type.empty()) return base::format("{} bytes", extents.empty() ? 0 : extents.front());
-  return base::format("{}[{}]", type, fmt::join(extents, ", "));
+  std::string list;
+  for (const std::int64_t extent : extents) list += (list.empty() ? "" : ", ") + std::to_string(extent);
+  return base::format("{}[{}]", type, list);
 }
 
 }  // namespace weft::channel
