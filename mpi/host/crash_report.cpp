@@ -36,9 +36,7 @@ class Line {
     return *this;
   }
   // A report that cannot be written is lost; some C libraries demand that the answer is looked at.
-  void write() const {
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_.data(), size_);
-  }
+  void write() const { [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_.data(), size_); }
 
  private:
   std::array<char, 256> text_;
