@@ -100,8 +100,8 @@ function(weft_add_program)
   endif()
 endfunction()
 
-# weft_add_program_headers(): the precompiled headers of all programs but tests in a quick build. clang-tidy reads their sources without
-# them, so a missing #include is found.
+# weft_add_program_headers(): the precompiled headers of all programs but tests in a quick build. clang-tidy reads the sources of
+# examples, mini-apps and benchmarks without them, so a missing #include is found.
 function(weft_add_program_headers)
   if(NOT WEFT_QUICK_BUILD OR WEFT_SANITIZE)
     return()
@@ -159,7 +159,7 @@ function(weft_compile_tests_quickly target)
 endfunction()
 
 # weft_add_test_headers(): the precompiled headers of all tests with sanitizers and in a quick build, since most of the time goes into
-# these. Another build has none, so a missing #include is found.
+# these. Another build has none: there a missing #include of a test is found.
 function(weft_add_test_headers)
   if(NOT WEFT_SANITIZE AND NOT WEFT_QUICK_BUILD)
     return()

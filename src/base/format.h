@@ -7,7 +7,11 @@
 // Threads: any.
 #pragma once
 
+#if __has_include(<fmt/base.h>)  // since version 11, where core.h is all of fmt
+#include <fmt/base.h>
+#else
 #include <fmt/core.h>
+#endif
 
 #include <string>
 

@@ -5,7 +5,7 @@
 // work does not wait for the copy. At most kMaxGated gated copies have lanes. Further ones are polled: when
 // their streams are done, they use the shared lanes.
 //
-// A lane's pieces are done in order. Small pieces that are queued between two polls share one event, which stands behind the
+// A lane's pieces are done in order. Small pieces that a poll finds queued behind others share one event, which stands behind the
 // last of them: they are done, or fail, together. A poll queries the first event of each lane only.
 //
 // Threads: the PE's. Invariants: each queued piece is handed back once, by poll() or close(), unless its
@@ -109,6 +109,8 @@ class CopyLanes {
     std::deque<Piece> queue;
     std::deque<Batch> batches;  // of the pieces in the queue
 
+    // Whether the last batch has no event yet, so that a piece may join it.
+    bool has_open_batch() const { return !batches.empty() && batches.back().event == nullptr; }
     // Forgets the first batch and returns how many pieces it has. take_piece() takes them out of the queue.
     std::size_t take_batch();
     Piece take_piece();
