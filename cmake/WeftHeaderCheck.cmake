@@ -1,6 +1,7 @@
 # weft_check_headers: a target that compiles headers alone and twice over, so that each includes what it uses and has its
 # guard. Part of `make lint`, not of a plain build. A header that its own source includes first is left out: the build
-# compiles that source, and so has checked the header (two of three headers, and two thirds of the time).
+# compiles that source, and so has checked the header (two of three headers, and two thirds of the time); in a quick build
+# clang-tidy reads the extension's sources without precompiled headers.
 include_guard(GLOBAL)
 
 # weft_source_checks(result header source...): whether one of the sources is there and includes the header first. Read when
