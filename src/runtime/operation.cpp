@@ -19,10 +19,6 @@ void OperationState::complete(base::Status status, std::size_t size_bytes) {
   finish(std::move(status), size_bytes);
 }
 
-void OperationState::on_complete(base::Completion* completion, base::Status status, std::size_t size_bytes) {
-  static_cast<OperationState*>(completion)->finish(std::move(status), size_bytes);
-}
-
 void OperationState::finish(base::Status status, std::size_t size_bytes) {
   done_ = true;
   status_ = std::move(status);
@@ -34,6 +30,12 @@ void OperationState::finish(base::Status status, std::size_t size_bytes) {
     can_resume_at_once_ = !messenger_.spend_ready_await();
   }
   if (handle_dropped_) release();
+}
+
+// With finish() in it: each message that is awaited pays for the call.
+[[gnu::flatten]] void OperationState::on_complete(base::Completion* completion, base::Status status,
+                                                  std::size_t size_bytes) {
+  static_cast<OperationState*>(completion)->finish(std::move(status), size_bytes);
 }
 
 void OperationState::set_waiter(Work* work) {

@@ -53,6 +53,8 @@ TEST_P(CloseTest, EndsWhatIsInFlightOnce) {
     start([&](auto* c) { return closing.tag_send(1, tag, large, c); });
     start([&](auto* c) { return closing.am_send(1, 1, {}, large, c); });
     start([&](auto* c) { return closing.put(1, large, *there, 0, c); });
+    start([&](auto* c) { return closing.put_and_flush(1, large, *there, 0, c); });
+    start([&](auto* c) { return closing.put_and_flush(1, small, *there, 0, c); });
     start([&](auto* c) { return closing.get(1, large, *there, 0, c); });
     start([&](auto* c) { return closing.flush(c); });
     if (i % 4 == 0) closing.progress();
@@ -89,6 +91,8 @@ TEST_P(CloseTest, NothingStartsAfterwards) {
             StatusCode::kClosed);
   EXPECT_EQ(code_of([&](auto* c) { return machine.am_send(1, 1, {}, buffer, c); }), StatusCode::kClosed);
   EXPECT_EQ(code_of([&](auto* c) { return machine.put(1, buffer, {}, 0, c); }), StatusCode::kClosed);
+  EXPECT_EQ(code_of([&](auto* c) { return machine.put_and_flush(1, buffer, {}, 0, c); }),
+            StatusCode::kClosed);
   EXPECT_EQ(code_of([&](auto* c) { return machine.flush(c); }), StatusCode::kClosed);
   EXPECT_EQ(machine.set_am_handler(1, nullptr, nullptr).code(), StatusCode::kClosed);
   EXPECT_FALSE(machine.register_memory(buffer).ok());

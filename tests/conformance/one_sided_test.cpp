@@ -126,6 +126,52 @@ TEST_P(OneSidedTest, AFlushOfOnePeCoversThePutsToIt) {
   EXPECT_TRUE(flush.status().failed()) << "there is no PE 3";
 }
 
+TEST_P(OneSidedTest, APutAndFlushIsOverWhenItsDataIsThere) {
+  World world = make_world(2);
+  for (Kind local_kind : {kind(), Kind::kHost}) {
+    for (std::size_t size : kSizes) {
+      Buffer target = world.buffer(1, kind(), pattern(size + 16, 1));
+      const RemoteMemory remote = publish(world, target);
+      Operation put;
+      put.start(world.machine(0).put_and_flush(1, world.buffer(0, local_kind, pattern(size, size)), remote, 8,
+                                               &put));
+      ASSERT_TRUE(world.finish(put)) << size;
+      ASSERT_TRUE(put.status().ok()) << put.status().to_string();
+      auto expected = pattern(size + 16, 1);
+      std::ranges::copy(pattern(size, size), expected.begin() + 8);
+      EXPECT_EQ(world.read(1, target), expected) << size;
+      EXPECT_TRUE(world.machine(1).deregister_memory(remote).ok());
+    }
+  }
+}
+
+TEST_P(OneSidedTest, ManyPutsAndFlushesAtOnce) {
+  World world = make_world(3);
+  constexpr std::size_t kCount = 40;
+  constexpr std::size_t kSize = 100'000;  // some wait, and others do not
+  for (const int pe : {1, 2}) {
+    Buffer target = world.buffer(pe, kind(), kCount * kSize);
+    const RemoteMemory remote = world.machine(pe).register_memory(target).value();
+    const auto sent = pattern(kCount * kSize, 4);
+    Buffer local = world.buffer(0, kind(), sent);
+    std::deque<Operation> puts(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      Buffer part{static_cast<std::byte*>(local.data) + i * kSize, i % 2 == 0 ? kSize : kSize / 1000,
+                  local.place, nullptr};
+      puts[i].start(world.machine(0).put_and_flush(pe, part, remote, i * kSize, &puts[i]));
+    }
+    ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &Operation::done); }));
+    const auto arrived = world.read(pe, target);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      ASSERT_TRUE(puts[i].status().ok()) << puts[i].status().to_string();
+      const std::size_t size = i % 2 == 0 ? kSize : kSize / 1000;
+      EXPECT_TRUE(
+          std::equal(sent.begin() + i * kSize, sent.begin() + i * kSize + size, arrived.begin() + i * kSize))
+          << i;
+    }
+  }
+}
+
 TEST_P(OneSidedTest, OutsideTheRegisteredRangeIsAnError) {
   World world = make_world(2);
   const RemoteMemory remote = publish(world, world.buffer(1, kind(), 100));
@@ -134,6 +180,9 @@ TEST_P(OneSidedTest, OutsideTheRegisteredRangeIsAnError) {
     Operation put;
     put.start(world.machine(0).put(1, local, remote, offset, &put));
     EXPECT_EQ(put.status().code(), StatusCode::kOutOfRange) << offset;
+    Operation flushed;
+    flushed.start(world.machine(0).put_and_flush(1, local, remote, offset, &flushed));
+    EXPECT_EQ(flushed.status().code(), StatusCode::kOutOfRange) << offset;
     Operation get;
     get.start(world.machine(0).get(1, local, remote, offset, &get));
     EXPECT_EQ(get.status().code(), StatusCode::kOutOfRange) << offset;

@@ -46,16 +46,16 @@ class Progressing {
     bool await_ready() const {
       return state == nullptr ? !messenger->spend_ready_await() : state->can_resume_at_once();
     }
-    void await_suspend(std::coroutine_handle<> waiting) {
+    [[gnu::always_inline]] void await_suspend(std::coroutine_handle<> waiting) {
       suspend(waiting, messenger->meter());
-      if (state == nullptr) {
+      if (state == nullptr) [[unlikely]] {
         messenger->post_for_next_turn(this);
       } else {
         state->set_waiter(this);
       }
     }
     // A frame that is destroyed while it waits must not be resumed.
-    ~Awaiter() {
+    [[gnu::always_inline]] ~Awaiter() {
       if (state != nullptr && !state->is_done()) state->forget_waiter();
     }
     void expect_success() const {

@@ -305,8 +305,11 @@ class GlobalMemory {
       std::memcpy(target, source, size_bytes);
       return Done(runtime_);
     }
-    return copy_bytes(from, to, size_bytes);
+    return copy_elsewhere(from, to, size_bytes);
   }
+  Done copy_elsewhere(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes);
+  [[gnu::noinline]] Done start_plain_copy(const GlobalAddress& from, const GlobalAddress& to,
+                                          std::size_t size_bytes);
 
   // Takes the way of a segment that is not in the cache.
   Done put_bytes(const void* value, std::size_t size_bytes, const GlobalAddress& to);

@@ -22,6 +22,7 @@ class OperationState final : private base::Completion {
   // extra() has room for `extra_bytes` of the caller, for instance a copy of the data.
   static OperationState* create(Messenger& messenger, std::size_t extra_bytes = 0);
   std::byte* extra() { return reinterpret_cast<std::byte*>(this + 1); }
+  std::size_t extra_bytes() const { return extra_bytes_; }
 
   // Pass completion() to a start function of the machine, and the status that it returns to started(). Inline, because
   // each message pays for the call.

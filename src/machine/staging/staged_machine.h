@@ -4,6 +4,7 @@
 #pragma once
 
 #include "machine/peer_memory/peer_memory.h"
+#include "machine/staging/flushed_put.h"
 #include "machine/staging/staging.h"
 #include "machine/staging/transport_machine.h"
 #include "machine/transfer_counts.h"
@@ -136,13 +137,27 @@ class StagedMachine : public TransportMachine {
       return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
     }
     if (local.size_bytes == 0) return {};
-    const bool is_as_is = staging_.takes_as_is(local) && staging_.addresses(remote.place);
+    const bool is_host = local.place.is_host() && remote.place.is_host();
+    const bool is_as_is = is_host || (staging_.takes_as_is(local) && staging_.addresses(remote.place));
     const memory::Place place = is_as_is ? local.place : device_side(local.place, remote.place);
-    const TransferPath path = path_of(pe, staging_.passes(local) && staging_.addresses(remote.place));
+    const TransferPath path =
+        path_of(pe, is_host || (staging_.passes(local) && staging_.addresses(remote.place)));
     return counted(TransferType::kPut, path, place, local.size_bytes, completion, [&] {
       return is_as_is ? self().transport_put(pe, local, remote, offset_bytes, completion)
                       : staging_.put(pe, local, remote, offset_bytes, completion);
     });
+  }
+
+  base::Status put_and_flush(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                             std::size_t offset_bytes, base::Completion* completion) final {
+    // Most puts are small and over when put() returns: then this one is still there for the next.
+    if (spare_put_ == nullptr) [[unlikely]]
+      spare_put_ = std::make_unique<FlushedPut>(*this);
+    base::Status status = StagedMachine::put(pe, local, remote, offset_bytes, spare_put_.get());
+    if (status.ok()) [[likely]]
+      return StagedMachine::flush(pe, completion);
+    if (status.is_pending()) spare_put_.release()->is_pending(pe, completion);
+    return status;
   }
 
   base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote, std::size_t offset_bytes,
@@ -153,9 +168,11 @@ class StagedMachine : public TransportMachine {
       return bad_remote_range(pe, remote, offset_bytes, local.size_bytes);
     }
     if (local.size_bytes == 0) return {};
-    const bool is_as_is = staging_.takes_as_is(local) && staging_.addresses(remote.place);
+    const bool is_host = local.place.is_host() && remote.place.is_host();
+    const bool is_as_is = is_host || (staging_.takes_as_is(local) && staging_.addresses(remote.place));
     const memory::Place place = is_as_is ? local.place : device_side(local.place, remote.place);
-    const TransferPath path = path_of(pe, staging_.passes(local) && staging_.addresses(remote.place));
+    const TransferPath path =
+        path_of(pe, is_host || (staging_.passes(local) && staging_.addresses(remote.place)));
     return counted(TransferType::kGet, path, place, local.size_bytes, completion, [&] {
       return is_as_is ? self().transport_get(pe, local, remote, offset_bytes, completion)
                       : staging_.get(pe, local, remote, offset_bytes, completion);
@@ -290,8 +307,8 @@ class StagedMachine : public TransportMachine {
   template <class Start>
   base::Status counted(TransferType type, TransferPath path, memory::Place place, std::size_t size_bytes,
                        base::Completion* completion, Start start) {
-    counts_.add(type, path, place.kind, size_bytes);
     base::Status status = start();
+    counts_.add(type, path, place.kind, size_bytes);
     if (counts_.is_observed()) [[unlikely]]
       counts_.observe(type, path, place.kind, size_bytes, status, completion);
     return status;
@@ -305,6 +322,7 @@ class StagedMachine : public TransportMachine {
   TransferCounts counts_;
   Staging staging_;
   PeerMemory peer_memory_;
+  std::unique_ptr<FlushedPut> spare_put_;
   unsigned reachable_pes_;
   int pes_on_host_;
 };

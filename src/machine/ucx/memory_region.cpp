@@ -19,12 +19,6 @@ base::Status bad_key(int pe, std::string_view why) {
           pe, why)};
 }
 
-std::uint64_t id_of(const RemoteMemory& memory) {
-  std::uint64_t id = 0;
-  std::memcpy(&id, memory.key.data(), sizeof id);
-  return id;
-}
-
 }  // namespace
 
 base::Result<RemoteMemory> MemoryRegions::add(ucp_context_h context, const memory::Buffer& memory,
@@ -94,9 +88,12 @@ ucp_mem_h MemoryRegions::search(const void* data, std::size_t size_bytes) const 
 }
 
 base::Result<ucp_rkey_h> MemoryRegions::remote_key(int pe, ucp_ep_h endpoint, const RemoteMemory& remote) {
-  if (remote.key.size() <= sizeof(std::uint64_t)) return bad_key(pe, "it is too short");
+  if (!has_id(remote)) return bad_key(pe, "it is too short");
   auto [position, is_new] = remote_keys_[static_cast<std::size_t>(pe)].try_emplace(id_of(remote), nullptr);
-  if (!is_new) return position->second;
+  if (!is_new) {
+    last_key_ = {pe, id_of(remote), position->second};
+    return position->second;
+  }
   ucp_rkey_h key = nullptr;
   const ucs_status_t status = ucp_ep_rkey_unpack(endpoint, remote.key.data() + sizeof(std::uint64_t), &key);
   if (status != UCS_OK) {
@@ -108,7 +105,8 @@ base::Result<ucp_rkey_h> MemoryRegions::remote_key(int pe, ucp_ep_h endpoint, co
 }
 
 void MemoryRegions::forget_remote(int pe, const RemoteMemory& remote) {
-  if (remote.key.size() <= sizeof(std::uint64_t)) return;
+  if (!has_id(remote)) return;
+  last_key_ = {};
   auto& keys = remote_keys_[static_cast<std::size_t>(pe)];
   const auto found = keys.find(id_of(remote));
   if (found == keys.end()) return;
@@ -117,6 +115,7 @@ void MemoryRegions::forget_remote(int pe, const RemoteMemory& remote) {
 }
 
 void MemoryRegions::destroy_remote_keys() {
+  last_key_ = {};
   for (auto& keys : remote_keys_) {
     for (auto& [id, key] : keys) ucp_rkey_destroy(key);
     keys.clear();

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <unordered_map>
 #include <vector>
@@ -36,7 +37,12 @@ class MemoryRegions {
     return regions_.empty() ? nullptr : search(data, size_bytes);
   }
 
+  // The key of UCX for that memory, which is unpacked at its first use.
   base::Result<ucp_rkey_h> remote_key(int pe, ucp_ep_h endpoint, const RemoteMemory& remote);
+  // The same if it was the last one that was used, else null. Inline: each put and get pays for the call.
+  ucp_rkey_h last_remote_key(int pe, const RemoteMemory& remote) const {
+    return last_key_.pe == pe && has_id(remote) && last_key_.id == id_of(remote) ? last_key_.key : nullptr;
+  }
   // The key is used no more.
   void forget_remote(int pe, const RemoteMemory& remote);
   void destroy_remote_keys();
@@ -48,12 +54,26 @@ class MemoryRegions {
     ucp_mem_h handle;
   };
 
+  // A key begins with its owner's id.
+  static bool has_id(const RemoteMemory& memory) { return memory.key.size() > sizeof(std::uint64_t); }
+  static std::uint64_t id_of(const RemoteMemory& memory) {
+    std::uint64_t id = 0;
+    std::memcpy(&id, memory.key.data(), sizeof id);
+    return id;
+  }
   // Out of line: most jobs register no memory, and each operation calls find().
   [[gnu::noinline]] ucp_mem_h search(const void* data, std::size_t size_bytes) const;
 
   std::multimap<std::uint64_t, Region> regions_;  // by address
   std::size_t largest_bytes_ = 0;                 // the largest region that was ever registered
   std::vector<std::unordered_map<std::uint64_t, ucp_rkey_h>> remote_keys_;
+  // The last one that was used; a null key for none.
+  struct LastKey {
+    int pe = -1;
+    std::uint64_t id = 0;
+    ucp_rkey_h key = nullptr;
+  };
+  LastKey last_key_;
   std::uint64_t next_id_ = 1;
 };
 

@@ -110,17 +110,22 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   template <class Callback>
   ucp_request_param_t parameters(memory::Place place, const void* data, std::size_t size_bytes,
                                  Callback set) const;
+  ucp_request_param_t flush_parameters();
   // Returns call(endpoint), with the endpoint to that PE, which is made on first use.
   template <class Call>
   base::Status with_endpoint(int pe, Call call);
+  // What a put or a get needs, if it is not the last that was used. Of a failed peer there is no endpoint.
+  [[gnu::noinline]] base::Status first_one_sided(int pe, const RemoteMemory& remote, ucp_ep_h& endpoint,
+                                                 ucp_rkey_h& key);
   // Starts a put or a get, by call(endpoint, key, parameters).
   template <class Call>
-  base::Status one_sided(const Started& what, const memory::ConstBuffer& local, const RemoteMemory& remote,
-                         base::Completion* completion, Call call);
+  [[gnu::always_inline]] inline base::Status one_sided(const Started& what, const memory::ConstBuffer& local,
+                                                       const RemoteMemory& remote,
+                                                       base::Completion* completion, Call call);
   // progress() when messages have come through this PE's queue.
   [[gnu::noinline]] bool progress_with_queue();
-  // The part of progress() that runs only if attention().wanted is set.
-  bool progress_rare();
+  // The part of progress() that runs only if attention().wanted is set. Returns whether anything happened, here or before.
+  bool progress_rare(bool happened);
   struct LargeHeader;
   // Sends a message that carries the job's secret or has a header larger than max_header_bytes_.
   base::Status send_special(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,

@@ -111,15 +111,15 @@ Done GlobalMemory::learn(const GlobalAddress& address) {
 
 Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const GlobalAddress& to) {
   if (KnownSegment* const segment = copies_->direct_segment(to, size_bytes); segment != nullptr) {
-    auto* const state = runtime::OperationState::create(runtime_, size_bytes);
+    auto* const state = copies_->make_state(size_bytes);
     std::memcpy(state->extra(), value, size_bytes);
-    copies_->start_put(*segment, to, {state->extra(), size_bytes, {}, nullptr}, {}, state);
+    copies_->start_put(*segment, to, {state->extra(), size_bytes, {}, nullptr}, nullptr, state);
     return Done(runtime_, state);
   }
   const memory::Buffer source{const_cast<void*>(value), size_bytes, {}, nullptr};
   Copy copy{{Run{0, 0, size_bytes}}, source, to, {}};
   if (copies_->copy_now(copy)) return Done(runtime_);
-  auto* const state = runtime::OperationState::create(runtime_, size_bytes);
+  auto* const state = copies_->make_state(size_bytes);
   std::memcpy(state->extra(), value, size_bytes);
   copy.from.local.data = state->extra();
   copies_->start(std::move(copy), state);
@@ -128,10 +128,10 @@ Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const Gl
 
 runtime::OperationState* GlobalMemory::get_bytes(std::size_t size_bytes, const GlobalAddress& from) {
   KnownSegment* const segment = copies_->direct_segment(from, size_bytes);
-  auto* const state = runtime::OperationState::create(runtime_, size_bytes);
+  auto* const state = copies_->make_state(size_bytes);
   const memory::Buffer target{state->extra(), size_bytes, {}, nullptr};
   if (segment != nullptr) {
-    copies_->start_get(*segment, from, target, {}, state);
+    copies_->start_get(*segment, from, target, nullptr, state);
     return state;
   }
   try {
@@ -161,7 +161,7 @@ Done GlobalMemory::start_copy(std::vector<Run> runs, const CopyEnd& from, const 
     return true;
   });
   if (is_over) return Done(runtime_);
-  auto* const state = runtime::OperationState::create(runtime_);
+  auto* const state = copies_->make_state();
   copies_->start(std::move(copy), state);
   return Done(runtime_, state);
 }
@@ -179,10 +179,22 @@ void GlobalMemory::expect_strided_inside(const GlobalAddress& address, Strides s
 
 Done GlobalMemory::copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                               Completions completions) {
-  if (completions.is_empty()) {
-    if (auto* const state = copies_->start_between(from, to, size_bytes)) return Done(runtime_, state);
-  }
+  if (completions.is_empty()) return copy_elsewhere(from, to, size_bytes);
   return start_copy({Run{0, 0, size_bytes}}, from, to, std::move(completions));
+}
+
+Done GlobalMemory::copy_elsewhere(const GlobalAddress& from, const GlobalAddress& to,
+                                  std::size_t size_bytes) {
+  auto* const state = copies_->start_between(from, to, size_bytes);
+  if (state == nullptr) [[unlikely]]
+    return start_plain_copy(from, to, size_bytes);
+  return Done(runtime_, state);
+}
+
+// Out of line: what it builds would cost the others.
+Done GlobalMemory::start_plain_copy(const GlobalAddress& from, const GlobalAddress& to,
+                                    std::size_t size_bytes) {
+  return start_copy({Run{0, 0, size_bytes}}, from, to, {});
 }
 
 Done GlobalMemory::enqueue_copy(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,

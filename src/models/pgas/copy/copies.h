@@ -83,17 +83,19 @@ class Copies {
   void expect_apart(std::span<const CopyPart> parts) const;
   // Tells the ends of a copy that is over.
   void finish(Copy& copy);
-  // `state` gets the outcome.
+  // The state of a copy, whose extra() begins with room for a value.
+  runtime::OperationState* make_state(std::size_t value_bytes = 0);
+  // `state` gets the outcome. REQUIRES: it was made by make_state(), here and below.
   void start(Copy copy, runtime::OperationState* state);
 
   // Puts and gets of host memory through the machine, without a coroutine (direct.cpp). They throw Error for misuse.
   // The segment at `address`, if the machine puts and gets there and its key is here; else null.
   KnownSegment* direct_segment(const GlobalAddress& address, std::size_t size_bytes);
-  // `state` gets the outcome. The memory of this PE stays until then; `use` keeps its segment, if it has one.
+  // `state` gets the outcome. The memory of this PE stays until then; its segment, if it has one, is kept.
   void start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
-                 SegmentUse from_use, runtime::OperationState* state);
+                 KnownSegment* from_segment, runtime::OperationState* state);
   void start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
-                 SegmentUse to_use, runtime::OperationState* state);
+                 KnownSegment* to_segment, runtime::OperationState* state);
   // The state of a copy between host memory that this PE reaches and such a segment; null if it is another copy.
   runtime::OperationState* start_between(const GlobalAddress& from, const GlobalAddress& to,
                                          std::size_t size_bytes);

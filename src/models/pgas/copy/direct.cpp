@@ -1,5 +1,6 @@
 // Puts and gets through the machine that need nothing else: small ones should cost little more than the machine's own.
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -14,64 +15,52 @@ using base::Status;
 
 namespace {
 
-// A put and then the flush of that PE, or a get.
-class DirectTransfer : public base::Completion {
- public:
-  // The memory of both ends, of which one may lie in no segment, stays until the end.
-  struct Uses {
-    SegmentUse far;
-    SegmentUse near;
-  };
+// What the end of a put or a get needs: in the last bytes of the operation's state, which with a value of 8 bytes still has a
+// small block.
+struct DirectTransfer {
+  KnownSegment* far;
+  KnownSegment* near;  // of the local memory; null if that lies in no segment
+  GlobalAddress address;
+  std::size_t size_bytes;
 
-  static DirectTransfer* make(runtime::Runtime& runtime, runtime::OperationState* state, Uses uses,
-                              const GlobalAddress& address, std::size_t size_bytes, bool is_put) {
-    void* const block = runtime.pool().allocate(sizeof(DirectTransfer));
-    return new (block) DirectTransfer(runtime, state, std::move(uses), address, size_bytes, is_put);
+  static void* place_in(runtime::OperationState* state) {
+    return state->extra() + state->extra_bytes() - sizeof(DirectTransfer);
   }
 
-  void started(Status status) {
-    if (!status.is_pending()) ended(std::move(status));
+  // `name`: "put" or "get".
+  void end(runtime::OperationState* state, Segments& segments, const char* name) const {
+    segments.end_use(*far);
+    if (near != nullptr) segments.end_use(*near);
+    if (state->status().failed()) [[unlikely]]
+      state->set_outcome(described(state->status(), name), 0);
   }
 
- private:
-  DirectTransfer(runtime::Runtime& runtime, runtime::OperationState* state, Uses uses,
-                 const GlobalAddress& address, std::size_t size_bytes, bool is_put)
-      : base::Completion([](base::Completion* self, Status status, std::size_t) {
-          static_cast<DirectTransfer*>(self)->ended(std::move(status));
-        }),
-        runtime_(runtime),
-        state_(state),
-        uses_(std::move(uses)),
-        address_(address),
-        size_bytes_(size_bytes),
-        is_put_(is_put),
-        needs_flush_(is_put) {}
-
-  void ended(Status status) {
-    if (status.ok() && std::exchange(needs_flush_, false)) {
-      return started(runtime_.machine().flush(address_.pe(), this));
-    }
-    runtime::OperationState* const state = state_;
-    const std::size_t size_bytes = size_bytes_;
-    if (status.failed()) {
-      status =
-          Status(status.code(), base::format("a {} of {} bytes at {} failed: {}", is_put_ ? "put" : "get",
-                                             size_bytes_, describe(address_), status.message()));
-    }
-    runtime::BlockPool& pool = runtime_.pool();
-    this->~DirectTransfer();
-    pool.deallocate(this, sizeof(DirectTransfer));
-    state->complete(std::move(status), size_bytes);
+  [[gnu::cold, gnu::noinline]] Status described(const Status& status, const char* name) const {
+    return {status.code(), base::format("a {} of {} bytes at {} failed: {}", name, size_bytes,
+                                        describe(address), status.message())};
   }
-
-  runtime::Runtime& runtime_;
-  runtime::OperationState* state_;
-  Uses uses_;
-  GlobalAddress address_;
-  std::size_t size_bytes_;
-  bool is_put_;
-  bool needs_flush_;
 };
+static_assert(std::is_trivially_copyable_v<DirectTransfer> && alignof(DirectTransfer) == sizeof(void*));
+
+void put_ended(runtime::OperationState* state, void* segments) {
+  static_cast<DirectTransfer*>(DirectTransfer::place_in(state))
+      ->end(state, *static_cast<Segments*>(segments), "put");
+}
+
+void get_ended(runtime::OperationState* state, void* segments) {
+  static_cast<DirectTransfer*>(DirectTransfer::place_in(state))
+      ->end(state, *static_cast<Segments*>(segments), "get");
+}
+
+// The operation has been started, and its message is on the way: no completion is called inside a start function.
+void keep(runtime::OperationState* state, Status started, Segments& segments, const DirectTransfer& transfer,
+          runtime::OperationState::Finisher ended) {
+  segments.begin_use(*transfer.far);
+  if (transfer.near != nullptr) segments.begin_use(*transfer.near);
+  new (DirectTransfer::place_in(state)) DirectTransfer(transfer);
+  state->set_finisher(ended, &segments);
+  state->started(std::move(started), transfer.size_bytes);
+}
 
 // Whether the machine puts and gets there, and its key is here.
 bool is_direct(const KnownSegment* segment) {
@@ -81,43 +70,45 @@ bool is_direct(const KnownSegment* segment) {
 }  // namespace
 
 KnownSegment* Copies::direct_segment(const GlobalAddress& address, std::size_t size_bytes) {
-  KnownSegment* const segment = segments_.find(address);
-  if (!is_direct(segment)) return nullptr;
-  segments_.expect_inside(*segment, address, size_bytes);
-  return segment;
+  KnownSegment* const segment = segments_.find_inside(address, size_bytes);
+  return is_direct(segment) ? segment : nullptr;
+}
+
+runtime::OperationState* Copies::make_state(std::size_t value_bytes) {
+  constexpr std::size_t kAlignment = alignof(DirectTransfer);
+  const std::size_t rounded_bytes = (value_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return runtime::OperationState::create(runtime_, rounded_bytes + sizeof(DirectTransfer));
 }
 
 void Copies::start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
-                       SegmentUse from_use, runtime::OperationState* state) {
-  auto* const transfer = DirectTransfer::make(runtime_, state, {segments_.use(to), std::move(from_use)},
-                                              address, from.size_bytes, true);
-  transfer->started(runtime_.machine().put(address.pe(), from, *to.remote, address.offset_bytes(), transfer));
+                       KnownSegment* from_segment, runtime::OperationState* state) {
+  Status started = runtime_.machine().put_and_flush(address.pe(), from, *to.remote, address.offset_bytes(),
+                                                    state->completion());
+  keep(state, std::move(started), segments_, {&to, from_segment, address, from.size_bytes}, &put_ended);
 }
 
 void Copies::start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
-                       SegmentUse to_use, runtime::OperationState* state) {
-  auto* const transfer = DirectTransfer::make(runtime_, state, {segments_.use(from), std::move(to_use)},
-                                              address, to.size_bytes, false);
-  transfer->started(runtime_.machine().get(address.pe(), to, *from.remote, address.offset_bytes(), transfer));
+                       KnownSegment* to_segment, runtime::OperationState* state) {
+  Status started =
+      runtime_.machine().get(address.pe(), to, *from.remote, address.offset_bytes(), state->completion());
+  keep(state, std::move(started), segments_, {&from, to_segment, address, to.size_bytes}, &get_ended);
 }
 
 runtime::OperationState* Copies::start_between(const GlobalAddress& from, const GlobalAddress& to,
                                                std::size_t size_bytes) {
-  KnownSegment* const source = segments_.find(from);
-  KnownSegment* const target = segments_.find(to);
+  KnownSegment* const source = segments_.find_inside(from, size_bytes);
+  KnownSegment* const target = segments_.find_inside(to, size_bytes);
   const bool is_put = is_direct(target);
   KnownSegment* const near = is_put ? source : target;
   if ((!is_put && !is_direct(source)) || near == nullptr || !near->is_reached() ||
       !near->memory.place.is_host()) {
     return nullptr;
   }
-  segments_.expect_inside(*source, from, size_bytes);
-  segments_.expect_inside(*target, to, size_bytes);
-  auto* const state = runtime::OperationState::create(runtime_);
+  auto* const state = make_state();
   if (is_put) {
-    start_put(*target, to, source->part(from, size_bytes), segments_.use(*source), state);
+    start_put(*target, to, source->part(from, size_bytes), source, state);
   } else {
-    start_get(*source, from, target->part(to, size_bytes), segments_.use(*target), state);
+    start_get(*source, from, target->part(to, size_bytes), target, state);
   }
   return state;
 }
@@ -136,9 +127,9 @@ bool Copies::start_direct(const Copy& copy, runtime::OperationState* state) {
   memory::Buffer buffer = part_of(local, is_put ? run.from_bytes : run.to_bytes, run.size_bytes);
   buffer.stream = nullptr;
   if (is_put) {
-    start_put(*segment, address, buffer, {}, state);
+    start_put(*segment, address, buffer, nullptr, state);
   } else {
-    start_get(*segment, address, buffer, {}, state);
+    start_get(*segment, address, buffer, nullptr, state);
   }
   return true;
 }

@@ -69,7 +69,7 @@ void Copies::serve(int pe, Request request) {
     throw Error(StatusCode::kCorrupt,
                 base::format("PE {} asks this PE for a copy from {}", pe, describe(request.from)));
   }
-  auto* const state = runtime::OperationState::create(runtime_);
+  auto* const state = make_state();
   Done done(runtime_, state);
   start({std::move(request.runs), request.from, request.to, {}}, state);
   std::move(done).then([this, pe, number = request.request](const Status& status) {

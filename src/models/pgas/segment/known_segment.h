@@ -56,6 +56,8 @@ struct KnownSegment {
   bool is_freed = false;
   int uses = 0;  // operations that need it to stay
 
+  // Whether the end of its last use may be what its memory is waiting for.
+  bool may_be_reclaimed() const { return uses == 0 && (is_freed || freed_after.has_value()); }
   bool is_reached() const { return memory.data != nullptr; }
   memory::Buffer part(const GlobalAddress& at, std::size_t bytes) const {
     return {static_cast<std::byte*>(memory.data) + at.offset_bytes(), bytes, memory.place, nullptr};
@@ -83,7 +85,8 @@ class SegmentUse {
   ~SegmentUse() {
     if (segment_ == nullptr) return;
     --segment_->uses;
-    ended_(segments_, *segment_);
+    if (segment_->may_be_reclaimed()) [[unlikely]]
+      ended_(segments_, *segment_);
   }
 
   explicit operator bool() const { return segment_ != nullptr; }

@@ -32,6 +32,7 @@ Segments::Segments(runtime::Runtime& runtime, SegmentHandlers handlers, SegmentC
     : runtime_(runtime),
       handlers_(handlers),
       cache_(cache),
+      pe_(runtime.pe()),
       self_(std::make_shared<SegmentOwner*>(static_cast<SegmentOwner*>(this))) {
   runtime_.set_handler(
       handlers_.others,
@@ -209,7 +210,7 @@ void Segments::release_memory(KnownSegment& segment) {
 
 KnownSegment* Segments::lookup(const GlobalAddress& address) {
   const std::uint64_t key = key_of(address);
-  Found& last = last_found_[address.pe() == runtime_.pe() ? 0 : 1];
+  Found& last = last_found(address);
   if (last.segment != nullptr && last.key == key) [[likely]]
     return last.segment;
   const auto found = segments_.find(key);
@@ -267,10 +268,16 @@ void Segments::expect_inside(const KnownSegment& segment, const GlobalAddress& a
   if (segment.is_freed || load_state(segment.state) != SegmentState::kLive) {
     refuse_dead(address, SegmentState::kFreed);
   }
-  if (size_bytes <= segment.size_bytes && address.offset_bytes() <= segment.size_bytes - size_bytes) return;
+  if (is_inside(segment, address, size_bytes)) return;
   refuse_pointer(StatusCode::kOutOfRange, address,
                  base::format("does not have {} bytes behind it: the segment has {} bytes", size_bytes,
                               segment.size_bytes));
+}
+
+KnownSegment* Segments::find_elsewhere(const GlobalAddress& address, std::size_t size_bytes) {
+  KnownSegment* const segment = find(address);
+  if (segment != nullptr) expect_inside(*segment, address, size_bytes);
+  return segment;
 }
 
 KnownSegment& Segments::lookup_or_make(int pe, std::uint32_t number) {

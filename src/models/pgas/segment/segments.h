@@ -43,6 +43,16 @@ class Segments final : private SegmentOwner {
 
   // The segment of a pointer; null if this PE has to ask for it first. Throws Error for a pointer that leads nowhere.
   KnownSegment* find(const GlobalAddress& address);
+  // The same, and throws Error unless the segment contains these bytes. Inline for the segments that were found last: each
+  // operation through the machine pays for the call.
+  KnownSegment* find_inside(const GlobalAddress& address, std::size_t size_bytes) {
+    KnownSegment* const last = last_found(address).segment;
+    if (!closed_ && last != nullptr && last->start.segment_word() == address.segment_word() &&
+        is_usable(*last) && is_inside(*last, address, size_bytes)) [[likely]] {
+      return last;
+    }
+    return find_elsewhere(address, size_bytes);
+  }
   // Asks for it if need be. Throws Error for a pointer that leads nowhere.
   runtime::Task<SegmentUse> reach(GlobalAddress address);
   // Gets the machine's key to a segment of another PE. Throws Error if it has been freed.
@@ -50,6 +60,13 @@ class Segments final : private SegmentOwner {
   // Throws Error unless the segment contains these bytes and is live.
   void expect_inside(const KnownSegment& segment, const GlobalAddress& address, std::size_t size_bytes) const;
   SegmentUse use(KnownSegment& segment) { return {segment, &Segments::use_ended, this}; }
+  // The same without an object. Each begin_use() has one end_use().
+  void begin_use(KnownSegment& segment) { ++segment.uses; }
+  void end_use(KnownSegment& segment) {
+    --segment.uses;
+    if (segment.may_be_reclaimed()) [[unlikely]]
+      reclaim_if_unused(segment);
+  }
 
   void set_mapping(bool is_on) { maps_ = is_on; }
   void set_has_other_hosts(bool has_other_hosts) { has_other_hosts_ = has_other_hosts; }
@@ -64,6 +81,14 @@ class Segments final : private SegmentOwner {
   void publish(const GlobalAddress& segment) override;
   runtime::Future<> release(const GlobalAddress& segment) override;
   static void use_ended(void* self, KnownSegment& segment);
+
+  static bool is_usable(const KnownSegment& segment) {
+    return segment.is_known && !segment.is_freed && load_state(segment.state) == SegmentState::kLive;
+  }
+  static bool is_inside(const KnownSegment& segment, const GlobalAddress& address, std::size_t size_bytes) {
+    return size_bytes <= segment.size_bytes && address.offset_bytes() <= segment.size_bytes - size_bytes;
+  }
+  [[gnu::noinline]] KnownSegment* find_elsewhere(const GlobalAddress& address, std::size_t size_bytes);
 
   std::uint32_t next_number();
   Segment add(std::uint32_t number, KnownSegment segment, SegmentMemory memory);
@@ -97,6 +122,7 @@ class Segments final : private SegmentOwner {
   runtime::Runtime& runtime_;
   const SegmentHandlers handlers_;
   SegmentCache& cache_;
+  const int pe_;
   std::shared_ptr<SegmentOwner*> self_;  // what the handles of own segments share; null when closed
   bool maps_ = true;
   bool has_other_hosts_ = false;  // some PEs of the job are on other hosts
@@ -112,6 +138,7 @@ class Segments final : private SegmentOwner {
     std::uint64_t key = 0;
     KnownSegment* segment = nullptr;
   };
+  Found& last_found(const GlobalAddress& address) { return last_found_[address.pe() == pe_ ? 0 : 1]; }
   std::array<Found, 2> last_found_;
 };
 
