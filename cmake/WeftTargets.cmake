@@ -132,7 +132,7 @@ function(weft_add_test)
   # Optimised, the tests' own code takes half as long again to compile, and with sanitizers twice as long. The layers
   # under test stay as they are.
   set(is_quick OFF)
-  if((WEFT_SANITIZE AND NOT test_LONG) OR WEFT_QUICK_BUILD)
+  if(WEFT_SANITIZE OR WEFT_QUICK_BUILD)
     set(is_quick ON)
   endif()
   if(test_TOGETHER AND is_quick)

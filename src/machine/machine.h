@@ -218,7 +218,8 @@ class Machine {
   // a flush(). `remote` is a result of that peer's register_memory and need not outlive the call.
   virtual base::Status put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                            std::size_t offset_bytes, base::Completion* completion) = 0;
-  // A put that completes when its data is visible at the peer.
+  // A put that completes when its data is visible at the peer. The machine may read `local` until then, and cancel() does not
+  // reach it.
   virtual base::Status put_and_flush(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                                      std::size_t offset_bytes, base::Completion* completion) = 0;
   virtual base::Status get(int pe, const memory::Buffer& local, const RemoteMemory& remote,

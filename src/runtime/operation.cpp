@@ -4,12 +4,6 @@
 
 namespace weft::runtime {
 
-namespace {
-
-constexpr std::size_t kSmallBlockBytes = 128;
-
-}  // namespace
-
 OperationState* OperationState::create(Messenger& messenger, std::size_t extra_bytes) {
   void* block = messenger.pool().allocate_mostly<kSmallBlockBytes>(sizeof(OperationState) + extra_bytes);
   return new (block) OperationState(messenger, extra_bytes);

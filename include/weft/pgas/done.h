@@ -46,6 +46,7 @@ class Progressing {
     bool await_ready() const {
       return state == nullptr ? !messenger->spend_ready_await() : state->can_resume_at_once();
     }
+    // Inline, as the destructor: each awaited operation pays for the calls.
     [[gnu::always_inline]] void await_suspend(std::coroutine_handle<> waiting) {
       suspend(waiting, messenger->meter());
       if (state == nullptr) [[unlikely]] {
@@ -116,7 +117,7 @@ class [[nodiscard]] Done : public Progressing {
           callback(status);
         });
   }
-  // For other languages: the handle's share of the state; null if the operation is over.
+  // For other languages: the handle's share of the state; null if the operation is over. Its size_bytes() means nothing.
   runtime::OperationState* release() && { return take_state(); }
 };
 

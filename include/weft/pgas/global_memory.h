@@ -307,6 +307,7 @@ class GlobalMemory {
     }
     return copy_elsewhere(from, to, size_bytes);
   }
+  // A copy whose ends the CPU does not both reach, or that is large or wrong.
   Done copy_elsewhere(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes);
   [[gnu::noinline]] Done start_plain_copy(const GlobalAddress& from, const GlobalAddress& to,
                                           std::size_t size_bytes);

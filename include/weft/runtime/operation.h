@@ -19,6 +19,8 @@ namespace weft::runtime {
 
 class OperationState final : private base::Completion {
  public:
+  // A state with its extra bytes costs least up to this size.
+  static constexpr std::size_t kSmallBlockBytes = 128;
   // extra() has room for `extra_bytes` of the caller, for instance a copy of the data.
   static OperationState* create(Messenger& messenger, std::size_t extra_bytes = 0);
   std::byte* extra() { return reinterpret_cast<std::byte*>(this + 1); }

@@ -1,8 +1,13 @@
 // A put that is in flight and completes when its data is visible at the peer: the end of the put starts the flush.
 //
-// Threads: the PE's. It deletes itself when the flush has begun, or when the put has failed.
+// The machine keeps one to spare. When a put is pending, the object is on its own until its put has ended; then it becomes the
+// spare one again, or deletes itself if the machine has another.
+//
+// Threads: the PE's.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "weft/base/completion.h"
@@ -14,27 +19,37 @@ namespace weft::machine {
 
 class FlushedPut : public base::Completion {
  public:
-  explicit FlushedPut(Machine& machine)
+  using Spare = std::unique_ptr<FlushedPut>;
+
+  // Both must outlive it.
+  FlushedPut(Machine& machine, Spare& spare)
       : base::Completion([](base::Completion* self, base::Status status, std::size_t size_bytes) {
           static_cast<FlushedPut*>(self)->put_ended(std::move(status), size_bytes);
         }),
-        machine_(machine) {}
+        machine_(machine),
+        spare_(spare) {}
 
-  // The put is pending: what its end does.
-  void is_pending(int pe, base::Completion* completion) {
-    pe_ = pe;
-    completion_ = completion;
+  // Takes it out of `spare`: its put is pending. The flush will have that completion.
+  static void wait_for_put(Spare& spare, int pe, base::Completion* completion) {
+    FlushedPut* const put = spare.release();
+    put->pe_ = pe;
+    put->completion_ = completion;
   }
 
  private:
   void put_ended(base::Status status, std::size_t size_bytes) {
     base::Completion* const completion = completion_;
     if (status.ok()) status = machine_.flush(pe_, completion);
-    delete this;
+    if (spare_ == nullptr) {
+      spare_.reset(this);
+    } else {
+      delete this;
+    }
     if (!status.is_pending()) completion->function(completion, std::move(status), size_bytes);
   }
 
   Machine& machine_;
+  Spare& spare_;
   int pe_ = -1;
   base::Completion* completion_ = nullptr;
 };

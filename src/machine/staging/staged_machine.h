@@ -152,11 +152,11 @@ class StagedMachine : public TransportMachine {
                              std::size_t offset_bytes, base::Completion* completion) final {
     // Most puts are small and over when put() returns: then this one is still there for the next.
     if (spare_put_ == nullptr) [[unlikely]]
-      spare_put_ = std::make_unique<FlushedPut>(*this);
+      spare_put_ = std::make_unique<FlushedPut>(*this, spare_put_);
     base::Status status = StagedMachine::put(pe, local, remote, offset_bytes, spare_put_.get());
     if (status.ok()) [[likely]]
       return StagedMachine::flush(pe, completion);
-    if (status.is_pending()) spare_put_.release()->is_pending(pe, completion);
+    if (status.is_pending()) FlushedPut::wait_for_put(spare_put_, pe, completion);
     return status;
   }
 
@@ -322,7 +322,7 @@ class StagedMachine : public TransportMachine {
   TransferCounts counts_;
   Staging staging_;
   PeerMemory peer_memory_;
-  std::unique_ptr<FlushedPut> spare_put_;
+  FlushedPut::Spare spare_put_;
   unsigned reachable_pes_;
   int pes_on_host_;
 };

@@ -88,7 +88,7 @@ class Staging {
   void admit_atomics(const RemoteMemory& memory);
   void refuse_atomics(const RemoteMemory& memory);
   // Whether flush() must wait for acknowledgements besides the machine's own flush.
-  bool has_unflushed() const { return !unflushed_.empty(); }
+  bool has_unflushed() const { return !unflushed_.empty() || refused_put_.failed(); }
   base::Status flush(base::Completion* completion);
 
   // Whether `completion` belongs to an operation started here.
@@ -206,6 +206,7 @@ class Staging {
   base::Result<memory::Buffer> find_region(const Message& message) const;
   base::Status send(int pe, std::span<const std::byte> header, const memory::ConstBuffer& payload,
                     base::Completion* completion);
+  void put_answered(const Message& message);
   void end_unflushed(std::uint64_t sequence, const base::Status& status);
 
   TransportMachine& machine_;
@@ -231,6 +232,9 @@ class Staging {
   std::multimap<std::uint64_t, std::size_t> atomic_ranges_;  // sizes by address
   std::unordered_map<std::uint64_t, Transfer*> waiting_;     // gets and atomics in flight, by request
   std::set<std::uint64_t> unflushed_;  // puts and atomics that the peer has not acknowledged
+  std::unordered_map<std::uint64_t, Transfer*> sending_puts_;  // puts by message whose send is not over
+  // The first put that its owner refused when its send was over and no flush waited for it. The next flush reports it.
+  base::Status refused_put_;
   std::vector<Transfer*> flushes_;
   std::uint64_t next_sequence_ = 1;
 };

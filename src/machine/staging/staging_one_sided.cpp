@@ -134,9 +134,12 @@ Staging::Flow Staging::run_put_by_message(Transfer& transfer, int pe, ConstBuffe
                         .region = region,
                         .offset_bytes = offset_bytes,
                         .size_bytes = local.size_bytes};
+  sending_puts_.emplace(sequence, &transfer);
   Status sent = send(pe, message.bytes(), local, &transfer);
   Status status = (co_await in_machine(transfer, std::move(sent), local.size_bytes)).status;
+  sending_puts_.erase(sequence);
   if (status.failed()) end_unflushed(sequence, status);
+  if (status.ok()) status = std::move(transfer.failure);
   const std::size_t put_bytes = status.ok() ? local.size_bytes : 0;
   finish(transfer, std::move(status), put_bytes);
 }
@@ -351,15 +354,36 @@ Status Staging::flush(Completion* completion) {
 }
 
 Staging::Flow Staging::run_flush(Transfer& transfer) {
-  flushes_.push_back(&transfer);
-  Status status = (co_await from_peer(transfer)).status;
-  std::erase(flushes_, &transfer);
+  transfer.failure = std::exchange(refused_put_, {});
+  Status status;
+  if (!unflushed_.empty()) {
+    flushes_.push_back(&transfer);
+    status = (co_await from_peer(transfer)).status;
+    std::erase(flushes_, &transfer);
+  }
   if (!status.failed()) {
     Status started = machine_.transport_flush(&transfer);
     status = (co_await in_machine(transfer, std::move(started), 0)).status;
   }
   if (status.ok()) status = std::move(transfer.failure);
   finish(transfer, std::move(status), 0);
+}
+
+// Reported once at least: by the put itself, by the flushes that wait for it, or by the next flush.
+void Staging::put_answered(const Message& message) {
+  if (!unflushed_.contains(message.request)) return;
+  const Status status = peer_failure(message.code, message.source_pe, "put");
+  if (status.failed()) {
+    const auto sending = sending_puts_.find(message.request);
+    const bool is_awaited = std::ranges::any_of(
+        flushes_, [&](const Transfer* flush) { return message.request < flush->covers_below; });
+    if (sending != sending_puts_.end()) {
+      sending->second->failure = status;
+    } else if (!is_awaited && refused_put_.ok()) {
+      refused_put_ = status;
+    }
+  }
+  end_unflushed(message.request, status);
 }
 
 void Staging::end_unflushed(std::uint64_t sequence, const Status& status) {
@@ -401,7 +425,7 @@ void Staging::on_message(void* self, AmArrival& arrival) {
       staging.get_answered(message, arrival);
       break;
     case Message::Type::kPutDone:
-      staging.end_unflushed(message.request, peer_failure(message.code, message.source_pe, "put"));
+      staging.put_answered(message);
       break;
   }
 }

@@ -90,18 +90,16 @@ ucp_mem_h MemoryRegions::search(const void* data, std::size_t size_bytes) const 
 base::Result<ucp_rkey_h> MemoryRegions::remote_key(int pe, ucp_ep_h endpoint, const RemoteMemory& remote) {
   if (!has_id(remote)) return bad_key(pe, "it is too short");
   auto [position, is_new] = remote_keys_[static_cast<std::size_t>(pe)].try_emplace(id_of(remote), nullptr);
-  if (!is_new) {
-    last_key_ = {pe, id_of(remote), position->second};
-    return position->second;
+  ucp_rkey_h& key = position->second;
+  if (is_new) {
+    const ucs_status_t status = ucp_ep_rkey_unpack(endpoint, remote.key.data() + sizeof(std::uint64_t), &key);
+    if (status != UCS_OK) {
+      remote_keys_[static_cast<std::size_t>(pe)].erase(position);
+      return bad_key(pe, status_text(status));
+    }
   }
-  ucp_rkey_h key = nullptr;
-  const ucs_status_t status = ucp_ep_rkey_unpack(endpoint, remote.key.data() + sizeof(std::uint64_t), &key);
-  if (status != UCS_OK) {
-    remote_keys_[static_cast<std::size_t>(pe)].erase(position);
-    return bad_key(pe, status_text(status));
-  }
-  position->second = key;
-  return key;
+  last_key_ = {pe, id_of(remote), key};
+  return last_key_.key;
 }
 
 void MemoryRegions::forget_remote(int pe, const RemoteMemory& remote) {

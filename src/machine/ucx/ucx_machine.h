@@ -110,11 +110,11 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   template <class Callback>
   ucp_request_param_t parameters(memory::Place place, const void* data, std::size_t size_bytes,
                                  Callback set) const;
-  ucp_request_param_t flush_parameters();
+  ucp_request_param_t flush_parameters() const;
   // Returns call(endpoint), with the endpoint to that PE, which is made on first use.
   template <class Call>
   base::Status with_endpoint(int pe, Call call);
-  // What a put or a get needs, if it is not the last that was used. Of a failed peer there is no endpoint.
+  // Finds what a put or a get needs, if it is not what the last one used. kPeerFailed if the peer has failed.
   [[gnu::noinline]] base::Status first_one_sided(int pe, const RemoteMemory& remote, ucp_ep_h& endpoint,
                                                  ucp_rkey_h& key);
   // Starts a put or a get, by call(endpoint, key, parameters).

@@ -191,7 +191,7 @@ Done GlobalMemory::copy_elsewhere(const GlobalAddress& from, const GlobalAddress
   return Done(runtime_, state);
 }
 
-// Out of line: what it builds would cost the others.
+// Out of line, so that copy_elsewhere() has a small frame.
 Done GlobalMemory::start_plain_copy(const GlobalAddress& from, const GlobalAddress& to,
                                     std::size_t size_bytes) {
   return start_copy({Run{0, 0, size_bytes}}, from, to, {});

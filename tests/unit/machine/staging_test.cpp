@@ -282,6 +282,54 @@ TEST(Staging, AnswersThatOvertakeTheirRequestsSend) {
   EXPECT_EQ(word, 42u);
 }
 
+// The owner's refusal comes while the put is under way, while a flush waits, or before there is a flush.
+TEST(Staging, ARefusedPutIsReportedOnce) {
+  for (const bool late_sends : {false, true}) {
+    for (const std::size_t size : {std::size_t{16}, std::size_t{100'000}}) {
+      SCOPED_TRACE(std::to_string(size) + (late_sends ? " bytes, late sends" : " bytes"));
+      Pair pair({}, {.staging = StagingMode::kDevice, .late_sends = late_sends, .addressed_kinds = {}});
+      const Buffer target = pair.receiver_memory().allocate(size, {Kind::kEmulated, 0}).value();
+      const RemoteMemory gone = pair.receiver().register_memory(target).value();
+      ASSERT_TRUE(pair.receiver().deregister_memory(gone).ok());
+      const std::vector<std::byte> from(size);
+      const auto finish = [&pair](auto start) {
+        Operation operation;
+        operation.start(start(&operation));
+        EXPECT_TRUE(pair.until([&] { return operation.done(); }));
+        return operation.status().code();
+      };
+      const auto flush = [&](base::Completion* c) { return pair.sender().flush(1, c); };
+
+      EXPECT_EQ(
+          finish([&](auto* c) { return pair.sender().put_and_flush(1, {from.data(), size}, gone, 0, c); }),
+          StatusCode::kNotFound);
+      EXPECT_EQ(finish(flush), StatusCode::kOk) << "it has been reported";
+
+      // As long as nothing happens, the put may be over and no flush waits.
+      const StatusCode put =
+          finish([&](auto* c) { return pair.sender().put(1, {from.data(), size}, gone, 0, c); });
+      for (int round = 0; round < 100; ++round) {
+        pair.receiver().progress();
+        pair.sender().progress();
+      }
+      const StatusCode flushed = finish(flush);
+      EXPECT_TRUE((put == StatusCode::kNotFound) != (flushed == StatusCode::kNotFound));
+      EXPECT_EQ(finish(flush), StatusCode::kOk);
+
+      // A flush that covers it, and a put beside it that its owner takes.
+      const Buffer there = pair.receiver_memory().allocate(size, {Kind::kEmulated, 0}).value();
+      const RemoteMemory good = pair.receiver().register_memory(there).value();
+      Operation refused;
+      Operation taken;
+      refused.start(pair.sender().put_and_flush(1, {from.data(), size}, gone, 0, &refused));
+      taken.start(pair.sender().put(1, {from.data(), size}, good, 0, &taken));
+      ASSERT_TRUE(pair.until([&] { return refused.done() && taken.done(); }));
+      EXPECT_EQ(refused.status().code(), StatusCode::kNotFound);
+      EXPECT_TRUE(taken.status().ok()) << taken.status().to_string();
+    }
+  }
+}
+
 TEST(Staging, MessagesToTheOwnPeAreCountedApart) {
   World world("loopback", 1);
   std::byte byte{};

@@ -85,7 +85,7 @@ class Copies {
   void finish(Copy& copy);
   // The state of a copy, whose extra() begins with room for a value.
   runtime::OperationState* make_state(std::size_t value_bytes = 0);
-  // `state` gets the outcome. REQUIRES: it was made by make_state(), here and below.
+  // `state` gets the outcome. REQUIRES: it was made by make_state(); so also for start_put() and start_get().
   void start(Copy copy, runtime::OperationState* state);
 
   // Puts and gets of host memory through the machine, without a coroutine (direct.cpp). They throw Error for misuse.

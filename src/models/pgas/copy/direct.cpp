@@ -1,4 +1,6 @@
 // Puts and gets through the machine that need nothing else: small ones should cost little more than the machine's own.
+#include <cassert>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -15,8 +17,7 @@ using base::Status;
 
 namespace {
 
-// What the end of a put or a get needs: in the last bytes of the operation's state, which with a value of 8 bytes still has a
-// small block.
+// What the end of a put or a get needs: in the last bytes of the operation's state.
 struct DirectTransfer {
   KnownSegment* far;
   KnownSegment* near;  // of the local memory; null if that lies in no segment
@@ -24,6 +25,7 @@ struct DirectTransfer {
   std::size_t size_bytes;
 
   static void* place_in(runtime::OperationState* state) {
+    assert(state->extra_bytes() >= sizeof(DirectTransfer));
     return state->extra() + state->extra_bytes() - sizeof(DirectTransfer);
   }
 
@@ -41,6 +43,8 @@ struct DirectTransfer {
   }
 };
 static_assert(std::is_trivially_copyable_v<DirectTransfer> && alignof(DirectTransfer) == sizeof(void*));
+static_assert(sizeof(runtime::OperationState) + sizeof(std::uint64_t) + sizeof(DirectTransfer) <=
+              runtime::OperationState::kSmallBlockBytes);
 
 void put_ended(runtime::OperationState* state, void* segments) {
   static_cast<DirectTransfer*>(DirectTransfer::place_in(state))
@@ -52,7 +56,7 @@ void get_ended(runtime::OperationState* state, void* segments) {
       ->end(state, *static_cast<Segments*>(segments), "get");
 }
 
-// The operation has been started, and its message is on the way: no completion is called inside a start function.
+// After the start. No completion is called inside it, so the uses begin in time, and a start that throws leaves nothing to undo.
 void keep(runtime::OperationState* state, Status started, Segments& segments, const DirectTransfer& transfer,
           runtime::OperationState::Finisher ended) {
   segments.begin_use(*transfer.far);
