@@ -1,8 +1,9 @@
-"""Global memory on two hosts: the checking programs of tests/python/pgas, with all operations between hosts through the network."""
+"""Global memory on two hosts: programs of tests/python/pgas, whose operations go through the network."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import launchers
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("need_cluster")
 
 
 @pytest.fixture(scope="module")
-def pair(need_cluster: None):
+def pair(need_cluster: None) -> Iterator[Cluster]:
     with Cluster(2) as cluster:
         yield cluster
 
