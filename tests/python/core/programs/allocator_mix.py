@@ -139,6 +139,8 @@ class Peer(weft.Chare):
             # Libraries export their current stream with each array.
             with self.library.stream(own.randrange(2)):
                 await self.exchange(channel, common, own, first)
+        if LIBRARY == "emulated":
+            await self.exchange_posted(channel)
         return [tuple(use) for use in weft.transport_use()]
 
     def buffer(self, own, size_bytes, offset, used):
@@ -173,6 +175,30 @@ class Peer(weft.Chare):
             offset = (first + i) % 1024
             if not await self.library.is_right(array, offset):
                 raise AssertionError(f"message {first + i} of {sizes[1 - self.index][i]} bytes is wrong")
+
+
+    async def exchange_posted(self, channel):
+        """Messages of PE 0 to receives that are posted already: one by each path, whatever the mix came to.
+
+        The first round may open the stream; the second shows PE 0's kept buffer to PE 1, which can then
+        copy out of it.
+        """
+        rounds = [(1, "default", "default"), (1, "default", "default")]
+        rounds += [(0, "default", "default"), (0, "refusing", "default")]
+        rounds += [(0, "default", "refusing"), (0, "refusing", "refusing")]
+        size_bytes = 20_000
+        for sender, source, destination in rounds:
+            if self.index == sender:
+                await self.library.fill(self.kept[source][:size_bytes], sender)
+                await channel.recv_object()
+                await channel.send(self.kept[source][:size_bytes])
+            else:
+                into = self.kept[destination][:size_bytes]
+                received = channel.recv(into=into)
+                await channel.send_object("posted")
+                await received
+                if not await self.library.is_right(into, sender):
+                    raise AssertionError(f"the message of {source} into {destination} memory is wrong")
 
 
 async def main():
