@@ -176,7 +176,6 @@ class Peer(weft.Chare):
             if not await self.library.is_right(array, offset):
                 raise AssertionError(f"message {first + i} of {sizes[1 - self.index][i]} bytes is wrong")
 
-
     async def exchange_posted(self, channel):
         """Messages of PE 0 to receives that are posted already: one by each path, whatever the mix came to.
 
