@@ -153,10 +153,18 @@ class StagedMachine : public TransportMachine {
     // Most puts are small and over when put() returns: then this one is still there for the next.
     if (spare_put_ == nullptr) [[unlikely]]
       spare_put_ = std::make_unique<FlushedPut>(*this, spare_put_);
-    base::Status status = StagedMachine::put(pe, local, remote, offset_bytes, spare_put_.get());
-    if (status.ok()) [[likely]]
-      return StagedMachine::flush(pe, completion);
-    if (status.is_pending()) FlushedPut::wait_for_put(spare_put_, pe, completion);
+    const bool is_host = local.place.is_host() && remote.place.is_host();
+    const bool is_plain = is_host && can_reach(pe) && is_inside(remote, offset_bytes, local.size_bytes) &&
+                          local.size_bytes != 0;
+    if (!is_plain || staging_.has_unflushed() || counts_.is_observed()) [[unlikely]] {
+      return special_put_and_flush(pe, local, remote, offset_bytes, completion);
+    }
+    counts_.add(TransferType::kPut, direct_path(pe), memory::Kind::kHost, local.size_bytes);
+    bool is_put_pending = false;
+    base::Status status = self().transport_put_and_flush(pe, local, remote, offset_bytes, spare_put_.get(),
+                                                         completion, is_put_pending);
+    if (is_put_pending) [[unlikely]]
+      FlushedPut::wait_for_put(spare_put_, pe, completion);
     return status;
   }
 
@@ -296,6 +304,16 @@ class StagedMachine : public TransportMachine {
       return is_as_is ? self().transport_tag_send(pe, tag, buffer, completion)
                       : staging_.tag_send(pe, tag, buffer, completion);
     });
+  }
+
+  // A put and a flush that have more to do than the transport's: memory of devices, an observer, bad arguments.
+  [[gnu::noinline]] base::Status special_put_and_flush(int pe, const memory::ConstBuffer& local,
+                                                       const RemoteMemory& remote, std::size_t offset_bytes,
+                                                       base::Completion* completion) {
+    base::Status status = StagedMachine::put(pe, local, remote, offset_bytes, spare_put_.get());
+    if (status.ok()) return StagedMachine::flush(pe, completion);
+    if (status.is_pending()) FlushedPut::wait_for_put(spare_put_, pe, completion);
+    return status;
   }
 
   TransferPath direct_path(int to) const {

@@ -46,6 +46,16 @@ class TransportMachine : public Machine {
   virtual void transport_forget_remote(int /*pe*/, const RemoteMemory& /*remote*/) {}
   virtual base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                                      std::size_t offset_bytes, base::Completion* completion) = 0;
+  // A put and, if it is over at once, the flush to its PE, for what both look up. `put` is the completion of the put and `flush`
+  // that of the flush. Sets `is_put_pending` if the put is pending: then its caller flushes when it has ended.
+  virtual base::Status transport_put_and_flush(int pe, const memory::ConstBuffer& local,
+                                               const RemoteMemory& remote, std::size_t offset_bytes,
+                                               base::Completion* put, base::Completion* flush,
+                                               bool& is_put_pending) {
+    base::Status status = transport_put(pe, local, remote, offset_bytes, put);
+    is_put_pending = status.is_pending();
+    return status.ok() ? transport_flush_pe(pe, flush) : status;
+  }
   virtual base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                                      std::size_t offset_bytes, base::Completion* completion) = 0;
   virtual base::Status transport_flush(base::Completion* completion) = 0;

@@ -347,6 +347,23 @@ base::Status UcxMachine::transport_put(int pe, const memory::ConstBuffer& local,
                    });
 }
 
+base::Status UcxMachine::transport_put_and_flush(int pe, const memory::ConstBuffer& local,
+                                                 const RemoteMemory& remote, std::size_t offset_bytes,
+                                                 base::Completion* put, base::Completion* flush,
+                                                 bool& is_put_pending) {
+  ucp_ep_h used = nullptr;
+  base::Status status = one_sided({Operation::kPut, pe, local.size_bytes}, local, remote, put,
+                                  [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
+                                    used = endpoint;
+                                    return ucp_put_nbx(endpoint, local.data, local.size_bytes,
+                                                       remote.address + offset_bytes, key, &params);
+                                  });
+  is_put_pending = status.is_pending();
+  if (!status.ok()) return status;
+  const ucp_request_param_t params = flush_parameters();
+  return tracker_.start({Operation::kFlush, pe}, flush, [&] { return ucp_ep_flush_nbx(used, &params); });
+}
+
 base::Status UcxMachine::transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                                        std::size_t offset_bytes, base::Completion* completion) {
   return one_sided({Operation::kGet, pe, local.size_bytes}, local, remote, completion,

@@ -92,6 +92,9 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   void transport_forget_remote(int pe, const RemoteMemory& remote) override;
   base::Status transport_put(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
                              std::size_t offset_bytes, base::Completion* completion) override;
+  base::Status transport_put_and_flush(int pe, const memory::ConstBuffer& local, const RemoteMemory& remote,
+                                       std::size_t offset_bytes, base::Completion* put,
+                                       base::Completion* flush, bool& is_put_pending) override;
   base::Status transport_get(int pe, const memory::Buffer& local, const RemoteMemory& remote,
                              std::size_t offset_bytes, base::Completion* completion) override;
   base::Status transport_flush(base::Completion* completion) override;
