@@ -149,7 +149,7 @@ TEST_P(OneSidedTest, ManyPutsAndFlushesAtOnce) {
   World world = make_world(3);
   constexpr std::size_t kCount = 40;
   constexpr std::size_t kSize = 100'000;  // some wait, and others do not
-  for (const int pe : {1, 2}) {
+  for (const int pe : {0, 1, 2}) {
     Buffer target = world.buffer(pe, kind(), kCount * kSize);
     const RemoteMemory remote = world.machine(pe).register_memory(target).value();
     const auto sent = pattern(kCount * kSize, 4);
@@ -196,6 +196,10 @@ TEST_P(OneSidedTest, ZeroBytes) {
   put.start(world.machine(0).put(1, {}, remote, 100, &put));
   ASSERT_TRUE(world.finish(put));
   EXPECT_TRUE(put.status().ok());
+  Operation flushed;
+  flushed.start(world.machine(0).put_and_flush(1, {}, remote, 100, &flushed));
+  ASSERT_TRUE(world.finish(flushed));
+  EXPECT_TRUE(flushed.status().ok());
 }
 
 TEST_P(OneSidedTest, DeregisteringTwiceIsAnError) {

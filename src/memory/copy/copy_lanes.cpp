@@ -1,5 +1,6 @@
 #include "memory/copy/copy_lanes.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace weft::memory {
@@ -12,9 +13,11 @@ namespace {
 
 // Enough for copies in both directions to overlap. More lanes add nothing on the device.
 constexpr int kSharedLanesPerDevice = 4;
-// The most bytes and pieces that share an event. The first of them is known to be done at most the time of so many later: of 4 MiB,
-// 12 us between two GPUs on NVLink, or of 32 small copies. With 1 MiB, copies of that size have an event each, and in the slow state
-// of the driver's calls they reach 139 GB/s instead of 175. An event costs the CPU 1.4 us (two H100, driver 580), a 32nd of it each.
+// Pieces share an event up to as many bytes as are queued before them in their lane, within these limits, and up to so many pieces.
+// So the first of them is known to be done at most about twice as late as it is, and each piece of a few large ones at once. An event
+// costs the CPU 1.4 us (two H100, driver 580). With 1 MiB alone, a flood of copies of that size has an event for each, and in the slow
+// state of the driver's calls it reaches 139 GB/s instead of 175.
+constexpr std::size_t kLeastBatchBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostBatchBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostBatchPieces = 32;
 
@@ -135,7 +138,7 @@ Status CopyLanes::queue(const Side& side, const Buffer& destination, const Const
     lane = *shared;
   }
   // What was queued before does not wait for a large piece.
-  if (lane->has_open_batch() && lane->batches.back().size_bytes + piece.size_bytes > kMostBatchBytes)
+  if (lane->has_open_batch() && lane->batches.back().size_bytes + piece.size_bytes > most_batch_bytes(*lane))
     static_cast<void>(end_batch(*lane));
   Status status = lane->kind->copy_async(destination.data, destination.place, source.data, source.place,
                                          source.size_bytes, lane->stream);
@@ -143,18 +146,25 @@ Status CopyLanes::queue(const Side& side, const Buffer& destination, const Const
   // The piece of an idle lane has its own event at once: the next poll may find it done, also if the PE computes until then.
   const bool was_idle = lane->queue.empty();
   lane->queue.push_back(piece);
+  lane->queued_bytes += piece.size_bytes;
   if (!lane->has_open_batch()) lane->batches.emplace_back();
   Batch& batch = lane->batches.back();
   ++batch.num_pieces;
   batch.size_bytes += piece.size_bytes;
-  const bool is_full = batch.size_bytes >= kMostBatchBytes || batch.num_pieces >= kMostBatchPieces;
+  const bool is_full = batch.size_bytes >= most_batch_bytes(*lane) || batch.num_pieces >= kMostBatchPieces;
   // The copy is queued. If there is no event for it, the lane's next poll records one. Others wait for a chunk.
   if (was_idle || is_full || piece.chunk != nullptr) static_cast<void>(end_batch(*lane));
   return {};
 }
 
+std::size_t CopyLanes::most_batch_bytes(const Lane& lane) {
+  const std::size_t own_bytes = lane.has_open_batch() ? lane.batches.back().size_bytes : 0;
+  return std::clamp(lane.queued_bytes - own_bytes, kLeastBatchBytes, kMostBatchBytes);
+}
+
 std::size_t CopyLanes::Lane::take_batch() {
   const std::size_t num_pieces = batches.front().num_pieces;
+  queued_bytes -= batches.front().size_bytes;
   batches.pop_front();
   return num_pieces;
 }
@@ -204,6 +214,7 @@ void CopyLanes::close_lane(Lane& lane, const Wait& wait, const std::function<voi
   }
   lane.batches.clear();
   lane.queue.clear();
+  lane.queued_bytes = 0;
 }
 
 }  // namespace weft::memory

@@ -108,6 +108,7 @@ class CopyLanes {
     bool is_taken = false;  // by a gated copy; of lanes that are not shared
     std::deque<Piece> queue;
     std::deque<Batch> batches;  // of the pieces in the queue
+    std::size_t queued_bytes = 0;
 
     // Whether the last batch has no event yet, so that a piece may join it.
     bool has_open_batch() const { return !batches.empty() && batches.back().event == nullptr; }
@@ -123,6 +124,8 @@ class CopyLanes {
   base::Status record(StreamHandle stream, Side& side);
   base::Status wait_in(Lane& lane, Side& side);
   void release(Side& side);
+  // How many bytes the lane's open batch, or its next one, may have.
+  static std::size_t most_batch_bytes(const Lane& lane);
   // Records the event of the lane's last batch.
   static base::Status end_batch(Lane& lane);
   // The status of the lane's first batch. Unless it is pending, the batch's event is released.

@@ -189,6 +189,39 @@ TEST(Staging, CountsWhatItCarried) {
   EXPECT_EQ(use.bytes, kSize);
 }
 
+// One way through the machine is for an observer, the other for none.
+TEST(Staging, CountsAPutAndItsFlushOnceWithAnObserverAndWithout) {
+  struct Observer final : TransferObserver {
+    void transfer_began(const TransferEvent&) override { ++began; }
+    void transfer_ended(const TransferEvent&, bool succeeded) override { ended += succeeded ? 1 : 0; }
+    int began = 0;
+    int ended = 0;
+  };
+  for (const char* const machine : {"loopback", "ucx"}) {
+    World world(machine, 2);
+    const Buffer target = world.buffer(1, Kind::kHost, kSize);
+    const RemoteMemory remote = world.machine(1).register_memory(target).value();
+    const Buffer source = world.buffer(0, Kind::kHost, pattern(kSize, 1));
+    Observer observer;
+    for (const std::uint64_t number : {1, 2}) {
+      if (number == 2) world.machine(0).set_transfer_observer(&observer);
+      Operation put;
+      put.start(world.machine(0).put_and_flush(1, source, remote, 0, &put));
+      ASSERT_TRUE(world.finish(put));
+      EXPECT_TRUE(put.status().ok()) << put.status().to_string();
+      EXPECT_EQ(world.read(1, target), pattern(kSize, 1));
+      const TransportUse use = only_use(world.machine(0));
+      EXPECT_EQ(use.type, TransferType::kPut);
+      EXPECT_EQ(use.path, TransferPath::kThroughUcx);
+      EXPECT_EQ(use.messages, number) << machine;
+      EXPECT_EQ(use.bytes, number * kSize);
+    }
+    world.machine(0).set_transfer_observer(nullptr);
+    EXPECT_EQ(observer.began, 1);
+    EXPECT_EQ(observer.ended, 1);
+  }
+}
+
 // Kind cuda, which the machine addresses here as UCX does on a machine with GPUs. The stand-in driver's
 // memory is host memory, so that the test may look at it.
 class StagingOfCuda : public testing::TestWithParam<StagingMode> {

@@ -245,11 +245,38 @@ TEST_F(CopyLanesTest, SmallPiecesThatShareAnEventFailTogether) {
 }
 
 TEST_F(CopyLanesTest, ManyBytesWaitForNoFurtherPiece) {
-  constexpr std::size_t kPieceBytes = 64 << 10;
+  constexpr std::size_t kPieceBytes = 256 << 10;  // so that the bytes end a batch, not the number of pieces
   for (std::size_t i = 1; i <= 1000; ++i) ASSERT_TRUE(queue(kDevice0, i, kPieceBytes).ok());
-  EXPECT_GE(cuda.outcomes.size(), 1000 * kPieceBytes >> 21)
-      << "an event at least every 2 MiB, without a poll";
+  EXPECT_GE(cuda.outcomes.size(), 1000 * kPieceBytes >> 22)
+      << "an event at least every 4 MiB, without a poll";
   EXPECT_LE(cuda.outcomes.size(), 500u);
+}
+
+TEST_F(CopyLanesTest, AFewLargePiecesHaveTheirEventsAtOnce) {
+  Names names;
+  for (std::size_t i = 1; i <= 8; ++i) {
+    ASSERT_TRUE(queue(kDevice0, i, std::size_t{1} << 20).ok());
+    names.push_back(i);
+  }
+  cuda.end_all();
+  EXPECT_EQ(sorted(poll()), names) << "a PE that computes sees all of them in its first poll";
+}
+
+TEST_F(CopyLanesTest, ASmallPieceOfAShortQueueDoesNotWaitForMediumOnesBehindIt) {
+  // In one lane: a piece that makes it busy, a small one, and one of 1 MiB.
+  CopyLanes::Gate gate = entered(kDevice0);
+  const CopyLanes::Side& side = gate.destination;
+  ASSERT_TRUE(queue(side, 1, kSmallBytes).ok());
+  ASSERT_TRUE(queue(side, 2, kSmallBytes).ok());
+  ASSERT_TRUE(queue(side, 3, std::size_t{1} << 20).ok());
+  EXPECT_EQ(poll(), Names());
+  const std::size_t last = cuda.outcomes.size();
+  cuda.end_all();
+  cuda.end(last, Status::pending());
+  EXPECT_EQ(poll(), (Names{1, 2}));
+  cuda.end(last);
+  EXPECT_EQ(poll(), Names{3});
+  lanes.leave(gate);
 }
 
 TEST_F(CopyLanesTest, ASmallPieceDoesNotWaitForALargeOneBehindIt) {
