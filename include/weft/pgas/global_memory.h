@@ -305,10 +305,12 @@ class GlobalMemory {
       std::memcpy(target, source, size_bytes);
       return Done(runtime_);
     }
-    return copy_elsewhere(from, to, size_bytes);
+    return copy_elsewhere(from, to, size_bytes, source != nullptr ? source : target);
   }
-  // A copy whose ends the CPU does not both reach, or that is large or wrong.
-  Done copy_elsewhere(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes);
+  // A copy whose ends the CPU does not both reach, or that is large or wrong. `near`: the address of one end, of the source if the
+  // CPU reaches that one; null if none was found.
+  Done copy_elsewhere(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                      std::byte* near);
   [[gnu::noinline]] Done start_plain_copy(const GlobalAddress& from, const GlobalAddress& to,
                                           std::size_t size_bytes);
 

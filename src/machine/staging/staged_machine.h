@@ -159,10 +159,10 @@ class StagedMachine : public TransportMachine {
     if (!is_plain || staging_.has_unflushed() || counts_.is_observed()) [[unlikely]] {
       return special_put_and_flush(pe, local, remote, offset_bytes, completion);
     }
-    counts_.add(TransferType::kPut, direct_path(pe), memory::Kind::kHost, local.size_bytes);
     bool is_put_pending = false;
     base::Status status = self().transport_put_and_flush(pe, local, remote, offset_bytes, spare_put_.get(),
                                                          completion, is_put_pending);
+    counts_.add(TransferType::kPut, direct_path(pe), memory::Kind::kHost, local.size_bytes);
     if (is_put_pending) [[unlikely]]
       FlushedPut::wait_for_put(spare_put_, pe, completion);
     return status;

@@ -113,7 +113,7 @@ Done GlobalMemory::put_bytes(const void* value, std::size_t size_bytes, const Gl
   if (KnownSegment* const segment = copies_->direct_segment(to, size_bytes); segment != nullptr) {
     auto* const state = copies_->make_state(size_bytes);
     std::memcpy(state->extra(), value, size_bytes);
-    copies_->start_put(*segment, to, {state->extra(), size_bytes, {}, nullptr}, nullptr, state);
+    copies_->start_put(*segment, to, {state->extra(), size_bytes, {}, nullptr}, state);
     return Done(runtime_, state);
   }
   const memory::Buffer source{const_cast<void*>(value), size_bytes, {}, nullptr};
@@ -131,7 +131,7 @@ runtime::OperationState* GlobalMemory::get_bytes(std::size_t size_bytes, const G
   auto* const state = copies_->make_state(size_bytes);
   const memory::Buffer target{state->extra(), size_bytes, {}, nullptr};
   if (segment != nullptr) {
-    copies_->start_get(*segment, from, target, nullptr, state);
+    copies_->start_get(*segment, from, target, state);
     return state;
   }
   try {
@@ -179,13 +179,16 @@ void GlobalMemory::expect_strided_inside(const GlobalAddress& address, Strides s
 
 Done GlobalMemory::copy_bytes(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                               Completions completions) {
-  if (completions.is_empty()) return copy_elsewhere(from, to, size_bytes);
+  if (completions.is_empty()) {
+    std::byte* const source = cache_.find(from, size_bytes);
+    return copy_elsewhere(from, to, size_bytes, source != nullptr ? source : cache_.find(to, size_bytes));
+  }
   return start_copy({Run{0, 0, size_bytes}}, from, to, std::move(completions));
 }
 
-Done GlobalMemory::copy_elsewhere(const GlobalAddress& from, const GlobalAddress& to,
-                                  std::size_t size_bytes) {
-  auto* const state = copies_->start_between(from, to, size_bytes);
+Done GlobalMemory::copy_elsewhere(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
+                                  std::byte* near) {
+  auto* const state = near == nullptr ? nullptr : copies_->start_between(from, to, size_bytes, near);
   if (state == nullptr) [[unlikely]]
     return start_plain_copy(from, to, size_bytes);
   return Done(runtime_, state);

@@ -91,14 +91,15 @@ class Copies {
   // Puts and gets of host memory through the machine, without a coroutine (direct.cpp). They throw Error for misuse.
   // The segment at `address`, if the machine puts and gets there and its key is here; else null.
   KnownSegment* direct_segment(const GlobalAddress& address, std::size_t size_bytes);
-  // `state` gets the outcome. The memory of this PE stays until then; its segment, if it has one, is kept.
+  // `state` gets the outcome. The memory of this PE stays until then.
   void start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
-                 KnownSegment* from_segment, runtime::OperationState* state);
+                 runtime::OperationState* state);
   void start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
-                 KnownSegment* to_segment, runtime::OperationState* state);
-  // The state of a copy between host memory that this PE reaches and such a segment; null if it is another copy.
+                 runtime::OperationState* state);
+  // The state of a copy between a host segment that this PE reaches, which is kept, and such a segment; null if it is another copy.
+  // `near`: the address of the end that this PE reaches, of the source if it reaches both.
   runtime::OperationState* start_between(const GlobalAddress& from, const GlobalAddress& to,
-                                         std::size_t size_bytes);
+                                         std::size_t size_bytes, std::byte* near);
 
   // Queues the copy on that stream. `state` completes when the stream has done it. Throws Error if this PE does not know the
   // ends or the device does not reach them; then `state` is not used.

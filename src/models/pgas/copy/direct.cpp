@@ -85,34 +85,36 @@ runtime::OperationState* Copies::make_state(std::size_t value_bytes) {
 }
 
 void Copies::start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
-                       KnownSegment* from_segment, runtime::OperationState* state) {
+                       runtime::OperationState* state) {
   Status started = runtime_.machine().put_and_flush(address.pe(), from, *to.remote, address.offset_bytes(),
                                                     state->completion());
-  keep(state, std::move(started), segments_, {&to, from_segment, address, from.size_bytes}, &put_ended);
+  keep(state, std::move(started), segments_, {&to, nullptr, address, from.size_bytes}, &put_ended);
 }
 
 void Copies::start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
-                       KnownSegment* to_segment, runtime::OperationState* state) {
+                       runtime::OperationState* state) {
   Status started =
       runtime_.machine().get(address.pe(), to, *from.remote, address.offset_bytes(), state->completion());
-  keep(state, std::move(started), segments_, {&from, to_segment, address, to.size_bytes}, &get_ended);
+  keep(state, std::move(started), segments_, {&from, nullptr, address, to.size_bytes}, &get_ended);
 }
 
 runtime::OperationState* Copies::start_between(const GlobalAddress& from, const GlobalAddress& to,
-                                               std::size_t size_bytes) {
-  KnownSegment* const source = segments_.find_inside(from, size_bytes);
+                                               std::size_t size_bytes, std::byte* near) {
   KnownSegment* const target = segments_.find_inside(to, size_bytes);
   const bool is_put = is_direct(target);
-  KnownSegment* const near = is_put ? source : target;
-  if ((!is_put && !is_direct(source)) || near == nullptr || !near->is_reached() ||
-      !near->memory.place.is_host()) {
-    return nullptr;
-  }
+  KnownSegment* const source = is_put ? nullptr : segments_.find_inside(from, size_bytes);
+  if (!is_put && !is_direct(source)) return nullptr;
   auto* const state = make_state();
+  const memory::Buffer local{near, size_bytes, {}, nullptr};
+  // The near segment is looked up when the message is on its way.
   if (is_put) {
-    start_put(*target, to, source->part(from, size_bytes), source, state);
+    Status started = runtime_.machine().put_and_flush(to.pe(), local, *target->remote, to.offset_bytes(),
+                                                      state->completion());
+    keep(state, std::move(started), segments_, {target, segments_.known(from), to, size_bytes}, &put_ended);
   } else {
-    start_get(*source, from, target->part(to, size_bytes), target, state);
+    Status started =
+        runtime_.machine().get(from.pe(), local, *source->remote, from.offset_bytes(), state->completion());
+    keep(state, std::move(started), segments_, {source, segments_.known(to), from, size_bytes}, &get_ended);
   }
   return state;
 }
@@ -131,9 +133,9 @@ bool Copies::start_direct(const Copy& copy, runtime::OperationState* state) {
   memory::Buffer buffer = part_of(local, is_put ? run.from_bytes : run.to_bytes, run.size_bytes);
   buffer.stream = nullptr;
   if (is_put) {
-    start_put(*segment, address, buffer, nullptr, state);
+    start_put(*segment, address, buffer, state);
   } else {
-    start_get(*segment, address, buffer, nullptr, state);
+    start_get(*segment, address, buffer, state);
   }
   return true;
 }

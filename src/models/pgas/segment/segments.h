@@ -53,6 +53,11 @@ class Segments final : private SegmentOwner {
     }
     return find_elsewhere(address, size_bytes);
   }
+  // One that this PE knows, also if it has been freed; null if there is none.
+  KnownSegment* known(const GlobalAddress& address) {
+    KnownSegment* const last = last_found(address).segment;
+    return last != nullptr && last->start.segment_word() == address.segment_word() ? last : lookup(address);
+  }
   // Asks for it if need be. Throws Error for a pointer that leads nowhere.
   runtime::Task<SegmentUse> reach(GlobalAddress address);
   // Gets the machine's key to a segment of another PE. Throws Error if it has been freed.
