@@ -188,7 +188,7 @@ Done GlobalMemory::copy_bytes(const GlobalAddress& from, const GlobalAddress& to
 
 Done GlobalMemory::copy_elsewhere(const GlobalAddress& from, const GlobalAddress& to, std::size_t size_bytes,
                                   std::byte* near) {
-  auto* const state = near == nullptr ? nullptr : copies_->start_between(from, to, size_bytes, near);
+  auto* const state = copies_->start_between(from, to, size_bytes, near);
   if (state == nullptr) [[unlikely]]
     return start_plain_copy(from, to, size_bytes);
   return Done(runtime_, state);

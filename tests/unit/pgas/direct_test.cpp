@@ -85,6 +85,41 @@ TEST_P(DirectTest, CopiesOfMemoryOutsideOfSegments) {
   });
 }
 
+// The table of addresses has 16 places for the segments of a PE.
+TEST_P(DirectTest, CopiesFromMoreSegmentsThanTheTableHolds) {
+  warm_up();
+  std::vector<Segment> many;
+  for (int i = 0; i < 40; ++i) {
+    many.push_back(job.pgas(0).make_segment<Number>(2));
+    fill(many.back(), static_cast<Number>(2 * i));
+  }
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    for (std::ptrdiff_t i = 0; i < 40; ++i) {
+      const GlobalPtr<Number> near = many[static_cast<std::size_t>(i)].pointer<Number>();
+      co_await pgas.copy(near, theirs.pointer<Number>(2 * i), 2);
+      co_await pgas.copy(GlobalPtr<const Number>(theirs.pointer<Number>(2 * i)), mine.pointer<Number>(2 * i),
+                         2);
+    }
+  });
+  std::vector<Number> expected(80);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_TRUE(std::ranges::equal(theirs.elements<Number>().subspan(0, 80), expected));
+  EXPECT_TRUE(std::ranges::equal(mine.elements<Number>().subspan(0, 80), expected));
+}
+
+TEST_P(DirectTest, AWrongNearEndIsAnErrorAtTheCall) {
+  warm_up();
+  const auto end = static_cast<std::ptrdiff_t>(kElements);
+  job.run_on(0, [&](Pgas& pgas) -> Task<> {
+    EXPECT_THROW(pgas.copy(mine.pointer<Number>(end - 1), theirs.pointer<Number>(), 2).detach(), base::Error);
+    EXPECT_THROW(
+        pgas.copy(GlobalPtr<const Number>(theirs.pointer<Number>()), mine.pointer<Number>(end - 1), 2)
+            .detach(),
+        base::Error);
+    co_return;
+  });
+}
+
 TEST_P(DirectTest, NoBytesAreACopyToo) {
   job.run_on(0, [&](Pgas& pgas) -> Task<> {
     co_await pgas.copy(mine.pointer<Number>(), theirs.pointer<Number>(kElements), 0);

@@ -97,7 +97,7 @@ class Copies {
   void start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
                  runtime::OperationState* state);
   // The state of a copy between a host segment that this PE reaches, which is kept, and such a segment; null if it is another copy.
-  // `near`: the address of the end that this PE reaches, of the source if it reaches both.
+  // `near`: the address of the end that this PE reaches, of the source if it reaches both; null if the caller does not know it.
   runtime::OperationState* start_between(const GlobalAddress& from, const GlobalAddress& to,
                                          std::size_t size_bytes, std::byte* near);
 

@@ -104,6 +104,12 @@ runtime::OperationState* Copies::start_between(const GlobalAddress& from, const 
   const bool is_put = is_direct(target);
   KnownSegment* const source = is_put ? nullptr : segments_.find_inside(from, size_bytes);
   if (!is_put && !is_direct(source)) return nullptr;
+  if (near == nullptr) [[unlikely]] {
+    const GlobalAddress& end = is_put ? from : to;
+    const KnownSegment* const segment = segments_.find_inside(end, size_bytes);
+    if (segment == nullptr || !segment->is_reached() || !segment->memory.place.is_host()) return nullptr;
+    near = static_cast<std::byte*>(segment->part(end, 0).data);
+  }
   auto* const state = make_state();
   const memory::Buffer local{near, size_bytes, {}, nullptr};
   // The near segment is looked up when the message is on its way.
