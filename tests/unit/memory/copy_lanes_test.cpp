@@ -164,6 +164,16 @@ class CopyLanesTest : public ::testing::Test {
 
   using Names = std::vector<std::size_t>;
   using Events = TestKind::Events;
+  // `behind` has the last event alone: `before` are done without it.
+  void expect_last_apart(const Names& before, const Names& behind) {
+    EXPECT_EQ(poll(), Names());
+    const std::size_t last = cuda.outcomes.size();
+    cuda.end_all();
+    cuda.end(last, Status::pending());
+    EXPECT_EQ(poll(), before);
+    cuda.end(last);
+    EXPECT_EQ(poll(), behind);
+  }
   TestKind cuda{Kind::kCuda};
   TestKind emulated{Kind::kEmulated};
   CopyLanes lanes{{nullptr, &cuda, &emulated}};
@@ -263,13 +273,7 @@ TEST_F(CopyLanesTest, ALaneThatHasBeenEmptyIsAsANewOne) {
   ASSERT_TRUE(queue(side, 9, kSmallBytes).ok());
   ASSERT_TRUE(queue(side, 10, kSmallBytes).ok());
   ASSERT_TRUE(queue(side, 11, std::size_t{1} << 20).ok());
-  EXPECT_EQ(poll(), Names());
-  const std::size_t last = cuda.outcomes.size();
-  cuda.end_all();
-  cuda.end(last, Status::pending());
-  EXPECT_EQ(poll(), (Names{9, 10}));
-  cuda.end(last);
-  EXPECT_EQ(poll(), Names{11});
+  expect_last_apart(Names{9, 10}, Names{11});
   lanes.leave(gate);
 }
 
@@ -290,13 +294,7 @@ TEST_F(CopyLanesTest, ASmallPieceOfAShortQueueDoesNotWaitForMediumOnesBehindIt) 
   ASSERT_TRUE(queue(side, 1, kSmallBytes).ok());
   ASSERT_TRUE(queue(side, 2, kSmallBytes).ok());
   ASSERT_TRUE(queue(side, 3, std::size_t{1} << 20).ok());
-  EXPECT_EQ(poll(), Names());
-  const std::size_t last = cuda.outcomes.size();
-  cuda.end_all();
-  cuda.end(last, Status::pending());
-  EXPECT_EQ(poll(), (Names{1, 2}));
-  cuda.end(last);
-  EXPECT_EQ(poll(), Names{3});
+  expect_last_apart(Names{1, 2}, Names{3});
   lanes.leave(gate);
 }
 
