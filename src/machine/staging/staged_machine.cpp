@@ -99,6 +99,14 @@ base::Status not_registered(const RemoteMemory& memory) {
               memory.address, memory.size_bytes)};
 }
 
+base::Status refused_by_owner(StatusCode code, int pe, std::string_view what) {
+  if (code == StatusCode::kPending || code > StatusCode::kInternal) code = StatusCode::kCorrupt;
+  if (code == StatusCode::kOk) return {};
+  return {code,
+          base::format("PE {} could not serve a {} on its memory: {}; is the memory still registered there?",
+                       pe, what, base::status_code_name(code))};
+}
+
 base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_bytes) {
   if (!remote.place.is_host()) {
     return {

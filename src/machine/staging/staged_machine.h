@@ -19,6 +19,8 @@ base::Status bad_payload_buffer(std::size_t payload_bytes, std::size_t buffer_by
 base::Status bad_remote_range(int pe, const RemoteMemory& remote, std::size_t offset_bytes,
                               std::size_t size_bytes);
 base::Status not_registered(const RemoteMemory& memory);
+// What a caller reports if the owner of memory answers with that code: a claim of the owner, and never "pending".
+base::Status refused_by_owner(base::StatusCode code, int pe, std::string_view what);
 base::Status bad_atomic(int pe, const RemoteMemory& remote, std::size_t offset_bytes);
 base::Status closed_machine(int pe);
 

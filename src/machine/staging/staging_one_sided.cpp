@@ -42,13 +42,6 @@ struct Staging::Message {
 
 namespace {
 
-Status peer_failure(StatusCode code, int pe, std::string_view what) {
-  if (code == StatusCode::kOk) return {};
-  return {code,
-          base::format("PE {} could not serve a {} on its memory: {}; is the memory still registered there?",
-                       pe, what, base::status_code_name(code))};
-}
-
 std::uint64_t region_of(const RemoteMemory& memory) {
   std::uint64_t region = 0;
   if (memory.key.size() == sizeof region) std::memcpy(&region, memory.key.data(), sizeof region);
@@ -246,7 +239,7 @@ void Staging::get_answered(const Message& message, AmArrival& arrival) {
   if (found == waiting_.end()) return;  // cancelled; the answer is dropped
   Transfer& transfer = *found->second;
   transfer.answer = arrival.take();
-  answered(transfer, peer_failure(message.code, message.source_pe, "get"));
+  answered(transfer, refused_by_owner(message.code, message.source_pe, "get"));
 }
 
 // --- atomics ---
@@ -340,7 +333,7 @@ void Staging::atomic_answered(const Message& message) {
   auto found = waiting_.find(message.request);
   if (found == waiting_.end()) return;  // cancelled
   found->second->old_value = message.operand;
-  answered(*found->second, peer_failure(message.code, message.source_pe, "atomic"));
+  answered(*found->second, refused_by_owner(message.code, message.source_pe, "atomic"));
 }
 
 // --- flush ---
@@ -372,7 +365,7 @@ Staging::Flow Staging::run_flush(Transfer& transfer) {
 // Reported once at least: by the put itself, by the flushes that wait for it, or by the next flush.
 void Staging::put_answered(const Message& message) {
   if (!unflushed_.contains(message.request)) return;
-  const Status status = peer_failure(message.code, message.source_pe, "put");
+  const Status status = refused_by_owner(message.code, message.source_pe, "put");
   if (status.failed()) {
     const auto sending = sending_puts_.find(message.request);
     const bool is_awaited = std::ranges::any_of(

@@ -12,7 +12,9 @@ namespace weft::machine {
 // Ids above kMaxAmId are the machine layer's own.
 inline constexpr AmId kStagingAmId = kMaxAmId + 1;
 inline constexpr AmId kPeerMemoryAmId = kMaxAmId + 2;
-inline constexpr AmId kNumAmIds = kMaxAmId + 3;
+inline constexpr AmId kSmallPutAnswerAmId = kMaxAmId + 3;
+inline constexpr AmId kSmallPutAmId = kMaxAmId + 4;
+inline constexpr AmId kNumAmIds = kMaxAmId + 5;
 
 // Set when progress() has something to do beyond the transport's own progress, so that a call with nothing to
 // do tests one flag.

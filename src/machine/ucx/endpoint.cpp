@@ -1,5 +1,6 @@
 #include "machine/ucx/endpoint.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -7,6 +8,33 @@
 #include "machine/ucx/library.h"
 
 namespace weft::machine::ucx {
+
+namespace {
+
+// Calls visit(transport name, device name) for each transport of the endpoint.
+template <class Visit>
+void for_each_transport(ucp_ep_h endpoint, Visit visit) {
+  std::array<ucp_transport_entry_t, 16> entries{};
+  ucp_ep_attr_t attributes{};
+  attributes.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
+  attributes.transports.entries = entries.data();
+  attributes.transports.num_entries = static_cast<unsigned>(entries.size());
+  attributes.transports.entry_size = sizeof(ucp_transport_entry_t);
+  if (ucp_ep_query(endpoint, &attributes) != UCS_OK) return;
+  for (unsigned i = 0; i < attributes.transports.num_entries; ++i) {
+    visit(std::string_view(entries[i].transport_name), std::string_view(entries[i].device_name));
+  }
+}
+
+// Whether a transport leaves small puts from ordinary memory to the peer's CPU. The others, as far as they are known: networks
+// with remote memory access, and xpmem, which maps the peer's memory.
+bool leaves_puts_to_peer(std::string_view transport) {
+  constexpr std::array<std::string_view, 6> kNames = {"self", "posix", "sysv", "cma", "knem", "tcp"};
+  return std::ranges::find(kNames, transport) != kNames.end() || transport.starts_with("cuda") ||
+         transport == "gdr_copy" || transport.starts_with("rocm") || transport.starts_with("ze_");
+}
+
+}  // namespace
 
 void EndpointTable::set_addresses(std::vector<std::vector<std::byte>> addresses) {
   peers_.resize(addresses.size());
@@ -44,6 +72,13 @@ base::Result<ucp_ep_h> EndpointTable::connect(ucp_worker_h worker, int pe) {
                      "one is {}.",
                      pe, status_text(status), library_version()));
   }
+  bool is_known = false;
+  bool emulates_puts = true;
+  for_each_transport(peer.endpoint, [&](std::string_view transport, std::string_view) {
+    is_known = true;
+    emulates_puts &= leaves_puts_to_peer(transport);
+  });
+  peer.emulates_puts = is_known && emulates_puts;
   return peer.endpoint;
 }
 
@@ -72,18 +107,10 @@ void EndpointTable::close_failed() {
 std::string EndpointTable::transports(int pe) const {
   const Peer& peer = peers_[static_cast<std::size_t>(pe)];
   if (peer.endpoint == nullptr) return {};
-  std::array<ucp_transport_entry_t, 16> entries{};
-  ucp_ep_attr_t attributes{};
-  attributes.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
-  attributes.transports.entries = entries.data();
-  attributes.transports.num_entries = static_cast<unsigned>(entries.size());
-  attributes.transports.entry_size = sizeof(ucp_transport_entry_t);
-  if (ucp_ep_query(peer.endpoint, &attributes) != UCS_OK) return {};
   std::string text;
-  for (unsigned i = 0; i < attributes.transports.num_entries; ++i) {
-    text +=
-        base::format("{}{}/{}", text.empty() ? "" : " ", entries[i].transport_name, entries[i].device_name);
-  }
+  for_each_transport(peer.endpoint, [&](std::string_view transport, std::string_view device) {
+    text += base::format("{}{}/{}", text.empty() ? "" : " ", transport, device);
+  });
   return text;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/base/status.h"
@@ -27,6 +28,9 @@ class EndpointTable {
   ucp_ep_h find(int pe) const { return peers_[static_cast<std::size_t>(pe)].endpoint; }
   base::Result<ucp_ep_h> connect(ucp_worker_h worker, int pe);
 
+  // Whether UCX sends small puts to that PE as messages to its CPU. False before there is an endpoint.
+  bool emulates_puts(int pe) const { return peers_[static_cast<std::size_t>(pe)].emulates_puts; }
+
   bool has_failed(int pe) const { return peers_[static_cast<std::size_t>(pe)].failed; }
   bool has_unclosed_failures() const { return unclosed_failures_ > 0; }
   // Closes the endpoints of failed peers, which ends their operations. REQUIRES: no UCX callback is running.
@@ -41,6 +45,7 @@ class EndpointTable {
     ucp_ep_h endpoint = nullptr;
     ucp_ep_h failed_endpoint = nullptr;
     bool failed = false;
+    bool emulates_puts = false;
     std::vector<std::byte> address;
   };
 

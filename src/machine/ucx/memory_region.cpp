@@ -53,6 +53,9 @@ base::Result<RemoteMemory> MemoryRegions::add(ucp_context_h context, const memor
   std::memcpy(result.key.data() + sizeof id, packed, packed_size);
   ucp_rkey_buffer_release(packed);
   regions_.emplace(result.address, Region{id, memory.size_bytes, handle});
+  if (memory.place.is_host()) {
+    host_regions_.emplace(id, HostRegion{static_cast<std::byte*>(memory.data), memory.size_bytes});
+  }
   largest_bytes_ = std::max(largest_bytes_, memory.size_bytes);
   return result;
 }
@@ -63,6 +66,7 @@ base::Status MemoryRegions::remove(ucp_context_h context, const RemoteMemory& me
     for (; position != end; ++position) {
       if (position->second.id != id_of(memory)) continue;
       ucp_mem_unmap(context, position->second.handle);
+      host_regions_.erase(position->second.id);
       regions_.erase(position);
       return {};
     }
@@ -73,6 +77,7 @@ base::Status MemoryRegions::remove(ucp_context_h context, const RemoteMemory& me
 void MemoryRegions::remove_all(ucp_context_h context) {
   for (auto& [address, region] : regions_) ucp_mem_unmap(context, region.handle);
   regions_.clear();
+  host_regions_.clear();
 }
 
 ucp_mem_h MemoryRegions::search(const void* data, std::size_t size_bytes) const {

@@ -37,6 +37,24 @@ class MemoryRegions {
     return regions_.empty() ? nullptr : search(data, size_bytes);
   }
 
+  // Host memory that is registered here, by the id in its key; null if there is none. Bytes from a peer may name any id.
+  struct HostRegion {
+    std::byte* data;
+    std::size_t size_bytes;
+  };
+  const HostRegion* find_host(std::uint64_t id) const {
+    const auto found = host_regions_.find(id);
+    return found == host_regions_.end() ? nullptr : &found->second;
+  }
+
+  // A key begins with its owner's id.
+  static bool has_id(const RemoteMemory& memory) { return memory.key.size() > sizeof(std::uint64_t); }
+  static std::uint64_t id_of(const RemoteMemory& memory) {
+    std::uint64_t id = 0;
+    std::memcpy(&id, memory.key.data(), sizeof id);
+    return id;
+  }
+
   // The key of UCX for that memory, which is unpacked at its first use.
   base::Result<ucp_rkey_h> remote_key(int pe, ucp_ep_h endpoint, const RemoteMemory& remote);
   // The same if it was the last one that was used, else null. Inline: each put and get pays for the call.
@@ -54,18 +72,12 @@ class MemoryRegions {
     ucp_mem_h handle;
   };
 
-  // A key begins with its owner's id.
-  static bool has_id(const RemoteMemory& memory) { return memory.key.size() > sizeof(std::uint64_t); }
-  static std::uint64_t id_of(const RemoteMemory& memory) {
-    std::uint64_t id = 0;
-    std::memcpy(&id, memory.key.data(), sizeof id);
-    return id;
-  }
   // Out of line: most jobs register no memory, and each operation calls find().
   [[gnu::noinline]] ucp_mem_h search(const void* data, std::size_t size_bytes) const;
 
-  std::multimap<std::uint64_t, Region> regions_;  // by address
-  std::size_t largest_bytes_ = 0;                 // the largest region that was ever registered
+  std::multimap<std::uint64_t, Region> regions_;                // by address
+  std::unordered_map<std::uint64_t, HostRegion> host_regions_;  // by id
+  std::size_t largest_bytes_ = 0;                               // the largest region that was ever registered
   std::vector<std::unordered_map<std::uint64_t, ucp_rkey_h>> remote_keys_;
   // The last one that was used; a null key for none.
   struct LastKey {

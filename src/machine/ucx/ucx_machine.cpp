@@ -100,6 +100,7 @@ UcxMachine::UcxMachine(const UcxMachineOptions& options, memory::Memory& memory,
       active_messages_(*this, tracker_, secret_),
       endpoints_(attention()),
       regions_(options.num_pes),
+      small_puts_(*this, regions_),
       max_header_bytes_(std::min(kMaxAmHeaderBytes, worker_.max_am_header_bytes() - JobSecret::kBytes)),
       max_plain_header_bytes_(static_cast<std::ptrdiff_t>(max_header_bytes_)) {
   for (int kind = 0; kind < memory::kNumKinds; ++kind) {
@@ -128,7 +129,8 @@ base::Status UcxMachine::connect(Agreement agreement) {
   secret_ = agreement.secret;
   if (secret_) max_plain_header_bytes_ = -1;
   queues_.open(agreement.queues, pe());
-  return open_shared_parts();
+  base::Status status = small_puts_.open();
+  return status.failed() ? status : open_shared_parts();
 }
 
 bool UcxMachine::addresses(memory::Kind kind) const { return addressed_[static_cast<std::size_t>(kind)]; }
@@ -188,8 +190,9 @@ inline base::Status UcxMachine::send_am(ucp_ep_h endpoint, int pe, AmId id, std:
   params.flags = header.empty() ? 0 : UCP_AM_SEND_FLAG_COPY_HEADER;
   // UCX would stage eager device data through the host, which takes twice as long.
   if (!payload.place.is_host() && payload.size_bytes > 0) params.flags |= UCP_AM_SEND_FLAG_RNDV;
-  // on_large_header() reads the header from the payload during its callback, so the payload must be there.
-  if (id >= kNumAmIds) [[unlikely]]
+  // on_large_header() reads the header from the payload during its callback, and the owner of a small put copies the payload
+  // then, so the payload must be there.
+  if (id >= kSmallPutAmId) [[unlikely]]
     params.flags |= UCP_AM_SEND_FLAG_EAGER;
   return tracker_.start({Operation::kAmSend, pe, payload.size_bytes}, completion, [&] {
     return ucp_am_send_nbx(endpoint, id, header.data(), header.size(), payload.data, payload.size_bytes,
@@ -351,6 +354,10 @@ base::Status UcxMachine::transport_put_and_flush(int pe, const memory::ConstBuff
                                                  const RemoteMemory& remote, std::size_t offset_bytes,
                                                  base::Completion* put, base::Completion* flush,
                                                  bool& is_put_pending) {
+  if (local.size_bytes <= SmallPuts::kMostBytes && endpoints_.emulates_puts(pe) &&
+      MemoryRegions::has_id(remote)) {
+    return small_puts_.start(pe, local, MemoryRegions::id_of(remote), offset_bytes, flush);
+  }
   ucp_ep_h used = nullptr;
   base::Status status = one_sided({Operation::kPut, pe, local.size_bytes}, local, remote, put,
                                   [&](ucp_ep_h endpoint, ucp_rkey_h key, const ucp_request_param_t& params) {
@@ -383,16 +390,20 @@ ucp_request_param_t UcxMachine::flush_parameters() const {
 }
 
 base::Status UcxMachine::transport_flush(base::Completion* completion) {
-  const ucp_request_param_t params = flush_parameters();
-  return tracker_.start({Operation::kFlush}, completion,
-                        [&] { return ucp_worker_flush_nbx(worker_.get(), &params); });
+  return small_puts_.flush(-1, completion, [&](base::Completion* over) {
+    const ucp_request_param_t params = flush_parameters();
+    return tracker_.start({Operation::kFlush}, over,
+                          [&] { return ucp_worker_flush_nbx(worker_.get(), &params); });
+  });
 }
 
 base::Status UcxMachine::transport_flush_pe(int pe, base::Completion* completion) {
-  return with_endpoint(pe, [&](ucp_ep_h endpoint) {
-    const ucp_request_param_t params = flush_parameters();
-    return tracker_.start({Operation::kFlush, pe}, completion,
-                          [&] { return ucp_ep_flush_nbx(endpoint, &params); });
+  return small_puts_.flush(pe, completion, [&](base::Completion* over) {
+    return with_endpoint(pe, [&](ucp_ep_h endpoint) {
+      const ucp_request_param_t params = flush_parameters();
+      return tracker_.start({Operation::kFlush, pe}, over,
+                            [&] { return ucp_ep_flush_nbx(endpoint, &params); });
+    });
   });
 }
 
@@ -425,10 +436,18 @@ bool UcxMachine::progress() {
 bool UcxMachine::progress_rare(bool happened) {
   happened |= tracker_.deliver_deferred();
   happened |= active_messages_.deliver_deferred(worker_.get());
-  if (endpoints_.has_unclosed_failures()) endpoints_.close_failed();
+  if (endpoints_.has_unclosed_failures()) close_failed_peers();
   happened |= progress_shared_parts();
   attention().wanted = has_deferred() || shared_parts_need_progress();
   return happened;
+}
+
+void UcxMachine::close_failed_peers() {
+  endpoints_.close_failed();
+  small_puts_.end_failed([&](int pe) { return endpoints_.has_failed(pe); },
+                         [&](int pe, std::size_t size_bytes) {
+                           return translate({Operation::kPut, pe, size_bytes}, UCS_ERR_CONNECTION_RESET);
+                         });
 }
 
 bool UcxMachine::has_deferred() const {
@@ -520,6 +539,7 @@ void UcxMachine::close() {
   for (base::Completion* completion : left) {
     completion->function(completion, closed_machine(pe()), 0);
   }
+  small_puts_.close(closed_machine(pe()));
   end_close();
 }
 

@@ -23,6 +23,7 @@
 #include "machine/ucx/movable_datatype.h"
 #include "machine/ucx/quiet.h"
 #include "machine/ucx/request.h"
+#include "machine/ucx/small_puts.h"
 #include "machine/ucx/worker.h"
 
 namespace weft::machine::ucx {
@@ -129,6 +130,8 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   [[gnu::noinline]] bool progress_with_queue();
   // The part of progress() that runs only if attention().wanted is set. Returns whether anything happened, here or before.
   bool progress_rare(bool happened);
+  // Closes the endpoints of peers that have failed, and ends the small puts to them.
+  void close_failed_peers();
   struct LargeHeader;
   // Sends a message that carries the job's secret or has a header larger than max_header_bytes_.
   base::Status send_special(ucp_ep_h endpoint, int pe, AmId id, std::span<const std::byte> header,
@@ -146,6 +149,7 @@ class UcxMachine final : public StagedMachine<UcxMachine>, private RequestTracke
   ActiveMessages active_messages_;
   EndpointTable endpoints_;
   MemoryRegions regions_;
+  SmallPuts small_puts_;
   HostQueues queues_;
   std::uint32_t queue_rounds_ = 0;  // that have found messages
   // Both arrays are indexed by kind.

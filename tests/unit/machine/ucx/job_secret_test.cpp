@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -101,6 +102,30 @@ TEST_P(OutsiderTest, ItsMessagesReachNoHandler) {
   ASSERT_TRUE(until([&] { return arrived_.size() == 2; }));
   EXPECT_EQ(arrived_[0].size() + arrived_[1].size(), header.size());
   EXPECT_EQ(machine(0).num_refused(), 2u);
+}
+
+TEST_P(OutsiderTest, ItsSmallPutsReachNoMemory) {
+  std::vector<std::byte> target(GetParam() + 8, std::byte{1});
+  const RemoteMemory remote = machine(0).register_memory({target.data(), target.size(), {}, nullptr}).value();
+  const std::vector<std::byte> bytes(8, std::byte{2});
+  // The first message makes the connection: small puts are messages from then on.
+  send(2, {}, bytes);
+  send(1, {}, bytes);
+  ASSERT_TRUE(until([&] { return machine(0).num_refused() == 1 && arrived_.size() == 1; }));
+  const auto put = [&](int pe) -> conformance::Operation& {
+    auto& putting = operations_.emplace_back();
+    putting.start(
+        machine(pe).put_and_flush(0, memory::ConstBuffer(bytes.data(), bytes.size()), remote, 0, &putting));
+    return putting;
+  };
+  const conformance::Operation& outside = put(2);
+  ASSERT_TRUE(until([&] { return machine(0).num_refused() == 2; }));
+  EXPECT_FALSE(outside.done());
+  EXPECT_TRUE(std::ranges::all_of(target, [](std::byte value) { return value == std::byte{1}; }));
+  const conformance::Operation& inside = put(1);
+  ASSERT_TRUE(until([&] { return inside.done(); }));
+  EXPECT_TRUE(inside.status().ok()) << inside.status().to_string();
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), target.begin()));
 }
 
 INSTANTIATE_TEST_SUITE_P(EagerAndRendezvous, OutsiderTest,
