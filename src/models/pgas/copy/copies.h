@@ -91,11 +91,12 @@ class Copies {
   // Puts and gets of host memory through the machine, without a coroutine (direct.cpp). They throw Error for misuse.
   // The segment at `address`, if the machine puts and gets there and its key is here; else null.
   KnownSegment* direct_segment(const GlobalAddress& address, std::size_t size_bytes);
-  // `state` gets the outcome. The memory of this PE stays until then.
+  // `state` gets the outcome. The memory of this PE stays until then; `near` is where it begins if it lies in a segment, which is
+  // then kept.
   void start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
-                 runtime::OperationState* state);
+                 runtime::OperationState* state, const GlobalAddress* near = nullptr);
   void start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
-                 runtime::OperationState* state);
+                 runtime::OperationState* state, const GlobalAddress* near = nullptr);
   // The state of a copy between a host segment that this PE reaches, which is kept, and such a segment; null if it is another copy.
   // `near`: the address of the end that this PE reaches, of the source if it reaches both; null if the caller does not know it.
   runtime::OperationState* start_between(const GlobalAddress& from, const GlobalAddress& to,

@@ -84,18 +84,21 @@ runtime::OperationState* Copies::make_state(std::size_t value_bytes) {
   return runtime::OperationState::create(runtime_, rounded_bytes + sizeof(DirectTransfer));
 }
 
+// The near segment is looked up when the message is on its way.
 void Copies::start_put(KnownSegment& to, const GlobalAddress& address, const memory::Buffer& from,
-                       runtime::OperationState* state) {
+                       runtime::OperationState* state, const GlobalAddress* near) {
   Status started = runtime_.machine().put_and_flush(address.pe(), from, *to.remote, address.offset_bytes(),
                                                     state->completion());
-  keep(state, std::move(started), segments_, {&to, nullptr, address, from.size_bytes}, &put_ended);
+  KnownSegment* const near_segment = near == nullptr ? nullptr : segments_.known(*near);
+  keep(state, std::move(started), segments_, {&to, near_segment, address, from.size_bytes}, &put_ended);
 }
 
 void Copies::start_get(KnownSegment& from, const GlobalAddress& address, const memory::Buffer& to,
-                       runtime::OperationState* state) {
+                       runtime::OperationState* state, const GlobalAddress* near) {
   Status started =
       runtime_.machine().get(address.pe(), to, *from.remote, address.offset_bytes(), state->completion());
-  keep(state, std::move(started), segments_, {&from, nullptr, address, to.size_bytes}, &get_ended);
+  KnownSegment* const near_segment = near == nullptr ? nullptr : segments_.known(*near);
+  keep(state, std::move(started), segments_, {&from, near_segment, address, to.size_bytes}, &get_ended);
 }
 
 runtime::OperationState* Copies::start_between(const GlobalAddress& from, const GlobalAddress& to,
@@ -112,15 +115,10 @@ runtime::OperationState* Copies::start_between(const GlobalAddress& from, const 
   }
   auto* const state = make_state();
   const memory::Buffer local{near, size_bytes, {}, nullptr};
-  // The near segment is looked up when the message is on its way.
   if (is_put) {
-    Status started = runtime_.machine().put_and_flush(to.pe(), local, *target->remote, to.offset_bytes(),
-                                                      state->completion());
-    keep(state, std::move(started), segments_, {target, segments_.known(from), to, size_bytes}, &put_ended);
+    start_put(*target, to, local, state, &from);
   } else {
-    Status started =
-        runtime_.machine().get(from.pe(), local, *source->remote, from.offset_bytes(), state->completion());
-    keep(state, std::move(started), segments_, {source, segments_.known(to), from, size_bytes}, &get_ended);
+    start_get(*source, from, local, state, &to);
   }
   return state;
 }

@@ -1,0 +1,85 @@
+// What UCX's failures mean to the program.
+#include <string>
+#include <string_view>
+
+#include "base/format.h"
+#include "machine/ucx/library.h"
+#include "machine/ucx/ucx_machine.h"
+
+namespace weft::machine::ucx {
+namespace {
+
+std::string_view operation_name(Operation operation) {
+  switch (operation) {
+    case Operation::kTagSend:
+      return "sending a message";
+    case Operation::kTagReceive:
+      return "receiving a message";
+    case Operation::kAmSend:
+      return "sending an active message";
+    case Operation::kAmReceive:
+      return "receiving an active message";
+    case Operation::kPut:
+      return "a put";
+    case Operation::kGet:
+      return "a get";
+    case Operation::kFlush:
+      return "a flush";
+  }
+  return "an operation";
+}
+
+bool means_peer_failed(ucs_status_t status) {
+  switch (status) {
+    case UCS_ERR_ENDPOINT_TIMEOUT:
+    case UCS_ERR_CONNECTION_RESET:
+    case UCS_ERR_UNREACHABLE:
+    case UCS_ERR_REJECTED:
+    case UCS_ERR_NOT_CONNECTED:
+    case UCS_ERR_TIMED_OUT:
+    case UCS_ERR_IO_ERROR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+base::Status UcxMachine::translate(const Request& request) const {
+  if (request.status == UCS_ERR_MESSAGE_TRUNCATED) {
+    return {
+        base::StatusCode::kTruncated,
+        base::format(
+            "a message of {} bytes does not fit the buffer of {} bytes posted for it on PE {}; post one of "
+            "at least the message's size",
+            request.received_bytes, request.size_bytes, pe())};
+  }
+  return translate({request.operation, request.peer, request.size_bytes}, request.status);
+}
+
+base::Status UcxMachine::translate(const Started& started, ucs_status_t status) const {
+  const bool names_peer = started.peer >= 0;
+  const bool has_peer_failed = names_peer && endpoints_.has_failed(started.peer);
+  if (status == UCS_ERR_CANCELED && !is_closed() && !has_peer_failed) return base::Status::cancelled();
+  const std::string what =
+      names_peer ? base::format("{} of {} bytes between PE {} and PE {}", operation_name(started.operation),
+                                started.size_bytes, pe(), started.peer)
+                 : base::format("{} of {} bytes on PE {}", operation_name(started.operation),
+                                started.size_bytes, pe());
+  if (is_closed()) {
+    return {base::StatusCode::kClosed, base::format("{} did not finish before the machine was closed", what)};
+  }
+  if (means_peer_failed(status) || has_peer_failed) {
+    return {base::StatusCode::kPeerFailed,
+            names_peer
+                ? base::format("PE {} has failed ({}), during {}", started.peer, status_text(status), what)
+                : base::format("the other PE has failed ({}), during {}", status_text(status), what)};
+  }
+  if (status == UCS_ERR_NO_MEMORY) {
+    return {base::StatusCode::kOutOfMemory, base::format("{}: UCX has no memory left", what)};
+  }
+  return {base::StatusCode::kInternal, base::format("{} failed in UCX: {}", what, status_text(status))};
+}
+
+}  // namespace weft::machine::ucx
