@@ -1,6 +1,7 @@
 #include "machine/ucx/small_puts.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <span>
 
@@ -19,10 +20,13 @@ struct SmallPuts::Request {
   std::uint64_t offset_bytes;
   std::uint32_t slot;
   std::int32_t source_pe;
+  std::uint32_t number;
+  std::uint32_t reserved;
 };
 struct SmallPuts::Answer {
   std::uint32_t slot;
   std::int32_t source_pe;
+  std::uint32_t number;
   std::uint32_t code;  // a StatusCode
 };
 
@@ -38,6 +42,7 @@ struct SmallPuts::Put : Completion {
   std::size_t size_bytes = 0;
   Completion* user = nullptr;  // null: there is no put, or it is over and its message is still being sent
   std::uint64_t number = 0;    // in the order of the starts
+  std::uint32_t ticket() const { return static_cast<std::uint32_t>(number); }
   Put* next_free = nullptr;
 };
 
@@ -56,7 +61,8 @@ struct SmallPuts::Flush : Completion {
   std::uint64_t before;  // the number of the first put that it does not cover
   std::size_t num_puts = 0;
   bool is_flushed = false;
-  Status status;  // the first failure of a put; else that of the transport's flush
+  Status
+      status;  // of the transport's flush, or of a put whose failure is the peer's or the machine's, whichever failed first
   Completion* user;
 };
 
@@ -65,6 +71,16 @@ namespace {
 template <class Header>
 std::span<const std::byte> bytes_of(const Header& header) {
   return std::as_bytes(std::span(&header, 1));
+}
+
+// A caller that is gone needs no answer. Another one waits until the job ends.
+void report_unanswered(const Status& status) {
+  if (!status.failed() || status.code() == StatusCode::kPeerFailed || status.code() == StatusCode::kClosed)
+    return;
+  std::fputs(base::format("weft: the answer to a put was not sent, so its caller will wait for it: {}\n",
+                          status.to_string())
+                 .c_str(),
+             stderr);
 }
 
 template <class Header>
@@ -77,7 +93,7 @@ bool read_header(const AmArrival& arrival, Header& header) {
 }  // namespace
 
 SmallPuts::SmallPuts(TransportMachine& machine, const MemoryRegions& regions)
-    : machine_(machine), regions_(regions) {}
+    : machine_(machine), regions_(regions), num_in_flight_to_(static_cast<std::size_t>(machine.num_pes())) {}
 
 SmallPuts::~SmallPuts() = default;
 
@@ -101,6 +117,7 @@ SmallPuts::Put& SmallPuts::take(int pe, std::size_t size_bytes, Completion* user
   put.user = user;
   put.number = num_started_++;
   ++num_in_flight_;
+  ++num_in_flight_to_[static_cast<std::size_t>(pe)];
   return put;
 }
 
@@ -109,11 +126,12 @@ void SmallPuts::recycle(Put& put) { put.next_free = std::exchange(free_, &put); 
 Status SmallPuts::start(int pe, const memory::ConstBuffer& local, std::uint64_t region,
                         std::size_t offset_bytes, Completion* completion) {
   Put& put = take(pe, local.size_bytes, completion);
-  const Request request{region, offset_bytes, put.slot, machine_.pe()};
+  const Request request{region, offset_bytes, put.slot, machine_.pe(), put.ticket(), 0};
   Status sent = machine_.transport_am_send(pe, kSmallPutAmId, bytes_of(request), local, &put);
   if (sent.failed()) [[unlikely]] {
     put.user = nullptr;
     --num_in_flight_;
+    --num_in_flight_to_[static_cast<std::size_t>(pe)];
     recycle(put);
     return sent;
   }
@@ -136,17 +154,18 @@ std::pair<int, std::size_t> SmallPuts::in_flight(std::size_t slot) const {
   return put.user == nullptr ? std::pair(-1, std::size_t{0}) : std::pair(put.pe, put.size_bytes);
 }
 
-void SmallPuts::end(std::size_t slot, Status status) {
+void SmallPuts::end(std::size_t slot, Status status, bool fails_flushes) {
   Put& put = *puts_[slot];
   Completion* const user = std::exchange(put.user, nullptr);
   const std::size_t size_bytes = status.ok() ? put.size_bytes : 0;
   --num_in_flight_;
+  --num_in_flight_to_[static_cast<std::size_t>(put.pe)];
   if (!flushes_.empty()) [[unlikely]] {
     // By index: the end of a flush takes it out of the list, and its completion may begin another.
     for (std::size_t i = flushes_.size(); i-- > 0;) {
       Flush* const flush = flushes_[i].get();
       if (!flush->covers(put)) continue;
-      if (status.failed() && flush->status.ok()) flush->status = status;
+      if (status.failed() && fails_flushes && flush->status.ok()) flush->status = status;
       if (--flush->num_puts == 0 && flush->is_flushed) finish(flush);
     }
   }
@@ -158,15 +177,15 @@ void SmallPuts::on_answer(void* self, AmArrival& arrival) {
   auto& puts = *static_cast<SmallPuts*>(self);
   Answer answer;
   if (!read_header(arrival, answer)) return;
-  // A peer's answer is a claim. The slot of a put that has ended by a failure may hold a put to another PE by now.
+  // A peer's answer is a claim. The slot of a put that has ended by a failure may hold another put by now.
   if (answer.slot >= puts.puts_.size()) return;
   const Put& put = *puts.puts_[answer.slot];
-  if (put.user == nullptr || put.pe != answer.source_pe) return;
+  if (put.user == nullptr || put.pe != answer.source_pe || put.ticket() != answer.number) return;
   if (answer.code == static_cast<std::uint32_t>(StatusCode::kOk)) [[likely]] {
     puts.end(answer.slot, {});
   } else {
     const auto code = static_cast<StatusCode>(std::min(answer.code, std::uint32_t{0xff}));
-    puts.end(answer.slot, refused_by_owner(code, answer.source_pe, "put"));
+    puts.end(answer.slot, refused_by_owner(code, answer.source_pe, "put"), false);
   }
 }
 
@@ -181,12 +200,12 @@ void SmallPuts::on_put(void* self, AmArrival& arrival) {
   Request request;
   if (!read_header(arrival, request)) return;
   if (request.source_pe < 0 || request.source_pe >= puts.machine_.num_pes()) return;
-  const Answer answer{request.slot, puts.machine_.pe(),
+  const Answer answer{request.slot, puts.machine_.pe(), request.number,
                       static_cast<std::uint32_t>(puts.serve(request, arrival))};
-  // A caller that is gone needs no answer, so nothing is done at the end of the send.
-  static Completion unheeded([](Completion*, Status, std::size_t) {});
-  static_cast<void>(puts.machine_.transport_am_send(request.source_pe, kSmallPutAnswerAmId, bytes_of(answer),
-                                                    {}, &unheeded));
+  // One for all answers: none is cancelled.
+  static Completion answered([](Completion*, Status status, std::size_t) { report_unanswered(status); });
+  report_unanswered(puts.machine_.transport_am_send(request.source_pe, kSmallPutAnswerAmId, bytes_of(answer),
+                                                    {}, &answered));
 }
 
 StatusCode SmallPuts::serve(const Request& request, const AmArrival& arrival) const {
@@ -205,9 +224,7 @@ StatusCode SmallPuts::serve(const Request& request, const AmArrival& arrival) co
 
 SmallPuts::Flush* SmallPuts::begin_flush(int pe, Completion* completion) {
   auto flush = std::make_unique<Flush>(*this, pe, completion);
-  flush->num_puts = static_cast<std::size_t>(std::ranges::count_if(
-      puts_, [&](const auto& put) { return put->user != nullptr && flush->covers(*put); }));
-  if (flush->num_puts == 0) return nullptr;
+  flush->num_puts = in_flight_to(pe);
   flushes_.push_back(std::move(flush));
   return flushes_.back().get();
 }

@@ -41,13 +41,13 @@ class SmallPuts {
   base::Status start(int pe, const memory::ConstBuffer& local, std::uint64_t region, std::size_t offset_bytes,
                      base::Completion* completion);
 
-  // Returns start(completion) of the transport's flush. The completion is also called after the puts that are in flight to
-  // `pe` now; -1 for all PEs.
+  // Returns start(completion) of the transport's flush. The completion is called after the puts that are in flight to `pe` now,
+  // too; -1 for all PEs. A put that its owner refuses tells that itself: the flush does not fail.
   template <class Start>
   base::Status flush(int pe, base::Completion* completion, Start start) {
-    Flush* const flush = num_in_flight_ == 0 ? nullptr : begin_flush(pe, completion);
-    if (flush == nullptr) [[likely]]
+    if (in_flight_to(pe) == 0) [[likely]]
       return start(completion);
+    Flush* const flush = begin_flush(pe, completion);
     return flush_started(flush, start(as_completion(flush)));
   }
 
@@ -77,7 +77,11 @@ class SmallPuts {
   Put& take(int pe, std::size_t size_bytes, base::Completion* user);
   // The PE and the size of the put in that slot; -1 if there is none.
   std::pair<int, std::size_t> in_flight(std::size_t slot) const;
-  void end(std::size_t slot, base::Status status);
+  // `fails_flushes`: the data of other puts may not be visible either.
+  void end(std::size_t slot, base::Status status, bool fails_flushes = true);
+  std::size_t in_flight_to(int pe) const {
+    return pe < 0 ? num_in_flight_ : num_in_flight_to_[static_cast<std::size_t>(pe)];
+  }
   void recycle(Put& put);
   static void on_sent(base::Completion* put, base::Status status, std::size_t size_bytes);
 
@@ -93,6 +97,7 @@ class SmallPuts {
   std::vector<std::unique_ptr<Put>> puts_;
   Put* free_ = nullptr;
   std::size_t num_in_flight_ = 0;
+  std::vector<std::size_t> num_in_flight_to_;  // by PE
   std::uint64_t num_started_ = 0;
   std::vector<std::unique_ptr<Flush>> flushes_;
 };

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <deque>
 #include <limits>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,10 +29,13 @@ struct Request {
   std::uint64_t offset_bytes;
   std::uint32_t slot;
   std::int32_t source_pe;
+  std::uint32_t number;
+  std::uint32_t reserved = 0;
 };
 struct Answer {
   std::uint32_t slot;
   std::int32_t source_pe;
+  std::uint32_t number;
   std::uint32_t code;
 };
 
@@ -57,7 +62,8 @@ class SmallPutsTest : public testing::TestWithParam<std::string> {
              const Buffer& payload = {}) {
     auto& machine = dynamic_cast<TransportMachine&>(world_.machine(from));
     std::vector<std::byte> bytes(header_bytes);
-    std::memcpy(bytes.data(), &header, std::min(header_bytes, sizeof header));
+    const auto all = std::as_bytes(std::span(&header, 1));
+    std::ranges::copy(all.first(std::min(header_bytes, all.size())), bytes.begin());
     auto& sending = sendings_.emplace_back();
     sending.start(machine.transport_am_send(to, id, bytes, payload, &sending));
   }
@@ -85,16 +91,20 @@ TEST_P(SmallPutsTest, SizesAroundTheLimit) {
   }
 }
 
+// UCX would have written. So this shows too which sizes are messages.
 TEST_P(SmallPutsTest, APutToMemoryThatIsNoLongerRegisteredIsRefused) {
-  Buffer target = world_.buffer(1, Kind::kHost, pattern(64, 1));
-  const RemoteMemory remote = publish(target);
-  ASSERT_TRUE(world_.machine(1).deregister_memory(remote).ok());
-  Operation operation;
-  put(operation, world_.buffer(0, Kind::kHost, pattern(8, 2)), remote);
-  ASSERT_TRUE(world_.finish(operation));
-  EXPECT_EQ(operation.status().code(), StatusCode::kNotFound);
-  EXPECT_NE(operation.status().to_string().find("PE 1"), std::string::npos) << operation.status().to_string();
-  EXPECT_EQ(world_.read(1, target), pattern(64, 1));
+  for (const std::size_t size : {std::size_t{1}, std::size_t{8}, SmallPuts::kMostBytes}) {
+    Buffer target = world_.buffer(1, Kind::kHost, pattern(size, 1));
+    const RemoteMemory remote = publish(target);
+    ASSERT_TRUE(world_.machine(1).deregister_memory(remote).ok());
+    Operation operation;
+    put(operation, world_.buffer(0, Kind::kHost, pattern(size, 2)), remote);
+    ASSERT_TRUE(world_.finish(operation)) << size;
+    EXPECT_EQ(operation.status().code(), StatusCode::kNotFound) << size;
+    EXPECT_NE(operation.status().to_string().find("PE 1"), std::string::npos)
+        << operation.status().to_string();
+    EXPECT_EQ(world_.read(1, target), pattern(size, 1)) << size;
+  }
 }
 
 TEST_P(SmallPutsTest, AFlushWaitsForThePutsBeforeIt) {
@@ -120,64 +130,139 @@ TEST_P(SmallPutsTest, AFlushWaitsForThePutsBeforeIt) {
   }
 }
 
-TEST_P(SmallPutsTest, AFlushReportsThePutThatFailed) {
-  Buffer target = world_.buffer(1, Kind::kHost, 64);
-  const RemoteMemory remote = publish(target);
-  ASSERT_TRUE(world_.machine(1).deregister_memory(remote).ok());
+// A put of a large buffer waits for its data with a flush, which begins while the refused put is in flight.
+TEST_P(SmallPutsTest, ARefusedPutFailsAlone) {
+  const RemoteMemory gone = publish(world_.buffer(1, Kind::kHost, 64));
+  ASSERT_TRUE(world_.machine(1).deregister_memory(gone).ok());
   const Buffer local = world_.buffer(0, Kind::kHost, 8);
-  Operation refused;
-  put(refused, local, remote);
+  Buffer target = world_.buffer(1, Kind::kHost, 1'000'000);
+  const RemoteMemory remote = publish(target);
+  std::deque<Operation> large(4);
+  std::deque<Operation> refused(4);
+  for (std::size_t i = 0; i < large.size(); ++i) {
+    put(large[i], world_.buffer(0, Kind::kHost, pattern(target.size_bytes, 5)), remote);
+    put(refused[i], local, gone);
+  }
   Operation flush;
   flush.start(world_.machine(0).flush(1, &flush));
-  Operation other;  // has no put before it
-  other.start(world_.machine(0).flush(2, &other));
-  ASSERT_TRUE(world_.until([&] { return refused.done() && flush.done() && other.done(); }));
-  EXPECT_EQ(refused.status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(flush.status().code(), StatusCode::kNotFound);
-  EXPECT_TRUE(other.status().ok()) << other.status().to_string();
+  Operation of_all;
+  of_all.start(world_.machine(0).flush(&of_all));
+  ASSERT_TRUE(world_.until([&] {
+    return flush.done() && of_all.done() && std::ranges::all_of(large, &Operation::done) &&
+           std::ranges::all_of(refused, &Operation::done);
+  }));
+  for (const Operation& put : refused) EXPECT_EQ(put.status().code(), StatusCode::kNotFound);
+  for (const Operation& put : large) EXPECT_TRUE(put.status().ok()) << put.status().to_string();
+  EXPECT_TRUE(flush.status().ok()) << flush.status().to_string();
+  EXPECT_TRUE(of_all.status().ok()) << of_all.status().to_string();
+  EXPECT_EQ(world_.read(1, target), pattern(target.size_bytes, 5));
+}
+
+TEST_P(SmallPutsTest, CompletionsMayStartMore) {
+  Buffer target = world_.buffer(1, Kind::kHost, 64);
+  const RemoteMemory remote = publish(target);
+  const Buffer local = world_.buffer(0, Kind::kHost, pattern(64, 6));
+  std::deque<Operation> more;
+  const auto start_more = [&] {
+    if (more.size() >= 60) return;
+    const Buffer part{static_cast<std::byte*>(local.data) + more.size() % 8 * 8, 8, {}, nullptr};
+    const std::size_t offset = more.size() % 8 * 8;
+    put(more.emplace_back(), part, remote, offset);
+    auto& flush = more.emplace_back();
+    flush.start(world_.machine(0).flush(more.size() % 4 == 0 ? 1 : 2, &flush));
+  };
+  std::deque<Operation> first(6);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    first[i].then = start_more;
+    if (i % 2 == 0) {
+      put(first[i], local, remote);
+    } else {
+      first[i].start(world_.machine(0).flush(1, &first[i]));
+    }
+  }
+  ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(first, &Operation::done); }));
+  EXPECT_EQ(more.size(), 2 * first.size());
+  ASSERT_TRUE(world_.until([&] { return std::ranges::all_of(more, &Operation::done); }));
+  for (const Operation& operation : more)
+    EXPECT_TRUE(operation.status().ok()) << operation.status().to_string();
+  EXPECT_EQ(world_.read(1, target), pattern(64, 6));
 }
 
 TEST_P(SmallPutsTest, WhatAPeerClaimsIsChecked) {
-  Buffer target = world_.buffer(1, Kind::kHost, pattern(64, 1));
-  const RemoteMemory remote = publish(target);
+  constexpr std::size_t kMargin = 128;
+  Buffer around = world_.buffer(1, Kind::kHost, pattern(64 + 2 * kMargin, 1));
+  const RemoteMemory remote =
+      publish({static_cast<std::byte*>(around.data) + kMargin, 64, around.place, nullptr});
   const std::uint64_t region = MemoryRegions::id_of(remote);
+  // A region that holds more bytes than a small put has.
+  Buffer large = world_.buffer(1, Kind::kHost, pattern(SmallPuts::kMostBytes + 8, 1));
+  const std::uint64_t large_region = MemoryRegions::id_of(publish(large));
   const Buffer eight = world_.buffer(2, Kind::kHost, pattern(8, 2));
-  constexpr std::uint32_t kSlot = 77;  // which PE 2 does not use: the answers to these end nothing
   constexpr auto kHuge = std::numeric_limits<std::uint64_t>::max();
+  // PE 2 sees the answers itself. Each names its request by the number.
+  std::map<std::uint32_t, StatusCode> codes;
+  const auto on_answer = [](void* found, AmArrival& arrival) {
+    Answer answer{};
+    ASSERT_EQ(arrival.header.size(), sizeof answer);
+    std::memcpy(&answer, arrival.header.data(), sizeof answer);
+    EXPECT_EQ(answer.source_pe, 1);
+    (*static_cast<std::map<std::uint32_t, StatusCode>*>(found))[answer.number] =
+        static_cast<StatusCode>(answer.code);
+  };
+  auto& machine = dynamic_cast<TransportMachine&>(world_.machine(2));
+  ASSERT_TRUE(machine.transport_set_am_handler(kSmallPutAnswerAmId, on_answer, &codes).ok());
+  const std::map<std::uint32_t, StatusCode> expected = {
+      {1, StatusCode::kNotFound},   {2, StatusCode::kNotFound},   {3, StatusCode::kOutOfRange},
+      {4, StatusCode::kOutOfRange}, {5, StatusCode::kOutOfRange}, {6, StatusCode::kOutOfRange},
+      {7, StatusCode::kCorrupt},    {20, StatusCode::kOk}};
   for (const Request& request :
-       {Request{region + 1000, 0, kSlot, 2}, Request{0, 0, kSlot, 2}, Request{region, 57, kSlot, 2},
-        Request{region, 65, kSlot, 2}, Request{region, kHuge, kSlot, 2}, Request{region, kHuge - 7, kSlot, 2},
-        Request{region, 0, kSlot, -1}, Request{region, 0, kSlot, 3}}) {
+       {Request{region + 1000, 0, 0, 2, 1}, Request{0, 0, 0, 2, 2}, Request{region, 57, 0, 2, 3},
+        Request{region, 65, 0, 2, 4}, Request{region, kHuge, 0, 2, 5}, Request{region, kHuge - 7, 0, 2, 6}}) {
     forge(2, 1, kSmallPutAmId, request, sizeof request, eight);
   }
-  const Request good{region, 0, kSlot, 2};
+  const Request too_large{large_region, 0, 0, 2, 7};
+  forge(2, 1, kSmallPutAmId, too_large, sizeof too_large,
+        world_.buffer(2, Kind::kHost, SmallPuts::kMostBytes + 1));
+  // These have no answer: no PE that could get it, and no header.
+  for (const std::int32_t source : {-1, 3}) {
+    const Request request{region, 0, 0, source, 8};
+    forge(2, 1, kSmallPutAmId, request, sizeof request, eight);
+  }
+  const Request good{region, 56, 0, 2, 9};
   for (const std::size_t header_bytes : {std::size_t{0}, sizeof good - 1, sizeof good + 8}) {
     forge(2, 1, kSmallPutAmId, good, header_bytes, eight);
   }
-  // A region that would hold it, and more bytes than a small put has.
-  Buffer large = world_.buffer(1, Kind::kHost, pattern(SmallPuts::kMostBytes + 8, 1));
-  const Request too_large{MemoryRegions::id_of(publish(large)), 0, kSlot, 2};
-  forge(2, 1, kSmallPutAmId, too_large, sizeof too_large,
-        world_.buffer(2, Kind::kHost, SmallPuts::kMostBytes + 1));
-  ASSERT_TRUE(all_sent());
-  // A true put of PE 2 comes behind these, so they have been looked at when it is over.
-  Operation behind;
-  behind.start(
-      world_.machine(2).put_and_flush(1, eight, publish(world_.buffer(1, Kind::kHost, 8)), 0, &behind));
-  ASSERT_TRUE(world_.finish(behind));
-  EXPECT_TRUE(behind.status().ok()) << behind.status().to_string();
-  EXPECT_EQ(world_.read(1, target), pattern(64, 1));
+  // The last one is right, so the others have been looked at when its answer is here.
+  const Request last{region, 0, 0, 2, 20};
+  forge(2, 1, kSmallPutAmId, last, sizeof last, eight);
+  ASSERT_TRUE(world_.until([&] { return codes.contains(20); }));
+  EXPECT_EQ(codes, expected);
+  EXPECT_TRUE(all_sent());
+  auto contents = pattern(64 + 2 * kMargin, 1);
+  std::ranges::copy(pattern(8, 2), contents.begin() + kMargin);
+  EXPECT_EQ(world_.read(1, around), contents);
   EXPECT_EQ(world_.read(1, large), pattern(SmallPuts::kMostBytes + 8, 1));
-  Operation operation;
-  put(operation, world_.buffer(0, Kind::kHost, pattern(8, 2)), remote);
-  ASSERT_TRUE(world_.finish(operation));
-  EXPECT_TRUE(operation.status().ok()) << operation.status().to_string();
 }
 
 TEST_P(SmallPutsTest, OnlyTheOwnerEndsAPut) {
   Buffer target = world_.buffer(1, Kind::kHost, 64);
   const RemoteMemory remote = publish(target);
   const Buffer local = world_.buffer(0, Kind::kHost, 8);
+  // PE 0's puts so far, so that the numbers of the next ones are known. The slots are 0 and 1.
+  std::uint32_t next_number = 0;
+  const auto on_put = [](void* number, AmArrival& arrival) {
+    Request request{};
+    std::memcpy(&request, arrival.header.data(), sizeof request);
+    *static_cast<std::uint32_t*>(number) = request.number + 1;
+  };
+  // PE 2 looks at one instead of serving it.
+  auto& looking = dynamic_cast<TransportMachine&>(world_.machine(2));
+  ASSERT_TRUE(looking.transport_set_am_handler(kSmallPutAmId, on_put, &next_number).ok());
+  const RemoteMemory unserved = world_.machine(2).register_memory(world_.buffer(2, Kind::kHost, 8)).value();
+  Operation seen;
+  seen.start(world_.machine(0).put_and_flush(2, local, unserved, 0, &seen));
+  ASSERT_TRUE(world_.until([&] { return next_number != 0; }));
+
   std::deque<Operation> puts(2);
   for (Operation& operation : puts) put(operation, local, remote);
   // PE 1 makes no progress, so no answer of its own arrives.
@@ -188,24 +273,33 @@ TEST_P(SmallPutsTest, OnlyTheOwnerEndsAPut) {
     }
     return condition();
   };
-  for (const Answer& answer : {Answer{0, 2, 0}, Answer{1, 2, 0}, Answer{1000, 2, 0}, Answer{~0u, 1, 0},
-                               Answer{0, -1, 0}, Answer{0, 3, 0}}) {
+  const std::uint32_t number = next_number;
+  // The wrong PE, slot or number.
+  for (const Answer& answer :
+       {Answer{1, 2, number, 0}, Answer{2, 2, number + 1, 0}, Answer{1000, 2, number, 0},
+        Answer{~0u, 1, number, 0}, Answer{1, -1, number, 0}, Answer{1, 3, number, 0},
+        Answer{1, 1, number + 1, 0}, Answer{2, 1, number, 0}, Answer{1, 1, number - 1, 0}}) {
     forge(2, 0, kSmallPutAnswerAmId, answer);
     forge(2, 0, kSmallPutAnswerAmId, answer, sizeof answer - 1);
   }
   EXPECT_FALSE(without_owner([&] { return puts[0].done() || puts[1].done(); }));
   // A code that is no outcome.
-  forge(1, 0, kSmallPutAnswerAmId, Answer{0, 1, static_cast<std::uint32_t>(StatusCode::kPending)});
-  forge(1, 0, kSmallPutAnswerAmId, Answer{1, 1, 100'000});
+  forge(1, 0, kSmallPutAnswerAmId, Answer{1, 1, number, static_cast<std::uint32_t>(StatusCode::kPending)});
+  forge(1, 0, kSmallPutAnswerAmId, Answer{2, 1, number + 1, 100'000});
   ASSERT_TRUE(without_owner([&] { return puts[0].done() && puts[1].done(); }));
   for (const Operation& operation : puts) {
     EXPECT_EQ(operation.status().code(), StatusCode::kCorrupt) << operation.status().to_string();
   }
-  // The true answers come too late, and end nothing.
-  EXPECT_TRUE(all_sent());
+  // The true answers come too late, and do not end the put that has the slot now.
   Operation next;
-  put(next, local, remote);
-  EXPECT_TRUE(world_.finish(next));
+  std::vector<std::byte> found;
+  next.then = [&] { found = world_.read(1, target, 8); };
+  put(next, world_.buffer(0, Kind::kHost, pattern(8, 4)), remote);
+  ASSERT_TRUE(world_.finish(next));
+  EXPECT_EQ(found, pattern(8, 4));
+  EXPECT_TRUE(all_sent());
+  forge(2, 0, kSmallPutAnswerAmId, Answer{0, 2, number - 1, 0});
+  EXPECT_TRUE(world_.finish(seen));
 }
 
 TEST_P(SmallPutsTest, AClosedMachineEndsItsPutsAndFlushes) {
@@ -240,6 +334,13 @@ TEST(SmallPutsToAFailedPeerTest, EndWithAnError) {
   first.start(world.machine(0).put_and_flush(1, local, remote, 0, &first));
   ASSERT_TRUE(world.finish(first));
   std::deque<Operation> puts(5);
+  std::deque<Operation> more;
+  for (Operation& put : puts) {
+    put.then = [&] {
+      auto& further = more.emplace_back();
+      further.start(world.machine(0).put_and_flush(1, local, remote, 0, &further));
+    };
+  }
   for (Operation& put : puts) put.start(world.machine(0).put_and_flush(1, local, remote, 0, &put));
   Operation flush;
   flush.start(world.machine(0).flush(1, &flush));
@@ -250,6 +351,8 @@ TEST(SmallPutsToAFailedPeerTest, EndWithAnError) {
   }));
   for (const Operation& put : puts) EXPECT_EQ(put.status().code(), StatusCode::kPeerFailed);
   EXPECT_EQ(flush.status().code(), StatusCode::kPeerFailed);
+  ASSERT_EQ(more.size(), puts.size());
+  for (const Operation& put : more) EXPECT_EQ(put.status().code(), StatusCode::kPeerFailed);
   Operation late;
   late.start(world.machine(0).put_and_flush(1, local, remote, 0, &late));
   EXPECT_EQ(late.status().code(), StatusCode::kPeerFailed);
