@@ -207,7 +207,7 @@ bool ActiveMessages::deliver_deferred(ucp_worker_h worker) {
     Deferred message = std::move(deferred_.front());
     deferred_.pop_front();
     Arrival arrival(*this, message.header, message.payload, message.size_bytes);
-    message.slot->handler(message.slot->context, arrival);
+    if (message.slot->handler != nullptr) message.slot->handler(message.slot->context, arrival);
     if (!arrival.is_taken()) release(worker, message.payload);
   }
   return any;

@@ -30,7 +30,8 @@ struct SmallPuts::Answer {
   std::uint32_t code;  // a StatusCode
 };
 
-// A put in flight. It is the completion of its message. Its slot is free again when the answer is here and the message is sent.
+// A put in flight. It is the completion of its message. It ends when its outcome is here and the message is sent: until then UCX
+// reads the caller's buffer.
 struct SmallPuts::Put : Completion {
   explicit Put(SmallPuts& owner_in, std::uint32_t slot_in)
       : Completion(&SmallPuts::on_sent), owner(owner_in), slot(slot_in) {}
@@ -39,8 +40,11 @@ struct SmallPuts::Put : Completion {
   std::uint32_t slot;
   int pe = -1;
   bool is_sending = false;
+  bool is_over = false;  // while it is being sent: the outcome is here
+  bool fails_flushes = false;
+  Status outcome;
   std::size_t size_bytes = 0;
-  Completion* user = nullptr;  // null: there is no put, or it is over and its message is still being sent
+  Completion* user = nullptr;  // null: there is no put
   std::uint64_t number = 0;    // in the order of the starts
   std::uint32_t ticket() const { return static_cast<std::uint32_t>(number); }
   Put* next_free = nullptr;
@@ -105,7 +109,7 @@ Status SmallPuts::open() {
 
 // --- the caller ---
 
-SmallPuts::Put& SmallPuts::take(int pe, std::size_t size_bytes, Completion* user) {
+SmallPuts::Put& SmallPuts::take(int pe, std::size_t size_bytes) {
   if (free_ == nullptr) [[unlikely]] {
     puts_.push_back(std::make_unique<Put>(*this, static_cast<std::uint32_t>(puts_.size())));
     free_ = puts_.back().get();
@@ -114,10 +118,7 @@ SmallPuts::Put& SmallPuts::take(int pe, std::size_t size_bytes, Completion* user
   free_ = put.next_free;
   put.pe = pe;
   put.size_bytes = size_bytes;
-  put.user = user;
   put.number = num_started_++;
-  ++num_in_flight_;
-  ++num_in_flight_to_[static_cast<std::size_t>(pe)];
   return put;
 }
 
@@ -125,25 +126,26 @@ void SmallPuts::recycle(Put& put) { put.next_free = std::exchange(free_, &put); 
 
 Status SmallPuts::start(int pe, const memory::ConstBuffer& local, std::uint64_t region,
                         std::size_t offset_bytes, Completion* completion) {
-  Put& put = take(pe, local.size_bytes, completion);
+  Put& put = take(pe, local.size_bytes);
   const Request request{region, offset_bytes, put.slot, machine_.pe(), put.ticket(), 0};
   Status sent = machine_.transport_am_send(pe, kSmallPutAmId, bytes_of(request), local, &put);
   if (sent.failed()) [[unlikely]] {
-    put.user = nullptr;
-    --num_in_flight_;
-    --num_in_flight_to_[static_cast<std::size_t>(pe)];
     recycle(put);
     return sent;
   }
+  // Neither an answer nor the end of the send is delivered inside a start.
+  put.user = completion;
   put.is_sending = sent.is_pending();
+  ++num_in_flight_;
+  ++num_in_flight_to_[static_cast<std::size_t>(pe)];
   return Status::pending();
 }
 
 void SmallPuts::on_sent(Completion* completion, Status status, std::size_t) {
   auto& put = *static_cast<Put*>(completion);
   put.is_sending = false;
-  if (put.user == nullptr) {
-    put.owner.recycle(put);
+  if (put.is_over) {
+    put.owner.end(put.slot, std::move(put.outcome), put.fails_flushes);
   } else if (status.failed()) {
     put.owner.end(put.slot, std::move(status));
   }
@@ -156,7 +158,15 @@ std::pair<int, std::size_t> SmallPuts::in_flight(std::size_t slot) const {
 
 void SmallPuts::end(std::size_t slot, Status status, bool fails_flushes) {
   Put& put = *puts_[slot];
+  if (put.is_sending) [[unlikely]] {
+    if (put.is_over) return;  // the first outcome stays
+    put.is_over = true;
+    put.outcome = std::move(status);
+    put.fails_flushes = fails_flushes;
+    return;
+  }
   Completion* const user = std::exchange(put.user, nullptr);
+  put.is_over = false;
   const std::size_t size_bytes = status.ok() ? put.size_bytes : 0;
   --num_in_flight_;
   --num_in_flight_to_[static_cast<std::size_t>(put.pe)];
@@ -169,7 +179,7 @@ void SmallPuts::end(std::size_t slot, Status status, bool fails_flushes) {
       if (--flush->num_puts == 0 && flush->is_flushed) finish(flush);
     }
   }
-  if (!put.is_sending) recycle(put);
+  recycle(put);
   user->function(user, std::move(status), size_bytes);
 }
 
@@ -190,6 +200,8 @@ void SmallPuts::on_answer(void* self, AmArrival& arrival) {
 }
 
 void SmallPuts::close(const Status& status) {
+  // UCX reads no buffer any more.
+  for (const auto& put : puts_) put->is_sending = false;
   end_failed([](int) { return true; }, [&](int, std::size_t) { return status; });
 }
 

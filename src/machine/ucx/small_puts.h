@@ -61,7 +61,7 @@ class SmallPuts {
       }
     }
   }
-  // Ends all puts with that status.
+  // Ends all puts with that status. REQUIRES: UCX sends nothing any more.
   void close(const base::Status& status);
 
  private:
@@ -74,10 +74,10 @@ class SmallPuts {
   static void on_answer(void* self, AmArrival& arrival);
   base::StatusCode serve(const Request& request, const AmArrival& arrival) const;
 
-  Put& take(int pe, std::size_t size_bytes, base::Completion* user);
+  Put& take(int pe, std::size_t size_bytes);
   // The PE and the size of the put in that slot; -1 if there is none.
   std::pair<int, std::size_t> in_flight(std::size_t slot) const;
-  // `fails_flushes`: the data of other puts may not be visible either.
+  // At once, or when the message is sent. `fails_flushes`: the data of other puts may not be visible either.
   void end(std::size_t slot, base::Status status, bool fails_flushes = true);
   std::size_t in_flight_to(int pe) const {
     return pe < 0 ? num_in_flight_ : num_in_flight_to_[static_cast<std::size_t>(pe)];

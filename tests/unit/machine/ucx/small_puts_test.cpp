@@ -324,6 +324,35 @@ INSTANTIATE_TEST_SUITE_P(Machines, SmallPutsTest,
                            return name;
                          });
 
+// Until its message has left, UCX reads the buffer of a put, whatever an answer says.
+TEST(SmallPutsOverTcpTest, APutEndsWhenItsMessageHasLeft) {
+  World world(std::string(conformance::kApart), 2);
+  const Buffer target = world.buffer(1, Kind::kHost, SmallPuts::kMostBytes);
+  const RemoteMemory remote = world.machine(1).register_memory(target).value();
+  const Buffer local = world.buffer(0, Kind::kHost, SmallPuts::kMostBytes);
+  Operation first;  // makes the connection
+  first.start(world.machine(0).put_and_flush(1, local, remote, 0, &first));
+  ASSERT_TRUE(world.finish(first));
+  // More than the sockets hold while PE 1 takes nothing from them.
+  constexpr std::uint32_t kCount = 40'000;
+  std::deque<Operation> puts(kCount);
+  for (Operation& put : puts) put.start(world.machine(0).put_and_flush(1, local, remote, 0, &put));
+  std::deque<Operation> sendings;
+  for (const std::uint32_t which : {0u, kCount - 1}) {
+    const Answer answer{which, 1, which, 0};
+    auto& sending = sendings.emplace_back();
+    sending.start(
+        dynamic_cast<TransportMachine&>(world.machine(1))
+            .transport_am_send(0, kSmallPutAnswerAmId, std::as_bytes(std::span(&answer, 1)), {}, &sending));
+  }
+  for (int round = 0; round < 100'000 && !puts.front().done(); ++round) world.machine(0).progress();
+  for (int round = 0; round < 1000; ++round) world.machine(0).progress();
+  EXPECT_TRUE(puts.front().done()) << "slots and numbers do not begin at 0 here";
+  EXPECT_FALSE(puts.back().done());
+  ASSERT_TRUE(world.until([&] { return std::ranges::all_of(puts, &Operation::done); }));
+  for (const Operation& put : puts) ASSERT_TRUE(put.status().ok()) << put.status().to_string();
+}
+
 // Only a network tells that a peer is gone.
 TEST(SmallPutsToAFailedPeerTest, EndWithAnError) {
   World world(std::string(conformance::kApart), 2);
